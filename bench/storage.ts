@@ -10,8 +10,9 @@ import { Command } from 'commander';
 import pg from 'pg';
 import { pino } from 'pino';
 import { hashSecret } from '../src/api-keys/secret.js';
-import type { Database, Statement } from '../src/core/db/client.js';
+import type { Database } from '../src/core/db/client.js';
 import { openDatabase } from '../src/core/db/open.js';
+import { oneShardGroup } from '../src/core/db/shards.js';
 import { toBatch } from '../src/usage/batch.js';
 import { recordBatches } from '../src/usage/flush.js';
 import { createPostgresServer } from '../test/support/postgres-server.js';
@@ -40,8 +41,11 @@ const variants: Variant[] = [
 let next = 0;
 
 async function insertFor(db: Database, tenants: Tenant[], change: Variant['change']): Promise<number> {
-  const run: Database['run'] = (statement: Statement, values) =>
-    db.run(change ? { name: `${statement.name}_x`, text: change(statement.text) } : statement, values);
+  const { run } = oneShardGroup({
+    ...db,
+    run: (statement, values) =>
+      db.run(change ? { name: `${statement.name}_x`, text: change(statement.text) } : statement, values),
+  }).whole;
   const endsAt = performance.now() + SECONDS * 1000;
   const startedAt = performance.now();
   let events = 0;

@@ -27,6 +27,7 @@ import { createSetUpLink } from './identity/operators/operators.js';
 import { preparePasswordRules } from './identity/password.js';
 import { createSecretBox, resealSecrets } from './identity/second-factor/secret-box.js';
 import { deleteExpiredSessions } from './identity/session/queries.js';
+import { watchShards } from './health/shards.js';
 import { deleteOldFailedSignIns } from './identity/sign-in/failed-queries.js';
 import { createMailSender, deleteOldMails } from './mail/sender.js';
 import { createApiServices, type ApiServices } from './mounts/api.js';
@@ -84,6 +85,7 @@ export async function startService(
   const { replay } = options;
   const db = await connectDatabase(config, log);
   const metrics = createMetrics();
+  watchShards(db.shards, metrics);
   const lifecycle = createLifecycle();
   const limitStores = config.redisUrl
     ? redisLimitStores({ url: config.redisUrl, log, metrics })

@@ -1,6 +1,6 @@
-import { createCoalescer } from '../core/coalesce.js';
 import type { Clock } from '../core/clock.js';
-import type { Database, Statement } from '../core/db/client.js';
+import type { Database, Template } from '../core/db/client.js';
+import { createGroupCoalescer } from '../core/db/group-coalescer.js';
 import { textArray } from '../core/db/array-literal.js';
 import { isOfMarkets, type Scope } from '../core/scopes.js';
 import type { MarketAccess } from '../organizations/table.js';
@@ -30,9 +30,12 @@ export type KeyIdentity = Pick<Principal, 'orgId' | 'keyId'>;
 
 const MAX_IDENTITIES = 50_000;
 
-const readKeys: Statement = {
+const readKeys: Template = {
   name: 'api_keys_read',
-  text: `
+  text: (t) => `
+${t.with} w as materialized (
+  select w.* from unnest($1::text[]) with ordinality as w (hashed_secret, ord)${t.held}
+)
 select (w.ord - 1)::text,
   case
     when k.id is null then 'invalid_key'
@@ -41,10 +44,14 @@ select (w.ord - 1)::text,
     when k.expires_at <= $2::timestamptz then 'key_expired'
   end,
   k.org_id::text, k.id::text, k.livemode::text, array_to_string(k.scopes, ' '),
-  (select market_access from organizations where id = k.org_id)
-from unnest($1::text[]) with ordinality as w (hashed_secret, ord)
-left join lateral (select * from api_keys where hashed_secret = w.hashed_secret limit 1) k on true`,
+  (select market_access from ${t('organizations')} where id = k.org_id)
+from w
+left join lateral (select * from ${t('api_keys')} where hashed_secret = w.hashed_secret limit 1) k on true`,
 };
+
+interface KeyRequest {
+  hashedSecret: string;
+}
 
 interface KeyState {
   problem: KeyProblem | null;
@@ -58,11 +65,11 @@ export function createKeyReader({ db, clock }: { db: Database; clock: Clock }): 
     if (identities.size >= MAX_IDENTITIES) identities.delete(identities.keys().next().value!);
     identities.set(hashedSecret, { orgId, keyId });
   }
-  const coalescer = createCoalescer<string, KeyState>({
-    async flush(hashedSecrets) {
-      const states = new Map<string, KeyState>(hashedSecrets.map((hashed) => [hashed, missing]));
+  const coalescer = createGroupCoalescer<KeyRequest, KeyState>(db.shards, ({ run, parallelReads }) => ({
+    async flush(requests) {
+      const states = new Map<string, KeyState>(requests.map(({ hashedSecret }) => [hashedSecret, missing]));
       const distinct = [...states.keys()];
-      const rows = await db.run(readKeys, [textArray(distinct), new Date(clock.now()).toISOString()]);
+      const rows = await run(readKeys, [textArray(distinct), new Date(clock.now()).toISOString()]);
       for (const [place, problem, orgId, keyId, livemode, scopeList, marketAccess] of rows) {
         const principal = {
           orgId: orgId ?? '',
@@ -74,16 +81,16 @@ export function createKeyReader({ db, clock }: { db: Database; clock: Clock }): 
         remember(distinct[Number(place)]!, principal);
         states.set(distinct[Number(place)]!, { problem: (problem ?? null) as KeyProblem | null, principal });
       }
-      return hashedSecrets.map((hashed) => states.get(hashed)!);
+      return requests.map(({ hashedSecret }) => states.get(hashedSecret)!);
     },
-    parallel: 2,
+    parallel: parallelReads,
     fullWeight: 32,
     maxWeight: 500,
     queueLimit: { weight: 10_000, bytes: Infinity },
-  });
+  }));
   return {
     async authenticate(hashedSecret, scope) {
-      const { problem, principal } = await coalescer.submit(hashedSecret);
+      const { problem, principal } = await coalescer.submit({ hashedSecret });
       const error = keyError(problem ?? findLack(principal, scope), scope ?? '');
       if (error) throw error;
       return principal;

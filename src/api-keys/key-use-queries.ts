@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import type { Clock } from '../core/clock.js';
 import type { Scope } from '../core/scopes.js';
 import { intArray, textArray } from '../core/db/array-literal.js';
-import type { Orm, Statement } from '../core/db/client.js';
+import type { Orm, Template } from '../core/db/client.js';
 import { DAY_MS } from '../core/time.js';
 
 /** Why a call was refused although its key exists. */
@@ -23,32 +23,33 @@ export interface GatheredUse {
 
 /**
  * Adds the calls of some keys to what is known of them: last use, calls by minute, calls by scope. All or nothing, and
- * once: a write that was committed although its answer got lost leaves a receipt, and its repeat finds that and does
- * nothing. Rows are taken in one order everywhere, so that two instances wait for each other and never deadlock.
+ * once: a write that was committed although its answer got lost leaves a receipt, beside its first key, and its repeat finds
+ * that and does nothing. Rows are taken in one order everywhere, so that two instances wait for each other and never deadlock.
  *
  * $1 the write's own id · $2 now · $3 hashed secret, $4 last use, per key ·
  * $5 place of the key, $6 minute, $7 calls, per minute · $8 place of the key, $9 scope, $10 calls, $11 last use, per scope ·
  * $12 ended, $13 unscoped, $14 limited: refused calls, per minute
  */
-export const recordUse: Statement = {
+export const recordUse: Template = {
   name: 'api_keys_record_use',
-  text: `
-with receipt as (
-  insert into api_key_use_receipts (id, at) values ($1::uuid, $2::timestamptz)
-  on conflict (id) do nothing
+  text: (t) => `
+${t.with} known as materialized (
+  select u.ord - 1 as place, k.org_id, k.id, u.at
+  from unnest($3::text[], $4::timestamptz[]) with ordinality as u (hashed_secret, at, ord)${t.held}
+  cross join lateral (select org_id, id from ${t('api_keys')} where hashed_secret = u.hashed_secret limit 1) k
+), receipt as (
+  insert into ${t('api_key_use_receipts')} (org_id, id, at)
+  select org_id, $1::uuid, $2::timestamptz from known order by place limit 1
+  on conflict (org_id, id) do nothing
   returning id
 ), used as materialized (
-  select u.ord - 1 as place, k.org_id, k.id, u.at
-  from unnest($3::text[], $4::timestamptz[]) with ordinality as u (hashed_secret, at, ord)
-  cross join lateral (select org_id, id from api_keys where hashed_secret = u.hashed_secret limit 1) k
-  where exists (select from receipt)
-  order by k.org_id, k.id
+  select * from known where exists (select from receipt) order by org_id, id
 ), dated as (
-  update api_keys k set last_used_at = u.at
+  update ${t('api_keys')} k set last_used_at = u.at
   from used u
   where k.org_id = u.org_id and k.id = u.id and u.at is not null and (k.last_used_at is null or k.last_used_at < u.at)
 ), called as (
-  insert into api_key_calls as c (org_id, api_key_id, minute, calls, ended, unscoped, limited)
+  insert into ${t('api_key_calls')} as c (org_id, api_key_id, minute, calls, ended, unscoped, limited)
   select u.org_id, u.id, m.minute, sum(m.calls), sum(m.ended), sum(m.unscoped), sum(m.limited)
   from unnest($5::int[], $6::timestamptz[], $7::int[], $12::int[], $13::int[], $14::int[])
     as m (key, minute, calls, ended, unscoped, limited)
@@ -58,7 +59,7 @@ with receipt as (
   on conflict (org_id, api_key_id, minute) do update set calls = c.calls + excluded.calls,
     ended = c.ended + excluded.ended, unscoped = c.unscoped + excluded.unscoped, limited = c.limited + excluded.limited
 ), scoped as (
-  insert into api_key_scope_use as s (org_id, api_key_id, scope, calls, last_used_at)
+  insert into ${t('api_key_scope_use')} as s (org_id, api_key_id, scope, calls, last_used_at)
   select u.org_id, u.id, m.scope, m.calls, m.at
   from unnest($8::int[], $9::text[], $10::int[], $11::timestamptz[]) as m (key, scope, calls, at)
   join used u on u.place = m.key

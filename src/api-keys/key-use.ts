@@ -1,7 +1,8 @@
 import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
 import type { Clock } from '../core/clock.js';
-import type { Database } from '../core/db/client.js';
+import type { Database, ShardGroup } from '../core/db/client.js';
+import { ShardGroupGoneError } from '../core/db/shards.js';
 import { MINUTE_MS } from '../core/time.js';
 import type { KeyReader, Principal } from './key-reader.js';
 import {
@@ -36,9 +37,12 @@ const MAX_CELLS = 100_000;
 /** Keys in one statement: on the embedded database nothing else happens while it runs. */
 const KEYS_PER_WRITE = 500;
 
+type Use = [hashedSecret: string, use: GatheredUse];
+
 interface Write {
   id: string;
-  uses: [hashedSecret: string, GatheredUse][];
+  group: ShardGroup;
+  uses: Use[];
 }
 
 export function createKeyUse(
@@ -51,22 +55,48 @@ export function createKeyUse(
   let work = Promise.resolve();
   const seen = new Set<string>();
 
+  /** What cannot be written stays, and what comes after it in the same place waits. */
   async function settle(): Promise<void> {
-    while (writes.length > 0) {
-      const { id, uses } = writes[0]!;
-      await db.run(recordUse, toUseValues(id, clock.now(), uses));
-      writes.shift();
+    const left: Write[] = [];
+    for (const write of writes) {
+      const { id, group, uses } = write;
+      if (left.some((before) => before.group === group)) left.push(write);
+      else
+        try {
+          await group.run(recordUse, toUseValues(id, clock.now(), uses));
+        } catch (error) {
+          log.warn({ err: error }, 'the use of API keys could not be written; it is kept');
+          left.push(...(error instanceof ShardGroupGoneError ? toWrites(await locateAll(uses)) : [write]));
+        }
     }
+    writes = left;
+  }
+
+  /** The places of those whose place can be found now. */
+  async function locateAll(uses: Iterable<Use>): Promise<Map<ShardGroup, Use[]>> {
+    const byGroup = new Map<ShardGroup, Use[]>();
+    const add = (group: ShardGroup, use: Use) => {
+      const known = byGroup.get(group);
+      if (known) known.push(use);
+      else byGroup.set(group, [use]);
+    };
+    const asked: Promise<void>[] = [];
+    for (const use of uses) {
+      const group = db.shards.locate(use[0]);
+      if ('then' in group) asked.push(group.then((found) => add(found, use)));
+      else add(group, use);
+    }
+    await Promise.allSettled(asked);
+    return byGroup;
   }
 
   async function write(): Promise<void> {
-    try {
-      await settle();
-      writes = gathered.take();
-      await settle();
-    } catch (error) {
-      log.warn({ err: error }, 'the use of API keys could not be written; it is kept');
-    }
+    await settle();
+    const byGroup = await locateAll(gathered.list());
+    for (const { group } of writes) byGroup.delete(group);
+    for (const uses of byGroup.values()) gathered.remove(uses);
+    writes.push(...toWrites(byGroup));
+    await settle();
     const calls = gathered.takeUncounted();
     if (calls > 0) log.error({ calls }, 'calls of API keys were not counted: too many wait');
   }
@@ -84,6 +114,14 @@ export function createKeyUse(
   };
 }
 
+function toWrites(byGroup: Map<ShardGroup, Use[]>): Write[] {
+  const writes: Write[] = [];
+  for (const [group, uses] of byGroup)
+    for (let i = 0; i < uses.length; i += KEYS_PER_WRITE)
+      writes.push({ id: uuid(), group, uses: uses.slice(i, i + KEYS_PER_WRITE) });
+  return writes;
+}
+
 const newMinute = (minuteMs: number): MinuteCalls => ({
   minuteMs,
   calls: 0,
@@ -94,7 +132,7 @@ const newMinute = (minuteMs: number): MinuteCalls => ({
 
 /** Calls that have not been taken out to be written, within `maxCells` keys and minutes. */
 function gatherUse(clock: Clock, maxCells: number) {
-  let pending = new Map<string, GatheredUse>();
+  const pending = new Map<string, GatheredUse>();
   let cells = 0;
   let uncounted = 0;
 
@@ -145,14 +183,12 @@ function gatherUse(clock: Clock, maxCells: number) {
     }
   }
 
-  function takePending(): Write[] {
-    const uses = [...pending];
-    pending = new Map();
-    cells = 0;
-    const taken: Write[] = [];
-    for (let i = 0; i < uses.length; i += KEYS_PER_WRITE)
-      taken.push({ id: uuid(), uses: uses.slice(i, i + KEYS_PER_WRITE) });
-    return taken;
+  /** They are written as they are now: what comes meanwhile is counted anew. */
+  function remove(uses: Use[]): void {
+    for (const [hashedSecret, use] of uses) {
+      pending.delete(hashedSecret);
+      cells -= use.minutes.length;
+    }
   }
 
   function takeUncounted(): number {
@@ -161,7 +197,7 @@ function gatherUse(clock: Clock, maxCells: number) {
     return calls;
   }
 
-  return { count, refuse, take: takePending, takeUncounted };
+  return { count, refuse, list: () => [...pending], remove, takeUncounted };
 }
 
 /**

@@ -1,7 +1,7 @@
 import { and, count, desc, eq, gt, isNotNull, isNull, lt, min, or, sql, type SQL } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import type { Orm, Tx } from '../core/db/client.js';
-import { apiKeys } from './table.js';
+import { apiKeyDirectory, apiKeys } from './table.js';
 
 export const keySuccessor = alias(apiKeys, 'successor');
 
@@ -50,6 +50,8 @@ export const isOlderThan = (orgId: string, id: string): SQL =>
   sql`(${apiKeys.createdAt}, ${apiKeys.id}) < (select created_at, id from api_keys where org_id = ${orgId} and id = ${id})`;
 
 export async function insertKey(tx: Tx, row: typeof apiKeys.$inferInsert): Promise<void> {
+  const { hashedSecret, orgId } = row;
+  await tx.insert(apiKeyDirectory).values({ hashedSecret, orgId }).onConflictDoNothing();
   await tx.insert(apiKeys).values(row);
 }
 

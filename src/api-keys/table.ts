@@ -90,8 +90,22 @@ export const apiKeyScopeUse = pgTable(
   (t) => [primaryKey({ columns: [t.orgId, t.apiKeyId, t.scope] })],
 );
 
-/** One row per write of the two tables above: a repeat of it is known by its id. Kept for a day. */
-export const apiKeyUseReceipts = pgTable('api_key_use_receipts', {
-  id: uuid().primaryKey(),
-  at: time('at').notNull(),
+/** One row per write of the two tables above, of the first of its keys: a repeat of it is known by its id. Kept for a day. */
+export const apiKeyUseReceipts = pgTable(
+  'api_key_use_receipts',
+  {
+    orgId: uuid('org_id').notNull(),
+    id: uuid().notNull(),
+    at: time('at').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.orgId, t.id] })],
+);
+
+/**
+ * Whose key it is, by its secret alone: where rows are spread by Organization, a call is led to them by this. Without a
+ * foreign key, because it stays in one place.
+ */
+export const apiKeyDirectory = pgTable('api_key_directory', {
+  hashedSecret: text('hashed_secret').primaryKey(),
+  orgId: uuid('org_id').notNull(),
 });

@@ -64,7 +64,7 @@ function addList(router: Router, deps: ConsoleDeps): void {
       const { search, cursor, ...rest } = parseInput(querySchema, query);
       const filter = { ...rest, search: search?.trim() || undefined };
       const range = { after: cursor, limit: PAGE_SIZE };
-      const { customers, nextCursor } = await listCustomers(db.orm, clock.now(), filter, range);
+      const { customers, nextCursor } = await listCustomers(db, clock.now(), filter, range);
       const shown = {
         search: filter.search,
         signal: filter.signal,

@@ -1,6 +1,8 @@
 import { sql, type SQL } from 'drizzle-orm';
-import type { Orm } from '../core/db/client.js';
+import { textArray } from '../core/db/array-literal.js';
+import type { GroupTables, Orm } from '../core/db/client.js';
 import { selectRows } from '../core/db/select-rows.js';
+import { selectFromAll, wholeTables, type ReportedDatabase } from '../core/db/shards.js';
 import { DAY_MS, monthOf } from '../core/time.js';
 import { effectiveCap } from '../entitlements/table.js';
 import { failedSince, type FailedSignIns } from '../identity/sign-in/failed-queries.js';
@@ -51,14 +53,30 @@ interface CustomerPage {
 
 /** A page of the customers by slug. */
 export async function listCustomers(
-  orm: Orm,
+  db: ReportedDatabase & { orm: Orm },
   nowMs: number,
   { search, signal, state }: CustomerFilter,
   { after, limit }: { after: string | undefined; limit: number },
 ): Promise<CustomerPage> {
-  const hasSignal = signal === undefined ? sql`true` : conditions[signal](nowMs);
-  const where = sql`o.slug > ${after ?? ''} and ${isInState(state)} and ${matches(search)} and ${hasSignal}`;
-  const found = await readCustomers(orm, nowMs, where, limit + 1);
+  const most = limit + 1;
+  const isAsked = (t: GroupTables) =>
+    sql`o.slug > ${after ?? ''} and ${isInState(state)} and ${matches(search, t)}`;
+  const findBySignal = async (condition: (t: GroupTables) => SQL): Promise<SQL> => {
+    const rows = await selectFromAll<{ slug: string }>(
+      db,
+      (t) => sql`select o.slug from ${t('organizations')} o
+        where ${t.owns(sql`o.id`)} and ${isAsked(t)} and ${condition(t)} order by o.slug limit ${most}`,
+      ({ slug }) => [slug],
+      most,
+    );
+    return sql`o.slug = any (${textArray(rows.map(({ slug }) => slug))}::text[])`;
+  };
+  const condition = signal && conditions[signal](nowMs);
+  const where =
+    typeof condition === 'function'
+      ? await findBySignal(condition)
+      : sql`${isAsked(wholeTables)} and ${condition ?? sql`true`}`;
+  const found = await readCustomers(db.orm, nowMs, where, most);
   const customers = found.slice(0, limit);
   return { customers, nextCursor: found.length > limit ? customers.at(-1)!.slug : undefined };
 }
@@ -70,13 +88,13 @@ export const findCustomer = async (orm: Orm, nowMs: number, slug: string): Promi
 const isInState = (state: CustomerFilter['state']): SQL =>
   state === 'all' ? sql`true` : sql`o.archived_at is ${sql.raw(state === 'archived' ? 'not null' : 'null')}`;
 
-function matches(search: string | undefined): SQL {
+function matches(search: string | undefined, t: GroupTables): SQL {
   if (search === undefined) return sql`true`;
   const pattern = toPattern(search);
   return sql`o.id in (
-    select id from organizations where slug like ${pattern}
-    union all select id from organizations where lower(name) like ${pattern}
-    union all select m.org_id from users u join memberships m on m.user_id = u.id where u.email like ${pattern})`;
+    select id from ${t('organizations')} where slug like ${pattern}
+    union all select id from ${t('organizations')} where lower(name) like ${pattern}
+    union all select m.org_id from ${t('users')} u join ${t('memberships')} m on m.user_id = u.id where u.email like ${pattern})`;
 }
 
 /** What begins so, in lower case; nothing in what was typed has a meaning of its own. */
@@ -86,11 +104,11 @@ export const toPattern = (search: string): string =>
 const cap = sql.raw(effectiveCap('e', 'p'));
 
 /** Totals of the month with the caps of entitlements; an archived product has none. */
-const useOf = (org: SQL, nowMs: number): SQL => sql`usage_totals t
-    join products p on p.id = t.product_id and p.usage_metric = t.metric
-    left join entitlements e on e.org_id = t.org_id and e.product_id = t.product_id and p.archived_at is null
+const useOf = (t: GroupTables, nowMs: number): SQL => sql`${t('usage_totals')} t
+    join ${t('products')} p on p.id = t.product_id and p.usage_metric = t.metric
+    left join ${t('entitlements')} e on e.org_id = t.org_id and e.product_id = t.product_id and p.archived_at is null
     cross join lateral (select case when e.org_id is not null then ${cap} end as cap) c
-    where t.org_id = ${org} and t.period = ${monthOf(nowMs)}::date and t.livemode`;
+    where t.period = ${monthOf(nowMs)}::date and t.livemode and t.quantity > 0`;
 
 const isExpiring = (nowMs: number): SQL => sql`revoked_at is null
     and expires_at > ${toTime(nowMs)}::timestamptz and expires_at <= ${toTime(nowMs + SOON_MS)}::timestamptz`;
@@ -101,23 +119,24 @@ const hasFailed = (nowMs: number): SQL => sql`f.hour >= ${failedSince(nowMs).toI
  * One pass over the totals of the month, by their index, with no look at entitlements but those with a cap of their own:
  * who is left over is looked at exactly, Organization after Organization, no more of them than fill the page.
  */
-const usesBeyond = (nowMs: number, share: SQL): SQL => sql`case when o.id in (
+const usesBeyond = (nowMs: number, share: SQL) => (t: GroupTables) => sql`case when o.id in (
       with product as materialized (
-        select id, usage_metric, unit_cap * ${share} as least from products where archived_at is null
+        select id, usage_metric, unit_cap * ${share} as least from ${t('products')} where archived_at is null
       ), own as materialized (
-        select org_id, product_id, unit_cap * ${share} as least from entitlements where has_own_cap
+        select org_id, product_id, unit_cap * ${share} as least from ${t('entitlements')} where has_own_cap
       )
-      select t.org_id from usage_totals t
+      select t.org_id from ${t('usage_totals')} t
       join product p on p.id = t.product_id and p.usage_metric = t.metric
       left join own on own.org_id = t.org_id and own.product_id = t.product_id
       where t.period = ${monthOf(nowMs)}::date and t.livemode
         and t.quantity >= case when own.org_id is null then p.least else own.least end
-    ) then exists (select from ${useOf(sql`o.id`, nowMs)} and t.quantity > 0 and t.quantity >= c.cap * ${share} offset 0) end`;
+    ) then exists (select from ${useOf(t, nowMs)} and t.org_id = o.id and t.quantity >= c.cap * ${share} offset 0) end`;
 
-const conditions: Record<Signal, (nowMs: number) => SQL> = {
+/** What is said by tables that every shard group has a part of is asked of each group. */
+const conditions: Record<Signal, (nowMs: number) => SQL | ((t: GroupTables) => SQL)> = {
   near: (nowMs) => usesBeyond(nowMs, sql.raw('0.8')),
   over: (nowMs) => usesBeyond(nowMs, sql.raw('1')),
-  expiring: (nowMs) => sql`o.id in (select org_id from api_keys where ${isExpiring(nowMs)})`,
+  expiring: (nowMs) => (t) => sql`o.id in (select org_id from ${t('api_keys')} where ${isExpiring(nowMs)})`,
   'sign-ins': (nowMs) =>
     sql`o.id in (select m.org_id from failed_sign_ins f join memberships m using (user_id) where ${hasFailed(nowMs)})`,
 };
@@ -135,21 +154,25 @@ async function readCustomers(orm: Orm, nowMs: number, where: SQL, limit: number)
     from page join memberships m on m.org_id = page.id join failed_sign_ins f using (user_id)
     where ${hasFailed(nowMs)}
     group by m.org_id
-  )
-  select h.slug, h.name, h.archived_at is not null as "isArchived", u.uses, coalesce(u.count, 0) as "productCount",
-    k.count as "expiringKeys", f.failed
-  from page h
-  left join lateral (
-    select json_agg(json_build_object('slug', slug, 'name', name, 'used', trim_scale(quantity)::text, 'cap', trim_scale(cap)::text)
+  ), used as materialized (
+    select org_id, json_agg(json_build_object('slug', slug, 'name', name, 'used', trim_scale(quantity)::text, 'cap', trim_scale(cap)::text)
       order by place) as uses, max(count)::int as count
     from (
-      select p.slug, p.name, t.quantity, c.cap, count(*) over () as count,
-        row_number() over (order by case when c.cap = 0 then 1e30 else t.quantity / c.cap end desc nulls last, t.quantity desc, p.slug) as place
-      from ${useOf(sql`h.id`, nowMs)} and t.quantity > 0
+      select t.org_id, p.slug, p.name, t.quantity, c.cap, count(*) over (partition by t.org_id) as count,
+        row_number() over (partition by t.org_id
+          order by case when c.cap = 0 then 1e30 else t.quantity / c.cap end desc nulls last, t.quantity desc, p.slug) as place
+      from ${useOf(wholeTables, nowMs)} and t.org_id in (select id from page)
     ) ranked
     where place <= ${MAX_USES}
-  ) u on true
-  left join lateral (select count(*)::int as count from api_keys where org_id = h.id and ${isExpiring(nowMs)}) k on true
+    group by org_id
+  ), keyed as materialized (
+    select org_id, count(*)::int as count from api_keys where org_id in (select id from page) and ${isExpiring(nowMs)} group by org_id
+  )
+  select h.slug, h.name, h.archived_at is not null as "isArchived", u.uses, coalesce(u.count, 0) as "productCount",
+    coalesce(k.count, 0) as "expiringKeys", f.failed
+  from page h
+  left join used u on u.org_id = h.id
+  left join keyed k on k.org_id = h.id
   left join failed f on f.org_id = h.id
   order by h.slug`,
   );

@@ -62,7 +62,7 @@ export function customerUsagePages({ log, ...deps }: ConsoleDeps & Pick<TradingC
       const { given, cursor, range } = await readRequest(query);
       const key = decodeKey(cursor, positionSchema);
       const after = key === undefined ? undefined : toPosition(key);
-      const found = await listCustomerUsage(db.orm, { ...range, after, limit: PAGE_SIZE + 1 });
+      const found = await listCustomerUsage(db, { ...range, after, limit: PAGE_SIZE + 1 });
       const rows = found.slice(0, PAGE_SIZE);
       const nextCursor = found.length > PAGE_SIZE ? encodeKey(keyOf(rows.at(-1)!)) : undefined;
       return {
@@ -79,7 +79,7 @@ export function customerUsagePages({ log, ...deps }: ConsoleDeps & Pick<TradingC
 
   router.get('/usage.csv', async (req, res) => {
     const { range } = await readRequest(readQuery(req));
-    await sendCsv(log, req, res, toUsageCsv(db.orm, range));
+    await sendCsv(log, req, res, toUsageCsv(db, range));
   });
 
   return router;

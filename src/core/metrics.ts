@@ -51,6 +51,19 @@ const apiMetrics = (registers: Registry[]) => ({
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
     registers,
   }),
+  shardSeconds: new Histogram({
+    name: 'gauge_shard_statement_duration_seconds',
+    help: 'Time a hot statement took on a shard group of a sharded database, commit included.',
+    labelNames: ['group'],
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
+    registers,
+  }),
+  shardRepeats: new Counter({
+    name: 'gauge_shard_repeats_total',
+    help: 'Hot statements that were sent again because their shard group had moved (40001).',
+    labelNames: ['group'],
+    registers,
+  }),
   limitStoreFailures: new Counter({
     name: 'gauge_limit_store_failures_total',
     help: 'Rate-limit counts that fell back to this process because Redis failed or was too slow.',

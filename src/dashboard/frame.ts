@@ -58,9 +58,10 @@ const consoleSections: { id: string; href: string; label: string; isOfMarkets?: 
   { id: 'people', href: '/console/people', label: 'People' },
   { id: 'audit-log', href: '/console/audit-log', label: 'Audit log' },
 ];
+const shardSection = { id: 'shards', href: '/console/shards', label: 'Shard groups' };
 
 /** The frame of the console: whatever Organizations an operator belongs to have nothing to do with it. */
-export function createConsoleFrame({ config }: Pick<Context, 'config'>): ReadFrame {
+export function createConsoleFrame({ config, db }: Pick<Context, 'config' | 'db'>): ReadFrame {
   const shown = consoleSections.filter(({ isOfMarkets }) => config.hasMarkets || !isOfMarkets);
   return (res, section) =>
     Promise.resolve({
@@ -69,6 +70,8 @@ export function createConsoleFrame({ config }: Pick<Context, 'config'>): ReadFra
       organizations: [],
       hasMoreOrganizations: false,
       place: 'Console',
-      navigation: shown.map(({ id, href, label }) => ({ href, label, isCurrent: id === section })),
+      navigation: [...shown, ...(db.shards.groups.length > 1 ? [shardSection] : [])].map(
+        ({ id, href, label }) => ({ href, label, isCurrent: id === section }),
+      ),
     });
 }

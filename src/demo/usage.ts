@@ -37,7 +37,8 @@ export async function seedDemoUsage(
         receivedAtMs: now,
         bytes: 0,
       });
-      await recordBatches(db.run, [batch], now);
+      const { run } = await db.shards.locate(batch.hashedSecret);
+      await recordBatches(run, [batch], now);
       keyUse.touch(batch.hashedSecret, 'usage:write');
     }
   }

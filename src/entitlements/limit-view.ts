@@ -57,12 +57,14 @@ function toLimitView(state: LimitState): LimitView {
   };
 }
 
-/** Per subject its limits; none where its entitlement has none. */
+/** Per subject of an Organization its limits; none where its entitlement has none. */
 export async function readLimitViews(
-  { run }: Pick<Database, 'run'>,
+  { shards }: Pick<Database, 'shards'>,
   subjects: Subject[],
   nowMs: number,
 ): Promise<LimitView[][]> {
+  if (subjects.length === 0) return [];
+  const { run } = await shards.locateOrganization(subjects[0]!.orgId);
   const states = await readLimits(run, subjects, nowMs);
   await addFreeTimes(run, subjects, states, nowMs);
   return states.map((own) => own.map(toLimitView));

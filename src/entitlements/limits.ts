@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { numericArray, textArray } from '../core/db/array-literal.js';
-import type { Database, Statement, TextRow } from '../core/db/client.js';
+import type { Names, Run, Template, TextRow } from '../core/db/client.js';
 import { addDecimals, compareDecimals, isDecimalAbove, subtractDecimals } from '../core/decimal.js';
 import { exactField, timeField } from '../core/http/fields.js';
 import { exact } from '../core/http/json.js';
@@ -163,7 +163,7 @@ export function startOfWindow(window: string, nowMs: number): number {
  * @param subject name of a row with org_id, product_id, livemode, metric and limits
  * @param now a timestamptz
  */
-export const limitUsage = (subject: string, now: string): string => `
+export const limitUsage = (t: Names, subject: string, now: string): string => `
 cross join lateral (
   select ord, l ->> 'window' as name, (l ->> 'quantity')::numeric as quantity, l ->> 'enforcement' as enforcement,
     case when l ->> 'window' like 'calendar%' then substr(l ->> 'window', 10) end as unit
@@ -183,23 +183,23 @@ cross join lateral (
 cross join lateral (
   select coalesce(sum(quantity) filter (where not is_ahead), 0) as used, coalesce(sum(quantity) filter (where is_ahead), 0) as ahead
   from (
-    select quantity, period >= (v.until at time zone 'UTC')::date as is_ahead from usage_totals
+    select quantity, period >= (v.until at time zone 'UTC')::date as is_ahead from ${t('usage_totals')}
     where l.unit = 'month' and org_id = ${subject}.org_id and livemode = ${subject}.livemode and product_id = ${subject}.product_id
       and metric = ${subject}.metric and period in ((v.since at time zone 'UTC')::date, (v.until at time zone 'UTC')::date)
     union all
-    select quantity, v.until is not null and hour >= v.until from usage_hours
+    select quantity, v.until is not null and hour >= v.until from ${t('usage_hours')}
     where l.unit is distinct from 'month' and org_id = ${subject}.org_id and product_id = ${subject}.product_id
       and livemode = ${subject}.livemode and hour >= w.first_hour and metric = ${subject}.metric
     union all
-    select quantity, false from usage_events
+    select quantity, false from ${t('usage_events')}
     where l.unit is null and org_id = ${subject}.org_id and product_id = ${subject}.product_id and livemode = ${subject}.livemode
       and occurred_at > v.since and occurred_at < w.first_hour and metric = ${subject}.metric
     union all
-    select -quantity, false from usage_events
+    select -quantity, false from ${t('usage_events')}
     where l.unit is null and org_id = ${subject}.org_id and product_id = ${subject}.product_id and livemode = ${subject}.livemode
       and occurred_at >= w.first_hour and occurred_at <= v.since and metric = ${subject}.metric
     union all
-    select moved.quantity, moved.is_ahead from usage_events e
+    select moved.quantity, moved.is_ahead from ${t('usage_events')} e
     cross join lateral (values (-e.quantity, false), (e.quantity, true)) as moved (quantity, is_ahead)
     where l.unit is null and e.org_id = ${subject}.org_id and e.product_id = ${subject}.product_id and e.livemode = ${subject}.livemode
       and e.occurred_at > ${now} and e.metric = ${subject}.metric
@@ -207,29 +207,33 @@ cross join lateral (
 ) u`;
 
 /** SQL of a sub-select: what is held for a row with org_id, product_id, livemode and metric. */
-export const heldFor = (subject: string, now: string): string => `(
-  select coalesce(sum(quantity), 0) from usage_reservations
+export const heldFor = (t: Names, subject: string, now: string): string => `(
+  select coalesce(sum(quantity), 0) from ${t('usage_reservations')}
   where org_id = ${subject}.org_id and product_id = ${subject}.product_id and livemode = ${subject}.livemode and metric = ${subject}.metric
     and settled_at is null and released_at is null and expires_at > ${now})`;
 
 /** How the limits of the entitlements stand. $1 org, $2 product, $3 livemode, $4 metric, per subject · $5 now */
-export const readLimitStates: Statement = {
+export const readLimitStates: Template = {
   name: 'limits_read',
-  text: `
+  text: (t) => `
+${t.with} d as materialized (
+  select d.* from unnest($1::uuid[], $2::uuid[], $3::bool[], $4::text[]) with ordinality
+    as d (org_id, product_id, livemode, metric, ord)${t.held}
+)
 select (s.ord - 1)::text, trim_scale(l.quantity)::text, l.name, l.enforcement, trim_scale(u.used)::text, trim_scale(u.ahead)::text,
   trim_scale(s.held)::text
 from (
-  select d.*, e.limits, ${heldFor('d', '$5::timestamptz')} as held
-  from unnest($1::uuid[], $2::uuid[], $3::bool[], $4::text[]) with ordinality as d (org_id, product_id, livemode, metric, ord)
-  cross join lateral (select limits from entitlements where org_id = d.org_id and product_id = d.product_id limit 1) e
+  select d.*, e.limits, ${heldFor(t, 'd', '$5::timestamptz')} as held
+  from d
+  cross join lateral (select limits from ${t('entitlements')} where org_id = d.org_id and product_id = d.product_id limit 1) e
   where e.limits is not null
-) s${limitUsage('s', '$5::timestamptz')}
+) s${limitUsage(t, 's', '$5::timestamptz')}
 order by s.ord, l.ord`,
 };
 
 /** Per subject the limits of its entitlement in the order in which they were declared, read in one snapshot. */
 export async function readLimits(
-  run: Database['run'],
+  run: Run,
   subjects: readonly Subject[],
   nowMs: number,
 ): Promise<LimitState[][]> {
@@ -259,7 +263,7 @@ export const toLimitState = (row: TextRow, nowMs: number): LimitState => ({
 
 /** Finds when rolling windows that are used up have something left again. */
 export async function addFreeTimes(
-  run: Database['run'],
+  run: Run,
   subjects: readonly Subject[],
   states: readonly LimitState[][],
   nowMs: number,
@@ -278,23 +282,26 @@ export async function addFreeTimes(
  * $1 org, $2 product, $3 livemode, $4 metric, $5 start of the window, $6 units that have to leave, per question ·
  * $7 whether more than that has to leave
  */
-export const findLeavingEvents: Statement = {
+export const findLeavingEvents: Template = {
   name: 'limits_find_leaving',
-  text: `
+  text: (t) => `
+${t.with} d as materialized (
+  select d.* from unnest($1::uuid[], $2::uuid[], $3::bool[], $4::text[], $5::timestamptz[], $6::numeric[], $7::bool[]) with ordinality
+    as d (org_id, product_id, livemode, metric, since, needed, is_more, ord)${t.held}
+)
 select (d.ord - 1)::text, (extract(epoch from e.occurred_at) * 1000)::text
-from unnest($1::uuid[], $2::uuid[], $3::bool[], $4::text[], $5::timestamptz[], $6::numeric[], $7::bool[]) with ordinality
-  as d (org_id, product_id, livemode, metric, since, needed, is_more, ord)
+from d
 cross join lateral (
   select date_bin('1 hour', d.since, timestamptz '2000-01-01 00:00:00+00') + interval '1 hour' as first_hour
 ) w
 cross join lateral (
   select hour, through - quantity as before from (
     select hour, quantity, sum(quantity) over (order by hour) as through from (
-      select w.first_hour - interval '1 hour' as hour, coalesce(sum(quantity), 0) as quantity from usage_events
+      select w.first_hour - interval '1 hour' as hour, coalesce(sum(quantity), 0) as quantity from ${t('usage_events')}
       where org_id = d.org_id and product_id = d.product_id and livemode = d.livemode and metric = d.metric
         and occurred_at > d.since and occurred_at < w.first_hour
       union all
-      select hour, sum(quantity) from usage_hours
+      select hour, sum(quantity) from ${t('usage_hours')}
       where org_id = d.org_id and product_id = d.product_id and livemode = d.livemode and metric = d.metric and hour >= w.first_hour
       group by hour
     ) part
@@ -305,7 +312,7 @@ cross join lateral (
 ) h
 cross join lateral (
   select occurred_at from (
-    select occurred_at, sum(quantity) over (order by occurred_at) as through from usage_events
+    select occurred_at, sum(quantity) over (order by occurred_at) as through from ${t('usage_events')}
     where org_id = d.org_id and product_id = d.product_id and livemode = d.livemode and metric = d.metric
       and occurred_at > d.since and occurred_at >= h.hour and occurred_at < h.hour + interval '1 hour'
   ) summed
@@ -327,7 +334,7 @@ const MAX_QUESTIONS = 8;
 
 /** Per question when its rolling window has room by what leaves it; undefined where leaving will not do. */
 export async function findFreeTimes(
-  run: Database['run'],
+  run: Run,
   questions: readonly FreeQuestion[],
   nowMs: number,
 ): Promise<(number | undefined)[]> {

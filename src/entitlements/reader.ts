@@ -1,8 +1,8 @@
 import { keyError } from '../api-keys/key-problem.js';
 import type { Clock } from '../core/clock.js';
-import { createCoalescer } from '../core/coalesce.js';
 import { intArray, textArray } from '../core/db/array-literal.js';
-import type { Database, Statement, TextRow } from '../core/db/client.js';
+import type { Database, Run, Template, TextRow } from '../core/db/client.js';
+import { createGroupCoalescer } from '../core/db/group-coalescer.js';
 import type { AppError } from '../core/errors.js';
 import { addFreeTimes, readLimits, type LimitState, type Subject } from './limits.js';
 import { checkEntitlements, findEntitlements, listEntitlements } from './statements.js';
@@ -52,31 +52,30 @@ interface ListRequest {
 }
 
 export function createEntitlementReader({ db, clock }: { db: Database; clock: Clock }): EntitlementReader {
-  const shared = { parallel: 2, queueLimit: { weight: 200_000, bytes: Infinity } };
-  const weighSlugs = {
-    fullWeight: 1_600,
-    // A flush reads each key's products once, however many calls ask: late-comers are nearly free.
-    gather: { weight: 1_600, ms: 5 },
-    maxWeight: 6_400,
-    weigh: (request: FindRequest) => request.slugs.length,
-  };
-
-  const checker = createCoalescer<FindRequest, (Balance | undefined)[]>({
-    ...shared,
-    ...weighSlugs,
-    flush: (requests) => findAll(db, checkEntitlements, requests, clock.now(), toBalance),
-  });
-  const finder = createCoalescer<FindRequest, (CurrentEntitlement | undefined)[]>({
-    ...shared,
-    ...weighSlugs,
-    flush: (requests) => findAll(db, findEntitlements, requests, clock.now(), toEntitlement),
-  });
-  const lister = createCoalescer<ListRequest, CurrentEntitlement[]>({
-    ...shared,
-    flush: (requests) => listAll(db, requests, clock.now()),
-    fullWeight: 16,
-    maxWeight: 64,
-  });
+  const queueLimit = { weight: 200_000, bytes: Infinity };
+  const createFinder = <T extends Balance>(template: Template, read: (row: TextRow, period: string) => T) =>
+    createGroupCoalescer<FindRequest, (T | undefined)[]>(db.shards, ({ run, parallelReads }) => ({
+      flush: (requests) => findAll(run, template, requests, clock.now(), read),
+      parallel: parallelReads,
+      queueLimit,
+      fullWeight: 1_600,
+      // A flush reads each key's products once, however many calls ask: late-comers are nearly free.
+      gather: { weight: 1_600, ms: 5 },
+      maxWeight: 6_400,
+      weigh: (request) => request.slugs.length,
+    }));
+  const checker = createFinder(checkEntitlements, toBalance);
+  const finder = createFinder(findEntitlements, toEntitlement);
+  const lister = createGroupCoalescer<ListRequest, CurrentEntitlement[]>(
+    db.shards,
+    ({ run, parallelReads }) => ({
+      flush: (requests) => listAll(run, requests, clock.now()),
+      parallel: parallelReads,
+      queueLimit,
+      fullWeight: 16,
+      maxWeight: 64,
+    }),
+  );
 
   return {
     check: (hashedSecret, slugs) => checker.submit({ hashedSecret, slugs }),
@@ -86,8 +85,8 @@ export function createEntitlementReader({ db, clock }: { db: Database; clock: Cl
 }
 
 async function findAll<T extends Balance>(
-  db: Database,
-  statement: Statement,
+  run: Run,
+  template: Template,
   requests: FindRequest[],
   nowMs: number,
   read: (row: TextRow, period: string) => T,
@@ -116,12 +115,12 @@ async function findAll<T extends Balance>(
   ];
   const problems: (AppError | undefined)[] = [];
   const found: T[] = [];
-  for (const row of await db.run(statement, values)) {
+  for (const row of await run(template, values)) {
     const pair = Number(row[0]);
     if (row[1] === null) found[pair] = read(row, period);
     else problems[pairs.keys[pair]!] = keyError(row[1] ?? null, 'entitlements:read');
   }
-  await addLimits(db, found, nowMs);
+  await addLimits(run, found, nowMs);
   const answers = distinct.map(
     ({ hashedSecret }, d) => problems[keys.get(hashedSecret)!.place] ?? wanted[d]!.map((pair) => found[pair]),
   );
@@ -163,12 +162,12 @@ function addPair(pairs: Pairs, key: number, product: number): number {
 }
 
 async function listAll(
-  db: Database,
+  run: Run,
   requests: ListRequest[],
   nowMs: number,
 ): Promise<(AppError | CurrentEntitlement[])[]> {
   const period = monthOf(nowMs);
-  const rows = await db.run(listEntitlements, [
+  const rows = await run(listEntitlements, [
     textArray(requests.map((request) => request.hashedSecret)),
     textArray(requests.map((request) => request.after)),
     intArray(requests.map((request) => request.size)),
@@ -182,17 +181,17 @@ async function listAll(
     problems[call] = keyError(row[1] ?? null, 'entitlements:read');
     if (row[2] != null) found[call]!.push(toEntitlement(row, period));
   }
-  await addLimits(db, found.flat(), nowMs);
+  await addLimits(run, found.flat(), nowMs);
   return requests.map((_request, call) => problems[call] ?? found[call]!);
 }
 
 /** Only an entitlement that has limits costs a further statement. */
-async function addLimits(db: Database, found: Balance[], nowMs: number): Promise<void> {
+async function addLimits(run: Run, found: Balance[], nowMs: number): Promise<void> {
   const limited = found.filter(({ subject }) => subject);
   if (limited.length === 0) return;
   const subjects = limited.map(({ subject }) => subject!);
-  const states = await readLimits(db.run, subjects, nowMs);
-  await addFreeTimes(db.run, subjects, states, nowMs);
+  const states = await readLimits(run, subjects, nowMs);
+  await addFreeTimes(run, subjects, states, nowMs);
   for (const [i, balance] of limited.entries()) balance.limits = states[i]!;
 }
 

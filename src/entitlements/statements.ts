@@ -1,4 +1,4 @@
-import type { Statement } from '../core/db/client.js';
+import type { Template } from '../core/db/client.js';
 import { effectiveCap } from './table.js';
 
 const keyProblem = `
@@ -19,17 +19,17 @@ const limitedSubject = (entitlement: string, ...columns: string[]): string =>
  * planner believes about the size of the tables. A plain join tempted it to go by product or by month, over every
  * Organization's rows.
  */
-const find = (name: string, columns: string): Statement => ({
+const find = (name: string, columns: string): Template => ({
   name,
-  text: `
-with key as materialized (
+  text: (t) => `
+${t.with} key as materialized (
   select w.ord - 1 as place, k.org_id, k.livemode, ${keyProblem} as problem
-  from unnest($1::text[]) with ordinality as w (hashed_secret, ord)
-  left join lateral (select * from api_keys where hashed_secret = w.hashed_secret limit 1) k on true
+  from unnest($1::text[]) with ordinality as w (hashed_secret, ord)${t.held}
+  left join lateral (select * from ${t('api_keys')} where hashed_secret = w.hashed_secret limit 1) k on true
 ), product as materialized (
   select w.ord - 1 as place, pr.*
   from unnest($2::text[]) with ordinality as w (slug, ord)
-  left join lateral (select id, slug, name, usage_metric, unit_cap from products where slug = w.slug and archived_at is null limit 1) pr on true
+  left join lateral (select id, slug, name, usage_metric, unit_cap from ${t('products')} where slug = w.slug and archived_at is null limit 1) pr on true
 )
 select (w.ord - 1)::text, k.problem, e.kind, trim_scale(${effectiveCap('e', 'pr')})::text, trim_scale(t.quantity)::text,
   ${limitedSubject('e', 'k.org_id', 'pr.id', 'k.livemode', 'pr.usage_metric')}${columns}
@@ -37,13 +37,13 @@ from unnest($3::int[], $6::int[]) with ordinality as w (key, product, ord)
 join key k on k.place = w.key
 join product pr on pr.place = w.product
 left join lateral (
-  select * from entitlements
+  select * from ${t('entitlements')}
   where org_id = k.org_id and product_id = pr.id
     and starts_at <= $4::timestamptz and (ends_at is null or ends_at > $4::timestamptz)
   limit 1
 ) e on true
 left join lateral (
-  select quantity from usage_totals
+  select quantity from ${t('usage_totals')}
   where org_id = k.org_id and period = $5::date and livemode = k.livemode and product_id = e.product_id and metric = pr.usage_metric
   limit 1
 ) t on true
@@ -61,23 +61,23 @@ const details = `, pr.slug, pr.name, pr.usage_metric,
  * $1 hashed secret, per key · $2 product slug, per product · $3 key, $6 product, per pair, their places · $4 now ·
  * $5 first day of the month
  */
-export const checkEntitlements: Statement = find('entitlements_check', '');
+export const checkEntitlements: Template = find('entitlements_check', '');
 
 /** The same with what a whole entitlement shows. */
-export const findEntitlements: Statement = find('entitlements_find', details);
+export const findEntitlements: Template = find('entitlements_find', details);
 
 /**
  * One page of the entitlements in effect for each waiting call, ordered by product slug.
  *
  * $1 hashed secret, $2 slug to start after, $3 rows, per call · $4 now · $5 first day of the month
  */
-export const listEntitlements: Statement = {
+export const listEntitlements: Template = {
   name: 'entitlements_list',
-  text: `
-with key as materialized (
+  text: (t) => `
+${t.with} key as materialized (
   select w.ord - 1 as place, w.after, w.size, k.org_id, k.livemode, ${keyProblem} as problem
-  from unnest($1::text[], $2::text[], $3::int[]) with ordinality as w (hashed_secret, after, size, ord)
-  left join lateral (select * from api_keys where hashed_secret = w.hashed_secret limit 1) k on true
+  from unnest($1::text[], $2::text[], $3::int[]) with ordinality as w (hashed_secret, after, size, ord)${t.held}
+  left join lateral (select * from ${t('api_keys')} where hashed_secret = w.hashed_secret limit 1) k on true
 )
 select k.place::text, k.problem, l.kind, trim_scale(l.unit_cap)::text, trim_scale(l.quantity)::text,
   ${limitedSubject('l', 'k.org_id', 'l.product_id', 'k.livemode', 'l.usage_metric')}, l.slug, l.name, l.usage_metric,
@@ -86,10 +86,10 @@ from key k
 left join lateral (
   select pr.slug, pr.name, pr.usage_metric, ${effectiveCap('e', 'pr')} as unit_cap, e.kind, e.starts_at, e.ends_at, e.limits, e.product_id,
     t.quantity
-  from entitlements e
-  join products pr on pr.id = e.product_id
+  from ${t('entitlements')} e
+  join ${t('products')} pr on pr.id = e.product_id
   left join lateral (
-    select quantity from usage_totals
+    select quantity from ${t('usage_totals')}
     where org_id = e.org_id and period = $5::date and livemode = k.livemode and product_id = e.product_id and metric = pr.usage_metric
     limit 1
   ) t on true

@@ -13,6 +13,7 @@ import type { Context } from '../core/http/context.js';
 import { notFound } from '../core/http/problem.js';
 import { defineRoute, json } from '../core/reference/define-route.js';
 import { problemExample } from '../core/reference/problem-examples.js';
+import { findGroupsAway } from './shards.js';
 
 const databaseStates = ['ready', 'database_unreachable', 'database_read_only', 'not_migrated'] as const;
 type DatabaseState = (typeof databaseStates)[number];
@@ -21,12 +22,16 @@ interface Readiness {
   status: DatabaseState;
   /** What an operator has to do something about. */
   reason?: string;
+  /** Shard groups whose server cannot be reached: calls of their Organizations get 503 meanwhile. */
+  groupsAway?: string[];
 }
 
 /** An answer holds for so long, for every caller. */
 const HOLDS_MS = 1_000;
 /** Load balancers wait for a few seconds. */
 const WAIT_MS = 2_000;
+/** Shorter, so that what else was found out is still told. */
+const WHOLE_WAIT_MS = 1_800;
 
 /**
  * Says whether the database can serve. It is asked at most once a second and once at a time, however many ask here: that
@@ -54,6 +59,31 @@ function createReadiness({ db, log }: { db: Database; log: Logger }): () => Prom
 const unreachable = (reason: string): Readiness => ({ status: 'database_unreachable', reason });
 
 async function lookAt(db: Database): Promise<Readiness> {
+  const [away, whole] = await Promise.all([
+    findGroupsAway(db.shards),
+    Promise.race([
+      lookAtWhole(db),
+      setTimeout(WHOLE_WAIT_MS, unreachable('the database does not answer'), { ref: false }),
+    ]),
+  ]);
+  if (!away) return whole;
+  // Known keys are served without the coordinator.
+  if (whole.status === 'database_unreachable' && away.groups.length < db.shards.groups.length)
+    return {
+      status: 'ready',
+      reason: `the coordinator: ${whole.reason}; pages and unknown keys wait for it`,
+      groupsAway: away.groups,
+    };
+  return away.groups.length === 0
+    ? whole
+    : {
+        reason: `shard groups on ${away.workers.join(', ')} cannot be reached`,
+        ...whole,
+        groupsAway: away.groups,
+      };
+}
+
+async function lookAtWhole(db: Database): Promise<Readiness> {
   try {
     if (!(await isMigrated(db))) return { status: 'not_migrated' };
     const [row] = await selectRows<{ is_read_only: boolean }>(
@@ -72,6 +102,10 @@ const readinessSchema = z
   .object({
     status: z.enum(['starting', 'draining', ...databaseStates]),
     reason: z.string().optional().meta({ description: 'What an operator has to do something about.' }),
+    groupsAway: z.array(z.string()).optional().meta({
+      description:
+        'Of a sharded database: the groups that cannot be reached. Calls of their Organizations get 503 meanwhile, all others are served.',
+    }),
   })
   .meta({ id: 'Readiness' });
 

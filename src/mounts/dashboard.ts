@@ -7,18 +7,20 @@ import { customerEntitlementPages } from '../console/entitlement-pages.js';
 import { customerKeyPages } from '../console/key-pages.js';
 import { customerPages } from '../console/customer-pages.js';
 import { operatorPages } from '../console/operator-pages.js';
+import type { ConsoleDeps } from '../console/page.js';
 import { personPages } from '../console/person-pages.js';
 import { productPages } from '../console/product-pages.js';
 import { customerPeoplePages } from '../console/people-pages.js';
 import { serviceTradingPages } from '../console/service-trading-pages.js';
 import { customerTradingPages } from '../console/trading-pages.js';
 import { customerUsagePages } from '../console/usage-pages.js';
+import { listPlacements, sumByServer, type Placement } from '../core/db/placement.js';
 import { nothingHere } from '../core/http/problem.js';
 import { createConsoleFrame } from '../dashboard/frame.js';
 import { requireOperatorPerson } from '../identity/session/operator.js';
 import { pageHeaders } from '../core/http/page-headers.js';
 import { perKeyLimit } from '../core/http/rate-limit.js';
-import { pageAssets, pageFrame, type ReadFrame } from '../core/pages/layout.js';
+import { pageAssets, pageFrame, renderPage, type ReadFrame } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
 import { mountRoutes } from '../core/reference/define-route.js';
 import { auditPages } from '../dashboard/audit-log/pages.js';
@@ -26,6 +28,7 @@ import { frontPages, hideArchived, type DemoLogin } from '../dashboard/front-pag
 import { overviewPages } from '../dashboard/overview/pages.js';
 import { entitlementPages } from '../entitlements/pages.js';
 import { findLiveProduct } from '../entitlements/queries.js';
+import { findGroupsAway } from '../health/shards.js';
 import { confirmPages } from '../identity/account/confirm-pages.js';
 import { accountPages } from '../identity/account/pages.js';
 import { resetPages } from '../identity/account/reset-pages.js';
@@ -131,7 +134,36 @@ export function dashboardRoutes(
     operatorPages(context),
     personPages(context),
     consoleAuditPages(context),
+    shardPages(context),
   );
+  return router;
+}
+
+/** `/console/shards`: where the groups of a sharded database are, what they hold, and which cannot be reached. */
+function shardPages(deps: ConsoleDeps): Router {
+  const { db } = deps;
+  const router = pageRouter();
+  router.get('/shards', async (req, res) => {
+    const away = await findGroupsAway(db.shards);
+    // Sizes are had from all servers or not at all.
+    const placements = away?.groups.length === 0 ? await listPlacements(db.orm) : [];
+    const known = new Map(placements.map((placement): [string, Placement] => [placement.id, placement]));
+    const groups = db.shards.groups.map(({ id, worker, load }) => ({
+      id,
+      worker,
+      load,
+      held: known.get(id),
+      isAway: away?.groups.includes(id) ?? false,
+    }));
+    const page = { view: 'console/shards', title: 'Shard groups', section: 'shards' };
+    const workers = sumByServer(placements);
+    const mean = workers.reduce((sum, { bytes }) => sum + bytes, 0) / Math.max(1, workers.length);
+    await renderPage(deps, req, res, page, {
+      isSharded: away !== undefined,
+      groups: groups.sort((a, b) => a.worker.localeCompare(b.worker) || a.id.localeCompare(b.id)),
+      workers: workers.map((worker) => ({ ...worker, timesMean: worker.bytes / Math.max(1, mean) })),
+    });
+  });
   return router;
 }
 

@@ -44,7 +44,7 @@ async function readOwnValues({ db, clock, snapshots }: OwnValuesDeps, orgId: str
     listProductsInEffect(db.orm, orgId, { now, limit: MAX_PRODUCTS }),
     listActivePrefixes(db.orm, orgId, now),
     listOrders(db.orm, { orgId, limit: 1 }),
-    listByOwner(db.run, { orgId, livemode: true }, { limit: 1, status: 'held' }, clock.now()),
+    listByOwner(db, { orgId, livemode: true }, { limit: 1, status: 'held' }, clock.now()),
   ]);
   return {
     now,

@@ -1,7 +1,7 @@
 import { and, asc, eq, inArray, lt, sql } from 'drizzle-orm';
 import { byService, change, type ChangeDeps } from '../audit/change.js';
 import type { Orm, Tx } from '../core/db/client.js';
-import { selectRows } from '../core/db/select-rows.js';
+import { selectFromAll, type ReportedDatabase } from '../core/db/shards.js';
 import { formatDay, formatDecimal, formatMonth } from '../core/pages/format.js';
 import { DAY_MS, monthOf } from '../core/time.js';
 import { effectiveCap } from '../entitlements/table.js';
@@ -9,7 +9,7 @@ import { plainName, queueMail, type MailDeps, type NewMail } from '../mail/outbo
 import { managingRoles, memberships, users } from '../organizations/table.js';
 import { capLevels, capNotices, keyNotices } from './table.js';
 
-type NoticeDeps = ChangeDeps & MailDeps;
+type NoticeDeps = ChangeDeps & MailDeps & { db: ReportedDatabase };
 
 /** Entitlements, or Organizations, that one statement looks at. */
 const BATCH = 500;
@@ -57,7 +57,7 @@ interface CapUse extends Record<string, string | null> {
 export const createCapNotices = (deps: NoticeDeps): (() => Promise<void>) =>
   walk<CapUse, { orgId: string; productId: string }>(
     { orgId: FIRST, productId: FIRST },
-    (after) => listCapUse(deps.db.orm, after, new Date(deps.clock.now())),
+    (after) => listCapUse(deps.db, after, new Date(deps.clock.now())),
     ({ orgId, productId }) => ({ orgId, productId }),
     async (use) => {
       if (use.level !== null) await tellOfCap(deps, use, Number(use.level));
@@ -66,18 +66,18 @@ export const createCapNotices = (deps: NoticeDeps): (() => Promise<void>) =>
 
 /** Live entitlements with a cap, in the order of their key; of each the total is one row by primary key. */
 function listCapUse(
-  orm: Orm,
+  db: ReportedDatabase,
   { orgId, productId }: { orgId: string; productId: string },
   now: Date,
 ): Promise<CapUse[]> {
   const period = monthOf(now.getTime());
   const at = now.toISOString();
   const [lower, upper] = capLevels;
-  return selectRows<CapUse>(
-    orm,
-    sql`with capped as materialized (
+  return selectFromAll<CapUse>(
+    db,
+    (t) => sql`with capped as materialized (
       select e.org_id, e.product_id, p.name, p.usage_metric, ${sql.raw(effectiveCap('e', 'p'))} as cap
-      from entitlements e join products p on p.id = e.product_id
+      from ${t('entitlements')} e join ${t('products')} p on p.id = e.product_id
       where (e.org_id, e.product_id) > (${orgId}::uuid, ${productId}::uuid)
         and e.starts_at <= ${at}::timestamptz and (e.ends_at is null or e.ends_at > ${at}::timestamptz)
         and ${sql.raw(effectiveCap('e', 'p'))} > 0
@@ -88,14 +88,16 @@ function listCapUse(
       c.usage_metric as metric, trim_scale(c.cap)::text as cap, trim_scale(t.quantity)::text as used,
       (select l.level::text from (values (${lower}::int), (${upper}::int)) l (level)
         where t.quantity >= c.cap * l.level / 100 and not exists (
-          select from cap_notices n
+          select from ${t('cap_notices')} n
           where (n.org_id, n.product_id, n.period, n.level) = (c.org_id, c.product_id, ${period}::date, l.level))
         order by l.level desc limit 1) as level
     from capped c
-    join organizations o on o.id = c.org_id
-    left join usage_totals t on t.org_id = c.org_id and t.period = ${period}::date and t.livemode
+    join ${t('organizations')} o on o.id = c.org_id
+    left join ${t('usage_totals')} t on t.org_id = c.org_id and t.period = ${period}::date and t.livemode
       and t.product_id = c.product_id and t.metric = c.usage_metric
     order by c.org_id, c.product_id`,
+    ({ orgId, productId }) => [orgId, productId],
+    BATCH,
   );
 }
 
@@ -136,31 +138,33 @@ interface Expiring extends Record<string, unknown> {
 export const createKeyNotices = (deps: NoticeDeps): (() => Promise<void>) =>
   walk<Expiring, string>(
     FIRST,
-    (after) => listExpiring(deps.db.orm, after, new Date(deps.clock.now())),
+    (after) => listExpiring(deps.db, after, new Date(deps.clock.now())),
     ({ orgId }) => orgId,
     (row) => (row.keys === null ? Promise.resolve() : tellOfKeys(deps, row, row.keys)),
   );
 
 /** Organizations in the order of their ids, each with the keys of which nothing was told, by the index on their end. */
-function listExpiring(orm: Orm, after: string, now: Date): Promise<Expiring[]> {
+function listExpiring(db: ReportedDatabase, after: string, now: Date): Promise<Expiring[]> {
   const [from, until] = [now, new Date(now.getTime() + EXPIRY_MS)].map((time) => time.toISOString());
-  return selectRows<Expiring>(
-    orm,
-    sql`with part as materialized (
-      select id, name from organizations where id > ${after}::uuid order by id limit ${BATCH}
+  return selectFromAll<Expiring>(
+    db,
+    (t) => sql`with part as materialized (
+      select id, name from ${t('organizations')} where id > ${after}::uuid and ${t.owns(sql`id`)} order by id limit ${BATCH}
     )
     select o.id as "orgId", o.name as "orgName", (
       select json_agg(json_build_object('id', k.id, 'name', k.name, 'prefix', k.prefix, 'expiresAt', k.expires_at))
       from (
-        select k.id, k.name, k.prefix, k.expires_at from api_keys k
+        select k.id, k.name, k.prefix, k.expires_at from ${t('api_keys')} k
         where k.org_id = o.id and k.revoked_at is null
           and k.expires_at > ${from}::timestamptz and k.expires_at <= ${until}::timestamptz
-          and not exists (select from api_keys s where s.org_id = o.id and s.rotated_from_id = k.id)
-          and not exists (select from key_notices n where n.org_id = o.id and n.api_key_id = k.id)
+          and not exists (select from ${t('api_keys')} s where s.org_id = o.id and s.rotated_from_id = k.id)
+          and not exists (select from ${t('key_notices')} n where n.org_id = o.id and n.api_key_id = k.id)
         order by k.expires_at limit ${KEYS_PER_MAIL}
       ) k
     ) as keys
     from part o order by o.id`,
+    ({ orgId }) => [orgId],
+    BATCH,
   );
 }
 

@@ -49,7 +49,7 @@ async function reconcile(db: MaintenanceDatabase, { org, fix, json }: Flags): Pr
       `${formatCount(archived.events, 'event')} in ${formatCount(archived.files, 'file')} of archived months count as recorded of them.`,
     );
   if (!json) console.log(`${driftText(found)}\n${ledgerText(ledger)}`);
-  const repaired = isRepairing ? await repair(db.orm, systemClock, { orgId }) : undefined;
+  const repaired = isRepairing ? await repair(db, systemClock, { orgId }) : undefined;
   const left = isRepairing ? await compare(db.orm, { orgId }) : found;
   if (json) console.log(driftJson(found, repaired, { ledger: ledgerJson(ledger) }));
   else if (repaired) console.log(`${repairText(repaired)}\n${driftText(left)}`);

@@ -1,5 +1,5 @@
 import { intArray, numericArray, textArray } from '../core/db/array-literal.js';
-import type { Database, TextRow } from '../core/db/client.js';
+import type { Run, TextRow } from '../core/db/client.js';
 import { startOfWindow, type LimitState } from '../entitlements/limits.js';
 import { latestTimes, leaveOut, totalsOf, type Batch } from './batch.js';
 import { planFlush, type FlushPair, type FlushPlan } from './flush-plan.js';
@@ -57,7 +57,7 @@ export interface BatchOutcome {
  * where a quantity was above its ceiling, what shared its pair goes again without it.
  */
 export async function recordBatches(
-  run: Database['run'],
+  run: Run,
   batches: Batch[],
   nowMs: number,
   headroom: Headroom = createHeadroom(),
@@ -85,7 +85,7 @@ export async function recordBatches(
 }
 
 async function recordOnce(
-  run: Database['run'],
+  run: Run,
   batches: Batch[],
   nowMs: number,
   headroom: Headroom,
@@ -129,7 +129,7 @@ async function recordOnce(
 
 /** After the commit, so that what others have added is counted; a further statement only where an entitlement has limits. */
 async function findOverLimit(
-  run: Database['run'],
+  run: Run,
   plan: FlushPlan,
   batches: Batch[],
   outcomes: BatchOutcome[],

@@ -1,4 +1,4 @@
-import type { Database } from '../core/db/client.js';
+import type { Names, Run } from '../core/db/client.js';
 import { addDecimals, compareDecimals, subtractDecimals } from '../core/decimal.js';
 import { MINUTE_MS, monthOf } from '../core/time.js';
 import { readLimits, type LimitState, type Subject } from '../entitlements/limits.js';
@@ -12,14 +12,14 @@ export interface Limited extends Subject {
 }
 
 /** SQL of an expression: `Limited.total` of a row with org_id, product_id, livemode and metric, beside a CTE `raised`. */
-export const totalAround = (subject: string, now: string): string => `(
+export const totalAround = (t: Names, subject: string, now: string): string => `(
     select trim_scale(coalesce(sum(quantity), 0))::text from (
       select quantity from raised
       where org_id = ${subject}.org_id and product_id = ${subject}.product_id and livemode = ${subject}.livemode and metric = ${subject}.metric
       union all
       select before.quantity from (values (-1), (0), (1)) as month (n)
       cross join lateral (
-        select period, quantity from usage_totals
+        select period, quantity from ${t('usage_totals')}
         where org_id = ${subject}.org_id and livemode = ${subject}.livemode and product_id = ${subject}.product_id
           and metric = ${subject}.metric
           and period = (date_trunc('month', ${now} at time zone 'UTC') + make_interval(months => month.n))::date
@@ -42,7 +42,7 @@ interface Known {
 
 export interface Headroom {
   /** Per subject its limits that are exceeded. Only what may be exceeded is read. */
-  readExceeded(run: Database['run'], subjects: readonly Limited[], nowMs: number): Promise<LimitState[][]>;
+  readExceeded(run: Run, subjects: readonly Limited[], nowMs: number): Promise<LimitState[][]>;
 }
 
 const MAX_KNOWN = 10_000;

@@ -1,7 +1,14 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Clock } from '../core/clock.js';
-import { createCoalescer } from '../core/coalesce.js';
-import { isDatabaseUnavailable, sqlState, type Database } from '../core/db/client.js';
+import {
+  isDatabaseUnavailable,
+  sqlState,
+  type Database,
+  type ShardGroup,
+  type Shards,
+} from '../core/db/client.js';
+import { createGroupCoalescer } from '../core/db/group-coalescer.js';
+import { ShardGroupGoneError } from '../core/db/shards.js';
 import { AppError } from '../core/errors.js';
 import type { Metrics } from '../core/metrics.js';
 import type { Batch } from './batch.js';
@@ -35,38 +42,41 @@ export function createIngestion({
 }): Ingestion {
   // The embedded database blocks the event loop for the time of a statement: shorter ones keep the process answering.
   const maxWeight = db.kind === 'embedded' ? 250 : 1_000;
-  const coalescer = createCoalescer<Batch, BatchOutcome>({
-    flush: createRecorder(recordOnce),
-    parallel: db.parallel,
+  const { shards } = db;
+  const shareOf = (limit: number): number => shareOfQueue(shards, limit);
+  const recorder = createRecorder(recordOnce);
+  const coalescer = createGroupCoalescer<Batch, BatchOutcome>(shards, (group) => ({
+    flush: (batches) => recorder(group, batches),
+    parallel: group.parallel,
     fullWeight: 100,
     maxWeight,
     weigh: (batch) => batch.keys.length,
     measure: (batch) => batch.bytes,
-    queueLimit: { weight: MAX_QUEUED_EVENTS, bytes: MAX_QUEUED_BYTES },
-  });
+    queueLimit: { weight: shareOf(MAX_QUEUED_EVENTS), bytes: shareOf(MAX_QUEUED_BYTES) },
+  }));
 
   // One at a time: until it is rolled back a dry run holds the rows that real events wait for.
-  const dryRuns = createCoalescer<Batch, BatchOutcome>({
-    flush: async ([batch]) => [await dryRun(batch!).catch(toRefusal)],
+  const dryRuns = createGroupCoalescer<Batch, BatchOutcome>(shards, (group) => ({
+    flush: async ([batch]) => [await dryRun(group, batch!).catch(toRefusal)],
     parallel: 1,
     fullWeight: 1,
     maxWeight: 1,
-    queueLimit: { weight: MAX_QUEUED_DRY_RUNS, bytes: MAX_QUEUED_BYTES },
+    queueLimit: { weight: shareOf(MAX_QUEUED_DRY_RUNS), bytes: shareOf(MAX_QUEUED_BYTES) },
     measure: (batch) => batch.bytes,
-  });
+  }));
 
   const headroom = createHeadroom();
 
-  async function recordOnce(batches: Batch[]): Promise<BatchOutcome[]> {
+  async function recordOnce(group: ShardGroup, batches: Batch[]): Promise<BatchOutcome[]> {
     const startedAt = performance.now();
-    const outcomes = await recordBatches(db.run, batches, clock.now(), headroom);
+    const outcomes = await recordBatches(group.run, batches, clock.now(), headroom);
     metrics.flushSeconds.observe((performance.now() - startedAt) / 1000);
     metrics.flushEvents.observe(batches.reduce((sum, batch) => sum + batch.keys.length, 0));
     return outcomes;
   }
 
-  async function dryRun(batch: Batch): Promise<BatchOutcome> {
-    const [outcome] = await db.dryRun((run) => recordBatches(run, [batch], clock.now()));
+  async function dryRun(group: ShardGroup, batch: Batch): Promise<BatchOutcome> {
+    const [outcome] = await group.dryRun((run) => recordBatches(run, [batch], clock.now()));
     return outcome!;
   }
 
@@ -80,25 +90,31 @@ export function createIngestion({
   };
 }
 
+/** Of a queue for all groups: one that is blocked must not fill what all have. */
+export const shareOfQueue = ({ groups }: Shards, limit: number): number => limit / Math.min(groups.length, 4);
+
 /**
  * Records the requests of a flush, over short outages, and says of each what became of it.
  * @param recordOnce harmless when it is repeated
  */
-export function createRecorder<Request, Outcome>(recordOnce: (requests: Request[]) => Promise<Outcome[]>) {
-  /** When the database was first found to be away; undefined once it has answered. */
-  let awaySince: number | undefined;
+export function createRecorder<Request, Outcome>(
+  recordOnce: (group: ShardGroup, requests: Request[]) => Promise<Outcome[]>,
+) {
+  /** When each server was first found to be away, until it has answered. */
+  const awaySince = new Map<string, number>();
 
   /** Something in the flush that the database itself refuses is found by halving; only its owner gets the error. */
-  async function recordOrSplit(batches: Request[]): Promise<(Outcome | Error)[]> {
+  async function recordOrSplit(group: ShardGroup, batches: Request[]): Promise<(Outcome | Error)[]> {
     try {
-      return await recordWithRetry(batches);
+      return await recordWithRetry(group, batches);
     } catch (error) {
+      if (error instanceof ShardGroupGoneError) throw error;
       // Returned, not thrown: the other half of a split flush may have been committed and keeps its answers.
       if (isDatabaseUnavailable(error) || batches.length === 1) return batches.map(() => toRefusal(error));
       const middle = batches.length >> 1;
       return [
-        ...(await recordOrSplit(batches.slice(0, middle))),
-        ...(await recordOrSplit(batches.slice(middle))),
+        ...(await recordOrSplit(group, batches.slice(0, middle))),
+        ...(await recordOrSplit(group, batches.slice(middle))),
       ];
     }
   }
@@ -107,17 +123,18 @@ export function createRecorder<Request, Outcome>(recordOnce: (requests: Request[
    * A repeat after a lost connection is safe: what had been committed after all is not counted again. The flushes share
    * the time they wait for the database, or a queue of requests would wait as many times as it has flushes.
    */
-  async function recordWithRetry(batches: Request[]): Promise<Outcome[]> {
+  async function recordWithRetry(group: ShardGroup, batches: Request[]): Promise<Outcome[]> {
     const startedAt = performance.now();
     for (let pauseMs = 20; ; pauseMs *= 2) {
       try {
-        const outcomes = await recordOnce(batches);
-        awaySince = undefined;
+        const outcomes = await recordOnce(group, batches);
+        awaySince.delete(group.worker);
         return outcomes;
       } catch (error) {
-        if (!isDatabaseUnavailable(error)) throw error;
-        awaySince ??= performance.now();
-        const giveUpAt = Math.min(startedAt, awaySince) + RETRY_FOR_MS;
+        if (!isDatabaseUnavailable(error) || error instanceof ShardGroupGoneError) throw error;
+        const since = awaySince.get(group.worker) ?? performance.now();
+        awaySince.set(group.worker, since);
+        const giveUpAt = Math.min(startedAt, since) + RETRY_FOR_MS;
         if (performance.now() + pauseMs > giveUpAt) throw error;
         await setTimeout(pauseMs);
       }

@@ -2,6 +2,7 @@ import { sql } from 'drizzle-orm';
 import { recordAudit, recordOperatorAudit } from '../audit/audit.js';
 import type { Clock } from '../core/clock.js';
 import type { Orm, Tx } from '../core/db/client.js';
+import type { MaintenanceDatabase } from '../core/db/maintenance.js';
 import { findOrganization } from '../identity/organizations/queries.js';
 import { change, byService } from '../audit/change.js';
 import {
@@ -53,7 +54,8 @@ export async function compare(orm: Orm, scope: Scope): Promise<DriftReport> {
 }
 
 /**
- * Sets totals and hours to the sums of their events, in one transaction with its audit rows.
+ * Sets totals and hours to the sums of their events, in one transaction with its audit rows; on a sharded database in one for
+ * each shard group.
  *
  * What drifts is found before the lock, because that reads every event; under the lock only the months concerned
  * are summed again. The lock lets readers through and keeps ingestion out: it takes the tables in the order in which
@@ -63,13 +65,34 @@ export async function compare(orm: Orm, scope: Scope): Promise<DriftReport> {
  *
  * @throws Error when rows still differ afterwards, with nothing changed; and when the lock is not to be had in time
  */
-export async function repair(orm: Orm, clock: Clock, scope: Scope): Promise<RepairReport> {
-  const places = await findPlaces(orm, scope);
-  if (places.length === 0) return { organizations: 0, totals: 0, hours: 0 };
-  return change({ db: { orm }, clock }, byService, async (tx) => {
-    // While this waits for the lock, every later ingestion waits behind it.
-    await tx.execute(sql`set local lock_timeout = '2s'`);
-    await tx.execute(sql`lock table usage_events, usage_totals, usage_hours in share row exclusive mode`);
+export async function repair(db: Repairable, clock: Clock, scope: Scope): Promise<RepairReport> {
+  const places = await findPlaces(db.orm, scope);
+  const report: RepairReport = { organizations: 0, totals: 0, hours: 0 };
+  if (places.length === 0) return report;
+  await db.withoutIngestion([...new Set(places.map(({ orgId }) => orgId))], async (orgIds, isFrozen) => {
+    const own = new Set(orgIds);
+    const part = await repairPlaces(
+      db.orm,
+      clock,
+      places.filter(({ orgId }) => own.has(orgId)),
+      isFrozen,
+    );
+    report.organizations += part.organizations;
+    report.totals += part.totals;
+    report.hours += part.hours;
+  });
+  return report;
+}
+
+type Repairable = Pick<MaintenanceDatabase, 'orm' | 'withoutIngestion'>;
+
+const repairPlaces = (orm: Orm, clock: Clock, places: Place[], isFrozen: boolean): Promise<RepairReport> =>
+  change({ db: { orm }, clock }, byService, async (tx) => {
+    if (!isFrozen) {
+      // While this waits for the lock, every later ingestion waits behind it.
+      await tx.execute(sql`set local lock_timeout = '2s'`);
+      await tx.execute(sql`lock table usage_events, usage_totals, usage_hours in share row exclusive mode`);
+    }
     const totals = await repairDrift(tx, 'totals', places, AUDITED_ROWS);
     const hours = await repairDrift(tx, 'hours', places, AUDITED_ROWS);
     // Sorted: the audit chains of several Organizations are always locked in this order.
@@ -87,7 +110,6 @@ export async function repair(orm: Orm, clock: Clock, scope: Scope): Promise<Repa
     }
     return { organizations: orgIds.size, totals: rowsIn(totals), hours: rowsIn(hours) };
   });
-}
 
 const rowsIn = (repairs: Repair[]): number => repairs.reduce((sum, { rows }) => sum + rows, 0);
 

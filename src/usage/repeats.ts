@@ -1,5 +1,5 @@
 import { numericArray, textArray } from '../core/db/array-literal.js';
-import type { Database } from '../core/db/client.js';
+import type { Run } from '../core/db/client.js';
 import { isDecimalAbove } from '../core/decimal.js';
 import { monthOf } from '../core/time.js';
 import type { Batch } from './batch.js';
@@ -55,7 +55,7 @@ export function findRepeats(
 
 /** Compares repeats with what was recorded first, and warns of the cap as for a new event. */
 export async function examineRepeats(
-  run: Database['run'],
+  run: Run,
   plan: FlushPlan,
   batches: Batch[],
   outcomes: BatchOutcome[],

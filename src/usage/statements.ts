@@ -1,4 +1,4 @@
-import type { Statement } from '../core/db/client.js';
+import type { Names, Template } from '../core/db/client.js';
 import { effectiveCap } from '../entitlements/table.js';
 import { totalAround } from './headroom.js';
 
@@ -6,14 +6,14 @@ import { totalAround } from './headroom.js';
  * Raises the sums by what `inserted` has, as CTEs: totals before hours, each in the order of its primary key. Whatever records
  * events goes through these, so that a total is always the sum of its events.
  */
-export const addToSums = `hourly as materialized (
+export const addToSums = (t: Names): string => `hourly as materialized (
   select org_id, product_id, livemode, metric, api_key_id,
     date_bin('1 hour', occurred_at, timestamptz '2000-01-01 00:00:00+00') as hour,
     sum(quantity) as quantity, count(*) as events
   from inserted
   group by 1, 2, 3, 4, 5, 6
 ), raised as (
-  insert into usage_totals as t (org_id, period, livemode, product_id, metric, quantity, events)
+  insert into ${t('usage_totals')} as t (org_id, period, livemode, product_id, metric, quantity, events)
   select org_id, date_trunc('month', hour at time zone 'UTC')::date as period, livemode, product_id, metric,
     sum(quantity), sum(events)
   from hourly
@@ -23,7 +23,7 @@ export const addToSums = `hourly as materialized (
   do update set quantity = t.quantity + excluded.quantity, events = t.events + excluded.events
   returning org_id, period, livemode, product_id, metric, quantity
 ), charted as (
-  insert into usage_hours as h (org_id, product_id, livemode, hour, metric, api_key_id, quantity, events)
+  insert into ${t('usage_hours')} as h (org_id, product_id, livemode, hour, metric, api_key_id, quantity, events)
   select org_id, product_id, livemode, hour, metric, api_key_id, quantity, events
   from hourly
   where (select count(*) from raised) > 0
@@ -60,10 +60,10 @@ export const addToSums = `hourly as materialized (
  * $1 hashed secret, $2 product slug, $3 metric, $4 group (0: none), $10 largest quantity, per pair ·
  * $5 place of the pair, $6 idempotency key, $7 quantity, $8 occurred at, per event · $9 now
  */
-export const ingest: Statement = {
+export const ingest: Template = {
   name: 'usage_ingest',
-  text: `
-with pair as materialized (
+  text: (t) => `
+${t.with} pair as materialized (
   select p.ord - 1 as place, p.grp, p.metric, pr.max_quantity, k.org_id, k.id as api_key_id, k.livemode, pr.id as product_id, pr.usage_metric,
     ${effectiveCap('e', 'pr')} as unit_cap, e.limits,
     case
@@ -79,11 +79,11 @@ with pair as materialized (
       when p.largest > pr.max_quantity then 'quantity_out_of_range'
     end as problem
   from unnest($1::text[], $2::text[], $3::text[], $4::int[], $10::numeric[]) with ordinality
-    as p (hashed_secret, slug, metric, grp, largest, ord)
-  left join lateral (select * from api_keys where hashed_secret = p.hashed_secret limit 1) k on true
-  left join lateral (select * from products where slug = p.slug limit 1) pr on true
+    as p (hashed_secret, slug, metric, grp, largest, ord)${t.held}
+  left join lateral (select * from ${t('api_keys')} where hashed_secret = p.hashed_secret limit 1) k on true
+  left join lateral (select * from ${t('products')} where slug = p.slug limit 1) pr on true
   left join lateral (
-    select kind, has_own_cap, unit_cap, limits from entitlements
+    select kind, has_own_cap, unit_cap, limits from ${t('entitlements')}
     where org_id = k.org_id and product_id = pr.id
       and starts_at <= $9::timestamptz and (ends_at is null or ends_at > $9::timestamptz)
     limit 1
@@ -94,7 +94,7 @@ with pair as materialized (
     select grp from pair where problem is not null and (grp > 0 or problem = 'quantity_out_of_range')
   ))
 ), inserted as (
-  insert into usage_events
+  insert into ${t('usage_events')}
     (org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, received_at)
   select g.org_id, ev.idempotency_key, g.product_id, g.metric, ev.quantity, g.livemode, g.api_key_id, ev.occurred_at, $9::timestamptz
   from unnest($5::int[], $6::text[], $7::numeric[], $8::timestamptz[]) with ordinality
@@ -103,7 +103,7 @@ with pair as materialized (
   order by g.org_id, ev.idempotency_key collate "C", ev.ord
   on conflict (org_id, idempotency_key) do nothing
   returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at
-), ${addToSums}, counted as (
+), ${addToSums(t)}, counted as (
   select count(*) as inserted, count(*) = cardinality($5::int[]) as is_all_new from inserted
 )
 select c.inserted::text, case when not c.is_all_new then (select coalesce(json_agg(json_build_array(org_id, idempotency_key)), '[]') from inserted)::text end,
@@ -112,7 +112,7 @@ from counted c
 union all
 select p.place::text, p.problem, p.org_id::text, p.product_id::text, p.livemode::text, p.usage_metric, trim_scale(p.unit_cap)::text,
   r.period::text, trim_scale(r.quantity)::text, trim_scale(p.max_quantity)::text,
-  p.limits::text, case when p.problem is null and p.limits is not null then ${totalAround('p', '$9::timestamptz')} end
+  p.limits::text, case when p.problem is null and p.limits is not null then ${totalAround(t, 'p', '$9::timestamptz')} end
 from pair p
 cross join counted c
 left join raised r on r.org_id = p.org_id and r.product_id = p.product_id and r.metric = p.metric and r.livemode = p.livemode
@@ -126,33 +126,39 @@ where p.problem is not null or r.quantity is not null or p.limits is not null or
  *
  * $1 org, $2 idempotency key, $3 product, $4 metric, $5 quantity, $6 livemode, $7 occurred at or null, per event
  */
-export const findMismatches: Statement = {
+export const findMismatches: Template = {
   name: 'usage_find_mismatches',
-  text: `
+  text: (t) => `
+${t.with} d as materialized (
+  select d.* from unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[], $5::numeric[], $6::bool[], $7::timestamptz[]) with ordinality
+    as d (org_id, idempotency_key, product_id, metric, quantity, livemode, occurred_at, ord)${t.held}
+)
 select (d.ord - 1)::text, (u.livemode <> d.livemode)::text
-from unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[], $5::numeric[], $6::bool[], $7::timestamptz[]) with ordinality
-  as d (org_id, idempotency_key, product_id, metric, quantity, livemode, occurred_at, ord)
+from d
 cross join lateral (
-  select * from usage_events where org_id = d.org_id and idempotency_key = d.idempotency_key limit 1
+  select * from ${t('usage_events')} where org_id = d.org_id and idempotency_key = d.idempotency_key limit 1
 ) u
 where u.product_id <> d.product_id or u.metric <> d.metric or u.quantity <> d.quantity or u.livemode <> d.livemode
   or u.occurred_at <> d.occurred_at`,
 };
 
 /** Totals above their cap among those asked for. $1 org, $2 product, $3 metric, $4 livemode, $5 period, per total */
-export const findOverCap: Statement = {
+export const findOverCap: Template = {
   name: 'usage_find_over_cap',
-  text: `
+  text: (t) => `
+${t.with} d as materialized (
+  select d.* from unnest($1::uuid[], $2::uuid[], $3::text[], $4::bool[], $5::date[]) with ordinality
+    as d (org_id, product_id, metric, livemode, period, ord)${t.held}
+)
 select (d.ord - 1)::text, trim_scale(c.unit_cap)::text, trim_scale(t.quantity)::text
-from unnest($1::uuid[], $2::uuid[], $3::text[], $4::bool[], $5::date[]) with ordinality
-  as d (org_id, product_id, metric, livemode, period, ord)
-cross join lateral (select unit_cap from products where id = d.product_id limit 1) p
+from d
+cross join lateral (select unit_cap from ${t('products')} where id = d.product_id limit 1) p
 left join lateral (
-  select has_own_cap, unit_cap from entitlements where org_id = d.org_id and product_id = d.product_id limit 1
+  select has_own_cap, unit_cap from ${t('entitlements')} where org_id = d.org_id and product_id = d.product_id limit 1
 ) e on true
 cross join lateral (select ${effectiveCap('e', 'p')} as unit_cap) c
 cross join lateral (
-  select quantity from usage_totals
+  select quantity from ${t('usage_totals')}
   where org_id = d.org_id and period = d.period and livemode = d.livemode and product_id = d.product_id and metric = d.metric
   limit 1
 ) t

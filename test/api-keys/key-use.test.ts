@@ -7,7 +7,7 @@ import { hashSecret } from '../../src/api-keys/secret.js';
 import { apiKeyCalls, apiKeys, apiKeyScopeUse } from '../../src/tables.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { databaseError, makeFaulty } from '../support/faulty-database.js';
-import { createKey, createOrganization } from '../support/fixtures.js';
+import { createKey, createOrganization, type TestKey } from '../support/fixtures.js';
 import { startTestService, TestClock, type TestService } from '../support/service.js';
 import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
 
@@ -243,9 +243,20 @@ describe('a write that fails', () => {
   });
 
   it('of more keys than one statement takes is repeated from where it broke off', async () => {
-    const organization = await createOrganization(database.db);
-    const keys = [];
-    for (let i = 0; i < 3; i++) keys.push(await createKey(database.db, organization.id));
+    const { shards } = database.db;
+    const nowhere = await shards.locate(hashSecret('unknown'));
+    const keys: TestKey[] = [];
+    // In the shard group that is asked for unknown keys, too: each group has writes of its own.
+    while (keys.length === 0) {
+      const organization = await createOrganization(database.db);
+      const key = await createKey(database.db, organization.id);
+      if ((await shards.locate(hashSecret(key.secret))) !== nowhere) continue;
+      keys.push(
+        key,
+        await createKey(database.db, organization.id),
+        await createKey(database.db, organization.id),
+      );
+    }
     const faulty = makeFaulty(database.db);
     const { use } = newUse(faulty.db);
     for (const [i, key] of keys.entries()) {

@@ -5,6 +5,7 @@ import { browserWorld } from '../support/browser.js';
 import { createKey } from '../support/fixtures.js';
 import { signedInOperator, type TestOperator } from '../support/operators.js';
 import { hostileNames, populate, type Populated } from '../support/populated.js';
+import { startTestService } from '../support/service.js';
 import { consoleRoutes } from '../pages/matrix.js';
 import { countInjected, findAllBarriers } from './barriers.js';
 import { readMain } from './steps.js';
@@ -55,6 +56,32 @@ it('the live account, and what differs from the venue, have nothing in the way',
   } finally {
     await account.stop();
     removeKeys();
+  }
+});
+
+it('shard groups, of which one cannot be reached, have nothing in the way', async () => {
+  const { shards } = world.db;
+  const group = (id: string, worker: string, ping: () => Promise<void>) => ({
+    ...shards.groups[0]!,
+    id,
+    worker,
+    ping,
+  });
+  const groups = [
+    group('102010', 'worker-1.database.internal:5432', () => Promise.resolve()),
+    group('102012', 'worker-2.database.internal:5432', () => Promise.reject(new Error('away'))),
+  ];
+  const service = await startTestService({ ...world.db, shards: { ...shards, groups } });
+  try {
+    const { browser } = await signedInOperator(service);
+    const page = await world.visit({ as: browser, at: service });
+    await page.goto('/console');
+    await page.getByRole('link', { name: 'Shard groups' }).click();
+    await page.getByText('Cannot be reached').waitFor();
+    expect(await readMain(page)).toContain('Serving');
+    expect(await findAllBarriers(page)).toEqual([]);
+  } finally {
+    await service.stop();
   }
 });
 

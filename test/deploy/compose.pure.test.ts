@@ -13,6 +13,7 @@ interface Service {
   networks?: string[];
   ports?: string[];
   volumes?: string[];
+  command?: string[];
   environment?: Record<string, string>;
 }
 
@@ -45,6 +46,43 @@ describe.each(services)('the container %s', (name, service) => {
     if (name !== 'app') expect(service.networks).toEqual(['back']);
     expect(compose.networks.back).toEqual({ internal: true });
     for (const volume of service.volumes ?? []) expect(volume).not.toContain('docker.sock');
+  });
+});
+
+describe('the sharded database', () => {
+  const sharded = parse(read('docker-compose.citus.yml'), { merge: true }) as typeof compose & {
+    volumes: Record<string, unknown>;
+  };
+  const servers = Object.entries(sharded.services).filter(([, { volumes }]) => volumes !== undefined);
+
+  it('is a coordinator in the place of Postgres and two workers, with a volume each', () => {
+    expect(servers.map(([name]) => name)).toEqual(['postgres', 'worker-1', 'worker-2']);
+    const data = servers.map(([, { volumes }]) => volumes![0]!.split(':')[0]!);
+    expect(data).toEqual(Object.keys(sharded.volumes));
+  });
+
+  it.each(Object.entries(sharded.services))(
+    'the container %s is as hardened, and of an exact version',
+    (_name, service) => {
+      expect(service).toMatchObject({
+        read_only: true,
+        cap_drop: ['ALL'],
+        security_opt: ['no-new-privileges:true'],
+        networks: ['back'],
+      });
+      expect(service.ports).toBeUndefined();
+      if (!service.build)
+        expect(service.image).toMatch(/^\$\{CITUS_IMAGE:-citusdata\/citus:\d+\.\d+\.\d+\}$/);
+    },
+  );
+
+  it.each(servers)('%s has what Citus asks for', (_name, { command }) => {
+    expect(command).toEqual(
+      expect.arrayContaining(['-cshared_preload_libraries=citus', '-cwal_level=logical']) as unknown,
+    );
+    const numberOf = (setting: string) =>
+      Number(command!.find((one) => one.includes(setting))!.split('=')[1]);
+    expect(numberOf('max_prepared_transactions')).toBeGreaterThanOrEqual(numberOf('max_connections'));
   });
 });
 

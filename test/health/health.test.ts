@@ -1,5 +1,6 @@
 import request from 'supertest';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { oneShardGroup } from '../../src/core/db/shards.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
 
@@ -27,7 +28,8 @@ describe('health', () => {
     const away = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
     const fail = () => Promise.reject(away);
     const orm = { execute: fail } as unknown as TestDatabase['db']['orm'];
-    const broken = await startTestService({ ...database.db, orm, run: fail });
+    const shards = oneShardGroup({ orm, parallel: 1, run: fail, dryRun: fail });
+    const broken = await startTestService({ ...database.db, orm, shards });
     try {
       await request(broken.server).get('/readyz').expect(503, {
         status: 'database_unreachable',

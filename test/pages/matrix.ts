@@ -373,6 +373,7 @@ export const consoleRoutes = [
   'get /console/usage',
   'get /console/usage.csv',
   'get /console/operators',
+  'get /console/shards',
   'get /console/operators/invite',
   'post /console/operators/invite',
   'get /console/operators/{userId}/remove',

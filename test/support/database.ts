@@ -5,9 +5,13 @@ import pg from 'pg';
 import { pino } from 'pino';
 import { inject } from 'vitest';
 import type { Database } from '../../src/core/db/client.js';
+import { freezeGroups, type MaintenanceDatabase } from '../../src/core/db/maintenance.js';
 import { openDatabase } from '../../src/core/db/open.js';
+import { createCitusDatabase, dropCitusDatabase } from './citus-cluster.js';
 
 export const isEmbedded = process.env.TEST_DATABASE === 'embedded';
+/** The coordinator of a sharded database, which is made whole for each file. */
+export const isCitus = process.env.TEST_DATABASE === 'citus';
 
 export interface TestDatabase {
   db: Database;
@@ -18,8 +22,19 @@ export interface TestDatabase {
   remove(): Promise<void>;
 }
 
+/** As a command beside the service has it. */
+export const asMaintained = ({
+  db: { orm },
+  url,
+}: TestDatabase): Pick<MaintenanceDatabase, 'orm' | 'withoutIngestion'> => ({
+  orm,
+  withoutIngestion: (orgIds, work) =>
+    url === undefined ? work(orgIds, false) : freezeGroups(orm, url, orgIds, work),
+});
+
 /** A database for one test file: a copy of a template, made in milliseconds. The usual one is migrated and empty. */
 export async function createTestDatabase(template?: string): Promise<TestDatabase> {
+  if (isCitus) return createCitus(template);
   return isEmbedded ? createEmbedded(template) : createPostgres(template);
 }
 
@@ -68,6 +83,23 @@ async function createPostgres(template = 'template_gauge'): Promise<TestDatabase
     async remove() {
       await db.close();
       await run(`drop database ${name} with (force)`);
+    },
+  };
+}
+
+async function createCitus(template?: string): Promise<TestDatabase> {
+  if (template !== undefined) throw new Error('A sharded database cannot be copied.');
+  const urls = inject('citusUrls');
+  const name = `test_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
+  const url = await createCitusDatabase(urls, name);
+  const db = closedOnce(await openDatabase({ databaseUrl: url, dataDir: '' }, pino({ level: 'silent' })));
+  return {
+    db,
+    url,
+    becomeTemplate: () => Promise.reject(new Error('A sharded database cannot be copied.')),
+    async remove() {
+      await db.close();
+      await dropCitusDatabase(urls, name);
     },
   };
 }

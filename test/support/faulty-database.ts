@@ -1,4 +1,14 @@
-import type { Database, Statement, TextRow } from '../../src/core/db/client.js';
+import type {
+  Database,
+  Run,
+  ShardGroup,
+  Shards,
+  Statement,
+  Template,
+  TextRow,
+} from '../../src/core/db/client.js';
+import { oneShardGroup } from '../../src/core/db/shards.js';
+import { isCitus } from './database.js';
 
 export interface FaultyDatabase {
   db: Database;
@@ -26,12 +36,14 @@ export function makeFaulty(real: Database): FaultyDatabase {
       faulty.after(statement, values);
       return rows;
     };
+  const main = {
+    orm: real.orm,
+    parallel: real.parallel,
+    run: through((statement, values) => real.run(statement, values)),
+    dryRun: <T>(work: (run: Database['run']) => Promise<T>) => real.dryRun((run) => work(through(run))),
+  };
   const faulty: FaultyDatabase = {
-    db: {
-      ...real,
-      run: through((statement, values) => real.run(statement, values)),
-      dryRun: (work) => real.dryRun((run) => work(through(run))),
-    },
+    db: { ...real, ...main, shards: isCitus ? throughGroups(real.shards, through) : oneShardGroup(main) },
     hold: (name) => void (heldName = name),
     release() {
       heldName = undefined;
@@ -45,6 +57,43 @@ export function makeFaulty(real: Database): FaultyDatabase {
     after: () => undefined,
   };
   return faulty;
+}
+
+type Through = (run: Database['run']) => Database['run'];
+
+/** The text of a statement is the group's: it is known by its name here. */
+function throughGroups(shards: Shards, through: Through): Shards {
+  const known = new Map<ShardGroup, ShardGroup>();
+  const wrapRun = (run: Run): Run => {
+    const templates = new Map<string, Template>();
+    const guarded = through(({ name }, values) => run(templates.get(name)!, values));
+    return (template, values) => {
+      templates.set(template.name, template);
+      return guarded({ name: template.name, text: '' }, values);
+    };
+  };
+  const wrap = (group: ShardGroup): ShardGroup => {
+    const wrapped = known.get(group) ?? {
+      ...group,
+      id: group.id,
+      parallel: group.parallel,
+      run: wrapRun(group.run),
+      dryRun: (work) => group.dryRun((run) => work(wrapRun(run))),
+      select: (build) => group.select(build),
+    };
+    known.set(group, wrapped);
+    return wrapped;
+  };
+  return {
+    ...shards,
+    get groups() {
+      return shards.groups.map(wrap);
+    },
+    locate(hashedSecret) {
+      const group = shards.locate(hashedSecret);
+      return 'then' in group ? group.then(wrap) : wrap(group);
+    },
+  };
 }
 
 /** An error as the driver reports it. */

@@ -1,7 +1,7 @@
 import { v7 as uuid } from 'uuid';
 import { generateSecret, hashSecret } from '../../src/api-keys/secret.js';
 import type { Database } from '../../src/core/db/client.js';
-import { apiKeys, entitlements, organizations, products } from '../../src/tables.js';
+import { apiKeyDirectory, apiKeys, entitlements, organizations, products } from '../../src/tables.js';
 
 let counter = 0;
 const unique = (word: string) => `${word}-${process.pid}-${++counter}`;
@@ -84,6 +84,7 @@ export async function createKey(
     hashedSecret: hashSecret(secret),
     livemode,
   };
+  await db.orm.insert(apiKeyDirectory).values({ hashedSecret: key.hashedSecret, orgId });
   await db.orm
     .insert(apiKeys)
     .values({ ...key, scopes: ['usage:write', 'entitlements:read'], createdAt: past, ...values });

@@ -60,6 +60,8 @@ export async function createPostgresServer(settings: Record<string, string> = {}
         ...identity,
         stdio: 'ignore',
         cwd: folder,
+        // A server that calls others looks for certificates there.
+        env: { ...process.env, HOME: folder },
       },
     );
     server = child;
@@ -73,7 +75,7 @@ export async function createPostgresServer(settings: Record<string, string> = {}
 
   async function stop(mode: keyof typeof signals): Promise<void> {
     const child = server;
-    if (!child || child.exitCode !== null) return;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
     const ended = new Promise((resolve) => child.once('exit', resolve));
     child.kill(signals[mode]);
     await ended;

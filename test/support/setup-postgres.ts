@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import type { TestProject } from 'vitest/node';
 import { openDatabase } from '../../src/core/db/open.js';
 import { provideOwnBuild } from './own-build.js';
-import { createPostgresServer } from './postgres-server.js';
+import { createPostgresServer, type PostgresServer } from './postgres-server.js';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -17,6 +17,16 @@ export default async function setup(project: TestProject) {
   const removeBuild = await provideOwnBuild();
   // What a test file does not promise about crashes needs no fsync.
   const server = await createPostgresServer({ fsync: 'off', max_connections: '200' });
+  await makeTemplate(server);
+  project.provide('postgresUrl', server.url('postgres'));
+  return () => {
+    removeBuild();
+    return server.remove();
+  };
+}
+
+/** Makes the database that those of the tests are copies of. */
+export async function makeTemplate(server: PostgresServer): Promise<void> {
   const admin = openDatabaseAdmin(server.url('postgres'));
   await admin('create database template_gauge');
   const db = await openDatabase(
@@ -24,11 +34,6 @@ export default async function setup(project: TestProject) {
     pino({ level: 'silent' }),
   );
   await db.close();
-  project.provide('postgresUrl', server.url('postgres'));
-  return () => {
-    removeBuild();
-    return server.remove();
-  };
 }
 
 function openDatabaseAdmin(url: string) {

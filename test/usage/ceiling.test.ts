@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { hashSecret } from '../../src/api-keys/secret.js';
+import type { Run } from '../../src/core/db/client.js';
 import type { ErrorPlace } from '../../src/core/errors.js';
 import type { RejectedEvent } from '../../src/usage/answer.js';
 import { toBatch } from '../../src/usage/batch.js';
@@ -147,9 +148,9 @@ it('a batch above the ceiling changes nothing for those that go in the same flus
       bytes: 1,
     });
   let statements = 0;
-  const run: typeof database.db.run = (statement, values) => {
+  const run: Run = async (template, values) => {
     statements++;
-    return database.db.run(statement, values);
+    return (await database.db.shards.locate(hashSecret(key.secret))).run(template, values);
   };
   const flush = [
     batch([event('a', 1)]),

@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { compare, hasDrift, repair } from '../../src/usage/reconcile.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { asMaintained, createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
 import { startTestService, TestClock, type TestService } from '../support/service.js';
 
@@ -82,7 +82,7 @@ it('a repair loses no event that is recorded meanwhile, blocks no writer for goo
       sql`update usage_totals set quantity = quantity * 2, events = 0 where org_id = ${id}`,
     );
     await database.db.orm.execute(sql`delete from usage_hours where org_id = ${id}`);
-    repaired += (await repair(database.db.orm, clock, { orgId: id })).totals;
+    repaired += (await repair(asMaintained(database), clock, { orgId: id })).totals;
   }
   const accepted = await senders.stop();
   expect(repaired).toBeGreaterThanOrEqual(30);
@@ -99,10 +99,10 @@ it('a repair gives up when another transaction holds the tables, and ingestion g
   await holder.query('begin');
   await holder.query('lock table usage_hours in row exclusive mode');
   await database.db.orm.execute(sql`update usage_totals set quantity = quantity + 1 where org_id = ${id}`);
-  await expect(repair(database.db.orm, new TestClock(), {})).rejects.toMatchObject({
+  await expect(repair(asMaintained(database), new TestClock(), {})).rejects.toMatchObject({
     cause: { code: '55P03' },
   });
   await holder.end();
   expect(await senders.stop()).toBeGreaterThan(0);
-  expect((await repair(database.db.orm, new TestClock(), {})).organizations).toBe(1);
+  expect((await repair(asMaintained(database), new TestClock(), {})).organizations).toBe(1);
 });

@@ -7,6 +7,7 @@ import { PGlite } from '@electric-sql/pglite';
 import { drizzle } from 'drizzle-orm/pglite';
 import type { Database, Orm, TextRow } from './client.js';
 import { lockDirectory } from './directory-lock.js';
+import { oneShardGroup } from './shards.js';
 
 /**
  * Opens the embedded database (PGlite, Postgres compiled to WebAssembly) in `dataDir`, for trying Gauge and for one
@@ -46,20 +47,23 @@ function embeddedDatabase(pglite: PGlite, unlock: () => void) {
     return result.rows;
   };
   const orm = drizzle(pglite);
-  return {
-    kind: 'embedded' as const,
+  const main = {
     orm,
     parallel: 1,
-    parallelTransactions: 1,
     run: runOn(pglite),
-    transaction: <T>(work: (tx: Orm) => Promise<T>) => orm.transaction(work),
-    async dryRun<T>(work: (run: Database['run']) => Promise<T>): Promise<T> {
-      return pglite.transaction(async (tx) => {
+    dryRun: <T>(work: (run: Database['run']) => Promise<T>): Promise<T> =>
+      pglite.transaction(async (tx) => {
         const result = await work(runOn(tx));
         await tx.rollback();
         return result;
-      });
-    },
+      }),
+  };
+  return {
+    kind: 'embedded' as const,
+    ...main,
+    shards: oneShardGroup(main),
+    parallelTransactions: 1,
+    transaction: <T>(work: (tx: Orm) => Promise<T>) => orm.transaction(work),
     async ping() {
       await pglite.query('select 1');
     },

@@ -1,15 +1,28 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import type pg from 'pg';
 import type { ServiceConfig } from '../config.js';
-import type { Orm } from './client.js';
+import { ANCHOR } from './citus.js';
+import { SEQUENTIAL, type Orm } from './client.js';
 import { Connection } from './connection.js';
+import { isDistributed } from './distribute.js';
 import { openEmbedded } from './embedded.js';
 import { isMigrated } from './migrate.js';
+import { atServer } from './postgres.js';
+import { selectRows } from './select-rows.js';
 
 export interface MaintenanceDatabase {
   orm: Orm;
+  /**
+   * Works on the Organizations of one shard group after the other while its hot statements wait. Where the database is not
+   * sharded there is nothing to wait for here: `work` gets them all, and locks what it needs.
+   */
+  withoutIngestion(
+    orgIds: string[],
+    work: (orgIds: string[], isFrozen: boolean) => Promise<void>,
+  ): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -45,12 +58,72 @@ async function connect(connectionString: string): Promise<MaintenanceDatabase> {
     keepAlive: true,
   });
   await client.connect();
-  await client.query(`set default_transaction_isolation = 'read committed'`);
-  return { orm: drizzle(client), close: () => client.end() };
+  await client.query(`set default_transaction_isolation = 'read committed'; ${SEQUENTIAL}`);
+  const orm = drizzle(client);
+  return {
+    orm,
+    withoutIngestion: (orgIds, work) => freezeGroups(orm, connectionString, orgIds, work),
+    close: () => client.end(),
+  };
 }
 
 async function openExisting(dataDir: string): Promise<MaintenanceDatabase> {
   if (!existsSync(join(dataDir, 'pglite')))
     throw new NotMigratedError(`There is no database in ${dataDir}. Set DATA_DIR or DATABASE_URL.`);
-  return openEmbedded(dataDir);
+  const db = await openEmbedded(dataDir);
+  return { ...db, withoutIngestion: (orgIds, work) => work(orgIds, false) };
+}
+
+/** As of a repair: while it waits for the lock, every later ingestion waits behind it. */
+const LOCK_TIMEOUT = '2s';
+
+interface Group {
+  id: string;
+  host: string;
+  port: string;
+  orgIds: string[];
+}
+
+/**
+ * Works on the Organizations of one shard group after the other, and keeps its hot statements waiting meanwhile: a lock on
+ * the coordinator's tables would not reach statements that go to the worker. It is the lock that they hold the group with, in
+ * the mode of a move, so what is in flight is committed first.
+ */
+export async function freezeGroups(
+  orm: Orm,
+  url: string,
+  orgIds: string[],
+  work: (orgIds: string[], isFrozen: boolean) => Promise<void>,
+): Promise<void> {
+  if (!(await isDistributed(orm))) return work(orgIds, false);
+  const groups = await selectRows<Group>(
+    orm,
+    sql`select g.id::text, n.nodename::text as host, n.nodeport::text as port, json_agg(g.org_id) as "orgIds"
+    from (
+      select org_id, get_shard_id_for_distribution_column(${ANCHOR}, org_id) as id
+      from unnest(${`{${orgIds.join(',')}}`}::uuid[]) as o (org_id)
+    ) g
+    join pg_dist_placement p on p.shardid = g.id
+    join pg_dist_node n on n.groupid = p.groupid and n.noderole = 'primary'
+    group by 1, 2, 3 order by 1`,
+  );
+  for (const group of groups) await freeze(url, group, () => work(group.orgIds, true));
+}
+
+async function freeze(url: string, { id, host, port }: Group, work: () => Promise<void>): Promise<void> {
+  const client: pg.Client = new Connection({
+    connectionString: atServer(url, host, port),
+    application_name: 'gauge-maintenance',
+    connectionTimeoutMillis: 10_000,
+  });
+  await client.connect();
+  try {
+    await client.query('begin');
+    await client.query(`set local lock_timeout = '${LOCK_TIMEOUT}'`);
+    await client.query('select lock_shard_metadata(7, array[$1]::bigint[])', [id]);
+    await work();
+  } finally {
+    // With it ends what it has locked.
+    await client.end();
+  }
 }

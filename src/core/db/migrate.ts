@@ -7,8 +7,9 @@ import { migrate as migratePglite } from 'drizzle-orm/pglite/migrator';
 import type pg from 'pg';
 import { once } from '../steps.js';
 import { explainRefusal, UnsuitableDatabaseError } from './check-server.js';
-import { sqlState, type Database, type Orm } from './client.js';
+import { SEQUENTIAL, sqlState, type Database, type Orm } from './client.js';
 import { Connection } from './connection.js';
+import { distributeTables, isDistributed } from './distribute.js';
 import type { openEmbedded } from './embedded.js';
 import type { openPostgres } from './postgres.js';
 
@@ -75,8 +76,11 @@ async function migrateAs(connectionString: string, servingRole: string | undefin
     );
   try {
     await client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
+    await client.query(SEQUENTIAL);
     const orm = drizzle(client);
     await migratePostgres(orm, { migrationsFolder });
+    // A table that is new is in one place, whatever the others are.
+    if (await isDistributed(orm)) await distributeTables(orm, 0);
     if (servingRole && servingRole !== userOf(connectionString)) await grantServing(orm, servingRole);
   } catch (error) {
     if (sqlState(error) !== '42501') throw error;

@@ -26,6 +26,7 @@ export async function prepareDatabase(
 ): Promise<void> {
   if ('pool' in db) await requireOwnSessions(db.pool);
   await migrateDatabase(db, migrationDatabaseUrl);
+  await db.shards.load();
 }
 
 /** The configured database with its schema up to date. */

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import type { Logger } from 'pino';
-import type { Database, Orm, TextRow } from './client.js';
+import { createShards } from './citus.js';
+import { SEQUENTIAL, type Database, type Orm, type TextRow } from './client.js';
 import { Connection, type ConnectionWatch } from './connection.js';
 import { createOutageLog } from './outage.js';
 
@@ -11,6 +12,9 @@ import { createOutageLog } from './outage.js';
  * takes longer than running, and a plan made for nearly empty tables is ruinous once they have grown.
  */
 const PLAN_SETTINGS = 'set plan_cache_mode = force_generic_plan; set enable_seqscan = off';
+
+/** The same, except where Citus makes the plans: it cannot make one for a shard that is not known yet. */
+const OWN_PLAN_SETTINGS = `${PLAN_SETTINGS}; select set_config('plan_cache_mode', 'auto', false) where to_regclass('pg_catalog.pg_dist_partition') is not null`;
 
 /** Hot statements in flight at once; four reach the ceiling of one Postgres (see bench/README.md). */
 const PARALLEL = 4;
@@ -35,7 +39,8 @@ set default_transaction_deferrable = off;
 set statement_timeout = ${waitMs - 500};
 set lock_timeout = ${Math.min(waitMs - 500, 5_000)};
 set idle_in_transaction_session_timeout = 15000;
-set jit = off`;
+set jit = off;
+${SEQUENTIAL}`;
 
 /**
  * Opens Postgres. Three pools, so that neither a slow page nor a row that many wait for can ever keep the ingestion from
@@ -43,29 +48,10 @@ set jit = off`;
  * Every time-out is finite: a database that vanished without closing its sockets is noticed.
  */
 export function openPostgres(url: string, log: Logger): Database & { pool: pg.Pool } {
-  const watch = createOutageLog(log);
-  const openPool = (max: number, waitMs: number, settings = '') => {
-    const options: pg.PoolConfig & { watch: ConnectionWatch } = {
-      // The pool hands its options to each connection.
-      watch,
-      connectionString: url,
-      application_name: 'gauge',
-      connectionTimeoutMillis: 3_000,
-      idleTimeoutMillis: 60_000,
-      keepAlive: true,
-      query_timeout: waitMs,
-      max,
-      Client: Connection,
-      onConnect: (client) => client.query(`${sessionSettings(waitMs)}; ${settings}`).then(() => undefined),
-    };
-    const pool = new pg.Pool(options);
-    // The connection has told the log.
-    pool.on('error', () => undefined);
-    return pool;
-  };
-  const pool = openPool(10, WAIT_MS);
-  const hot = openPool(PARALLEL * 3, HOT_WAIT_MS, PLAN_SETTINGS);
-  const transactions = openPool(PARALLEL_TRANSACTIONS, HOT_WAIT_MS, PLAN_SETTINGS);
+  const coordinator = { url, watch: createOutageLog(log) };
+  const pool = openPool(coordinator, 10, WAIT_MS);
+  const hot = openPool(coordinator, PARALLEL * 3, HOT_WAIT_MS, OWN_PLAN_SETTINGS);
+  const transactions = openPool(coordinator, PARALLEL_TRANSACTIONS, HOT_WAIT_MS, OWN_PLAN_SETTINGS);
 
   const orm = drizzle(pool);
   const ormOf = rememberPerConnection((client) => drizzle(client));
@@ -89,23 +75,77 @@ export function openPostgres(url: string, log: Logger): Database & { pool: pg.Po
       return result.rows;
     };
 
+  const rollBack = <T>(from: pg.Pool, work: (client: pg.PoolClient) => Promise<T>) =>
+    onConnection(from, (client) => enclose(client, 'rollback', () => work(client)));
+  const main = {
+    orm,
+    parallel: PARALLEL,
+    run: runOn(hot),
+    dryRun: <T>(work: (run: Database['run']) => Promise<T>) => rollBack(hot, (client) => work(runOn(client))),
+  };
+  const watches = new Map<string, ConnectionWatch>();
+  const shards = createShards({
+    db: main,
+    runOn,
+    rollBack,
+    openWorker({ host, port }, max) {
+      const worker = `${host}:${port}`;
+      const watch = watches.get(worker) ?? createOutageLog(log.child({ worker }));
+      watches.set(worker, watch);
+      return openPool({ url: atServer(url, host, port), watch }, max, HOT_WAIT_MS, PLAN_SETTINGS);
+    },
+  });
+
   return {
     kind: 'postgres',
     pool,
-    orm,
-    parallel: PARALLEL,
+    ...main,
+    shards,
     parallelTransactions: PARALLEL_TRANSACTIONS,
-    run: runOn(hot),
     transaction: (work) =>
       onConnection(transactions, (client) => enclose(client, 'commit', () => work(prepareEach(client)))),
-    dryRun: (work) => onConnection(hot, (client) => enclose(client, 'rollback', () => work(runOn(client)))),
     async ping() {
       await pool.query('select 1');
     },
     async close() {
-      await Promise.all([pool.end(), hot.end(), transactions.end()]);
+      await Promise.all([pool.end(), hot.end(), transactions.end(), shards.close()]);
     },
   };
+}
+
+function openPool(
+  { url, watch }: { url: string; watch: ConnectionWatch },
+  max: number,
+  waitMs: number,
+  settings = '',
+): pg.Pool {
+  const options: pg.PoolConfig & { watch: ConnectionWatch } = {
+    // The pool hands its options to each connection.
+    watch,
+    connectionString: url,
+    application_name: 'gauge',
+    connectionTimeoutMillis: 3_000,
+    idleTimeoutMillis: 60_000,
+    keepAlive: true,
+    query_timeout: waitMs,
+    max,
+    Client: Connection,
+    onConnect: (client) => client.query(`${sessionSettings(waitMs)}; ${settings}`).then(() => undefined),
+  };
+  const pool = new pg.Pool(options);
+  // The connection has told the log.
+  pool.on('error', () => undefined);
+  return pool;
+}
+
+/** The URL of the same database on another server. */
+export function atServer(url: string, host: string, port: string): string {
+  const other = new URL(url);
+  other.searchParams.delete('host');
+  other.searchParams.delete('port');
+  other.hostname = host.includes(':') ? `[${host}]` : host;
+  other.port = port;
+  return other.href;
 }
 
 /** Lends a connection of the pool. It goes back only if it is clean; otherwise it ends, and with it what it has begun. */

@@ -1,6 +1,7 @@
 import { and, asc, eq, gt, inArray, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
 import type { Range } from '../../core/http/page.js';
+import { lockOrganizationId } from '../../organizations/lock.js';
 import { managingRoles, memberships, organizations } from '../../organizations/table.js';
 import { updateSession } from '../session/queries.js';
 
@@ -19,15 +20,16 @@ export async function findOrganization(
 
 /**
  * Makes the changes of an Organization's members, invitations, entitlements and API keys wait for each other until the
- * transaction ends: what is read after this stays true until it is written. `no key update`, because rows that merely
- * point at the Organization (audit rows, keys) need not wait.
+ * transaction ends: what is read after this stays true until it is written.
  */
 export async function lockOrganization(
   tx: Tx,
   by: { id: string } | { slug: string },
 ): Promise<Organization | undefined> {
-  const [organization] = await tx.select().from(organizations).where(isOrganization(by)).for('no key update');
-  return organization;
+  const id = 'id' in by ? by.id : (await findOrganization(tx, by))?.id;
+  if (id === undefined) return undefined;
+  await lockOrganizationId(tx, id);
+  return findOrganization(tx, { id });
 }
 
 export async function listOrganizations(orm: Orm, { after, limit }: Range): Promise<Organization[]> {

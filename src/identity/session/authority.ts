@@ -1,11 +1,12 @@
-import { eq, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import type { Response } from 'express';
 import type { Authority } from '../../audit/change.js';
 import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/select-rows.js';
 import { AppError } from '../../core/errors.js';
 import { MINUTE_MS } from '../../core/time.js';
-import { organizations, roles as allRoles, type Role } from '../../organizations/table.js';
+import { lockOrganizationId } from '../../organizations/lock.js';
+import { roles as allRoles, type Role } from '../../organizations/table.js';
 import { hasFactor, hasSecondFactor } from '../second-factor/queries.js';
 import { factorRequired, organizationArchived, personOf, sessionOf } from './session.js';
 import { idleSince } from './queries.js';
@@ -45,13 +46,7 @@ export function byMember(res: Response): MemberAuthority {
 /** Changes of members wait for each other under the Organization's lock: what is read after it stays true. */
 export const memberAuthority = (member: Member): MemberAuthority => ({
   userId: member.userId,
-  // `no key update`, because rows that merely point at the Organization need not wait.
-  lock: (tx) =>
-    tx
-      .select({ id: organizations.id })
-      .from(organizations)
-      .where(eq(organizations.id, member.orgId))
-      .for('no key update'),
+  lock: (tx) => lockOrganizationId(tx, member.orgId),
   confirm: (tx, now) => confirmMember(tx, member, now),
 });
 

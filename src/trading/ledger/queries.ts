@@ -112,16 +112,15 @@ export function listHoldings(
 }
 
 /** Markets in which an account holds something, by ticker: the index is read once per market, however many hold it. */
-export const listHeldTickers = (orm: Orm, after: string, limit: number) =>
-  selectRows<{ ticker: string }>(
-    orm,
-    sql`with recursive held as (
-      (select ticker from trading_positions where contracts > 0 and ticker > ${after} order by ticker limit 1)
-      union all
-      select (
-        select p.ticker from trading_positions p where p.contracts > 0 and p.ticker > held.ticker order by p.ticker limit 1
-      )
-      from held where held.ticker is not null
-    )
-    select ticker from held where ticker is not null limit ${limit}`,
-  );
+export async function listHeldTickers(orm: Orm, after: string, limit: number): Promise<{ ticker: string }[]> {
+  const found: { ticker: string }[] = [];
+  for (let last = after; found.length < limit; last = found.at(-1)!.ticker) {
+    const [next] = await selectRows<{ ticker: string }>(
+      orm,
+      sql`select ticker from trading_positions where contracts > 0 and ticker > ${last} order by ticker limit 1`,
+    );
+    if (!next) break;
+    found.push(next);
+  }
+  return found;
+}

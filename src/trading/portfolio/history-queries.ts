@@ -134,24 +134,20 @@ export const listSettlementEvents = (
   );
 
 /** Accounts that hold something, in their order: the index is read once per account, however much it holds. */
-export const listHoldingAccounts = (orm: Orm, after: Account, limit: number) =>
-  selectRows<Account>(
-    orm,
-    sql`with recursive holding as (
-      (
-        select org_id, mode from trading_positions
-        where contracts > 0 and (org_id, mode) > (${after.orgId}::uuid, ${after.mode})
-        order by org_id, mode limit 1
-      )
-      union all
-      select next.org_id, next.mode from holding, lateral (
-        select p.org_id, p.mode from trading_positions p
-        where p.contracts > 0 and (p.org_id, p.mode) > (holding.org_id, holding.mode)
-        order by p.org_id, p.mode limit 1
-      ) next
-    )
-    select org_id as "orgId", mode from holding limit ${limit}`,
-  );
+export async function listHoldingAccounts(orm: Orm, after: Account, limit: number): Promise<Account[]> {
+  const found: Account[] = [];
+  for (let last = after; found.length < limit; last = found.at(-1)!) {
+    const [next] = await selectRows<Account>(
+      orm,
+      sql`select org_id as "orgId", mode from trading_positions
+      where contracts > 0 and (org_id, mode) > (${last.orgId}::uuid, ${last.mode})
+      order by org_id, mode limit 1`,
+    );
+    if (!next) break;
+    found.push(next);
+  }
+  return found;
+}
 
 /** Adds a point, or sets the one of this moment right. */
 export async function writePoint(orm: Orm, point: typeof portfolioHistory.$inferInsert): Promise<void> {

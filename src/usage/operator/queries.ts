@@ -1,6 +1,7 @@
 import { sql, type SQL } from 'drizzle-orm';
-import type { Orm } from '../../core/db/client.js';
-import { selectRows, timeText } from '../../core/db/select-rows.js';
+import type { Database, GroupTables } from '../../core/db/client.js';
+import { timeText } from '../../core/db/select-rows.js';
+import { selectFromAll, wholeTables, type ReportedDatabase } from '../../core/db/shards.js';
 import { DAY_MS, HOUR_MS, monthOf } from '../../core/time.js';
 
 export const steps = ['hour', 'day', 'month'] as const;
@@ -41,13 +42,13 @@ export interface CustomerUsageRange extends SumRange {
 const isMonthStart = (at: Date): boolean => at.getUTCDate() === 1 && at.getTime() % DAY_MS === 0;
 
 /** `quantity` and `events` of an Organization `o` by product, start and metric, and by API key where that is asked for. */
-function sumsOf(range: SumRange, isByKey = false): SQL {
+function sumsOf(range: SumRange, t: GroupTables, isByKey = false): SQL {
   const { from, to, granularity, livemode, productId, after } = range;
   const fromTime = sql`${from.toISOString()}::timestamptz`;
   const lastDay = new Date(to.getTime() - 1).toISOString().slice(0, 10);
   const ofProduct = productId === undefined ? sql`` : sql`and u.product_id = ${productId}::uuid`;
-  const totals = sql`usage_totals u
-      cross join lateral (select slug from products where id = u.product_id limit 1) p
+  const totals = sql`${t('usage_totals')} u
+      cross join lateral (select slug from ${t('products')} where id = u.product_id limit 1) p
       where u.org_id = o.id and u.period between ${monthOf(from.getTime())}::date and ${lastDay}::date and u.livemode = ${livemode} ${ofProduct}`;
   // Months are kept as sums already, those of API keys by hour alone.
   const isOfMonths =
@@ -75,7 +76,7 @@ function sumsOf(range: SumRange, isByKey = false): SQL {
       from (select distinct u.product_id, p.slug as product from ${totals} ${isBehind ?? sql``}) s
       cross join lateral (
         select ${start} as start, metric, sum(quantity) as quantity, sum(events) as events${key}
-        from usage_hours
+        from ${t('usage_hours')}
         where org_id = o.id and product_id = s.product_id and livemode = ${livemode}
           and hour >= ${first} and hour < ${to.toISOString()}::timestamptz
         group by 1, 2${key}
@@ -89,9 +90,10 @@ const stepMsOf = (granularity: 'hour' | 'day' | 'total', from: Date, to: Date): 
  * The rows beyond `after`, over all customers. Organizations are walked by their slug, and no more of them than it takes
  * to fill the page: the sums of each are read by its own rows of the primary keys.
  */
-export function selectCustomerUsage(range: CustomerUsageRange): SQL {
+export function selectCustomerUsage(range: CustomerUsageRange, t: GroupTables = wholeTables): SQL {
   const { orgId, after, limit } = range;
   const organizations = [
+    t.owns(sql`id`),
     orgId === undefined ? undefined : sql`id = ${orgId}::uuid`,
     after && sql`slug >= ${after.organization}`,
   ].filter((condition) => condition !== undefined);
@@ -102,11 +104,10 @@ export function selectCustomerUsage(range: CustomerUsageRange): SQL {
     select o.slug as organization, r.product, ${timeText(sql`r.start`)} as start, r.metric,
       trim_scale(r.quantity)::text as quantity, r.events::text as events
     from (
-      select id, slug from organizations
-      ${organizations.length === 0 ? sql`` : sql`where ${sql.join(organizations, sql` and `)}`}
+      select id, slug from ${t('organizations')} where ${sql.join(organizations, sql` and `)}
     ) o
     cross join lateral (
-      select u.* from (${sumsOf(range)}) u ${isBeyond ?? sql``}
+      select u.* from (${sumsOf(range, t)}) u ${isBeyond ?? sql``}
       order by u.product, u.start, u.metric
       limit ${limit}
     ) r
@@ -114,8 +115,16 @@ export function selectCustomerUsage(range: CustomerUsageRange): SQL {
     limit ${limit}`;
 }
 
-export async function listCustomerUsage(orm: Orm, range: CustomerUsageRange): Promise<CustomerUsage[]> {
-  const rows = await selectRows<CustomerUsage>(orm, selectCustomerUsage(range));
+export async function listCustomerUsage(
+  db: ReportedDatabase,
+  range: CustomerUsageRange,
+): Promise<CustomerUsage[]> {
+  const rows = await selectFromAll<CustomerUsage>(
+    db,
+    (tables) => selectCustomerUsage(range, tables),
+    ({ organization, product, start, metric }) => [organization, product, start, metric],
+    range.limit,
+  );
   return rows.map((row) => ({ ...row, start: new Date(row.start).toISOString() }));
 }
 
@@ -131,17 +140,21 @@ export interface SeriesRange extends Omit<SumRange, 'after'> {
 }
 
 /** The sums of one Organization, one series after the other. */
-export function selectSeries({ orgId, isByKey, ...range }: SeriesRange): SQL {
+export function selectSeries({ orgId, isByKey, ...range }: SeriesRange, tables = wholeTables): SQL {
   const key = isByKey ? sql`, u.api_key_id::text as "apiKeyId"` : sql``;
   return sql`
     select u.product, u.metric, ${timeText(sql`u.start`)} as start, trim_scale(u.quantity)::text as quantity, u.events::text as events${key}
     from (select ${orgId}::uuid as id) o
-    cross join lateral (${sumsOf({ ...range, after: undefined }, isByKey)}) u
+    cross join lateral (${sumsOf({ ...range, after: undefined }, tables, isByKey)}) u
     order by u.product, u.metric${isByKey ? sql`, u.api_key_id` : sql``}, u.start
     limit ${range.limit}`;
 }
 
-export async function listSeries(orm: Orm, range: SeriesRange): Promise<SeriesPoint[]> {
-  const rows = await selectRows<SeriesPoint>(orm, selectSeries(range));
+export async function listSeries(
+  { shards }: Pick<Database, 'shards'>,
+  range: SeriesRange,
+): Promise<SeriesPoint[]> {
+  const group = await shards.locateOrganization(range.orgId);
+  const rows = await group.select<SeriesPoint>((tables) => selectSeries(range, tables));
   return rows.map((row) => ({ ...row, start: new Date(row.start).toISOString() }));
 }

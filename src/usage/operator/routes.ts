@@ -145,9 +145,9 @@ An event may be reported up to seven days after it occurred: the sums of a month
         const orgId = organization && (await getOrganization(db.orm, organization)).id;
         const productId = product && (await getProduct(db.orm, product)).id;
         const range = { ...steps, orgId, productId };
-        if (isCsv) return sendCsv(log, req, res, toUsageCsv(db.orm, range));
+        if (isCsv) return sendCsv(log, req, res, toUsageCsv(db, range));
         const page = { after: after === undefined ? undefined : toPosition(after), limit: limit + 1 };
-        const rows = await listCustomerUsage(db.orm, { ...range, ...page });
+        const rows = await listCustomerUsage(db, { ...range, ...page });
         sendPage(res, 'usage', { rows, limit, keyOf, present: (row) => present(row, steps) });
       },
   }),

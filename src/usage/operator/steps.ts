@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Orm } from '../../core/db/client.js';
+import type { ReportedDatabase } from '../../core/db/shards.js';
 import type { AppError } from '../../core/errors.js';
 import { ExactNumber } from '../../core/http/json.js';
 import { timeField } from '../../core/http/fields.js';
@@ -109,16 +109,16 @@ const BATCH_SIZE = 2_000;
 type FileRange = Omit<CustomerUsageRange, 'after' | 'limit'>;
 
 /** All rows, in a file like `usage-month-20260101T00Z-to-20260201T00Z.csv`. */
-export function toUsageCsv(orm: Orm, range: FileRange): CsvFile {
+export function toUsageCsv(db: ReportedDatabase, range: FileRange): CsvFile {
   const hour = (at: Date) => `${at.toISOString().slice(0, 13).replaceAll('-', '')}Z`;
   const filename = `usage-${range.granularity}-${hour(range.from)}-to-${hour(range.to)}.csv`;
-  return { filename, columns, pieces: exportUsage(orm, range) };
+  return { filename, columns, pieces: exportUsage(db, range) };
 }
 
-async function* exportUsage(orm: Orm, range: FileRange): AsyncGenerator<CsvCell[][]> {
+async function* exportUsage(db: ReportedDatabase, range: FileRange): AsyncGenerator<CsvCell[][]> {
   let after: UsagePosition | undefined;
   do {
-    const rows = await listCustomerUsage(orm, { ...range, after, limit: BATCH_SIZE });
+    const rows = await listCustomerUsage(db, { ...range, after, limit: BATCH_SIZE });
     yield rows.map((row) => toCells(present(row, range)));
     after = rows.length < BATCH_SIZE ? undefined : rows.at(-1);
   } while (after);

@@ -1,5 +1,5 @@
 import { AppError } from '../../core/errors.js';
-import type { Orm } from '../../core/db/client.js';
+import type { Database, Orm } from '../../core/db/client.js';
 import { addDecimals } from '../../core/decimal.js';
 import { queryError } from '../../core/http/page.js';
 import { exact } from '../../core/http/json.js';
@@ -36,8 +36,8 @@ function countSteps(from: Date, to: Date, granularity: Steps['granularity']): nu
 }
 
 /** @throws AppError invalid_request where there is more than one answer can hold */
-export async function readSeries(orm: Orm, range: Omit<SeriesRange, 'limit'>) {
-  const sums = await listSeries(orm, { ...range, limit: MAX_SUMS + 1 });
+export async function readSeries(db: Pick<Database, 'shards'>, range: Omit<SeriesRange, 'limit'>) {
+  const sums = await listSeries(db, { ...range, limit: MAX_SUMS + 1 });
   if (sums.length > MAX_SUMS) {
     const many = `more than ${MAX_SUMS.toLocaleString('en')} points in this range`;
     throw range.productId === undefined

@@ -98,7 +98,7 @@ A range has at most ${MAX_POINTS} steps, and all series of an answer together 20
     const steps = { from, to, granularity, isByKey: groupBy === 'apiKey' };
     requireFewSteps(steps);
     const productId = productSlug === undefined ? undefined : await findProductId(deps, orgId, productSlug);
-    const series = await readSeries(deps.db.orm, { ...steps, orgId, livemode, productId });
+    const series = await readSeries(deps.db, { ...steps, orgId, livemode, productId });
     sendJson(res, 200, toJson({ granularity, series }));
   },
 });

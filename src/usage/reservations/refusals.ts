@@ -1,5 +1,5 @@
 import { keyError } from '../../api-keys/key-problem.js';
-import type { Database } from '../../core/db/client.js';
+import type { ShardGroup } from '../../core/db/client.js';
 import { addDecimals, compareDecimals } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
 import { SECOND_MS } from '../../core/time.js';
@@ -55,7 +55,7 @@ export const limitsWith = (
 
 /** The limit that leaves least, what it leaves, and when that will be enough. */
 export async function explainRefusals(
-  { run }: Pick<Database, 'run'>,
+  { run }: Pick<ShardGroup, 'run'>,
   verdicts: Verdict[],
   limits: Map<string, SubjectLimits>,
   nowMs: number,

@@ -2,15 +2,15 @@ import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
 import { keyError } from '../../api-keys/key-problem.js';
 import type { Clock } from '../../core/clock.js';
-import { createCoalescer } from '../../core/coalesce.js';
 import { intArray, numericArray, textArray } from '../../core/db/array-literal.js';
-import type { Database, TextRow } from '../../core/db/client.js';
+import type { Database, ShardGroup, TextRow } from '../../core/db/client.js';
+import { createGroupCoalescer } from '../../core/db/group-coalescer.js';
 import { addDecimals, compareDecimals } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
 import type { Metrics } from '../../core/metrics.js';
 import { SECOND_MS } from '../../core/time.js';
 import { toLimitState, type LimitState } from '../../entitlements/limits.js';
-import { createRecorder } from '../ingestion.js';
+import { createRecorder, shareOfQueue } from '../ingestion.js';
 import {
   explainRefusals,
   limitsWith,
@@ -103,14 +103,15 @@ export function createReservations({
   clock: Clock;
   metrics: Metrics;
 }): Reservations {
-  const coalescer = createCoalescer<ReserveRequest, Decision>({
-    flush: createRecorder((requests) => decideAll(db, requests, clock)),
+  const recorder = createRecorder((group, requests: ReserveRequest[]) => decideAll(group, requests, clock));
+  const coalescer = createGroupCoalescer<ReserveRequest, Decision>(db.shards, (group) => ({
+    flush: (requests) => recorder(group, requests),
     // Two flushes of one process would only get into each other's way at the gate.
     parallel: 1,
     fullWeight: 1,
     maxWeight: 500,
-    queueLimit: { weight: MAX_QUEUED, bytes: Infinity },
-  });
+    queueLimit: { weight: shareOfQueue(db.shards, MAX_QUEUED), bytes: Infinity },
+  }));
 
   return {
     async reserve(request) {
@@ -124,7 +125,8 @@ export function createReservations({
     },
     async release(hashedSecret, id) {
       const now = new Date(clock.now()).toISOString();
-      const [row] = await db.run(release, [hashedSecret, id, now]);
+      const { run } = await db.shards.locate(hashedSecret);
+      const [row] = await run(release, [hashedSecret, id, now]);
       const [problem, orgId, livemode, releasedId] = row!;
       const error = keyError(problem ?? null, 'usage:write');
       if (error) throw error;
@@ -132,7 +134,7 @@ export function createReservations({
       return findOne(db, { orgId: orgId!, livemode: livemode === 'true' }, id);
     },
     find: (owner, id) => findOne(db, owner, id),
-    list: (owner, page) => listByOwner(db.run, owner, page, clock.now()),
+    list: (owner, page) => listByOwner(db, owner, page, clock.now()),
     drain: () => coalescer.drain(),
   };
 }
@@ -159,13 +161,12 @@ export function createReservationWatch({
   let sinceMs = clock.now();
   return async () => {
     const nowMs = clock.now();
-    const [row] = await db.run(countReservations, [
-      oldestHeld(nowMs),
-      new Date(nowMs).toISOString(),
-      new Date(sinceMs).toISOString(),
-    ]);
+    const times = [oldestHeld(nowMs), new Date(nowMs).toISOString(), new Date(sinceMs).toISOString()];
+    const counts = await Promise.all(db.shards.groups.map(({ run }) => run(countReservations, times)));
     sinceMs = nowMs;
-    const [held, expired, expiredNow] = row!.map(Number);
+    const [held, expired, expiredNow] = [0, 1, 2].map((column) =>
+      counts.reduce((sum, [row]) => sum + Number(row![column]), 0),
+    );
     metrics.reservationsOpen.set({ state: 'held' }, held!);
     metrics.reservationsOpen.set({ state: 'expired' }, expired!);
     const { values } = await metrics.reservations.get();
@@ -186,11 +187,12 @@ const oldestHeld = (nowMs: number): string =>
   });
 
 export async function listByOwner(
-  run: Database['run'],
+  { shards }: Pick<Database, 'shards'>,
   { orgId, livemode }: Owner,
   { after = LAST_ID, limit, status }: Page,
   nowMs: number,
 ): Promise<Reservation[]> {
+  const { run } = await shards.locateOrganization(orgId);
   const values = [orgId, livemode, after, limit];
   if (status === undefined) return (await run(listReservations, values)).map(toReservation);
   const oldest = status === 'held' ? oldestHeld(nowMs) : FIRST_ID;
@@ -199,8 +201,9 @@ export async function listByOwner(
   return rows.map(toReservation);
 }
 
-async function findOne(db: Database, { orgId, livemode }: Owner, id: string): Promise<Reservation> {
-  const [row] = await db.run(
+async function findOne({ shards }: Database, { orgId, livemode }: Owner, id: string): Promise<Reservation> {
+  const { run } = await shards.locateOrganization(orgId);
+  const [row] = await run(
     findReservations,
     [[orgId], [id], [livemode]].map(([value]) => `{${value}}`),
   );
@@ -227,12 +230,12 @@ export function toReservation([, ...row]: TextRow): Reservation {
 
 type Decision = Reserved | { refusal: AppError };
 
-async function decideAll(db: Database, requests: ReserveRequest[], clock: Clock): Promise<Decision[]> {
+async function decideAll(group: ShardGroup, requests: ReserveRequest[], clock: Clock): Promise<Decision[]> {
   const decisions: Decision[] = [];
   let open = requests.map((request, place) => ({ request, place }));
   for (let round = 0; open.length > 0 && round < MAX_ROUNDS; round++) {
     const decided = await decideOnce(
-      db,
+      group,
       open.map(({ request }) => request),
       clock.now(),
     );
@@ -251,7 +254,7 @@ async function decideAll(db: Database, requests: ReserveRequest[], clock: Clock)
 
 /** Undefined where another flush was faster, and what was judged has to be judged again. */
 async function decideOnce(
-  db: Database,
+  group: ShardGroup,
   requests: ReserveRequest[],
   nowMs: number,
 ): Promise<(Decision | undefined)[]> {
@@ -263,7 +266,7 @@ async function decideOnce(
   });
   const names = [...pairs.keys()].map((name) => name.split('\n'));
   const ids = requests.map(() => uuid({ msecs: nowMs }));
-  const rows = await db.run(reserve, [
+  const rows = await group.run(reserve, [
     textArray(names.map(([hashedSecret]) => hashedSecret!)),
     textArray(names.map(([, slug]) => slug!)),
     textArray(names.map(([, , metric]) => metric!)),
@@ -285,8 +288,8 @@ async function decideOnce(
   for (const verdict of verdicts)
     if (verdict.outcome === 'limit_reached' && verdict.before !== '0' && unsettled.has(verdict.number))
       verdict.outcome = 'retry';
-  const known = await findKnown(db, verdicts);
-  const refusals = await explainRefusals(db, verdicts, limits, nowMs);
+  const known = await findKnown(group, verdicts);
+  const refusals = await explainRefusals(group, verdicts, limits, nowMs);
   return verdicts.map((verdict, i) => {
     if (verdict.outcome === 'retry') return undefined;
     if (verdict.outcome === 'held') return toReserved(verdict, limits, nowMs);
@@ -336,13 +339,13 @@ function toReserved(verdict: Verdict, limits: Map<string, SubjectLimits>, nowMs:
   };
 }
 
-async function findKnown(db: Database, verdicts: Verdict[]): Promise<Map<number, Reservation>> {
+async function findKnown({ run }: ShardGroup, verdicts: Verdict[]): Promise<Map<number, Reservation>> {
   const places = verdicts.flatMap(({ outcome }, i) => (outcome === 'repeated' ? [i] : []));
   if (places.length === 0) return new Map();
   const own = places.flatMap((i) =>
     [true, false].map((livemode) => ({ i, verdict: verdicts[i]!, livemode })),
   );
-  const rows = await db.run(findReservations, [
+  const rows = await run(findReservations, [
     textArray(own.map(({ verdict }) => verdict.subject.orgId)),
     textArray(own.map(({ verdict }) => verdict.knownId)),
     textArray(own.map(({ livemode }) => String(livemode))),

@@ -1,8 +1,8 @@
 import { keyError } from '../../api-keys/key-problem.js';
 import type { Clock } from '../../core/clock.js';
-import { createCoalescer } from '../../core/coalesce.js';
 import { textArray } from '../../core/db/array-literal.js';
-import type { Database, TextRow } from '../../core/db/client.js';
+import type { Database, Run, TextRow } from '../../core/db/client.js';
+import { createGroupCoalescer } from '../../core/db/group-coalescer.js';
 import { compareDecimals } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
 import type { Metrics } from '../../core/metrics.js';
@@ -10,7 +10,7 @@ import { monthOf, monthRange } from '../../core/time.js';
 import { startOfWindow } from '../../entitlements/limits.js';
 import { limitWarning, type UsageWarning } from '../answer.js';
 import { createHeadroom, type Headroom, type Limited } from '../headroom.js';
-import { createRecorder } from '../ingestion.js';
+import { createRecorder, shareOfQueue } from '../ingestion.js';
 import { findMismatches, findOverCap } from '../statements.js';
 import { toReservation, type Reservation } from './reservations.js';
 import { settle } from './statements.js';
@@ -57,13 +57,16 @@ interface Deps {
 
 export function createSettlements({ db, clock, metrics }: Deps): Settlements {
   const headroom = createHeadroom();
-  const coalescer = createCoalescer<SettleRequest, Verdict>({
-    flush: createRecorder((requests) => settleAll(db, requests, clock, headroom)),
-    parallel: db.parallel,
+  const recorder = createRecorder(({ run }, requests: SettleRequest[]) =>
+    settleAll(run, requests, clock, headroom),
+  );
+  const coalescer = createGroupCoalescer<SettleRequest, Verdict>(db.shards, (group) => ({
+    flush: (requests) => recorder(group, requests),
+    parallel: group.parallel,
     fullWeight: 100,
     maxWeight: db.kind === 'embedded' ? 250 : 500,
-    queueLimit: { weight: MAX_QUEUED, bytes: Infinity },
-  });
+    queueLimit: { weight: shareOfQueue(db.shards, MAX_QUEUED), bytes: Infinity },
+  }));
   return {
     async settle(request) {
       const verdict = await coalescer.submit(request);
@@ -101,7 +104,7 @@ interface Verdict {
 }
 
 async function settleAll(
-  db: Database,
+  run: Run,
   requests: SettleRequest[],
   clock: Clock,
   headroom: Headroom,
@@ -112,7 +115,7 @@ async function settleAll(
   for (let round = 0; open.length > 0 && round < MAX_ROUNDS; round++) {
     nowMs = clock.now();
     const asked = open.map((place) => requests[place]!);
-    const rows = await db.run(settle, [
+    const rows = await run(settle, [
       textArray(asked.map(({ hashedSecret }) => hashedSecret)),
       textArray(asked.map(({ id }) => id)),
       textArray(asked.map(({ quantity }) => quantity ?? null)),
@@ -131,9 +134,9 @@ async function settleAll(
     });
   const good = verdicts.filter(({ error }) => !error);
   await Promise.all([
-    addLimitWarnings(db, good, nowMs, headroom),
-    addRepeatWarnings(db, good),
-    addMismatches(db, good),
+    addLimitWarnings(run, good, nowMs, headroom),
+    addRepeatWarnings(run, good),
+    addMismatches(run, good),
   ]);
   return verdicts;
 }
@@ -205,7 +208,7 @@ function toError(
 
 /** After the commit, as for any other event. */
 async function addLimitWarnings(
-  db: Database,
+  run: Run,
   verdicts: Verdict[],
   nowMs: number,
   headroom: Headroom,
@@ -224,7 +227,7 @@ async function addLimitWarnings(
   }
   const subjects = [...bySubject.values()];
   const exceeded = await headroom.readExceeded(
-    db.run,
+    run,
     subjects.map(({ limited }) => limited),
     nowMs,
   );
@@ -236,11 +239,11 @@ async function addLimitWarnings(
 }
 
 /** What the statement finds while it counts has to be asked for again where nothing is counted. */
-async function addRepeatWarnings(db: Database, verdicts: Verdict[]): Promise<void> {
+async function addRepeatWarnings(run: Run, verdicts: Verdict[]): Promise<void> {
   const repeats = verdicts.filter(({ outcome, isCounted }) => outcome === 'repeated' || !isCounted);
   if (repeats.length === 0) return;
   const periods = repeats.map(({ occurredAtMs }) => monthOf(occurredAtMs));
-  const rows = await db.run(findOverCap, [
+  const rows = await run(findOverCap, [
     textArray(repeats.map(({ orgId }) => orgId)),
     textArray(repeats.map(({ productId }) => productId)),
     textArray(repeats.map(({ reservation }) => reservation.metric)),
@@ -257,10 +260,10 @@ async function addRepeatWarnings(db: Database, verdicts: Verdict[]): Promise<voi
 }
 
 /** The idempotency key had been used for an event of its own. */
-async function addMismatches(db: Database, verdicts: Verdict[]): Promise<void> {
+async function addMismatches(run: Run, verdicts: Verdict[]): Promise<void> {
   const deduped = verdicts.filter(({ isCounted }) => !isCounted);
   if (deduped.length === 0) return;
-  const rows = await db.run(findMismatches, [
+  const rows = await run(findMismatches, [
     textArray(deduped.map(({ orgId }) => orgId)),
     textArray(deduped.map(({ reservation }) => reservation.idempotencyKey)),
     textArray(deduped.map(({ productId }) => productId)),

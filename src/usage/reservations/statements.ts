@@ -1,4 +1,4 @@
-import type { Statement } from '../../core/db/client.js';
+import type { Names, Template } from '../../core/db/client.js';
 import { heldFor, limitUsage } from '../../entitlements/limits.js';
 import { effectiveCap } from '../../entitlements/table.js';
 import { totalAround } from '../headroom.js';
@@ -31,10 +31,10 @@ const keyProblem = (now: string) => `
  * $1 hashed secret, $2 product slug, $3 metric, per pair · $4 pair, $5 id, $6 idempotency key, $7 quantity, $8 expires at,
  * per request · $9 now
  */
-export const reserve: Statement = {
+export const reserve: Template = {
   name: 'usage_reserve',
-  text: `
-with recursive pair as materialized (
+  text: (t) => `
+${t.withRecursive} pair as materialized (
   select p.ord - 1 as place, k.org_id, k.id as api_key_id, k.livemode, pr.id as product_id, pr.usage_metric, pr.max_quantity, e.limits,
     case${keyProblem('$9::timestamptz')}
       when e.kind is null then 'entitlement_required'
@@ -42,18 +42,18 @@ with recursive pair as materialized (
       when e.kind = 'read_only' then 'entitlement_read_only'
       when pr.usage_metric <> p.metric then 'unknown_metric'
     end as problem
-  from unnest($1::text[], $2::text[], $3::text[]) with ordinality as p (hashed_secret, slug, metric, ord)
-  left join lateral (select * from api_keys where hashed_secret = p.hashed_secret limit 1) k on true
-  left join lateral (select * from products where slug = p.slug limit 1) pr on true
+  from unnest($1::text[], $2::text[], $3::text[]) with ordinality as p (hashed_secret, slug, metric, ord)${t.held}
+  left join lateral (select * from ${t('api_keys')} where hashed_secret = p.hashed_secret limit 1) k on true
+  left join lateral (select * from ${t('products')} where slug = p.slug limit 1) pr on true
   left join lateral (
-    select kind, limits from entitlements
+    select kind, limits from ${t('entitlements')}
     where org_id = k.org_id and product_id = pr.id
       and starts_at <= $9::timestamptz and (ends_at is null or ends_at > $9::timestamptz)
     limit 1
   ) e on true
 ), subject as materialized (
-  select row_number() over () as number, s.*, coalesce(g.seq, 0) as seq, ${heldFor('s', '$9::timestamptz')} as held, (
-      select min(expires_at) from usage_reservations
+  select row_number() over () as number, s.*, coalesce(g.seq, 0) as seq, ${heldFor(t, 's', '$9::timestamptz')} as held, (
+      select min(expires_at) from ${t('usage_reservations')}
       where org_id = s.org_id and product_id = s.product_id and livemode = s.livemode and metric = s.metric
         and settled_at is null and released_at is null and expires_at > $9::timestamptz
     ) as held_until
@@ -61,7 +61,7 @@ with recursive pair as materialized (
     select distinct org_id, product_id, livemode, usage_metric as metric, limits from pair where problem is null and limits is not null
   ) s
   left join lateral (
-    select seq from usage_gates
+    select seq from ${t('usage_gates')}
     where org_id = s.org_id and product_id = s.product_id and livemode = s.livemode and metric = s.metric
     limit 1
   ) g on true
@@ -69,7 +69,7 @@ with recursive pair as materialized (
   select s.number, (extract(epoch from min(s.held_until)) * 1000)::bigint::text as held_until, min(l.quantity - u.used - u.ahead - s.held) filter (where l.enforcement = 'block') as room,
     json_agg(json_build_array(trim_scale(l.quantity)::text, l.name, l.enforcement, trim_scale(u.used)::text, trim_scale(u.ahead)::text,
       trim_scale(s.held)::text) order by l.ord)::text as limits
-  from subject s${limitUsage('s', '$9::timestamptz')}
+  from subject s${limitUsage(t, 's', '$9::timestamptz')}
   group by s.number
 ), request as materialized (
   select a.ord - 1 as place, a.id, a.idempotency_key, a.quantity, a.expires_at, p.org_id, p.product_id, p.api_key_id, p.livemode,
@@ -82,7 +82,7 @@ with recursive pair as materialized (
   left join subject s on s.org_id = p.org_id and s.product_id = p.product_id and s.livemode = p.livemode and s.metric = p.usage_metric
   left join room r on r.number = s.number
   left join lateral (
-    select id from usage_reservations where org_id = p.org_id and idempotency_key = a.idempotency_key limit 1
+    select id from ${t('usage_reservations')} where org_id = p.org_id and idempotency_key = a.idempotency_key limit 1
   ) k on true
 ), candidate as materialized (
   select place, number, room, quantity, row_number() over (partition by number order by place) as n
@@ -95,7 +95,7 @@ with recursive pair as materialized (
   from judged j
   join candidate c on c.number = j.number and c.n = j.n + 1
 ), raised as (
-  insert into usage_gates as g (org_id, product_id, livemode, metric, seq)
+  insert into ${t('usage_gates')} as g (org_id, product_id, livemode, metric, seq)
   select org_id, product_id, livemode, metric, seq + 1 from subject
   where number in (select number from judged where taken is not null)
   order by 1, 2, 3, 4
@@ -103,8 +103,8 @@ with recursive pair as materialized (
   returning org_id, product_id, livemode, metric
 ), opened as materialized (
   select s.number from raised join subject s using (org_id, product_id, livemode, metric)
-), held as (
-  insert into usage_reservations
+), stored as (
+  insert into ${t('usage_reservations')}
     (org_id, id, product_id, api_key_id, created_at, expires_at, livemode, idempotency_key, metric, quantity)
   select r.org_id, r.id, r.product_id, r.api_key_id, $9::timestamptz, r.expires_at, r.livemode, r.idempotency_key, r.usage_metric, r.quantity
   from request r
@@ -121,7 +121,7 @@ select r.place::text,
   case
     when r.problem is not null then r.problem
     when r.known_id is not null then 'repeated'
-    when r.id in (select id from held) then 'held'
+    when r.id in (select id from stored) then 'held'
     when r.room is not null and j.place is not null and j.taken is null then 'limit_reached'
     else 'retry'
   end,
@@ -140,36 +140,40 @@ const columns = (
   trim_scale(${r}.settled_quantity)::text, ${r}.livemode::text`;
 
 /** Reservations by their ids, of one mode. $1 org, $2 id, $3 livemode, per reservation */
-export const findReservations: Statement = {
+export const findReservations: Template = {
   name: 'usage_reservations_find',
-  text: `
+  text: (t) => `
+${t.with} d as materialized (
+  select d.* from unnest($1::uuid[], $2::uuid[], $3::bool[]) with ordinality as d (org_id, id, livemode, ord)${t.held}
+)
 select (d.ord - 1)::text, ${columns('r', 'p')}
-from unnest($1::uuid[], $2::uuid[], $3::bool[]) with ordinality as d (org_id, id, livemode, ord)
-join lateral (select * from usage_reservations where org_id = d.org_id and id = d.id limit 1) r on r.livemode = d.livemode
-cross join lateral (select slug from products where id = r.product_id limit 1) p`,
+from d
+join lateral (select * from ${t('usage_reservations')} where org_id = d.org_id and id = d.id limit 1) r on r.livemode = d.livemode
+cross join lateral (select slug from ${t('products')} where id = r.product_id limit 1) p`,
 };
 
-const listWhere = (condition: string) => `
-select '0', ${columns('r', 'p')}
-from (
-  select * from usage_reservations
+const listWhere = (condition: string) => (t: Names) => `
+${t.with} r as materialized (
+  select r.* from ${t('usage_reservations')} r${t.held}
   where org_id = $1::uuid and livemode = $2::bool and id < $3::uuid${condition}
   order by id desc
   limit $4::int
-) r
-cross join lateral (select slug from products where id = r.product_id limit 1) p
+)
+select '0', ${columns('r', 'p')}
+from r
+cross join lateral (select slug from ${t('products')} where id = r.product_id limit 1) p
 order by r.id desc`;
 
-const listStatement = (status: string, condition: string): Statement => ({
+const listStatement = (status: string, condition: string): Template => ({
   name: `usage_reservations_list_${status}`,
   text: listWhere(` and id >= $5::uuid and ${condition}`),
 });
 
 /** A page of an Organization's reservations in a mode, the newest first. $1 org, $2 livemode, $3 id to start below, $4 rows */
-export const listReservations: Statement = { name: 'usage_reservations_list', text: listWhere('') };
+export const listReservations: Template = { name: 'usage_reservations_list', text: listWhere('') };
 
 /** Those of one status. $5 id to end at, $6 now */
-export const listReservationsByStatus: Record<ReservationStatus, Statement> = {
+export const listReservationsByStatus: Record<ReservationStatus, Template> = {
   held: listStatement('held', `${reservationEnds.open} and expires_at > $6::timestamptz`),
   expired: listStatement('expired', `${reservationEnds.open} and expires_at <= $6::timestamptz`),
   released: listStatement('released', `${reservationEnds.released} and $6::timestamptz is not null`),
@@ -180,17 +184,21 @@ export const listReservationsByStatus: Record<ReservationStatus, Statement> = {
  * What is held, and what has expired without an end, of what was made not too long ago to be held; and what of it has expired
  * since a time. $1 id to end at, $2 now, $3 since
  */
-export const countReservations: Statement = {
+export const countReservations: Template = {
   name: 'usage_reservations_count',
-  text: `
+  text: (t) => `
+${t.with} r as materialized (
+  select r.expires_at
+  from ${t('organizations')} o${t.held}
+  cross join (values (true), (false)) as mode (livemode)
+  cross join lateral (
+    select expires_at from ${t('usage_reservations')}
+    where org_id = o.id and livemode = mode.livemode and id >= $1::uuid and ${reservationEnds.open}
+  ) r
+)
 select count(*) filter (where expires_at > $2::timestamptz)::text, count(*) filter (where expires_at <= $2::timestamptz)::text,
   count(*) filter (where expires_at <= $2::timestamptz and expires_at > $3::timestamptz)::text
-from organizations o
-cross join (values (true), (false)) as mode (livemode)
-cross join lateral (
-  select expires_at from usage_reservations
-  where org_id = o.id and livemode = mode.livemode and id >= $1::uuid and ${reservationEnds.open}
-) r`,
+from r`,
 };
 
 /**
@@ -205,10 +213,10 @@ cross join lateral (
  *
  * $1 hashed secret, $2 reservation, $3 quantity (null: what was held), $4 occurred at (null: now), per request · $5 now
  */
-export const settle: Statement = {
+export const settle: Template = {
   name: 'usage_settle',
-  text: `
-with target as materialized (
+  text: (t) => `
+${t.with} target as materialized (
   select w.ord - 1 as place, k.id as key_id, r.*, pr.slug, pr.max_quantity, ${effectiveCap('e', 'pr')} as unit_cap,
     e.limits, coalesce(w.quantity, r.quantity) as asked_quantity, w.occurred_at as asked_at,
     row_number() over (partition by k.org_id, r.id order by w.ord) > 1 as is_twin,
@@ -219,29 +227,29 @@ with target as materialized (
           then 'repeated' else 'idempotency_conflict' end
       when w.quantity > pr.max_quantity then 'quantity_out_of_range'
     end as problem
-  from unnest($1::text[], $2::uuid[], $3::numeric[], $4::timestamptz[]) with ordinality as w (hashed_secret, id, quantity, occurred_at, ord)
-  left join lateral (select * from api_keys where hashed_secret = w.hashed_secret limit 1) k on true
-  left join lateral (select * from usage_reservations where org_id = k.org_id and id = w.id limit 1) r on r.livemode = k.livemode
-  left join lateral (select * from products where id = r.product_id limit 1) pr on true
+  from unnest($1::text[], $2::uuid[], $3::numeric[], $4::timestamptz[]) with ordinality as w (hashed_secret, id, quantity, occurred_at, ord)${t.held}
+  left join lateral (select * from ${t('api_keys')} where hashed_secret = w.hashed_secret limit 1) k on true
+  left join lateral (select * from ${t('usage_reservations')} where org_id = k.org_id and id = w.id limit 1) r on r.livemode = k.livemode
+  left join lateral (select * from ${t('products')} where id = r.product_id limit 1) pr on true
   left join lateral (
-    select has_own_cap, unit_cap, limits from entitlements where org_id = k.org_id and product_id = r.product_id limit 1
+    select has_own_cap, unit_cap, limits from ${t('entitlements')} where org_id = k.org_id and product_id = r.product_id limit 1
   ) e on true
 ), ending as materialized (
   select t.* from target t
-  join usage_reservations r on r.org_id = t.org_id and r.id = t.id
+  join ${t('usage_reservations')} r on r.org_id = t.org_id and r.id = t.id
   where t.problem is null and not t.is_twin and r.settled_at is null
   order by r.org_id, r.idempotency_key
   for update of r
 ), inserted as (
-  insert into usage_events
+  insert into ${t('usage_events')}
     (org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, received_at)
   select org_id, idempotency_key, product_id, metric, asked_quantity, livemode, key_id, coalesce(asked_at, $5::timestamptz), $5::timestamptz
   from ending
   order by org_id, idempotency_key
   on conflict (org_id, idempotency_key) do nothing
   returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at
-), ${addToSums}, ended as (
-  update usage_reservations r
+), ${addToSums(t)}, ended as (
+  update ${t('usage_reservations')} r
   set settled_at = $5::timestamptz, settled_quantity = e.asked_quantity, settle_occurred_at = e.asked_at,
     is_counted = exists (select from inserted i where i.org_id = e.org_id and i.idempotency_key = e.idempotency_key)
   from ending e
@@ -251,7 +259,7 @@ with target as materialized (
 select t.place::text, case when t.problem is not null then t.problem when d.id is not null then 'settled' else 'retry' end,
   ${columns('f', 't')}, f.is_counted::text, t.org_id::text, t.product_id::text, trim_scale(t.max_quantity)::text,
   (extract(epoch from coalesce(f.settle_occurred_at, f.settled_at)) * 1000)::bigint::text, t.limits::text,
-  case when t.limits is not null then ${totalAround('t', '$5::timestamptz')} end,
+  case when t.limits is not null then ${totalAround(t, 't', '$5::timestamptz')} end,
   trim_scale(t.unit_cap)::text, trim_scale(m.quantity)::text, m.period::text
 from target t
 left join ended d on d.org_id = t.org_id and d.id = t.id and not t.is_twin
@@ -267,15 +275,15 @@ left join raised m on m.org_id = t.org_id and m.product_id = t.product_id and m.
 /**
  * Ends a hold that is not settled, if it has not ended before. $1 hashed secret, $2 id, $3 now
  */
-export const release: Statement = {
+export const release: Template = {
   name: 'usage_release',
-  text: `
-with key as materialized (
+  text: (t) => `
+${t.with} key as materialized (
   select k.org_id, k.livemode, case${keyProblem('$3::timestamptz')} end as problem
-  from (select 1) one
-  left join lateral (select * from api_keys where hashed_secret = $1::text limit 1) k on true
+  from (select 1) one${t.held}
+  left join lateral (select * from ${t('api_keys')} where hashed_secret = $1::text limit 1) k on true
 ), released as (
-  update usage_reservations r set released_at = $3::timestamptz
+  update ${t('usage_reservations')} r set released_at = $3::timestamptz
   from key k
   where r.org_id = k.org_id and r.id = $2::uuid and r.livemode = k.livemode and k.problem is null
     and r.settled_at is null and r.released_at is null

@@ -1,4 +1,5 @@
 import type { Database, Orm } from '../../../src/core/db/client.js';
+import { oneShardGroup } from '../../../src/core/db/shards.js';
 
 /** A database that answers everything with an error. */
 export function failingDatabase(db: Database, error: Error): Database {
@@ -15,6 +16,7 @@ export function failingDatabase(db: Database, error: Error): Database {
     run: fail,
     transaction: fail,
     dryRun: fail,
+    shards: oneShardGroup({ orm: chain as Orm, parallel: 1, run: fail, dryRun: fail }),
     ping: fail,
     close: () => Promise.resolve(),
   };

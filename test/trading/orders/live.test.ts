@@ -82,10 +82,11 @@ const readBooks = async () =>
   (
     await selectRows<Record<string, string>>(
       db.orm,
-      sql`select cash::text, (select sum(cash)::text from ledger_entries where mode = 'live') as ledger,
-        (select sum(reserved)::text from trading_orders) as reserved, (select count(*)::text from trading_fills) as fills,
-        (select side || ' ' || contracts || ' ' || cost from trading_positions) as held
-      from trading_accounts where mode = 'live'`,
+      sql`select cash::text, (select sum(cash)::text from ledger_entries where org_id = a.org_id and mode = 'live') as ledger,
+        (select sum(reserved)::text from trading_orders where org_id = a.org_id) as reserved,
+        (select count(*)::text from trading_fills where org_id = a.org_id) as fills,
+        (select side || ' ' || contracts || ' ' || cost from trading_positions where org_id = a.org_id) as held
+      from trading_accounts a where mode = 'live'`,
     )
   )[0]!;
 

@@ -136,8 +136,8 @@ it.each<[string, (orgId: string) => SQL, string[]]>([
   [
     'cash kept back for an order that is over, and for more than there is',
     (orgId) =>
-      sql`update trading_orders set reserved = case contracts when 10 then 2000000000 else 5 end,
-        status = case contracts when 10 then 'pending' else 'filled' end
+      sql`update trading_orders set reserved = case when contracts = 10 then 2000000000 else 5 end,
+        status = case when contracts = 10 then 'pending' else 'filled' end
       where org_id = ${orgId}::uuid and contracts >= 4`,
     Array(2).fill('only an order on its way keeps cash back, and never more than its account has'),
   ],

@@ -2,7 +2,7 @@ import { and, eq, sql } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
 import { hashSecret } from '../../../src/api-keys/secret.js';
 import type { Database } from '../../../src/core/db/client.js';
-import { apiKeys, entitlements, products } from '../../../src/tables.js';
+import { apiKeyDirectory, apiKeys, entitlements, products } from '../../../src/tables.js';
 import { createKey, createOrganization, createProduct, type TestKey } from '../../support/fixtures.js';
 import type { TestService } from '../../support/service.js';
 import type { Model, ModelEntitlement, ModelKey, ModelProduct } from './model.js';
@@ -50,7 +50,9 @@ export async function rotateKey(system: System, key: number, oldExpiresAt: numbe
   const id = uuid();
   await system.db.orm.transaction(async (tx) => {
     const [row] = await tx.select().from(apiKeys).where(keyRow(old));
-    await tx.insert(apiKeys).values({ ...row!, id, hashedSecret: hashSecret(secret), rotatedFromId: old.id });
+    const hashedSecret = hashSecret(secret);
+    await tx.insert(apiKeyDirectory).values({ hashedSecret, orgId: old.orgId });
+    await tx.insert(apiKeys).values({ ...row!, id, hashedSecret, rotatedFromId: old.id });
     await tx
       .update(apiKeys)
       .set({ expiresAt: new Date(oldExpiresAt) })

@@ -1,0 +1,317 @@
+import { setTimeout } from 'node:timers/promises';
+import { sql, type SQL } from 'drizzle-orm';
+import { drizzle } from 'drizzle-orm/node-postgres';
+import type pg from 'pg';
+import { createCoalescer } from '../coalesce.js';
+import { textArray } from './array-literal.js';
+import {
+  isDatabaseUnavailable,
+  sqlState,
+  type Database,
+  type GroupLoad,
+  type GroupTables,
+  type Run,
+  type ShardGroup,
+  type Shards,
+  type ShardWatcher,
+  type Statement,
+} from './client.js';
+import { selectRows } from './select-rows.js';
+import { createStatements, oneShardGroup, ShardGroupGoneError } from './shards.js';
+
+/** The table whose shards name the groups; all others of a group lie where its shard lies. */
+export const ANCHOR = 'usage_events';
+
+/** Statements in flight at once on one group: two that record events, two that settle, one that reserves, and one of each kind that reads. */
+const GROUP_CONNECTIONS = 9;
+/** How long a statement follows a group that moves. A cut-over takes about a second. */
+const FOLLOW_FOR_MS = 3_000;
+const FIRST_PAUSE_MS = 10;
+/** The map is read again at most this often because a worker cannot be reached: another may stand in for it. */
+const RELOAD_EVERY_MS = 1_000;
+const MAX_LOCATED = 200_000;
+
+/** The catalogue of Citus; null where the extension is not there. */
+const findCatalogue: Statement = {
+  name: 'shards_find_catalogue',
+  text: `select to_regclass('pg_catalog.pg_dist_partition')::text`,
+};
+
+/** Tables by group: of the spread ones those that lie with the anchor, and those that every node has whole. */
+const readMap: Statement = {
+  name: 'shards_read_map',
+  text: `
+select c.relname::text, s.shardid::text, s.shardminvalue, s.shardmaxvalue, n.nodename::text, n.nodeport::text
+from pg_dist_partition anchor
+join pg_dist_partition d on d.colocationid = anchor.colocationid or (d.partmethod = 'n' and d.repmodel = 't')
+join pg_class c on c.oid = d.logicalrelid
+join pg_dist_shard s on s.logicalrelid = d.logicalrelid
+left join pg_dist_placement p on p.shardid = s.shardid and d.partmethod = 'h'
+left join pg_dist_node n on n.groupid = p.groupid and n.noderole = 'primary'
+where anchor.logicalrelid = to_regclass('public.${ANCHOR}')`,
+};
+
+/** Where the Organization of each key lies in the range of hashes that the groups divide. Neither ever changes. */
+const readDirectory: Statement = {
+  name: 'shards_read_directory',
+  text: `
+select hashed_secret, uuid_hash(org_id)::text from api_key_directory where hashed_secret = any ($1::text[])`,
+};
+
+/** The same of one Organization. */
+const readHash: Statement = { name: 'shards_read_hash', text: `select uuid_hash($1::uuid)::text` };
+
+interface Place {
+  id: string;
+  from: number;
+  to: number;
+  host: string;
+  port: string;
+  /** The shard of each table. */
+  tables: ReadonlyMap<string, string>;
+}
+
+interface CitusDeps {
+  db: Pick<Database, 'orm' | 'parallel' | 'run' | 'dryRun'>;
+  /** Opens connections to another server of the same cluster. */
+  openWorker(place: { host: string; port: string }, max: number): pg.Pool;
+  runOn(client: pg.Pool | pg.PoolClient): Database['run'];
+  rollBack<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T>;
+}
+
+export type CitusShards = Shards & { close(): Promise<void> };
+
+/** The shard groups of a database, which is one until it is found to be sharded. */
+export function createShards(deps: CitusDeps): CitusShards {
+  const { whole } = oneShardGroup(deps.db);
+  let groups: CitusGroup[] = [];
+  let loading: Promise<void> | undefined;
+  let loadedAt = -Infinity;
+  const watchers: ShardWatcher[] = [];
+  /** The hash of an Organization, by its id and by the secrets of its keys. */
+  const located = new Map<string, number>();
+
+  const directory = createCoalescer<string, number | null>({
+    async flush(hashedSecrets) {
+      const rows = await deps.db.run(readDirectory, [textArray(hashedSecrets)]);
+      const found = new Map(rows.map(([hashedSecret, hash]) => [hashedSecret, Number(hash)]));
+      return hashedSecrets.map((hashedSecret) => found.get(hashedSecret) ?? null);
+    },
+    parallel: 1,
+    fullWeight: 100,
+    maxWeight: 1_000,
+    queueLimit: { weight: 10_000, bytes: Infinity },
+  });
+
+  const groupOf = (hash: number): ShardGroup => groups.findLast(({ from }) => from <= hash)!;
+
+  async function look(hashedSecret: string): Promise<ShardGroup> {
+    const hash = await directory.submit(hashedSecret);
+    // What is not known may be made at any moment.
+    if (hash === null) return groups.find(({ isReached }) => isReached) ?? groups[0]!;
+    return keep(hashedSecret, hash);
+  }
+
+  async function lookForOrganization(orgId: string): Promise<ShardGroup> {
+    const [row] = await deps.db.run(readHash, [orgId]);
+    return keep(orgId, Number(row![0]));
+  }
+
+  function keep(name: string, hash: number): ShardGroup {
+    if (located.size >= MAX_LOCATED) located.delete(located.keys().next().value!);
+    located.set(name, hash);
+    return groupOf(hash);
+  }
+
+  async function read(): Promise<void> {
+    const [[catalogue] = []] = await deps.db.run(findCatalogue, []);
+    const places = catalogue == null ? [] : toPlaces(await deps.db.run(readMap, []));
+    const known = new Map(groups.map((group) => [group.id, group]));
+    groups = places.map((place) => {
+      const group = known.get(place.id) ?? new CitusGroup(deps, place, { reload, watchers });
+      known.delete(place.id);
+      group.standAt(place);
+      return group;
+    });
+    for (const group of known.values()) await group.end();
+  }
+
+  const reload = (isUrgent: boolean): Promise<void> => {
+    if (!isUrgent && performance.now() - loadedAt < RELOAD_EVERY_MS) return Promise.resolve();
+    loadedAt = performance.now();
+    return (loading ??= read().finally(() => (loading = undefined)));
+  };
+
+  return {
+    get groups() {
+      return groups.length === 0 ? [whole] : groups;
+    },
+    locate(hashedSecret) {
+      if (groups.length === 0) return whole;
+      const hash = located.get(hashedSecret);
+      return hash === undefined ? look(hashedSecret) : groupOf(hash);
+    },
+    locateOrganization(orgId) {
+      if (groups.length === 0) return whole;
+      const hash = located.get(orgId);
+      return hash === undefined ? lookForOrganization(orgId) : groupOf(hash);
+    },
+    load: () => reload(true),
+    watch: (watcher) => void watchers.push(watcher),
+    async close() {
+      await Promise.all(groups.map((group) => group.end()));
+    },
+  };
+}
+
+function toPlaces(rows: (string | null)[][]): Place[] {
+  const everywhere = new Map<string, string>();
+  const byRange = new Map<string, Omit<Place, 'tables'> & { tables: Map<string, string> }>();
+  for (const [table, shard, from, to, host, port] of rows) {
+    if (from == null) {
+      everywhere.set(table!, shard!);
+      continue;
+    }
+    const place = byRange.get(from) ?? {
+      id: '',
+      from: Number(from),
+      to: Number(to),
+      host: host!,
+      port: port!,
+      tables: new Map(),
+    };
+    byRange.set(from, place);
+    place.tables.set(table!, shard!);
+    if (table === ANCHOR) place.id = shard!;
+  }
+  const places = [...byRange.values()].sort((a, b) => a.from - b.from);
+  return places.map((place) => ({ ...place, tables: new Map([...everywhere, ...place.tables]) }));
+}
+
+interface GroupMap {
+  reload(isUrgent: boolean): Promise<void>;
+  watchers: ShardWatcher[];
+}
+
+/** The shards of one range of Organizations, on the worker where they lie at the moment. */
+class CitusGroup implements ShardGroup {
+  readonly parallel = 2;
+  readonly parallelReads = 1;
+  worker = '';
+  isReached = true;
+  private isGone = false;
+  private pool: pg.Pool | undefined;
+  private tables: Place['tables'] = new Map();
+  readonly id: string;
+  readonly from: number;
+  private readonly to: number;
+  private readonly deps: CitusDeps;
+  private readonly map: GroupMap;
+  private readonly statementOf;
+  /** When each statement that is in flight was begun. */
+  private readonly begun = new Set<{ at: number }>();
+
+  constructor(deps: CitusDeps, { id, from, to }: Pick<Place, 'id' | 'from' | 'to'>, map: GroupMap) {
+    this.deps = deps;
+    this.id = id;
+    this.from = from;
+    this.to = to;
+    this.map = map;
+    this.statementOf = createStatements((table) => `${table}_${this.tables.get(table)}`, {
+      suffix: `_${id}`,
+      held: `gauge_hold('{${id}}')`,
+    });
+  }
+
+  standAt({ host, port, tables }: Place): void {
+    this.tables = tables;
+    const worker = `${host}:${port}`;
+    if (worker === this.worker) return;
+    this.worker = worker;
+    const left = this.pool;
+    this.pool = this.deps.openWorker({ host, port }, GROUP_CONNECTIONS);
+    // What is in flight there is answered first.
+    void left?.end();
+  }
+
+  async end(): Promise<void> {
+    this.isGone = true;
+    await this.pool?.end();
+  }
+
+  get load(): GroupLoad {
+    const [oldest] = this.begun;
+    return { inFlight: this.begun.size, oldestMs: oldest ? performance.now() - oldest.at : 0 };
+  }
+
+  ping = async (): Promise<void> => {
+    await this.follow((pool) => pool.query('select 1'));
+  };
+
+  run: Run = async (template, values) => {
+    const own = { at: performance.now() };
+    this.begun.add(own);
+    try {
+      return await this.follow((pool) => this.deps.runOn(pool)(this.statementOf(template), values));
+    } finally {
+      this.begun.delete(own);
+      for (const { onStatement } of this.map.watchers)
+        onStatement(this.id, (performance.now() - own.at) / 1000);
+    }
+  };
+
+  dryRun<T>(work: (run: Run) => Promise<T>): Promise<T> {
+    return this.follow((pool) =>
+      this.deps.rollBack(pool, (client) => {
+        const run = this.deps.runOn(client);
+        return work((template, values) => run(this.statementOf(template), values));
+      }),
+    );
+  }
+
+  /** In a transaction, which ends the hold. */
+  select<T>(build: (tables: GroupTables) => SQL): Promise<T[]> {
+    const tables: GroupTables = Object.assign(
+      (table: string) => sql`${sql.identifier(`${table}_${this.tables.get(table)}`)}`,
+      { owns: (orgId: SQL) => sql`uuid_hash(${orgId}) between ${this.from} and ${this.to}` },
+    );
+    return this.follow((pool) =>
+      this.deps.rollBack(pool, async (client) => {
+        await client.query(`select gauge_hold('{${this.id}}')`);
+        return selectRows<T>(drizzle(client), build(tables));
+      }),
+    );
+  }
+
+  /**
+   * Does it again where the group has moved to meanwhile. Of what the hold refused nothing was done; where a connection ended
+   * that is not known, as after any lost connection.
+   */
+  private async follow<T>(work: (pool: pg.Pool) => Promise<T>): Promise<T> {
+    const giveUpAt = performance.now() + FOLLOW_FOR_MS;
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs *= 2) {
+      if (this.isGone) throw new ShardGroupGoneError(`shard group ${this.id} is no more`);
+      const pool = this.pool!;
+      try {
+        const result = await work(pool);
+        this.isReached = true;
+        return result;
+      } catch (error) {
+        // A pool that was left while this waited for a connection of it.
+        const isMoved = isMovedAway(error) || this.pool !== pool || this.isGone;
+        if (!isMoved) {
+          this.isReached = !isDatabaseUnavailable(error);
+          if (!this.isReached) void this.map.reload(false).catch(() => undefined);
+          throw error;
+        }
+        if (performance.now() + pauseMs > giveUpAt) throw error;
+        for (const { onRepeat } of this.map.watchers) onRepeat(this.id);
+        await this.map.reload(true).catch(() => undefined);
+        await setTimeout(pauseMs);
+      }
+    }
+  }
+}
+
+/** The hold finds the group elsewhere, or its tables have already been cleaned away. */
+const isMovedAway = (error: unknown): boolean => /^(40001|42P01)$/.test(sqlState(error) ?? '');

@@ -1,0 +1,52 @@
+import { sql } from 'drizzle-orm';
+import { ANCHOR } from './citus.js';
+import type { Orm } from './client.js';
+import { selectRows } from './select-rows.js';
+
+export interface Placement {
+  /** Of the shard group; the shard of the events names it. */
+  id: string;
+  host: string;
+  port: number;
+  organizations: number;
+  bytes: number;
+}
+
+/** Every shard group, by server, with what it holds. Asks every server for sizes, so all of them have to be there. */
+export const listPlacements = (orm: Orm): Promise<Placement[]> =>
+  selectRows<Placement>(
+    orm,
+    sql`with placed as (
+      select s.shardminvalue as range, min(c.shardid) filter (where c.table_name = to_regclass(${ANCHOR})) as id,
+        c.nodename as host, c.nodeport as port, sum(c.shard_size) as bytes
+      from citus_shards c join pg_dist_shard s on s.shardid = c.shardid
+      where c.citus_table_type = 'distributed'
+      group by s.shardminvalue, c.nodename, c.nodeport
+    ), counted as (
+      select get_shard_id_for_distribution_column(${ANCHOR}, id) as id, count(*)::int as organizations from organizations group by 1
+    )
+    select p.id::text, p.host::text, p.port, coalesce(c.organizations, 0) as organizations, p.bytes::float8 as bytes
+    from placed p left join counted c on c.id = p.id
+    order by p.host, p.port, p.range::int`,
+  );
+
+export interface Server {
+  name: string;
+  groups: number;
+  organizations: number;
+  bytes: number;
+}
+
+/** What each server holds, in the order of the placements. */
+export function sumByServer(placements: Placement[]): Server[] {
+  const servers = new Map<string, Server>();
+  for (const { host, port, organizations, bytes } of placements) {
+    const name = `${host}:${port}`;
+    const server = servers.get(name) ?? { name, groups: 0, organizations: 0, bytes: 0 };
+    server.groups++;
+    server.organizations += organizations;
+    server.bytes += bytes;
+    servers.set(name, server);
+  }
+  return [...servers.values()];
+}

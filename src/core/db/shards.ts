@@ -1,0 +1,100 @@
+import { sql, type SQL } from 'drizzle-orm';
+import type { Database, GroupTables, Names, Run, ShardGroup, Shards, Statement, Template } from './client.js';
+import { textArray } from './array-literal.js';
+import { selectRows } from './select-rows.js';
+
+/** The shard group is no more, because it was split: its Organizations have to be looked for again. */
+export class ShardGroupGoneError extends Error {
+  /** To a caller that does not look again it is what it is in the database: in the way of the statement, for a moment. */
+  readonly code = '40001';
+}
+
+/**
+ * The statements of one shard group, each built once.
+ * @param held what holds the group while a statement runs; left out where it cannot move
+ */
+export function createStatements(
+  nameOf: (table: string) => string,
+  { suffix = '', held }: { suffix?: string; held?: string } = {},
+): (template: Template) => Statement {
+  const first = held === undefined ? '' : ` held as materialized (select ${held} as ok),`;
+  const names: Names = Object.assign((table: string) => nameOf(table), {
+    with: `with${first}`,
+    withRecursive: `with recursive${first}`,
+    held: held === undefined ? '' : ' join held on held.ok = 1',
+  });
+  const built = new Map<Template, Statement>();
+  return (template) => {
+    let statement = built.get(template);
+    if (!statement) {
+      statement = { name: template.name + suffix, text: template.text(names) };
+      built.set(template, statement);
+    }
+    return statement;
+  };
+}
+
+/** Of a database that is not sharded. */
+export const wholeTables: GroupTables = Object.assign((table: string) => sql`${sql.identifier(table)}`, {
+  owns: () => sql`true`,
+});
+
+export type ReportedDatabase = Pick<Database, 'run' | 'shards'>;
+
+/** The database's order of text, which its collation decides. */
+const sortKeys: Statement = {
+  name: 'shards_sort_keys',
+  text: `
+select (ord - 1)::text from unnest($1::text[], $2::text[], $3::text[], $4::text[]) with ordinality as k (a, b, c, d, ord)
+order by a, b, c, d limit $5`,
+};
+
+/**
+ * The first rows of all groups, in an order that they share: each group gives as many as are wanted of all. Reports that no
+ * planner takes apart by Organization are read so.
+ * @param keyOf what the rows are ordered by, as text; four columns at most
+ */
+export async function selectFromAll<T>(
+  db: ReportedDatabase,
+  build: (tables: GroupTables) => SQL,
+  keyOf: (row: T) => string[],
+  limit: number,
+): Promise<T[]> {
+  const [first = [], ...others] = await Promise.all(db.shards.groups.map((group) => group.select<T>(build)));
+  if (others.length === 0) return first;
+  const rows = [first, ...others].flat();
+  const keys = rows.map(keyOf);
+  const columns = [0, 1, 2, 3].map((column) => textArray(keys.map((key) => key[column] ?? '')));
+  const order = await db.run(sortKeys, [...columns, limit]);
+  return order.map(([place]) => rows[Number(place)]!);
+}
+
+/** A database that is not sharded: one group, with the tables' own names, and nothing that could move. */
+export function oneShardGroup(
+  db: Pick<Database, 'orm' | 'parallel' | 'run' | 'dryRun'>,
+): Shards & { whole: ShardGroup } {
+  const statementOf = createStatements((table) => table);
+  const through =
+    (run: Database['run']): Run =>
+    (template, values) =>
+      run(statementOf(template), values);
+  const whole: ShardGroup = {
+    id: '',
+    worker: '',
+    parallel: db.parallel,
+    parallelReads: 2,
+    run: through(db.run),
+    dryRun: (work) => db.dryRun((run) => work(through(run))),
+    load: { inFlight: 0, oldestMs: 0 },
+    ping: () => Promise.resolve(),
+    select: (build) => selectRows(db.orm, build(wholeTables)),
+  };
+  return {
+    whole,
+    groups: [whole],
+    locate: () => whole,
+    locateOrganization: () => whole,
+    load: () => Promise.resolve(),
+    watch: () => undefined,
+  };
+}

@@ -1,0 +1,61 @@
+import { Gauge } from 'prom-client';
+import { setTimeout } from 'node:timers/promises';
+import type { Shards } from '../core/db/client.js';
+import type { Metrics } from '../core/metrics.js';
+
+/** A server that does not answer is found out by its connections; readiness waits no longer than this for it. */
+const PING_MS = 1_000;
+
+export interface GroupsAway {
+  /** Their ids. */
+  groups: string[];
+  workers: string[];
+}
+
+/** Shard groups that cannot be reached now; undefined where the database is not sharded. */
+export async function findGroupsAway({ groups }: Shards): Promise<GroupsAway | undefined> {
+  if (groups.length === 1) return undefined;
+  const answered = new Set<string>();
+  await Promise.race([
+    Promise.allSettled(
+      groups.map(async ({ id, ping }) => {
+        await ping();
+        answered.add(id);
+      }),
+    ),
+    setTimeout(PING_MS, undefined, { ref: false }),
+  ]);
+  const away = groups.filter(({ id }) => !answered.has(id));
+  return { groups: away.map(({ id }) => id), workers: [...new Set(away.map(({ worker }) => worker))] };
+}
+
+/** Metrics of each shard group. A database that is not sharded has none of these. */
+export function watchShards(shards: Shards, { registry, shardSeconds, shardRepeats }: Metrics): void {
+  shards.watch({
+    onStatement: (group, seconds) => shardSeconds.observe({ group }, seconds),
+    onRepeat: (group) => shardRepeats.inc({ group }),
+  });
+  const gauge = (name: string, help: string, read: (load: Shards['groups'][number]['load']) => number) =>
+    new Gauge({
+      name,
+      help,
+      labelNames: ['group', 'worker'],
+      registers: [registry],
+      collect() {
+        // A group that has moved is no more where it was.
+        this.reset();
+        if (shards.groups.length > 1)
+          for (const { id: group, worker, load } of shards.groups) this.set({ group, worker }, read(load));
+      },
+    });
+  gauge(
+    'gauge_shard_in_flight',
+    'Hot statements that a shard group is answering.',
+    ({ inFlight }) => inFlight,
+  );
+  gauge(
+    'gauge_shard_lag_seconds',
+    'How long the oldest of them has been waiting for its answer.',
+    ({ oldestMs }) => oldestMs / 1000,
+  );
+}

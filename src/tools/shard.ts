@@ -1,0 +1,200 @@
+import { Command, Option } from 'commander';
+import { sql } from 'drizzle-orm';
+import type { Config } from '../config.js';
+import { sqlState, type Orm } from '../core/db/client.js';
+import { distributeTables, findMisplaced, isDistributed } from '../core/db/distribute.js';
+import type { MaintenanceDatabase } from '../core/db/maintenance.js';
+import { listPlacements, sumByServer } from '../core/db/placement.js';
+import { selectRows } from '../core/db/select-rows.js';
+import { formatCount, formatDecimal } from '../core/pages/format.js';
+import { CommandError, wholeFrom } from './kit/command.js';
+import { organizationFlag, runMaintenance } from './kit/maintenance.js';
+import { createProgress } from './kit/progress.js';
+
+const help = `
+Spreads the rows of Organizations over several servers with Citus. Each Organization is in one shard group, which is on one
+worker; DATABASE_URL leads to the coordinator. docs/scaling.md says when, and what to prepare.
+
+  npm run shard -- --shards 8          stop the service first: rows are copied under a lock
+  npm run shard -- --check             what is where, and how evenly
+  npm run shard -- --move acme --to worker-2:5432
+                                       moves the shard group of an Organization, while the service runs
+
+It may be run again: what is done already is left alone, and a table that a later version adds is spread then.
+
+Environment: DATABASE_URL, of the role that owns the tables.
+
+Exit status: 0 done, 1 --check found a table that is not where it belongs, 2 it could not be done.`;
+
+interface Flags {
+  shards?: number;
+  check?: boolean;
+  move?: string;
+  to?: string;
+}
+
+async function run(db: MaintenanceDatabase, flags: Flags, config: Config): Promise<number> {
+  if (flags.to !== undefined && flags.move === undefined)
+    throw new CommandError('--to says where --move leads: it needs --move with an Organization.');
+  if (config.databaseUrl === undefined)
+    throw new CommandError(
+      'the embedded database is one process on one machine and cannot be sharded. Set DATABASE_URL to the coordinator of a Citus cluster.',
+    );
+  await requireCluster(db.orm);
+  if (flags.check) return check(db.orm);
+  if (flags.move !== undefined) return move(db, flags.move, flags.to);
+  return shard(db.orm, flags.shards);
+}
+
+/** @throws CommandError that says what is missing */
+async function requireCluster(orm: Orm): Promise<void> {
+  const [found] = await selectRows<{ version: string | null }>(
+    orm,
+    sql`select (select extversion from pg_extension where extname = 'citus') as version`,
+  );
+  if (found?.version == null)
+    throw new CommandError(
+      'this Postgres has no Citus. Install the extension on every server, put citus first in shared_preload_libraries, and run `create extension citus` in the database.',
+    );
+  const workers = await selectRows(
+    orm,
+    sql`select from pg_dist_node where groupid <> 0 and noderole = 'primary' and isactive and shouldhaveshards`,
+  );
+  if (workers.length === 0)
+    throw new CommandError(
+      "there is no worker. Add one or more on the coordinator: select citus_add_node('worker-1', 5432).",
+    );
+  const settings = await selectRows<{ node: string; success: boolean; result: string }>(
+    orm,
+    sql`select n.nodename || ':' || n.nodeport as node, r.success, r.result
+    from run_command_on_all_nodes($$select current_setting('wal_level') || ' ' || current_setting('max_prepared_transactions') || ' ' || current_setting('max_connections')$$) r
+    join pg_dist_node n on n.nodeid = r.nodeid
+    order by n.nodeid`,
+  );
+  for (const { node, success, result } of settings) {
+    if (!success) throw new CommandError(`${node} cannot be reached: ${result}`);
+    const [walLevel, prepared, connections] = result.split(' ');
+    if (walLevel !== 'logical')
+      throw new CommandError(
+        `${node} has wal_level = ${walLevel}. Set it to logical and restart it: shard groups move by logical replication.`,
+      );
+    if (Number(prepared) < Number(connections))
+      throw new CommandError(
+        `${node} has max_prepared_transactions = ${prepared}. Set it to ${connections} (max_connections) or more and restart it: a write to several servers is prepared on each.`,
+      );
+  }
+}
+
+const DEFAULT_SHARDS_PER_WORKER = 4;
+
+async function shard(orm: Orm, wanted: number | undefined): Promise<number> {
+  const wasDistributed = await isDistributed(orm);
+  const placements = wasDistributed ? await listPlacements(orm) : [];
+  if (wasDistributed && wanted !== undefined && wanted !== placements.length)
+    throw new CommandError(
+      `the database already has ${formatCount(placements.length, 'shard group')}; that number stays. --move changes what is where.`,
+    );
+  if (!wasDistributed) await requireStopped(orm);
+  const [counted] = await selectRows<{ workers: number }>(
+    orm,
+    sql`select count(*)::int as workers from pg_dist_node where groupid <> 0 and noderole = 'primary' and shouldhaveshards`,
+  );
+  const progress = createProgress(process.stderr, 1_000);
+  const steps = await distributeTables(
+    orm,
+    wanted ?? counted!.workers * DEFAULT_SHARDS_PER_WORKER,
+    ({ table }, done, all) => progress.show(done / all, table),
+  ).finally(() => progress.stop());
+  for (const { table, placement } of steps)
+    console.log(`${table}: ${placement === 'spread' ? 'spread by Organization' : 'on every server'}`);
+  if (steps.length === 0) console.log('Every table is where it belongs: nothing was changed.');
+  return check(orm);
+}
+
+/** A service that runs would go on with statements for a database that is not sharded. */
+async function requireStopped(orm: Orm): Promise<void> {
+  const running = await selectRows(
+    orm,
+    sql`select from pg_stat_activity where datname = current_database() and application_name = 'gauge' limit 1`,
+  );
+  if (running.length > 0)
+    throw new CommandError(
+      'the service is connected. Stop every instance first, and start them again afterwards.',
+    );
+}
+
+async function check(orm: Orm): Promise<number> {
+  const misplaced = await findMisplaced(orm);
+  if (!(await isDistributed(orm))) {
+    console.log('The database is not sharded.');
+    return 1;
+  }
+  const placements = await listPlacements(orm);
+  for (const { id, host, port, organizations, bytes } of placements)
+    console.log(
+      `${host}:${port}  group ${id}  ${formatCount(organizations, 'Organization')}  ${formatDecimal(Math.round(bytes / 1e6))} MB`,
+    );
+  const servers = sumByServer(placements);
+  const mean = servers.reduce((sum, { bytes }) => sum + bytes, 0) / servers.length;
+  const fullest = servers.reduce((a, b) => (b.bytes > a.bytes ? b : a));
+  console.log(
+    `${formatCount(placements.length, 'shard group')} on ${formatCount(servers.length, 'worker')}; the fullest, ${fullest.name}, holds ${(fullest.bytes / mean).toFixed(2)} times the mean.`,
+  );
+  for (const { table } of misplaced)
+    console.log(`${table} is not where it belongs. Run npm run shard, which puts it there.`);
+  return misplaced.length === 0 ? 0 : 1;
+}
+
+async function findGroup(db: MaintenanceDatabase, slug: string) {
+  const orgId = await organizationFlag(db, slug);
+  if (!(await isDistributed(db.orm)))
+    throw new CommandError('the database is not sharded yet: npm run shard.');
+  const [group] = await selectRows<{ id: string; host: string; port: number }>(
+    db.orm,
+    sql`select s.id::text, n.nodename::text as host, n.nodeport as port
+    from (select get_shard_id_for_distribution_column('usage_events', ${orgId}::uuid) as id) s
+    join pg_dist_placement p on p.shardid = s.id join pg_dist_node n on n.groupid = p.groupid and n.noderole = 'primary'`,
+  );
+  return group!;
+}
+
+async function move(db: MaintenanceDatabase, slug: string, to: string | undefined): Promise<number> {
+  const [, host, port] = /^(.+):(\d{1,5})$/.exec(to ?? '') ?? [];
+  if (host === undefined)
+    throw new CommandError('--move needs --to with the worker, like --to worker-2:5432.');
+  const group = await findGroup(db, slug);
+  const known = await selectRows(
+    db.orm,
+    sql`select from pg_dist_node where groupid <> 0 and nodename = ${host} and nodeport = ${port}::int and shouldhaveshards`,
+  );
+  if (known.length === 0)
+    throw new CommandError(`there is no worker ${to}: --check and pg_dist_node have their names.`);
+  if (host === group.host && Number(port) === group.port) {
+    console.log(`Group ${group.id} is on ${to} already.`);
+    return 0;
+  }
+  const startedAt = performance.now();
+  await db.orm.execute(
+    sql`select citus_move_shard_placement(${group.id}::bigint, ${group.host}, ${group.port}::int, ${host}, ${port}::int, 'force_logical')`,
+  );
+  const seconds = (performance.now() - startedAt) / 1000;
+  console.log(
+    `Group ${group.id} moved from ${group.host}:${group.port} to ${to} in ${seconds.toFixed(1)} s.`,
+  );
+  return 0;
+}
+
+await runMaintenance<Flags>({
+  command: new Command('shard')
+    .description('Spreads the rows of Organizations over several servers.')
+    .option('--shards <number>', 'into how many groups; 4 for each worker if left out', wholeFrom(1, 1024))
+    .addOption(new Option('--check', 'print what is where, and change nothing').conflicts(['shards', 'move']))
+    .addOption(new Option('--move <slug>', 'move the shard group of an Organization').conflicts('shards'))
+    .option('--to <host:port>', 'the worker that it moves to')
+    .addHelpText('after', help),
+  work: run,
+  explain: (error) =>
+    sqlState(error) === '42501'
+      ? 'the role of DATABASE_URL may not do this. Use the URL of the role that owns the tables.'
+      : undefined,
+});

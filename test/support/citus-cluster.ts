@@ -1,0 +1,87 @@
+import { drizzle } from 'drizzle-orm/node-postgres';
+import pg from 'pg';
+import { distributeTables } from '../../src/core/db/distribute.js';
+import { createPostgresServer, type PostgresServer } from './postgres-server.js';
+
+export interface CitusCluster {
+  coordinator: PostgresServer;
+  workers: PostgresServer[];
+  /** Maintenance databases, the coordinator's first. */
+  urls: string[];
+  remove(): Promise<void>;
+}
+
+const settings = {
+  shared_preload_libraries: 'citus',
+  wal_level: 'logical',
+  max_connections: '200',
+  max_prepared_transactions: '200',
+  max_worker_processes: '32',
+  'citus.enable_create_database_propagation': 'off',
+};
+
+/** A coordinator and workers, each a private Postgres on a free port. */
+export async function createCitusCluster({ workers: count = 2, fsync = 'off' } = {}): Promise<CitusCluster> {
+  const servers: PostgresServer[] = [];
+  for (let i = 0; i <= count; i++) servers.push(await createPostgresServer({ ...settings, fsync }));
+  const [coordinator, ...workers] = servers as [PostgresServer, ...PostgresServer[]];
+  return {
+    coordinator,
+    workers,
+    urls: servers.map((server) => server.url('postgres')),
+    async remove() {
+      for (const server of servers) await server.remove();
+    },
+  };
+}
+
+const inDatabase = (url: string, name: string): string => url.replace(/\/postgres$/, `/${name}`);
+
+/**
+ * Makes a database on every node, a copy of the coordinator's template, with the workers known to it.
+ * @param shards how many groups its tables are divided into; 0: it stays as it is
+ * @returns its URL on the coordinator
+ */
+export async function createCitusDatabase(
+  [coordinator = '', ...workers]: string[],
+  name: string,
+  { template = 'template_gauge', shards = 4 } = {},
+): Promise<string> {
+  await Promise.all(
+    [coordinator, ...workers].map(async (url) => {
+      await query(url, `create database ${name} template ${url === coordinator ? template : 'template1'}`);
+      await query(inDatabase(url, name), 'create extension citus');
+    }),
+  );
+  const url = inDatabase(coordinator, name);
+  const placeOf = (of: string) => `'${new URL(of).hostname}', ${new URL(of).port}`;
+  await withClient(url, async (client) => {
+    await client.query(`select citus_set_coordinator_host(${placeOf(coordinator)})`);
+    for (const worker of workers) await client.query(`select citus_add_node(${placeOf(worker)})`);
+    if (shards > 0) await distributeTables(drizzle(client), shards);
+  });
+  return url;
+}
+
+export async function dropCitusDatabase(urls: string[], name: string): Promise<void> {
+  for (const url of urls) await query(url, `drop database ${name} with (force)`);
+}
+
+/** Runs statements one after the other on a connection of their own. @returns the rows of the last */
+export const query = <Row extends pg.QueryResultRow>(url: string, ...statements: string[]): Promise<Row[]> =>
+  withClient(url, async (client) => {
+    let rows: Row[] = [];
+    for (const statement of statements) ({ rows } = await client.query<Row>(statement));
+    return rows;
+  });
+
+async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: url });
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}

@@ -1,0 +1,106 @@
+import { setTimeout } from 'node:timers/promises';
+import { hashSecret } from '../../src/api-keys/secret.js';
+import { systemClock } from '../../src/core/clock.js';
+import type { Database } from '../../src/core/db/client.js';
+import { createMetrics } from '../../src/core/metrics.js';
+import { toBatch } from '../../src/usage/batch.js';
+import { createIngestion } from '../../src/usage/ingestion.js';
+import { createKey, createOrganization, createProduct, grant } from './fixtures.js';
+
+export interface Sender {
+  orgId: string;
+  slug: string;
+  secret: string;
+  productSlug: string;
+}
+
+/** Organizations with a key each, which report on one product. */
+export async function createSenders(db: Database, count: number): Promise<Sender[]> {
+  const product = await createProduct(db);
+  const senders: Sender[] = [];
+  for (let i = 0; i < count; i++) {
+    const { id, slug } = await createOrganization(db);
+    await grant(db, id, product.id);
+    const { secret } = await createKey(db, id);
+    senders.push({ orgId: id, slug, secret, productSlug: product.slug });
+  }
+  return senders;
+}
+
+let run = 0;
+
+export interface Load {
+  /** Acknowledged events by Organization. */
+  readonly acknowledged: ReadonlyMap<string, number>;
+  /** Attempts that failed, by what they failed with. */
+  readonly failures: ReadonlyMap<string, number>;
+  /** When an Organization's events were acknowledged, in ms since the load began. */
+  readonly times: ReadonlyMap<string, number[]>;
+  /** What each batch took, in ms, by Organization. */
+  readonly took: ReadonlyMap<string, number[]>;
+  /** Sends what was begun until it is acknowledged, and ends. */
+  stop(): Promise<void>;
+}
+
+/** Sends batches for each Organization, one after the other, each again until it is acknowledged. */
+export function startLoad(db: Database, senders: Sender[], { batch: size = 20, pauseMs = 0 } = {}): Load {
+  const ingestion = createIngestion({ db, clock: systemClock, metrics: createMetrics({ ofProcess: false }) });
+  const acknowledged = new Map<string, number>();
+  const failures = new Map<string, number>();
+  const times = new Map<string, number[]>();
+  const took = new Map<string, number[]>();
+  const startedAt = performance.now();
+  const mark = `${process.pid}-${++run}`;
+  let isStopping = false;
+
+  async function send({ orgId, secret, productSlug }: Sender): Promise<void> {
+    times.set(orgId, []);
+    took.set(orgId, []);
+    for (let n = 0; !isStopping; n++) {
+      const batch = toBatch({
+        events: Array.from({ length: size }, (_, i) => ({
+          productSlug,
+          metric: 'calls',
+          quantity: 1,
+          idempotencyKey: `${mark}-${n}-${i}`,
+        })),
+        exactQuantities: new Map(),
+        hashedSecret: hashSecret(secret),
+        isLenient: false,
+        receivedAtMs: Date.now(),
+        bytes: 1,
+      });
+      const begunAt = performance.now();
+      for (;;) {
+        try {
+          const { verdicts } = await ingestion.record(batch);
+          const problem = verdicts.find((verdict) => verdict?.problem != null)?.problem;
+          if (problem) throw new Error(problem);
+          break;
+        } catch (error) {
+          const { code = '', message } = error as { code?: string; message: string };
+          const what = `${code} ${message.replaceAll(/\d+/g, 'n')}`.trim();
+          failures.set(what, (failures.get(what) ?? 0) + 1);
+          await setTimeout(50);
+        }
+      }
+      took.get(orgId)!.push(performance.now() - begunAt);
+      times.get(orgId)!.push(performance.now() - startedAt);
+      acknowledged.set(orgId, (acknowledged.get(orgId) ?? 0) + size);
+      if (pauseMs > 0) await setTimeout(pauseMs);
+    }
+  }
+
+  const work = Promise.all(senders.map(send));
+  return {
+    acknowledged,
+    failures,
+    times,
+    took,
+    async stop() {
+      isStopping = true;
+      await work;
+      await ingestion.drain();
+    },
+  };
+}

@@ -1,0 +1,89 @@
+import { pino } from 'pino';
+import { expect, inject, it, vi } from 'vitest';
+import { openDatabase } from '../../src/core/db/open.js';
+import { compare } from '../../src/usage/reconcile.js';
+import { createCitusDatabase, dropCitusDatabase, query } from '../support/citus-cluster.js';
+import { createOrganization } from '../support/fixtures.js';
+import { maintenanceCommand } from '../support/maintenance-command.js';
+import { createSenders, startLoad } from '../support/sharded-load.js';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const { run, withDatabase } = maintenanceCommand('shard');
+
+it('spreads a database with its rows once the service is stopped, and goes on with them', async () => {
+  const name = `whole_${process.pid}`;
+  const url = await createCitusDatabase(inject('citusUrls'), name, { shards: 0 });
+  const open = () => openDatabase({ databaseUrl: url, dataDir: '' }, pino({ level: 'silent' }));
+  const countEvents = async () =>
+    Number((await query<{ n: string }>(url, 'select count(*) as n from usage_events'))[0]!.n);
+  const whole = await open();
+  const senders = await createSenders(whole, 6);
+  const before = startLoad(whole, senders, { pauseMs: 5 });
+  await vi.waitFor(() => expect(before.acknowledged.size).toBe(6), { timeout: 10_000 });
+  await before.stop();
+  const env = { DATABASE_URL: url };
+  expect(await run(['--check'], env)).toMatchObject({ code: 1, stdout: 'The database is not sharded.\n' });
+  expect(await run([], env)).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/service is connected/),
+  });
+  await whole.close();
+
+  const sent = await countEvents();
+  const done = await run(['--shards', '4'], env);
+  expect(done).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^usage_events: spread by Organization$/m),
+  });
+  expect(done.stdout).toMatch(/^organizations: on every server$/m);
+  expect(await countEvents()).toBe(sent);
+
+  const sharded = await open();
+  expect(sharded.shards.groups).toHaveLength(4);
+  const after = startLoad(sharded, senders);
+  await vi.waitFor(() => expect(after.acknowledged.size).toBe(6), { timeout: 10_000 });
+  await after.stop();
+  expect(after.failures).toEqual(new Map());
+  const more = [...after.acknowledged.values()].reduce((sum, count) => sum + count, 0);
+  expect(await countEvents()).toBe(sent + more);
+  expect(await compare(sharded.orm, {})).toEqual({ totals: [], hours: [] });
+  await sharded.close();
+  await dropCitusDatabase(inject('citusUrls'), name);
+});
+
+it('says what is where, and that there is nothing left to do', async () => {
+  const { slug } = await withDatabase((db) => createOrganization(db));
+  const again = await run([]);
+  expect(again).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Every table is where it belongs/) });
+  expect(await run(['--check'])).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(
+      /^(?:127\.0\.0\.1:\d+ {2}group \d+ {2}\d+ Organizations? {2}\d+ MB\n){4}4 shard groups on 2 workers;/,
+    ),
+  });
+  expect(await run(['--shards', '8'])).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/already has 4 shard groups/),
+  });
+  expect(await run(['--move', 'none-of-this-name', '--to', '127.0.0.1:1'])).toMatchObject({ code: 2 });
+  expect(await run(['--move', slug])).toMatchObject({ code: 2, stderr: expect.stringMatching(/needs --to/) });
+  expect(await run(['--move', slug, '--to', '127.0.0.1:1'])).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/no worker 127\.0\.0\.1:1/),
+  });
+});
+
+it('moves the group of an Organization, and back', async () => {
+  const { slug } = await withDatabase((db) => createOrganization(db));
+  const listed = (await run(['--check'])).stdout;
+  const [one, other] = [...new Set(listed.match(/^127\.0\.0\.1:\d+/gm))] as [string, string];
+  const first = await run(['--move', slug, '--to', other]);
+  const wasThere = first.stdout.includes('already');
+  const second = await run(['--move', slug, '--to', one]);
+  const third = await run(['--move', slug, '--to', one]);
+  for (const answer of [first, second, third]) expect(answer).toMatchObject({ code: 0, stderr: '' });
+  if (!wasThere) expect(first.stdout).toMatch(/^Group \d+ moved from \S+ to \S+ in \d+\.\d s\./);
+  expect(second.stdout).toMatch(/moved from/);
+  expect(third.stdout).toMatch(/is on \S+ already/);
+});

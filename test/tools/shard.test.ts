@@ -1,0 +1,31 @@
+import { expect, it, vi } from 'vitest';
+import { isCitus, isEmbedded } from '../support/database.js';
+import { maintenanceCommand } from '../support/maintenance-command.js';
+
+// Each test starts processes, which is slow on a machine that is busy.
+vi.setConfig({ testTimeout: 120_000 });
+
+const { run } = maintenanceCommand('shard');
+
+it('--help explains the flags and the exit status, and what cannot be meant is an error', async () => {
+  const [help, both, alone] = await Promise.all([
+    run(['--help']),
+    run(['--check', '--move', 'acme']),
+    run(['--to', 'worker:5432']),
+  ]);
+  expect(help).toMatchObject({ code: 0, stderr: '' });
+  for (const word of ['--shards', '--check', '--move', '--to', 'DATABASE_URL', 'Exit status'])
+    expect(help.stdout).toContain(word);
+  expect(both).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(/cannot be used with/) });
+  expect(alone).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(/needs --move/) });
+});
+
+it.skipIf(isCitus).each([[[]], [['--check']], [['--move', 'acme', '--to', 'worker:5432']]])(
+  'changes nothing where there is no Citus, and says what is missing: %j',
+  async (args) => {
+    const missing = isEmbedded
+      ? /cannot be sharded. Set DATABASE_URL/
+      : /this Postgres has no Citus. Install/;
+    expect(await run(args)).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(missing) });
+  },
+);
