@@ -5,7 +5,7 @@ const shapes: [pattern: RegExp, replacement: string][] = [
   // API keys, as they are or with percent-encoded characters.
   [/(org(?:_|%5F)(?:live|test)(?:_|%5F))(?:[\dA-Za-z]|%[\dA-Fa-f]{2}){8,}/gi, `$1${MASK}`],
   [/(bearer(?:\s|%20|\+)+)[^\s"',;\\]+/gi, `$1${MASK}`],
-  [/(gauge_\w+(?:\.sig)?=)[^;\s"\\]+/g, `$1${MASK}`],
+  [/(gauge_\w{1,64}(?:\.sig)?=)[^;\s"\\]+/g, `$1${MASK}`],
   [/([?&](?:api[-_]?key|key|token|access_token|secret|password|code|invitation)=)[^&\s"#\\]+/gi, `$1${MASK}`],
   // The password of a database or of Redis.
   [/(\w:\/\/[^\s/:@"]*:)[^\s/@"]+(?=@)/g, `$1${MASK}`],
