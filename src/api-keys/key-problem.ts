@@ -1,4 +1,5 @@
 import { AppError } from '../core/errors.js';
+import type { Scope } from '../core/scopes.js';
 import { invalidKey } from './bearer-key.js';
 
 /** What a statement may find wrong with the API key of a call. */
@@ -9,6 +10,22 @@ export type KeyProblem =
   | 'key_expired'
   | 'insufficient_scope'
   | 'no_market_access';
+
+/**
+ * SQL: the first branches of a `case` that finds what is wrong with `k`, a row of `api_keys`, or nulls where there is none.
+ * @param now a timestamptz
+ * @param scope what the key has to have, if a scope is asked for
+ */
+export const whenKeyIsBad = (now: string, scope?: Scope): string => `
+      when k.id is null then 'invalid_key'
+      when k.revoked_at is not null then 'key_revoked'
+      when k.archived_at is not null then 'organization_archived'
+      when k.expires_at <= ${now} then 'key_expired'${
+        scope === undefined
+          ? ''
+          : `
+      when not ('${scope}' = any (k.scopes)) then 'insufficient_scope'`
+      }`;
 
 /** The error for a problem that a statement found with an API key, or undefined if the problem is another. */
 export function keyError(problem: string | null, scope: string): AppError | undefined {

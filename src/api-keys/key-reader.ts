@@ -4,7 +4,7 @@ import { createGroupCoalescer } from '../core/db/group-coalescer.js';
 import { textArray } from '../core/db/array-literal.js';
 import { isOfMarkets, type Scope } from '../core/scopes.js';
 import type { MarketAccess } from '../organizations/table.js';
-import { keyError, type KeyProblem } from './key-problem.js';
+import { keyError, whenKeyIsBad, type KeyProblem } from './key-problem.js';
 
 /** Who calls: a key of an Organization. A key is never a User. */
 export interface Principal {
@@ -37,11 +37,7 @@ ${t.with} w as materialized (
   select w.* from unnest($1::text[]) with ordinality as w (hashed_secret, ord)${t.held}
 )
 select (w.ord - 1)::text,
-  case
-    when k.id is null then 'invalid_key'
-    when k.revoked_at is not null then 'key_revoked'
-    when k.archived_at is not null then 'organization_archived'
-    when k.expires_at <= $2::timestamptz then 'key_expired'
+  case${whenKeyIsBad('$2::timestamptz')}
   end,
   k.org_id::text, k.id::text, k.livemode::text, array_to_string(k.scopes, ' '),
   (select market_access from ${t('organizations')} where id = k.org_id)

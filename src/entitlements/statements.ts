@@ -1,14 +1,8 @@
+import { whenKeyIsBad } from '../api-keys/key-problem.js';
 import type { Template } from '../core/db/client.js';
 import { effectiveCap } from './table.js';
 
-const keyProblem = `
-    case
-      when k.id is null then 'invalid_key'
-      when k.revoked_at is not null then 'key_revoked'
-      when k.archived_at is not null then 'organization_archived'
-      when k.expires_at <= $4::timestamptz then 'key_expired'
-      when not ('entitlements:read' = any (k.scopes)) then 'insufficient_scope'
-    end`;
+const keyProblem = `case${whenKeyIsBad('$4::timestamptz', 'entitlements:read')} end`;
 
 /** What the limits are counted for, as JSON; null where there are none. */
 const limitedSubject = (entitlement: string, ...columns: string[]): string =>

@@ -1,3 +1,4 @@
+import { whenKeyIsBad } from '../api-keys/key-problem.js';
 import type { Names, Template } from '../core/db/client.js';
 import { effectiveCap } from '../entitlements/table.js';
 import { totalAround } from './headroom.js';
@@ -66,12 +67,7 @@ export const ingest: Template = {
 ${t.with} pair as materialized (
   select p.ord - 1 as place, p.grp, p.metric, pr.max_quantity, k.org_id, k.id as api_key_id, k.livemode, pr.id as product_id, pr.usage_metric,
     ${effectiveCap('e', 'pr')} as unit_cap, e.limits,
-    case
-      when k.id is null then 'invalid_key'
-      when k.revoked_at is not null then 'key_revoked'
-      when k.archived_at is not null then 'organization_archived'
-      when k.expires_at <= $9::timestamptz then 'key_expired'
-      when not ('usage:write' = any (k.scopes)) then 'insufficient_scope'
+    case${whenKeyIsBad('$9::timestamptz', 'usage:write')}
       when e.kind is null then 'entitlement_required'
       when pr.archived_at is not null then 'product_archived'
       when e.kind = 'read_only' then 'entitlement_read_only'

@@ -1,3 +1,4 @@
+import { whenKeyIsBad } from '../../api-keys/key-problem.js';
 import type { Names, Template } from '../../core/db/client.js';
 import { heldFor, limitUsage } from '../../entitlements/limits.js';
 import { effectiveCap } from '../../entitlements/table.js';
@@ -5,13 +6,6 @@ import { totalAround } from '../headroom.js';
 import { addToSums } from '../statements.js';
 import { reservationEnds } from '../table.js';
 import type { ReservationStatus } from './reservations.js';
-
-const keyProblem = (now: string) => `
-      when k.id is null then 'invalid_key'
-      when k.revoked_at is not null then 'key_revoked'
-      when k.archived_at is not null then 'organization_archived'
-      when k.expires_at <= ${now} then 'key_expired'
-      when not ('usage:write' = any (k.scopes)) then 'insufficient_scope'`;
 
 /**
  * Holds what has room: one round trip and one commit for everything that waits.
@@ -36,7 +30,7 @@ export const reserve: Template = {
   text: (t) => `
 ${t.withRecursive} pair as materialized (
   select p.ord - 1 as place, k.org_id, k.id as api_key_id, k.livemode, pr.id as product_id, pr.usage_metric, pr.max_quantity, e.limits,
-    case${keyProblem('$9::timestamptz')}
+    case${whenKeyIsBad('$9::timestamptz', 'usage:write')}
       when e.kind is null then 'entitlement_required'
       when pr.archived_at is not null then 'product_archived'
       when e.kind = 'read_only' then 'entitlement_read_only'
@@ -220,7 +214,7 @@ ${t.with} target as materialized (
   select w.ord - 1 as place, k.id as key_id, r.*, pr.slug, pr.max_quantity, ${effectiveCap('e', 'pr')} as unit_cap,
     e.limits, coalesce(w.quantity, r.quantity) as asked_quantity, w.occurred_at as asked_at,
     row_number() over (partition by k.org_id, r.id order by w.ord) > 1 as is_twin,
-    case${keyProblem('$5::timestamptz')}
+    case${whenKeyIsBad('$5::timestamptz', 'usage:write')}
       when r.id is null then 'not_found'
       when r.settled_at is not null then
         case when r.settled_quantity = coalesce(w.quantity, r.quantity) and r.settle_occurred_at is not distinct from w.occurred_at
@@ -279,7 +273,7 @@ export const release: Template = {
   name: 'usage_release',
   text: (t) => `
 ${t.with} key as materialized (
-  select k.org_id, k.livemode, case${keyProblem('$3::timestamptz')} end as problem
+  select k.org_id, k.livemode, case${whenKeyIsBad('$3::timestamptz', 'usage:write')} end as problem
   from (select 1) one${t.held}
   left join lateral (select * from ${t('api_keys')} where hashed_secret = $1::text limit 1) k on true
 ), released as (
