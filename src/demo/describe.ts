@@ -21,6 +21,13 @@ export function describeDemo(
     quantity: 1,
     idempotencyKey: 'first-event',
   };
+  const limited = products.find(({ kind, unitCap }) => kind === 'live' && unitCap === null) ?? product;
+  const reservation = {
+    productSlug: limited.slug,
+    metric: limited.usageMetric,
+    quantity: 500,
+    idempotencyKey: 'first-reservation',
+  };
   const loginTable = table([
     ['e-mail', 'password', 'role', 'Organization'],
     ...logins.map(({ email, password, role, organization }) => [email, password, role, organization]),
@@ -34,6 +41,7 @@ export function describeDemo(
     `Sign in at ${baseUrl}/login as one of:\n\n${loginTable}`,
     `API keys of ${logins[0]?.organization ?? 'the first Organization'}, and what they may report:\n\n  live   ${keys.live}\n  test   ${keys.test}${paperKey}\n\n${productTable}`,
     `Send the first event (again: it is counted once):\n\n  ${sendEventLine(baseUrl, keys.live, event)}`,
+    `Ask before the work whose size is not known yet: so much is held for five minutes, or until it is settled:\n\n  ${postLine(`${baseUrl}/api/usage/reservations`, keys.live, reservation)}`,
     `See what is left:\n\n  ${readEntitlementsLine(baseUrl, keys.live)}`,
   ];
   if (order) {

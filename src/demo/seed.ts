@@ -6,7 +6,7 @@ import type { Context } from '../core/http/context.js';
 import type { Orm, Tx } from '../core/db/client.js';
 import { putGrant } from '../entitlements/grants.js';
 import { putProduct, type ProductInput } from '../entitlements/products.js';
-import { DEFAULT_MAX_QUANTITY, type EntitlementKind } from '../entitlements/table.js';
+import { DEFAULT_MAX_QUANTITY, type EntitlementKind, type UsageLimit } from '../entitlements/table.js';
 import { putMember } from '../identity/members/members.js';
 import { putOrganization } from '../identity/organizations/organizations.js';
 import type { Source } from '../identity/source.js';
@@ -75,6 +75,8 @@ const demoPeople: DemoPerson[] = [
 interface DemoProduct extends Omit<ProductInput, 'maxQuantity'> {
   slug: string;
   grants: Partial<Record<OrganizationSlug, EntitlementKind>>;
+  /** Of each of them. */
+  limits?: UsageLimit[];
 }
 
 const demoProducts: DemoProduct[] = [
@@ -91,6 +93,10 @@ const demoProducts: DemoProduct[] = [
     usageMetric: 'tiles',
     unitCap: null,
     grants: { 'northwind-labs': 'live' },
+    limits: [
+      { quantity: '80000', window: 'calendar_day', enforcement: 'warn' },
+      { quantity: '30000', window: 'PT5H', enforcement: 'block' },
+    ],
   },
   {
     slug: 'climate-archive',
@@ -129,14 +135,14 @@ async function makeDemo(
     await putUser(tx, email, { name, ...choices.get(email)! }, source);
     for (const [slug, role] of Object.entries(roles)) await putMember(tx, slug, email, { role }, source);
   }
-  for (const { slug, grants, ...product } of demoProducts) {
+  for (const { slug, grants, limits, ...product } of demoProducts) {
     await putProduct(tx, slug, { ...product, maxQuantity: DEFAULT_MAX_QUANTITY }, source);
     for (const [orgSlug, kind] of Object.entries(grants)) {
       await putGrant(
         tx,
         orgSlug,
         slug,
-        { kind, startsAt: undefined, endsAt: null, unitCap: undefined },
+        { kind, startsAt: undefined, endsAt: null, unitCap: undefined, limits },
         source,
       );
     }
@@ -145,7 +151,7 @@ async function makeDemo(
   const makeKey = async (name: string, livemode: boolean, scopes: string[]) =>
     // By the system, not by a person: it uses up none of the Organization's changes of the hour.
     (await addSystemKey(tx, orgId, { name, livemode, scopes, now: source.at })).secret;
-  const runtime = ['usage:write', 'entitlements:read'];
+  const runtime = ['usage:write', 'usage:read', 'entitlements:read'];
   return {
     live: await makeKey('production runtime', true, runtime),
     test: await makeKey('staging runtime', false, runtime),

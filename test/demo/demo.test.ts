@@ -108,9 +108,9 @@ describe('the demo data', () => {
     for (const { slug, name } of body.organizations) {
       expect((await call('PUT', `/organizations/${slug}`, { name })).status).toBe(200);
       const { entitlements } = (await call('GET', `/organizations/${slug}/entitlements`)).body;
-      for (const { productSlug, kind } of entitlements) {
+      for (const { productSlug, kind, limits } of entitlements) {
         const path = `/organizations/${slug}/entitlements/${productSlug}`;
-        expect((await call('PUT', path, { kind })).status).toBe(200);
+        expect((await call('PUT', path, { kind, limits })).status).toBe(200);
       }
     }
     for (const { email, name, password } of demo.logins)
@@ -291,8 +291,8 @@ describe('the greeting of the demo', () => {
     const text = describeDemo(demo, service.url, {
       order: findFirstOrder(service.trading.snapshots.current),
     });
-    const [send = '', read = '', trade = '', portfolio = '', ...more] = lines(text).filter((line) =>
-      line.startsWith('curl '),
+    const [send = '', reserve = '', read = '', trade = '', portfolio = '', ...more] = lines(text).filter(
+      (line) => line.startsWith('curl '),
     );
     expect(more).toEqual([]);
     const paste = async (line: string) => {
@@ -305,6 +305,14 @@ describe('the greeting of the demo', () => {
       status: '202',
       body: { accepted: 0, deduped: 1, warnings: [] },
     });
+    expect(await paste(reserve)).toMatchObject({
+      status: '201',
+      body: {
+        reservation: { status: 'held', productSlug: 'map-tiles', quantity: 500 },
+        limits: [{ window: 'calendar_day' }, { window: 'PT5H', enforcement: 'block', held: 500 }],
+      },
+    });
+    expect((await paste(reserve)).status).toBe('200');
     const answer = await paste(read);
     expect(answer.status).toBe('200');
     expect(answer.body.entitlements).toContainEqual(
