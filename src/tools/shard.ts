@@ -33,13 +33,16 @@ interface Flags {
   to?: string;
 }
 
-async function run(db: MaintenanceDatabase, flags: Flags, config: Config): Promise<number> {
-  if (flags.to !== undefined && flags.move === undefined)
+function examine({ move, to }: Flags, { databaseUrl }: Config): void {
+  if (to !== undefined && move === undefined)
     throw new CommandError('--to says where --move leads: it needs --move with an Organization.');
-  if (config.databaseUrl === undefined)
+  if (databaseUrl === undefined)
     throw new CommandError(
       'the embedded database is one process on one machine and cannot be sharded. Set DATABASE_URL to the coordinator of a Citus cluster.',
     );
+}
+
+async function run(db: MaintenanceDatabase, flags: Flags): Promise<number> {
   await requireCluster(db.orm);
   if (flags.check) return check(db.orm);
   if (flags.move !== undefined) return move(db, flags.move, flags.to);
@@ -192,6 +195,7 @@ await runMaintenance<Flags>({
     .addOption(new Option('--move <slug>', 'move the shard group of an Organization').conflicts('shards'))
     .option('--to <host:port>', 'the worker that it moves to')
     .addHelpText('after', help),
+  examine,
   work: run,
   explain: (error) =>
     sqlState(error) === '42501'

@@ -5,7 +5,7 @@ import { maintenanceCommand } from '../support/maintenance-command.js';
 // Each test starts processes, which is slow on a machine that is busy.
 vi.setConfig({ testTimeout: 120_000 });
 
-const { run } = maintenanceCommand('shard');
+const { run, withDatabase } = maintenanceCommand('shard');
 
 it('--help explains the flags and the exit status, and what cannot be meant is an error', async () => {
   const [help, both, alone] = await Promise.all([
@@ -21,11 +21,15 @@ it('--help explains the flags and the exit status, and what cannot be meant is a
 });
 
 it.skipIf(isCitus).each([[[]], [['--check']], [['--move', 'acme', '--to', 'worker:5432']]])(
-  'changes nothing where there is no Citus, and says what is missing: %j',
+  'changes nothing where there is no Citus, and says what is missing, while the service runs: %j',
   async (args) => {
     const missing = isEmbedded
       ? /cannot be sharded. Set DATABASE_URL/
       : /this Postgres has no Citus. Install/;
-    expect(await run(args)).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(missing) });
+    expect(await withDatabase(() => run(args))).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringMatching(missing),
+    });
   },
 );

@@ -9,6 +9,8 @@ import { findOrganization } from '../../identity/organizations/queries.js';
 
 interface MaintenanceOptions<Flags> {
   command: Command;
+  /** Refuses what cannot be done, before the database is opened. @throws CommandError */
+  examine?: (flags: Flags, config: Config) => void;
   /** Resolves to the exit status. */
   work: (db: MaintenanceDatabase, flags: Flags, config: Config) => Promise<number>;
   /** Errors of this command that are no bugs, in a sentence. */
@@ -18,6 +20,7 @@ interface MaintenanceOptions<Flags> {
 /** Runs a command beside the service, on its database. Sets the exit status: 2 where the work could not be done. */
 export async function runMaintenance<Flags extends object>({
   command,
+  examine,
   work,
   explain,
 }: MaintenanceOptions<Flags>): Promise<void> {
@@ -26,6 +29,7 @@ export async function runMaintenance<Flags extends object>({
     openTerminal(),
     async (flags) => {
       const config = readConfig(process.env);
+      examine?.(flags, config);
       const db = await openForMaintenance(config);
       try {
         return await work(db, flags, config);
