@@ -19,7 +19,8 @@ const databases = (['embedded', 'postgres', 'citus'] as const).filter((name) =>
     : name === 'embedded' || (name === 'postgres' && (REQUIRE_POSTGRES === '1' || findPostgresBinaries())),
 );
 const excluded = {
-  embedded: ['test/**/*.postgres.test.ts', 'test/**/*.citus.test.ts'],
+  // Redis is the same whatever the database: where it must be there, so must Postgres.
+  embedded: ['test/**/*.postgres.test.ts', 'test/**/*.redis.test.ts', 'test/**/*.citus.test.ts'],
   postgres: ['test/**/*.embedded.test.ts', 'test/**/*.pure.test.ts', 'test/**/*.citus.test.ts'],
   citus: [
     'test/**/*.embedded.test.ts',
@@ -40,7 +41,9 @@ const isolate = false;
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const isLong = ({ moduleId }: TestSpecification) =>
-      /(main|crash|demo|setup-link|change|matrix)(\.embedded)?\.test\.ts$/.test(moduleId);
+      /(main|crash|demo|setup-link|change|matrix|connection-faults|pages|console)(\.embedded|\.postgres)?\.test\.ts$/.test(
+        moduleId,
+      );
     const sorted = await super.sort(files);
     return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
   }
@@ -60,7 +63,8 @@ const browserProject = {
 
 export default defineConfig({
   test: {
-    maxWorkers: 2,
+    // One more than the machine of the tests has cores: many wait, for processes that start and for connections that are cut.
+    maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
     reporters: report ? ['default', ['json', { outputFile: report }]] : ['default'],
     projects: [

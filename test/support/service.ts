@@ -15,6 +15,7 @@ import {
   type TradingOverrides,
   type TradingServices,
 } from '../../src/trading/services/services.js';
+import { leadingStations, type Selection } from '../../src/trading/venue/simulation/world.js';
 import { createApp } from '../../src/app.js';
 
 /** A clock that stands still until a test moves it. It starts at the real time, to the millisecond. */
@@ -48,6 +49,9 @@ export interface TestServiceOptions {
   trading?: TradingOverrides;
 }
 
+/** Of the invented world's twenty-four cities with their four kinds of market: enough for what is not about their number. */
+const fewMarkets: Selection = { stations: leadingStations, kinds: ['daily_maximum'] };
+
 /** The whole app over a test database, with its own clock and the limits raised out of the way. */
 export async function startTestService(db: Database, options: TestServiceOptions = {}): Promise<TestService> {
   const clock = new TestClock();
@@ -78,7 +82,7 @@ export async function startTestService(db: Database, options: TestServiceOptions
     ...options.context,
   };
   const services = createApiServices(context);
-  const trading = createTradingServices(context, options.trading);
+  const trading = createTradingServices(context, { selection: fewMarkets, ...options.trading });
   const server = createHttpServer(
     createApp(context, services, config.hasMarkets ? trading : undefined, options.app),
     { limits: config.limits.connections },
