@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { isPlaced, type Market } from '../../src/trading/market/market.js';
+import { everything } from '../../src/trading/venue/simulation/world.js';
 import { CENT, formatDollars, parseDollars } from '../../src/trading/market/money.js';
 import { formatPrice } from '../../src/core/pages/format.js';
 import { signedIn } from '../support/accounts.js';
@@ -9,7 +10,7 @@ import { createKey } from '../support/fixtures.js';
 import { findAllBarriers } from './barriers.js';
 import { follow, readMain } from './steps.js';
 
-const world = browserWorld();
+const world = browserWorld({ trading: { selection: everything } });
 beforeAll(async () => {
   await world.service.trading.refresher.refresh();
   await world.service.trading.prices.record();

@@ -3,13 +3,14 @@ import type { Page } from 'playwright-core';
 import { beforeAll, expect, it } from 'vitest';
 import { organizations } from '../../src/tables.js';
 import { signedIn } from '../support/accounts.js';
+import { everything } from '../../src/trading/venue/simulation/world.js';
 import { browserWorld } from '../support/browser.js';
 import { hostileNames, ordinaryNames, populate, type Populated } from '../support/populated.js';
 import { countInjected, findAllBarriers, findBrokenNumbers, pages, toPath } from './barriers.js';
 import { readMain } from './steps.js';
 
 /** Every page of the dashboard, opened once, at every width and in every scheme. */
-const world = browserWorld();
+const world = browserWorld({ trading: { selection: everything } });
 
 let hostile: Populated;
 let ordinary: Populated;
