@@ -6,6 +6,7 @@ import { findDifference, type Put, type Source } from '../identity/source.js';
 import { getProduct } from './products.js';
 import { deleteGrant, findGrant, storeTerms, type Grant, type Terms } from './queries.js';
 import type { UsageLimit } from './table.js';
+import { toStoredThresholds } from './thresholds.js';
 
 interface GrantInput extends Pick<Terms, 'kind' | 'endsAt'> {
   /** Absent: from now on, or as it was for an entitlement that exists, so that a repeated declaration changes nothing. */
@@ -14,6 +15,8 @@ interface GrantInput extends Pick<Terms, 'kind' | 'endsAt'> {
   unitCap: string | null | undefined;
   /** Absent: none. */
   limits?: UsageLimit[] | undefined;
+  /** Absent: the default. */
+  thresholds?: number[] | undefined;
 }
 
 /** Makes the Organization's entitlement to the product so. It binds the next call. */
@@ -32,7 +35,9 @@ export async function putGrant(
   if (input.endsAt && input.endsAt <= startsAt) throw endsTooSoon(startsAt);
   const { kind, endsAt, unitCap = null } = input;
   const limits = input.limits?.length ? input.limits : null;
-  const terms = { kind, startsAt, endsAt, hasOwnCap: input.unitCap !== undefined, unitCap, limits };
+  const hasOwnCap = input.unitCap !== undefined;
+  const thresholds = toStoredThresholds(input.thresholds);
+  const terms = { kind, startsAt, endsAt, hasOwnCap, unitCap, limits, thresholds };
   const difference = current && findDifference(toFields(current), toFields(terms));
   if (current && !difference) return { isNew: false, resource: current };
   await storeTerms(tx, orgId, product.id, terms, at);
@@ -67,7 +72,7 @@ export async function getGrant(orm: Orm, slug: string, productSlug: string): Pro
   return grant;
 }
 
-const toFields = ({ kind, startsAt, endsAt, hasOwnCap, unitCap, limits }: Terms) => ({
+const toFields = ({ kind, startsAt, endsAt, hasOwnCap, unitCap, limits, thresholds }: Terms) => ({
   kind,
   startsAt: startsAt.toISOString(),
   endsAt: endsAt?.toISOString() ?? null,
@@ -75,6 +80,7 @@ const toFields = ({ kind, startsAt, endsAt, hasOwnCap, unitCap, limits }: Terms)
   limits: limits
     ?.map(({ quantity, window, enforcement }) => `${quantity} ${window} ${enforcement}`)
     .join(', '),
+  thresholds: thresholds?.join(', '),
 });
 
 const notEntitled = (slug: string, productSlug: string) =>
