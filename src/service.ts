@@ -153,6 +153,7 @@ export async function startService(
         services.reservations.drain(),
         services.settlements.drain(),
       ]);
+      await services.thresholds.drain();
       await services.keyUse.flush();
       await Promise.all([limitStores.close(), db.close()]);
     },
@@ -244,7 +245,11 @@ const jobs = (context: TradingContext, services: ApiServices): Job[] => [
   ...auditExportJobs(context),
 ];
 
-const ownJobs = ({ config, db, clock, metrics, log }: TradingContext, { keyUse }: ApiServices): Job[] => [
+const ownJobs = (
+  { config, db, clock, metrics, log }: TradingContext,
+  { keyUse, thresholds }: ApiServices,
+): Job[] => [
+  { name: 'judge-thresholds', schedule: '* * * * * *', run: () => thresholds.judgeAll() },
   {
     name: 'count-reservations',
     schedule: '40 * * * * *',

@@ -82,9 +82,13 @@ export const tellInStatement = (t: Names, told: string, now: string): string => 
   from webhook_message m join ${t('webhook_endpoints')} e on ${listens('e', 'm')}
 )`;
 
-const listens = (endpoint: string, message: string): string =>
+const listens = (endpoint: string, message: string, type = `${message}.type`): string =>
   `${endpoint}.org_id = ${message}.org_id and ${endpoint}.livemode = ${message}.livemode and ${endpoint}.is_enabled
-    and ${message}.type = any (${endpoint}.types)`;
+    and ${type} = any (${endpoint}.types)`;
+
+/** SQL of a condition: an endpoint listens for a type, of the Organization and mode of a row with org_id and livemode. */
+export const isListening = (t: Names, row: string, type: WebhookType): string =>
+  `exists (select from ${t('webhook_endpoints')} w where ${listens('w', row, `'${type}'`)})`;
 
 /** A UUIDv7: a random UUID with the time in front, and the bits of its version. */
 const newIdAt = (now: string): string =>
