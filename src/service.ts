@@ -32,6 +32,7 @@ import { deleteOldFailedSignIns } from './identity/sign-in/failed-queries.js';
 import { createMailSender, deleteOldMails } from './mail/sender.js';
 import { createApiServices, type ApiServices } from './mounts/api.js';
 import type { DashboardOptions } from './mounts/dashboard.js';
+import { createEndingMessages } from './notices/endings.js';
 import { createCapNotices, createKeyNotices, deleteOldNotices } from './notices/notices.js';
 import type { TradingContext } from './trading/config.js';
 import {
@@ -249,6 +250,7 @@ const ownJobs = (
   { config, db, clock, metrics, log }: TradingContext,
   { keyUse, thresholds }: ApiServices,
 ): Job[] => [
+  { name: 'tell-of-endings', schedule: '20 */10 * * * *', run: createEndingMessages({ db, clock }) },
   { name: 'judge-thresholds', schedule: '* * * * * *', run: () => thresholds.judgeAll() },
   {
     name: 'count-reservations',

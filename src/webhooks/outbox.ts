@@ -1,6 +1,9 @@
-import { and, arrayContains, eq } from 'drizzle-orm';
+import { and, arrayContains, eq, isNull, ne, sql } from 'drizzle-orm';
 import type { Names, Tx } from '../core/db/client.js';
+import { insertRows } from '../core/db/insert-rows.js';
+import { toJson } from '../core/http/json.js';
 import { newId } from '../core/ids.js';
+import { organizations } from '../organizations/table.js';
 import { webhookDeliveries, webhookEndpoints, webhookMessages } from './table.js';
 import type { AnyType, DataOf, WebhookType } from './types.js';
 
@@ -35,6 +38,65 @@ export async function tellWebhooks<T extends WebhookType>(tx: Tx, message: NewMe
   await writeMessage(tx, message, endpointIds);
 }
 
+/** The same of what has no mode: an entitlement, say, is that of live and test keys. */
+export async function tellBothModes<T extends WebhookType>(
+  tx: Tx,
+  { onceKey, ...message }: Omit<NewMessage<T>, 'livemode'>,
+): Promise<void> {
+  for (const livemode of [true, false])
+    await tellWebhooks(tx, {
+      ...message,
+      livemode,
+      ...(onceKey ? { onceKey: `${onceKey} ${livemode}` } : {}),
+    });
+}
+
+/** Tells all Organizations that listen and have access to markets, in few statements however many they are. */
+export async function tellTraders<T extends WebhookType>(
+  tx: Tx,
+  { type, data, at }: Pick<NewMessage<T>, 'type' | 'data' | 'at'>,
+): Promise<void> {
+  const listeners = await tx
+    .select({ orgId: webhookEndpoints.orgId, id: webhookEndpoints.id, livemode: webhookEndpoints.livemode })
+    .from(webhookEndpoints)
+    .innerJoin(organizations, eq(organizations.id, webhookEndpoints.orgId))
+    .where(
+      and(
+        eq(webhookEndpoints.isEnabled, true),
+        arrayContains(webhookEndpoints.types, [type]),
+        ne(organizations.marketAccess, 'none'),
+        isNull(organizations.archivedAt),
+      ),
+    )
+    .orderBy(webhookEndpoints.orgId, webhookEndpoints.id);
+  const ids = new Map<string, string>();
+  const idOf = ({ orgId, livemode }: (typeof listeners)[number]): string => {
+    const place = `${orgId} ${livemode}`;
+    if (!ids.has(place)) ids.set(place, newId(at.getTime()));
+    return ids.get(place)!;
+  };
+  const messages = new Map(listeners.map((listener) => [idOf(listener), listener]));
+  const createdAt = at;
+  await insertRows(
+    tx,
+    webhookMessages,
+    [...messages].map(([id, { orgId, livemode }]) => ({ orgId, id, type, livemode, data, createdAt })),
+  );
+  await insertRows(
+    tx,
+    webhookDeliveries,
+    listeners.map((listener) => ({
+      orgId: listener.orgId,
+      endpointId: listener.id,
+      messageId: idOf(listener),
+      status: 'waiting' as const,
+      nextAttemptAt: at,
+      attempts: 0,
+      failures: 0,
+    })),
+  );
+}
+
 /** @returns its id; undefined if it was told before, or to no endpoint */
 export async function writeMessage<T extends AnyType>(
   tx: Tx,
@@ -51,7 +113,15 @@ export async function writeMessage<T extends AnyType>(
   if (endpointIds.length === 0) return;
   const [written] = await tx
     .insert(webhookMessages)
-    .values({ orgId, id: newId(at.getTime()), livemode, type, data, createdAt: at, onceKey })
+    .values({
+      orgId,
+      id: newId(at.getTime()),
+      livemode,
+      type,
+      data: sql`${toJson(data)}::jsonb`,
+      createdAt: at,
+      onceKey,
+    })
     .onConflictDoNothing({ target: [webhookMessages.orgId, webhookMessages.onceKey] })
     .returning({ id: webhookMessages.id });
   if (!written) return;

@@ -51,7 +51,11 @@ const limitField = z
 
 const exampleLimit = { quantity: 1000, window: 'calendar_month', enforcement: 'warn' };
 
-const daysLeftField = z.union([z.literal(7), z.literal(1)]).describe('It is told 7 days and 1 day before.');
+const daysBeforeField = z
+  .union([z.literal(7), z.literal(1)])
+  .describe(
+    'It is told 7 days and 1 day before. A notice whose time has passed is made up for, unless the next one is due.',
+  );
 
 /** Amounts of dollars as the trading API writes them. */
 const dollars = (description: string) =>
@@ -170,9 +174,9 @@ export const webhookTypes = {
       productSlug: z.string(),
       kind: z.enum(['live', 'read_only']),
       endsAt: timeField('In effect until then, exclusive.'),
-      daysLeft: daysLeftField,
+      daysBefore: daysBeforeField,
     }),
-    example: { productSlug: 'api-calls', kind: 'live', endsAt: '2026-02-07T12:00:00.000Z', daysLeft: 7 },
+    example: { productSlug: 'api-calls', kind: 'live', endsAt: '2026-02-07T12:00:00.000Z', daysBefore: 7 },
   },
   'api_key.created': {
     summary: 'An API key was created.',
@@ -197,8 +201,8 @@ export const webhookTypes = {
   },
   'api_key.expiring': {
     summary: 'An API key expires soon and was not rotated.',
-    schema: z.object({ apiKey: apiKeyField, daysLeft: daysLeftField }),
-    example: { apiKey: { ...exampleKey, expiresAt: '2026-02-01T12:00:00.000Z' }, daysLeft: 1 },
+    schema: z.object({ apiKey: apiKeyField, daysBefore: daysBeforeField }),
+    example: { apiKey: { ...exampleKey, expiresAt: '2026-02-01T12:00:00.000Z' }, daysBefore: 1 },
   },
   'trade.filled': {
     summary: 'An order was filled, in whole or in part.',

@@ -1,4 +1,5 @@
 import type { Names, Template } from '../../core/db/client.js';
+import { timeJson } from '../../core/db/select-rows.js';
 import { limitUsage } from '../../entitlements/limits.js';
 import { effectiveCap } from '../../entitlements/table.js';
 import { defaultThresholds } from '../../entitlements/thresholds.js';
@@ -6,9 +7,6 @@ import { isListening, tellInStatement } from '../../webhooks/outbox.js';
 
 const thresholdsOf = (entitlement: string): string =>
   `coalesce(${entitlement}.thresholds, '{${defaultThresholds.join(',')}}')`;
-
-const timeJson = (time: string): string =>
-  `to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 
 const limitJson = (row: string): string =>
   `jsonb_build_object('quantity', trim_scale(${row}.quantity), 'window', ${row}."window", 'enforcement', ${row}.enforcement)`;
