@@ -8,7 +8,7 @@ import { AppError } from '../core/errors.js';
 import { MINUTE_MS } from '../core/time.js';
 import { lockOrganization } from '../identity/organizations/queries.js';
 import type { MarketAccess } from '../organizations/table.js';
-import { isFreshId } from './ids.js';
+import { isFreshId } from '../core/ids.js';
 import { countKeyChanges, findKey, insertKey, updateKey, type KeyRow } from './queries.js';
 import { generateSecret, hashSecret } from './secret.js';
 
