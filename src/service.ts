@@ -41,6 +41,9 @@ import {
   type TradingServices,
 } from './trading/services/services.js';
 import type { TapePlayer } from './trading/tape/player.js';
+import { createDispatcher } from './webhooks/dispatcher.js';
+import { resealWebhookSecrets } from './webhooks/endpoints.js';
+import { webhookJobs } from './webhooks/upkeep.js';
 
 export interface Service {
   context: TradingContext;
@@ -185,6 +188,8 @@ function startWork(
   const filling = pastReady.then(() =>
     trading && !trading.isReplay && !stopping.signal.aborted ? fillPast(trading, log) : undefined,
   );
+  const dispatcher = createDispatcher(context);
+  dispatcher.start();
   const stopJobs = startJobs(
     [...jobs(context, services), ...(trading ? tradingJobs(context, trading) : [])],
     log,
@@ -195,7 +200,7 @@ function startWork(
       stopping.abort();
       // Streams have no end of their own: without this the server would wait for their readers.
       await trading?.stop();
-      await Promise.all([stopJobs(), bookings.then((stopBookings) => stopBookings?.())]);
+      await Promise.all([stopJobs(), dispatcher.stop(), bookings.then((stopBookings) => stopBookings?.())]);
       await filling;
     },
   };
@@ -241,6 +246,7 @@ async function fillDemo(
 const jobs = (context: TradingContext, services: ApiServices): Job[] => [
   ...ownJobs(context, services),
   ...mailJobs(context),
+  ...webhookJobs(context),
   ...auditExportJobs(context),
 ];
 
@@ -275,7 +281,10 @@ const ownJobs = ({ config, db, clock, metrics, log }: TradingContext, { keyUse }
   {
     name: 'reseal-secrets',
     schedule: '0 29 * * * *',
-    run: () => resealSecrets(db, createSecretBox(config.secretKeys)),
+    run: async () => {
+      await resealSecrets(db, createSecretBox(config.secretKeys));
+      await resealWebhookSecrets({ config, db, clock });
+    },
   },
 ];
 
