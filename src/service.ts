@@ -42,6 +42,9 @@ import {
   type TradingServices,
 } from './trading/services/services.js';
 import type { TapePlayer } from './trading/tape/player.js';
+import { createDispatcher } from './webhooks/dispatcher.js';
+import { resealWebhookSecrets } from './webhooks/endpoints.js';
+import { webhookJobs } from './webhooks/upkeep.js';
 
 export interface Service {
   context: TradingContext;
@@ -187,6 +190,8 @@ function startWork(
   const filling = pastReady.then(() =>
     trading && !trading.isReplay && !stopping.signal.aborted ? fillPast(trading, log) : undefined,
   );
+  const dispatcher = createDispatcher(context);
+  dispatcher.start();
   const stopJobs = startJobs(
     [...jobs(context, services), ...(trading ? tradingJobs(context, trading) : [])],
     log,
@@ -197,7 +202,7 @@ function startWork(
       stopping.abort();
       // Streams have no end of their own: without this the server would wait for their readers.
       await trading?.stop();
-      await Promise.all([stopJobs(), bookings.then((stopBookings) => stopBookings?.())]);
+      await Promise.all([stopJobs(), dispatcher.stop(), bookings.then((stopBookings) => stopBookings?.())]);
       await filling;
     },
   };
@@ -243,6 +248,7 @@ async function fillDemo(
 const jobs = (context: TradingContext, services: ApiServices): Job[] => [
   ...ownJobs(context, services),
   ...mailJobs(context),
+  ...webhookJobs(context),
   ...auditExportJobs(context),
 ];
 
@@ -282,7 +288,10 @@ const ownJobs = (
   {
     name: 'reseal-secrets',
     schedule: '0 29 * * * *',
-    run: () => resealSecrets(db, createSecretBox(config.secretKeys)),
+    run: async () => {
+      await resealSecrets(db, createSecretBox(config.secretKeys));
+      await resealWebhookSecrets({ config, db, clock });
+    },
   },
 ];
 

@@ -5,12 +5,12 @@ import { isOfMarkets, scopes as allScopes, type Scope } from '../core/scopes.js'
 import type { Context } from '../core/http/context.js';
 import type { Orm, Tx } from '../core/db/client.js';
 import { AppError } from '../core/errors.js';
+import { isFreshId } from '../core/ids.js';
 import { MINUTE_MS } from '../core/time.js';
 import { lockOrganization } from '../identity/organizations/queries.js';
 import type { MarketAccess } from '../organizations/table.js';
 import { tellWebhooks } from '../webhooks/outbox.js';
 import type { DataOf, WebhookType } from '../webhooks/types.js';
-import { isFreshId } from './ids.js';
 import { countKeyChanges, findKey, insertKey, updateKey, type KeyRow } from './queries.js';
 import { generateSecret, hashSecret } from './secret.js';
 

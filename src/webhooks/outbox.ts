@@ -110,7 +110,7 @@ export async function writeMessage<T extends AnyType>(
   }: Omit<NewMessage<T>, 'onceKey'> & { onceKey?: string | null },
   endpointIds: string[],
 ): Promise<string | undefined> {
-  if (endpointIds.length === 0) return;
+  if (endpointIds.length === 0) return undefined;
   const [written] = await tx
     .insert(webhookMessages)
     .values({
@@ -124,7 +124,7 @@ export async function writeMessage<T extends AnyType>(
     })
     .onConflictDoNothing({ target: [webhookMessages.orgId, webhookMessages.onceKey] })
     .returning({ id: webhookMessages.id });
-  if (!written) return;
+  if (!written) return undefined;
   await tx
     .insert(webhookDeliveries)
     .values(

@@ -58,6 +58,10 @@ when it is made.
 
 \`state\` follows from the timestamps: \`active\`; \`grace\`, after a rotation until its \`expiresAt\`; \`expired\`; \`revoked\`. Owners and admins change
 keys; every change writes an audit row in the same transaction.`,
+  Webhooks: `What happens is sent to endpoints of the Organization, as [Standard Webhooks](https://www.standardwebhooks.com) has it: a \`POST\` of \`{ type, timestamp, data }\` with the headers
+\`webhook-id\`, \`webhook-timestamp\` and \`webhook-signature\`. Verify it with a library of Standard Webhooks and the endpoint's secret (\`whsec_…\`). Any answer of 2xx within 15 seconds is
+a success; redirects are not followed. Everything else is tried again after 5 seconds, 5 and 30 minutes, 2, 5, 10, 14, 20 and 24 hours, with the same \`webhook-id\`: a message may come more than once and in any
+order, so keep the ids that you have handled. An answer of 410, or five days of nothing but failures, disables the endpoint. Deliveries are kept for 30 days. For owners and admins.`,
   'Signing in': `People sign in with e-mail and password, and with a code where they have turned on a second factor, and get a session that the service can end at any time: it is over as soon as the person signs out, the password
 changes or the membership ends. Every change from a browser must come from the service's own pages (\`Sec-Fetch-Site\`, else \`Origin\`).`,
   Operator: `Declares products, Organizations, people, memberships and entitlements. A \`PUT\` states how a thing shall be, creates or changes it, and may be

@@ -4,7 +4,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.js
 import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
 import { startTestService, type TestService } from '../../support/service.js';
 import { sendUsage, usageEvent } from '../../support/usage.js';
-import { createEndpoint, readTold } from '../../support/webhooks.js';
+import { createListener, readTold } from '../../support/webhook-messages.js';
 
 const START = '2026-05-14T10:00:00.000Z';
 
@@ -40,7 +40,7 @@ async function tenant({ unitCap = null, terms = {}, isListening = true }: Tenant
   const [live, test] = await Promise.all(
     [true, false].map((livemode) => createKey(db, organization.id, { livemode })),
   );
-  if (isListening) await createEndpoint(db, organization.id, { types: ['usage.threshold_reached'] });
+  if (isListening) await createListener(db, organization.id, { types: ['usage.threshold_reached'] });
   let n = 0;
   return {
     organization,
@@ -123,7 +123,7 @@ describe('usage.threshold_reached', () => {
     const t = await tenant({ unitCap: '10', terms: { thresholds: [100] } });
     await t.send(10, { secret: t.test.secret });
     expect(await t.told()).toEqual([]);
-    await createEndpoint(database.db, t.organization.id, { livemode: false });
+    await createListener(database.db, t.organization.id, { livemode: false });
     await t.send(1, { secret: t.test.secret });
     expect(await t.messages()).toMatchObject([{ livemode: false, data: { livemode: false, used: 11 } }]);
     await t.send(10);
