@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { exactField, idField, timeField } from '../core/http/fields.js';
 import type { ExactNumber } from '../core/http/json.js';
+import type { DescribedWebhook } from '../core/reference/document.js';
 
 interface TypeDescription {
   summary: string;
@@ -335,6 +336,18 @@ export const serviceTypes = {
 } as const satisfies Record<string, TypeDescription>;
 
 export const allTypes = { ...webhookTypes, ...serviceTypes };
+
+/** Types in reading order; of a service without markets without those of markets. */
+export const describeWebhooks = (hasMarkets: boolean): DescribedWebhook[] =>
+  Object.entries<TypeDescription>(allTypes)
+    .filter(([type]) => hasMarkets || !/^(trade|market|trading|signal)[.]/.test(type))
+    .map(([type, { summary, description = '', schema, example }]) => ({
+      type,
+      summary,
+      description,
+      schema,
+      example: { type, timestamp: '2026-01-31T12:00:00.000Z', data: example },
+    }));
 
 export type WebhookType = keyof typeof webhookTypes;
 export type AnyType = keyof typeof allTypes;

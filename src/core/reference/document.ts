@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { OpenAPIRegistry, OpenApiGeneratorV31 } from '@asteasolutions/zod-to-openapi';
+import { OpenAPIRegistry, OpenApiGeneratorV31, type RouteConfig } from '@asteasolutions/zod-to-openapi';
+import { z } from 'zod';
+import { timeField } from '../http/fields.js';
 import type { Tag } from './define-route.js';
 import { exampleWorld } from './example-world.js';
 import { responseHeaders, type ResponseHeader } from './headers.js';
@@ -69,17 +71,32 @@ repeated; what is already so changes nothing and writes no audit row. Where the 
   Service: `Health, readiness, metrics, and this document.`,
 };
 
+/** A message that endpoints of customers receive. */
+export interface DescribedWebhook {
+  type: string;
+  summary: string;
+  description: string;
+  /** Of its `data`. */
+  schema: z.ZodObject;
+  /** One whole message. */
+  example: { type: string; timestamp: string; data: Record<string, unknown> };
+}
+
 export type OpenApiDocument = ReturnType<OpenApiGeneratorV31['generateDocument']>;
 
 /** The OpenAPI 3.1 document of the service. Takes some tens of milliseconds. */
-export function buildDocument(routes: readonly DescribedRoute[]): OpenApiDocument {
+export function buildDocument(
+  routes: readonly DescribedRoute[],
+  webhooks: readonly DescribedWebhook[],
+): OpenApiDocument {
   const registry = new OpenAPIRegistry();
   for (const name of usedHeaders(routes))
     registry.registerComponent('headers', name, { ...responseHeaders[name] });
   for (const [name, scheme] of Object.entries(securitySchemes))
     registry.registerComponent('securitySchemes', name, scheme);
   for (const route of routes) registry.registerPath(toOperation(route));
-  const document = new OpenApiGeneratorV31(registry.definitions).generateDocument({
+  for (const webhook of webhooks) registry.registerWebhook(toWebhook(webhook));
+  return new OpenApiGeneratorV31(registry.definitions).generateDocument({
     openapi: '3.1.0',
     info: {
       title: 'Gauge',
@@ -90,9 +107,41 @@ export function buildDocument(routes: readonly DescribedRoute[]): OpenApiDocumen
     servers: [{ url: '/', description: 'The service that serves this document.' }],
     tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
   });
-  // Nothing calls back, and an empty list says no more than a missing one.
-  delete document.webhooks;
-  return document;
+}
+
+const signedHeaders = z.object({
+  'webhook-id': z.string().describe('The same on each attempt: what was received before is known by it.'),
+  'webhook-timestamp': z.string().describe('When it was sent, in seconds since 1970.'),
+  'webhook-signature': z
+    .string()
+    .describe(
+      '`v1,` and the HMAC-SHA256 of id, timestamp and body with dots between them, in Base64, as Standard Webhooks has it; one for each secret that is valid, with spaces between them.',
+    ),
+});
+
+function toWebhook({ type, summary, description, schema, example }: DescribedWebhook): RouteConfig {
+  const body = z.object({
+    type: z.literal(type),
+    timestamp: timeField('When it happened.'),
+    data: schema,
+  });
+  return {
+    method: 'post',
+    path: type,
+    summary,
+    description,
+    security: [],
+    request: {
+      headers: signedHeaders,
+      body: { required: true, content: { 'application/json': { schema: body, example } } },
+    },
+    responses: {
+      '2XX': {
+        description:
+          'Received. Anything else, or none within 15 seconds, is tried again; 410 disables the endpoint.',
+      },
+    },
+  };
 }
 
 function usedHeaders(routes: readonly DescribedRoute[]): Set<ResponseHeader> {

@@ -144,14 +144,17 @@ describe('usage.threshold_reached', () => {
     await t.send(9, { occurredAt: '2026-05-10T12:00:00.000Z' });
     expect(await t.told()).toHaveLength(1);
     await t.send(1, { occurredAt: '2026-05-11T00:00:00.000Z' });
-    expect((await t.messages()).at(-1)).toMatchObject({
-      data: {
-        limit: { quantity: 15, window: 'calendar_week', enforcement: 'block' },
-        used: 15,
-        windowStart: '2026-05-11T00:00:00.000Z',
-        windowEnd: '2026-05-18T00:00:00.000Z',
+    const weeks = (await t.messages()).filter(({ data }) => data.limit.window === 'calendar_week');
+    expect(weeks).toMatchObject([
+      {
+        data: {
+          limit: { quantity: 15, window: 'calendar_week', enforcement: 'block' },
+          used: 15,
+          windowStart: '2026-05-11T00:00:00.000Z',
+          windowEnd: '2026-05-18T00:00:00.000Z',
+        },
       },
-    });
+    ]);
     await t.send(1, { occurredAt: '2026-05-10T12:00:00.000Z' });
     expect((await t.told()).filter((text) => text.endsWith('day'))).toHaveLength(2);
   });
