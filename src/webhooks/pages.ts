@@ -59,7 +59,8 @@ export function webhookPages(deps: EndpointDeps): Router {
   addEditPages(router, deps);
   addSecretPages(router, deps);
   addDeletePages(router, deps);
-  addDeliveryPages(router, deps);
+  addEndpointPage(router, deps);
+  addDeliveryPage(router, deps);
   return router;
 }
 
@@ -214,8 +215,8 @@ const endpointNotices = {
 
 const querySchema = listDeliveriesSchema.omit({ limit: true });
 
-/** The page of an endpoint with what was sent to it, and the page of one delivery. */
-function addDeliveryPages(router: Router, deps: EndpointDeps): void {
+/** An endpoint, and what was sent to it. */
+function addEndpointPage(router: Router, deps: EndpointDeps): void {
   router.get('/webhooks/:id', onlyPages, mayManage, (req, res) => showEndpoint(req, res, newForm()));
 
   const sendTest = formRoute({
@@ -242,20 +243,6 @@ function addDeliveryPages(router: Router, deps: EndpointDeps): void {
   });
   router.post('/webhooks/:id/resend', onlyForms, mayManage, resend);
 
-  router.get('/webhooks/:id/deliveries/:messageId', onlyPages, mayManage, (req, res) =>
-    showDelivery(req, res, newForm()),
-  );
-
-  const resendOne = formRoute({
-    async act(req, res) {
-      const [id, messageId] = [readEndpointId(req), readMessageId(req)];
-      await resendDelivery(deps, actorOf(req, res), id, messageId);
-      res.redirect(303, `${endpointAddress(id)}/deliveries/${messageId}?done=resent`);
-    },
-    show: showDelivery,
-  });
-  router.post('/webhooks/:id/deliveries/:messageId/resend', onlyForms, mayManage, resendOne);
-
   async function showEndpoint(req: Request, res: Response, form: FormState): Promise<void> {
     const { orgId } = sessionOf(res);
     const endpoint = await endpointOf(deps, req, res);
@@ -279,6 +266,23 @@ function addDeliveryPages(router: Router, deps: EndpointDeps): void {
       sinceChoices,
     });
   }
+}
+
+/** What was sent once, and each attempt. */
+function addDeliveryPage(router: Router, deps: EndpointDeps): void {
+  router.get('/webhooks/:id/deliveries/:messageId', onlyPages, mayManage, (req, res) =>
+    showDelivery(req, res, newForm()),
+  );
+
+  const resendOne = formRoute({
+    async act(req, res) {
+      const [id, messageId] = [readEndpointId(req), readMessageId(req)];
+      await resendDelivery(deps, actorOf(req, res), id, messageId);
+      res.redirect(303, `${endpointAddress(id)}/deliveries/${messageId}?done=resent`);
+    },
+    show: showDelivery,
+  });
+  router.post('/webhooks/:id/deliveries/:messageId/resend', onlyForms, mayManage, resendOne);
 
   async function showDelivery(req: Request, res: Response, form: FormState): Promise<void> {
     const { orgId } = sessionOf(res);

@@ -255,7 +255,16 @@ old one at once. A secret from before the last rotation ends in any case. The bo
   examples: [
     {
       name: 'rotated',
-      summary: 'With a day for the receiver',
+      summary: 'With two hours for the receiver',
+      request: { ...one, body: { graceMinutes: 120 } },
+      answer: {
+        webhook: { ...view('live'), previousSecretEndsAt: '2026-01-31T14:00:00.000Z' },
+        secret: madeSecret,
+      },
+    },
+    {
+      name: 'rotatedWithDefaults',
+      summary: 'With a day',
       request: { ...one },
       answer: {
         webhook: { ...view('live'), previousSecretEndsAt: '2026-02-01T12:00:00.000Z' },

@@ -4,7 +4,6 @@ import { text, timeInput } from '../core/http/validate.js';
 import { allTypes, webhookTypes, type AnyType, type WebhookType } from './types.js';
 
 export const MAX_BODY_BYTES = 16 * 1024;
-export const MAX_PAGE = 100;
 
 const typeNames = Object.keys(webhookTypes) as [WebhookType, ...WebhookType[]];
 const allTypeNames = Object.keys(allTypes) as [AnyType, ...AnyType[]];
