@@ -127,7 +127,7 @@ describe('a position', () => {
     expect(await wordsOf(database.db, orgId)).toEqual([['finalized', 0n, 0n]]);
     expect(await bookedOf(database.db, orgId)).toEqual([['settlement', 0n, 420n * CENT]]);
     const told = await readTold(database.db, orgId);
-    expect(told.map(({ livemode }) => livemode).sort()).toEqual([false, true]);
+    expect(told.map(({ livemode }) => `${livemode}`).sort()).toEqual(['false', 'true']);
     const paid = { mode: 'paper', ticker, state: 'finalized', value: '0.0000', side: 'yes', contracts: 10 };
     expect(told[0]).toMatchObject({ data: { ...paid, payout: '0.0000', isCorrection: false } });
     expect(await cashOf(database.db, orgId)).toBe(BOUGHT);
