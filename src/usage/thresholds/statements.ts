@@ -28,12 +28,13 @@ export const noteRaised = (t: Names, now: string): string => `noted as (
   from hourly h
   join raised r on r.org_id = h.org_id and r.product_id = h.product_id and r.livemode = h.livemode and r.metric = h.metric
     and r.period = date_trunc('month', h.hour at time zone 'UTC')::date
-  where ${isListening(t, 'h', 'usage.threshold_reached')} and exists (
-    select from ${t('entitlements')} e
+  where ${isListening(t, 'h', 'usage.threshold_reached')} and coalesce((
+    select e.limits is not null or ${effectiveCap('e', 'p')} * (${thresholdsOf('e')})[1] <= r.quantity * 100
+    from ${t('entitlements')} e
     cross join lateral (select unit_cap from ${t('products')} where id = e.product_id limit 1) p
     where e.org_id = h.org_id and e.product_id = h.product_id
-      and (e.limits is not null or ${effectiveCap('e', 'p')} * (${thresholdsOf('e')})[1] <= r.quantity * 100)
-  )
+    limit 1
+  ), false)
   group by h.org_id, h.product_id, h.livemode, h.metric, date_trunc('day', h.hour at time zone 'UTC')
   returning 1
 )`;
