@@ -17,6 +17,7 @@ import { projectAt, type Balance, type UsageReport, type UsageRow } from './repo
 
 export const USAGE_PATH = '/dashboard/usage';
 export const EVENTS_PATH = '/dashboard/usage/events';
+export const CORRECTION_PATH = `${EVENTS_PATH}/correction`;
 
 /** Numbers of more characters do not fit beside each other on a phone. */
 const LONG = 11;

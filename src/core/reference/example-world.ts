@@ -110,6 +110,14 @@ export const exampleWorld = {
       expiresAt: null,
       revokedAt: null,
     },
+    correctorKey: {
+      id: '019b8d9a-6400-7000-8000-000000000037',
+      name: 'billing desk',
+      secret: exampleSecret('live', 'Billing'),
+      scopes: ['usage:correct'],
+      expiresAt: null,
+      revokedAt: null,
+    },
     traderKey: {
       id: '019b8d9a-6400-7000-8000-000000000030',
       name: 'trading client',
@@ -200,6 +208,7 @@ export const credentials = {
   testKey: 'an active test key with `usage:write`, `usage:read`, `entitlements:read` and `trading:read`',
   usageKey: 'a live key with `usage:write` only',
   readerKey: 'a live key with `entitlements:read` only',
+  correctorKey: 'a live key with `usage:correct` only',
   traderKey: 'a live key with `trading:read` and `trading:write`',
   expiredKey: 'an expired key',
   revokedKey: 'a revoked key',

@@ -65,6 +65,7 @@ const titles: Record<string, string> = {
   'trading_limits.withdrawn': 'Risk limits withdrawn',
   'trading_switch.changed': 'Trading switch changed',
   'usage.archived': 'Events archived',
+  'usage.corrected': 'Events corrected',
   'usage.totals_repaired': 'Usage totals repaired',
 };
 
@@ -122,6 +123,10 @@ const sentences: Record<string, (entry: Told) => Part[]> = {
     const count = typeof events === 'number' ? formatCount(events, 'event') : 'events';
     return say`Archived ${mode(entry)}${count} of ${{ name: entry.target }}`;
   },
+  'usage.corrected': (entry) =>
+    entry.details.corrections === 1
+      ? say`Corrected the event ${{ name: entry.target, href: linkTo(entry) }}`
+      : say`Corrected ${{ name: entry.target, href: linkTo(entry) }}`,
   'usage.totals_repaired': ({ details }) => {
     const totals = formatCount(countOf(details.totals), 'total');
     return say`Set ${totals} and ${formatCount(countOf(details.hours), 'hour')} of usage to the sums of their events`;

@@ -19,11 +19,16 @@ import { emailSchema, slugSchema } from './schema.js';
 type OwnParts<Path extends string, Deps> = Omit<
   RouteDefinition<Path, Deps>,
   'tag' | 'credential' | 'params' | 'body'
-> & { body?: z.ZodType };
+> & {
+  body?: z.ZodType;
+  /** Of the body; left out: what every ordinary one fits in. */
+  maxBytes?: number;
+};
 
 /** Completes a route with what every route for the operator has. */
 export function operatorRoute<Path extends string, Deps = Context>({
   body,
+  maxBytes = MAX_BODY_BYTES,
   ...own
 }: OwnParts<Path, Deps>): Route<Deps> {
   const names = [...own.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as ParameterName);
@@ -33,7 +38,7 @@ export function operatorRoute<Path extends string, Deps = Context>({
     ...own,
     tag: 'Operator',
     credential: 'operator',
-    ...(body ? { body: { schema: body, maxBytes: MAX_BODY_BYTES } } : {}),
+    ...(body ? { body: { schema: body, maxBytes } } : {}),
     ...(names.length === 0
       ? {}
       : { params: z.object(Object.fromEntries(names.map((name) => [name, parameters[name].schema]))) }),

@@ -11,6 +11,7 @@ import {
   products,
   secondFactors,
   sessions,
+  usageEvents,
   usageReservations,
   users,
 } from '../../../src/tables.js';
@@ -150,7 +151,7 @@ const byKey =
   ): Prepare =>
   async (world) => {
     const { db, own, service } = world;
-    const key = await createKey(db, own.id, { scopes: ['usage:write', 'trading:write'] });
+    const key = await createKey(db, own.id, { scopes: ['usage:write', 'usage:correct', 'trading:write'] });
     const set = (values: { revokedAt?: Date; expiresAt?: Date }) => () =>
       db.orm.update(apiKeys).set(values).where(eq(apiKeys.id, key.id));
     const { headers, body } = json(value(world));
@@ -186,6 +187,31 @@ const heldReservation =
     });
     return `/api/usage/reservations/${id}${more}`;
   };
+
+/** The same request, about an event that was recorded for it. */
+const withEvent =
+  (prepare: (idempotencyKey: string) => Prepare): Prepare =>
+  async (world) => {
+    const { db, own, service } = world;
+    const [product] = await db.orm.select().from(products).where(eq(products.slug, own.productSlugs[0]!));
+    const idempotencyKey = uuid();
+    const at = new Date(service.clock.now());
+    await db.orm.insert(usageEvents).values({
+      orgId: own.id,
+      productId: product!.id,
+      apiKeyId: uuid(),
+      occurredAt: at,
+      receivedAt: at,
+      livemode: true,
+      idempotencyKey,
+      metric: 'requests',
+      quantity: '2',
+    });
+    return prepare(idempotencyKey)(world);
+  };
+const correctionOf = (idempotencyKey: string) => ({
+  corrections: [{ idempotencyKey, quantity: 1, reason: 'half-sent', correctionKey: uuid() }],
+});
 
 /** What the request proves itself: a password, a code, the secret of a link. */
 const byProof =
@@ -770,6 +796,23 @@ export const changes: Record<string, Prepare[]> = {
     byKey('/api/usage/events', ({ own }) => ({
       events: [usageEvent(own.productSlugs[0]!, uuid(), { metric: 'requests' })],
     })),
+  ],
+  'post /api/usage/corrections': [
+    withEvent((key) => byKey('/api/usage/corrections', () => correctionOf(key))),
+  ],
+  'post /operator/organizations/{slug}/usage/corrections': [
+    withEvent((key) =>
+      byOperator('POST', ({ own }) => `/organizations/${own.slug}/usage/corrections`, correctionOf(key)),
+    ),
+  ],
+  'post /dashboard/usage/events/correction': [
+    withEvent((idempotencyKey) =>
+      byMember(
+        'POST',
+        '/dashboard/usage/events/correction',
+        form({ idempotencyKey, quantity: '1', reason: 'half-sent', correctionKey: uuid() }),
+      ),
+    ),
   ],
   'post /api/usage/reservations': [
     byKey('/api/usage/reservations', ({ own }) => ({
