@@ -10,6 +10,7 @@ import type { TradingContext } from '../trading/config.js';
 import { reconciliationRoutes } from '../trading/live/routes.js';
 import type { TradingServices } from '../trading/services/services.js';
 import { tradingControlRoutes } from '../trading/risk/operator/routes.js';
+import { backfillRoutes } from '../usage/backfills/routes.js';
 import { operatorCorrectionRoutes } from '../usage/corrections/routes.js';
 import { customerUsageRoutes } from '../usage/operator/routes.js';
 import { userRoutes } from '../identity/users/routes.js';
@@ -24,6 +25,7 @@ const ownRoutes = [
   ...entitlementRoutes,
   ...customerUsageRoutes,
   ...operatorCorrectionRoutes,
+  ...backfillRoutes,
 ];
 
 export const operatorRoutes = [...ownRoutes, ...operatorMarketRoutes, ...auditLogRoutes];

@@ -3,7 +3,6 @@ import {
   bigint,
   boolean,
   check,
-  customType,
   date,
   index,
   integer,
@@ -14,10 +13,7 @@ import {
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core';
-import { time } from '../core/db/columns.js';
-
-/** Text that compares byte by byte: cheaper than a language's rules, and the same on every server. */
-const bytewiseText = customType<{ data: string }>({ dataType: () => 'text collate "C"' });
+import { bytewiseText, time } from '../core/db/columns.js';
 
 /**
  * Every event that got a 202, once. No foreign keys: the ingestion statement checks each reference itself, and

@@ -114,6 +114,11 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
       'This idempotency key (of a correction: its `correctionKey`) was used before for another order, reservation or correction, or the reservation was settled before with another body.',
     remedy: 'Use a new key for a new one, and the same key only to repeat the same one.',
   },
+  backfill_state: {
+    meaning:
+      'The backfill is in a state that the step does not begin from: events are staged into an open one, an open one is applied or discarded, and an applied one reverted.',
+    remedy: 'Read the backfill: `state` says where it is. A step that goes on by itself ends by itself.',
+  },
   limit_reached: {
     meaning:
       'A limit of the entitlement that blocks does not leave room for the reservation. `limit` says which, and what is left. Nothing is held.',

@@ -163,6 +163,13 @@ export const exampleWorld = {
   },
   /** What Acme holds of storage, live, since a minute before `now`; and the limit of its entitlement, in five hours that roll. */
   reservation: { id: '019c0f3b-2da0-7000-8000-000000000071', blocked: 2_000_000, held: 4_000 },
+  /** Of Acme, for the first weeks of January: one that is open, one that was applied, one that was taken back. All are empty. */
+  backfill: {
+    id: '019c13c7-9a00-7000-8000-000000000081',
+    reason: 'A collector was down',
+    appliedId: '019c13c7-9a00-7000-8000-000000000082',
+    revertedId: '019c13c7-9a00-7000-8000-000000000083',
+  },
   /** A paper order of the day before. */
   trade: {
     id: '019c0f10-9500-7000-8000-000000000061',

@@ -45,7 +45,10 @@ export function operatorRoute<Path extends string, Deps = Context>({
     errors: [...(hasInput ? (['invalid_request'] as const) : []), ...(own.errors ?? [])],
     examples: [
       ...own.examples,
-      ...names.map((name) => badParameterExample(name, good)),
+      ...names.flatMap((name) => {
+        const { complaint } = parameters[name];
+        return complaint === undefined ? [] : [badParameterExample(name, complaint, good)];
+      }),
       ...(own.query ? [badLimitExample(good)] : []),
     ],
   });
@@ -68,14 +71,16 @@ const parameters = {
     ),
     complaint: 'must be an e-mail address',
   },
+  // What cannot be an id is as unknown as any other.
+  id: { schema: z.uuid().describe('Its id.'), complaint: undefined },
 };
 type ParameterName = keyof typeof parameters;
 
-function badParameterExample(name: ParameterName, request: ExampleRequest): Example {
+function badParameterExample(name: ParameterName, complaint: string, request: ExampleRequest): Example {
   return problemExample('invalid_request', {
     name: `bad${name[0]!.toUpperCase()}${name.slice(1)}`,
     summary: `A ${name} that cannot be one`,
-    detail: `The path parameter ${name} ${parameters[name].complaint}.`,
+    detail: `The path parameter ${name} ${complaint}.`,
     request: { ...request, params: { ...request.params, [name]: 'Not One' } },
   });
 }

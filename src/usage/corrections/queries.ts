@@ -2,6 +2,7 @@ import { sql } from 'drizzle-orm';
 import { textArray } from '../../core/db/array-literal.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { selectRows, timeText } from '../../core/db/select-rows.js';
+import { addToHours, addToTotals } from '../statements.js';
 import type { usageCorrections } from '../table.js';
 
 /** An event as corrections find it. */
@@ -110,28 +111,15 @@ export async function insertCorrections(
     from json_to_recordset(${JSON.stringify(corrections.map(toRow))}::json) as c (product_id uuid, api_key_id uuid, occurred_at timestamptz,
       livemode bool, number int, idempotency_key text, correction_key text, metric text, previous_quantity numeric, quantity numeric, reason text)
     order by idempotency_key collate "C", number`);
-  const keys = corrections.map(({ correctionKey }) => correctionKey);
-  const inserted = sql`usage_corrections
-    where org_id = ${orgId}::uuid and correction_key = any (${textArray(keys)}::text[])`;
+  // Only literals of our own stand in the text of the statement; the keys are its parameter.
+  const inserted = sql`with corrected as materialized (
+    select * from usage_corrections
+    where org_id = ${orgId}::uuid and correction_key = any (${textArray(corrections.map(({ correctionKey }) => correctionKey))}::text[])
+  )`;
   const moved = await selectRows<MovedTotal>(
     tx,
-    sql`insert into usage_totals as t (org_id, period, livemode, product_id, metric, quantity, events, lowered)
-    select org_id, date_trunc('month', occurred_at at time zone 'UTC')::date, livemode, product_id, metric,
-      sum(quantity - previous_quantity), 0, sum(greatest(previous_quantity - quantity, 0))
-    from ${inserted}
-    group by 1, 2, 3, 4, 5
-    order by 1, 2, 3, 4, 5
-    on conflict (org_id, period, livemode, product_id, metric)
-    do update set quantity = t.quantity + excluded.quantity, lowered = t.lowered + excluded.lowered
-    returning period::text, livemode, product_id::text as "productId", metric, trim_scale(quantity)::text as quantity`,
+    sql`${inserted} ${sql.raw(addToTotals((name) => name, 'corrected'))}`,
   );
-  await tx.execute(sql`insert into usage_hours as h (org_id, product_id, livemode, hour, metric, api_key_id, quantity, events)
-    select org_id, product_id, livemode, date_bin('1 hour', occurred_at, timestamptz '2000-01-01 00:00:00+00'), metric, api_key_id,
-      sum(quantity - previous_quantity), 0
-    from ${inserted}
-    group by 1, 2, 3, 4, 5, 6
-    order by 1, 2, 3, 4, 5, 6
-    on conflict (org_id, product_id, livemode, hour, metric, api_key_id)
-    do update set quantity = h.quantity + excluded.quantity`);
+  await tx.execute(sql`${inserted} ${sql.raw(addToHours((name) => name, 'corrected where true'))}`);
   return moved;
 }

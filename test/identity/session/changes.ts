@@ -11,6 +11,7 @@ import {
   products,
   secondFactors,
   sessions,
+  usageBackfills,
   usageEvents,
   usageReservations,
   users,
@@ -212,6 +213,28 @@ const withEvent =
 const correctionOf = (idempotencyKey: string) => ({
   corrections: [{ idempotencyKey, quantity: 1, reason: 'half-sent', correctionKey: uuid() }],
 });
+
+/** The address of a backfill in a state. */
+const backfill =
+  (state: 'open' | 'applied', more = '') =>
+  async ({ db, own, service }: World): Promise<string> => {
+    const id = uuid();
+    const at = new Date(service.clock.now());
+    await db.orm.insert(usageBackfills).values({
+      orgId: own.id,
+      id,
+      fromTime: new Date('2020-01-01'),
+      toTime: at,
+      createdAt: at,
+      changedAt: at,
+      livemode: true,
+      state,
+      reason: 'half-sent',
+      actor: 'operator',
+    });
+    return `/organizations/${own.slug}/usage/backfills/${id}${more}`;
+  };
+const ofBackfills = '/operator/organizations/{slug}/usage/backfills';
 
 /** What the request proves itself: a password, a code, the secret of a link. */
 const byProof =
@@ -805,6 +828,27 @@ export const changes: Record<string, Prepare[]> = {
       byOperator('POST', ({ own }) => `/organizations/${own.slug}/usage/corrections`, correctionOf(key)),
     ),
   ],
+  [`post ${ofBackfills}`]: [
+    byOperator('POST', ({ own }) => `/organizations/${own.slug}/usage/backfills`, {
+      reason: 'half-sent',
+      from: '2020-01-01T00:00:00Z',
+      to: '2020-02-01T00:00:00Z',
+    }),
+  ],
+  [`post ${ofBackfills}/{id}/events`]: [
+    async (world) =>
+      byOperator('POST', backfill('open', '/events'), {
+        events: [
+          usageEvent(world.own.productSlugs[0]!, uuid(), {
+            metric: 'requests',
+            occurredAt: '2021-01-01T00:00:00Z',
+          }),
+        ],
+      })(world),
+  ],
+  [`post ${ofBackfills}/{id}/apply`]: [byOperator('POST', backfill('open', '/apply'))],
+  [`post ${ofBackfills}/{id}/revert`]: [byOperator('POST', backfill('applied', '/revert'))],
+  [`delete ${ofBackfills}/{id}`]: [byOperator('DELETE', backfill('open'))],
   'post /dashboard/usage/events/correction': [
     withEvent((idempotencyKey) =>
       byMember(

@@ -23,6 +23,9 @@ import {
   tradingOrders,
   tradingPositions,
   tradingSwitches,
+  usageBackfillEvents,
+  usageBackfills,
+  usageBackfillSums,
   usageCorrections,
   usageEvents,
   usageGates,
@@ -44,6 +47,9 @@ const childrenFirst = [
   ledgerEntries,
   tradingAccounts,
   usageEvents,
+  usageBackfillEvents,
+  usageBackfills,
+  usageBackfillSums,
   usageCorrections,
   usageTotals,
   usageHours,
@@ -142,6 +148,7 @@ export async function resetExampleWorld(db: Database): Promise<void> {
       })),
     );
     await insertReservation(tx);
+    await insertBackfills(tx);
     await insertTrade(tx);
     const { audit, users: people } = exampleWorld;
     const source = { ...audit.source, at: new Date(audit.source.at) };
@@ -178,6 +185,30 @@ const storageLimit: UsageLimit = {
   window: 'PT5H',
   enforcement: 'block',
 };
+
+async function insertBackfills(tx: Orm): Promise<void> {
+  const { id, appliedId, revertedId, reason } = exampleWorld.backfill;
+  const at = new Date(exampleWorld.now);
+  const states = [
+    [id, 'open'],
+    [appliedId, 'applied'],
+    [revertedId, 'reverted'],
+  ] as const;
+  await tx.insert(usageBackfills).values(
+    states.map(([backfillId, state]) => ({
+      orgId,
+      id: backfillId,
+      fromTime: new Date('2026-01-01'),
+      toTime: new Date('2026-01-20'),
+      createdAt: at,
+      changedAt: at,
+      livemode: true,
+      state,
+      reason,
+      actor: 'operator',
+    })),
+  );
+}
 
 /** What is held since a minute ago. */
 async function insertReservation(tx: Orm): Promise<void> {
