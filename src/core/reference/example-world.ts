@@ -111,7 +111,7 @@ export const exampleWorld = {
       revokedAt: null,
     },
     correctorKey: {
-      id: '019b8d9a-6400-7000-8000-000000000037',
+      id: '019b8d9a-6400-7000-8000-00000000002f',
       name: 'billing desk',
       secret: exampleSecret('live', 'Billing'),
       scopes: ['usage:correct'],
