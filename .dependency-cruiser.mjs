@@ -25,6 +25,7 @@ const floors = [
   'identity/members/',
   'identity/account/',
   'identity/operators/',
+  'webhooks/',
   'api-keys/',
   'entitlements/',
   'usage/',

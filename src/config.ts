@@ -195,6 +195,7 @@ const environment = z.object({
     )
     .optional(),
   MARKETS: z.enum(['on', 'off']).optional(),
+  WEBHOOK_ALLOW_PRIVATE: z.enum(['on', 'off']).default('off'),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   ...tradingEnvironment,
   // A month is longer than the time in which an event may be reported late: what is archived is closed.
@@ -246,6 +247,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     redisUrl: e.REDIS_URL,
     sessionKeys: e.SESSION_KEYS,
     secretKeys: e.SECRET_KEYS,
+    webhooksAllowPrivate: e.WEBHOOK_ALLOW_PRIVATE === 'on',
     auditExport:
       e.AUDIT_EXPORT === undefined
         ? undefined

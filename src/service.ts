@@ -33,6 +33,7 @@ import { deleteOldFailedSignIns } from './identity/sign-in/failed-queries.js';
 import { createMailSender, deleteOldMails } from './mail/sender.js';
 import { createApiServices, type ApiServices } from './mounts/api.js';
 import type { DashboardOptions } from './mounts/dashboard.js';
+import { createEndingMessages } from './notices/endings.js';
 import { createCapNotices, createKeyNotices, deleteOldNotices } from './notices/notices.js';
 import type { TradingContext } from './trading/config.js';
 import {
@@ -42,6 +43,9 @@ import {
   type TradingServices,
 } from './trading/services/services.js';
 import type { TapePlayer } from './trading/tape/player.js';
+import { createDispatcher } from './webhooks/dispatcher.js';
+import { resealWebhookSecrets } from './webhooks/endpoints.js';
+import { webhookJobs } from './webhooks/upkeep.js';
 
 export interface Service {
   context: TradingContext;
@@ -154,6 +158,7 @@ export async function startService(
         services.reservations.drain(),
         services.settlements.drain(),
       ]);
+      await services.thresholds.drain();
       await services.keyUse.flush();
       await Promise.all([limitStores.close(), db.close()]);
     },
@@ -186,6 +191,8 @@ function startWork(
   const filling = pastReady.then(() =>
     trading && !trading.isReplay && !stopping.signal.aborted ? fillPast(trading, log) : undefined,
   );
+  const dispatcher = createDispatcher(context);
+  dispatcher.start();
   const stopJobs = startJobs(
     [...jobs(context, services), ...(trading ? tradingJobs(context, trading) : [])],
     log,
@@ -196,7 +203,7 @@ function startWork(
       stopping.abort();
       // Streams have no end of their own: without this the server would wait for their readers.
       await trading?.stop();
-      await Promise.all([stopJobs(), bookings.then((stopBookings) => stopBookings?.())]);
+      await Promise.all([stopJobs(), dispatcher.stop(), bookings.then((stopBookings) => stopBookings?.())]);
       await filling;
     },
   };
@@ -242,10 +249,16 @@ async function fillDemo(
 const jobs = (context: TradingContext, services: ApiServices): Job[] => [
   ...ownJobs(context, services),
   ...mailJobs(context),
+  ...webhookJobs(context),
   ...auditExportJobs(context),
 ];
 
-const ownJobs = ({ config, db, clock, metrics, log }: TradingContext, { keyUse }: ApiServices): Job[] => [
+const ownJobs = (
+  { config, db, clock, metrics, log }: TradingContext,
+  { keyUse, thresholds }: ApiServices,
+): Job[] => [
+  { name: 'tell-of-endings', schedule: '20 */10 * * * *', run: createEndingMessages({ db, clock }) },
+  { name: 'judge-thresholds', schedule: '* * * * * *', run: () => thresholds.judgeAll() },
   {
     name: 'count-reservations',
     schedule: '40 * * * * *',
@@ -277,7 +290,10 @@ const ownJobs = ({ config, db, clock, metrics, log }: TradingContext, { keyUse }
   {
     name: 'reseal-secrets',
     schedule: '0 29 * * * *',
-    run: () => resealSecrets(db, createSecretBox(config.secretKeys)),
+    run: async () => {
+      await resealSecrets(db, createSecretBox(config.secretKeys));
+      await resealWebhookSecrets({ config, db, clock });
+    },
   },
 ];
 

@@ -1,6 +1,7 @@
 /** Every table, in one place, for the ORM and for generating migrations. */
 export * from './organizations/table.js';
 export * from './mail/table.js';
+export * from './webhooks/table.js';
 export * from './identity/table.js';
 export * from './entitlements/table.js';
 export * from './api-keys/table.js';

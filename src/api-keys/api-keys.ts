@@ -5,10 +5,12 @@ import { isOfMarkets, scopes as allScopes, type Scope } from '../core/scopes.js'
 import type { Context } from '../core/http/context.js';
 import type { Orm, Tx } from '../core/db/client.js';
 import { AppError } from '../core/errors.js';
+import { isFreshId } from '../core/ids.js';
 import { MINUTE_MS } from '../core/time.js';
 import { lockOrganization } from '../identity/organizations/queries.js';
 import type { MarketAccess } from '../organizations/table.js';
-import { isFreshId } from './ids.js';
+import { tellWebhooks } from '../webhooks/outbox.js';
+import type { DataOf, WebhookType } from '../webhooks/types.js';
 import { countKeyChanges, findKey, insertKey, updateKey, type KeyRow } from './queries.js';
 import { generateSecret, hashSecret } from './secret.js';
 
@@ -72,13 +74,15 @@ export async function createApiKey(
         `/scopes/${place}`,
         `is not offered: ${whyNotOffered(scopes[place]!, config, marketAccess)}`,
       );
-    return addKey(tx, actor, {
+    const added = await addKey(tx, actor, {
       now,
       limit: config.limits.keyChangesPerHour,
       id,
       values: { name, livemode, scopes, expiresAt, rotatedFromId: null },
       audit: { action: 'api_key.created', details: { expiresAt } },
     });
+    await tell(tx, actor, { type: 'api_key.created', key: added.key, at: now });
+    return added;
   });
 }
 
@@ -143,7 +147,10 @@ export async function rotateApiKey(
     });
     if (expiresAt === null || graceEnd < expiresAt)
       await updateKey(tx, actor.orgId, id, { expiresAt: graceEnd });
-    return { ...added, previous: await requireKey(tx, actor.orgId, id) };
+    const previous = await requireKey(tx, actor.orgId, id);
+    const more = { previous: toMessage(previous) };
+    await tell(tx, actor, { type: 'api_key.rotated', key: added.key, more, at: now });
+    return { ...added, previous };
   });
 }
 
@@ -161,6 +168,8 @@ export async function revokeApiKey({ db, clock }: KeyDeps, actor: KeyActor, id: 
     const { name, prefix, scopes, livemode } = key;
     const details = { name, prefix, scopes, livemode, state: stateOf(key, now.getTime()) };
     await audit(tx, actor, { at: now, action: 'api_key.revoked', target: id, details });
+    const more = { revokedAt: now.toISOString() };
+    await tell(tx, actor, { type: 'api_key.revoked', key, more, at: now });
     return { ...key, revokedAt: now };
   });
 }
@@ -240,6 +249,35 @@ function audit(
 ): Promise<void> {
   return recordAudit(tx, orgId, { ...entry, actor, ip, requestId });
 }
+
+type KeyMessage = Extract<WebhookType, `api_key.${string}`>;
+
+/** In the mode of the key. */
+async function tell<T extends KeyMessage>(
+  tx: Tx,
+  { orgId }: KeyActor,
+  { type, key, more, at }: { type: T; key: KeyRow; more?: Omit<DataOf<T>, 'apiKey'>; at: Date },
+): Promise<void> {
+  const data = { apiKey: toMessage(key), ...more } as DataOf<T>;
+  await tellWebhooks(tx, { orgId, livemode: key.livemode, type, data, at });
+}
+
+/** A key as webhooks tell of it. */
+export const toMessage = ({
+  id,
+  name,
+  prefix,
+  scopes,
+  livemode,
+  expiresAt,
+}: Pick<KeyRow, 'id' | 'name' | 'prefix' | 'scopes' | 'livemode' | 'expiresAt'>) => ({
+  id,
+  name,
+  prefix,
+  scopes,
+  livemode,
+  expiresAt: expiresAt?.toISOString() ?? null,
+});
 
 function invalid(pointer: string, detail: string): AppError {
   return new AppError('invalid_request', `${pointer} ${detail}`, {

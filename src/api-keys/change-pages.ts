@@ -20,7 +20,7 @@ import {
   scopesFor,
   type KeyDeps,
 } from './api-keys.js';
-import { newFormId } from './ids.js';
+import { newFormId } from '../core/ids.js';
 import { expiryChoices, graceChoices, keyFormValues, readGrace, readKeyForm } from './key-form.js';
 import { findKeyDetails, sumCalls } from './page-queries.js';
 import type { KeyUse } from './key-use.js';

@@ -1,7 +1,7 @@
-import type { Request, Response } from 'express';
+import type { Response } from 'express';
 import { requireRole } from '../identity/session/session.js';
 import { managingRoles } from '../organizations/table.js';
-import { readJsonBody } from '../core/http/json-body.js';
+import { hasBody, readJsonBody } from '../core/http/json-body.js';
 import { parseInput } from '../core/http/validate.js';
 import {
   defineRoute,
@@ -286,6 +286,3 @@ async function withBudget<T extends NewKey>(res: Response, change: () => Promise
     throw error;
   }
 }
-
-const hasBody = (req: Request): boolean =>
-  req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > 0;

@@ -19,7 +19,7 @@ import {
   type KeyPageDeps,
 } from './change-pages.js';
 import { makeCallChart, readCutOver, startOfStep } from './cut-over.js';
-import { decodeCursor, encodeCursor } from './ids.js';
+import { decodeCursor, encodeCursor } from '../core/ids.js';
 import {
   countKeys,
   listKeyDetails,

@@ -9,7 +9,7 @@ import { sessionOf } from '../identity/session/session.js';
 import { organizations } from '../organizations/table.js';
 import { readChangeBudget, requireKey, toApiKeyJson, type KeyDeps } from './api-keys.js';
 import { readHashedSecret } from './bearer-key.js';
-import { decodeCursor, encodeCursor } from './ids.js';
+import { decodeCursor, encodeCursor } from '../core/ids.js';
 import type { KeyReader } from './key-reader.js';
 import type { KeyUse } from './key-use.js';
 import { listKeys } from './queries.js';

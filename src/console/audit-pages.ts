@@ -1,5 +1,5 @@
 import type { Router } from 'express';
-import { decodeCursor, encodeCursor } from '../api-keys/ids.js';
+import { decodeCursor, encodeCursor } from '../core/ids.js';
 import { findUsers, listOperatorActions, listOperatorRows, type OperatorRow } from '../audit/queries.js';
 import type { Orm } from '../core/db/client.js';
 import { isUuid } from '../core/http/path-id.js';

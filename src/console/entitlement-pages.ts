@@ -13,6 +13,7 @@ import { findGrant, listBalances, listProducts, type Grant } from '../entitlemen
 import { getProduct } from '../entitlements/products.js';
 import { limitsSchema, MAX_LIMITS } from '../entitlements/limits.js';
 import { entitlementKinds, type UsageLimit } from '../entitlements/table.js';
+import { defaultThresholds, thresholdsSchema } from '../entitlements/thresholds.js';
 import { filledIn } from '../identity/account/schema.js';
 import { changeAsOperator } from '../identity/operator/http.js';
 import { slugSchema } from '../identity/operator/schema.js';
@@ -44,6 +45,7 @@ const grantSchema = z.strictObject({
   cap: z.enum(['product', 'own', 'none'], 'must be one of the choices'),
   unitCap: decimalField.optional(),
   limits: text(1_000).optional(),
+  thresholds: text(100).optional(),
 });
 
 /** Products that the form offers; the operator API grants the others. */
@@ -119,6 +121,7 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
           cap,
           unitCap,
           limits,
+          thresholds,
           endsAt = null,
           ...rest
         } = parseInput(grantSchema, filledIn(fields));
@@ -130,6 +133,7 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
           endsAt,
           unitCap: toOwnCap(cap, unitCap),
           limits: parseLimits(limits ?? ''),
+          thresholds: thresholds === undefined ? undefined : parseThresholds(thresholds),
         };
         await changeAsOperator(deps, req, res, (tx, source) => putGrant(tx, slug, product, terms, source));
         res.redirect(303, toAddress(`${addressOf(slug)}/entitlements`, { done: 'granted' }));
@@ -180,9 +184,26 @@ function parseLimits(list: string): UsageLimit[] {
   return parsed;
 }
 
+/** Percents with commas between them, or the word none. @throws AppError invalid_request */
+function parseThresholds(list: string): number[] {
+  if (list.trim() === 'none') return [];
+  const entries = list.split(',').map((entry) => entry.trim());
+  const found = thresholdsSchema.safeParse(
+    entries.map((entry) => (/^\d+$/.test(entry) ? Number(entry) : NaN)),
+  );
+  if (!found.success)
+    throw fieldError(
+      'thresholds',
+      'must be “none”, or up to 10 different whole percents from 1 to 1000, like “50, 80, 100”',
+    );
+  return found.data;
+}
+
+const toThresholdsField = (thresholds: readonly number[]): string => thresholds.join(', ') || 'none';
+
 function toFields(grant: Grant | undefined): FormFields {
-  if (!grant) return { kind: 'live', cap: 'product' };
-  const { kind, startsAt, endsAt, hasOwnCap, unitCap, limits } = grant;
+  if (!grant) return { kind: 'live', cap: 'product', thresholds: toThresholdsField(defaultThresholds) };
+  const { kind, startsAt, endsAt, hasOwnCap, unitCap, limits, thresholds } = grant;
   return {
     kind,
     startsAt: toField(startsAt),
@@ -192,6 +213,7 @@ function toFields(grant: Grant | undefined): FormFields {
     limits: (limits ?? [])
       .map(({ quantity, window, enforcement }) => `${quantity} ${window} ${enforcement}`)
       .join(', '),
+    thresholds: toThresholdsField(thresholds ?? defaultThresholds),
   };
 }
 

@@ -14,8 +14,10 @@ export interface ServiceConfig {
   redisUrl: string | undefined;
   /** Keys that sign the session cookie, newest first; undefined only outside production. */
   sessionKeys: string[] | undefined;
-  /** Keys that encrypt the secrets of authenticator apps, newest first. */
+  /** Keys that encrypt the secrets of authenticator apps and webhooks, newest first. */
   secretKeys: string[];
+  /** Webhooks go to private addresses, too: to receivers in one's own network. */
+  webhooksAllowPrivate: boolean;
   /** Where the heads of the audit log are written to, and when: a file or a URL. Undefined: nowhere. */
   auditExport: { target: string; schedule: string } | undefined;
   /** Empty: the operator API does not exist. */

@@ -85,6 +85,28 @@ const apiMetrics = (registers: Registry[]) => ({
     help: 'Mails that are queued and not sent yet, 1000 at most.',
     registers,
   }),
+  webhooks: new Counter({
+    name: 'gauge_webhook_attempts_total',
+    help: 'Attempts to deliver a webhook by outcome: delivered, deferred (tried again later), failed (given up).',
+    labelNames: ['outcome'],
+    registers,
+  }),
+  webhookDelay: new Histogram({
+    name: 'gauge_webhook_first_attempt_delay_seconds',
+    help: 'Time from what a webhook tells of to the first attempt to deliver it.',
+    buckets: [0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60],
+    registers,
+  }),
+  webhooksWaiting: new Gauge({
+    name: 'gauge_webhooks_waiting',
+    help: 'Deliveries of webhooks that wait for an attempt, at most 1000 of each endpoint.',
+    registers,
+  }),
+  webhooksOverdue: new Gauge({
+    name: 'gauge_webhooks_overdue_seconds',
+    help: 'How long the delivery that has been due for longest waits for its attempt; 0 while none is due.',
+    registers,
+  }),
   auditExports: new Counter({
     name: 'gauge_audit_exports_total',
     help: 'Exports of the heads of the audit log by outcome: written, broken (a chain is not as it was written), failed.',

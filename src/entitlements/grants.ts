@@ -1,11 +1,14 @@
 import { recordAudit } from '../audit/audit.js';
 import type { Orm, Tx } from '../core/db/client.js';
 import { AppError } from '../core/errors.js';
+import { exact, ExactNumber } from '../core/http/json.js';
 import { getLockedOrganization, getOrganization } from '../identity/organizations/organizations.js';
 import { findDifference, type Put, type Source } from '../identity/source.js';
+import { tellBothModes } from '../webhooks/outbox.js';
 import { getProduct } from './products.js';
 import { deleteGrant, findGrant, storeTerms, type Grant, type Terms } from './queries.js';
 import type { UsageLimit } from './table.js';
+import { defaultThresholds, toStoredThresholds } from './thresholds.js';
 
 interface GrantInput extends Pick<Terms, 'kind' | 'endsAt'> {
   /** Absent: from now on, or as it was for an entitlement that exists, so that a repeated declaration changes nothing. */
@@ -14,6 +17,8 @@ interface GrantInput extends Pick<Terms, 'kind' | 'endsAt'> {
   unitCap: string | null | undefined;
   /** Absent: none. */
   limits?: UsageLimit[] | undefined;
+  /** Absent: the default. */
+  thresholds?: number[] | undefined;
 }
 
 /** Makes the Organization's entitlement to the product so. It binds the next call. */
@@ -32,14 +37,24 @@ export async function putGrant(
   if (input.endsAt && input.endsAt <= startsAt) throw endsTooSoon(startsAt);
   const { kind, endsAt, unitCap = null } = input;
   const limits = input.limits?.length ? input.limits : null;
-  const terms = { kind, startsAt, endsAt, hasOwnCap: input.unitCap !== undefined, unitCap, limits };
+  const hasOwnCap = input.unitCap !== undefined;
+  const thresholds = toStoredThresholds(input.thresholds);
+  const terms = { kind, startsAt, endsAt, hasOwnCap, unitCap, limits, thresholds };
   const difference = current && findDifference(toFields(current), toFields(terms));
   if (current && !difference) return { isNew: false, resource: current };
   await storeTerms(tx, orgId, product.id, terms, at);
   const action = current ? 'entitlement.changed' : 'entitlement.granted';
   const details = { ...(difference ?? { after: toFields(terms) }) };
   await recordAudit(tx, orgId, { ...source, action, target: productSlug, details });
-  return { isNew: !current, resource: (await findGrant(tx, orgId, product.id))! };
+  const resource = (await findGrant(tx, orgId, product.id))!;
+  const change = current ? 'changed' : 'granted';
+  await tellBothModes(tx, {
+    orgId,
+    type: 'entitlement.changed',
+    data: { productSlug, change, entitlement: toMessage(resource) },
+    at,
+  });
+  return { isNew: !current, resource };
 }
 
 /** Withdraws the entitlement; it binds the next call. What was used stays recorded. */
@@ -56,6 +71,12 @@ export async function withdrawGrant(
   await deleteGrant(tx, orgId, product.id);
   const details = { before: toFields(grant) };
   await recordAudit(tx, orgId, { ...source, action: 'entitlement.withdrawn', target: productSlug, details });
+  await tellBothModes(tx, {
+    orgId,
+    type: 'entitlement.changed',
+    data: { productSlug, change: 'withdrawn', entitlement: null },
+    at: source.at,
+  });
 }
 
 /** @throws AppError not_found */
@@ -67,7 +88,7 @@ export async function getGrant(orm: Orm, slug: string, productSlug: string): Pro
   return grant;
 }
 
-const toFields = ({ kind, startsAt, endsAt, hasOwnCap, unitCap, limits }: Terms) => ({
+const toFields = ({ kind, startsAt, endsAt, hasOwnCap, unitCap, limits, thresholds }: Terms) => ({
   kind,
   startsAt: startsAt.toISOString(),
   endsAt: endsAt?.toISOString() ?? null,
@@ -75,6 +96,20 @@ const toFields = ({ kind, startsAt, endsAt, hasOwnCap, unitCap, limits }: Terms)
   limits: limits
     ?.map(({ quantity, window, enforcement }) => `${quantity} ${window} ${enforcement}`)
     .join(', '),
+  thresholds: thresholds?.join(', '),
+});
+
+const toMessage = ({ kind, startsAt, endsAt, effectiveUnitCap, limits, thresholds }: Grant) => ({
+  kind,
+  startsAt: startsAt.toISOString(),
+  endsAt: endsAt?.toISOString() ?? null,
+  unitCap: exact(effectiveUnitCap),
+  limits: (limits ?? []).map(({ quantity, window, enforcement }) => ({
+    quantity: new ExactNumber(quantity),
+    window,
+    enforcement,
+  })),
+  thresholds: [...(thresholds ?? defaultThresholds)],
 });
 
 const notEntitled = (slug: string, productSlug: string) =>

@@ -49,6 +49,7 @@ export interface Terms {
   /** An exact decimal; null is unlimited where the cap is the entitlement's own. */
   unitCap: string | null;
   limits: UsageLimit[] | null;
+  thresholds: number[] | null;
 }
 
 /** An entitlement with the product's names. */
@@ -72,6 +73,7 @@ const grantColumns = {
   hasOwnCap: entitlements.hasOwnCap,
   unitCap: entitlements.unitCap,
   limits: entitlements.limits,
+  thresholds: entitlements.thresholds,
   effectiveUnitCap: sql<string | null>`${sql.raw(effectiveCap('entitlements', 'products'))}`,
   createdAt: entitlements.createdAt,
   updatedAt: entitlements.updatedAt,

@@ -1,5 +1,16 @@
 import { sql } from 'drizzle-orm';
-import { boolean, check, index, jsonb, numeric, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core';
+import {
+  boolean,
+  check,
+  index,
+  integer,
+  jsonb,
+  numeric,
+  pgTable,
+  primaryKey,
+  text,
+  uuid,
+} from 'drizzle-orm/pg-core';
 import { time } from '../core/db/columns.js';
 import { organizations } from '../organizations/table.js';
 
@@ -63,6 +74,8 @@ export const entitlements = pgTable(
     unitCap: numeric('unit_cap'),
     /** Beside the cap; null is none. */
     limits: jsonb().$type<UsageLimit[]>(),
+    /** Shares of cap and limits, in percent, of which webhooks tell; null is the default. */
+    thresholds: integer().array(),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.productId] }),

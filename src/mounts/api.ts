@@ -19,22 +19,26 @@ import { createReservations, type Reservations } from '../usage/reservations/res
 import { reservationRoutes } from '../usage/reservations/routes.js';
 import { createSettlements, type Settlements } from '../usage/reservations/settlements.js';
 import { usageRoutes } from '../usage/routes.js';
+import { createThresholds, type Thresholds } from '../usage/thresholds/thresholds.js';
 
 /** What the usage and entitlements API keeps running between requests. */
 export interface ApiServices {
   ingestion: Ingestion;
   reservations: Reservations;
   settlements: Settlements;
+  thresholds: Thresholds;
   keys: KeyReader;
   keyUse: KeyUse;
   entitlements: EntitlementReader;
 }
 
 export function createApiServices(context: Context): ApiServices {
+  const thresholds = createThresholds(context);
   return {
-    ingestion: createIngestion(context),
+    thresholds,
+    ingestion: createIngestion({ ...context, thresholds }),
     reservations: createReservations(context),
-    settlements: createSettlements(context),
+    settlements: createSettlements({ ...context, thresholds }),
     keys: createKeyReader(context),
     keyUse: createKeyUse(context),
     entitlements: createEntitlementReader(context),

@@ -18,6 +18,7 @@ import type { OpenApiDocument } from '../core/reference/document.js';
 import { errorGuide } from '../core/reference/error-guide.js';
 import type { OwnValues } from '../core/reference/own-examples.js';
 import { problemExample, type DescribedRoute } from '../core/reference/problem-examples.js';
+import { describeWebhooks } from '../webhooks/types.js';
 
 interface Documents {
   document: () => Promise<{ body: Compressed; etag: string }>;
@@ -33,6 +34,7 @@ const topics: Record<string, { title: string; summary: string }> = {
   'key-rotation': { title: 'Rotating keys', summary: 'Replace a key while your runtimes keep running.' },
   'test-and-live': { title: 'Test and live', summary: 'Try everything without touching real totals.' },
   'paper-trading': { title: 'Paper trading', summary: 'Trade weather markets with paper money.' },
+  webhooks: { title: 'Webhooks', summary: 'Every message that your endpoints receive.' },
   errors: { title: 'Errors', summary: 'Every code, and what to do about it.' },
 };
 
@@ -203,7 +205,8 @@ export function documentationRouter(
   const assets = createAssets('/docs/assets', listAssets);
   const document = once(async () => {
     const { buildDocument } = await import('../core/reference/document.js');
-    return buildDocument(await listRoutes());
+    const routes = await listRoutes();
+    return buildDocument(routes, describeWebhooks(routes.some(({ tag }) => tag === 'Trading')));
   });
   const render = async (page: string, origin: string, own: OwnValues | undefined): Promise<Buffer> => {
     const view = await makeView(page, await listRoutes(), await document(), { origin, own });
@@ -267,7 +270,7 @@ async function makeView(
   document: OpenApiDocument,
   shownFor: { origin: string; own: OwnValues | undefined },
 ): Promise<object | undefined> {
-  const { describeExampleFor, describeOperations, groups, toInlineHtml } =
+  const { describeExampleFor, describeMessages, describeOperations, groups, toInlineHtml } =
     await import('../core/reference/reader.js');
   const [kind, id = ''] = page.split('/');
   // What the service does not have, such as markets, has no page either.
@@ -289,6 +292,7 @@ async function makeView(
     operations: group ? describeOperations(routes, document, group.tag, shownFor) : [],
     isOwn: shownFor.own !== undefined,
     errors: id === 'errors' ? errorList() : [],
+    messages: id === 'webhooks' ? describeMessages(document) : [],
     toInlineHtml,
     findExample(operationId: string, name: string) {
       const route = routes.find((one) => one.operationId === operationId);

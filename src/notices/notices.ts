@@ -7,39 +7,17 @@ import { DAY_MS, monthOf } from '../core/time.js';
 import { effectiveCap } from '../entitlements/table.js';
 import { plainName, queueMail, type MailDeps, type NewMail } from '../mail/outbox.js';
 import { managingRoles, memberships, users } from '../organizations/table.js';
+import { BATCH, FIRST, walk } from './walk.js';
 import { capLevels, capNotices, keyNotices } from './table.js';
 
 type NoticeDeps = ChangeDeps & MailDeps & { db: ReportedDatabase };
 
-/** Entitlements, or Organizations, that one statement looks at. */
-const BATCH = 500;
-const BATCHES_PER_RUN = 20;
 const EXPIRY_MS = 7 * DAY_MS;
 /** Keys of an Organization that one mail names; the next ones follow with the next run. */
 const KEYS_PER_MAIL = 20;
 const MAX_RECIPIENTS = 100;
 /** Of a month that has long been over nothing is told any more. */
 const KEPT_MS = 90 * DAY_MS;
-
-const FIRST = '00000000-0000-0000-0000-000000000000';
-
-/** A job that goes through all rows in parts, and goes on with the next run where it had to stop. */
-function walk<Row, Place>(
-  first: Place,
-  read: (after: Place) => Promise<Row[]>,
-  placeOf: (row: Row) => Place,
-  tell: (row: Row) => Promise<void>,
-): () => Promise<void> {
-  let after = first;
-  return async () => {
-    for (let batch = 0; batch < BATCHES_PER_RUN; batch++) {
-      const rows = await read(after);
-      for (const row of rows) await tell(row);
-      after = rows.length < BATCH ? first : placeOf(rows.at(-1)!);
-      if (after === first) return;
-    }
-  };
-}
 
 interface CapUse extends Record<string, string | null> {
   orgId: string;

@@ -6,12 +6,14 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildDocument } from '../core/reference/document.js';
 import { routeDescriptions } from '../reference.js';
+import { describeWebhooks } from '../webhooks/types.js';
+
+const document = buildDocument(routeDescriptions, describeWebhooks(true));
 
 // npm run --silent openapi > openapi.json
 // npm run client: the types of the client, from the document as it is now.
-if (process.argv[2] === '--client')
-  process.exitCode = generateClient(JSON.stringify(buildDocument(routeDescriptions)));
-else process.stdout.write(`${JSON.stringify(buildDocument(routeDescriptions), null, 2)}\n`);
+if (process.argv[2] === '--client') process.exitCode = generateClient(JSON.stringify(document));
+else process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
 
 function generateClient(json: string): number {
   // The generator wants an older TypeScript than the one we compile with, so it is fetched for this run alone.

@@ -55,14 +55,16 @@ export interface BatchOutcome {
  * Records the batches and tells each what became of it. It returns after the commit. One statement decides each batch.
  * A batch with a refused pair (a lenient one: those events) leaves nothing behind and changes nothing for the others:
  * where a quantity was above its ceiling, what shared its pair goes again without it.
+ * @param onNoted called when something is to be judged for thresholds
  */
 export async function recordBatches(
   run: Run,
   batches: Batch[],
   nowMs: number,
   headroom: Headroom = createHeadroom(),
+  onNoted: () => void = () => undefined,
 ): Promise<BatchOutcome[]> {
-  const outcomes = await recordOnce(run, batches, nowMs, headroom);
+  const outcomes = await recordOnce(run, batches, nowMs, headroom, onNoted);
   const again: { at: number; batch: Batch }[] = [];
   for (const [at, batch] of batches.entries()) {
     const outcome = outcomes[at]!;
@@ -78,6 +80,7 @@ export async function recordBatches(
       again.map(({ batch }) => batch),
       nowMs,
       headroom,
+      onNoted,
     );
     for (const [i, { at }] of again.entries()) outcomes[at] = decided[i]!;
   }
@@ -89,6 +92,7 @@ async function recordOnce(
   batches: Batch[],
   nowMs: number,
   headroom: Headroom,
+  onNoted: () => void,
 ): Promise<BatchOutcome[]> {
   const plan = planFlush(batches);
   const now = new Date(nowMs).toISOString();
@@ -104,6 +108,7 @@ async function recordOnce(
     now,
     numericArray(plan.pairs.map((pair) => pair.largest)),
   ]);
+  if (counts![2] !== '0') onNoted();
   const verdicts: (PairVerdict | undefined)[] = [];
   const overCap = new Map<number, OverCap[]>();
   for (const row of rows) readPairRow(row, plan.pairs, verdicts, overCap);

@@ -14,6 +14,7 @@ import type { Metrics } from '../core/metrics.js';
 import type { Batch } from './batch.js';
 import { recordBatches, type BatchOutcome } from './flush.js';
 import { createHeadroom } from './headroom.js';
+import type { Thresholds } from './thresholds/thresholds.js';
 
 export interface Ingestion {
   /** Records a batch; resolves after the commit. */
@@ -35,10 +36,13 @@ export function createIngestion({
   db,
   clock,
   metrics,
+  thresholds,
 }: {
   db: Database;
   clock: Clock;
   metrics: Metrics;
+  /** Left out: what is noted for them waits for the job. */
+  thresholds?: Pick<Thresholds, 'noted'>;
 }): Ingestion {
   // The embedded database blocks the event loop for the time of a statement: shorter ones keep the process answering.
   const maxWeight = db.kind === 'embedded' ? 250 : 1_000;
@@ -69,7 +73,9 @@ export function createIngestion({
 
   async function recordOnce(group: ShardGroup, batches: Batch[]): Promise<BatchOutcome[]> {
     const startedAt = performance.now();
-    const outcomes = await recordBatches(group.run, batches, clock.now(), headroom);
+    const outcomes = await recordBatches(group.run, batches, clock.now(), headroom, () =>
+      thresholds?.noted(group),
+    );
     metrics.flushSeconds.observe((performance.now() - startedAt) / 1000);
     metrics.flushEvents.observe(batches.reduce((sum, batch) => sum + batch.keys.length, 0));
     return outcomes;

@@ -2,15 +2,17 @@ import { whenKeyIsBad } from '../api-keys/key-problem.js';
 import type { Names, Template } from '../core/db/client.js';
 import { effectiveCap } from '../entitlements/table.js';
 import { totalAround } from './headroom.js';
+import { noteRaised } from './thresholds/statements.js';
 
 /**
  * Raises the sums by what `inserted` has, as CTEs: totals before hours, each in the order of its primary key. Whatever records
- * events goes through these, so that a total is always the sum of its events.
+ * events goes through these, so that a total is always the sum of its events. Where webhooks listen, `noted` has what is to be
+ * judged of it.
  */
-export const addToSums = (t: Names): string => `hourly as materialized (
+export const addToSums = (t: Names, now: string): string => `hourly as materialized (
   select org_id, product_id, livemode, metric, api_key_id,
     date_bin('1 hour', occurred_at, timestamptz '2000-01-01 00:00:00+00') as hour,
-    sum(quantity) as quantity, count(*) as events
+    sum(quantity) as quantity, count(*) as events, max(occurred_at) as latest_at
   from inserted
   group by 1, 2, 3, 4, 5, 6
 ), raised as (
@@ -31,7 +33,7 @@ export const addToSums = (t: Names): string => `hourly as materialized (
   order by 1, 2, 3, 4, 5, 6
   on conflict (org_id, product_id, livemode, hour, metric, api_key_id)
   do update set quantity = h.quantity + excluded.quantity, events = h.events + excluded.events
-)`;
+), ${noteRaised(t, now)}`;
 
 /** Moves the totals by what `corrections` has changed, in the order of their primary key; before the hours, as events do. */
 export const addToTotals = (table: (name: string) => string, corrections: string): string => `
@@ -78,7 +80,8 @@ export const addToHours = (table: (name: string) => string, corrections: string,
  * `inserted` holds what was really new. The sums are raised once per row from it, never from what was sent, so a
  * repeat adds nothing, whichever of two racing statements wins.
  *
- * The first row counts what was inserted, and names it only where something was not (repeats, or a refused pair).
+ * The first row counts what was inserted, and names it only where something was not (repeats, or a refused pair); then what was
+ * noted for thresholds.
  * The other rows are the pairs that need an answer: refused, above the cap, with limits, or perhaps repeated.
  *
  * $1 hashed secret, $2 product slug, $3 metric, $4 group (0: none), $10 largest quantity, per pair ·
@@ -122,11 +125,11 @@ ${t.with} pair as materialized (
   order by g.org_id, ev.idempotency_key collate "C", ev.ord
   on conflict (org_id, idempotency_key) do nothing
   returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at
-), ${addToSums(t)}, counted as (
+), ${addToSums(t, '$9::timestamptz')}, counted as (
   select count(*) as inserted, count(*) = cardinality($5::int[]) as is_all_new from inserted
 )
 select c.inserted::text, case when not c.is_all_new then (select coalesce(json_agg(json_build_array(org_id, idempotency_key)), '[]') from inserted)::text end,
-  null, null, null, null, null, null, null, null, null, null
+  (select count(*) from noted)::text, null, null, null, null, null, null, null, null, null
 from counted c
 union all
 select p.place::text, p.problem, p.org_id::text, p.product_id::text, p.livemode::text, p.usage_metric, trim_scale(p.unit_cap)::text,

@@ -221,6 +221,49 @@ export const usageReservations = pgTable(
   ],
 );
 
+/**
+ * Usage that was raised while a webhook listened and of which thresholds have not been judged yet: written with the events,
+ * taken away with what is told of them.
+ */
+export const usageChecks = pgTable(
+  'usage_checks',
+  {
+    orgId: uuid('org_id').notNull(),
+    id: uuid().notNull(),
+    productId: uuid('product_id').notNull(),
+    /** When the events were recorded. */
+    at: time('at').notNull(),
+    /** When the last of them occurred. All are of one day (UTC). */
+    latestAt: time('latest_at').notNull(),
+    livemode: boolean().notNull(),
+    metric: text().notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.orgId, t.id] }), index('usage_checks_at').on(t.at)],
+);
+
+/** When was last told of a limit for which no window of the calendar says how often. */
+export const usageTold = pgTable(
+  'usage_told',
+  {
+    orgId: uuid('org_id').notNull(),
+    productId: uuid('product_id').notNull(),
+    livemode: boolean().notNull(),
+    metric: text().notNull(),
+    /** Of the limit. */
+    window: text().notNull(),
+    quantity: numeric().notNull(),
+    /** In percent; 0 is a refusal. */
+    threshold: integer().notNull(),
+    at: time('at').notNull(),
+  },
+  (t) => [
+    primaryKey({
+      name: 'usage_told_pk',
+      columns: [t.orgId, t.productId, t.livemode, t.metric, t.window, t.quantity, t.threshold],
+    }),
+  ],
+);
+
 /** Raised by each flush that holds something against a limit that blocks: of two that judged by the same sums one is repeated. */
 export const usageGates = pgTable(
   'usage_gates',

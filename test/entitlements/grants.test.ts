@@ -42,6 +42,7 @@ describe('PUT /operator/organizations/:slug/entitlements/:productSlug', () => {
       startsAt: now(),
       endsAt: null,
       limits: [],
+      thresholds: [50, 80, 100],
       effectiveUnitCap: null,
       createdAt: now(),
       updatedAt: now(),

@@ -1,6 +1,6 @@
 import { v7 as uuid } from 'uuid';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { newFormId } from '../../src/api-keys/ids.js';
+import { newFormId } from '../../src/core/ids.js';
 import type { Database } from '../../src/core/db/client.js';
 import { marketAccesses, type MarketAccess, type Role } from '../../src/organizations/table.js';
 import { linksOf, textOf } from '../api-keys/html.js';

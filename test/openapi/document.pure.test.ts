@@ -3,10 +3,11 @@ import type { ErrorCode } from '../../src/core/errors.js';
 import { statusByCode } from '../../src/core/http/problem.js';
 import { buildDocument } from '../../src/core/reference/document.js';
 import { routeDescriptions } from '../../src/reference.js';
+import { describeWebhooks } from '../../src/webhooks/types.js';
 
 type Json = { [key: string]: Json } & Json[];
 
-const document = JSON.parse(JSON.stringify(buildDocument(routeDescriptions))) as Json;
+const document = JSON.parse(JSON.stringify(buildDocument(routeDescriptions, describeWebhooks(true)))) as Json;
 const operations = Object.entries(document.paths!).flatMap(([path, item]) =>
   Object.entries(item).map(([method, operation]) => ({ path, method, operation })),
 );

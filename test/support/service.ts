@@ -94,6 +94,7 @@ export async function startTestService(db: Database, options: TestServiceOptions
     url: `http://127.0.0.1:${port}`,
     async stop() {
       await trading.stop();
+      await services.thresholds.drain();
       await new Promise((resolve) => {
         server.close(resolve);
         server.closeAllConnections();

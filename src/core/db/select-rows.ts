@@ -8,6 +8,10 @@ export async function selectRows<T>(orm: Orm, query: SQL): Promise<T[]> {
   return (result as { rows: T[] }).rows;
 }
 
+/** SQL of a time as answers write it: RFC 3339 in UTC with milliseconds. */
+export const timeJson = (time: string): string =>
+  `to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+
 /** A time as RFC 3339 in UTC with microseconds, which a Date would drop. */
 export const timeText = (column: SQL): SQL =>
   sql`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;

@@ -43,6 +43,10 @@ export async function readJsonBody(
   return { value: parseJson(text), text };
 }
 
+/** Of a route whose body may be left out. */
+export const hasBody = (req: Request): boolean =>
+  req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > 0;
+
 /** @throws AppError invalid_json */
 export function parseJson(text: string): unknown {
   try {

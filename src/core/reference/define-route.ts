@@ -6,7 +6,15 @@ import type { Credential } from './example-world.js';
 import type { ResponseHeader } from './headers.js';
 
 export type Tag =
-  'Usage' | 'Entitlements' | 'Market data' | 'Trading' | 'API keys' | 'Signing in' | 'Operator' | 'Service';
+  | 'Usage'
+  | 'Entitlements'
+  | 'Market data'
+  | 'Trading'
+  | 'API keys'
+  | 'Webhooks'
+  | 'Signing in'
+  | 'Operator'
+  | 'Service';
 
 /** What calls are counted for, by the names of the limits in headers and configuration. */
 export type Limit =

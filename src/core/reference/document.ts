@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { OpenAPIRegistry, OpenApiGeneratorV31 } from '@asteasolutions/zod-to-openapi';
+import { OpenAPIRegistry, OpenApiGeneratorV31, type RouteConfig } from '@asteasolutions/zod-to-openapi';
+import { z } from 'zod';
+import { timeField } from '../http/fields.js';
 import type { Tag } from './define-route.js';
 import { exampleWorld } from './example-world.js';
 import { responseHeaders, type ResponseHeader } from './headers.js';
@@ -58,6 +60,10 @@ when it is made.
 
 \`state\` follows from the timestamps: \`active\`; \`grace\`, after a rotation until its \`expiresAt\`; \`expired\`; \`revoked\`. Owners and admins change
 keys; every change writes an audit row in the same transaction.`,
+  Webhooks: `What happens is sent to endpoints of the Organization, as [Standard Webhooks](https://www.standardwebhooks.com) has it: a \`POST\` of \`{ type, timestamp, data }\` with the headers
+\`webhook-id\`, \`webhook-timestamp\` and \`webhook-signature\`. Verify it with a library of Standard Webhooks and the endpoint's secret (\`whsec_…\`). Any answer of 2xx within 15 seconds is
+a success; redirects are not followed. Everything else is tried again after 5 seconds, 5 and 30 minutes, 2, 5, 10, 14, 20 and 24 hours, with the same \`webhook-id\`: a message may come more than once and in any
+order, so keep the ids that you have handled. An answer of 410, or five days of nothing but failures, disables the endpoint. Deliveries are kept for 30 days. For owners and admins.`,
   'Signing in': `People sign in with e-mail and password, and with a code where they have turned on a second factor, and get a session that the service can end at any time: it is over as soon as the person signs out, the password
 changes or the membership ends. Every change from a browser must come from the service's own pages (\`Sec-Fetch-Site\`, else \`Origin\`).`,
   Operator: `Declares products, Organizations, people, memberships and entitlements. A \`PUT\` states how a thing shall be, creates or changes it, and may be
@@ -65,17 +71,32 @@ repeated; what is already so changes nothing and writes no audit row. Where the 
   Service: `Health, readiness, metrics, and this document.`,
 };
 
+/** A message that endpoints of customers receive. */
+export interface DescribedWebhook {
+  type: string;
+  summary: string;
+  description: string;
+  /** Of its `data`. */
+  schema: z.ZodObject;
+  /** One whole message. */
+  example: { type: string; timestamp: string; data: Record<string, unknown> };
+}
+
 export type OpenApiDocument = ReturnType<OpenApiGeneratorV31['generateDocument']>;
 
 /** The OpenAPI 3.1 document of the service. Takes some tens of milliseconds. */
-export function buildDocument(routes: readonly DescribedRoute[]): OpenApiDocument {
+export function buildDocument(
+  routes: readonly DescribedRoute[],
+  webhooks: readonly DescribedWebhook[],
+): OpenApiDocument {
   const registry = new OpenAPIRegistry();
   for (const name of usedHeaders(routes))
     registry.registerComponent('headers', name, { ...responseHeaders[name] });
   for (const [name, scheme] of Object.entries(securitySchemes))
     registry.registerComponent('securitySchemes', name, scheme);
   for (const route of routes) registry.registerPath(toOperation(route));
-  const document = new OpenApiGeneratorV31(registry.definitions).generateDocument({
+  for (const webhook of webhooks) registry.registerWebhook(toWebhook(webhook));
+  return new OpenApiGeneratorV31(registry.definitions).generateDocument({
     openapi: '3.1.0',
     info: {
       title: 'Gauge',
@@ -86,9 +107,41 @@ export function buildDocument(routes: readonly DescribedRoute[]): OpenApiDocumen
     servers: [{ url: '/', description: 'The service that serves this document.' }],
     tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
   });
-  // Nothing calls back, and an empty list says no more than a missing one.
-  delete document.webhooks;
-  return document;
+}
+
+const signedHeaders = z.object({
+  'webhook-id': z.string().describe('The same on each attempt: what was received before is known by it.'),
+  'webhook-timestamp': z.string().describe('When it was sent, in seconds since 1970.'),
+  'webhook-signature': z
+    .string()
+    .describe(
+      '`v1,` and the HMAC-SHA256 of id, timestamp and body with dots between them, in Base64, as Standard Webhooks has it; one for each secret that is valid, with spaces between them.',
+    ),
+});
+
+function toWebhook({ type, summary, description, schema, example }: DescribedWebhook): RouteConfig {
+  const body = z.object({
+    type: z.literal(type),
+    timestamp: timeField('When it happened.'),
+    data: schema,
+  });
+  return {
+    method: 'post',
+    path: type,
+    summary,
+    description,
+    security: [],
+    request: {
+      headers: signedHeaders,
+      body: { required: true, content: { 'application/json': { schema: body, example } } },
+    },
+    responses: {
+      '2XX': {
+        description:
+          'Received. Anything else, or none within 15 seconds, is tried again; 410 disables the endpoint.',
+      },
+    },
+  };
 }
 
 function usedHeaders(routes: readonly DescribedRoute[]): Set<ResponseHeader> {

@@ -170,6 +170,13 @@ export const exampleWorld = {
     appliedId: '019c13c7-9a00-7000-8000-000000000082',
     revertedId: '019c13c7-9a00-7000-8000-000000000083',
   },
+  /** An endpoint of Acme's for what happens in live mode, one that was disabled, and a message to the first that failed. */
+  webhooks: {
+    live: { id: '019c0a00-0000-7000-8000-000000000081', url: 'https://hooks.acme.example/gauge' },
+    disabled: { id: '019c0a00-0000-7000-8000-000000000082', url: 'https://old.acme.example/gauge' },
+    message: { id: '019c0f1e-5b40-7000-8000-000000000091', createdAt: '2026-01-30T13:36:13.632Z' },
+    otherId: '019c0a00-0000-7000-8000-000000000083',
+  },
   /** A paper order of the day before. */
   trade: {
     id: '019c0f10-9500-7000-8000-000000000061',

@@ -60,6 +60,19 @@ export function toHtml(markdown: string): string {
 
 export const toInlineHtml = (markdown: string): string => marked.parseInline(markdown, { async: false });
 
+/** The messages that endpoints receive, with the fields of their `data`. */
+export const describeMessages = (document: OpenApiDocument) =>
+  Object.entries(document.webhooks ?? {}).map(([type, item]) => {
+    const { summary, description, requestBody } = item.post!;
+    const { schema, example } = asContent(requestBody)!.content!['application/json']!;
+    return {
+      type,
+      summaryHtml: toInlineHtml([summary, description].filter(Boolean).join(' ')),
+      fields: listFields(document, schema ?? {}).filter(({ name }) => name.startsWith('data.')),
+      example: JSON.stringify(example, null, 2),
+    };
+  });
+
 export const describeOperations = (
   routes: readonly DescribedRoute[],
   document: OpenApiDocument,
@@ -120,7 +133,7 @@ interface ParameterObject {
 }
 
 const asContent = (part: unknown) =>
-  part as { content?: Record<string, { schema?: JsonSchema }> } | undefined;
+  part as { content?: Record<string, { schema?: JsonSchema; example?: unknown }> } | undefined;
 
 export const isGood = ({ response }: SentExample): boolean => response.status < 400;
 

@@ -1,5 +1,5 @@
 import type { Request, Response, Router } from 'express';
-import { decodeCursor, encodeCursor } from '../../api-keys/ids.js';
+import { decodeCursor, encodeCursor } from '../../core/ids.js';
 import { readFilter, type AuditFilter } from '../../audit/filter.js';
 import { listAuditRows, listDistinct } from '../../audit/queries.js';
 import type { Orm } from '../../core/db/client.js';

@@ -28,8 +28,16 @@ import { getGrant, putGrant, withdrawGrant } from '../grants.js';
 import { declaredLimitJson } from '../limits.js';
 import { toExactDecimals, toExactNumber } from '../products.js';
 import { listGrants, type Grant } from '../queries.js';
+import { defaultThresholds } from '../thresholds.js';
 
-const dates = { startsAt: createdAt, endsAt: null, limits: [], createdAt, updatedAt: createdAt };
+const dates = {
+  startsAt: createdAt,
+  endsAt: null,
+  limits: [],
+  thresholds: [50, 80, 100],
+  createdAt,
+  updatedAt: createdAt,
+};
 const apiCalls = {
   productSlug: 'api-calls',
   productName: 'API calls',
@@ -103,7 +111,7 @@ export const entitlementRoutes = [
     operationId: 'putGrant',
     summary: 'Declare an entitlement',
     description:
-      'Entitles the Organization to the product, or makes the entitlement as declared. It binds the next request, on every instance. There is one entitlement for each Organization and product. A `unitCap` of its own binds in place of that of the product, from the next event on; what is left out is not kept, nor are limits.',
+      'Entitles the Organization to the product, or makes the entitlement as declared. It binds the next request, on every instance. There is one entitlement for each Organization and product. A `unitCap` of its own binds in place of that of the product, from the next event on; what is left out is not kept, nor are limits and thresholds.',
     body: entitlementSchema,
     responses: putResponses(grantAnswerSchema),
     errors: ['not_found'],
@@ -128,6 +136,7 @@ export const entitlementRoutes = [
           endsAt: null,
           effectiveUnitCap: null,
           limits: [],
+          thresholds: [50, 80, 100],
           createdAt: now,
           updatedAt: now,
         },
@@ -152,7 +161,7 @@ export const entitlementRoutes = [
       },
       {
         name: 'limits',
-        summary: 'With a limit that blocks and one that warns',
+        summary: 'With a limit that blocks, one that warns, and thresholds of its own',
         request: {
           params: { slug: 'acme', productSlug: 'api-calls' },
           body: {
@@ -161,6 +170,7 @@ export const entitlementRoutes = [
               { quantity: 100, window: 'PT5H', enforcement: 'block' },
               { quantity: 500.5, window: 'calendar_week' },
             ],
+            thresholds: [75, 90, 100],
           },
         },
         answer: {
@@ -169,6 +179,7 @@ export const entitlementRoutes = [
             { quantity: 100, window: 'PT5H', enforcement: 'block' },
             { quantity: 500.5, window: 'calendar_week', enforcement: 'warn' },
           ],
+          thresholds: [75, 90, 100],
           updatedAt: now,
         },
       },
@@ -187,7 +198,10 @@ export const entitlementRoutes = [
       const slug = readSlug(req);
       const productSlug = readSlug(req, 'productSlug');
       const body = await readJsonBody(req, res, MAX_BODY_BYTES);
-      const { kind, startsAt, endsAt, unitCap, limits } = parseInput(entitlementSchema, body.value);
+      const { kind, startsAt, endsAt, unitCap, limits, thresholds } = parseInput(
+        entitlementSchema,
+        body.value,
+      );
       const input = {
         kind,
         startsAt: startsAt === undefined ? undefined : new Date(startsAt),
@@ -199,6 +213,7 @@ export const entitlementRoutes = [
             ...limits[i]!,
             quantity: quantity!,
           })),
+        thresholds,
       };
       const put = await changeAsOperator(deps, req, res, (tx, source) =>
         putGrant(tx, slug, productSlug, input, source),
@@ -227,13 +242,22 @@ export const entitlementRoutes = [
   }),
 ];
 
-const grantJson = ({ productId: _id, hasOwnCap, unitCap, effectiveUnitCap, limits, ...grant }: Grant) => {
+const grantJson = ({
+  productId: _id,
+  hasOwnCap,
+  unitCap,
+  effectiveUnitCap,
+  limits,
+  thresholds,
+  ...grant
+}: Grant) => {
   const { createdAt, updatedAt, ...declared } = grant;
   return {
     ...declared,
     ...(hasOwnCap ? { unitCap: exact(unitCap) } : {}),
     effectiveUnitCap: exact(effectiveUnitCap),
     limits: (limits ?? []).map(declaredLimitJson),
+    thresholds: thresholds ?? defaultThresholds,
     createdAt,
     updatedAt,
   };

@@ -3,6 +3,7 @@ import { exactField, idField, timeField } from '../../core/http/fields.js';
 import { text, timeInput } from '../../core/http/validate.js';
 import { declaredLimitSchema, limitsSchema } from '../limits.js';
 import { entitlementKinds } from '../table.js';
+import { defaultThresholds, thresholdsField, thresholdsSchema } from '../thresholds.js';
 
 const createdAt = timeField('When it was made.');
 const updatedAt = timeField('When it was last changed.');
@@ -74,6 +75,11 @@ export const entitlementSchema = z
       .describe(
         'Up to 8 limits beside the cap, in windows of the calendar or that roll. Left out: none. Events are recorded above them, with a warning; one that blocks stops checks and reservations.',
       ),
+    thresholds: thresholdsSchema
+      .optional()
+      .describe(
+        `Up to 10 shares of the cap and of each limit, whole percents from 1 to 1000, of which the webhook \`usage.threshold_reached\` tells, once in each window. Left out: ${defaultThresholds.join(', ')}; an empty list: none.`,
+      ),
   })
   .meta({ id: 'GrantInput' });
 
@@ -93,6 +99,7 @@ export const grantAnswerSchema = z
       'The cap that binds: `unitCap` where it is there, else that of the product. `null` is unlimited.',
     ).nullable(),
     limits: z.array(declaredLimitSchema).describe('Beside the cap, as they were declared.'),
+    thresholds: thresholdsField,
     createdAt,
     updatedAt,
   })

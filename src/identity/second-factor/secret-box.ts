@@ -2,12 +2,12 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:cr
 import type { Database } from '../../core/db/client.js';
 import { listStaleSecrets, replaceSecret } from './queries.js';
 
-/** Encrypts the secrets of authenticator apps for the table, with keys that are not in the database. */
+/** Encrypts secrets for a table, with keys that are not in the database. */
 export interface SecretBox {
-  /** As it is stored: bound to the person, so that a row copied to another person's opens nothing. */
-  seal(userId: string, secret: string): string;
+  /** As it is stored: bound to its owner, so that a row copied to another one's opens nothing. */
+  seal(ownerId: string, secret: string): string;
   /** @throws Error if no key of the configuration opens it, or it was changed */
-  open(userId: string, stored: string): string;
+  open(ownerId: string, stored: string): string;
   /** True if the newest key sealed it. */
   isCurrent(stored: string): boolean;
   /** What every current one begins with. */
@@ -22,26 +22,29 @@ const TAG_BYTES = 16;
 const plain = /^[A-Z2-7]+$/;
 
 /** AES-256-GCM: `v1.<name of the key>.<iv, tag and ciphertext, base64url>`. @param keys newest first; the others only open */
-export function createSecretBox(keys: readonly string[]): SecretBox {
-  const derived = new Map(keys.map((key) => [nameOf(key), derive(key, 'gauge totp secret', 32)]));
+export function createSecretBox(
+  keys: readonly string[],
+  purpose: 'totp secret' | 'webhook secret' = 'totp secret',
+): SecretBox {
+  const derived = new Map(keys.map((key) => [nameOf(key), derive(key, `gauge ${purpose}`, 32)]));
   const newest = nameOf(keys[0]!);
   const currentPrefix = `v1.${newest}.`;
   return {
     currentPrefix,
-    seal(userId, secret) {
+    seal(ownerId, secret) {
       const iv = randomBytes(IV_BYTES);
-      const cipher = createCipheriv('aes-256-gcm', derived.get(newest)!, iv).setAAD(Buffer.from(userId));
+      const cipher = createCipheriv('aes-256-gcm', derived.get(newest)!, iv).setAAD(Buffer.from(ownerId));
       const sealed = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()]);
       return currentPrefix + Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString('base64url');
     },
-    open(userId, stored) {
+    open(ownerId, stored) {
       if (plain.test(stored)) return stored;
       const [, name = '', text = ''] = stored.split('.');
       const key = derived.get(name);
-      if (!key) throw new Error('SECRET_KEYS lacks the key that an authenticator secret was encrypted with.');
+      if (!key) throw new Error('SECRET_KEYS lacks the key that a secret was encrypted with.');
       const bytes = Buffer.from(text, 'base64url');
       const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, IV_BYTES))
-        .setAAD(Buffer.from(userId))
+        .setAAD(Buffer.from(ownerId))
         .setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
       return (
         decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES), undefined, 'utf8') + decipher.final('utf8')

@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm';
 import {
+  boolean,
   check,
   date,
   doublePrecision,
@@ -196,4 +197,19 @@ export const forecastFits = pgTable(
     index('forecast_fits_newest').on(t.forecastSource, t.marketSource, t.trainedAt),
     check('forecast_fits_variance', sql`${t.c} >= 0 and ${t.d} >= 0`),
   ],
+);
+
+/** How each gate was judged last, so that a change of it is told once. */
+export const signalGates = pgTable(
+  'signal_gates',
+  {
+    marketSource: text('market_source').notNull(),
+    forecastSource: text('forecast_source').notNull(),
+    kind: text().$type<TemperatureKind>().notNull(),
+    station: text().notNull(),
+    leadHours: integer('lead_hours').notNull(),
+    isOpen: boolean('is_open').notNull(),
+    judgedAt: time('judged_at').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.marketSource, t.forecastSource, t.kind, t.station, t.leadHours] })],
 );

@@ -1,10 +1,11 @@
+import { byService, confirmAuthority } from '../../audit/change.js';
 import type { Orm } from '../../core/db/client.js';
 import { newId } from '../../core/ids.js';
 import { findPosition, lockAccount } from '../ledger/queries.js';
 import { applyVenueFill, bookFills } from '../ledger/positions.js';
 import type { Trade, VenueFill, VenueOutcome } from './order.js';
 import { findTrade, writeExecution, type FillRow, type OrderRow, type WrittenFill } from './queries.js';
-import { toTrade } from './trade.js';
+import { tellFilled, toTrade } from './trade.js';
 import { sumCounts, valueOf } from '../market/contracts.js';
 
 /**
@@ -46,6 +47,7 @@ export function recordOutcome(
       cashChange: booked.cashChange,
       at,
     });
+    await tellFilled(await confirmAuthority(tx, byService, at), next.order, written, at);
     const added = written.map((fill) => ({ ...fill, balanceChange: fill.postings.cash }));
     return toTrade(next.order, [...fills, ...added]);
   });

@@ -1,6 +1,8 @@
 import type { z } from 'zod';
 import { AppError } from '../../core/errors.js';
+import type { Tx } from '../../core/db/client.js';
 import type { TradeMode } from '../ledger/orders-table.js';
+import { tellOfMode } from '../ledger/webhooks.js';
 import { perContract, valueOf } from '../market/contracts.js';
 import { formatDollars } from '../market/money.js';
 import { findSeries } from '../market/stations.js';
@@ -52,6 +54,38 @@ export function toTradeJson(trade: Trade): z.output<typeof tradeSchema> {
     createdAt: trade.createdAt.toISOString(),
     finishedAt: trade.finishedAt?.toISOString() ?? null,
   };
+}
+
+/** Tells webhooks of new fills: of paper trades those of test endpoints, too, as test keys see them. */
+export async function tellFilled(
+  tx: Tx,
+  order: OrderRow,
+  fills: readonly TradeFill[],
+  at: Date,
+): Promise<void> {
+  if (fills.length === 0) return;
+  const { orgId, mode, ticker, eventTicker, id, idempotencyKey, status, side, action } = order;
+  const { contracts, filledContracts } = order;
+  const data = {
+    mode,
+    ticker,
+    eventTicker,
+    tradeId: id,
+    idempotencyKey,
+    status,
+    side,
+    action,
+    contracts,
+    filledContracts,
+    fills: fills.map((fill) => ({
+      n: fill.n,
+      price: formatDollars(fill.price),
+      contracts: fill.contracts,
+      fee: formatDollars(fill.fee),
+      filledAt: fill.filledAt.toISOString(),
+    })),
+  };
+  await tellOfMode(tx, mode, { orgId, type: 'trade.filled', data, at });
 }
 
 /** What money moved with a fill is part of a trade, not of each of its fills. */

@@ -25,7 +25,7 @@ import {
   type OrderRow,
   type WrittenFill,
 } from './queries.js';
-import { toTrade } from './trade.js';
+import { tellFilled, toTrade } from './trade.js';
 import { confirmAuthority } from '../../audit/change.js';
 
 /** An order that passed every check, with what was read for them under the account's lock. */
@@ -87,6 +87,7 @@ async function fillOnPaper(tx: Tx, accepted: AcceptedOrder, book: TradableMarket
       forgetBefore: new Date(at.getTime() - FORGET_AFTER_MS),
     },
   });
+  await tellFilled(tx, order, fills, at);
   return toTrade(
     order,
     fills.map((fill) => ({ ...fill, balanceChange: fill.postings.cash })),

@@ -1,5 +1,5 @@
 import type { Request, Response, Router } from 'express';
-import { isFreshId, newFormId } from '../../api-keys/ids.js';
+import { isFreshId, newFormId } from '../../core/ids.js';
 import { byMember } from '../../identity/session/authority.js';
 import { requireRole, sessionOf } from '../../identity/session/session.js';
 import type { TradingContext } from '../config.js';

@@ -2,7 +2,8 @@ import type { Orm, Tx } from '../../core/db/client.js';
 import { recordAudit, recordOperatorAudit } from '../../audit/audit.js';
 import { AppError } from '../../core/errors.js';
 import { findDifference, type Source } from '../../identity/source.js';
-import { switchOwners } from './facts.js';
+import { tellBothModes, tellTraders } from '../../webhooks/outbox.js';
+import { switchOwners, type SwitchOwner } from './facts.js';
 import { findServiceSwitch, findSwitches, saveServiceSwitch, saveSwitch } from './queries.js';
 import type { SwitchState } from '../ledger/risk-table.js';
 
@@ -66,6 +67,8 @@ export async function setSwitch(
   await saveSwitch(tx, orgId, owner, { ...input, changedAt: source.at, by });
   const details = { ...difference };
   await recordAudit(tx, orgId, { ...source, action: 'trading_switch.changed', target: owner, details });
+  const data = haltOf(owner, current, input, source);
+  if (data) await tellBothModes(tx, { orgId, type: 'trading.halted', data, at: source.at });
 }
 
 /** Sets the switch of the whole service; it binds on the next order of every Organization, on every instance. */
@@ -78,7 +81,15 @@ export async function setServiceSwitch(tx: Tx, input: SwitchInput, source: Sourc
   await saveServiceSwitch(tx, part);
   const details = { ...difference };
   await recordOperatorAudit(tx, { ...source, action: 'trading_switch.changed', target: 'service', details });
+  const data = haltOf('service', current, input, source);
+  if (data) await tellTraders(tx, { type: 'trading.halted', data, at: source.at });
   return part;
+}
+
+/** Undefined unless the switch stops more or less than before, and is not open. */
+function haltOf(owner: SwitchOwner, before: SwitchInput, { state, reason }: SwitchInput, { at }: Source) {
+  if (state === 'open' || state === before.state) return undefined;
+  return { owner, state, reason: reason!, changedAt: at.toISOString() };
 }
 
 export const readServiceSwitch = async (orm: Orm): Promise<SwitchPart> =>

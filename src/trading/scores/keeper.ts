@@ -1,12 +1,16 @@
 import type { Logger } from 'pino';
+import { byService, change, type ChangeDeps } from '../../audit/change.js';
 import type { Clock } from '../../core/clock.js';
 import type { Database } from '../../core/db/client.js';
+import { tellTraders } from '../../webhooks/outbox.js';
 import { targetKey } from '../market/market.js';
 import type { CalibrationStore, SnapshotStore } from '../snapshot/snapshot.js';
 import { readClimates } from './climate.js';
-import { insertRecords, listOpenRecords, setOutcome } from './queries.js';
+import type { GateBook } from '../signals/gate.js';
+import { insertRecords, listOpenRecords, setOutcome, storeGates } from './queries.js';
 import { readGates } from './gates.js';
 import type { FitBook } from '../forecast/fits.js';
+import type { SourceNames } from '../forecast/queries.js';
 import { recordsDue, targetOfRecord, type RecordInputs } from './records.js';
 import { scoreRecord } from './score.js';
 import { finalOutcomes } from '../market/event.js';
@@ -37,6 +41,16 @@ export async function scoreForecasts({ orm }: Database, inputs: RecordInputs): P
   }
   return scored;
 }
+
+/** Tells webhooks of gates that have opened or shut since they were judged last, here or on another instance. */
+export const recordGates = (deps: ChangeDeps, sources: SourceNames, book: GateBook): Promise<void> =>
+  change(deps, byService, async (tx) => {
+    for (const place of await storeGates(tx, sources, book)) {
+      const { kind, stationId: station, leadHours, isOpen, n, reason } = book.gates[place]!;
+      const data = { kind, station, leadHours, state: isOpen ? 'open' : 'shut', n, reason } as const;
+      await tellTraders(tx, { type: 'signal.gate_changed', data, at: book.madeAt! });
+    }
+  });
 
 /** Keeps the record of forecasts and how they came out, from the snapshots that the reads are answered from. */
 export interface ScoreKeeper {
@@ -91,7 +105,13 @@ export function createScoreKeeper(options: ScoreKeeperOptions): ScoreKeeper {
 
   async function judge(): Promise<void> {
     const at = new Date(clock.now());
-    calibration.replace({ gates: await readGates(db, { marketSource, forecastSource }, at) });
+    const sources = { marketSource, forecastSource };
+    const gates = await readGates(db, sources, at);
+    calibration.replace({ gates });
+    // What could not be written is a change still when it is judged again.
+    await recordGates({ db, clock }, sources, gates).catch((error: unknown) =>
+      log.warn({ err: error }, 'changed gates could not be told of yet'),
+    );
   }
 
   async function fillPast(past: PastFiller): Promise<void> {

@@ -1,17 +1,49 @@
 import { and, eq, gte, inArray, isNull, sql } from 'drizzle-orm';
-import type { Orm } from '../../core/db/client.js';
+import { intArray, textArray } from '../../core/db/array-literal.js';
+import type { Orm, Tx } from '../../core/db/client.js';
 import { insertRows } from '../../core/db/insert-rows.js';
 import { selectRows } from '../../core/db/select-rows.js';
 import type { ForecastMethod } from '../forecast/forecast.js';
 import type { SourceNames } from '../forecast/queries.js';
 import { forecastRecords } from '../forecast/table.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
+import type { GateBook } from '../signals/gate.js';
 import type { JudgedRecord } from './gates.js';
 import type { ForecastRecord, NewRecord } from './records.js';
 import type { Scores } from './score.js';
 
 export const ofSources = ({ marketSource, forecastSource }: SourceNames) =>
   and(eq(forecastRecords.marketSource, marketSource), eq(forecastRecords.forecastSource, forecastSource));
+
+/**
+ * Keeps how gates were judged.
+ * @returns the places of those that have changed: not of new ones, nor where something later is known
+ */
+export async function storeGates(
+  tx: Tx,
+  { marketSource, forecastSource }: SourceNames,
+  { gates, madeAt }: GateBook,
+): Promise<number[]> {
+  const at = madeAt!.toISOString();
+  const judged = sql`unnest(
+    ${textArray(gates.map(({ kind }) => kind))}::text[], ${textArray(gates.map(({ stationId }) => stationId))}::text[],
+    ${intArray(gates.map(({ leadHours }) => leadHours))}::int[], ${textArray(gates.map(({ isOpen }) => String(isOpen)))}::bool[]
+  ) with ordinality as j (kind, station, lead_hours, is_open, ord)`;
+  await tx.execute(sql`
+    insert into signal_gates (market_source, forecast_source, kind, station, lead_hours, is_open, judged_at)
+    select ${marketSource}, ${forecastSource}, kind, station, lead_hours, is_open, ${at}::timestamptz from ${judged}
+    order by kind, station, lead_hours
+    on conflict do nothing`);
+  const changed = await selectRows<{ place: number }>(
+    tx,
+    sql`update signal_gates g set is_open = j.is_open, judged_at = ${at}::timestamptz
+    from ${judged}
+    where (g.market_source, g.forecast_source, g.kind, g.station, g.lead_hours) = (${marketSource}, ${forecastSource}, j.kind, j.station, j.lead_hours)
+      and g.is_open <> j.is_open and g.judged_at < ${at}::timestamptz
+    returning (j.ord - 1)::int as place`,
+  );
+  return changed.map(({ place }) => place);
+}
 
 /** The first writer wins: a record is never changed by another instance that records the same time. */
 export const insertRecords = (orm: Orm, records: readonly NewRecord[]): Promise<void> =>

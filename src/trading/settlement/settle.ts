@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { byService, confirmAuthority } from '../../audit/change.js';
 import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import type { Clock } from '../../core/clock.js';
 import type { Orm } from '../../core/db/client.js';
@@ -6,7 +7,9 @@ import { newId } from '../../core/ids.js';
 import { inChunks } from '../../core/steps.js';
 import { beforeAll, listHeldTickers, lockAccount, type Account } from '../ledger/queries.js';
 import { ledgerEntries, tradingSettlements } from '../ledger/portfolio-table.js';
+import { tellOfMode } from '../ledger/webhooks.js';
 import type { ListedMarket } from '../market/market.js';
+import { formatDollars } from '../market/money.js';
 import type { MarketSource } from '../market/source.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import {
@@ -85,6 +88,7 @@ async function write(tx: Orm, account: Account, planned: NamedEvent[], at: Date)
       settlementN: n,
     })),
   );
+  for (const event of planned) await tellSettled(tx, account, event, at);
   const earned = new Map<string, bigint>();
   for (const { ticker, postings } of entries)
     earned.set(ticker, (earned.get(ticker) ?? 0n) - postings.realised);
@@ -94,6 +98,30 @@ async function write(tx: Orm, account: Account, planned: NamedEvent[], at: Date)
     account,
     entries.reduce((sum, { postings }) => sum + postings.cash, 0n),
   );
+}
+
+/** Where money moved. */
+async function tellSettled(
+  tx: Orm,
+  { orgId, mode }: Account,
+  { entry, state, value, temperature, ticker, eventTicker, side, contracts }: NamedEvent,
+  at: Date,
+): Promise<void> {
+  if (!entry || (state !== 'finalized' && state !== 'void')) return;
+  const data = {
+    mode,
+    ticker,
+    eventTicker,
+    state,
+    value: value === null ? null : formatDollars(value),
+    temperature,
+    side,
+    contracts,
+    payout: formatDollars(entry.postings.cash),
+    isCorrection: entry.kind === 'correction',
+  };
+  const decided = await confirmAuthority(tx, byService, at);
+  await tellOfMode(decided, mode, { orgId, type: 'market.settled', data, at });
 }
 
 /** The venue may take its word back for so long. */

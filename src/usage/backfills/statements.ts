@@ -47,7 +47,7 @@ export const applyNext: Template = {
   order by org_id, idempotency_key
   on conflict (org_id, idempotency_key) do nothing
   returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at
-), ${addToSums(t)}, noted as (
+), ${addToSums(t, '$4::timestamptz')}, shown as (
   update ${t('usage_backfill_sums')} s
   set counted_events = s.counted_events + n.events, counted_quantity = s.counted_quantity + n.quantity,
     archived_events = s.archived_events + n.archived
@@ -94,7 +94,7 @@ export const revertNext: Template = {
   returning *
 ), totals as (${addToTotals(t, 'corrected')}
 ), hours as (${addToHours(t, 'corrected where true', '(select count(*) from totals) > 0')}
-), noted as (
+), shown as (
   update ${t('usage_backfill_sums')} s
   set reverted_events = s.reverted_events + n.events
   from (select period, product_id, metric, count(*) as events from target group by 1, 2, 3) n

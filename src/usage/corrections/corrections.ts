@@ -4,6 +4,8 @@ import { compareDecimals, isDecimalAbove } from '../../core/decimal.js';
 import { AppError, type ErrorCode, type ErrorPlace } from '../../core/errors.js';
 import { DAY_MS } from '../../core/time.js';
 import type { Source } from '../../identity/source.js';
+import { exact } from '../../core/http/json.js';
+import { tellWebhooks } from '../../webhooks/outbox.js';
 import { lockOrganizationId } from '../../organizations/lock.js';
 import { findArchived } from '../page-queries.js';
 import {
@@ -71,10 +73,29 @@ export async function correctEvents(tx: Tx, request: CorrectionRequest, source: 
   const { added, results } = judged;
   if (added.length > 0) {
     await insertCorrections(tx, orgId, source, added);
+    for (const one of added) await tell(tx, orgId, one, source.at);
     await audit(tx, orgId, added, source);
   }
   return { applied: added.length, deduped: corrections.length - added.length, results };
 }
+
+const tell = (tx: Tx, orgId: string, { event, ...correction }: NewCorrection, at: Date): Promise<void> =>
+  tellWebhooks(tx, {
+    orgId,
+    livemode: event.livemode,
+    type: 'usage.corrected',
+    at,
+    data: {
+      productSlug: event.productSlug,
+      metric: event.metric,
+      livemode: event.livemode,
+      idempotencyKey: event.idempotencyKey,
+      correctionKey: correction.correctionKey,
+      previousQuantity: exact(correction.previousQuantity)!,
+      quantity: exact(correction.quantity)!,
+      reason: correction.reason,
+    },
+  });
 
 /** What becomes of each: corrections of one event in a request follow each other. */
 function judge(

@@ -3,6 +3,7 @@ import type { ShardGroup } from '../../core/db/client.js';
 import { addDecimals, compareDecimals } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
 import { SECOND_MS } from '../../core/time.js';
+import type { RefusedLimit } from '../thresholds/thresholds.js';
 import {
   endOfWindow,
   findFreeTimes,
@@ -42,6 +43,12 @@ export interface SubjectLimits {
   heldUntilMs: number | undefined;
 }
 
+interface Refused extends RefusedLimit {
+  /** Place of the request. */
+  i: number;
+  verdict: Verdict;
+}
+
 /** The limits of a request's subject as they stand with so much more held. */
 export const limitsWith = (
   verdict: Verdict,
@@ -53,27 +60,26 @@ export const limitsWith = (
     held: addDecimals(state.held, more),
   }));
 
+/** The limits that left no room for what was asked, of each request that was refused. */
+export const findRefused = (verdicts: Verdict[], limits: Map<string, SubjectLimits>): Refused[] =>
+  verdicts.flatMap((verdict, i) => {
+    if (verdict.outcome !== 'limit_reached') return [];
+    const { subject, request } = verdict;
+    return limitsWith(verdict, limits, verdict.before)
+      .filter((state) => state.enforcement === 'block' && isBeyondRoom(state, request.quantity))
+      .map((state) => ({ i, verdict, state, subject, requested: request.quantity }));
+  });
+
 /** The limit that leaves least, what it leaves, and when that will be enough. */
 export async function explainRefusals(
   { run }: Pick<ShardGroup, 'run'>,
-  verdicts: Verdict[],
+  refused: Refused[],
   limits: Map<string, SubjectLimits>,
   nowMs: number,
 ): Promise<Map<number, AppError>> {
-  const refused = verdicts.flatMap((verdict, i) => {
-    if (verdict.outcome !== 'limit_reached') return [];
-    const { quantity } = verdict.request;
-    const own = limitsWith(verdict, limits, verdict.before);
-    const beyond = own.filter((state) => state.enforcement === 'block' && isBeyondRoom(state, quantity));
-    return beyond.map((state) => ({ i, verdict, state }));
-  });
   const freeAt = await findFreeTimes(
     run,
-    refused.map(({ verdict, state }) => ({
-      subject: verdict.subject,
-      state,
-      more: verdict.request.quantity,
-    })),
+    refused.map(({ subject, state, requested }) => ({ subject, state, more: requested })),
     nowMs,
   );
   const waits = refused.map(({ verdict, state }, n) => {

@@ -11,8 +11,10 @@ import type { Metrics } from '../../core/metrics.js';
 import { SECOND_MS } from '../../core/time.js';
 import { toLimitState, type LimitState } from '../../entitlements/limits.js';
 import { createRecorder, shareOfQueue } from '../ingestion.js';
+import { createRefusalTeller } from '../thresholds/thresholds.js';
 import {
   explainRefusals,
+  findRefused,
   limitsWith,
   toRefusal,
   type ReserveRequest,
@@ -103,7 +105,10 @@ export function createReservations({
   clock: Clock;
   metrics: Metrics;
 }): Reservations {
-  const recorder = createRecorder((group, requests: ReserveRequest[]) => decideAll(group, requests, clock));
+  const tellRefused = createRefusalTeller();
+  const recorder = createRecorder((group, requests: ReserveRequest[]) =>
+    decideAll(group, requests, { clock, tellRefused }),
+  );
   const coalescer = createGroupCoalescer<ReserveRequest, Decision>(db.shards, (group) => ({
     flush: (requests) => recorder(group, requests),
     // Two flushes of one process would only get into each other's way at the gate.
@@ -230,14 +235,23 @@ export function toReservation([, ...row]: TextRow): Reservation {
 
 type Decision = Reserved | { refusal: AppError };
 
-async function decideAll(group: ShardGroup, requests: ReserveRequest[], clock: Clock): Promise<Decision[]> {
+interface DecideDeps {
+  clock: Clock;
+  tellRefused: ReturnType<typeof createRefusalTeller>;
+}
+
+async function decideAll(
+  group: ShardGroup,
+  requests: ReserveRequest[],
+  deps: DecideDeps,
+): Promise<Decision[]> {
   const decisions: Decision[] = [];
   let open = requests.map((request, place) => ({ request, place }));
   for (let round = 0; open.length > 0 && round < MAX_ROUNDS; round++) {
     const decided = await decideOnce(
       group,
       open.map(({ request }) => request),
-      clock.now(),
+      deps,
     );
     open = open.filter(({ place }, i) => {
       const decision = decided[i];
@@ -256,8 +270,9 @@ async function decideAll(group: ShardGroup, requests: ReserveRequest[], clock: C
 async function decideOnce(
   group: ShardGroup,
   requests: ReserveRequest[],
-  nowMs: number,
+  { clock, tellRefused }: DecideDeps,
 ): Promise<(Decision | undefined)[]> {
+  const nowMs = clock.now();
   const pairs = new Map<string, number>();
   const pairOf = requests.map(({ hashedSecret, slug, metric }) => {
     const name = `${hashedSecret}\n${slug}\n${metric}`;
@@ -289,7 +304,9 @@ async function decideOnce(
     if (verdict.outcome === 'limit_reached' && verdict.before !== '0' && unsettled.has(verdict.number))
       verdict.outcome = 'retry';
   const known = await findKnown(group, verdicts);
-  const refusals = await explainRefusals(group, verdicts, limits, nowMs);
+  const refused = findRefused(verdicts, limits);
+  const refusals = await explainRefusals(group, refused, limits, nowMs);
+  await tellRefused(group.run, refused, nowMs);
   return verdicts.map((verdict, i) => {
     if (verdict.outcome === 'retry') return undefined;
     if (verdict.outcome === 'held') return toReserved(verdict, limits, nowMs);

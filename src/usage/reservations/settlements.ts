@@ -12,6 +12,7 @@ import { limitWarning, type UsageWarning } from '../answer.js';
 import { createHeadroom, type Headroom, type Limited } from '../headroom.js';
 import { createRecorder, shareOfQueue } from '../ingestion.js';
 import { findMismatches, findOverCap } from '../statements.js';
+import type { Thresholds } from '../thresholds/thresholds.js';
 import { toReservation, type Reservation } from './reservations.js';
 import { settle } from './statements.js';
 
@@ -53,12 +54,14 @@ interface Deps {
   db: Database;
   clock: Clock;
   metrics: Metrics;
+  /** Left out: what is noted for them waits for the job. */
+  thresholds?: Pick<Thresholds, 'noted'>;
 }
 
-export function createSettlements({ db, clock, metrics }: Deps): Settlements {
+export function createSettlements({ db, clock, metrics, thresholds }: Deps): Settlements {
   const headroom = createHeadroom();
-  const recorder = createRecorder(({ run }, requests: SettleRequest[]) =>
-    settleAll(run, requests, clock, headroom),
+  const recorder = createRecorder((group, requests: SettleRequest[]) =>
+    settleAll(group.run, requests, { clock, headroom, onNoted: () => thresholds?.noted(group) }),
   );
   const coalescer = createGroupCoalescer<SettleRequest, Verdict>(db.shards, (group) => ({
     flush: (requests) => recorder(group, requests),
@@ -106,8 +109,7 @@ interface Verdict {
 async function settleAll(
   run: Run,
   requests: SettleRequest[],
-  clock: Clock,
-  headroom: Headroom,
+  { clock, headroom, onNoted }: { clock: Clock; headroom: Headroom; onNoted: () => void },
 ): Promise<Verdict[]> {
   const verdicts: Verdict[] = [];
   let open = requests.map((_request, place) => place);
@@ -122,6 +124,7 @@ async function settleAll(
       textArray(asked.map(({ occurredAt }) => occurredAt ?? null)),
       new Date(nowMs).toISOString(),
     ]);
+    if (rows[0]?.at(-1) !== '0') onNoted();
     for (const row of rows) {
       const place = open[Number(row[0])]!;
       if (row[1] !== 'retry') verdicts[place] = toVerdict(row);

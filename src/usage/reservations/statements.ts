@@ -203,7 +203,7 @@ from r`,
  *
  * Per request: its place, what became of it, and the reservation with its settlement; whether its event was new, Organization,
  * product, the product's ceiling, the time of the event, and the limits of the entitlement with the total around it; cap, total and month where the
- * month is above its cap.
+ * month is above its cap; and what all of them noted for thresholds.
  *
  * $1 hashed secret, $2 reservation, $3 quantity (null: what was held), $4 occurred at (null: now), per request · $5 now
  */
@@ -242,7 +242,7 @@ ${t.with} target as materialized (
   order by org_id, idempotency_key
   on conflict (org_id, idempotency_key) do nothing
   returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at
-), ${addToSums(t)}, ended as (
+), ${addToSums(t, '$5::timestamptz')}, ended as (
   update ${t('usage_reservations')} r
   set settled_at = $5::timestamptz, settled_quantity = e.asked_quantity, settle_occurred_at = e.asked_at,
     is_counted = exists (select from inserted i where i.org_id = e.org_id and i.idempotency_key = e.idempotency_key)
@@ -254,7 +254,7 @@ select t.place::text, case when t.problem is not null then t.problem when d.id i
   ${columns('f', 't')}, f.is_counted::text, t.org_id::text, t.product_id::text, trim_scale(t.max_quantity)::text,
   (extract(epoch from coalesce(f.settle_occurred_at, f.settled_at)) * 1000)::bigint::text, t.limits::text,
   case when t.limits is not null then ${totalAround(t, 't', '$5::timestamptz')} end,
-  trim_scale(t.unit_cap)::text, trim_scale(m.quantity)::text, m.period::text
+  trim_scale(t.unit_cap)::text, trim_scale(m.quantity)::text, m.period::text, (select count(*) from noted)::text
 from target t
 left join ended d on d.org_id = t.org_id and d.id = t.id and not t.is_twin
 cross join lateral (

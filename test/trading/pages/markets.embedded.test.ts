@@ -1,6 +1,6 @@
 import { v7 as uuid } from 'uuid';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { newFormId } from '../../../src/api-keys/ids.js';
+import { newFormId } from '../../../src/core/ids.js';
 import { AppError, type ErrorCode } from '../../../src/core/errors.js';
 import { sureDegree } from '../../../src/trading/market/distribution.js';
 import type { MarketEvent } from '../../../src/trading/market/event.js';

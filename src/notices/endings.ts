@@ -1,0 +1,103 @@
+import { sql, type SQL } from 'drizzle-orm';
+import { byService, change, type ChangeDeps } from '../audit/change.js';
+import type { GroupTables } from '../core/db/client.js';
+import { timeJson } from '../core/db/select-rows.js';
+import { selectFromAll, type ReportedDatabase } from '../core/db/shards.js';
+import { DAY_MS } from '../core/time.js';
+import { tellBothModes, tellWebhooks } from '../webhooks/outbox.js';
+import type { DataOf, WebhookType } from '../webhooks/types.js';
+import { BATCH, FIRST, walk } from './walk.js';
+
+type EndingDeps = ChangeDeps & { db: ReportedDatabase };
+
+/** Ends of an Organization that one run tells of; the next ones follow with the next run. */
+const MAX_ENDS = 100;
+const FIRST_NOTICE_MS = 7 * DAY_MS;
+
+interface Ending<T extends WebhookType> {
+  data: DataOf<T>;
+  /** What is told once. */
+  onceKey: string;
+}
+
+interface Endings extends Record<string, unknown> {
+  orgId: string;
+  keys: Ending<'api_key.expiring'>[] | null;
+  entitlements: Ending<'entitlement.ending'>[] | null;
+}
+
+/** Webhooks tell of API keys that expire and were not rotated, and of entitlements that end: once 7 days and once 1 day before. */
+export const createEndingMessages = (deps: EndingDeps): (() => Promise<void>) =>
+  walk<Endings, string>(
+    FIRST,
+    (after) => listEndings(deps.db, after, new Date(deps.clock.now())),
+    ({ orgId }) => orgId,
+    (row) => ((row.keys ?? row.entitlements) ? tell(deps, row) : Promise.resolve()),
+  );
+
+function tell(deps: EndingDeps, { orgId, keys, entitlements }: Endings): Promise<void> {
+  const at = new Date(deps.clock.now());
+  return change(deps, byService, async (tx) => {
+    for (const { data, onceKey } of keys ?? []) {
+      const livemode = data.apiKey.livemode as boolean;
+      await tellWebhooks(tx, { orgId, livemode, type: 'api_key.expiring', data, onceKey, at });
+    }
+    for (const { data, onceKey } of entitlements ?? [])
+      await tellBothModes(tx, { orgId, type: 'entitlement.ending', data, onceKey, at });
+  });
+}
+
+/** Organizations that listen, in the order of their ids, each with what ends soon and was not told of. */
+function listEndings(db: ReportedDatabase, after: string, now: Date): Promise<Endings[]> {
+  const [from, until] = [now, new Date(now.getTime() + FIRST_NOTICE_MS)].map((time) => time.toISOString());
+  const range = (column: SQL) => sql`${column} > ${from}::timestamptz and ${column} <= ${until}::timestamptz`;
+  const daysBefore = (column: SQL) =>
+    sql`(case when ${column} <= ${from}::timestamptz + interval '1 day' then 1 else 7 end)`;
+  return selectFromAll<Endings>(
+    db,
+    (t) => sql`with part as materialized (
+      select distinct org_id from ${t('webhook_endpoints')}
+      where org_id > ${after}::uuid and is_enabled and types && '{api_key.expiring,entitlement.ending}'
+      order by org_id limit ${BATCH}
+    )
+    select o.org_id as "orgId", (
+      select json_agg(json_build_object('onceKey', k.once_key, 'data', json_build_object('daysBefore', k.days_before, 'apiKey',
+        json_build_object('id', k.id, 'name', k.name, 'prefix', k.prefix, 'scopes', k.scopes, 'livemode', k.livemode,
+          'expiresAt', ${sql.raw(timeJson('k.expires_at'))}))))
+      from (
+        select k.*, d.days_before, x.once_key
+        from ${t('api_keys')} k
+        cross join lateral (select ${daysBefore(sql`k.expires_at`)} as days_before) d
+        cross join lateral (select concat_ws(' ', 'api_key.expiring', k.id, k.expires_at, d.days_before) as once_key) x
+        where k.org_id = o.org_id and k.revoked_at is null and ${range(sql`k.expires_at`)}
+          and not exists (select from ${t('api_keys')} s where s.org_id = o.org_id and s.rotated_from_id = k.id)
+          and ${isListening(t, 'api_key.expiring', sql`and w.livemode = k.livemode`)}
+          and not exists (select from ${t('webhook_messages')} m where m.org_id = o.org_id and m.once_key = x.once_key)
+        order by k.expires_at limit ${MAX_ENDS}
+      ) k
+    ) as keys, (
+      select json_agg(json_build_object('onceKey', e.once_key, 'data', json_build_object('daysBefore', e.days_before,
+        'productSlug', e.slug, 'kind', e.kind, 'endsAt', ${sql.raw(timeJson('e.ends_at'))})))
+      from (
+        select e.*, p.slug, d.days_before, x.once_key
+        from ${t('entitlements')} e
+        join ${t('products')} p on p.id = e.product_id and p.archived_at is null
+        cross join lateral (select ${daysBefore(sql`e.ends_at`)} as days_before) d
+        cross join lateral (select concat_ws(' ', 'entitlement.ending', e.product_id, e.ends_at, d.days_before) as once_key) x
+        where e.org_id = o.org_id and ${range(sql`e.ends_at`)} and ${isListening(t, 'entitlement.ending', sql``)}
+          and not exists (
+            select from ${t('webhook_messages')} m
+            where m.org_id = o.org_id and m.once_key in (x.once_key || ' true', x.once_key || ' false')
+          )
+        order by e.ends_at limit ${MAX_ENDS}
+      ) e
+    ) as entitlements
+    from part o order by o.org_id`,
+    ({ orgId }) => [orgId],
+    BATCH,
+  );
+}
+
+const isListening = (t: GroupTables, type: WebhookType, more: SQL): SQL => sql`exists (
+  select from ${t('webhook_endpoints')} w
+  where w.org_id = o.org_id and w.is_enabled and ${type} = any (w.types) ${more})`;

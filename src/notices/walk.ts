@@ -1,0 +1,24 @@
+/** Entitlements, or Organizations, that one statement looks at. */
+export const BATCH = 500;
+const BATCHES_PER_RUN = 20;
+
+/** Before all ids. */
+export const FIRST = '00000000-0000-0000-0000-000000000000';
+
+/** A job that goes through all rows in parts, and goes on with the next run where it had to stop. */
+export function walk<Row, Place>(
+  first: Place,
+  read: (after: Place) => Promise<Row[]>,
+  placeOf: (row: Row) => Place,
+  tell: (row: Row) => Promise<void>,
+): () => Promise<void> {
+  let after = first;
+  return async () => {
+    for (let batch = 0; batch < BATCHES_PER_RUN; batch++) {
+      const rows = await read(after);
+      for (const row of rows) await tell(row);
+      after = rows.length < BATCH ? first : placeOf(rows.at(-1)!);
+      if (after === first) return;
+    }
+  };
+}

@@ -1,0 +1,161 @@
+import type { Names, Template } from '../../core/db/client.js';
+import { timeJson } from '../../core/db/select-rows.js';
+import { limitUsage } from '../../entitlements/limits.js';
+import { effectiveCap } from '../../entitlements/table.js';
+import { defaultThresholds } from '../../entitlements/thresholds.js';
+import { isListening, tellInStatement } from '../../webhooks/outbox.js';
+
+const thresholdsOf = (entitlement: string): string =>
+  `coalesce(${entitlement}.thresholds, '{${defaultThresholds.join(',')}}')`;
+
+const limitJson = (row: string): string =>
+  `jsonb_build_object('quantity', trim_scale(${row}.quantity), 'window', ${row}."window", 'enforcement', ${row}.enforcement)`;
+
+const useJson = (row: string): string =>
+  `'productSlug', ${row}.slug, 'metric', ${row}.metric, 'livemode', ${row}.livemode, 'limit', ${limitJson(row)}`;
+
+/**
+ * Notes that thresholds have to be judged, as a CTE beside `hourly` and `raised` in the statement that records events: where
+ * an endpoint listens and the entitlement has limits, or its month has come up to the first threshold of its cap.
+ *
+ * It judges nothing itself: what it sees of a window is older than the locks that it waited for, so of two statements that
+ * reach a threshold together neither might see it. Whoever takes the note sees, in that one snapshot, all that was committed
+ * with it; of two notes at least one is taken with a snapshot that has both.
+ */
+export const noteRaised = (t: Names, now: string): string => `noted as (
+  insert into ${t('usage_checks')} (org_id, id, product_id, livemode, metric, at, latest_at)
+  select h.org_id, gen_random_uuid(), h.product_id, h.livemode, h.metric, ${now}, max(h.latest_at)
+  from hourly h
+  join raised r on r.org_id = h.org_id and r.product_id = h.product_id and r.livemode = h.livemode and r.metric = h.metric
+    and r.period = date_trunc('month', h.hour at time zone 'UTC')::date
+  where ${isListening(t, 'h', 'usage.threshold_reached')} and exists (
+    select from ${t('entitlements')} e
+    cross join lateral (select unit_cap from ${t('products')} where id = e.product_id limit 1) p
+    where e.org_id = h.org_id and e.product_id = h.product_id
+      and (e.limits is not null or ${effectiveCap('e', 'p')} * (${thresholdsOf('e')})[1] <= r.quantity * 100)
+  )
+  group by h.org_id, h.product_id, h.livemode, h.metric, date_trunc('day', h.hour at time zone 'UTC')
+  returning 1
+)`;
+
+/**
+ * Takes notes, the oldest second of them, and writes what is to be told: one commit.
+ *
+ * A window of the calendar is that of the events; the key of its message says that it was told. A window that rolls ends when
+ * the events were recorded, or occurred if that is later by their sender's clock; what was told of it last is a row of its
+ * own, which of two statements one renews. So no notes of two windows are taken together.
+ *
+ * Answers with how many notes were taken. $1 now
+ */
+export const judge: Template = {
+  name: 'usage_thresholds_judge',
+  text: (t) => `
+${t.with} taken as (
+  delete from ${t('usage_checks')} c
+  using (
+    select n.org_id, n.id from ${t('usage_checks')} n${t.held}
+    where n.at < (select min(at) from ${t('usage_checks')}) + interval '1 second'
+    order by n.at
+    limit 1000
+    for update of n skip locked
+  ) n
+  where c.org_id = n.org_id and c.id = n.id
+  returning c.*
+), subject as materialized (
+  select s.*, p.slug, ${thresholdsOf('e')} as thresholds, l.calendar, l.rolling
+  from (select distinct org_id, product_id, livemode, metric from taken) s
+  cross join lateral (select slug, unit_cap from ${t('products')} where id = s.product_id limit 1) p
+  cross join lateral (
+    select has_own_cap, unit_cap, limits, thresholds from ${t('entitlements')}
+    where org_id = s.org_id and product_id = s.product_id limit 1
+  ) e
+  cross join lateral (
+    select jsonb_agg(l) filter (where l ->> 'window' like 'calendar%') as calendar,
+      jsonb_agg(l) filter (where l ->> 'window' not like 'calendar%') as rolling
+    from (
+      select distinct on (l ->> 'window', (l ->> 'quantity')::numeric) l
+      from (
+        select jsonb_array_elements(e.limits) as l
+        union all
+        select jsonb_build_object('quantity', cap::text, 'window', 'calendar_month', 'enforcement', 'warn')
+        from (select ${effectiveCap('e', 'p')} as cap) c where cap is not null
+      ) own
+      where (l ->> 'quantity')::numeric > 0
+      order by l ->> 'window', (l ->> 'quantity')::numeric, l ->> 'enforcement'
+    ) own
+  ) l
+  where ${isListening(t, 's', 'usage.threshold_reached')}
+), asked as materialized (
+  select s.org_id, s.product_id, s.livemode, s.metric, s.slug, s.thresholds, s.calendar as limits, max(c.latest_at) as as_of
+  from subject s join taken c using (org_id, product_id, livemode, metric)
+  where s.calendar is not null
+  group by 1, 2, 3, 4, 5, 6, 7, date_trunc('day', c.latest_at at time zone 'UTC')
+  union all
+  select distinct s.org_id, s.product_id, s.livemode, s.metric, s.slug, s.thresholds, s.rolling, moment.as_of
+  from subject s join taken c using (org_id, product_id, livemode, metric)
+  cross join lateral (values (c.at), (greatest(c.at, c.latest_at))) as moment (as_of)
+  where s.rolling is not null
+), reached as materialized (
+  select a.org_id, a.product_id, a.livemode, a.metric, a.slug, l.name as "window", l.quantity, l.enforcement, h.threshold, u.used,
+    v.since, coalesce(v.until, a.as_of) as until, v.until is null as is_rolling
+  from asked a${limitUsage(t, 'a', 'a.as_of')}
+  cross join lateral unnest(a.thresholds) as h (threshold)
+  where u.used * 100 >= l.quantity * h.threshold
+), first_rolling as materialized (
+  select distinct on (org_id, product_id, livemode, metric, "window", quantity, threshold) *
+  from reached where is_rolling
+  order by org_id, product_id, livemode, metric, "window", quantity, threshold, until
+), renewed as (
+  insert into ${t('usage_told')} as o (org_id, product_id, livemode, metric, "window", quantity, threshold, at)
+  select org_id, product_id, livemode, metric, "window", quantity, threshold, until from first_rolling
+  order by 1, 2, 3, 4, 5, 6, 7
+  on conflict (org_id, product_id, livemode, metric, "window", quantity, threshold) do update set at = excluded.at
+  where o.at + make_interval(secs => extract(epoch from o."window"::interval)::float8) <= excluded.at
+  returning *
+), told as materialized (
+  select r.org_id, r.livemode, 'usage.threshold_reached' as type,
+    jsonb_build_object(${useJson('r')}, 'threshold', r.threshold, 'used', trim_scale(r.used), 'windowStart', ${timeJson('r.since')},
+      'windowEnd', ${timeJson('r.until')}) as data,
+    r.once_key
+  from (
+    select r.*, concat_ws(' ', 'usage.threshold_reached', product_id, livemode, metric, "window", trim_scale(quantity), threshold, ${timeJson('since')}) as once_key
+    from reached r where not is_rolling
+    union all
+    select f.*, null from first_rolling f
+    join renewed using (org_id, product_id, livemode, metric, "window", quantity, threshold)
+  ) r
+), ${tellInStatement(t, 'told', '$1::timestamptz')}
+select count(*)::text from taken`,
+};
+
+/**
+ * Tells of refused reservations, at most once a minute of each limit.
+ *
+ * $1 org, $2 product, $3 livemode, $4 metric, $5 quantity, $6 window, $7 enforcement, $8 used, $9 held, $10 remaining,
+ * $11 requested, per limit · $12 now
+ */
+export const tellRefused: Template = {
+  name: 'usage_tell_refused',
+  text: (t) => `
+${t.with} refused as materialized (
+  select r.*, p.slug
+  from unnest($1::uuid[], $2::uuid[], $3::bool[], $4::text[], $5::numeric[], $6::text[], $7::text[], $8::numeric[], $9::numeric[],
+    $10::numeric[], $11::numeric[])
+    as r (org_id, product_id, livemode, metric, quantity, "window", enforcement, used, held, remaining, requested)${t.held}
+  cross join lateral (select slug from ${t('products')} where id = r.product_id limit 1) p
+  where ${isListening(t, 'r', 'usage.limit_reached')}
+), renewed as (
+  insert into ${t('usage_told')} as o (org_id, product_id, livemode, metric, "window", quantity, threshold, at)
+  select org_id, product_id, livemode, metric, "window", quantity, 0, $12::timestamptz from refused
+  order by 1, 2, 3, 4, 5, 6
+  on conflict (org_id, product_id, livemode, metric, "window", quantity, threshold) do update set at = excluded.at
+  where o.at + interval '1 minute' <= excluded.at
+  returning *
+), told as materialized (
+  select r.org_id, r.livemode, 'usage.limit_reached' as type,
+    jsonb_build_object(${useJson('r')}, 'used', r.used, 'held', r.held, 'remaining', r.remaining, 'requested', r.requested) as data,
+    null as once_key
+  from refused r join renewed using (org_id, product_id, livemode, metric, "window", quantity)
+), ${tellInStatement(t, 'told', '$12::timestamptz')}
+select count(*)::text from webhook_message`,
+};

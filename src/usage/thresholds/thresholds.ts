@@ -1,0 +1,117 @@
+import { setTimeout } from 'node:timers/promises';
+import { sql } from 'drizzle-orm';
+import type { Logger } from 'pino';
+import type { Clock } from '../../core/clock.js';
+import { numericArray, textArray } from '../../core/db/array-literal.js';
+import type { Database, Run, ShardGroup } from '../../core/db/client.js';
+import { describeOutage } from '../../core/db/outage.js';
+import { selectRows } from '../../core/db/select-rows.js';
+import { MINUTE_MS } from '../../core/time.js';
+import { remainingOf, type LimitState, type Subject } from '../../entitlements/limits.js';
+import { judge, tellRefused } from './statements.js';
+
+export interface Thresholds {
+  /** Notes were written in the group: they are judged soon, and by the job of any instance if this process ends before. */
+  noted(group: ShardGroup): void;
+  /** Judges what another process has left. */
+  judgeAll(): Promise<void>;
+  drain(): Promise<void>;
+}
+
+/** Between two judgements of a group: what is noted meanwhile is judged together. */
+const PAUSE_MS = 100;
+
+/** Judges what statements that record usage have noted. */
+export function createThresholds({
+  db,
+  clock,
+  log,
+}: {
+  db: Database;
+  clock: Clock;
+  log: Logger;
+}): Thresholds {
+  const running = new Map<ShardGroup, Promise<void>>();
+  const waiting = new Set<ShardGroup>();
+  let isDraining = false;
+
+  async function judgeGroup({ run }: ShardGroup): Promise<void> {
+    const now = new Date(clock.now()).toISOString();
+    for (;;) {
+      const [row] = await run(judge, [now]);
+      if (row![0] === '0') return;
+    }
+  }
+
+  async function work(group: ShardGroup): Promise<void> {
+    while (waiting.delete(group)) {
+      await judgeGroup(group).catch((error: unknown) => {
+        const outage = describeOutage(error);
+        log.warn(
+          outage === undefined ? { err: error } : { reason: outage },
+          'thresholds could not be judged yet',
+        );
+      });
+      if (!isDraining) await setTimeout(PAUSE_MS);
+    }
+    running.delete(group);
+  }
+
+  return {
+    noted(group) {
+      waiting.add(group);
+      if (!running.has(group)) running.set(group, work(group));
+    },
+    async judgeAll() {
+      const [left] = await selectRows(db.orm, sql`select 1 from usage_checks limit 1`);
+      if (left) await Promise.all(db.shards.groups.map(judgeGroup));
+    },
+    async drain() {
+      isDraining = true;
+      await Promise.all(running.values());
+    },
+  };
+}
+
+/** A limit that left no room for what a reservation asked for. */
+export interface RefusedLimit {
+  subject: Subject;
+  state: LimitState;
+  requested: string;
+}
+
+const MAX_LATELY = 10_000;
+
+/** Tells webhooks of refusals. What this process has told of is not asked about again for a minute. */
+export function createRefusalTeller() {
+  const lately = new Map<string, number>();
+  return async function tell(run: Run, refused: readonly RefusedLimit[], nowMs: number): Promise<void> {
+    const due = new Map<string, RefusedLimit>();
+    for (const one of refused) {
+      const { orgId, productId, livemode, metric } = one.subject;
+      const { quantity, window } = one.state;
+      const name = [orgId, productId, livemode, metric, quantity, window].join(' ');
+      if (Math.abs(nowMs - (lately.get(name) ?? -Infinity)) >= MINUTE_MS) due.set(name, one);
+    }
+    if (due.size === 0) return;
+    const told = [...due.values()];
+    await run(tellRefused, [
+      textArray(told.map(({ subject }) => subject.orgId)),
+      textArray(told.map(({ subject }) => subject.productId)),
+      textArray(told.map(({ subject }) => String(subject.livemode))),
+      textArray(told.map(({ subject }) => subject.metric)),
+      numericArray(told.map(({ state }) => state.quantity)),
+      textArray(told.map(({ state }) => state.window)),
+      textArray(told.map(({ state }) => state.enforcement)),
+      numericArray(told.map(({ state }) => state.used)),
+      numericArray(told.map(({ state }) => state.held)),
+      numericArray(told.map(({ state }) => remainingOf(state))),
+      numericArray(told.map(({ requested }) => requested)),
+      new Date(nowMs).toISOString(),
+    ]);
+    for (const name of due.keys()) {
+      if (lately.size >= MAX_LATELY) lately.delete(lately.keys().next().value!);
+      lately.set(name, nowMs);
+    }
+  };
+}

@@ -1,0 +1,338 @@
+import { randomBytes } from 'node:crypto';
+import { recordAudit } from '../audit/audit.js';
+import { byService, change, type Authority } from '../audit/change.js';
+import type { Orm, Tx } from '../core/db/client.js';
+import { AppError } from '../core/errors.js';
+import type { Context } from '../core/http/context.js';
+import { isFreshId, newId } from '../core/ids.js';
+import { MINUTE_MS } from '../core/time.js';
+import { lockOrganization } from '../identity/organizations/queries.js';
+import { createSecretBox, type SecretBox } from '../identity/second-factor/secret-box.js';
+import { whyNoReceiver } from './guard.js';
+import { writeMessage } from './outbox.js';
+import {
+  deleteEndpoint as deleteRow,
+  findDelivery,
+  findEndpoint,
+  findSecret,
+  insertEndpoint,
+  listEndpoints,
+  listStaleSecrets,
+  replaceSecrets,
+  resendAllFailed,
+  resendOne,
+  updateEndpoint as updateRow,
+  type EndpointRow,
+} from './queries.js';
+import type { WebhookType } from './types.js';
+
+export type EndpointDeps = Pick<Context, 'db' | 'clock' | 'config'>;
+
+export const MAX_ENDPOINTS = 20;
+/** Deliveries that one call sends again. */
+export const MAX_RESENT = 1_000;
+
+/** Who changes the endpoints of which Organization, and from where. */
+export interface EndpointActor {
+  orgId: string;
+  userId: string;
+  by: Authority;
+  ip?: string | undefined;
+  requestId?: string | undefined;
+}
+
+export interface EndpointInput {
+  url: string;
+  types: WebhookType[];
+  livemode: boolean;
+  isEnabled: boolean;
+}
+
+const boxOf = ({ config }: Pick<EndpointDeps, 'config'>): SecretBox =>
+  createSecretBox(config.secretKeys, 'webhook secret');
+
+/** As Standard Webhooks has it: 24 to 64 random bytes. */
+const generateSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`;
+
+/** The id of a new endpoint is taken: the same form was sent before. Changes nothing. */
+export class EndpointExists extends AppError {
+  readonly endpointId: string;
+  constructor(endpointId: string) {
+    super('invalid_request', 'This endpoint has been created already.');
+    this.endpointId = endpointId;
+  }
+}
+
+/**
+ * With an id the same call twice makes one endpoint.
+ * @throws AppError invalid_request
+ * @throws EndpointExists
+ */
+export async function createEndpoint(
+  deps: EndpointDeps,
+  actor: EndpointActor,
+  { id, ...input }: EndpointInput & { id?: string | undefined },
+): Promise<{ endpoint: EndpointRow; secret: string }> {
+  const now = new Date(deps.clock.now());
+  if (id !== undefined && !isFreshId(id, now.getTime())) throw invalid('/id', 'is not fresh');
+  refuseUnlessReceiver(deps, input.url);
+  const { orgId } = actor;
+  return change(deps, actor.by, async (tx) => {
+    await lockOrganization(tx, { id: orgId });
+    const there = await listEndpoints(tx, orgId);
+    if (there.some((endpoint) => endpoint.id === id)) throw new EndpointExists(id!);
+    if (there.length >= MAX_ENDPOINTS)
+      throw new AppError('invalid_request', `An Organization has at most ${MAX_ENDPOINTS} endpoints.`);
+    const newEndpointId = id ?? newId(now.getTime());
+    const secret = generateSecret();
+    const sealed = boxOf(deps).seal(newEndpointId, secret);
+    await insertEndpoint(tx, { ...input, orgId, id: newEndpointId, secret: sealed, createdAt: now });
+    await audit(tx, actor, now, 'webhook.created', newEndpointId, shownOf(input));
+    return { endpoint: await requireEndpoint(tx, orgId, newEndpointId), secret };
+  });
+}
+
+/**
+ * The same again changes nothing. What was disabled is enabled with a clean record.
+ * @throws AppError not_found, invalid_request
+ */
+export async function updateEndpoint(
+  deps: EndpointDeps,
+  actor: EndpointActor,
+  id: string,
+  input: EndpointInput,
+): Promise<EndpointRow> {
+  refuseUnlessReceiver(deps, input.url);
+  return change(deps, actor.by, async (tx) => {
+    const before = await lockEndpoint(tx, actor.orgId, id);
+    if (isSame(before, input)) return before;
+    const isNew = input.url !== before.url || (input.isEnabled && !before.isEnabled);
+    const record = isNew ? { disabledReason: null, failingSince: null } : {};
+    await updateRow(tx, actor.orgId, id, { ...input, ...record });
+    await audit(tx, actor, new Date(deps.clock.now()), 'webhook.updated', id, {
+      ...shownOf(input),
+      before: shownOf(before),
+      after: shownOf(input),
+    });
+    return requireEndpoint(tx, actor.orgId, id);
+  });
+}
+
+const isSame = (a: Omit<EndpointInput, 'types'> & { types: string[] }, b: EndpointInput): boolean =>
+  a.url === b.url &&
+  a.livemode === b.livemode &&
+  a.isEnabled === b.isEnabled &&
+  a.types.length === b.types.length &&
+  b.types.every((type) => a.types.includes(type));
+
+/** @throws AppError not_found */
+export const deleteEndpoint = (deps: EndpointDeps, actor: EndpointActor, id: string): Promise<EndpointRow> =>
+  change(deps, actor.by, async (tx) => {
+    const endpoint = await lockEndpoint(tx, actor.orgId, id);
+    await deleteRow(tx, actor.orgId, id);
+    await audit(tx, actor, new Date(deps.clock.now()), 'webhook.deleted', id, shownOf(endpoint));
+    return endpoint;
+  });
+
+/**
+ * A new secret. The old one signs too until the grace is over; one from before that ends now.
+ * @throws AppError not_found
+ */
+export function rotateSecret(
+  deps: EndpointDeps,
+  actor: EndpointActor,
+  id: string,
+  graceMinutes: number,
+): Promise<{ endpoint: EndpointRow; secret: string }> {
+  const now = new Date(deps.clock.now());
+  return change(deps, actor.by, async (tx) => {
+    const { url } = await lockEndpoint(tx, actor.orgId, id);
+    const secret = generateSecret();
+    await updateRow(tx, actor.orgId, id, {
+      secret: boxOf(deps).seal(id, secret),
+      previousSecret: graceMinutes === 0 ? null : await findSecret(tx, actor.orgId, id),
+      previousSecretEndsAt: graceMinutes === 0 ? null : new Date(now.getTime() + graceMinutes * MINUTE_MS),
+    });
+    await audit(tx, actor, now, 'webhook.secret_rotated', id, { url, graceMinutes });
+    return { endpoint: await requireEndpoint(tx, actor.orgId, id), secret };
+  });
+}
+
+/**
+ * Writes a message for this endpoint alone.
+ * @returns its id
+ * @throws AppError not_found, invalid_request where it is disabled
+ */
+export function testEndpoint(deps: EndpointDeps, actor: EndpointActor, id: string): Promise<string> {
+  const at = new Date(deps.clock.now());
+  const { orgId } = actor;
+  return change(deps, actor.by, async (tx) => {
+    const { livemode, url } = await lockEnabled(tx, orgId, id);
+    const messageId = await writeMessage(
+      tx,
+      { orgId, livemode, type: 'webhook.test', data: { endpointId: id }, at },
+      [id],
+    );
+    await audit(tx, actor, at, 'webhook.tested', id, { url, messageId });
+    return messageId!;
+  });
+}
+
+/**
+ * Sends a delivery again, whatever became of it, with the same `webhook-id`.
+ * @throws AppError not_found, invalid_request where the endpoint is disabled
+ */
+export async function resendDelivery(
+  deps: EndpointDeps,
+  actor: EndpointActor,
+  id: string,
+  messageId: string,
+): Promise<void> {
+  const now = new Date(deps.clock.now());
+  await change(deps, actor.by, async (tx) => {
+    const { url } = await lockEnabled(tx, actor.orgId, id);
+    const resent = await resendOne(tx, { orgId: actor.orgId, endpointId: id, messageId }, now);
+    if (resent === 0) throw noDelivery();
+    await audit(tx, actor, now, 'webhook.resent', id, { url, messageId });
+  });
+}
+
+/**
+ * Sends again what failed of messages since a time, oldest first, `MAX_RESENT` at most.
+ * @returns how many
+ * @throws AppError as `resendDelivery`
+ */
+export async function resendFailed(
+  deps: EndpointDeps,
+  actor: EndpointActor,
+  id: string,
+  since: Date,
+): Promise<number> {
+  const now = new Date(deps.clock.now());
+  return change(deps, actor.by, async (tx) => {
+    const { url } = await lockEnabled(tx, actor.orgId, id);
+    const where = { orgId: actor.orgId, endpointId: id };
+    const resent = await resendAllFailed(tx, where, { fromId: firstIdOf(since), limit: MAX_RESENT, now });
+    if (resent > 0) await audit(tx, actor, now, 'webhook.resent', id, { url, since, resent });
+    return resent;
+  });
+}
+
+/** The least UUIDv7 of a time. */
+export function firstIdOf(time: Date): string {
+  const ms = Math.max(0, time.getTime()).toString(16).padStart(12, '0');
+  return `${ms.slice(0, 8)}-${ms.slice(8)}-0000-0000-000000000000`;
+}
+
+/** On behalf of the service, and tells the Organization's other endpoints. One that is disabled already stays as it is. */
+export async function disableEndpoint(
+  deps: Pick<Context, 'db' | 'clock' | 'log'>,
+  { orgId, id, reason }: { orgId: string; id: string; reason: 'gone' | 'failing' },
+): Promise<void> {
+  const at = new Date(deps.clock.now());
+  await change(deps, byService, async (tx) => {
+    await lockOrganization(tx, { id: orgId });
+    const endpoints = await listEndpoints(tx, orgId);
+    const endpoint = endpoints.find((one) => one.id === id && one.isEnabled);
+    if (!endpoint) return;
+    const { url, livemode } = endpoint;
+    await updateRow(tx, orgId, id, { isEnabled: false, disabledReason: reason });
+    const others = endpoints.filter((one) => one.isEnabled && one.id !== id);
+    await writeMessage(
+      tx,
+      {
+        orgId,
+        livemode,
+        type: 'webhook.disabled',
+        data: { endpointId: id, url, reason, disabledAt: at.toISOString() },
+        at,
+      },
+      others.map((one) => one.id),
+    );
+    await recordAudit(tx, orgId, {
+      at,
+      action: 'webhook.disabled',
+      actor: 'system',
+      target: id,
+      details: { url, reason },
+    });
+  });
+  deps.log.warn({ orgId, endpointId: id, reason }, 'a webhook endpoint was disabled');
+}
+
+/** Encrypts anew what is stored under an older key. */
+export async function resealWebhookSecrets(deps: EndpointDeps): Promise<void> {
+  const { orm } = deps.db;
+  const box = boxOf(deps);
+  for (let isDone = false; !isDone;) {
+    const rows = await listStaleSecrets(orm, box.currentPrefix, RESEALED);
+    for (const row of rows) {
+      const reseal = (secret: string) => box.seal(row.id, box.open(row.id, secret));
+      const previous = row.previous === null ? null : reseal(row.previous);
+      await replaceSecrets(orm, row, { secret: reseal(row.secret), previous });
+    }
+    isDone = rows.length < RESEALED;
+  }
+}
+
+const RESEALED = 100;
+
+/** @throws AppError not_found: another Organization's endpoint does not exist here */
+export async function requireEndpoint(orm: Orm, orgId: string, id: string): Promise<EndpointRow> {
+  const endpoint = await findEndpoint(orm, orgId, id);
+  if (!endpoint) throw new AppError('not_found', 'There is no such endpoint.');
+  return endpoint;
+}
+
+/** @throws AppError not_found */
+export async function requireDelivery(orm: Orm, orgId: string, endpointId: string, messageId: string) {
+  const delivery = await findDelivery(orm, { orgId, endpointId, messageId });
+  if (!delivery) throw noDelivery();
+  return delivery;
+}
+
+const noDelivery = () => new AppError('not_found', 'There is no such delivery.');
+
+async function lockEndpoint(tx: Tx, orgId: string, id: string): Promise<EndpointRow> {
+  await lockOrganization(tx, { id: orgId });
+  return requireEndpoint(tx, orgId, id);
+}
+
+async function lockEnabled(tx: Tx, orgId: string, id: string): Promise<EndpointRow> {
+  const endpoint = await lockEndpoint(tx, orgId, id);
+  if (!endpoint.isEnabled)
+    throw new AppError('invalid_request', 'This endpoint is disabled: enable it first.');
+  return endpoint;
+}
+
+function refuseUnlessReceiver({ config }: EndpointDeps, url: string): void {
+  const { production, webhooksAllowPrivate: allowsPrivate } = config;
+  const problem = whyNoReceiver(url, { production, allowsPrivate });
+  if (problem !== undefined) throw invalid('/url', problem);
+}
+
+const invalid = (pointer: string, detail: string) =>
+  new AppError('invalid_request', `${pointer} ${detail}`, {
+    errors: [{ pointer, code: 'invalid_request', detail }],
+  });
+
+const shownOf = ({
+  url,
+  types,
+  livemode,
+  isEnabled,
+}: Omit<EndpointInput, 'types'> & { types: string[] }) => ({
+  url,
+  types,
+  livemode,
+  isEnabled,
+});
+
+const audit = (
+  tx: Tx,
+  { orgId, userId, ip, requestId }: EndpointActor,
+  at: Date,
+  action: string,
+  target: string,
+  details: Record<string, unknown>,
+): Promise<void> => recordAudit(tx, orgId, { at, action, actor: userId, target, details, ip, requestId });

@@ -1,0 +1,76 @@
+import { lookup as resolve, type LookupAddress, type LookupOptions } from 'node:dns';
+import { isIP, type LookupFunction } from 'node:net';
+import ipaddr from 'ipaddr.js';
+
+export interface ReceiverRules {
+  /** Refuses this machine, and plain http to it. */
+  production: boolean;
+  /** Receivers in one's own network. */
+  allowsPrivate: boolean;
+}
+
+/** The address is none that this service sends to. */
+export class ForbiddenAddressError extends Error {
+  readonly code = 'FORBIDDEN_ADDRESS';
+}
+
+/** Of addresses that every network routes, what some give to their own machines: the metadata of Azure's. */
+const ownOfNetworks = new Set(['168.63.129.16']);
+
+/** What IPv6 gives to networks at all; everything else is special, whether it has a name already or not. */
+const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3');
+
+function rangeOf(address: string): string {
+  if (ownOfNetworks.has(address) || !ipaddr.isValid(address)) return 'reserved';
+  // IPv4 in IPv6 is what it leads to.
+  const parsed = ipaddr.process(address);
+  const range = parsed.range();
+  const isOdd = range === 'unicast' && parsed instanceof ipaddr.IPv6 && !parsed.match(globalUnicast);
+  return isOdd ? 'reserved' : range;
+}
+
+/** @param isPlain http, which goes to this machine alone */
+function mayReach(address: string, isPlain: boolean, { production, allowsPrivate }: ReceiverRules): boolean {
+  const range = rangeOf(address);
+  if (range === 'loopback') return !production;
+  if (isPlain) return false;
+  return (
+    range === 'unicast' || (allowsPrivate && ['private', 'uniqueLocal', 'carrierGradeNat'].includes(range))
+  );
+}
+
+/** What is wrong with an address as it is written; undefined if it can be tried. */
+export function whyNoReceiver(text: string, rules: ReceiverRules): string | undefined {
+  if (!URL.canParse(text)) return 'must be a URL like https://example.com/webhooks';
+  const { protocol, hostname, username, password, hash } = new URL(text);
+  if (!/^https?:$/.test(protocol)) return 'must be https';
+  if (username + password !== '') return 'must not contain a user or a password';
+  if (hash !== '') return 'must not have a fragment';
+  const host = toHost(hostname);
+  const isPlain = protocol === 'http:';
+  if (isPlain && (rules.production || (isIP(host) === 0 && host !== 'localhost'))) return 'must be https';
+  if (isIP(host) !== 0 && !mayReach(host, isPlain, rules))
+    return isPlain ? 'must be https' : 'must not be a private or reserved address';
+  return undefined;
+}
+
+/** Without the brackets of IPv6. The parser of URLs has written numbers in other bases as dotted decimals already. */
+const toHost = (hostname: string): string => hostname.replace(/^\[|\]$/g, '');
+
+/**
+ * Resolves a receiver's name while it is connected to, so that what was judged is what is connected to. One address among
+ * several that is refused refuses them all: which one a connection takes is chance.
+ */
+export const guardedLookup =
+  (isPlain: boolean, rules: ReceiverRules): LookupFunction =>
+  (hostname, options, callback) => {
+    const asked: LookupOptions & { all: true } = { ...options, all: true };
+    resolve(hostname, asked, (error, addresses: LookupAddress[]) => {
+      if (error) return callback(error, '');
+      const refused = addresses.find(({ address }) => !mayReach(address, isPlain, rules));
+      if (refused || addresses.length === 0)
+        return callback(new ForbiddenAddressError('The name leads to a private or reserved address.'), '');
+      if (options.all) return callback(null, addresses);
+      callback(null, addresses[0]!.address, addresses[0]!.family);
+    });
+  };

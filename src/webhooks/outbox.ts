@@ -1,0 +1,166 @@
+import { and, arrayContains, eq, isNull, ne, sql } from 'drizzle-orm';
+import type { Names, Tx } from '../core/db/client.js';
+import { insertRows } from '../core/db/insert-rows.js';
+import { toJson } from '../core/http/json.js';
+import { newId } from '../core/ids.js';
+import { organizations } from '../organizations/table.js';
+import { webhookDeliveries, webhookEndpoints, webhookMessages } from './table.js';
+import type { AnyType, DataOf, WebhookType } from './types.js';
+
+export interface NewMessage<T extends AnyType> {
+  orgId: string;
+  livemode: boolean;
+  type: T;
+  data: DataOf<T>;
+  at: Date;
+  /** An Organization is told once of what has this key, for as long as messages with one are kept: 100 days. */
+  onceKey?: string;
+}
+
+/**
+ * Tells the endpoints that listen, in the transaction of what it tells of: both happen or neither. Where none listens,
+ * nothing is written.
+ */
+export async function tellWebhooks<T extends WebhookType>(tx: Tx, message: NewMessage<T>): Promise<void> {
+  const { orgId, livemode, type } = message;
+  const listeners = await tx
+    .select({ id: webhookEndpoints.id })
+    .from(webhookEndpoints)
+    .where(
+      and(
+        eq(webhookEndpoints.orgId, orgId),
+        eq(webhookEndpoints.livemode, livemode),
+        eq(webhookEndpoints.isEnabled, true),
+        arrayContains(webhookEndpoints.types, [type]),
+      ),
+    );
+  const endpointIds = listeners.map(({ id }) => id);
+  await writeMessage(tx, message, endpointIds);
+}
+
+/** The same of what has no mode: an entitlement, say, is that of live and test keys. */
+export async function tellBothModes<T extends WebhookType>(
+  tx: Tx,
+  { onceKey, ...message }: Omit<NewMessage<T>, 'livemode'>,
+): Promise<void> {
+  for (const livemode of [true, false])
+    await tellWebhooks(tx, {
+      ...message,
+      livemode,
+      ...(onceKey ? { onceKey: `${onceKey} ${livemode}` } : {}),
+    });
+}
+
+/** Tells all Organizations that listen and have access to markets, in few statements however many they are. */
+export async function tellTraders<T extends WebhookType>(
+  tx: Tx,
+  { type, data, at }: Pick<NewMessage<T>, 'type' | 'data' | 'at'>,
+): Promise<void> {
+  const listeners = await tx
+    .select({ orgId: webhookEndpoints.orgId, id: webhookEndpoints.id, livemode: webhookEndpoints.livemode })
+    .from(webhookEndpoints)
+    .innerJoin(organizations, eq(organizations.id, webhookEndpoints.orgId))
+    .where(
+      and(
+        eq(webhookEndpoints.isEnabled, true),
+        arrayContains(webhookEndpoints.types, [type]),
+        ne(organizations.marketAccess, 'none'),
+        isNull(organizations.archivedAt),
+      ),
+    )
+    .orderBy(webhookEndpoints.orgId, webhookEndpoints.id);
+  const ids = new Map<string, string>();
+  const idOf = ({ orgId, livemode }: (typeof listeners)[number]): string => {
+    const place = `${orgId} ${livemode}`;
+    if (!ids.has(place)) ids.set(place, newId(at.getTime()));
+    return ids.get(place)!;
+  };
+  const messages = new Map(listeners.map((listener) => [idOf(listener), listener]));
+  const createdAt = at;
+  await insertRows(
+    tx,
+    webhookMessages,
+    [...messages].map(([id, { orgId, livemode }]) => ({ orgId, id, type, livemode, data, createdAt })),
+  );
+  await insertRows(
+    tx,
+    webhookDeliveries,
+    listeners.map((listener) => ({
+      orgId: listener.orgId,
+      endpointId: listener.id,
+      messageId: idOf(listener),
+      status: 'waiting' as const,
+      nextAttemptAt: at,
+      attempts: 0,
+      failures: 0,
+    })),
+  );
+}
+
+/** @returns its id; undefined if it was told before, or to no endpoint */
+export async function writeMessage<T extends AnyType>(
+  tx: Tx,
+  {
+    orgId,
+    livemode,
+    type,
+    data,
+    at,
+    onceKey = null,
+  }: Omit<NewMessage<T>, 'onceKey'> & { onceKey?: string | null },
+  endpointIds: string[],
+): Promise<string | undefined> {
+  if (endpointIds.length === 0) return undefined;
+  const [written] = await tx
+    .insert(webhookMessages)
+    .values({
+      orgId,
+      id: newId(at.getTime()),
+      livemode,
+      type,
+      data: sql`${toJson(data)}::jsonb`,
+      createdAt: at,
+      onceKey,
+    })
+    .onConflictDoNothing({ target: [webhookMessages.orgId, webhookMessages.onceKey] })
+    .returning({ id: webhookMessages.id });
+  if (!written) return undefined;
+  await tx
+    .insert(webhookDeliveries)
+    .values(
+      endpointIds.map((endpointId) => ({ orgId, endpointId, messageId: written.id, nextAttemptAt: at })),
+    );
+  return written.id;
+}
+
+/**
+ * The same as CTEs of a hot statement.
+ * @param told the name of an earlier CTE with org_id, livemode, type, data (jsonb) and once_key (text, may be null)
+ * @param now of the statement, as timestamptz
+ */
+export const tellInStatement = (t: Names, told: string, now: string): string => `webhook_message as (
+  insert into ${t('webhook_messages')} (org_id, id, livemode, type, data, created_at, once_key)
+  select w.org_id, ${newIdAt(now)}, w.livemode, w.type, w.data, ${now}, w.once_key
+  from ${told} w
+  where exists (select from ${t('webhook_endpoints')} e where ${listens('e', 'w')})
+  order by w.org_id, w.once_key
+  on conflict (org_id, once_key) do nothing
+  returning org_id, id, livemode, type
+), webhook_delivery as (
+  insert into ${t('webhook_deliveries')} (org_id, endpoint_id, message_id, next_attempt_at)
+  select m.org_id, e.id, m.id, ${now}
+  from webhook_message m join ${t('webhook_endpoints')} e on ${listens('e', 'm')}
+)`;
+
+const listens = (endpoint: string, message: string, type = `${message}.type`): string =>
+  `${endpoint}.org_id = ${message}.org_id and ${endpoint}.livemode = ${message}.livemode and ${endpoint}.is_enabled
+    and ${type} = any (${endpoint}.types)`;
+
+/** SQL of a condition: an endpoint listens for a type, of the Organization and mode of a row with org_id and livemode. */
+export const isListening = (t: Names, row: string, type: WebhookType): string =>
+  `exists (select from ${t('webhook_endpoints')} w where ${listens('w', row, `'${type}'`)})`;
+
+/** A UUIDv7: a random UUID with the time in front, and the bits of its version. */
+const newIdAt = (now: string): string =>
+  `encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid())
+    placing substring(int8send((extract(epoch from ${now}) * 1000)::bigint) from 3) from 1 for 6), 52, 1), 53, 1), 'hex')::uuid`;

@@ -1,0 +1,247 @@
+import { and, asc, desc, eq, getTableColumns, gte, lt, sql, type SQL } from 'drizzle-orm';
+import type { Orm, Tx } from '../core/db/client.js';
+import { selectRows } from '../core/db/select-rows.js';
+import { webhookAttempts, webhookDeliveries, webhookEndpoints, webhookMessages } from './table.js';
+
+const {
+  secret: _secret,
+  previousSecret: _previous,
+  orgId: _orgId,
+  ...shown
+} = getTableColumns(webhookEndpoints);
+
+/** Without its secrets. */
+export type EndpointRow = NonNullable<Awaited<ReturnType<typeof findEndpoint>>>;
+export type DeliveryStatus = (typeof webhookDeliveries.$inferSelect)['status'];
+
+const isEndpoint = (orgId: string, id: string) =>
+  and(eq(webhookEndpoints.orgId, orgId), eq(webhookEndpoints.id, id));
+
+/** Oldest first; an Organization has few. */
+export const listEndpoints = (orm: Orm, orgId: string) =>
+  orm
+    .select(shown)
+    .from(webhookEndpoints)
+    .where(eq(webhookEndpoints.orgId, orgId))
+    .orderBy(asc(webhookEndpoints.id));
+
+export async function findEndpoint(orm: Orm, orgId: string, id: string) {
+  const [row] = await orm.select(shown).from(webhookEndpoints).where(isEndpoint(orgId, id));
+  return row;
+}
+
+export async function insertEndpoint(tx: Tx, row: typeof webhookEndpoints.$inferInsert): Promise<void> {
+  await tx.insert(webhookEndpoints).values(row);
+}
+
+export async function updateEndpoint(
+  tx: Tx,
+  orgId: string,
+  id: string,
+  values: Partial<Omit<typeof webhookEndpoints.$inferInsert, 'orgId' | 'id'>>,
+): Promise<void> {
+  await tx.update(webhookEndpoints).set(values).where(isEndpoint(orgId, id));
+}
+
+/** The secret, as it is stored. */
+export async function findSecret(tx: Tx, orgId: string, id: string): Promise<string> {
+  const [row] = await tx
+    .select({ secret: webhookEndpoints.secret })
+    .from(webhookEndpoints)
+    .where(isEndpoint(orgId, id));
+  return row!.secret;
+}
+
+/** What is left of its deliveries goes with the next clean-up. */
+export async function deleteEndpoint(tx: Tx, orgId: string, id: string): Promise<void> {
+  await tx.delete(webhookEndpoints).where(isEndpoint(orgId, id));
+}
+
+export interface DeliveryFilter {
+  status?: DeliveryStatus | undefined;
+  type?: string | undefined;
+}
+
+export type DeliveryRow = Awaited<ReturnType<typeof listDeliveries>>[number];
+
+function selectDeliveries(orm: Orm) {
+  const last = orm
+    .select({ at: webhookAttempts.at, statusCode: webhookAttempts.statusCode, error: webhookAttempts.error })
+    .from(webhookAttempts)
+    .where(
+      and(
+        eq(webhookAttempts.orgId, webhookDeliveries.orgId),
+        eq(webhookAttempts.endpointId, webhookDeliveries.endpointId),
+        eq(webhookAttempts.messageId, webhookDeliveries.messageId),
+      ),
+    )
+    .orderBy(desc(webhookAttempts.attempt))
+    .limit(1)
+    .as('last');
+  return orm
+    .select({
+      messageId: webhookDeliveries.messageId,
+      type: webhookMessages.type,
+      livemode: webhookMessages.livemode,
+      createdAt: webhookMessages.createdAt,
+      status: webhookDeliveries.status,
+      attempts: webhookDeliveries.attempts,
+      nextAttemptAt: webhookDeliveries.nextAttemptAt,
+      lastAttemptAt: last.at,
+      statusCode: last.statusCode,
+      error: last.error,
+    })
+    .from(webhookDeliveries)
+    .innerJoin(
+      webhookMessages,
+      and(
+        eq(webhookMessages.orgId, webhookDeliveries.orgId),
+        eq(webhookMessages.id, webhookDeliveries.messageId),
+      ),
+    )
+    .leftJoinLateral(last, sql`true`);
+}
+
+const isOf = (orgId: string, endpointId: string) =>
+  and(eq(webhookDeliveries.orgId, orgId), eq(webhookDeliveries.endpointId, endpointId));
+
+/** Newest first: ids of messages sort by time. */
+export const listDeliveries = (
+  orm: Orm,
+  { orgId, endpointId }: { orgId: string; endpointId: string },
+  { status, type, before, limit }: DeliveryFilter & { before?: string | undefined; limit: number },
+) =>
+  selectDeliveries(orm)
+    .where(
+      and(
+        isOf(orgId, endpointId),
+        status === undefined ? undefined : eq(webhookDeliveries.status, status),
+        type === undefined ? undefined : eq(webhookMessages.type, type),
+        before === undefined ? undefined : lt(webhookDeliveries.messageId, before),
+      ),
+    )
+    .orderBy(desc(webhookDeliveries.messageId))
+    .limit(limit);
+
+interface DeliveryKey {
+  orgId: string;
+  endpointId: string;
+  messageId: string;
+}
+
+export async function findDelivery(orm: Orm, { orgId, endpointId, messageId }: DeliveryKey) {
+  const [row] = await selectDeliveries(orm).where(
+    and(isOf(orgId, endpointId), eq(webhookDeliveries.messageId, messageId)),
+  );
+  return row;
+}
+
+/** Its data in the database's own text, as it is sent. */
+export async function readData(
+  orm: Orm,
+  { orgId, messageId }: Omit<DeliveryKey, 'endpointId'>,
+): Promise<string> {
+  const [row] = await orm
+    .select({ data: sql<string>`${webhookMessages.data}::text` })
+    .from(webhookMessages)
+    .where(and(eq(webhookMessages.orgId, orgId), eq(webhookMessages.id, messageId)));
+  return row!.data;
+}
+
+/** Newest first. */
+export const listAttempts = (orm: Orm, { orgId, endpointId, messageId }: DeliveryKey, limit: number) =>
+  orm
+    .select({
+      attempt: webhookAttempts.attempt,
+      at: webhookAttempts.at,
+      durationMs: webhookAttempts.durationMs,
+      statusCode: webhookAttempts.statusCode,
+      error: webhookAttempts.error,
+      answer: webhookAttempts.answer,
+    })
+    .from(webhookAttempts)
+    .where(
+      and(
+        eq(webhookAttempts.orgId, orgId),
+        eq(webhookAttempts.endpointId, endpointId),
+        eq(webhookAttempts.messageId, messageId),
+      ),
+    )
+    .orderBy(desc(webhookAttempts.attempt))
+    .limit(limit);
+
+/** Has deliveries sent at once, from the beginning of their schedule. */
+async function resend(
+  tx: Tx,
+  orgId: string,
+  endpointId: string,
+  which: SQL | undefined,
+  now: Date,
+): Promise<number> {
+  const rows = await tx
+    .update(webhookDeliveries)
+    .set({ status: 'waiting', nextAttemptAt: now, failures: 0 })
+    .where(and(isOf(orgId, endpointId), which))
+    .returning({ messageId: webhookDeliveries.messageId });
+  return rows.length;
+}
+
+export const resendOne = (tx: Tx, { orgId, endpointId, messageId }: DeliveryKey, now: Date) =>
+  resend(tx, orgId, endpointId, eq(webhookDeliveries.messageId, messageId), now);
+
+/** @param fromId the least id of a message of that time */
+export function resendAllFailed(
+  tx: Tx,
+  { orgId, endpointId }: { orgId: string; endpointId: string },
+  { fromId, limit, now }: { fromId: string; limit: number; now: Date },
+): Promise<number> {
+  const failed = tx
+    .select({ messageId: webhookDeliveries.messageId })
+    .from(webhookDeliveries)
+    .where(
+      and(
+        isOf(orgId, endpointId),
+        eq(webhookDeliveries.status, 'failed'),
+        gte(webhookDeliveries.messageId, fromId),
+      ),
+    )
+    .orderBy(asc(webhookDeliveries.messageId))
+    .limit(limit);
+  return resend(tx, orgId, endpointId, sql`${webhookDeliveries.messageId} = any(array(${failed}))`, now);
+}
+
+export const listDisabled = (orm: Orm, orgId: string) =>
+  orm
+    .select({ id: webhookEndpoints.id, url: webhookEndpoints.url, reason: webhookEndpoints.disabledReason })
+    .from(webhookEndpoints)
+    .where(and(eq(webhookEndpoints.orgId, orgId), sql`${webhookEndpoints.disabledReason} is not null`))
+    .orderBy(asc(webhookEndpoints.id));
+
+interface SealedRow {
+  orgId: string;
+  id: string;
+  secret: string;
+  previous: string | null;
+}
+
+/** Endpoints with a secret under an older key than the newest. */
+export const listStaleSecrets = (orm: Orm, currentPrefix: string, limit: number) =>
+  selectRows<SealedRow>(
+    orm,
+    sql`select org_id as "orgId", id, secret, previous_secret as previous from webhook_endpoints
+    where not starts_with(secret, ${currentPrefix}) or not starts_with(previous_secret, ${currentPrefix}) limit ${limit}`,
+  );
+
+/** Unless it was replaced meanwhile. */
+export async function replaceSecrets(orm: Orm, from: SealedRow, to: Pick<SealedRow, 'secret' | 'previous'>) {
+  await orm
+    .update(webhookEndpoints)
+    .set({ secret: to.secret, previousSecret: to.previous })
+    .where(
+      and(
+        isEndpoint(from.orgId, from.id),
+        eq(webhookEndpoints.secret, from.secret),
+        sql`${webhookEndpoints.previousSecret} is not distinct from ${from.previous}`,
+      ),
+    );
+}

@@ -1,0 +1,143 @@
+import {
+  Agent as HttpAgent,
+  request as requestHttp,
+  type ClientRequest,
+  type IncomingMessage,
+} from 'node:http';
+import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
+import { Webhook } from 'standardwebhooks';
+import { SECOND_MS } from '../core/time.js';
+import { guardedLookup, whyNoReceiver, type ReceiverRules } from './guard.js';
+
+/** In all: the name, the connection, and the last byte of the answer. */
+const DEADLINE_MS = 15 * SECOND_MS;
+/** An answer is cut there; its status counts. */
+const MAX_ANSWER_BYTES = 64 * 1024;
+const KEPT_ANSWER_BYTES = 1024;
+/** A connection without a delivery is closed then. */
+const IDLE_MS = 5 * SECOND_MS;
+
+export interface SignedMessage {
+  /** The `webhook-id`. */
+  id: string;
+  url: string;
+  body: string;
+  /** Each of them signs. */
+  secrets: string[];
+  at: Date;
+}
+
+/** What became of one attempt. */
+export interface Answer {
+  statusCode: number | null;
+  /** Why there was no whole answer. */
+  error: string | null;
+  /** Its beginning. */
+  text: string | null;
+}
+
+export interface Sender {
+  send(message: SignedMessage): Promise<Answer>;
+  /** Ends what is under way. */
+  close(): void;
+}
+
+/** @param data the database's own text of it: a number keeps all its digits */
+export const bodyOf = (type: string, createdAt: Date, data: string): string =>
+  `{"type":${JSON.stringify(type)},"timestamp":"${createdAt.toISOString()}","data":${data}}`;
+
+export function createSender(rules: ReceiverRules): Sender {
+  const settings = { keepAlive: true, timeout: IDLE_MS, scheduling: 'lifo' } as const;
+  const http = { agent: new HttpAgent(settings), lookup: guardedLookup(true, rules) };
+  const https = { agent: new HttpsAgent(settings), lookup: guardedLookup(false, rules) };
+
+  let isClosed = false;
+
+  function open({ url, headers }: { url: string; headers: Record<string, string | number> }) {
+    const isPlain = url.startsWith('http:');
+    // Redirects are not followed: node follows none.
+    return isPlain
+      ? requestHttp(url, { ...http, method: 'POST', headers })
+      : requestHttps(url, { ...https, method: 'POST', headers });
+  }
+
+  function send({ id, url, body, secrets, at }: SignedMessage): Promise<Answer> {
+    // A number is connected to without being looked up. What was entered under other rules is judged by those of today.
+    const problem = whyNoReceiver(url, rules);
+    if (problem !== undefined)
+      return Promise.resolve({ statusCode: null, error: `The URL ${problem}.`, text: null });
+    const headers = {
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(body),
+      'user-agent': 'Gauge-Webhooks',
+      'webhook-id': id,
+      'webhook-timestamp': Math.floor(at.getTime() / 1000),
+      'webhook-signature': secrets.map((secret) => new Webhook(secret).sign(id, at, body)).join(' '),
+    };
+    return new Promise((resolve) => {
+      let request: ClientRequest;
+      let response: IncomingMessage | undefined;
+      const chunks: Buffer[] = [];
+      let size = 0;
+      const end = (error: string | null) => {
+        clearTimeout(deadline);
+        const text = response ? toText(Buffer.concat(chunks)) : null;
+        resolve({ statusCode: response?.statusCode ?? null, error, text });
+        // Only what was read to its end leaves a connection that another delivery can use.
+        if (!response?.complete) request.destroy();
+      };
+      const fail = (error: NodeJS.ErrnoException) => {
+        // A kept connection that the receiver was closing: it has not read the request.
+        if (request.reusedSocket && error.code === 'ECONNRESET' && !response && !isClosed) start();
+        else end(describe(error));
+      };
+      const start = () => {
+        request = open({ url, headers });
+        request.on('error', fail);
+        request.on('response', (answer) => {
+          response = answer;
+          answer.on('data', (chunk: Buffer) => {
+            if (size < KEPT_ANSWER_BYTES) chunks.push(chunk);
+            size += chunk.length;
+            if (size > MAX_ANSWER_BYTES) end(null);
+          });
+          answer.on('end', () => end(null));
+          answer.on('error', fail);
+        });
+        request.end(body);
+      };
+      const deadline = setTimeout(() => end('No whole answer within 15 seconds.'), DEADLINE_MS);
+      start();
+    });
+  }
+
+  return {
+    send,
+    close() {
+      isClosed = true;
+      http.agent.destroy();
+      https.agent.destroy();
+    },
+  };
+}
+
+/** Without what cannot be stored, or does more than show. */
+const toText = (bytes: Buffer): string =>
+  bytes
+    .subarray(0, KEPT_ANSWER_BYTES)
+    .toString('utf8')
+    .replace(/[^\P{Cc}\n\t]/gu, '\uFFFD');
+
+const reasons: Record<string, string> = {
+  FORBIDDEN_ADDRESS: 'The name leads to a private or reserved address.',
+  ENOTFOUND: 'The name is not known.',
+  EAI_AGAIN: 'The name could not be looked up.',
+  ECONNREFUSED: 'The connection was refused.',
+  ECONNRESET: 'The connection was closed before the answer.',
+  ETIMEDOUT: 'The address did not answer.',
+  EHOSTUNREACH: 'The address cannot be reached.',
+  ENETUNREACH: 'The address cannot be reached.',
+};
+
+const describe = ({ code = '', message }: NodeJS.ErrnoException): string =>
+  reasons[code] ?? `The connection failed: ${code === '' ? message.slice(0, 200) : code}.`;

@@ -1,0 +1,189 @@
+import type { Names, Template } from '../core/db/client.js';
+
+/** Before every endpoint. */
+export const START = '00000000-0000-0000-0000-000000000000 00000000-0000-0000-0000-000000000000';
+
+/** Endpoints that one statement looks at: those behind them come with the next. */
+const ENDPOINTS = 100;
+
+/**
+ * `endpoint`: those of a table that have rows, in the order of the index that finds each with one look, however many rows
+ * there are.
+ * @param after two parameters: the endpoint behind which it begins
+ */
+const endpointsOf = (table: string, condition: string, after: string): string => {
+  const next = (last: string) =>
+    `select org_id, endpoint_id from ${table} where ${condition} and (org_id, endpoint_id) > (${last}) order by 1, 2 limit 1`;
+  return `endpoint (org_id, endpoint_id, place) as (
+  (select x.*, 1 from (${next(after)}) x)
+  union all
+  select x.*, e.place + 1 from endpoint e cross join lateral (${next('e.org_id, e.endpoint_id')}) x where e.place < ${ENDPOINTS}
+)`;
+};
+
+const waitingOf = (t: Names) =>
+  endpointsOf(t('webhook_deliveries'), `status = 'waiting'`, '$1::uuid, $2::uuid');
+
+/** The endpoint behind which the next statement goes on; nothing behind the last. */
+const cursor = `case when (select count(*) from endpoint) = ${ENDPOINTS} then
+  (select org_id || ' ' || endpoint_id from endpoint order by place desc limit 1) end`;
+
+/**
+ * Takes what is due out of the reach of other instances until the lease ends: of each endpoint no more than it has room for,
+ * so that no backlog stands before another endpoint's deliveries.
+ *
+ * $1 org, $2 endpoint to go on behind · $3 now · $4 end of the lease · $5 room of an endpoint · $6 endpoints whose room is
+ * another, $7 which · $8 how many at most
+ */
+export const claim: Template = {
+  name: 'webhooks_claim',
+  text: (t) => `
+${t.withRecursive} ${waitingOf(t)}, due as materialized (
+  select d.* from endpoint e${t.held}
+  left join unnest($6::uuid[], $7::int[]) as own (endpoint_id, room) on own.endpoint_id = e.endpoint_id
+  join ${t('webhook_endpoints')} w on w.org_id = e.org_id and w.id = e.endpoint_id and w.is_enabled
+  cross join lateral (
+    select d.org_id, d.endpoint_id, d.message_id from ${t('webhook_deliveries')} d
+    where d.org_id = e.org_id and d.endpoint_id = e.endpoint_id and d.status = 'waiting' and d.next_attempt_at <= $3::timestamptz
+    order by d.next_attempt_at
+    limit coalesce(own.room, $5::int)
+    for update skip locked
+  ) d
+  limit $8::int
+), claimed as (
+  update ${t('webhook_deliveries')} d set attempts = d.attempts + 1, next_attempt_at = $4::timestamptz
+  from due where d.org_id = due.org_id and d.endpoint_id = due.endpoint_id and d.message_id = due.message_id
+  returning d.org_id, d.endpoint_id, d.message_id, d.attempts, d.failures
+)
+select ${cursor}, null, null, null, null, null, null, null, null, null, null, null
+union all
+select c.org_id::text, c.endpoint_id::text, c.message_id::text, c.attempts::text, c.failures::text, m.type, m.data::text,
+  extract(epoch from m.created_at)::text, e.url, e.secret,
+  case when e.previous_secret_ends_at > $3::timestamptz then e.previous_secret end, m.livemode::text
+from claimed c
+join ${t('webhook_messages')} m on m.org_id = c.org_id and m.id = c.message_id
+join ${t('webhook_endpoints')} e on e.org_id = c.org_id and e.id = c.endpoint_id`,
+};
+
+/**
+ * Records what became of attempts, and since when an endpoint has been failing; answers with those that have been for too long.
+ * Of an instance that took longer than its lease, only that it delivered still counts.
+ *
+ * $1 org, $2 endpoint, $3 message, $4 attempt, $5 at, $6 duration in ms, $7 status code or null, $8 error or null, $9 answer or
+ * null, $10 status from now on, $11 next attempt at, per attempt · $12 since when is too long
+ */
+export const record: Template = {
+  name: 'webhooks_record',
+  text: (t) => `
+${t.with} o as materialized (
+  select o.* from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::int[], $5::timestamptz[], $6::int[], $7::int[], $8::text[], $9::text[],
+    $10::text[], $11::timestamptz[])
+    as o (org_id, endpoint_id, message_id, attempt, at, duration_ms, status_code, error, answer, status, next_attempt_at)${t.held}
+), attempted as (
+  insert into ${t('webhook_attempts')} (org_id, endpoint_id, message_id, attempt, at, duration_ms, status_code, error, answer)
+  select org_id, endpoint_id, message_id, attempt, at, duration_ms, status_code, error, answer from o
+  order by 1, 2, 3, 4
+  on conflict do nothing
+), recorded as (
+  update ${t('webhook_deliveries')} d set status = o.status, next_attempt_at = o.next_attempt_at,
+    failures = d.failures + (o.status <> 'delivered')::int
+  from o
+  where d.org_id = o.org_id and d.endpoint_id = o.endpoint_id and d.message_id = o.message_id and d.status = 'waiting'
+    and (d.attempts = o.attempt or o.status = 'delivered')
+), seen as materialized (
+  select e.org_id, e.id, s.failed_at, s.has_success
+  from (
+    select org_id, endpoint_id, min(at) filter (where status <> 'delivered') as failed_at, bool_or(status = 'delivered') as has_success
+    from o group by 1, 2
+  ) s
+  join ${t('webhook_endpoints')} e on e.org_id = s.org_id and e.id = s.endpoint_id
+  where case when s.has_success then e.failing_since is not null else e.failing_since is null end
+  order by 1, 2
+  for update of e
+), noticed as (
+  update ${t('webhook_endpoints')} e set failing_since = case when not s.has_success then s.failed_at end
+  from seen s where e.org_id = s.org_id and e.id = s.id
+)
+select distinct e.org_id::text, e.id::text
+from o join ${t('webhook_endpoints')} e on e.org_id = o.org_id and e.id = o.endpoint_id
+where o.status <> 'delivered' and e.is_enabled and e.failing_since <= $12::timestamptz
+  and not exists (select from o s where s.endpoint_id = o.endpoint_id and s.status = 'delivered')`,
+};
+
+/**
+ * What waits: deliveries to endpoints that were disabled or deleted are given up, the others are counted.
+ *
+ * $1 org, $2 endpoint to go on behind · $3 now · $4 how many of an endpoint at most
+ */
+export const tend: Template = {
+  name: 'webhooks_tend',
+  text: (t) => `
+${t.withRecursive} ${waitingOf(t)}, judged as materialized (
+  select e.org_id, e.endpoint_id, w.id is not null as is_heard from endpoint e${t.held}
+  left join ${t('webhook_endpoints')} w on w.org_id = e.org_id and w.id = e.endpoint_id and w.is_enabled
+), lost as materialized (
+  select d.* from judged e cross join lateral (
+    select d.org_id, d.endpoint_id, d.message_id from ${t('webhook_deliveries')} d
+    where d.org_id = e.org_id and d.endpoint_id = e.endpoint_id and d.status = 'waiting'
+    order by d.next_attempt_at
+    limit $4::int
+    for update skip locked
+  ) d where not e.is_heard
+), given_up as (
+  update ${t('webhook_deliveries')} d set status = 'failed' from lost l
+  where d.org_id = l.org_id and d.endpoint_id = l.endpoint_id and d.message_id = l.message_id
+)
+select ${cursor}, sum(w.waiting)::text, extract(epoch from $3::timestamptz - min(w.first_at))::text
+from judged e cross join lateral (
+  select count(*) as waiting, min(next_attempt_at) as first_at from (
+    select d.next_attempt_at from ${t('webhook_deliveries')} d
+    where d.org_id = e.org_id and d.endpoint_id = e.endpoint_id and d.status = 'waiting'
+    order by d.next_attempt_at limit $4::int
+  ) d
+) w where e.is_heard`,
+};
+
+/** Gives leases back. $1 org, $2 endpoint, $3 message, $4 attempt, per delivery · $5 now */
+export const giveBack: Template = {
+  name: 'webhooks_give_back',
+  text: (t) => `
+${t.with} o as materialized (
+  select o.* from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::int[]) as o (org_id, endpoint_id, message_id, attempt)${t.held}
+)
+update ${t('webhook_deliveries')} d set next_attempt_at = $5::timestamptz
+from o where d.org_id = o.org_id and d.endpoint_id = o.endpoint_id and d.message_id = o.message_id
+  and d.status = 'waiting' and d.attempts = o.attempt`,
+};
+
+/** Old rows of deliveries or attempts. $1 org, $2 endpoint to go on behind · $3 the least id of a message that is kept · $4 how many of an endpoint */
+const deleteOf = (table: 'webhook_deliveries' | 'webhook_attempts'): Template => ({
+  name: `${table}_delete`,
+  text: (t) => `
+${t.withRecursive} ${endpointsOf(t(table), 'true', '$1::uuid, $2::uuid')}, gone as (
+  delete from ${t(table)} d using endpoint e${t.held}
+  where d.org_id = e.org_id and d.endpoint_id = e.endpoint_id and d.message_id = any (array(
+    select o.message_id from ${t(table)} o
+    where o.org_id = e.org_id and o.endpoint_id = e.endpoint_id and o.message_id < $3::uuid
+    order by o.message_id limit $4::int
+  ))
+  returning 1
+)
+select ${cursor}, count(*)::text from gone`,
+});
+
+export const deleteDeliveries = deleteOf('webhook_deliveries');
+export const deleteAttempts = deleteOf('webhook_attempts');
+
+/** $1 until when, $2 the same for what is told once, $3 how many at most */
+export const deleteMessages: Template = {
+  name: 'webhooks_delete_messages',
+  text: (t) => `
+${t.with} old as materialized (
+  select m.org_id, m.id from (select 1) one${t.held}
+  join ${t('webhook_messages')} m on m.created_at <= $1::timestamptz and (m.once_key is null or m.created_at <= $2::timestamptz)
+  order by m.created_at limit $3::int
+), gone as (
+  delete from ${t('webhook_messages')} m using old where m.org_id = old.org_id and m.id = old.id returning 1
+)
+select count(*)::text from gone`,
+};

@@ -1,0 +1,363 @@
+import { z } from 'zod';
+import { exactField, idField, timeField } from '../core/http/fields.js';
+import type { ExactNumber } from '../core/http/json.js';
+import type { DescribedWebhook } from '../core/reference/document.js';
+
+interface TypeDescription {
+  summary: string;
+  description?: string;
+  /** Of `data`. */
+  schema: z.ZodObject;
+  /** One `data`. */
+  example: Record<string, unknown>;
+}
+
+const exampleKey = {
+  id: '01935a3f-8f00-7c3e-9d2a-4b5c6d7e8f90',
+  name: 'Runtime in Frankfurt',
+  prefix: 'org_live_7Hq',
+  scopes: ['usage:write'],
+  livemode: true,
+  expiresAt: null,
+};
+
+const apiKeyField = z.object({
+  id: idField('Names the key within its Organization.'),
+  name: z.string().describe('Chosen by its maker, after the runtime that holds it.'),
+  prefix: z.string().length(12).describe('The first 12 characters of the secret.'),
+  scopes: z.array(z.string()).min(1),
+  livemode: z.boolean().describe('True for a live key, false for a test key.'),
+  expiresAt: timeField('Stops working then; `null` is without end.').nullable(),
+});
+
+const exampleUse = { productSlug: 'api-calls', metric: 'calls', livemode: true };
+
+const useFields = {
+  productSlug: z.string(),
+  metric: z.string(),
+  livemode: z.boolean().describe('True for live usage, false for test usage.'),
+};
+
+const limitField = z
+  .object({
+    quantity: exactField('Units.'),
+    window: z
+      .string()
+      .describe(
+        '`calendar_month`, `calendar_week`, `calendar_day`, or the ISO 8601 duration of one that rolls.',
+      ),
+    enforcement: z.enum(['warn', 'block']),
+  })
+  .describe('A cap is a limit of the calendar month that warns.');
+
+const exampleLimit = { quantity: 1000, window: 'calendar_month', enforcement: 'warn' };
+
+const daysBeforeField = z
+  .union([z.literal(7), z.literal(1)])
+  .describe(
+    'It is told 7 days and 1 day before. A notice whose time has passed is made up for, unless the next one is due.',
+  );
+
+/** Amounts of dollars as the trading API writes them. */
+const dollars = (description: string) =>
+  z
+    .string()
+    .regex(/^-?\d+\.\d{4,6}$/)
+    .describe(`${description} Dollars, a decimal string.`);
+
+const contracts = (description: string) => z.number().describe(`${description} With at most two decimals.`);
+
+const sideField = z.enum(['yes', 'no']);
+
+const marketFields = {
+  mode: z.enum(['paper', 'live']),
+  ticker: z.string(),
+  eventTicker: z.string(),
+};
+
+const exampleMarket = { mode: 'paper', ticker: 'KXHIGHNY-26JAN31-B40.5', eventTicker: 'KXHIGHNY-26JAN31' };
+
+/** What an endpoint can be told of. */
+export const webhookTypes = {
+  'usage.threshold_reached': {
+    summary: 'Usage reached a threshold of a cap or limit.',
+    description:
+      'Once for each threshold, limit and window. In a window that rolls it is told again only when a whole length of it has gone by since. Judged as of the times at which events were recorded, and at which they occurred if that is later.',
+    schema: z.object({
+      ...useFields,
+      threshold: z.int().describe('In percent of `limit.quantity`.'),
+      limit: limitField,
+      used: exactField('Units in the window when it was judged: the threshold, or more.'),
+      windowStart: timeField('Inclusive; of a window that rolls exclusive.'),
+      windowEnd: timeField('Exclusive; of a window that rolls the time at which it was judged, inclusive.'),
+    }),
+    example: {
+      ...exampleUse,
+      threshold: 80,
+      limit: exampleLimit,
+      used: 803.5,
+      windowStart: '2026-01-01T00:00:00.000Z',
+      windowEnd: '2026-02-01T00:00:00.000Z',
+    },
+  },
+  'usage.limit_reached': {
+    summary: 'A reservation was refused: a limit that blocks left no room for it.',
+    description: 'At most once a minute for each limit.',
+    schema: z.object({
+      ...useFields,
+      limit: limitField,
+      used: exactField('Units in the window.'),
+      held: exactField('Units of other reservations.'),
+      remaining: exactField('What was left.'),
+      requested: exactField('What was asked for.'),
+    }),
+    example: {
+      ...exampleUse,
+      limit: { quantity: 1000, window: 'PT5H', enforcement: 'block' },
+      used: 950,
+      held: 20,
+      remaining: 30,
+      requested: 50,
+    },
+  },
+  'usage.corrected': {
+    summary: 'Recorded events were corrected.',
+    schema: z.object({
+      ...useFields,
+      idempotencyKey: z.string().describe('Of the event.'),
+      correctionKey: z.string().describe('Of the correction.'),
+      previousQuantity: exactField('What the event counted before.'),
+      quantity: exactField('What it counts now; 0 for an event that was voided.'),
+      reason: z.string(),
+    }),
+    example: {
+      ...exampleUse,
+      idempotencyKey: 'req_8f14e45f',
+      correctionKey: 'fix-2026-01-31-1',
+      previousQuantity: 12,
+      quantity: 2,
+      reason: 'Counted retries.',
+    },
+  },
+  'entitlement.changed': {
+    summary: 'An entitlement was granted, changed or withdrawn.',
+    schema: z.object({
+      productSlug: z.string(),
+      change: z.enum(['granted', 'changed', 'withdrawn']),
+      entitlement: z
+        .object({
+          kind: z.enum(['live', 'read_only']),
+          startsAt: timeField('In effect from then, inclusive.'),
+          endsAt: timeField('In effect until then, exclusive; `null` is without end.').nullable(),
+          unitCap: exactField('Units per calendar month; `null` is unlimited.').nullable(),
+          limits: z.array(limitField).describe('Beside the cap, as they were declared.'),
+          thresholds: z.array(z.int()).describe('In percent of the cap and of each limit.'),
+        })
+        .nullable()
+        .describe('As it is now; `null` if it was withdrawn.'),
+    }),
+    example: {
+      productSlug: 'api-calls',
+      change: 'changed',
+      entitlement: {
+        kind: 'live',
+        startsAt: '2026-01-05T09:00:00.000Z',
+        endsAt: null,
+        unitCap: 25_000.5,
+        limits: [{ quantity: 100, window: 'PT5H', enforcement: 'block' }],
+        thresholds: [50, 80, 100],
+      },
+    },
+  },
+  'entitlement.ending': {
+    summary: 'An entitlement ends soon.',
+    schema: z.object({
+      productSlug: z.string(),
+      kind: z.enum(['live', 'read_only']),
+      endsAt: timeField('In effect until then, exclusive.'),
+      daysBefore: daysBeforeField,
+    }),
+    example: { productSlug: 'api-calls', kind: 'live', endsAt: '2026-02-07T12:00:00.000Z', daysBefore: 7 },
+  },
+  'api_key.created': {
+    summary: 'An API key was created.',
+    schema: z.object({ apiKey: apiKeyField }),
+    example: { apiKey: exampleKey },
+  },
+  'api_key.rotated': {
+    summary: 'An API key was rotated: a new one takes its place.',
+    schema: z.object({
+      apiKey: apiKeyField.describe('The new one.'),
+      previous: apiKeyField.describe('The old one. It works until its `expiresAt`.'),
+    }),
+    example: {
+      apiKey: { ...exampleKey, id: '01935a40-1c00-7d4a-8e11-0f9e8d7c6b5a', prefix: 'org_live_x2B' },
+      previous: { ...exampleKey, expiresAt: '2026-01-31T13:00:00.000Z' },
+    },
+  },
+  'api_key.revoked': {
+    summary: 'An API key was revoked.',
+    schema: z.object({ apiKey: apiKeyField, revokedAt: timeField('It has not worked since.') }),
+    example: { apiKey: exampleKey, revokedAt: '2026-01-31T12:00:00.000Z' },
+  },
+  'api_key.expiring': {
+    summary: 'An API key expires soon and was not rotated.',
+    schema: z.object({ apiKey: apiKeyField, daysBefore: daysBeforeField }),
+    example: { apiKey: { ...exampleKey, expiresAt: '2026-02-01T12:00:00.000Z' }, daysBefore: 1 },
+  },
+  'trade.filled': {
+    summary: 'An order was filled, in whole or in part.',
+    description: 'Paper trades go to test endpoints, too; live trades to live ones alone.',
+    schema: z.object({
+      ...marketFields,
+      tradeId: idField('Of the trade.'),
+      idempotencyKey: z.string(),
+      status: z.enum(['pending', 'filled', 'partially_filled', 'cancelled', 'rejected']),
+      side: sideField,
+      action: z.enum(['buy', 'sell']),
+      contracts: contracts('As ordered.'),
+      filledContracts: contracts('All that was filled of them so far.'),
+      fills: z
+        .array(
+          z.object({
+            n: z.int().describe('Counts the fills of the trade.'),
+            price: dollars('Of a contract.'),
+            contracts: contracts('At this price.'),
+            fee: dollars('Of this fill.'),
+            filledAt: timeField('When it was filled.'),
+          }),
+        )
+        .describe('Those that are new.'),
+    }),
+    example: {
+      ...exampleMarket,
+      tradeId: '019c1400-7c00-7b6c-9a55-2f3e4d5c6b7a',
+      idempotencyKey: 'order-1',
+      status: 'filled',
+      side: 'yes',
+      action: 'buy',
+      contracts: 10,
+      filledContracts: 10,
+      fills: [{ n: 1, price: '0.5600', contracts: 10, fee: '0.1800', filledAt: '2026-01-31T12:00:00.000Z' }],
+    },
+  },
+  'market.settled': {
+    summary: 'A market in which contracts were held was paid, or a payout was corrected.',
+    description: 'Paper accounts are told of at test endpoints, too; live accounts at live ones alone.',
+    schema: z.object({
+      ...marketFields,
+      state: z.enum(['finalized', 'void']),
+      value: dollars('What a YES contract pays; `null` for a void market.').nullable(),
+      temperature: z.number().nullable().describe('The reported temperature, °F.'),
+      side: sideField.describe('That was held.'),
+      contracts: contracts('That were held.'),
+      payout: dollars('What the balance changed by: negative if a correction took something back.'),
+      isCorrection: z.boolean().describe('True if it was paid before, by another result.'),
+    }),
+    example: {
+      ...exampleMarket,
+      state: 'finalized',
+      value: '1.0000',
+      temperature: 41,
+      side: 'yes',
+      contracts: 10,
+      payout: '10.0000',
+      isCorrection: false,
+    },
+  },
+  'trading.halted': {
+    summary: 'A switch stopped orders, or all but those that give up what is held.',
+    schema: z.object({
+      owner: z
+        .enum(['service', 'operator', 'own'])
+        .describe(
+          'Whose switch: of the whole service, of its operator for this Organization, or of the Organization itself.',
+        ),
+      state: z.enum(['reduce_only', 'halt']),
+      reason: z.string(),
+      changedAt: timeField('Binds orders since then.'),
+    }),
+    example: {
+      owner: 'operator',
+      state: 'halt',
+      reason: 'Unexplained fills, under investigation.',
+      changedAt: '2026-01-31T12:00:00.000Z',
+    },
+  },
+  'signal.gate_changed': {
+    summary: 'Signals of a station and lead come through from now on, or no more.',
+    schema: z.object({
+      kind: z.enum(['daily_maximum', 'daily_minimum', 'hourly']),
+      station: z.string().describe('The id of a station; of hours that of an area.'),
+      leadHours: z
+        .int()
+        .describe(
+          'The hours before the end of the day, or before the hour, of the forecasts that it is judged by.',
+        ),
+      state: z.enum(['open', 'shut']),
+      n: z.int().describe('Settled days that it is judged by.'),
+      reason: z.string().describe('Why it is open or shut.'),
+    }),
+    example: {
+      kind: 'daily_maximum',
+      station: 'KNYC',
+      leadHours: 12,
+      state: 'open',
+      n: 62,
+      reason: 'Over 62 settled days the forecast’s log score was better by 0.210 than the market’s.',
+    },
+  },
+} as const satisfies Record<string, TypeDescription>;
+
+/** What an endpoint is told of without having chosen it. */
+export const serviceTypes = {
+  'webhook.disabled': {
+    summary: 'Another endpoint of the Organization was disabled, because its deliveries failed.',
+    schema: z.object({
+      endpointId: idField('The endpoint.'),
+      url: z.string().describe('Where it receives.'),
+      reason: z
+        .enum(['gone', 'failing'])
+        .describe('`gone`: it answered 410. `failing`: nothing but failures.'),
+      disabledAt: timeField('When.'),
+    }),
+    example: {
+      endpointId: '01935a3f-8f00-7c3e-9d2a-4b5c6d7e8f90',
+      url: 'https://example.com/webhooks',
+      reason: 'gone',
+      disabledAt: '2026-05-04T10:00:00.000Z',
+    },
+  },
+  'webhook.test': {
+    summary: 'A person asked for a test delivery.',
+    schema: z.object({ endpointId: idField('The endpoint.') }),
+    example: { endpointId: '01935a3f-8f00-7c3e-9d2a-4b5c6d7e8f90' },
+  },
+} as const satisfies Record<string, TypeDescription>;
+
+export const allTypes = { ...webhookTypes, ...serviceTypes };
+
+/** Types in reading order; of a service without markets without those of markets. */
+export const describeWebhooks = (hasMarkets: boolean): DescribedWebhook[] =>
+  Object.entries<TypeDescription>(allTypes)
+    .filter(([type]) => hasMarkets || !/^(trade|market|trading|signal)[.]/.test(type))
+    .map(([type, { summary, description = '', schema, example }]) => ({
+      type,
+      summary,
+      description,
+      schema,
+      example: { type, timestamp: '2026-01-31T12:00:00.000Z', data: example },
+    }));
+
+export type WebhookType = keyof typeof webhookTypes;
+export type AnyType = keyof typeof allTypes;
+export type DataOf<T extends AnyType> = Exactly<z.input<(typeof allTypes)[T]['schema']>>;
+
+/** Numbers may be written with all their digits. */
+type Exactly<T> = T extends number
+  ? T | ExactNumber
+  : T extends readonly (infer Item)[]
+    ? readonly Exactly<Item>[]
+    : T extends object
+      ? { [Key in keyof T]: Exactly<T[Key]> }
+      : T;

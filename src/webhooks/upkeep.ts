@@ -1,0 +1,74 @@
+import type { ShardGroup, Template } from '../core/db/client.js';
+import type { Job } from '../core/db/jobs.js';
+import type { Context } from '../core/http/context.js';
+import { DAY_MS } from '../core/time.js';
+import { firstIdOf } from './endpoints.js';
+import { deleteAttempts, deleteDeliveries, deleteMessages, START, tend } from './statements.js';
+
+const KEPT_MS = 30 * DAY_MS;
+/** What is told once: longer than any window that it is told once of, and the time in which events of it may be corrected. */
+const ONCE_KEPT_MS = 100 * DAY_MS;
+/** Rows of one endpoint that one statement looks at. */
+const BATCH = 1_000;
+/** The rest is for the next run. */
+const MAX_STATEMENTS = 500;
+
+type UpkeepDeps = Pick<Context, 'db' | 'clock' | 'metrics'>;
+
+export const webhookJobs = (deps: UpkeepDeps): Job[] => [
+  { name: 'tend-webhooks', schedule: '*/15 * * * * *', run: () => tendWebhooks(deps) },
+  { name: 'delete-old-webhooks', schedule: '0 37 * * * *', run: () => deleteOldWebhooks(deps) },
+];
+
+/** Gives up what waits for endpoints that were disabled or deleted, and measures what waits for the others. */
+export async function tendWebhooks({ db, clock, metrics }: UpkeepDeps): Promise<void> {
+  const now = new Date(clock.now()).toISOString();
+  let waiting = 0;
+  let overdueSeconds = 0;
+  await Promise.all(
+    db.shards.groups.map((group) =>
+      goThrough(group, tend, [now, BATCH], ([, count, seconds]) => {
+        waiting += Number(count ?? 0);
+        overdueSeconds = Math.max(overdueSeconds, Number(seconds ?? 0));
+        return false;
+      }),
+    ),
+  );
+  metrics.webhooksWaiting.set(waiting);
+  metrics.webhooksOverdue.set(overdueSeconds);
+}
+
+/** A run deletes a bounded number of rows, in small transactions. */
+export async function deleteOldWebhooks({ db, clock }: Omit<UpkeepDeps, 'metrics'>): Promise<void> {
+  const end = new Date(clock.now() - KEPT_MS);
+  const onceEnd = new Date(clock.now() - ONCE_KEPT_MS);
+  const isFull = ([, deleted]: (string | null)[]) => Number(deleted) >= BATCH;
+  for (const group of db.shards.groups) {
+    for (const template of [deleteAttempts, deleteDeliveries])
+      await goThrough(group, template, [firstIdOf(end), BATCH], isFull);
+    for (let statements = 0; statements < MAX_STATEMENTS; statements++) {
+      const [row] = await group.run(deleteMessages, [end.toISOString(), onceEnd.toISOString(), BATCH]);
+      if (Number(row?.[0]) < BATCH) break;
+    }
+  }
+}
+
+/**
+ * Runs a statement for all endpoints of a group, some at a time.
+ * @param isFull whether the same endpoints have more
+ */
+async function goThrough(
+  group: ShardGroup,
+  template: Template,
+  values: unknown[],
+  isFull: (row: (string | null)[]) => boolean,
+): Promise<void> {
+  let cursor = START;
+  for (let statements = 0; statements < MAX_STATEMENTS; statements++) {
+    const [row] = await group.run(template, [...cursor.split(' '), ...values]);
+    if (!row) return;
+    if (isFull(row)) continue;
+    if (row[0] === null || row[0] === undefined) return;
+    cursor = row[0];
+  }
+}

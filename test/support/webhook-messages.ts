@@ -1,0 +1,43 @@
+import { asc, eq } from 'drizzle-orm';
+import { expect } from 'vitest';
+import type { Database } from '../../src/core/db/client.js';
+import { newId } from '../../src/core/ids.js';
+import { webhookEndpoints, webhookMessages } from '../../src/tables.js';
+import { allTypes, type AnyType } from '../../src/webhooks/types.js';
+
+/** An endpoint of an Organization that listens for all types, if not for those that are given. */
+export async function createListener(
+  db: Database,
+  orgId: string,
+  values: { livemode?: boolean; types?: AnyType[]; url?: string } = {},
+): Promise<void> {
+  await db.orm.insert(webhookEndpoints).values({
+    orgId,
+    id: newId(Date.now()),
+    url: 'https://example.com/',
+    types: Object.keys(allTypes),
+    livemode: true,
+    secret: '',
+    createdAt: new Date(),
+    ...values,
+  });
+}
+
+export interface ToldMessage {
+  type: AnyType;
+  livemode: boolean;
+  // oxlint-disable-next-line typescript/no-explicit-any -- each type has its own
+  data: any;
+  createdAt: Date;
+}
+
+/** What an Organization was told, oldest first; each fits the schema of its type, and no more. */
+export async function readTold(db: Database, orgId: string, type?: AnyType): Promise<ToldMessage[]> {
+  const rows = (await db.orm
+    .select()
+    .from(webhookMessages)
+    .where(eq(webhookMessages.orgId, orgId))
+    .orderBy(asc(webhookMessages.createdAt), asc(webhookMessages.id))) as ToldMessage[];
+  for (const row of rows) expect(allTypes[row.type].schema.strict().parse(row.data)).toEqual(row.data);
+  return rows.filter((row) => type === undefined || row.type === type);
+}

@@ -1,0 +1,94 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { eq } from 'drizzle-orm';
+import { byService } from '../../src/audit/change.js';
+import type { Context } from '../../src/core/http/context.js';
+import { webhookAttempts, webhookDeliveries } from '../../src/tables.js';
+import { createEndpoint, type EndpointActor, type EndpointInput } from '../../src/webhooks/endpoints.js';
+
+export interface Received {
+  headers: IncomingHttpHeaders;
+  body: string;
+  atMs: number;
+}
+
+/** Receives webhooks, and keeps them. @param answer left out: 204 */
+export async function startReceiver(
+  answer: (req: IncomingMessage, res: ServerResponse, received: Received) => void = (_req, res) =>
+    void res.writeHead(204).end(),
+  port = 0,
+) {
+  const received: Received[] = [];
+  const server = createServer((req, res) => {
+    const chunks: Buffer[] = [];
+    req.on('data', (chunk: Buffer) => chunks.push(chunk));
+    req.on('end', () => {
+      const one = { headers: req.headers, body: Buffer.concat(chunks).toString(), atMs: performance.now() };
+      received.push(one);
+      answer(req, res, one);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  const { port: taken } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${taken}/hook`,
+    port: taken,
+    received,
+    stop: () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+/**
+ * A receiver's check as the specification of Standard Webhooks words it, without its library.
+ * @throws Error saying what is wrong
+ */
+export function verifyBySpecification(
+  secret: string,
+  { headers, body }: Pick<Received, 'headers' | 'body'>,
+  nowMs: number,
+): { type: string; timestamp: string; data: Record<string, unknown> } {
+  const { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures } = headers;
+  if (typeof id !== 'string' || typeof timestamp !== 'string' || typeof signatures !== 'string')
+    throw new Error('a header is missing');
+  if (!/^\d+$/.test(timestamp) || Math.abs(nowMs / 1000 - Number(timestamp)) > 300)
+    throw new Error('too old');
+  const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
+  const expected = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest();
+  const isOurs = signatures.split(' ').some((signature) => {
+    const [version, value = ''] = signature.split(',');
+    const given = Buffer.from(value, 'base64');
+    return version === 'v1' && given.length === expected.length && timingSafeEqual(given, expected);
+  });
+  if (!isOurs) throw new Error('no signature fits');
+  return JSON.parse(body) as ReturnType<typeof verifyBySpecification>;
+}
+
+/** As the service itself: nobody's session is needed. */
+export const actorOf = (orgId: string): EndpointActor => ({ orgId, userId: 'system', by: byService });
+
+export const listen = (
+  deps: Pick<Context, 'db' | 'clock' | 'config'>,
+  orgId: string,
+  input: Partial<EndpointInput> & { url: string },
+) =>
+  createEndpoint(deps, actorOf(orgId), {
+    types: ['api_key.created'],
+    livemode: true,
+    isEnabled: true,
+    ...input,
+  });
+
+export const deliveriesOf = ({ db }: Pick<Context, 'db'>, orgId: string) =>
+  db.orm.select().from(webhookDeliveries).where(eq(webhookDeliveries.orgId, orgId));
+
+export const attemptsOf = ({ db }: Pick<Context, 'db'>, orgId: string) =>
+  db.orm
+    .select()
+    .from(webhookAttempts)
+    .where(eq(webhookAttempts.orgId, orgId))
+    .orderBy(webhookAttempts.messageId, webhookAttempts.attempt);

@@ -1,0 +1,229 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { entitlements, UsageLimit } from '../../../src/entitlements/table.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { startTestService, type TestService } from '../../support/service.js';
+import { sendUsage, usageEvent } from '../../support/usage.js';
+import { createListener, readTold } from '../../support/webhook-messages.js';
+
+const START = '2026-05-14T10:00:00.000Z';
+
+let database: TestDatabase;
+let service: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db);
+});
+beforeEach(() => service.clock.set(START));
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+interface TenantOptions {
+  unitCap?: string | null;
+  terms?: Partial<typeof entitlements.$inferInsert>;
+  isListening?: boolean;
+}
+
+const limit = (
+  quantity: string,
+  window: string,
+  enforcement: UsageLimit['enforcement'] = 'warn',
+): UsageLimit => ({ quantity, window, enforcement });
+
+async function tenant({ unitCap = null, terms = {}, isListening = true }: TenantOptions) {
+  const { db } = database;
+  const organization = await createOrganization(db);
+  const product = await createProduct(db, { unitCap });
+  await grant(db, organization.id, product.id, terms);
+  const [live, test] = await Promise.all(
+    [true, false].map((livemode) => createKey(db, organization.id, { livemode })),
+  );
+  if (isListening) await createListener(db, organization.id, { types: ['usage.threshold_reached'] });
+  let n = 0;
+  return {
+    organization,
+    product,
+    live: live!,
+    test: test!,
+    async send(
+      quantity: number,
+      more: { secret?: string; idempotencyKey?: string; occurredAt?: string } = {},
+    ) {
+      const { secret = live!.secret, idempotencyKey = `e-${++n}`, ...fields } = more;
+      const event = usageEvent(product.slug, idempotencyKey, { quantity, ...fields });
+      const { status } = await sendUsage(service.url, secret, [event]);
+      expect(status).toBe(202);
+      await service.services.thresholds.judgeAll();
+    },
+    async told() {
+      const messages = await readTold(db, organization.id, 'usage.threshold_reached');
+      return messages.map(({ data }) => `${data.threshold} % of ${data.limit.quantity} ${data.limit.window}`);
+    },
+    messages: () => readTold(db, organization.id, 'usage.threshold_reached'),
+  };
+}
+
+describe('usage.threshold_reached', () => {
+  it('tells once of each threshold of a cap, in the month of the events', async () => {
+    const t = await tenant({ unitCap: '100.5' });
+    await t.send(50);
+    expect(await t.told()).toEqual([]);
+    await t.send(0.25);
+    expect(await t.messages()).toMatchObject([
+      {
+        livemode: true,
+        createdAt: new Date(START),
+        data: {
+          productSlug: t.product.slug,
+          metric: 'calls',
+          livemode: true,
+          threshold: 50,
+          limit: { quantity: 100.5, window: 'calendar_month', enforcement: 'warn' },
+          used: 50.25,
+          windowStart: '2026-05-01T00:00:00.000Z',
+          windowEnd: '2026-06-01T00:00:00.000Z',
+        },
+      },
+    ]);
+    await t.send(60);
+    await t.send(500);
+    expect((await t.told()).sort()).toEqual(
+      [100, 50, 80].map((share) => `${share} % of 100.5 calendar_month`),
+    );
+    service.clock.set('2026-06-01T10:00:00.000Z');
+    await t.send(81, { occurredAt: '2026-05-31T23:59:59.999Z' });
+    expect(await t.told()).toHaveLength(3);
+    await t.send(81);
+    expect(await t.told()).toHaveLength(5);
+  });
+
+  it('counts a repeat once, and what a dry run would reach never', async () => {
+    const t = await tenant({ unitCap: '10', terms: { thresholds: [100] } });
+    const dry = await sendUsage(
+      service.url,
+      t.live.secret,
+      [usageEvent(t.product.slug, 'd', { quantity: 10 })],
+      {
+        dryRun: true,
+      },
+    );
+    expect(dry.status).toBe(202);
+    await service.services.thresholds.judgeAll();
+    await t.send(9, { idempotencyKey: 'a' });
+    await t.send(9, { idempotencyKey: 'a' });
+    expect(await t.told()).toEqual([]);
+    await t.send(1, { idempotencyKey: 'b' });
+    await t.send(1, { idempotencyKey: 'b' });
+    expect(await t.told()).toEqual(['100 % of 10 calendar_month']);
+  });
+
+  it('keeps live and test apart', async () => {
+    const t = await tenant({ unitCap: '10', terms: { thresholds: [100] } });
+    await t.send(10, { secret: t.test.secret });
+    expect(await t.told()).toEqual([]);
+    await createListener(database.db, t.organization.id, { livemode: false });
+    await t.send(1, { secret: t.test.secret });
+    expect(await t.messages()).toMatchObject([{ livemode: false, data: { livemode: false, used: 11 } }]);
+    await t.send(10);
+    expect((await t.messages()).map(({ livemode }) => livemode).sort()).toEqual([false, true]);
+  });
+
+  it('knows the windows of the calendar by the times of the events', async () => {
+    const t = await tenant({
+      terms: {
+        thresholds: [100],
+        limits: [limit('10', 'calendar_day'), limit('15', 'calendar_week', 'block')],
+      },
+    });
+    await t.send(10, { occurredAt: '2026-05-13T23:59:59.999Z' });
+    expect(await t.told()).toEqual(['100 % of 10 calendar_day']);
+    await t.send(4);
+    // The Sunday before, of another week.
+    await t.send(9, { occurredAt: '2026-05-10T12:00:00.000Z' });
+    expect(await t.told()).toHaveLength(1);
+    await t.send(1, { occurredAt: '2026-05-11T00:00:00.000Z' });
+    const weeks = (await t.messages()).filter(({ data }) => data.limit.window === 'calendar_week');
+    expect(weeks).toMatchObject([
+      {
+        data: {
+          limit: { quantity: 15, window: 'calendar_week', enforcement: 'block' },
+          used: 15,
+          windowStart: '2026-05-11T00:00:00.000Z',
+          windowEnd: '2026-05-18T00:00:00.000Z',
+        },
+      },
+    ]);
+    await t.send(1, { occurredAt: '2026-05-10T12:00:00.000Z' });
+    expect((await t.told()).filter((text) => text.endsWith('day'))).toHaveLength(2);
+  });
+
+  it('tells again of a window that rolls when a whole length of it has gone by', async () => {
+    const t = await tenant({ terms: { thresholds: [100], limits: [limit('10', 'PT1H')] } });
+    await t.send(9);
+    await t.send(1);
+    expect(await t.messages()).toMatchObject([
+      { data: { used: 10, windowStart: '2026-05-14T09:00:00.000Z', windowEnd: START } },
+    ]);
+    service.clock.advance(30 * 60_000);
+    await t.send(10);
+    service.clock.advance(29 * 60_000 + 59_999);
+    await t.send(10);
+    expect(await t.told()).toHaveLength(1);
+    service.clock.advance(1);
+    await t.send(1);
+    expect(await t.told()).toHaveLength(2);
+    // By the sender's clock: in the window that ends with it, and not in that of now.
+    service.clock.advance(3_600_000);
+    await t.send(6);
+    await t.send(4, { occurredAt: new Date(service.clock.now() + 60_000).toISOString() });
+    expect((await t.messages()).at(-1)).toMatchObject({
+      data: { used: 10, windowEnd: new Date(service.clock.now() + 60_000).toISOString() },
+    });
+  });
+
+  it('is told of what a settlement records', async () => {
+    const t = await tenant({ terms: { thresholds: [80], limits: [limit('10', 'calendar_day', 'block')] } });
+    const headers = { authorization: `Bearer ${t.live.secret}`, 'content-type': 'application/json' };
+    const post = async (path: string, body: object) => {
+      const url = `${service.url}/api/usage/reservations${path}`;
+      const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
+      return (await response.json()) as { reservation: { id: string } };
+    };
+    const asked = { productSlug: t.product.slug, metric: 'calls', quantity: 8, idempotencyKey: 'r' };
+    const { reservation } = await post('', asked);
+    expect(await t.told()).toEqual([]);
+    await post(`/${reservation.id}/settle`, { quantity: 8 });
+    await service.services.thresholds.judgeAll();
+    expect(await t.told()).toEqual(['80 % of 10 calendar_day']);
+  });
+
+  it('follows the thresholds that an entitlement declares, also those above a limit', async () => {
+    const none = await tenant({ unitCap: '10', terms: { thresholds: [] } });
+    await none.send(20);
+    expect(await none.told()).toEqual([]);
+    const own = await tenant({ unitCap: '10', terms: { thresholds: [30, 150] } });
+    await own.send(15);
+    expect((await own.told()).sort()).toEqual(['150 % of 10 calendar_month', '30 % of 10 calendar_month']);
+  });
+
+  it('tells once of a cap and a limit that are the same', async () => {
+    const limits = [limit('10.0', 'calendar_month', 'block'), limit('10', 'calendar_month')];
+    const t = await tenant({ unitCap: '10', terms: { thresholds: [100], limits } });
+    await t.send(10);
+    expect(await t.messages()).toMatchObject([{ data: { limit: { quantity: 10, enforcement: 'block' } } }]);
+  });
+
+  it('notes nothing where no endpoint listens, or the first threshold is far', async () => {
+    const noted = vi.spyOn(service.services.thresholds, 'noted');
+    const quiet = await tenant({ unitCap: '10', isListening: false });
+    const unlimited = await tenant({});
+    const below = await tenant({ unitCap: '1000' });
+    for (const t of [quiet, unlimited, below]) await t.send(499);
+    expect(noted).not.toHaveBeenCalled();
+    await below.send(1);
+    expect(noted).toHaveBeenCalledOnce();
+    noted.mockRestore();
+  });
+});

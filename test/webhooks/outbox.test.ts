@@ -1,0 +1,125 @@
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { byService, change } from '../../src/audit/change.js';
+import type { Template } from '../../src/core/db/client.js';
+import { newId } from '../../src/core/ids.js';
+import { webhookDeliveries, webhookEndpoints, webhookMessages } from '../../src/tables.js';
+import { tellInStatement, tellWebhooks } from '../../src/webhooks/outbox.js';
+import { webhookTypes } from '../../src/webhooks/types.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { createOrganization } from '../support/fixtures.js';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.remove());
+
+const at = new Date('2026-05-04T10:00:00.000Z');
+const type = 'api_key.created';
+const data = webhookTypes[type].example;
+
+async function createListeners(...changes: Partial<typeof webhookEndpoints.$inferInsert>[]) {
+  const { orm } = database.db;
+  const org = await createOrganization(database.db);
+  const ids: string[] = [];
+  for (const change of changes) {
+    const id = newId(at.getTime());
+    ids.push(id);
+    await orm.insert(webhookEndpoints).values({
+      orgId: org.id,
+      id,
+      url: 'https://example.com/',
+      types: [type],
+      livemode: true,
+      secret: '',
+      createdAt: at,
+      ...change,
+    });
+  }
+  return { orgId: org.id, ids };
+}
+
+const messagesOf = (orgId: string) =>
+  database.db.orm.select().from(webhookMessages).where(eq(webhookMessages.orgId, orgId));
+const deliveriesOf = (orgId: string) =>
+  database.db.orm.select().from(webhookDeliveries).where(eq(webhookDeliveries.orgId, orgId));
+
+const inStatement: Template = {
+  name: 'test_tell',
+  text: (t) => `
+${t.with} told as materialized (
+  select org_id, true as livemode, '${type}' as type, '${JSON.stringify(data)}'::jsonb as data, once_key
+  from unnest($1::uuid[], $2::text[]) as x (org_id, once_key)${t.held}
+), ${tellInStatement(t, 'told', '$3::timestamptz')}
+select count(*)::text from webhook_message`,
+};
+
+const ways: [string, (orgId: string, onceKey?: string) => Promise<unknown>][] = [
+  [
+    'a transaction',
+    (orgId, onceKey) =>
+      change({ db: database.db, clock: { now: () => at.getTime() } }, byService, (tx) =>
+        tellWebhooks(tx, { orgId, livemode: true, type, data, at, ...(onceKey ? { onceKey } : {}) }),
+      ),
+  ],
+  [
+    'a hot statement',
+    async (orgId, onceKey) => {
+      const group = await database.db.shards.locateOrganization(orgId);
+      await group.run(inStatement, [[orgId], [onceKey ?? null], at.toISOString()]);
+    },
+  ],
+];
+
+it.each(ways)('%s tells each enabled endpoint of its mode that chose the type', async (_, tell) => {
+  const { orgId, ids } = await createListeners(
+    {},
+    {},
+    { isEnabled: false },
+    { livemode: false },
+    { types: ['trade.filled'] },
+  );
+  await tell(orgId);
+  const [message, ...others] = await messagesOf(orgId);
+  expect(others).toEqual([]);
+  expect(message).toMatchObject({ type, data, livemode: true, createdAt: at, onceKey: null });
+  expect(message!.id).toMatch(/^019df26e-2d00-7[0-9a-f]{3}-[89ab]/);
+  const deliveries = await deliveriesOf(orgId);
+  expect(deliveries.map(({ endpointId }) => endpointId).sort()).toEqual(ids.slice(0, 2).sort());
+  for (const delivery of deliveries)
+    expect(delivery).toMatchObject({
+      messageId: message!.id,
+      status: 'waiting',
+      nextAttemptAt: at,
+      attempts: 0,
+    });
+});
+
+it.each(ways)('%s writes nothing where no endpoint listens', async (_, tell) => {
+  const { orgId } = await createListeners({ isEnabled: false });
+  await tell(orgId);
+  expect(await messagesOf(orgId)).toEqual([]);
+});
+
+it.each(ways)('%s tells an Organization once of what has a key', async (_, tell) => {
+  const { orgId } = await createListeners({});
+  const other = await createListeners({});
+  await Promise.all([1, 2, 3].map(() => tell(orgId, 'cap 80')));
+  await tell(orgId, 'cap 100');
+  await tell(other.orgId, 'cap 80');
+  expect((await messagesOf(orgId)).map(({ onceKey }) => onceKey).sort()).toEqual(['cap 100', 'cap 80']);
+  expect(await deliveriesOf(orgId)).toHaveLength(2);
+  expect(await messagesOf(other.orgId)).toHaveLength(1);
+});
+
+it('what is rolled back was never told', async () => {
+  const { orgId } = await createListeners({});
+  const failed = change({ db: database.db, clock: { now: () => at.getTime() } }, byService, async (tx) => {
+    await tellWebhooks(tx, { orgId, livemode: true, type, data, at });
+    throw new Error('rolled back');
+  });
+  await expect(failed).rejects.toThrow('rolled back');
+  expect(await messagesOf(orgId)).toEqual([]);
+  expect(await deliveriesOf(orgId)).toEqual([]);
+});
