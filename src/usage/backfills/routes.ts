@@ -284,15 +284,15 @@ interface StepParts {
 }
 
 /** A step again changes nothing: it answers how far it is. */
-function stepRoute<Path extends `${typeof path}/{id}${string}`>(
+function stepRoute(
   method: 'post' | 'delete',
-  address: Path,
+  address: `${typeof path}/{id}${'' | '/apply' | '/revert'}`,
   step: Step,
   parts: StepParts,
 ) {
   const { good, becomes, bad, detail } = stepExamples[step];
   const request = { params: { slug: 'acme', id: good } };
-  return operatorRoute<Path, Context>({
+  return operatorRoute({
     ...parts,
     method,
     path: address,

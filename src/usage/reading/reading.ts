@@ -7,7 +7,7 @@ import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { listSeries, type SeriesPoint, type SeriesRange } from '../operator/queries.js';
 import { requireWholeSteps } from '../operator/steps.js';
 import { listEventsOf, type EventRow } from '../page-queries.js';
-import { authorKinds, MAX_POINTS, MAX_SUMS } from './schema.js';
+import { MAX_POINTS, MAX_SUMS, type AuthorKind } from './schema.js';
 
 export interface Reader {
   orgId: string;
@@ -89,7 +89,7 @@ const presentEvent = (event: EventRow) => ({
   })),
 });
 
-function authorKindOf(actor: string): (typeof authorKinds)[number] {
+function authorKindOf(actor: string): AuthorKind {
   if (actor.startsWith('operator') || actor === 'system') return 'operator';
   return actor.startsWith('api_key:') ? 'api_key' : 'member';
 }

@@ -54,7 +54,8 @@ export const usageSeriesSchema = z
   })
   .meta({ id: 'UsageSums' });
 
-export const authorKinds = ['api_key', 'member', 'operator'] as const;
+const authorKinds = ['api_key', 'member', 'operator'] as const;
+export type AuthorKind = (typeof authorKinds)[number];
 
 export const recordedEventSchema = z
   .object({

@@ -393,8 +393,8 @@ describe('backfills of another Organization', () => {
 
   it('are listed in pages', async () => {
     const { open, root } = await arrive();
-    const paths = [];
-    for (let i = 0; i < 3; i++) paths.push((await open()).path.split('/').at(-1));
+    const paths: string[] = [];
+    for (let i = 0; i < 3; i++) paths.push((await open()).path.split('/').at(-1)!);
     const first = (await operate('GET', `${root}?limit=2`)).body;
     const second = (await operate('GET', `${root}?limit=2&cursor=${first.nextCursor}`)).body;
     const ids = [...first.backfills, ...second.backfills].map(({ id }: { id: string }) => id);

@@ -112,7 +112,7 @@ type Step =
   | { do: 'settle'; which: number; share: number | undefined; ago: number | undefined }
   | { do: 'release'; which: number }
   | { do: 'send'; quantity: number; ago: number | undefined }
-  | { do: 'correct'; event: number; quantity: number; then: number | undefined }
+  | { do: 'correct'; event: number; quantity: number; again: number | undefined }
   | { do: 'limit'; limits: UsageLimit[] }
   | { do: 'withdraw' | 'revoke' }
   | { do: 'wait'; ms: number };
@@ -164,7 +164,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       do: fc.constant('correct' as const),
       event: fc.nat(99),
       quantity,
-      then: fc.option(quantity, { nil: undefined }),
+      again: fc.option(quantity, { nil: undefined }),
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('limit' as const), limits }) },
@@ -359,7 +359,7 @@ async function setUp(start: string, declared: UsageLimit[]) {
         return send(one.quantity, one.ago);
       case 'correct': {
         const event = model.events[one.event % Math.max(1, model.events.length)];
-        return event && correct(event, one.quantity, ...(one.then === undefined ? [] : [one.then]));
+        return event && correct(event, one.quantity, ...(one.again === undefined ? [] : [one.again]));
       }
       case 'limit':
         model.limits = one.limits;
