@@ -1,6 +1,5 @@
 import type { Request, Response } from 'express';
 import { z } from 'zod';
-import type { Context } from '../../core/http/context.js';
 import { readJsonBody } from '../../core/http/json-body.js';
 import { usualBounds } from '../../core/http/json-shape.js';
 import { exact, sendJson, toJson } from '../../core/http/json.js';

@@ -65,7 +65,7 @@ async function arrive() {
     const read = async () => (await operate('GET', path)).body;
     /** Until the step is over, some events at a time. */
     const finish = async (chunk = 3) => {
-      const run = createBackfillRunner({ db: database.db, clock: service.clock }, { chunk, turnMs: 5 });
+      const run = createBackfillRunner({ db: database.db, clock: service.clock }, { chunk, turnMs: 500 });
       for (;;) {
         await run();
         const { backfill } = await read();
@@ -229,11 +229,11 @@ describe('a backfill', () => {
       createBackfillRunner({ db: database.db, clock: service.clock }, { chunk: 7, turnMs: 200 }),
     );
     await Promise.all(runners.map((run) => run()));
-    await step('apply');
+    await step('apply', 50);
     expect(await total()).toEqual([['2031-02-01', 200, 200]]);
     await operate('POST', `${path}/revert`);
     await Promise.all(runners.map((run) => run()));
-    await step('revert');
+    await step('revert', 50);
     expect(await total()).toEqual([['2031-02-01', 0, 200]]);
     expect(await drift()).toEqual([]);
   });

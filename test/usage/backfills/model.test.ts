@@ -238,7 +238,7 @@ async function setUp() {
         from ${table} where org_id = '${organization.id}' group by 1`),
       );
       return Object.fromEntries(
-        rows.map((row) => [row.name, [Number(row.quantity) * 1000, Number(row.events)]]),
+        rows.map((row) => [row.name, [Math.round(Number(row.quantity) * 1000), Number(row.events)]]),
       );
     };
     const time = (ms: number) => new Date(ms).toISOString();
