@@ -9,6 +9,7 @@ import { operatorMarketRoutes, operatorRoutes } from './mounts/operator.js';
 import { sessionRoutes } from './identity/organizations/routes.js';
 import { accountRoutes, publicReadRoutes } from './mounts/trading.js';
 import { scoresRoutes } from './trading/scores/routes.js';
+import { correctionRoutes } from './usage/corrections/routes.js';
 import { usageReadRoutes } from './usage/reading/routes.js';
 import { reservationRoutes } from './usage/reservations/routes.js';
 import { usageRoutes } from './usage/routes.js';
@@ -26,6 +27,7 @@ const routes = [
   ...usageRoutes,
   ...usageReadRoutes,
   ...reservationRoutes,
+  ...correctionRoutes,
   ...entitlementRoutes,
   ...publicReadRoutes,
   ...accountRoutes,

@@ -20,6 +20,7 @@ import { readDemo, writeDemo, type DemoData } from './demo/demo.js';
 import { seedDemo } from './demo/seed.js';
 import { seedDemoTrading } from './demo/trading.js';
 import { seedDemoUsage } from './demo/usage.js';
+import { createBackfillRunner } from './usage/backfills/runner.js';
 import { createReservationWatch } from './usage/reservations/reservations.js';
 import { answerPasswordRequests } from './identity/account/reset.js';
 import { deleteOldLinks, type NewLink } from './identity/links/links.js';
@@ -263,6 +264,7 @@ const ownJobs = (
     schedule: '40 * * * * *',
     run: createReservationWatch({ db, clock, metrics, log }),
   },
+  { name: 'work-on-backfills', schedule: '*/2 * * * * *', run: createBackfillRunner({ db, clock }) },
   { name: 'write-key-use', schedule: '*/30 * * * * *', run: () => keyUse.flush() },
   {
     name: 'write-watched-key-use',

@@ -6,6 +6,7 @@ export * from './identity/table.js';
 export * from './entitlements/table.js';
 export * from './api-keys/table.js';
 export * from './usage/table.js';
+export * from './usage/backfills/table.js';
 export * from './notices/table.js';
 export * from './audit/table.js';
 export * from './trading/ledger/orders-table.js';

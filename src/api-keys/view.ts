@@ -160,6 +160,8 @@ function stillCalled(key: KeyDetails, nowMs: number): Hint | undefined {
 export const scopeAllows: Record<Scope, string> = {
   'usage:write': 'Send usage events. For runtimes that report what they used.',
   'usage:read': 'Read what was used: sums by hour, day and month, and single events.',
+  'usage:correct':
+    'Correct events that were wrong, or void them. For tools that people run, not for runtimes that report.',
   'entitlements:read': 'Read and check entitlements: what the Organization may use, and how much is left.',
   'trading:read': 'Read the Organization’s portfolio and its trades.',
   'trading:write': 'Place orders for the Organization. Give it to nothing else than a trading client.',

@@ -8,7 +8,7 @@ export interface AuditEntry {
   at: Date;
   /** Noun first: `api_key.created`. */
   action: string;
-  /** A User's id, `operator` with the name of its token if it has one, `system`, or `unknown`. */
+  /** A User's id, `operator` with the name of its token if it has one, `api_key` with its id, `system`, or `unknown`. */
   actor: string;
   target: string;
   details?: Record<string, unknown>;

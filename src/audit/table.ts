@@ -19,7 +19,7 @@ const columns = {
   at: timestamp({ withTimezone: true, mode: 'date', precision: 6 }).notNull(),
   /** What happened, noun first: `api_key.created`. */
   action: text().notNull(),
-  /** Who did it: a User's id, `operator` with the name of its token if it has one, `system`, or `unknown`. */
+  /** Who did it: a User's id, `operator` with the name of its token if it has one, `api_key` with its id, `system`, or `unknown`. */
   actor: text().notNull(),
   /** What it happened to: a resource's id or slug. */
   target: text().notNull(),

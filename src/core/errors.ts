@@ -25,6 +25,7 @@ export type ErrorCode =
   | 'key_not_active'
   | 'key_already_rotated'
   | 'idempotency_conflict'
+  | 'backfill_state'
   | 'limit_reached'
   | 'market_closed'
   | 'body_too_large'

@@ -2,6 +2,7 @@
 export const scopes = [
   'usage:write',
   'usage:read',
+  'usage:correct',
   'entitlements:read',
   'trading:read',
   'trading:write',

@@ -153,6 +153,13 @@ export function startOfWindow(window: string, nowMs: number): number {
   return end - (window === 'calendar_week' ? 7 : 1) * DAY_MS;
 }
 
+/** SQL: events, and beside them what corrections have changed of each, as rows of the same time. */
+export const countedEvents = (t: Names): string => `(
+      select org_id, product_id, livemode, occurred_at, metric, quantity from ${t('usage_events')}
+      union all
+      select org_id, product_id, livemode, occurred_at, metric, quantity - previous_quantity from ${t('usage_corrections')}
+    )`;
+
 /**
  * SQL that joins each limit of a row to its usage, in one snapshot: the limit as `l`, its sums as `u`. Whole hours (a
  * month: its total) come from the sums. Of the hour in which a rolling window begins its events are read, those that are in the
@@ -191,15 +198,15 @@ cross join lateral (
     where l.unit is distinct from 'month' and org_id = ${subject}.org_id and product_id = ${subject}.product_id
       and livemode = ${subject}.livemode and hour >= w.first_hour and metric = ${subject}.metric
     union all
-    select quantity, false from ${t('usage_events')}
+    select quantity, false from ${countedEvents(t)} e
     where l.unit is null and org_id = ${subject}.org_id and product_id = ${subject}.product_id and livemode = ${subject}.livemode
       and occurred_at > v.since and occurred_at < w.first_hour and metric = ${subject}.metric
     union all
-    select -quantity, false from ${t('usage_events')}
+    select -quantity, false from ${countedEvents(t)} e
     where l.unit is null and org_id = ${subject}.org_id and product_id = ${subject}.product_id and livemode = ${subject}.livemode
       and occurred_at >= w.first_hour and occurred_at <= v.since and metric = ${subject}.metric
     union all
-    select moved.quantity, moved.is_ahead from ${t('usage_events')} e
+    select moved.quantity, moved.is_ahead from ${countedEvents(t)} e
     cross join lateral (values (-e.quantity, false), (e.quantity, true)) as moved (quantity, is_ahead)
     where l.unit is null and e.org_id = ${subject}.org_id and e.product_id = ${subject}.product_id and e.livemode = ${subject}.livemode
       and e.occurred_at > ${now} and e.metric = ${subject}.metric
@@ -297,7 +304,7 @@ cross join lateral (
 cross join lateral (
   select hour, through - quantity as before from (
     select hour, quantity, sum(quantity) over (order by hour) as through from (
-      select w.first_hour - interval '1 hour' as hour, coalesce(sum(quantity), 0) as quantity from ${t('usage_events')}
+      select w.first_hour - interval '1 hour' as hour, coalesce(sum(quantity), 0) as quantity from ${countedEvents(t)} e
       where org_id = d.org_id and product_id = d.product_id and livemode = d.livemode and metric = d.metric
         and occurred_at > d.since and occurred_at < w.first_hour
       union all
@@ -312,7 +319,7 @@ cross join lateral (
 ) h
 cross join lateral (
   select occurred_at from (
-    select occurred_at, sum(quantity) over (order by occurred_at) as through from ${t('usage_events')}
+    select occurred_at, sum(quantity) over (order by occurred_at) as through from ${countedEvents(t)} e
     where org_id = d.org_id and product_id = d.product_id and livemode = d.livemode and metric = d.metric
       and occurred_at > d.since and occurred_at >= h.hour and occurred_at < h.hour + interval '1 hour'
   ) summed

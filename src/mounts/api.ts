@@ -12,6 +12,7 @@ import { requireReady } from '../core/http/availability.js';
 import { jsonHeaders } from '../core/http/json-headers.js';
 import { perKeyLimit, unknownKeyGuard } from '../core/http/rate-limit.js';
 import { mountRoutes } from '../core/reference/define-route.js';
+import { correctionRoutes } from '../usage/corrections/routes.js';
 import { createIngestion, type Ingestion } from '../usage/ingestion.js';
 import { usageReadRoutes } from '../usage/reading/routes.js';
 import { createReservations, type Reservations } from '../usage/reservations/reservations.js';
@@ -70,7 +71,9 @@ export function apiRoutes(context: Context, services: ApiServices): Router {
   const deps = { ...context, ...services };
   const usageLimit = perKey('usage', limits.usagePerMinute);
   const entitlementsLimit = perKey('entitlements', limits.entitlementsPerMinute);
-  mountRoutes(router, '/api', [...usageRoutes, ...reservationRoutes], deps, () => [usageLimit]);
+  mountRoutes(router, '/api', [...usageRoutes, ...reservationRoutes, ...correctionRoutes], deps, () => [
+    usageLimit,
+  ]);
   mountRoutes(router, '/api', usageReadRoutes, deps, () => [usageLimit]);
   mountRoutes(router, '/api', entitlementRoutes, deps, () => [entitlementsLimit]);
   mountRoutes(router, '/api', [ownKeyRoute], deps, () => [guard]);

@@ -10,6 +10,8 @@ import type { TradingContext } from '../trading/config.js';
 import { reconciliationRoutes } from '../trading/live/routes.js';
 import type { TradingServices } from '../trading/services/services.js';
 import { tradingControlRoutes } from '../trading/risk/operator/routes.js';
+import { backfillRoutes } from '../usage/backfills/routes.js';
+import { operatorCorrectionRoutes } from '../usage/corrections/routes.js';
 import { customerUsageRoutes } from '../usage/operator/routes.js';
 import { userRoutes } from '../identity/users/routes.js';
 
@@ -22,6 +24,8 @@ const ownRoutes = [
   ...memberRoutes,
   ...entitlementRoutes,
   ...customerUsageRoutes,
+  ...operatorCorrectionRoutes,
+  ...backfillRoutes,
 ];
 
 export const operatorRoutes = [...ownRoutes, ...operatorMarketRoutes, ...auditLogRoutes];

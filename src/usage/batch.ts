@@ -6,7 +6,7 @@ import { parseInput, parseItems } from '../core/http/validate.js';
 import { DAY_MS, MINUTE_MS, monthOf } from '../core/time.js';
 import { batchFrameSchema, MAX_EVENTS, usageEventSchema, type UsageEvent } from './schema.js';
 
-const MAX_PAST_MS = 7 * DAY_MS;
+export const MAX_PAST_MS = 7 * DAY_MS;
 const MAX_FUTURE_MS = 5 * MINUTE_MS;
 
 /**

@@ -3,7 +3,7 @@ import type { Orm } from '../core/db/client.js';
 
 /**
  * A row of sums that is not what its events say. Decimals and counts are text, exact. `recorded` is what the row
- * holds, null where the row is missing; `actual` is what the events add up to, null where there are none.
+ * holds, null where the row is missing; `actual` is what the events and their corrections add up to, null where there are none.
  */
 export interface DriftRow {
   orgId: string;
@@ -64,12 +64,14 @@ const shapes: Record<SumTable, SumShape> = {
   },
 };
 
+const columnsOfEvent = sql`e.org_id, e.product_id, e.livemode, e.metric, e.occurred_at, e.api_key_id`;
+
 /** Which rows are compared: all, one Organization's, or those of some places. */
 export type Scope = { orgId?: string | undefined } | { places: Place[] };
 
 /**
- * The common table expressions up to `drift`: the sums of the events beside the rows that should hold them, where the
- * two differ. The keys are the same for events and rows, so one full join finds wrong, missing and surplus rows.
+ * The common table expressions up to `drift`: the sums of the events and of what corrections changed of them, beside the rows
+ * that should hold them, where the two differ. The keys are the same for events and rows, so one full join finds wrong, missing and surplus rows.
  *
  * Totals hold what was deleted of archived months as well. The hours of such a month are only in its file, which
  * `npm run archive -- --verify` compares with them: here they are left out, or a repair would remove them.
@@ -78,17 +80,21 @@ function driftOf(name: SumTable, scope: Scope): SQL {
   const { table, keys, keysOfEvent, monthOfRow, deleted } = shapes[name];
   const isKept = deleted === undefined ? sql`not ${isArchived(monthOfRow)}` : sql`true`;
   return sql`${placesOf(scope)} found (${keys}, quantity, events) as (
-    select ${keysOfEvent}, sum(e.quantity), count(*) from ${eventsIn(scope)} group by ${keysOfEvent}
+    select ${keysOfEvent}, sum(e.quantity), sum(e.events) from (
+      select ${columnsOfEvent}, e.quantity, 1 as events from ${rowsIn(sql`usage_events`, scope)}
+      union all
+      select ${columnsOfEvent}, e.quantity - e.previous_quantity, 0 from ${rowsIn(sql`usage_corrections`, scope)}
+    ) e group by ${keysOfEvent}
   ), actual as (
     ${
       deleted === undefined
         ? sql`select t.* from found t where ${isKept}`
         : sql`select ${keys}, sum(quantity) as quantity, sum(events) as events
-    from (select * from found union all ${deleted} where deleted_events > 0 and ${rowsIn(scope, monthOfRow)}) t
+    from (select * from found union all ${deleted} where deleted_events > 0 and ${isIn(scope, monthOfRow)}) t
     group by ${keys}`
     }
   ), recorded as (
-    select t.* from ${table} t where ${rowsIn(scope, monthOfRow)} and ${isKept}
+    select t.* from ${table} t where ${isIn(scope, monthOfRow)} and ${isKept}
   ), drift as (
     select ${keys}, r.quantity as recorded_quantity, r.events as recorded_events, a.quantity as actual_quantity, a.events as actual_events
     from actual a full join recorded r using (${keys})
@@ -111,18 +117,16 @@ function placesOf(scope: Scope): SQL {
     ${text(places.map((p) => p.period))}::date[]) as p (org_id, product_id, period)),`;
 }
 
-function eventsIn(scope: Scope): SQL {
+function rowsIn(table: SQL, scope: Scope): SQL {
   // The bounds and both modes are spelt out, so that the index on Organization, product, mode and time serves.
   if ('places' in scope)
-    return sql`place p join usage_events e on e.org_id = p.org_id and e.product_id = p.product_id
+    return sql`place p join ${table} e on e.org_id = p.org_id and e.product_id = p.product_id
       and e.livemode = any ('{f,t}'::bool[])
       and e.occurred_at >= p.period::timestamp at time zone 'UTC' and e.occurred_at < (p.period + interval '1 month') at time zone 'UTC'`;
-  return scope.orgId === undefined
-    ? sql`usage_events e`
-    : sql`usage_events e where e.org_id = ${scope.orgId}::uuid`;
+  return scope.orgId === undefined ? sql`${table} e` : sql`${table} e where e.org_id = ${scope.orgId}::uuid`;
 }
 
-function rowsIn(scope: Scope, month: SQL): SQL {
+function isIn(scope: Scope, month: SQL): SQL {
   if ('places' in scope)
     return sql`(t.org_id, t.product_id, ${month}) in (select org_id, product_id, period from place)`;
   return scope.orgId === undefined ? sql`true` : sql`t.org_id = ${scope.orgId}::uuid`;

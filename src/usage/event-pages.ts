@@ -10,8 +10,10 @@ import { renderPage } from '../core/pages/layout.js';
 import { readQuery, tryQuery } from '../core/pages/query-form.js';
 import { MINUTE_MS } from '../core/time.js';
 import { sessionOf } from '../identity/session/session.js';
+import { isManager } from '../organizations/table.js';
 import { chooseProduct, notThere, readProducts, toModeTabs, toProductOptions } from './choices.js';
 import {
+  authorOf,
   eventColumns,
   exportEvents,
   parseEventsRequest,
@@ -19,13 +21,16 @@ import {
   type EventsRequest,
 } from './events.js';
 import {
+  countedOf,
   findArchived,
   findEvent,
   type ArchivedEvents,
   type EventRow,
   type UsageProduct,
 } from './page-queries.js';
-import { EVENTS_PATH, toArchivedView, USAGE_PATH } from './report-view.js';
+import { CORRECTION_PATH, EVENTS_PATH, toArchivedView, USAGE_PATH } from './report-view.js';
+
+const notices = { corrected: 'Corrected. Totals and limits count it from now on.' };
 
 /** No event may have happened later than this after its receipt. */
 const AHEAD_MS = 5 * MINUTE_MS;
@@ -36,7 +41,7 @@ export function addEventPages(router: Router, context: Context): void {
   const deps = { orm: db.orm, clock };
 
   router.get('/usage/events', async (req, res) => {
-    const { orgId } = sessionOf(res);
+    const { orgId, role } = sessionOf(res);
     const query = readQuery(req);
     const products = await readProducts(deps, orgId, query.mode === 'test' ? 'test' : 'live');
     const { form, result } = await tryQuery(res, query, async () => {
@@ -60,9 +65,12 @@ export function addEventPages(router: Router, context: Context): void {
         archived: await findArchived(db.orm, orgId, { of: scope, from: request.from, to: request.to }),
       };
     });
-    const page = { view: 'usage/events', title: 'Events', section: 'usage' };
+    const page = { view: 'usage/events', title: 'Events', section: 'usage', notices };
     const keys = await listKeys(db.orm, orgId, { limit: MAX_KEYS + 1 });
-    await renderPage(context, req, res, page, toEventsView({ query, form, products, keys, ...result }));
+    await renderPage(context, req, res, page, {
+      ...toEventsView({ query, form, products, keys, ...result }),
+      mayCorrect: isManager(role),
+    });
   });
 
   router.get('/usage/events.csv', async (req, res) => {
@@ -167,6 +175,14 @@ function toEventView(event: EventRow) {
     receivedAt: new Date(receivedAt),
     exactOccurredAt: occurredAt,
     exactReceivedAt: receivedAt,
+    counted: countedOf(event),
+    corrections: (event.corrections ?? []).map((correction) => ({
+      ...correction,
+      correctedAt: new Date(correction.correctedAt),
+      author: authorOf(correction),
+    })),
+    amendHref: toAddress(CORRECTION_PATH, { idempotencyKey }),
+    voidHref: toAddress(CORRECTION_PATH, { idempotencyKey, what: 'void' }),
     href: toAddress(EVENTS_PATH, { idempotencyKey }),
     dayHref: toAddress(USAGE_PATH, { product: productSlug, mode: livemode ? 'live' : 'test', ...day }),
   };

@@ -7,8 +7,10 @@ import type { CsvCell } from '../core/pages/csv.js';
 import { fieldError } from '../core/pages/form.js';
 import { requireOnce } from '../core/pages/query-form.js';
 import {
+  countedOf,
   listEvents,
   listMatches,
+  type EventCorrection,
   type EventMatch,
   type EventPosition,
   type EventRange,
@@ -154,23 +156,43 @@ export const eventColumns = [
   'occurred_at',
   'received_at',
   'quantity',
+  'counted_quantity',
   'metric',
   'product',
   'mode',
   'api_key_id',
   'api_key_name',
   'api_key_prefix',
+  'corrected_at',
+  'corrected_by',
+  'correction_reason',
 ];
 
-const toCells = (event: EventRow): CsvCell[] => [
-  event.idempotencyKey,
-  event.occurredAt,
-  event.receivedAt,
-  new ExactNumber(event.quantity),
-  event.metric,
-  event.productSlug,
-  event.livemode ? 'live' : 'test',
-  event.apiKeyId,
-  event.keyName,
-  event.keyPrefix,
-];
+/** Of its corrections the last. */
+function toCells(event: EventRow): CsvCell[] {
+  const last = event.corrections?.at(-1);
+  return [
+    event.idempotencyKey,
+    event.occurredAt,
+    event.receivedAt,
+    new ExactNumber(event.quantity),
+    new ExactNumber(countedOf(event)),
+    event.metric,
+    event.productSlug,
+    event.livemode ? 'live' : 'test',
+    event.apiKeyId,
+    event.keyName,
+    event.keyPrefix,
+    last?.correctedAt ?? null,
+    last ? authorOf(last) : null,
+    last?.reason ?? null,
+  ];
+}
+
+/** Who corrected an event, as customers read it. */
+export function authorOf({ actor, author }: EventCorrection): string {
+  if (actor.startsWith('operator')) return 'The operator';
+  if (actor === 'system') return 'The service';
+  if (actor.startsWith('api_key:')) return author ?? 'An API key';
+  return author ?? 'A former member';
+}

@@ -7,19 +7,22 @@ import { readLimits, type LimitState, type Subject } from '../entitlements/limit
 export interface Limited extends Subject {
   /** Its limits as JSON. */
   declared: string;
-  /** What it has used in this month and those before and after, of which any event that is recorded now is in one. */
+  /**
+   * What it has used in this month and those before and after, of which any event that is recorded now is in one, and what
+   * corrections have taken off that: so it does not sink.
+   */
   total: string;
 }
 
 /** SQL of an expression: `Limited.total` of a row with org_id, product_id, livemode and metric, beside a CTE `raised`. */
 export const totalAround = (t: Names, subject: string, now: string): string => `(
     select trim_scale(coalesce(sum(quantity), 0))::text from (
-      select quantity from raised
+      select quantity + lowered as quantity from raised
       where org_id = ${subject}.org_id and product_id = ${subject}.product_id and livemode = ${subject}.livemode and metric = ${subject}.metric
       union all
       select before.quantity from (values (-1), (0), (1)) as month (n)
       cross join lateral (
-        select period, quantity from ${t('usage_totals')}
+        select period, quantity + lowered as quantity from ${t('usage_totals')}
         where org_id = ${subject}.org_id and livemode = ${subject}.livemode and product_id = ${subject}.product_id
           and metric = ${subject}.metric
           and period = (date_trunc('month', ${now} at time zone 'UTC') + make_interval(months => month.n))::date
@@ -46,13 +49,14 @@ export interface Headroom {
 }
 
 const MAX_KNOWN = 10_000;
-/** Totals sink only where a wrong one is set right. After so long that is noticed, too. */
+/** They sink only where a wrong one is set right. After so long that is noticed, too. */
 const KEPT_MS = MINUTE_MS;
 
 /**
  * Reading the windows of limits costs as much as recording an event. So what was left when they were last read is kept: by
- * so much at least must a total grow before one can be exceeded, through whichever instance. Nothing but events raises what
- * is used in a window, and totals have all events; a window only lets go of what was in it as time goes by.
+ * so much at least must a total grow before one can be exceeded, through whichever instance. Nothing but events and
+ * corrections raises what is used in a window, and totals have all of both. A window lets go of what was in it as time goes
+ * by, and where a correction lowers it; what that takes off a total is added again, or it would hide as much that comes later.
  */
 export function createHeadroom(): Headroom {
   const known = new Map<string, Known>();

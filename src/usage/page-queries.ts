@@ -212,7 +212,7 @@ export const findLatest = async (
 ): Promise<{ live: string | null; test: string | null }> =>
   (await selectRows<{ live: string | null; test: string | null }>(orm, selectLatest(orgId, productId)))[0]!;
 
-/** One event as it was recorded, with the names of what it belongs to. */
+/** One event as it was recorded, with the names of what it belongs to and what it was corrected to. */
 export interface EventRow {
   idempotencyKey: string;
   occurredAt: string;
@@ -225,13 +225,41 @@ export interface EventRow {
   apiKeyId: string;
   keyName: string | null;
   keyPrefix: string | null;
+  /** In their order; null for an event that was never corrected. */
+  corrections: EventCorrection[] | null;
 }
+
+export interface EventCorrection {
+  correctionKey: string;
+  previousQuantity: string;
+  quantity: string;
+  reason: string;
+  correctedAt: string;
+  /** As in the audit log. */
+  actor: string;
+  /** The name of the person or API key; null where it is gone, or was neither. */
+  author: string | null;
+}
+
+/** What an event counts. */
+export const countedOf = ({ quantity, corrections }: Pick<EventRow, 'quantity' | 'corrections'>): string =>
+  corrections?.at(-1)?.quantity ?? quantity;
+
+const correctionsOf = (orgId: string): SQL => sql`(
+    select json_agg(json_build_object('correctionKey', c.correction_key, 'previousQuantity', trim_scale(c.previous_quantity)::text,
+      'quantity', trim_scale(c.quantity)::text, 'reason', c.reason, 'correctedAt', ${timeText(sql`c.corrected_at`)}, 'actor', c.actor,
+      'author', case when c.actor like 'api_key:%' then (select name from api_keys where org_id = ${orgId}::uuid and id = substr(c.actor, 9)::uuid limit 1)
+        when c.actor ~ '^[0-9a-f-]{36}$' then (select name from users where id = c.actor::uuid limit 1) end) order by c.number)
+    from usage_corrections c
+    where c.org_id = ${orgId}::uuid and c.idempotency_key = e.idempotency_key and c.occurred_at = e.occurred_at
+  )`;
 
 /** `events` selects rows of `usage_events`; what they belong to is read for those alone. */
 const withNames = (orgId: string, events: SQL, order: SQL, more = sql``): SQL => sql`
   select e.idempotency_key as "idempotencyKey", ${timeText(sql`e.occurred_at`)} as "occurredAt", ${timeText(sql`e.received_at`)} as "receivedAt",
     trim_scale(e.quantity)::text as quantity, e.metric, e.livemode, p.slug as "productSlug", p.name as "productName",
-    e.api_key_id::text as "apiKeyId", k.name as "keyName", k.prefix as "keyPrefix"${more}
+    e.api_key_id::text as "apiKeyId", k.name as "keyName", k.prefix as "keyPrefix",
+    ${correctionsOf(orgId)} as corrections${more}
   from (${events}) e
   cross join lateral (select slug, name from products where id = e.product_id limit 1) p
   left join lateral (select name, prefix from api_keys where org_id = ${orgId}::uuid and id = e.api_key_id limit 1) k on true

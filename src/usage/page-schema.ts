@@ -25,7 +25,7 @@ export const ranges = ['day', 'last7', 'last30', 'month', 'custom'] as const;
 export type RangeKind = (typeof ranges)[number];
 
 const key = z.string().refine(isUuid, "must be an API key's id");
-const amount = z.string().regex(/^\d{1,40}(\.\d{1,40})?$/, 'must be a number like 12 or 0.5');
+export const amount = z.string().regex(/^\d{1,40}(\.\d{1,40})?$/, 'must be a number like 12 or 0.5');
 
 export const productQuery = { product: slugSchema.optional(), mode: mode.optional() };
 

@@ -18,6 +18,7 @@ import {
   toProductOptions,
   toRangeTabs,
 } from './choices.js';
+import { addCorrectionPages } from './corrections/pages.js';
 import { addEventPages } from './event-pages.js';
 import { listHolds, type UsageProduct } from './page-queries.js';
 import { ranges } from './page-schema.js';
@@ -61,6 +62,7 @@ export function usagePages(context: Context): Router {
 
   addProductPages(router, context);
   addEventPages(router, context);
+  addCorrectionPages(router, context);
   return router;
 }
 

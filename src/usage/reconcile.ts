@@ -4,6 +4,7 @@ import type { Clock } from '../core/clock.js';
 import type { Orm, Tx } from '../core/db/client.js';
 import type { MaintenanceDatabase } from '../core/db/maintenance.js';
 import { findOrganization } from '../identity/organizations/queries.js';
+import { lockOrganizationId } from '../organizations/lock.js';
 import { change, byService } from '../audit/change.js';
 import {
   findDrift,
@@ -59,7 +60,7 @@ export async function compare(orm: Orm, scope: Scope): Promise<DriftReport> {
  *
  * What drifts is found before the lock, because that reads every event; under the lock only the months concerned
  * are summed again. The lock lets readers through and keeps ingestion out: it takes the tables in the order in which
- * the ingestion statement does (events, totals, hours), so the two can wait for each other but never deadlock, and no
+ * the statements that record do (events, corrections, totals, hours), so the two can wait for each other but never deadlock, and no
  * event can be committed between the sum and the row that it is written to. An ingestion that waits goes on with rows
  * that are right and adds to them.
  *
@@ -88,10 +89,15 @@ type Repairable = Pick<MaintenanceDatabase, 'orm' | 'withoutIngestion'>;
 
 const repairPlaces = (orm: Orm, clock: Clock, places: Place[], isFrozen: boolean): Promise<RepairReport> =>
   change({ db: { orm }, clock }, byService, async (tx) => {
+    // Corrections wait here, on a sharded database, too; sorted, as all locks of several Organizations.
+    for (const orgId of [...new Set(places.map((place) => place.orgId))].sort())
+      await lockOrganizationId(tx, orgId);
     if (!isFrozen) {
       // While this waits for the lock, every later ingestion waits behind it.
       await tx.execute(sql`set local lock_timeout = '2s'`);
-      await tx.execute(sql`lock table usage_events, usage_totals, usage_hours in share row exclusive mode`);
+      await tx.execute(
+        sql`lock table usage_events, usage_corrections, usage_totals, usage_hours in share row exclusive mode`,
+      );
     }
     const totals = await repairDrift(tx, 'totals', places, AUDITED_ROWS);
     const hours = await repairDrift(tx, 'hours', places, AUDITED_ROWS);

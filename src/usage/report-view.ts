@@ -17,6 +17,7 @@ import { projectAt, type Balance, type UsageReport, type UsageRow } from './repo
 
 export const USAGE_PATH = '/dashboard/usage';
 export const EVENTS_PATH = '/dashboard/usage/events';
+export const CORRECTION_PATH = `${EVENTS_PATH}/correction`;
 
 /** A sum of more characters does not fit beside the number of events on a phone; with another sum beside it, of more than this. */
 const LONG = 11;

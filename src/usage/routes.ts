@@ -163,7 +163,7 @@ function readDryRun(req: Request): boolean {
 }
 
 /** RFC 7240. An unknown preference is ignored, as the RFC asks. */
-function prefersLenient(req: Request): boolean {
+export function prefersLenient(req: Request): boolean {
   const { prefer } = req.headers;
   return prefer !== undefined && /(^|[,;\s])handling\s*=\s*"?lenient"?\s*($|[,;])/i.test(String(prefer));
 }

@@ -3,7 +3,6 @@ import {
   bigint,
   boolean,
   check,
-  customType,
   date,
   index,
   integer,
@@ -14,10 +13,7 @@ import {
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core';
-import { time } from '../core/db/columns.js';
-
-/** Text that compares byte by byte: cheaper than a language's rules, and the same on every server. */
-const bytewiseText = customType<{ data: string }>({ dataType: () => 'text collate "C"' });
+import { bytewiseText, time } from '../core/db/columns.js';
 
 /**
  * Every event that got a 202, once. No foreign keys: the ingestion statement checks each reference itself, and
@@ -46,7 +42,43 @@ export const usageEvents = pgTable(
   ],
 );
 
-/** The balance: what an Organization used of a product in a calendar month (UTC). Always the sum of its events. */
+/**
+ * What events should have been, one row for each time that one was corrected; the event stays as it was sent. Each names the
+ * event's own place in the sums, so that whatever adds up events adds these differences by the same index.
+ */
+export const usageCorrections = pgTable(
+  'usage_corrections',
+  {
+    orgId: uuid('org_id').notNull(),
+    productId: uuid('product_id').notNull(),
+    apiKeyId: uuid('api_key_id').notNull(),
+    /** Of the event. With its key it names the event also where the key was used again after the event was archived. */
+    occurredAt: time('occurred_at').notNull(),
+    correctedAt: time('corrected_at').notNull(),
+    livemode: boolean().notNull(),
+    /** 1, 2, 3 … of the event: of two that were decided by the same quantity one is refused. */
+    number: integer().notNull(),
+    idempotencyKey: bytewiseText('idempotency_key').notNull(),
+    correctionKey: bytewiseText('correction_key').notNull(),
+    metric: text().notNull(),
+    previousQuantity: numeric('previous_quantity').notNull(),
+    quantity: numeric().notNull(),
+    /** As in the audit log: a User's id, `operator` with its name, `api_key:` with its id, `system`. */
+    actor: text().notNull(),
+    reason: text().notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.orgId, t.correctionKey] }),
+    uniqueIndex('usage_corrections_event').on(t.orgId, t.idempotencyKey, t.occurredAt, t.number),
+    index('usage_corrections_time').on(t.orgId, t.productId, t.livemode, t.occurredAt),
+    check('usage_corrections_quantity', sql`${t.quantity} >= 0 and ${t.previousQuantity} >= 0`),
+  ],
+);
+
+/**
+ * The balance: what an Organization used of a product in a calendar month (UTC). Always the sum of its events and of what
+ * corrections changed of them.
+ */
 export const usageTotals = pgTable(
   'usage_totals',
   {
@@ -58,6 +90,8 @@ export const usageTotals = pgTable(
     metric: text().notNull(),
     quantity: numeric().notNull(),
     events: bigint({ mode: 'number' }).notNull(),
+    /** How much corrections have taken off altogether: with it the total never sinks. */
+    lowered: numeric().notNull().default('0'),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.period, t.livemode, t.productId, t.metric] }),

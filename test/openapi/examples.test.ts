@@ -101,6 +101,7 @@ async function serviceIn(
   if (circumstance === 'draining') started.context.lifecycle.state = 'draining';
   if (circumstance !== 'no_market_data' && ofMarkets.has(route.tag)) await giveMarkets(started);
   if (circumstance === 'old_market_data') started.clock.advance(61_000);
+  if (circumstance === 'old_event') started.clock.advance(10 * 86_400_000);
   running.set(circumstance, started);
   return started;
 }

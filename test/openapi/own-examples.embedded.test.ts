@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { scopes as allScopes } from '../../src/core/scopes.js';
 import { routeDescriptions } from '../../src/reference.js';
 import { signedIn } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -22,7 +23,7 @@ beforeAll(async () => {
     maxQuantity: '50',
   });
   await grant(database.db, organization.id, product.id);
-  const scopes = ['usage:write', 'usage:read', 'entitlements:read', 'trading:read', 'trading:write'];
+  const scopes = [...allScopes];
   ({ secret } = await createKey(database.db, organization.id, { scopes }));
   cookie = [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
 });
@@ -30,6 +31,10 @@ afterAll(async () => {
   await service.stop();
   await database.remove();
 });
+
+interface Corrections {
+  corrections: { idempotencyKey: string }[];
+}
 
 const read = (path: string) => fetch(service.url + path, { headers: { cookie } });
 
@@ -73,10 +78,13 @@ describe('to a member of an Organization the documentation shows', () => {
       for (const visit of ['trading', 'usage'].includes(group) ? ['first', 'second'] : ['only'])
         for (const { method, path, headers, body } of await readRequests(`/docs/reference/${group}`)) {
           const wanted = /^\/api\/usage\/events\/([^/]+)$/.exec(method === 'GET' ? path : '')?.[1];
-          if (wanted !== undefined)
-            await sendUsage(service.url, secret, [
-              usageEvent('own-product', decodeURIComponent(wanted), { metric: 'requests' }),
-            ]);
+          const corrected =
+            path === '/api/usage/corrections' && (JSON.parse(body) as Corrections).corrections;
+          for (const key of [
+            ...(wanted === undefined ? [] : [decodeURIComponent(wanted)]),
+            ...(corrected || []).map(({ idempotencyKey }) => idempotencyKey),
+          ])
+            await sendUsage(service.url, secret, [usageEvent('own-product', key, { metric: 'requests' })]);
           const stop = new AbortController();
           const response = await fetch(service.url + path, {
             method,

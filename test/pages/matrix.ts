@@ -1,4 +1,5 @@
 import { v7 as uuid } from 'uuid';
+import { toAddress } from '../../src/core/pages/address.js';
 import { Browser, PASSWORD } from '../support/accounts.js';
 import type { Populated } from '../support/populated.js';
 
@@ -66,6 +67,22 @@ const usages = {
     path: ({ productSlugs }) => `/dashboard/usage/events.csv?product=${productSlugs[0]}`,
     own: page,
     foreign: noPage,
+  },
+  'get /dashboard/usage/events/correction': {
+    path: ({ eventKeys }) =>
+      toAddress('/dashboard/usage/events/correction', { idempotencyKey: eventKeys[0], what: 'void' }),
+    own: managersPage,
+    foreign: noManagersPage,
+  },
+  'post /dashboard/usage/events/correction': {
+    form: ({ eventKeys }) => ({
+      idempotencyKey: eventKeys[0]!,
+      quantity: '1',
+      reason: 'Counted twice',
+      correctionKey: uuid(),
+    }),
+    own: managersForm,
+    foreign: noManagersForm,
   },
   'get /dashboard/entitlements': { own: page },
   'get /dashboard/audit-log': {

@@ -48,7 +48,7 @@ export async function createTenant(db: Database, unitCap: string | null = null) 
   return { organization, product, key };
 }
 
-/** What is recorded for an Organization, and all its sums: `drift` is empty unless they differ from their events. */
+/** What is recorded for an Organization, and all its sums: `drift` is empty unless they differ from their events and corrections. */
 export async function readUsage(db: Database, orgId: string) {
   const events = await db.run(
     {
@@ -63,18 +63,22 @@ from usage_events where org_id = $1 order by idempotency_key`,
       name: 'test_usage_drift',
       text: `
 with event as (select *, date_trunc('month', occurred_at at time zone 'UTC')::date as period, date_trunc('hour', occurred_at at time zone 'UTC') as hour_utc
-  from usage_events where org_id = $1)
-(select period::text, livemode::text, product_id::text, metric, sum(quantity), count(*) from event group by 1, 2, 3, 4
+  from (
+    select livemode, product_id, metric, api_key_id, occurred_at, quantity, 1 as one from usage_events where org_id = $1
+    union all
+    select livemode, product_id, metric, api_key_id, occurred_at, quantity - previous_quantity, 0 from usage_corrections where org_id = $1
+  ) counted)
+(select period::text, livemode::text, product_id::text, metric, sum(quantity), sum(one) from event group by 1, 2, 3, 4
  except all select period::text, livemode::text, product_id::text, metric, quantity, events from usage_totals where org_id = $1)
 union all
 (select period::text, livemode::text, product_id::text, metric, quantity, events from usage_totals where org_id = $1
- except all select period::text, livemode::text, product_id::text, metric, sum(quantity), count(*) from event group by 1, 2, 3, 4)
+ except all select period::text, livemode::text, product_id::text, metric, sum(quantity), sum(one) from event group by 1, 2, 3, 4)
 union all
-(select concat(hour_utc, api_key_id), livemode::text, product_id::text, metric, sum(quantity), count(*) from event group by 1, 2, 3, 4
+(select concat(hour_utc, api_key_id), livemode::text, product_id::text, metric, sum(quantity), sum(one) from event group by 1, 2, 3, 4
  except all select concat(hour at time zone 'UTC', api_key_id), livemode::text, product_id::text, metric, quantity, events from usage_hours where org_id = $1)
 union all
 (select concat(hour at time zone 'UTC', api_key_id), livemode::text, product_id::text, metric, quantity, events from usage_hours where org_id = $1
- except all select concat(hour_utc, api_key_id), livemode::text, product_id::text, metric, sum(quantity), count(*) from event group by 1, 2, 3, 4)`,
+ except all select concat(hour_utc, api_key_id), livemode::text, product_id::text, metric, sum(quantity), sum(one) from event group by 1, 2, 3, 4)`,
     },
     [orgId],
   );

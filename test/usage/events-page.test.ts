@@ -260,6 +260,10 @@ describe('the CSV file', () => {
       api_key_id: key.id,
       api_key_name: `'=name,"x"`,
       api_key_prefix: prefix,
+      counted_quantity: '0.1',
+      corrected_at: '',
+      corrected_by: '',
+      correction_reason: '',
     });
   });
 

@@ -22,6 +22,7 @@ import { fillUsage } from '../support/usage-events.js';
 /** Statements of pages read these by index: their cost must not grow with what other Organizations have. */
 const bigTables = new Set([
   'usage_events',
+  'usage_corrections',
   'usage_totals',
   'usage_hours',
   'usage_archives',
@@ -52,6 +53,8 @@ beforeAll(async () => {
   );
   await orm.execute(sql`insert into usage_events
     select ${id}, ${productId}, ${id}, timestamptz '2031-03-02', now(), true, 'key ' || n, 'calls', 1 from ${n}`);
+  await orm.execute(sql`insert into usage_corrections
+    select ${id}, ${productId}, ${id}, timestamptz '2031-03-02', now(), true, 1, 'key ' || n, 'correction', 'calls', 1, 0, 'operator', 'test' from ${n}`);
   await orm.execute(
     sql`insert into usage_totals select ${id}, '2031-03-01', true, ${productId}, 'calls', 1, 1 from ${n}`,
   );

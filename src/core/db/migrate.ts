@@ -16,6 +16,7 @@ import type { openPostgres } from './postgres.js';
 /** What is recorded once and stays: the serving role can neither change nor remove a row of these. */
 const appendOnly = [
   'usage_events',
+  'usage_corrections',
   'usage_archives',
   'usage_archived_totals',
   'audit_log',

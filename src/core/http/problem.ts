@@ -31,6 +31,7 @@ export const statusByCode: Record<ErrorCode, number> = {
   key_not_active: 409,
   key_already_rotated: 409,
   idempotency_conflict: 409,
+  backfill_state: 409,
   limit_reached: 409,
   market_closed: 409,
   body_too_large: 413,

@@ -154,6 +154,7 @@ export type Circumstance =
   | 'draining'
   | 'no_market_data'
   | 'old_market_data'
+  | 'old_event'
   | 'small_account'
   | 'metrics_protected'
   | 'trading_live'

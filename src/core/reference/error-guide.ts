@@ -89,8 +89,9 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
     remedy: 'Check the slug, and whether the entitlement has begun and has not ended.',
   },
   event_not_found: {
-    meaning: 'No event with this idempotency key was recorded for the Organization in the mode of the key.',
-    remedy: 'Send it, if it has to be counted.',
+    meaning:
+      'No event with this idempotency key was recorded for the Organization in the mode of the key, or its month was archived.',
+    remedy: 'Send it, if it has to be counted and its month was not archived.',
   },
   unknown_station: {
     meaning: 'There is no such station.',
@@ -110,8 +111,13 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
   },
   idempotency_conflict: {
     meaning:
-      'This idempotency key was used before for another order or reservation, or the reservation was settled before with another body.',
+      'This idempotency key (of a correction: its `correctionKey`) was used before for another order, reservation or correction, or the reservation was settled before with another body.',
     remedy: 'Use a new key for a new one, and the same key only to repeat the same one.',
+  },
+  backfill_state: {
+    meaning:
+      'The backfill is in a state that the step does not begin from: events are staged into an open one, an open one is applied or discarded, and an applied one reverted.',
+    remedy: 'Read the backfill: `state` says where it is. A step that goes on by itself ends by itself.',
   },
   limit_reached: {
     meaning:
@@ -151,8 +157,10 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
     remedy: 'Send the `usageMetric` of the product, as `GET /api/entitlements` shows it.',
   },
   timestamp_out_of_range: {
-    meaning: '`occurredAt` lies more than 7 days before or 5 minutes after the receipt of the request.',
-    remedy: 'Send events within 7 days, and set the clock. Leave `occurredAt` out for the time of receipt.',
+    meaning:
+      '`occurredAt` lies more than 7 days before or 5 minutes after the receipt of the request; or an event that is to be corrected was received more than 35 days ago.',
+    remedy:
+      'Send events within 7 days, and set the clock. Leave `occurredAt` out for the time of receipt. Older events are corrected by the operator of the service, or by an owner or admin on the page of the event.',
   },
   quantity_out_of_range: {
     meaning: "`quantity` is above what one event of the product may count: the product's `maxQuantity`.",

@@ -10,6 +10,7 @@ export const circumstances: Record<Circumstance, string> = {
   draining: 'the service is about to end',
   no_market_data: 'no market data could be loaded yet',
   old_market_data: 'the last market data is 61 seconds old',
+  old_event: 'the event was received 36 days ago',
   small_account: 'a paper account begins with one dollar',
   metrics_protected: 'METRICS_TOKEN is set',
   no_market_access: 'the Organization has no access to markets',

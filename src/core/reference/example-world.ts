@@ -110,6 +110,14 @@ export const exampleWorld = {
       expiresAt: null,
       revokedAt: null,
     },
+    correctorKey: {
+      id: '019b8d9a-6400-7000-8000-00000000002f',
+      name: 'billing desk',
+      secret: exampleSecret('live', 'Billing'),
+      scopes: ['usage:correct'],
+      expiresAt: null,
+      revokedAt: null,
+    },
     traderKey: {
       id: '019b8d9a-6400-7000-8000-000000000030',
       name: 'trading client',
@@ -155,6 +163,13 @@ export const exampleWorld = {
   },
   /** What Acme holds of storage, live, since a minute before `now`; and the limit of its entitlement, in five hours that roll. */
   reservation: { id: '019c0f3b-2da0-7000-8000-000000000071', blocked: 2_000_000, held: 4_000 },
+  /** Of Acme, for the first weeks of January: one that is open, one that was applied, one that was taken back. All are empty. */
+  backfill: {
+    id: '019c13c7-9a00-7000-8000-000000000081',
+    reason: 'A collector was down',
+    appliedId: '019c13c7-9a00-7000-8000-000000000082',
+    revertedId: '019c13c7-9a00-7000-8000-000000000083',
+  },
   /** An endpoint of Acme's for what happens in live mode, one that was disabled, and a message to the first that failed. */
   webhooks: {
     live: { id: '019c0a00-0000-7000-8000-000000000081', url: 'https://hooks.acme.example/gauge' },
@@ -207,6 +222,7 @@ export const credentials = {
   testKey: 'an active test key with `usage:write`, `usage:read`, `entitlements:read` and `trading:read`',
   usageKey: 'a live key with `usage:write` only',
   readerKey: 'a live key with `entitlements:read` only',
+  correctorKey: 'a live key with `usage:correct` only',
   traderKey: 'a live key with `trading:read` and `trading:write`',
   expiredKey: 'an expired key',
   revokedKey: 'a revoked key',

@@ -91,7 +91,8 @@ function rename(value: unknown, own: OwnValues, byExample: ReadonlyMap<string, O
     renamed.id = stamp(String(fields.id), own);
   }
   if ('period' in fields) renamed.period = monthRange(monthOf(own.now.getTime()));
-  if (typeof fields.idempotencyKey === 'string') renamed.idempotencyKey = stamp(fields.idempotencyKey, own);
+  for (const name of ['idempotencyKey', 'correctionKey'])
+    if (typeof fields[name] === 'string') renamed[name] = stamp(fields[name], own);
   return renamed;
 }
 

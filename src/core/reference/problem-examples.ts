@@ -103,6 +103,7 @@ export function goodRequest({ good, examples }: Pick<RouteDescription, 'good' | 
 function usualCredential({ credential, scope }: RouteDescription): Credential {
   if (credential === 'session') return 'ownerSession';
   if (credential !== 'apiKey') return credential;
+  if (scope === 'usage:correct') return 'correctorKey';
   return scope?.startsWith('trading') ? 'traderKey' : 'liveKey';
 }
 
@@ -224,6 +225,7 @@ const keyProblems = (good: ExampleRequest): Example[] => [
 const keyWith: Record<Scope, Credential> = {
   'usage:write': 'usageKey',
   'usage:read': 'liveKey',
+  'usage:correct': 'correctorKey',
   'entitlements:read': 'readerKey',
   'trading:read': 'traderKey',
   'trading:write': 'traderKey',

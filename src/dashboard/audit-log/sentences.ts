@@ -66,6 +66,14 @@ const titles: Record<string, string> = {
   'trading_limits.withdrawn': 'Risk limits withdrawn',
   'trading_switch.changed': 'Trading switch changed',
   'usage.archived': 'Events archived',
+  'usage.backfill_opened': 'Backfill opened',
+  'usage.backfill_applying': 'Backfill started',
+  'usage.backfill_applied': 'Backfill applied',
+  'usage.backfill_reverting': 'Backfill revert started',
+  'usage.backfill_reverted': 'Backfill reverted',
+  'usage.backfill_discarding': 'Backfill discard started',
+  'usage.backfill_discarded': 'Backfill discarded',
+  'usage.corrected': 'Events corrected',
   'usage.totals_repaired': 'Usage totals repaired',
   'webhook.created': 'Webhook endpoint created',
   'webhook.updated': 'Webhook endpoint changed',
@@ -125,11 +133,20 @@ const sentences: Record<string, (entry: Told) => Part[]> = {
       return say`${change} the ${own} ${{ name: 'trading switch', href: linkTo(entry) }}${state}`;
     return say`${change} the ${own} ${{ name: 'trading switch', href: linkTo(entry) }}${state}: ${{ name: reason }}`;
   },
-  'usage.archived': (entry) => {
-    const { events } = entry.details;
-    const count = typeof events === 'number' ? formatCount(events, 'event') : 'events';
-    return say`Archived ${mode(entry)}${count} of ${{ name: entry.target }}`;
-  },
+  'usage.archived': (entry) =>
+    say`Archived ${mode(entry)}${eventsOf(entry, 'events')} of ${{ name: entry.target }}`,
+  'usage.backfill_opened': (entry) => say`Opened a backfill of ${mode(entry)}events`,
+  'usage.backfill_applying': (entry) => say`Began to apply a backfill of ${mode(entry)}events`,
+  'usage.backfill_applied': (entry) => say`Applied a backfill of ${mode(entry)}${eventsOf(entry, 'events')}`,
+  'usage.backfill_reverting': (entry) => say`Began to revert a backfill of ${mode(entry)}events`,
+  'usage.backfill_reverted': (entry) =>
+    say`Reverted a backfill of ${mode(entry)}${eventsOf(entry, 'reverted')}`,
+  'usage.backfill_discarding': (entry) => say`Began to discard a backfill of ${mode(entry)}events`,
+  'usage.backfill_discarded': (entry) => say`Discarded a backfill of ${mode(entry)}events`,
+  'usage.corrected': (entry) =>
+    entry.details.corrections === 1
+      ? say`Corrected the event ${{ name: entry.target, href: linkTo(entry) }}`
+      : say`Corrected ${{ name: entry.target, href: linkTo(entry) }}`,
   'usage.totals_repaired': ({ details }) => {
     const totals = formatCount(countOf(details.totals), 'total');
     return say`Set ${totals} and ${formatCount(countOf(details.hours), 'hour')} of usage to the sums of their events`;
@@ -174,6 +191,11 @@ const endpoint = (entry: Told) => ({
 
 const mode = ({ details: { livemode } }: Told): string =>
   typeof livemode === 'boolean' ? `${livemode ? 'live' : 'test'} ` : '';
+
+function eventsOf({ details }: Told, field: string): string {
+  const events = fieldOf(details, field);
+  return typeof events === 'number' ? formatCount(events, 'event') : 'events';
+}
 
 function grace({ details: { graceMinutes } }: Told): string {
   if (typeof graceMinutes !== 'number') return '';

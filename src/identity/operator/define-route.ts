@@ -19,11 +19,16 @@ import { emailSchema, slugSchema } from './schema.js';
 type OwnParts<Path extends string, Deps> = Omit<
   RouteDefinition<Path, Deps>,
   'tag' | 'credential' | 'params' | 'body'
-> & { body?: z.ZodType };
+> & {
+  body?: z.ZodType;
+  /** Of the body; left out: what every ordinary one fits in. */
+  maxBytes?: number;
+};
 
 /** Completes a route with what every route for the operator has. */
 export function operatorRoute<Path extends string, Deps = Context>({
   body,
+  maxBytes = MAX_BODY_BYTES,
   ...own
 }: OwnParts<Path, Deps>): Route<Deps> {
   const names = [...own.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as ParameterName);
@@ -33,14 +38,17 @@ export function operatorRoute<Path extends string, Deps = Context>({
     ...own,
     tag: 'Operator',
     credential: 'operator',
-    ...(body ? { body: { schema: body, maxBytes: MAX_BODY_BYTES } } : {}),
+    ...(body ? { body: { schema: body, maxBytes } } : {}),
     ...(names.length === 0
       ? {}
       : { params: z.object(Object.fromEntries(names.map((name) => [name, parameters[name].schema]))) }),
     errors: [...(hasInput ? (['invalid_request'] as const) : []), ...(own.errors ?? [])],
     examples: [
       ...own.examples,
-      ...names.map((name) => badParameterExample(name, good)),
+      ...names.flatMap((name) => {
+        const { complaint } = parameters[name];
+        return complaint === undefined ? [] : [badParameterExample(name, complaint, good)];
+      }),
       ...(own.query ? [badLimitExample(good)] : []),
     ],
   });
@@ -63,14 +71,16 @@ const parameters = {
     ),
     complaint: 'must be an e-mail address',
   },
+  // What cannot be an id is as unknown as any other.
+  id: { schema: z.uuid().describe('Its id.'), complaint: undefined },
 };
 type ParameterName = keyof typeof parameters;
 
-function badParameterExample(name: ParameterName, request: ExampleRequest): Example {
+function badParameterExample(name: ParameterName, complaint: string, request: ExampleRequest): Example {
   return problemExample('invalid_request', {
     name: `bad${name[0]!.toUpperCase()}${name.slice(1)}`,
     summary: `A ${name} that cannot be one`,
-    detail: `The path parameter ${name} ${parameters[name].complaint}.`,
+    detail: `The path parameter ${name} ${complaint}.`,
     request: { ...request, params: { ...request.params, [name]: 'Not One' } },
   });
 }

@@ -27,7 +27,7 @@ const auditEntrySchema = z
     actor: z
       .string()
       .describe(
-        'Who did it: the id of a User, `operator` (`operator:` and a name where its token has one), `system`, or `unknown`.',
+        'Who did it: the id of a User, `operator` (`operator:` and a name where its token has one), `api_key:` and its id, `system`, or `unknown`.',
       ),
     target: z.string().describe('What it happened to: an id, a slug or an address.'),
     details: z

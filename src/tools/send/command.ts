@@ -1,5 +1,7 @@
 import { Command, Option } from 'commander';
+import { isUuid } from '../../core/http/path-id.js';
 import { printable } from '../../core/terminal.js';
+import { slugSchema } from '../../identity/operator/schema.js';
 import { CommandError, runCommand, wholeFrom, type Terminal } from '../kit/command.js';
 import type { MappingOptions } from './mapping.js';
 import { formats, guessFormat, type Format } from './records.js';
@@ -14,6 +16,8 @@ interface Flags extends MappingOptions {
   rejected?: string;
   dryRun?: boolean;
   restart?: boolean;
+  backfill?: string;
+  organization?: string;
   quiet?: boolean;
   json?: boolean;
 }
@@ -35,6 +39,7 @@ Environment:
   GAUGE_URL      where the service answers (default: http://127.0.0.1:3000)
   GAUGE_API_KEY  an API key with the scope usage:write; with usage:read as well, a run that stops without an
                  answer asks what was recorded
+  OPERATOR_TOKEN with --backfill, in place of the key: a token of the operator
 
 Exit status: 0 every event was accepted or deduped, 1 something was rejected, 2 the run could not start or
 not go on, 130 interrupted. An interrupted run continues where it was when it is started again.
@@ -44,7 +49,8 @@ Examples:
   npm run send -- calls.csv.gz --product-slug =search --metric =calls --quantity n --idempotency-key id
   npm run send -- trades.json --product-slug 'lower($1)' --metric =contracts --quantity count \\
     --idempotency-key trade_id --occurred-at none
-  xz -dc archive.csv.xz | npm run send -- - --format csv`;
+  xz -dc archive.csv.xz | npm run send -- - --format csv
+  npm run send -- last-month.ndjson --organization acme --backfill 019c13c7-9a00-7000-8000-4b1d0a6e2f90`;
 
 const createSendCommand = (): Command =>
   new Command('send')
@@ -73,6 +79,8 @@ const createSendCommand = (): Command =>
     )
     .option('--rejected <file>', 'where rejected records go (default: <file>.rejected.ndjson)')
     .option('--restart', 'start from the beginning, whatever an interrupted run has left')
+    .option('--backfill <id>', 'stage events of more than 7 days ago into a backfill of the operator')
+    .option('--organization <slug>', 'whose backfill it is')
     .option('--dry-run', 'have every event checked and nothing recorded')
     .option('--quiet', 'show no progress')
     .option('--json', 'print the summary as JSON')
@@ -99,7 +107,7 @@ function toSendOptions(file: string, flags: Flags, env: Record<string, string | 
     format,
     delimiter,
     url: readUrl(env.GAUGE_URL),
-    apiKey: readKey(env.GAUGE_API_KEY),
+    ...readDestination(flags, env),
     mapping: { productSlug, metric, quantity, occurredAt, idempotencyKey },
     batchSize: flags.batch,
     concurrency: flags.concurrency,
@@ -118,6 +126,29 @@ function readUrl(value: string | undefined): string {
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.search || url.hash)
     throw new CommandError('GAUGE_URL must be an address like https://gauge.example.com');
   return text.replace(/\/+$/, '');
+}
+
+/** With what to send, and where to other than to be counted at once. @throws CommandError */
+function readDestination(
+  { backfill, organization, dryRun }: Flags,
+  env: Record<string, string | undefined>,
+): Pick<SendOptions, 'apiKey' | 'backfill'> {
+  if (backfill === undefined) {
+    if (organization !== undefined) throw new CommandError('--organization goes with --backfill.');
+    return { apiKey: readKey(env.GAUGE_API_KEY), backfill: undefined };
+  }
+  if (!isUuid(backfill)) throw new CommandError('--backfill is the id that the backfill was opened with.');
+  if (organization === undefined || !slugSchema.safeParse(organization).success)
+    throw new CommandError('--backfill needs --organization, the slug of the Organization.');
+  if (dryRun)
+    throw new CommandError('--dry-run does not go with --backfill: what is staged counts nothing yet.');
+  const token = env.OPERATOR_TOKEN?.trim();
+  if (!token)
+    throw new CommandError(
+      'OPERATOR_TOKEN is not set. Staging into a backfill takes a token of the operator.',
+    );
+  const path = `/operator/organizations/${encodeURIComponent(organization)}/usage/backfills/${backfill}`;
+  return { apiKey: token, backfill: path };
 }
 
 function readKey(value: string | undefined): string {

@@ -45,6 +45,8 @@ export interface ProgressOptions extends FormatOptions {
   file: string;
   url: string;
   apiKey: string;
+  /** The address of the backfill that events are staged into; undefined: they are counted at once. */
+  backfill: string | undefined;
   mapping: MappingOptions;
   isDryRun: boolean;
   isRestart: boolean;
@@ -58,14 +60,22 @@ export function openProgressFile(
   { size, modifiedAt }: Input,
   onFailure: (error: Error) => void,
 ): ProgressFile {
-  const { file, format, delimiter, mapping, url, apiKey, isDryRun, isRestart } = options;
+  const { file, format, delimiter, mapping, url, apiKey, backfill, isDryRun, isRestart } = options;
   const beginning = { tally: emptyTally(), rejectedBytes: 0 };
   if (size === undefined || modifiedAt === undefined || isDryRun)
     return { start: beginning, note: undefined, save: () => undefined, remove: () => undefined };
 
   // Another key is perhaps another Organization, and another mapping makes other events: those start anew.
   const settings = createHash('sha256')
-    .update(JSON.stringify([format, delimiter, Object.entries(mapping), apiKey]))
+    .update(
+      JSON.stringify([
+        format,
+        delimiter,
+        Object.entries(mapping),
+        apiKey,
+        ...(backfill === undefined ? [] : [backfill]),
+      ]),
+    )
     .digest('hex');
   const identity = { input: { size, modifiedAt }, url, settings };
   const path = `${file}.gauge-progress.json`;

@@ -60,7 +60,11 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
 
   let sent = 0;
   const stop = createStop(interrupt);
-  const client = createGaugeClient({ baseUrl: options.url, apiKey: options.apiKey });
+  const client = createGaugeClient({
+    baseUrl: options.url,
+    apiKey: options.apiKey,
+    ...(options.backfill === undefined ? {} : { fetch: stageInto(`${options.url}${options.backfill}`) }),
+  });
   const unanswered = new Set<OutgoingEvent>();
   const post = openPost(client, { options, surroundings, signal: stop.signal, progress, unanswered });
   const batches = toBatches(readRecords(input, options, resumed.lastRecord), map, options.batchSize);
@@ -107,13 +111,23 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
     stopReason: isComplete ? undefined : (failure?.message ?? 'The run was interrupted.'),
     url: options.url,
     dryRun: options.isDryRun,
+    backfill: options.backfill,
     sent,
     rejectedFile: rejected.path,
-    unanswered: options.isDryRun ? undefined : await lookUpEvents(client, [...unanswered]),
+    unanswered:
+      options.isDryRun || options.backfill !== undefined
+        ? undefined
+        : await lookUpEvents(client, [...unanswered]),
     seconds: (performance.now() - startedAt) / 1000,
   };
   return toSummary(run, ledger.tally, resumed, ledger.warnings);
 }
+
+/** A backfill takes the same body and answers alike, at an address of its own. */
+const stageInto =
+  (address: string): typeof fetch =>
+  (input, init) =>
+    fetch(new Request(`${address}/events`, input as Request), init);
 
 function openPost(
   client: GaugeClient,
@@ -181,6 +195,8 @@ export interface Summary {
   stopReason?: string;
   url: string;
   dryRun: boolean;
+  /** The address of the backfill that they were staged into. */
+  backfill?: string;
   /** Records dealt with, from the start of the input: accepted + deduped + rejected. */
   records: number;
   /** Records that an earlier, interrupted run had dealt with. They are part of the counts. */
@@ -224,17 +240,19 @@ export function toSummary(
   run: Pick<Summary, 'state' | 'url' | 'dryRun' | 'sent' | 'rejectedFile' | 'seconds'> & {
     stopReason: string | undefined;
     unanswered: Unanswered | undefined;
+    backfill: string | undefined;
   },
   { records, accepted, deduped, rejected }: Tally,
   resumed: Tally,
   warnings: Warnings,
 ): Summary {
-  const { state, stopReason, url, dryRun, sent, rejectedFile, unanswered, seconds } = run;
+  const { state, stopReason, url, dryRun, backfill, sent, rejectedFile, unanswered, seconds } = run;
   return {
     state,
     ...(stopReason === undefined ? {} : { stopReason }),
     url,
     dryRun,
+    ...(backfill === undefined ? {} : { backfill }),
     records,
     resumedAfter: resumed.records,
     sent,
@@ -253,11 +271,11 @@ export function toSummary(
 const rateOf = (count: number, seconds: number): number => (seconds > 0 ? Math.round(count / seconds) : 0);
 
 export function summaryText(summary: Summary): string {
-  const { records, accepted, deduped, rejected, resumedAfter, seconds, url } = summary;
+  const { records, accepted, deduped, rejected, resumedAfter, seconds, url, backfill } = summary;
   const width = Math.max(...[accepted, deduped, rejected].map((n) => formatDecimal(n).length));
   const line = (label: string, n: number) => `  ${label.padEnd(10)}${formatDecimal(n).padStart(width)}`;
   const lines = [
-    `${summary.dryRun ? 'Checked' : 'Sent'} ${formatCount(records - resumedAfter, 'record')} to ${url} in ${duration(seconds)} (${formatDecimal(summary.recordsPerSecond)} a second).`,
+    `${summary.dryRun ? 'Checked' : backfill === undefined ? 'Sent' : 'Staged'} ${formatCount(records - resumedAfter, 'record')} to ${url} in ${duration(seconds)} (${formatDecimal(summary.recordsPerSecond)} a second).`,
     ...(resumedAfter > 0
       ? [`An earlier run had dealt with the first ${formatDecimal(resumedAfter)}; the counts include them.`]
       : []),
@@ -265,6 +283,7 @@ export function summaryText(summary: Summary): string {
     line('deduped', deduped),
     line('rejected', rejected),
     ...(summary.dryRun ? ['A dry run: nothing was recorded.'] : []),
+    ...(backfill === undefined ? [] : nextSteps(backfill)),
     ...summary.warnings.map(warningText),
     ...(summary.rejectedFile === null ? [] : [`What was rejected, and why: ${summary.rejectedFile}`]),
     ...(summary.unanswered ? [unansweredText(summary.unanswered)] : []),
@@ -272,6 +291,12 @@ export function summaryText(summary: Summary): string {
   ];
   return lines.map(printable).join('\n');
 }
+
+const nextSteps = (backfill: string) => [
+  'Nothing is counted yet. See what it would change, and then count it:',
+  `  GET  ${backfill}`,
+  `  POST ${backfill}/apply`,
+];
 
 function unansweredText({ records, recorded }: Unanswered): string {
   const sent = `${formatCount(records, 'record')} sent without an answer`;

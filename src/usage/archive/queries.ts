@@ -48,8 +48,8 @@ const ofMonth = ({ orgId, period, livemode }: Month): SQL =>
   sql`org_id = ${orgId}::uuid and period = ${period}::date and livemode = ${livemode}`;
 
 /** The bounds are spelt out, so that the index on Organization, product, mode and time serves. */
-const inMonth = ({ orgId, period, livemode }: Month, productId: string, time: SQL): SQL =>
-  sql`org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = ${livemode}
+const inMonth = ({ orgId, period, livemode }: Month, productId: SQL, time: SQL, of = sql``): SQL =>
+  sql`${of}org_id = ${orgId}::uuid and ${of}product_id = ${productId} and ${of}livemode = ${livemode}
     and ${time} >= ${period}::timestamp at time zone 'UTC' and ${time} < (${period}::date + interval '1 month') at time zone 'UTC'`;
 
 export const listOrganizations = (
@@ -105,11 +105,18 @@ export const sumArchives = async (
     )
   )[0]!;
 
+/** What corrections have changed of the events of a row of sums `s`. The file of a month has its events as they were sent. */
+const correctedOf = (month: Month, ofRow: SQL): SQL => sql`(
+      select coalesce(sum(c.quantity - c.previous_quantity), 0) from usage_corrections c
+      where ${inMonth(month, sql`s.product_id`, sql`c.occurred_at`, sql`c.`)} and c.metric = s.metric ${ofRow})`;
+
+/** The totals without what corrections have changed, read together with it: what the events alone add up to. */
 export const listTotals = (orm: Orm, month: Month): Promise<MetricSum[]> =>
   selectRows(
     orm,
-    sql`select product_id::text as "productId", metric, trim_scale(quantity)::text as quantity, events::float8 as events
-    from usage_totals where ${ofMonth(month)} order by product_id, metric collate "C"`,
+    sql`select product_id::text as "productId", metric, trim_scale(quantity - ${correctedOf(month, sql``)})::text as quantity,
+      events::float8 as events
+    from usage_totals s where ${ofMonth(month)} order by product_id, metric collate "C"`,
   );
 
 export const listProductSlugs = (orm: Orm, ids: string[]): Promise<{ id: string; slug: string }[]> =>
@@ -136,12 +143,13 @@ export interface HourSum extends Sum {
 
 const hourText = (time: SQL): SQL => sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24')`;
 
+/** As `listTotals`. */
 export const listHours = (orm: Orm, month: Month, productId: string): Promise<HourSum[]> =>
   selectRows(
     orm,
-    sql`select ${hourText(sql`hour`)} as hour, api_key_id::text as "apiKeyId", metric, trim_scale(quantity)::text as quantity,
-      events::float8 as events
-    from usage_hours where ${inMonth(month, productId, sql`hour`)}`,
+    sql`select ${hourText(sql`hour`)} as hour, api_key_id::text as "apiKeyId", metric, events::float8 as events,
+      trim_scale(quantity - ${correctedOf(month, sql`and c.api_key_id = s.api_key_id and c.occurred_at >= s.hour and c.occurred_at < s.hour + interval '1 hour'`)})::text as quantity
+    from usage_hours s where ${inMonth(month, sql`${productId}::uuid`, sql`hour`)}`,
   );
 
 /** The sums of the events of a month that are still here. */
@@ -150,7 +158,7 @@ export const sumEvents = (orm: Orm, month: Month, productId: string): Promise<Ho
     orm,
     sql`select ${hourText(sql`occurred_at`)} as hour, api_key_id::text as "apiKeyId", metric,
       trim_scale(sum(quantity))::text as quantity, count(*)::float8 as events
-    from usage_events where ${inMonth(month, productId, sql`occurred_at`)} group by 1, 2, 3`,
+    from usage_events where ${inMonth(month, sql`${productId}::uuid`, sql`occurred_at`)} group by 1, 2, 3`,
   );
 
 /** The next events of a month behind a position, in the order of time and key. */
@@ -167,7 +175,7 @@ export const listEventsOf = (
       ${timeText(sql`occurred_at`)} as "occurredAt", ${timeText(sql`received_at`)} as "receivedAt"
     from (
       select * from usage_events
-      where ${inMonth(month, productId, sql`occurred_at`)} ${
+      where ${inMonth(month, sql`${productId}::uuid`, sql`occurred_at`)} ${
         after === undefined
           ? sql``
           : sql`and occurred_at >= ${after.occurredAt}::timestamptz

@@ -7,7 +7,7 @@ import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { listSeries, type SeriesPoint, type SeriesRange } from '../operator/queries.js';
 import { requireWholeSteps } from '../operator/steps.js';
 import { listEventsOf, type EventRow } from '../page-queries.js';
-import { MAX_POINTS, MAX_SUMS } from './schema.js';
+import { MAX_POINTS, MAX_SUMS, type AuthorKind } from './schema.js';
 
 export interface Reader {
   orgId: string;
@@ -79,7 +79,20 @@ const presentEvent = (event: EventRow) => ({
   receivedAt: event.receivedAt,
   livemode: event.livemode,
   apiKeyId: event.apiKeyId,
+  corrections: (event.corrections ?? []).map(({ actor, ...correction }) => ({
+    correctionKey: correction.correctionKey,
+    previousQuantity: exact(correction.previousQuantity),
+    quantity: exact(correction.quantity),
+    reason: correction.reason,
+    correctedAt: correction.correctedAt,
+    correctedBy: authorKindOf(actor),
+  })),
 });
+
+function authorKindOf(actor: string): AuthorKind {
+  if (actor.startsWith('operator') || actor === 'system') return 'operator';
+  return actor.startsWith('api_key:') ? 'api_key' : 'member';
+}
 
 /** @throws AppError event_not_found */
 export async function readEvent(orm: Orm, reader: Reader, idempotencyKey: string) {

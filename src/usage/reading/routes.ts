@@ -120,6 +120,7 @@ const first = {
   receivedAt: '2026-01-05T09:00:00.000000Z',
   livemode: true,
   apiKeyId,
+  corrections: [],
 };
 const paramsSchema = z.object({ idempotencyKey: usageEventSchema.shape.idempotencyKey });
 
@@ -130,7 +131,7 @@ const event = defineRoute({
   operationId: 'getUsageEvent',
   summary: 'Read one event',
   description: `
-The event as it was recorded. An event of the other mode is not found here. \`.\` and \`..\` cannot be part of an address: look such keys up.
+The event as it was recorded, with its corrections. An event of the other mode is not found here. \`.\` and \`..\` cannot be part of an address: look such keys up.
 `.trim(),
   params: z.object({
     idempotencyKey: z.string().meta({ description: 'Percent-encoded, a slash as `%2F`.' }),

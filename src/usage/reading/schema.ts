@@ -54,6 +54,9 @@ export const usageSeriesSchema = z
   })
   .meta({ id: 'UsageSums' });
 
+const authorKinds = ['api_key', 'member', 'operator'] as const;
+export type AuthorKind = (typeof authorKinds)[number];
+
 export const recordedEventSchema = z
   .object({
     idempotencyKey: z.string(),
@@ -64,8 +67,25 @@ export const recordedEventSchema = z
     receivedAt: timeField('To the microsecond.'),
     livemode: z.boolean(),
     apiKeyId: idField('The API key that sent it.'),
+    corrections: z
+      .array(
+        z
+          .object({
+            correctionKey: z.string(),
+            previousQuantity: exactField('What it counted before.'),
+            quantity: exactField('What it counts since.'),
+            reason: z.string(),
+            correctedAt: timeField('To the microsecond.'),
+            correctedBy: z.enum(authorKinds),
+          })
+          .meta({ id: 'EventCorrection' }),
+      )
+      .describe('In their order; the last one says what it counts.'),
   })
-  .meta({ id: 'RecordedEvent', description: 'A usage event as it was recorded.' });
+  .meta({
+    id: 'RecordedEvent',
+    description: 'A usage event as it was recorded, and what it was corrected to.',
+  });
 
 export const MAX_LOOKUP_BYTES = MAX_EVENTS * (MAX_KEY_BYTES + 8) + 1024;
 

@@ -11,6 +11,8 @@ import {
   products,
   secondFactors,
   sessions,
+  usageBackfills,
+  usageEvents,
   usageReservations,
   users,
 } from '../../../src/tables.js';
@@ -150,7 +152,7 @@ const byKey =
   ): Prepare =>
   async (world) => {
     const { db, own, service } = world;
-    const key = await createKey(db, own.id, { scopes: ['usage:write', 'trading:write'] });
+    const key = await createKey(db, own.id, { scopes: ['usage:write', 'usage:correct', 'trading:write'] });
     const set = (values: { revokedAt?: Date; expiresAt?: Date }) => () =>
       db.orm.update(apiKeys).set(values).where(eq(apiKeys.id, key.id));
     const { headers, body } = json(value(world));
@@ -186,6 +188,53 @@ const heldReservation =
     });
     return `/api/usage/reservations/${id}${more}`;
   };
+
+/** The same request, about an event that was recorded for it. */
+const withEvent =
+  (prepare: (idempotencyKey: string) => Prepare): Prepare =>
+  async (world) => {
+    const { db, own, service } = world;
+    const [product] = await db.orm.select().from(products).where(eq(products.slug, own.productSlugs[0]!));
+    const idempotencyKey = uuid();
+    const at = new Date(service.clock.now());
+    await db.orm.insert(usageEvents).values({
+      orgId: own.id,
+      productId: product!.id,
+      apiKeyId: uuid(),
+      occurredAt: at,
+      receivedAt: at,
+      livemode: true,
+      idempotencyKey,
+      metric: 'requests',
+      quantity: '2',
+    });
+    return prepare(idempotencyKey)(world);
+  };
+const correctionOf = (idempotencyKey: string) => ({
+  corrections: [{ idempotencyKey, quantity: 1, reason: 'half-sent', correctionKey: uuid() }],
+});
+
+/** The address of a backfill in a state. */
+const backfill =
+  (state: 'open' | 'applied', more = '') =>
+  async ({ db, own, service }: World): Promise<string> => {
+    const id = uuid();
+    const at = new Date(service.clock.now());
+    await db.orm.insert(usageBackfills).values({
+      orgId: own.id,
+      id,
+      fromTime: new Date('2020-01-01'),
+      toTime: at,
+      createdAt: at,
+      changedAt: at,
+      livemode: true,
+      state,
+      reason: 'half-sent',
+      actor: 'operator',
+    });
+    return `/organizations/${own.slug}/usage/backfills/${id}${more}`;
+  };
+const ofBackfills = '/operator/organizations/{slug}/usage/backfills';
 
 /** What the request proves itself: a password, a code, the secret of a link. */
 const byProof =
@@ -809,6 +858,44 @@ export const changes: Record<string, Prepare[]> = {
     byKey('/api/usage/events', ({ own }) => ({
       events: [usageEvent(own.productSlugs[0]!, uuid(), { metric: 'requests' })],
     })),
+  ],
+  'post /api/usage/corrections': [
+    withEvent((key) => byKey('/api/usage/corrections', () => correctionOf(key))),
+  ],
+  'post /operator/organizations/{slug}/usage/corrections': [
+    withEvent((key) =>
+      byOperator('POST', ({ own }) => `/organizations/${own.slug}/usage/corrections`, correctionOf(key)),
+    ),
+  ],
+  [`post ${ofBackfills}`]: [
+    byOperator('POST', ({ own }) => `/organizations/${own.slug}/usage/backfills`, {
+      reason: 'half-sent',
+      from: '2020-01-01T00:00:00Z',
+      to: '2020-02-01T00:00:00Z',
+    }),
+  ],
+  [`post ${ofBackfills}/{id}/events`]: [
+    async (world) =>
+      byOperator('POST', backfill('open', '/events'), {
+        events: [
+          usageEvent(world.own.productSlugs[0]!, uuid(), {
+            metric: 'requests',
+            occurredAt: '2021-01-01T00:00:00Z',
+          }),
+        ],
+      })(world),
+  ],
+  [`post ${ofBackfills}/{id}/apply`]: [byOperator('POST', backfill('open', '/apply'))],
+  [`post ${ofBackfills}/{id}/revert`]: [byOperator('POST', backfill('applied', '/revert'))],
+  [`delete ${ofBackfills}/{id}`]: [byOperator('DELETE', backfill('open'))],
+  'post /dashboard/usage/events/correction': [
+    withEvent((idempotencyKey) =>
+      byMember(
+        'POST',
+        '/dashboard/usage/events/correction',
+        form({ idempotencyKey, quantity: '1', reason: 'half-sent', correctionKey: uuid() }),
+      ),
+    ),
   ],
   'post /api/usage/reservations': [
     byKey('/api/usage/reservations', ({ own }) => ({

@@ -23,6 +23,10 @@ import {
   tradingOrders,
   tradingPositions,
   tradingSwitches,
+  usageBackfillEvents,
+  usageBackfills,
+  usageBackfillSums,
+  usageCorrections,
   usageEvents,
   usageGates,
   usageHours,
@@ -48,6 +52,10 @@ const childrenFirst = [
   ledgerEntries,
   tradingAccounts,
   usageEvents,
+  usageBackfillEvents,
+  usageBackfills,
+  usageBackfillSums,
+  usageCorrections,
   usageTotals,
   usageHours,
   usageReservations,
@@ -150,6 +158,7 @@ export async function resetExampleWorld(db: Database): Promise<void> {
     );
     await insertReservation(tx);
     await insertWebhooks(tx);
+    await insertBackfills(tx);
     await insertTrade(tx);
     const { audit, users: people } = exampleWorld;
     const source = { ...audit.source, at: new Date(audit.source.at) };
@@ -213,6 +222,30 @@ async function insertWebhooks(tx: Orm): Promise<void> {
     .values({ ...delivery, status: 'failed', attempts: 1, failures: 1, nextAttemptAt: at });
   const outcome = { attempt: 1, at, durationMs: 120, statusCode: 503, answer: 'down for maintenance' };
   await tx.insert(webhookAttempts).values({ ...delivery, ...outcome });
+}
+
+async function insertBackfills(tx: Orm): Promise<void> {
+  const { id, appliedId, revertedId, reason } = exampleWorld.backfill;
+  const at = new Date(exampleWorld.now);
+  const states = [
+    [id, 'open'],
+    [appliedId, 'applied'],
+    [revertedId, 'reverted'],
+  ] as const;
+  await tx.insert(usageBackfills).values(
+    states.map(([backfillId, state]) => ({
+      orgId,
+      id: backfillId,
+      fromTime: new Date('2026-01-01'),
+      toTime: new Date('2026-01-20'),
+      createdAt: at,
+      changedAt: at,
+      livemode: true,
+      state,
+      reason,
+      actor: 'operator',
+    })),
+  );
 }
 
 /** What is held since a minute ago. */

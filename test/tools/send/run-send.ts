@@ -15,7 +15,7 @@ export interface SendRun {
 /** Starts the command as a user does, in a process of its own. `summary` can be read where `--json` was given. */
 export function startSend(
   args: string[],
-  env: { GAUGE_URL?: string; GAUGE_API_KEY?: string },
+  env: { GAUGE_URL?: string; GAUGE_API_KEY?: string; OPERATOR_TOKEN?: string },
   input?: Buffer | string,
 ): SendRun {
   const child = spawn(process.execPath, [...ownScript('src/tools/run'), 'send', ...args], {
@@ -45,7 +45,7 @@ export function startSend(
 /** The same in this process, which is quicker to start; for what does not need a process of its own. */
 export async function send(
   args: string[],
-  env: { GAUGE_URL?: string; GAUGE_API_KEY?: string },
+  env: { GAUGE_URL?: string; GAUGE_API_KEY?: string; OPERATOR_TOKEN?: string },
   input: Buffer | string = '',
 ): Promise<Awaited<SendRun['ended']>> {
   let stdout = '';

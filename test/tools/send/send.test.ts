@@ -7,6 +7,7 @@ import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { operatorToken } from '../../support/operator.js';
 import { startTestService, type TestService } from '../../support/service.js';
 import { createFolder, send, startSend } from './run-send.js';
 
@@ -219,6 +220,64 @@ it('a dry run records nothing and keeps no progress', async () => {
   const run = await send([file, '--dry-run', '--json'], env);
   expect(run).toMatchObject({ code: 0, summary: { dryRun: true, accepted: 1 } });
   expect(await recorded(organization.id)).toEqual([]);
+});
+
+it('stages events of long ago into a backfill, and says what comes next', async () => {
+  const { organization } = await entitled(['staged'], 'calls');
+  const root = `/operator/organizations/${organization.slug}/usage/backfills`;
+  const headers = { authorization: `Bearer ${operatorToken}`, 'content-type': 'application/json' };
+  const from = new Date(service.clock.now() - 60 * 86_400_000).toISOString();
+  const opened = await fetch(service.url + root, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify({ reason: 'test', from, to: new Date(service.clock.now()).toISOString() }),
+  });
+  const { id } = (await opened.json()) as { id: string };
+  const occurredAt = new Date(service.clock.now() - 30 * 86_400_000).toISOString();
+  const lines = Array.from({ length: 1_200 }, (_, i) =>
+    JSON.stringify({
+      productSlug: i === 7 ? 'unknown' : 'staged',
+      metric: 'calls',
+      quantity: 1,
+      occurredAt: i === 8 ? new Date(service.clock.now()).toISOString() : occurredAt,
+      idempotencyKey: `staged-${i}`,
+    }),
+  );
+  const file = folder.path('old.ndjson');
+  writeFileSync(file, lines.join('\n'));
+  const env = { GAUGE_URL: service.url, OPERATOR_TOKEN: operatorToken };
+  const to = ['--organization', organization.slug, '--backfill', id];
+  const first = await send([file, ...to, '--json'], env);
+  expect([first.code, first.summary, first.stderr]).toMatchObject([
+    1,
+    { accepted: 1_198, deduped: 0, rejected: 2, backfill: `${root}/${id}` },
+    expect.anything(),
+  ]);
+  const rejected = readFileSync(`${file}.rejected.ndjson`, 'utf8');
+  expect(rejected).toContain('not_found');
+  expect(rejected).toContain('timestamp_out_of_range');
+  const again = await send([file, ...to], env);
+  expect(again.stdout).toContain('Staged 1,200 records');
+  expect(again.stdout).toContain(`POST ${root}/${id}/apply`);
+  const read = await fetch(`${service.url}${root}/${id}`, { headers });
+  expect(await read.json()).toMatchObject({ backfill: { progress: { of: 1_198 } } });
+  expect(await recorded(organization.id)).toEqual([]);
+});
+
+it.each([
+  [['--backfill', '019c13c7-9a00-7000-8000-4b1d0a6e2f90'], '--organization'],
+  [['--backfill', 'nonsense', '--organization', 'acme'], 'the id that the backfill was opened with'],
+  [['--organization', 'acme'], '--organization goes with --backfill'],
+  [
+    ['--backfill', '019c13c7-9a00-7000-8000-4b1d0a6e2f90', '--organization', 'acme'],
+    'OPERATOR_TOKEN is not set',
+  ],
+])('does not start with %j', async (flags, problem) => {
+  const { code, stderr } = await send(['events.ndjson', ...flags], {
+    GAUGE_URL: service.url,
+    GAUGE_API_KEY: 'x',
+  });
+  expect([code, stderr]).toEqual([2, expect.stringContaining(problem)]);
 });
 
 it('a key that is not good stops the run with the reason', async () => {

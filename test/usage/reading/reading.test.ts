@@ -260,6 +260,7 @@ describe('events by idempotency key', () => {
         receivedAt: '2031-03-20T12:00:00.000000Z',
         livemode: true,
         apiKeyId: live.id,
+        corrections: [],
       },
     ]);
   });

@@ -42,7 +42,7 @@ interface Model {
   now: number;
   limits: UsageLimit[];
   isEntitled: boolean;
-  events: { quantity: number; at: number }[];
+  events: { key: string; quantity: number; at: number; receivedAt: number }[];
   holds: Hold[];
 }
 
@@ -112,6 +112,7 @@ type Step =
   | { do: 'settle'; which: number; share: number | undefined; ago: number | undefined }
   | { do: 'release'; which: number }
   | { do: 'send'; quantity: number; ago: number | undefined }
+  | { do: 'correct'; event: number; quantity: number; again: number | undefined }
   | { do: 'limit'; limits: UsageLimit[] }
   | { do: 'withdraw' | 'revoke' }
   | { do: 'wait'; ms: number };
@@ -157,6 +158,15 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('release' as const), which }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('send' as const), quantity, ago }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant('correct' as const),
+      event: fc.nat(99),
+      quantity,
+      again: fc.option(quantity, { nil: undefined }),
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('limit' as const), limits }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('withdraw' as const, 'revoke' as const) }) },
   {
@@ -199,7 +209,8 @@ async function setUp(start: string, declared: UsageLimit[]) {
   const givesRight = (to: UsageLimit[]) =>
     grant(db, organization.id, product.id, { limits: to, startsAt: new Date('2020-01-01') });
   await givesRight(declared);
-  let key = await createKey(db, organization.id);
+  const scopes = ['usage:write', 'usage:correct', 'entitlements:read'];
+  let key = await createKey(db, organization.id, { scopes });
   const model: Model = { now: Date.parse(start), limits: declared, isEntitled: true, events: [], holds: [] };
   const row = and(eq(entitlements.orgId, organization.id), eq(entitlements.productId, product.id));
   let names = 0;
@@ -257,7 +268,7 @@ async function setUp(start: string, declared: UsageLimit[]) {
     const isLate = !isHeld(model, hold);
     const at = model.now - (back ?? 0);
     hold.settled = { quantity: used, at, isLate };
-    model.events.push({ quantity: used, at });
+    model.events.push({ key: hold.key, quantity: used, at, receivedAt: model.now });
     const expected = [
       ...(isLate ? ['reservation_expired'] : []),
       ...(used > hold.quantity ? ['reservation_exceeded'] : []),
@@ -286,8 +297,32 @@ async function setUp(start: string, declared: UsageLimit[]) {
     const { status, body } = await call('POST', '/usage/events', { events: [{ ...event, ...timeOf(back) }] });
     if (!model.isEntitled) return expect(status).toBe(403);
     const at = model.now - (back ?? 0);
-    model.events.push({ quantity: sent, at });
+    model.events.push({ key: event.idempotencyKey, quantity: sent, at, receivedAt: model.now });
     expect([status, warningsOf(body)]).toEqual([202, exceeded(model, at).sort()]);
+  }
+
+  /** Once, or twice in one request; and the same request again, which changes nothing. */
+  async function correct(event: Model['events'][number], ...quantities: number[]): Promise<void> {
+    const corrections = quantities.map((to) => ({
+      idempotencyKey: event.key,
+      quantity: to / 1000,
+      reason: 'The model says so',
+      correctionKey: `c-${++names}`,
+    }));
+    const before = event.quantity;
+    for (const repeat of [false, true]) {
+      const { status, body } = await call('POST', '/usage/corrections', { corrections });
+      if (model.now - event.receivedAt > 35 * DAY)
+        return expect([status, body.code]).toEqual([422, 'timestamp_out_of_range']);
+      const results = quantities.map((to, i) => ({
+        idempotencyKey: event.key,
+        previousQuantity: (i === 0 ? before : quantities[i - 1]!) / 1000,
+        quantity: to / 1000,
+      }));
+      const [applied, deduped] = repeat ? [0, quantities.length] : [quantities.length, 0];
+      expect([status, body]).toEqual([200, { applied, deduped, results }]);
+      event.quantity = quantities.at(-1)!;
+    }
   }
 
   /** A revoked key changes nothing any more; a new one goes on. */
@@ -308,7 +343,7 @@ async function setUp(start: string, declared: UsageLimit[]) {
         : []),
     ] as const)
       expect((await call(method, path, body)).body.code).toBe('key_revoked');
-    key = await createKey(db, organization.id);
+    key = await createKey(db, organization.id, { scopes });
   }
 
   async function take(one: Step): Promise<void> {
@@ -322,6 +357,10 @@ async function setUp(start: string, declared: UsageLimit[]) {
         return hold && release(hold);
       case 'send':
         return send(one.quantity, one.ago);
+      case 'correct': {
+        const event = model.events[one.event % Math.max(1, model.events.length)];
+        return event && correct(event, one.quantity, ...(one.again === undefined ? [] : [one.again]));
+      }
       case 'limit':
         model.limits = one.limits;
         if (model.isEntitled) await db.orm.update(entitlements).set({ limits: one.limits }).where(row);

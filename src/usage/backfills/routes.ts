@@ -1,0 +1,406 @@
+import type { Request, Response } from 'express';
+import { z } from 'zod';
+import { readJsonBody } from '../../core/http/json-body.js';
+import { usualBounds } from '../../core/http/json-shape.js';
+import { exact, sendJson, toJson } from '../../core/http/json.js';
+import { readRange, sendPage } from '../../core/http/page.js';
+import { readPathId } from '../../core/http/path-id.js';
+import { generated, json, repeated } from '../../core/reference/define-route.js';
+import { exampleWorld } from '../../core/reference/example-world.js';
+import { problemExample } from '../../core/reference/problem-examples.js';
+import { listParts, notFoundExample, now, operatorRoute } from '../../identity/operator/define-route.js';
+import { changeAsOperator, readInput, readSlug } from '../../identity/operator/http.js';
+import { getOrganization } from '../../identity/organizations/organizations.js';
+import { lockOrganizationId } from '../../organizations/lock.js';
+import { parseUsageBatch } from '../batch.js';
+import { MAX_BODY_BYTES, usageBatchSchema } from '../schema.js';
+import { prefersLenient } from '../routes.js';
+import {
+  beginStep,
+  openBackfill,
+  readBackfill,
+  stageEvents,
+  sumOf,
+  type Staged,
+  type Step,
+} from './backfills.js';
+import { listBackfills, listSums, type Backfill, type BackfillSum } from './queries.js';
+import { backfillDetailSchema, backfillSchema, newBackfillSchema, stagedSchema } from './schema.js';
+
+const acme = { slug: 'acme' };
+const { id, appliedId, revertedId, reason } = exampleWorld.backfill;
+const one = { slug: 'acme', id };
+const body = { reason: 'A collector was down', from: '2026-01-01T00:00:00Z', to: '2026-01-20T00:00:00Z' };
+const shown = {
+  id,
+  state: 'open',
+  reason,
+  from: '2026-01-01T00:00:00.000Z',
+  to: '2026-01-20T00:00:00.000Z',
+  livemode: true,
+  progress: { done: 0, of: 0 },
+  createdAt: now,
+  changedAt: now,
+};
+const event = {
+  productSlug: 'api-calls',
+  metric: 'calls',
+  quantity: 3,
+  occurredAt: '2026-01-12T08:00:00Z',
+  idempotencyKey: 'lost-1',
+};
+const batch = { events: [event] };
+const path = '/operator/organizations/{slug}/usage/backfills' as const;
+const missing = notFoundExample('The Organization has no such backfill.', {
+  params: { slug: 'acme', id: exampleWorld.unknownId },
+});
+const staged = { ...missing.request, body: batch };
+
+/** Of each step: the backfill of the example world that it begins from, what that becomes, and one that it does not begin from. */
+const stepExamples = {
+  apply: {
+    good: id,
+    becomes: 'applying',
+    bad: revertedId,
+    detail: 'The backfill is reverted: it cannot be applied.',
+  },
+  revert: {
+    good: appliedId,
+    becomes: 'reverting',
+    bad: id,
+    detail: 'The backfill is open: it cannot be reverted.',
+  },
+  discard: {
+    good: id,
+    becomes: 'discarding',
+    bad: appliedId,
+    detail: 'The backfill is applied: it cannot be discarded.',
+  },
+} as const;
+
+const bounds = { ...usualBounds, tooManyValues: 'batch_too_large' as const };
+
+export const backfillRoutes = [
+  operatorRoute({
+    method: 'post',
+    path,
+    operationId: 'openBackfill',
+    summary: 'Open a backfill',
+    description: `
+For events that are too old to be sent: more than 7 days. They are staged into the backfill in batches of 500 (\`POST …/events\`), looked at (\`GET\`), and then counted (\`POST …/apply\`) like any other
+event. \`npm run send -- FILE --backfill ID --organization SLUG\` does the first.
+`.trim(),
+    body: newBackfillSchema,
+    responses: { 201: json('It is open.', backfillSchema) },
+    errors: ['not_found'],
+    good: { params: acme, body },
+    examples: [
+      {
+        name: 'opened',
+        summary: 'For the first weeks of January',
+        request: { params: acme, body },
+        answer: { ...shown, id: generated(id), reason: body.reason },
+      },
+      problemExample('invalid_request', {
+        summary: 'An end before its beginning',
+        at: '/to',
+        detail: 'must be later than from',
+        request: { params: acme, body: { ...body, to: '2025-12-01T00:00:00Z' } },
+      }),
+      notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' }, body }),
+    ],
+    handler: (deps) => async (req, res) => {
+      const slug = readSlug(req);
+      const { from, to, ...input } = await readInput(req, res, newBackfillSchema);
+      const times = { from: new Date(from), to: new Date(to) };
+      const backfill = await changeAsOperator(deps, req, res, async (tx, source) =>
+        openBackfill(tx, (await getOrganization(tx, slug)).id, { ...input, ...times }, source),
+      );
+      sendJson(res, 201, toJson(present(backfill, 0)));
+    },
+  }),
+  operatorRoute({
+    method: 'get',
+    path,
+    operationId: 'listBackfills',
+    summary: 'List the backfills of an Organization',
+    description: 'In the order in which they were opened.',
+    ...listParts('backfills', backfillSchema, 'In the order in which they were opened.'),
+    errors: ['not_found'],
+    examples: [
+      {
+        name: 'list',
+        summary: 'All of them',
+        request: { params: acme },
+        answer: {
+          backfills: [
+            shown,
+            { ...shown, id: appliedId, state: 'applied' },
+            { ...shown, id: revertedId, state: 'reverted' },
+          ],
+          nextCursor: null,
+        },
+      },
+      notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' } }),
+    ],
+    handler:
+      ({ db }) =>
+      async (req, res) => {
+        const range = readRange(req, z.uuid());
+        const orgId = (await getOrganization(db.orm, readSlug(req))).id;
+        const rows = await listBackfills(db.orm, orgId, range);
+        const sums =
+          rows.length === 0
+            ? []
+            : await listSums(
+                db.orm,
+                orgId,
+                rows.map((row) => row.id),
+              );
+        const stagedOf = (row: Backfill) =>
+          sumOf(
+            sums.filter((sum) => sum.id === row.id),
+            'events',
+          );
+        sendPage(res, 'backfills', {
+          rows,
+          limit: range.limit,
+          keyOf: (row) => row.id,
+          present: (row) => present(row, stagedOf(row)),
+        });
+      },
+  }),
+  operatorRoute({
+    method: 'get',
+    path: `${path}/{id}`,
+    operationId: 'getBackfill',
+    summary: 'Read a backfill',
+    description: `
+How far it is, and what it would change (has changed, once it is applied) by product and month. \`repeats\` and \`mismatches\` are as of the staging; what counts is decided when it is applied.
+`.trim(),
+    responses: { 200: json('The backfill.', backfillDetailSchema) },
+    errors: ['not_found'],
+    examples: [
+      {
+        name: 'empty',
+        summary: 'Nothing is staged yet',
+        request: { params: one },
+        answer: { backfill: shown, changes: [], mismatches: [] },
+      },
+      missing,
+    ],
+    handler:
+      ({ db }) =>
+      async (req, res) => {
+        const { id: orgId } = await getOrganization(db.orm, readSlug(req));
+        const { backfill, changes, mismatches } = await readBackfill(db.orm, orgId, readId(req));
+        sendJson(
+          res,
+          200,
+          toJson({
+            backfill: present(backfill, sumOf(changes, 'events')),
+            changes: changes.map(presentChange),
+            mismatches,
+          }),
+        );
+      },
+  }),
+  operatorRoute({
+    method: 'post',
+    path: `${path}/{id}/events`,
+    operationId: 'stageBackfillEvents',
+    summary: 'Stage events into a backfill',
+    description: `
+Takes the body of \`POST /api/usage/events\`, 1 to 500 events with their \`occurredAt\`, which lies in the range of the backfill and more than 7 days back. Nothing is counted yet. All or nothing, unless the
+request says \`Prefer: handling=lenient\`. An event that was staged before is counted as \`deduped\`: without an answer, or after a 5xx, send the batch again as it was. Whether the Organization is entitled to
+the product does not matter here.
+`.trim(),
+    headers: z.object({
+      Prefer: z
+        .string()
+        .optional()
+        .meta({ description: '`handling=lenient` stages the good events of a batch.' }),
+    }),
+    body: usageBatchSchema,
+    maxBytes: MAX_BODY_BYTES,
+    responses: { 202: json('Staged, durably.', stagedSchema, ['Preference-Applied']) },
+    errors: [
+      'not_found',
+      'backfill_state',
+      'unknown_metric',
+      'timestamp_out_of_range',
+      'quantity_out_of_range',
+      'batch_too_large',
+    ],
+    good: { params: one, body: batch },
+    examples: [
+      {
+        name: 'staged',
+        summary: 'An event',
+        request: { params: one, body: batch },
+        answer: { accepted: 1, deduped: 0, warnings: [] },
+      },
+      { ...missing, request: staged },
+      ...stagingProblems(),
+    ],
+    handler: (deps) => async (req, res) => {
+      const slug = readSlug(req);
+      const backfillId = readId(req);
+      const isLenient = prefersLenient(req);
+      const input = parseUsageBatch(await readJsonBody(req, res, MAX_BODY_BYTES, bounds));
+      const answer = await changeAsOperator(deps, req, res, async (tx, { at }) =>
+        stageEvents(tx, (await getOrganization(tx, slug)).id, backfillId, { ...input, isLenient }, at),
+      );
+      if (isLenient) res.setHeader('Preference-Applied', 'handling=lenient');
+      sendJson(res, 202, toJson(stagedJson(answer, isLenient)));
+    },
+  }),
+  stepRoute('post', `${path}/{id}/apply`, 'apply', {
+    operationId: 'applyBackfill',
+    summary: 'Apply a backfill',
+    description: `
+Counts what is staged, like any other event: totals, hours, limits and reports of the events' own time have it. It goes on by itself, some thousand events a second in commits of at most 1,000, also after a
+crash, on whichever instance; \`GET\` tells how far it is. A key that was recorded meanwhile is a repeat and is not counted.
+`.trim(),
+  }),
+  stepRoute('post', `${path}/{id}/revert`, 'revert', {
+    operationId: 'revertBackfill',
+    summary: 'Revert a backfill',
+    description:
+      'Takes back what an applied backfill has counted: each of its events is corrected to nothing, whatever it was corrected to before. It goes on by itself. The events stay recorded, and their keys used.',
+  }),
+  stepRoute('delete', `${path}/{id}`, 'discard', {
+    operationId: 'discardBackfill',
+    summary: 'Discard a backfill',
+    description: 'Ends one that is open, and deletes what is staged. It goes on by itself.',
+  }),
+];
+
+interface StepParts {
+  operationId: string;
+  summary: string;
+  description: string;
+}
+
+/** A step again changes nothing: it answers how far it is. */
+function stepRoute(
+  method: 'post' | 'delete',
+  address: `${typeof path}/{id}${'' | '/apply' | '/revert'}`,
+  step: Step,
+  parts: StepParts,
+) {
+  const { good, becomes, bad, detail } = stepExamples[step];
+  const request = { params: { slug: 'acme', id: good } };
+  return operatorRoute({
+    ...parts,
+    method,
+    path: address,
+    responses: { 202: json('It goes on by itself.', backfillSchema) },
+    errors: ['not_found', 'backfill_state'],
+    examples: [
+      { name: step, summary: 'It begins', request, answer: { ...shown, id: good, state: becomes } },
+      {
+        name: 'again',
+        summary: 'The same once more: nothing changes',
+        before: [request],
+        request,
+        answer: { ...shown, id: good, state: becomes },
+      },
+      missing,
+      problemExample('backfill_state', {
+        summary: 'In a state that the step does not begin from',
+        detail,
+        request: { params: { slug: 'acme', id: bad } },
+      }),
+    ],
+    handler: (deps) => async (req: Request, res: Response) => {
+      const slug = readSlug(req);
+      const backfillId = readId(req);
+      const [backfill, staged] = await changeAsOperator(deps, req, res, async (tx, source) => {
+        const { id: orgId } = await getOrganization(tx, slug);
+        await lockOrganizationId(tx, orgId);
+        const changed = await beginStep(tx, orgId, backfillId, step, source);
+        return [changed, sumOf(await listSums(tx, orgId, [backfillId]), 'events')] as const;
+      });
+      sendJson(res, 202, toJson(present(backfill, staged)));
+    },
+  });
+}
+
+const readId = (req: Request): string => readPathId(req, 'id', 'backfill');
+
+const present = (backfill: Backfill, staged: number) => ({
+  id: backfill.id,
+  state: backfill.state,
+  reason: backfill.reason,
+  from: backfill.fromTime.toISOString(),
+  to: backfill.toTime.toISOString(),
+  livemode: backfill.livemode,
+  progress: { done: backfill.done, of: staged },
+  createdAt: backfill.createdAt.toISOString(),
+  changedAt: backfill.changedAt.toISOString(),
+});
+
+const presentChange = ({ period, quantity, countedQuantity, ...change }: BackfillSum) => ({
+  productSlug: change.productSlug,
+  metric: change.metric,
+  month: period.slice(0, 7),
+  events: change.events,
+  quantity: exact(quantity),
+  repeats: change.repeats,
+  mismatches: change.mismatches,
+  countedEvents: change.countedEvents,
+  countedQuantity: exact(countedQuantity),
+  archivedEvents: change.archivedEvents,
+  revertedEvents: change.revertedEvents,
+});
+
+const stagedJson = ({ accepted, deduped, mismatches, rejected }: Staged, isLenient: boolean) => ({
+  accepted,
+  deduped,
+  warnings: mismatches.map((index) => ({ code: 'duplicate_mismatch', index })),
+  ...(isLenient ? { rejected: rejected.map(({ index, code, detail }) => ({ index, code, detail })) } : {}),
+});
+
+function stagingProblems() {
+  const range =
+    'occurredAt must be from 2026-01-01T00:00:00.000Z on, before 2026-01-20T00:00:00.000Z, and more than 7 days ago.';
+  const wrong = [
+    ['unknown_metric', 'metric', 'requests', 'The product api-calls counts calls, not requests.'],
+    ['timestamp_out_of_range', 'occurredAt', '2026-01-30T08:00:00Z', range],
+    [
+      'quantity_out_of_range',
+      'quantity',
+      1e18,
+      'An event of the product api-calls counts at most 1000000000000000.',
+    ],
+  ] as const;
+  return [
+    ...wrong.map(([code, field, value, detail]) =>
+      problemExample(code, {
+        summary: `An event with another ${field}`,
+        detail: `Nothing was staged. ${detail}`,
+        errors: [{ index: 0, pointer: `/events/0/${field}`, code, detail }],
+        request: { params: one, body: { events: [{ ...event, [field]: value }] } },
+      }),
+    ),
+    problemExample('backfill_state', {
+      summary: 'One that is not open',
+      detail: 'The backfill is reverted: it takes no events.',
+      request: { params: { slug: 'acme', id: revertedId }, body: batch },
+    }),
+    problemExample('batch_too_large', {
+      summary: '501 events (one is shown)',
+      detail: 'A batch holds at most 500 events; this one has 501.',
+      request: { params: one, body: { events: repeated(501, () => event) } },
+    }),
+    problemExample('invalid_request', {
+      summary: 'An event without a key',
+      detail: '/events/0/idempotencyKey is required',
+      errors: [
+        { index: 0, pointer: '/events/0/idempotencyKey', code: 'invalid_request', detail: 'is required' },
+      ],
+      request: { params: one, body: { events: [{ ...event, idempotencyKey: undefined }] } },
+    }),
+  ];
+}

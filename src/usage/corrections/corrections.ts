@@ -1,0 +1,197 @@
+import { recordAudit } from '../../audit/audit.js';
+import type { Tx } from '../../core/db/client.js';
+import { compareDecimals, isDecimalAbove } from '../../core/decimal.js';
+import { AppError, type ErrorCode, type ErrorPlace } from '../../core/errors.js';
+import { DAY_MS } from '../../core/time.js';
+import type { Source } from '../../identity/source.js';
+import { exact } from '../../core/http/json.js';
+import { tellWebhooks } from '../../webhooks/outbox.js';
+import { lockOrganizationId } from '../../organizations/lock.js';
+import { findArchived } from '../page-queries.js';
+import {
+  insertCorrections,
+  listRecorded,
+  listTargets,
+  type NewCorrection,
+  type RecordedCorrection,
+  type Target,
+} from './queries.js';
+
+/** What an event should have been. */
+export interface Correction {
+  idempotencyKey: string;
+  /** An exact decimal; 0 voids the event. */
+  quantity: string;
+  reason: string;
+  /** Makes a repeat harmless. */
+  correctionKey: string;
+}
+
+export interface CorrectionRequest {
+  orgId: string;
+  /** Only events of this mode are there; undefined: of both. */
+  livemode: boolean | undefined;
+  /** False: only of the last 35 days. */
+  isUnlimited: boolean;
+  corrections: readonly Correction[];
+}
+
+export interface Corrected {
+  applied: number;
+  deduped: number;
+  results: { idempotencyKey: string; previousQuantity: string; quantity: string }[];
+}
+
+/** For so long after its receipt an event may be corrected with an API key. */
+export const MAX_AGE_DAYS = 35;
+
+const AUDITED_CORRECTIONS = 20;
+
+/**
+ * Corrects events, all or none, and moves the sums that they are in. Corrections of an Organization wait for each other, so that
+ * each begins with what the one before has left.
+ * @throws AppError with the first broken rule: event_not_found, idempotency_conflict, timestamp_out_of_range, quantity_out_of_range
+ */
+export async function correctEvents(tx: Tx, request: CorrectionRequest, source: Source): Promise<Corrected> {
+  const { orgId, livemode, corrections } = request;
+  await lockOrganizationId(tx, orgId);
+  const recorded = await listRecorded(
+    tx,
+    orgId,
+    corrections.map(({ correctionKey }) => correctionKey),
+  );
+  const targets = await listTargets(tx, orgId, [
+    ...new Set(corrections.map(({ idempotencyKey }) => idempotencyKey)),
+  ]);
+  const judged = judge(
+    request,
+    recorded,
+    targets.filter((target) => livemode === undefined || target.livemode === livemode),
+    source.at,
+  );
+  if (judged.problems.length > 0) throw await toError(tx, orgId, judged.problems);
+  const { added, results } = judged;
+  if (added.length > 0) {
+    await insertCorrections(tx, orgId, source, added);
+    for (const one of added) await tell(tx, orgId, one, source.at);
+    await audit(tx, orgId, added, source);
+  }
+  return { applied: added.length, deduped: corrections.length - added.length, results };
+}
+
+const tell = (tx: Tx, orgId: string, { event, ...correction }: NewCorrection, at: Date): Promise<void> =>
+  tellWebhooks(tx, {
+    orgId,
+    livemode: event.livemode,
+    type: 'usage.corrected',
+    at,
+    data: {
+      productSlug: event.productSlug,
+      metric: event.metric,
+      livemode: event.livemode,
+      idempotencyKey: event.idempotencyKey,
+      correctionKey: correction.correctionKey,
+      previousQuantity: exact(correction.previousQuantity)!,
+      quantity: exact(correction.quantity)!,
+      reason: correction.reason,
+    },
+  });
+
+/** What becomes of each: corrections of one event in a request follow each other. */
+function judge(
+  { livemode, isUnlimited, corrections }: CorrectionRequest,
+  recorded: readonly RecordedCorrection[],
+  targets: readonly Target[],
+  now: Date,
+) {
+  const known = new Map(recorded.map((correction) => [correction.correctionKey, correction]));
+  const events = new Map(targets.map((target) => [target.idempotencyKey, { ...target }]));
+  const added: NewCorrection[] = [];
+  const results: Corrected['results'] = [];
+  const problems: ErrorPlace[] = [];
+  for (const [index, { idempotencyKey, correctionKey, quantity, reason }] of corrections.entries()) {
+    const refuse = (field: keyof Correction, code: ErrorCode, detail: string) =>
+      problems.push({ index, pointer: `/corrections/${index}/${field}`, code, detail });
+    const before = known.get(correctionKey);
+    if (before) {
+      const isSame =
+        before.idempotencyKey === idempotencyKey &&
+        before.reason === reason &&
+        compareDecimals(before.quantity, quantity) === 0 &&
+        (livemode === undefined || before.livemode === livemode);
+      if (isSame)
+        results.push({
+          idempotencyKey,
+          previousQuantity: before.previousQuantity,
+          quantity: before.quantity,
+        });
+      else
+        refuse(
+          'correctionKey',
+          'idempotency_conflict',
+          `The correction key ${correctionKey} was used for another correction.`,
+        );
+      continue;
+    }
+    const event = events.get(idempotencyKey);
+    if (!event) refuse('idempotencyKey', 'event_not_found', `No event ${idempotencyKey} was recorded.`);
+    else if (!isUnlimited && now.getTime() - Date.parse(event.receivedAt) > MAX_AGE_DAYS * DAY_MS)
+      refuse(
+        'idempotencyKey',
+        'timestamp_out_of_range',
+        `The event ${idempotencyKey} was received more than ${MAX_AGE_DAYS} days ago: only the operator of this service and owners and admins, on its page, may correct it.`,
+      );
+    else if (isDecimalAbove(quantity, event.maxQuantity))
+      refuse(
+        'quantity',
+        'quantity_out_of_range',
+        `An event of the product ${event.productSlug} counts at most ${event.maxQuantity}.`,
+      );
+    else {
+      const previousQuantity = event.quantity;
+      const number = event.corrections + 1;
+      added.push({ event, number, correctionKey, previousQuantity, quantity, reason });
+      results.push({ idempotencyKey, previousQuantity, quantity });
+      known.set(correctionKey, { ...event, correctionKey, previousQuantity, quantity, reason });
+      events.set(idempotencyKey, { ...event, quantity, corrections: number });
+    }
+  }
+  return { added, results, problems };
+}
+
+const order: ErrorCode[] = [
+  'event_not_found',
+  'idempotency_conflict',
+  'timestamp_out_of_range',
+  'quantity_out_of_range',
+];
+
+async function toError(tx: Tx, orgId: string, problems: ErrorPlace[]): Promise<AppError> {
+  const code = order.find((one) => problems.some((problem) => problem.code === one))!;
+  const { detail } = problems.find((problem) => problem.code === code)!;
+  const archived = code === 'event_not_found' ? await findArchived(tx, orgId, {}) : undefined;
+  const months = archived && [...new Set([archived.first, archived.last])].map((day) => day.slice(0, 7));
+  const hint = months ? ` Events of ${months.join(' to ')} are archived and are not corrected any more.` : '';
+  return new AppError(code, `Nothing was corrected. ${detail}${hint}`, { errors: problems });
+}
+
+function audit(tx: Tx, orgId: string, added: readonly NewCorrection[], source: Source): Promise<void> {
+  const [first] = added;
+  const changes = added
+    .slice(0, AUDITED_CORRECTIONS)
+    .map(({ event, correctionKey, previousQuantity, quantity, reason }) => ({
+      idempotencyKey: event.idempotencyKey,
+      livemode: event.livemode,
+      product: event.productSlug,
+      before: previousQuantity,
+      after: quantity,
+      reason,
+      correctionKey,
+    }));
+  return recordAudit(tx, orgId, {
+    ...source,
+    action: 'usage.corrected',
+    target: added.length === 1 ? first!.event.idempotencyKey : `${added.length} events`,
+    details: { corrections: added.length, changes },
+  });
+}

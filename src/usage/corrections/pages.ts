@@ -1,0 +1,105 @@
+import type { Request, Response, Router } from 'express';
+import { v7 as uuid } from 'uuid';
+import { z } from 'zod';
+import { change } from '../../audit/change.js';
+import { toPlainDecimal } from '../../core/decimal.js';
+import { AppError } from '../../core/errors.js';
+import type { Context } from '../../core/http/context.js';
+import { parseInput, text } from '../../core/http/validate.js';
+import { toAddress } from '../../core/pages/address.js';
+import { fieldError, formRoute, newForm, textField, type FormState } from '../../core/pages/form.js';
+import { renderPage } from '../../core/pages/layout.js';
+import { readQuery } from '../../core/pages/query-form.js';
+import { byMember } from '../../identity/session/authority.js';
+import { personSource, requireRole, sessionOf } from '../../identity/session/session.js';
+import { managingRoles } from '../../organizations/table.js';
+import { countedOf, findEvent } from '../page-queries.js';
+import { amount } from '../page-schema.js';
+import { CORRECTION_PATH, EVENTS_PATH } from '../report-view.js';
+import { correctEvents } from './corrections.js';
+import { correctionsSchema } from './schema.js';
+
+const { shape } = correctionsSchema.shape.corrections.element;
+const aboutSchema = z.object({
+  idempotencyKey: shape.idempotencyKey,
+  what: z.enum(['amend', 'void'], 'must be amend or void').default('amend'),
+});
+const formSchema = aboutSchema.extend({
+  quantity: amount.optional(),
+  reason: text(200),
+  correctionKey: z.uuid(),
+});
+
+/** `/dashboard/usage/events/correction`: owners and admins say what an event should have counted, and why. */
+export function addCorrectionPages(router: Router, context: Context): void {
+  const { db, clock } = context;
+  const mayCorrect = requireRole(...managingRoles);
+
+  router.get('/usage/events/correction', mayCorrect, async (req, res) => {
+    const { idempotencyKey, what } = readQuery(req);
+    await show(req, res, newForm({ ...parseInput(aboutSchema, { idempotencyKey, what }) }));
+  });
+
+  router.post(
+    '/usage/events/correction',
+    mayCorrect,
+    formRoute({
+      async act(req, res, fields) {
+        const given = Object.keys(formSchema.shape).map((name) => [name, textField(fields, name)?.trim()]);
+        const { idempotencyKey, what, quantity, reason, correctionKey } = parseInput(formSchema, {
+          ...Object.fromEntries(given),
+          idempotencyKey: textField(fields, 'idempotencyKey'),
+        });
+        if (what === 'amend' && quantity === undefined) throw fieldError('quantity', 'is required');
+        const { orgId } = sessionOf(res);
+        const corrections = [
+          {
+            idempotencyKey,
+            quantity: what === 'void' ? '0' : toPlainDecimal(quantity!, 0),
+            reason,
+            correctionKey,
+          },
+        ];
+        const source = personSource(req, res, clock);
+        const request = { orgId, livemode: undefined, isUnlimited: true, corrections };
+        await change(context, byMember(res), (tx) => correctEvents(tx, request, source)).catch(toFieldError);
+        res.redirect(303, toAddress(EVENTS_PATH, { idempotencyKey, done: 'corrected' }));
+      },
+      show,
+      codes: new Set(['idempotency_conflict']),
+    }),
+  );
+
+  /** @throws AppError invalid_request, event_not_found */
+  async function show(req: Request, res: Response, form: FormState): Promise<void> {
+    const { values } = form;
+    const about = { idempotencyKey: values.idempotencyKey, what: values.what };
+    const { idempotencyKey, what } = parseInput(aboutSchema, about);
+    const event = await findEvent(db.orm, sessionOf(res).orgId, idempotencyKey);
+    if (!event) throw new AppError('event_not_found', 'Your Organization has no such event.');
+    const counted = countedOf(event);
+    const title = what === 'void' ? 'Void an event' : 'Correct an event';
+    await renderPage(
+      context,
+      req,
+      res,
+      { view: 'usage/correction', title, section: 'usage' },
+      {
+        // A form that is sent twice corrects once.
+        form: { ...form, values: { quantity: counted, correctionKey: uuid(), ...values } },
+        title,
+        isVoid: what === 'void',
+        event,
+        counted,
+        eventHref: toAddress(EVENTS_PATH, { idempotencyKey }),
+        action: CORRECTION_PATH,
+      },
+    );
+  }
+}
+
+/** The place in the request as the field of the form. */
+function toFieldError(error: unknown): never {
+  const [place] = (error instanceof AppError && error.code === 'quantity_out_of_range' && error.errors) || [];
+  throw place ? fieldError('quantity', `is too much. ${place.detail}`) : error;
+}

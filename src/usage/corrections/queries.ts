@@ -1,0 +1,125 @@
+import { sql } from 'drizzle-orm';
+import { textArray } from '../../core/db/array-literal.js';
+import type { Orm, Tx } from '../../core/db/client.js';
+import { selectRows, timeText } from '../../core/db/select-rows.js';
+import { addToHours, addToTotals } from '../statements.js';
+import type { usageCorrections } from '../table.js';
+
+/** An event as corrections find it. */
+export interface Target {
+  idempotencyKey: string;
+  productId: string;
+  productSlug: string;
+  /** What one event of the product may count. */
+  maxQuantity: string;
+  apiKeyId: string;
+  /** RFC 3339 with microseconds. */
+  occurredAt: string;
+  receivedAt: string;
+  livemode: boolean;
+  metric: string;
+  /** What it counts now, after so many corrections. */
+  quantity: string;
+  corrections: number;
+}
+
+/** The events with these keys that are here, in any order. Every statement names its Organization: it goes to one shard. */
+export const listTargets = (orm: Orm, orgId: string, idempotencyKeys: string[]): Promise<Target[]> =>
+  selectRows(
+    orm,
+    sql`select e.idempotency_key as "idempotencyKey", e.product_id::text as "productId", p.slug as "productSlug",
+      trim_scale(p.max_quantity)::text as "maxQuantity", e.api_key_id::text as "apiKeyId", ${timeText(sql`e.occurred_at`)} as "occurredAt",
+      ${timeText(sql`e.received_at`)} as "receivedAt", e.livemode, e.metric, trim_scale(coalesce(c.quantity, e.quantity))::text as quantity,
+      coalesce(c.number, 0) as corrections
+    from usage_events e
+    join products p on p.id = e.product_id
+    left join lateral (
+      select number, quantity from usage_corrections
+      where org_id = ${orgId}::uuid and idempotency_key = e.idempotency_key and occurred_at = e.occurred_at
+      order by number desc limit 1
+    ) c on true
+    where e.org_id = ${orgId}::uuid and e.idempotency_key = any (${textArray(idempotencyKeys)}::text[])`,
+  );
+
+export type RecordedCorrection = Pick<
+  typeof usageCorrections.$inferSelect,
+  'correctionKey' | 'idempotencyKey' | 'livemode' | 'previousQuantity' | 'quantity' | 'reason'
+>;
+
+export const listRecorded = (
+  orm: Orm,
+  orgId: string,
+  correctionKeys: string[],
+): Promise<RecordedCorrection[]> =>
+  selectRows(
+    orm,
+    sql`select correction_key as "correctionKey", idempotency_key as "idempotencyKey", livemode, reason,
+      trim_scale(previous_quantity)::text as "previousQuantity", trim_scale(quantity)::text as quantity
+    from usage_corrections
+    where org_id = ${orgId}::uuid and correction_key = any (${textArray(correctionKeys)}::text[])`,
+  );
+
+/** A correction of an event, which it takes its place in the sums from. */
+export interface NewCorrection {
+  event: Target;
+  number: number;
+  correctionKey: string;
+  previousQuantity: string;
+  quantity: string;
+  reason: string;
+}
+
+const toRow = ({ event, ...correction }: NewCorrection) => ({
+  product_id: event.productId,
+  api_key_id: event.apiKeyId,
+  occurred_at: event.occurredAt,
+  livemode: event.livemode,
+  metric: event.metric,
+  idempotency_key: event.idempotencyKey,
+  number: correction.number,
+  correction_key: correction.correctionKey,
+  previous_quantity: correction.previousQuantity,
+  quantity: correction.quantity,
+  reason: correction.reason,
+});
+
+/** A total that corrections have moved, as it is now. */
+export interface MovedTotal {
+  /** First day of the month. */
+  period: string;
+  livemode: boolean;
+  productId: string;
+  metric: string;
+  quantity: string;
+}
+
+/**
+ * Records corrections and moves the sums of their events' own places by the differences: totals before hours, each in the order
+ * of its primary key, as ingestion does.
+ */
+export async function insertCorrections(
+  tx: Tx,
+  orgId: string,
+  { actor, at }: { actor: string; at: Date },
+  corrections: readonly NewCorrection[],
+): Promise<MovedTotal[]> {
+  // Two that were decided by the same quantity have the same number, and the later one fails: `change` starts it again.
+  await tx.execute(sql`insert into usage_corrections (org_id, product_id, api_key_id, occurred_at, corrected_at, livemode, number,
+      idempotency_key, correction_key, metric, previous_quantity, quantity, actor, reason)
+    select ${orgId}::uuid, product_id, api_key_id, occurred_at, ${at.toISOString()}::timestamptz, livemode, number,
+      idempotency_key, correction_key, metric, previous_quantity, quantity, ${actor}::text, reason
+    from json_to_recordset(${JSON.stringify(corrections.map(toRow))}::json) as c (product_id uuid, api_key_id uuid, occurred_at timestamptz,
+      livemode bool, number int, idempotency_key text, correction_key text, metric text, previous_quantity numeric, quantity numeric, reason text)
+    order by idempotency_key collate "C", number`);
+  // Only literals of our own stand in the text of the statement; the keys are its parameter.
+  const inserted = sql`with corrected as materialized (
+    select * from usage_corrections
+    where org_id = ${orgId}::uuid and correction_key = any (${textArray(corrections.map(({ correctionKey }) => correctionKey))}::text[])
+  )`;
+  const moved = await selectRows<MovedTotal>(
+    tx,
+    sql`${inserted} ${sql.raw(addToTotals((name) => name, 'corrected'))}`,
+  );
+  await tx.execute(sql`${inserted} ${sql.raw(addToHours((name) => name, 'corrected where true'))}`);
+  return moved;
+}

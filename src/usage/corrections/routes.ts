@@ -1,0 +1,231 @@
+import type { Request, Response } from 'express';
+import { keyAuthority } from '../../api-keys/authority.js';
+import { readHashedSecret } from '../../api-keys/bearer-key.js';
+import type { KeyReader } from '../../api-keys/key-reader.js';
+import { authenticateCall, type KeyUse } from '../../api-keys/key-use.js';
+import { change } from '../../audit/change.js';
+import type { Context } from '../../core/http/context.js';
+import { AppError } from '../../core/errors.js';
+import { readJsonBody } from '../../core/http/json-body.js';
+import { exact, sendJson, toJson } from '../../core/http/json.js';
+import { parseInput } from '../../core/http/validate.js';
+import { defineRoute, json, repeated } from '../../core/reference/define-route.js';
+import { problemExample } from '../../core/reference/problem-examples.js';
+import { toExactDecimals } from '../../entitlements/products.js';
+import { notFoundExample, operatorRoute } from '../../identity/operator/define-route.js';
+import { changeAsOperator, readSlug } from '../../identity/operator/http.js';
+import { getOrganization } from '../../identity/organizations/organizations.js';
+import { whereaboutsOf } from '../../identity/session/session.js';
+import { lockOrganizationId } from '../../organizations/lock.js';
+import { correctEvents, MAX_AGE_DAYS, type Corrected, type Correction } from './corrections.js';
+import { correctedSchema, correctionsSchema, MAX_BODY_BYTES, MAX_CORRECTIONS } from './schema.js';
+
+interface CorrectionDeps extends Pick<Context, 'db' | 'clock'> {
+  keys: KeyReader;
+  keyUse: KeyUse;
+}
+
+const correction = {
+  idempotencyKey: 'first',
+  quantity: 40,
+  reason: 'The runtime sent one zero too many',
+  correctionKey: 'ticket-1201',
+};
+const body = { corrections: [correction] };
+const but = (changed: object) => ({ corrections: [{ ...correction, ...changed }] });
+const result = { idempotencyKey: 'first', previousQuantity: 400, quantity: 40 };
+
+const rules = `
+**An event is a fact, and so is its correction.** The event stays as it was sent, and a repeat of its idempotency key stays a repeat of what was sent. What it counts is moved by the difference, in its own
+hour and month, in the same commit: totals, caps, limits, reports and exports have it when the answer arrives. How many events there are does not change, with a quantity of 0 neither.
+
+**All or nothing.** If any correction breaks a rule, none is made; \`errors\` lists every one. Corrections of one event in a request follow each other.
+
+**Repeating.** A \`correctionKey\` that was used before is counted as \`deduped\` and changes nothing; with another event, quantity or reason it is \`idempotency_conflict\` (409). Without an answer, or after a
+5xx, send the request again as it was.
+
+Events of months that were archived are not here any more and are \`event_not_found\`, as is every key that was never recorded. Each request that changes something is one entry of the audit log.
+`.trim();
+
+const errors = [
+  'invalid_request',
+  'event_not_found',
+  'idempotency_conflict',
+  'quantity_out_of_range',
+  'batch_too_large',
+] as const;
+
+const tooOld = `The event first was received more than ${MAX_AGE_DAYS} days ago: only the operator of this service and owners and admins, on its page, may correct it.`;
+
+const place = (field: string, code: (typeof errors)[number], detail: string) => [
+  { index: 0, pointer: `/corrections/0/${field}`, code, detail },
+];
+
+const examplesOf = (params?: { slug: string }) => {
+  const path = params ? { params } : {};
+  const conflict = 'The correction key ticket-1201 was used for another correction.';
+  const unknown = 'No event req-7f3a was recorded.';
+  const ceiling = 'An event of the product api-calls counts at most 1000000000000000.';
+  return [
+    {
+      name: 'corrected',
+      summary: 'An event that counted too much',
+      request: { ...path, body },
+      answer: { applied: 1, deduped: 0, results: [result] },
+    },
+    {
+      name: 'voided',
+      summary: 'An event that should not have been',
+      request: { ...path, body: but({ quantity: 0, reason: 'A load test', correctionKey: 'ticket-1202' }) },
+      answer: { applied: 1, deduped: 0, results: [{ ...result, quantity: 0 }] },
+    },
+    {
+      name: 'repeated',
+      summary: 'The same once more',
+      before: [{ ...path, body }],
+      request: { ...path, body },
+      answer: { applied: 0, deduped: 1, results: [result] },
+    },
+    problemExample('event_not_found', {
+      summary: 'An event that was not recorded',
+      detail: `Nothing was corrected. ${unknown}`,
+      errors: place('idempotencyKey', 'event_not_found', unknown),
+      request: { ...path, body: but({ idempotencyKey: 'req-7f3a' }) },
+    }),
+    problemExample('idempotency_conflict', {
+      summary: 'The key of another correction',
+      detail: `Nothing was corrected. ${conflict}`,
+      errors: place('correctionKey', 'idempotency_conflict', conflict),
+      before: [{ ...path, body }],
+      request: { ...path, body: but({ quantity: 30 }) },
+    }),
+    problemExample('quantity_out_of_range', {
+      summary: 'More than an event may count',
+      detail: `Nothing was corrected. ${ceiling}`,
+      errors: place('quantity', 'quantity_out_of_range', ceiling),
+      request: { ...path, body: but({ quantity: 1e18 }) },
+    }),
+    problemExample('invalid_request', {
+      summary: 'No reason',
+      detail: '/corrections/0/reason must be 1 to 200 characters without control characters',
+      errors: place('reason', 'invalid_request', 'must be 1 to 200 characters without control characters'),
+      request: { ...path, body: but({ reason: '' }) },
+    }),
+    problemExample('batch_too_large', {
+      summary: `${MAX_CORRECTIONS + 1} corrections (one is shown)`,
+      detail: `A request takes at most ${MAX_CORRECTIONS} corrections; this one has ${MAX_CORRECTIONS + 1}.`,
+      request: { ...path, body: { corrections: repeated(MAX_CORRECTIONS + 1, () => correction) } },
+    }),
+  ];
+};
+
+export const correctionRoutes = [
+  defineRoute({
+    method: 'post',
+    path: '/api/usage/corrections',
+    operationId: 'correctUsage',
+    tag: 'Usage',
+    credential: 'apiKey',
+    scope: 'usage:correct',
+    limit: 'usage',
+    summary: 'Correct usage events',
+    description: `
+Says of 1 to ${MAX_CORRECTIONS} events of the Organization, in the mode of the key, what they should have counted. An event may be corrected for ${MAX_AGE_DAYS} days after its receipt
+(\`timestamp_out_of_range\` afterwards); the operator of the service, and owners and admins on the page of the event, may do it at any time.
+
+${rules}
+`.trim(),
+    body: { schema: correctionsSchema, maxBytes: MAX_BODY_BYTES },
+    responses: { 200: json('Corrected, durably.', correctedSchema) },
+    errors: [...errors, 'timestamp_out_of_range'],
+    examples: [
+      ...examplesOf(),
+      problemExample('timestamp_out_of_range', {
+        summary: 'An event that was received too long ago',
+        circumstance: 'old_event',
+        detail: `Nothing was corrected. ${tooOld}`,
+        errors: [
+          {
+            index: 0,
+            pointer: '/corrections/0/idempotencyKey',
+            code: 'timestamp_out_of_range',
+            detail: tooOld,
+          },
+        ],
+        request: { body },
+      }),
+    ],
+    handler: (deps: CorrectionDeps) => async (req, res) => {
+      const hashedSecret = readHashedSecret(req);
+      const { orgId, keyId, livemode } = await authenticateCall(deps, hashedSecret, 'usage:correct');
+      const corrections = await readCorrections(req, res);
+      const source = { ...whereaboutsOf(req, res, deps.clock), actor: `api_key:${keyId}` };
+      // The Organization's lock comes before the key's row, as in changes of members that revoke keys.
+      const by = {
+        ...keyAuthority(orgId, keyId, 'usage:correct'),
+        lock: (tx: Parameters<typeof lockOrganizationId>[0]) => lockOrganizationId(tx, orgId),
+      };
+      const request = { orgId, livemode, isUnlimited: false, corrections };
+      sendCorrected(res, await change(deps, by, (tx) => correctEvents(tx, request, source)));
+    },
+  }),
+];
+
+export const operatorCorrectionRoutes = [
+  operatorRoute({
+    method: 'post',
+    path: '/operator/organizations/{slug}/usage/corrections',
+    operationId: 'correctCustomerUsage',
+    summary: "Correct an Organization's usage events",
+    description: `
+Says of 1 to ${MAX_CORRECTIONS} events, live or test and however old, what they should have counted.
+
+${rules}
+`.trim(),
+    body: correctionsSchema,
+    maxBytes: MAX_BODY_BYTES,
+    responses: { 200: json('Corrected, durably.', correctedSchema) },
+    errors: ['not_found', ...errors],
+    examples: [
+      ...examplesOf({ slug: 'acme' }),
+      notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' }, body }),
+    ],
+    handler: (deps) => async (req, res) => {
+      const slug = readSlug(req);
+      const corrections = await readCorrections(req, res);
+      const corrected = await changeAsOperator(deps, req, res, async (tx, source) => {
+        const { id: orgId } = await getOrganization(tx, slug);
+        return correctEvents(tx, { orgId, livemode: undefined, isUnlimited: true, corrections }, source);
+      });
+      sendCorrected(res, corrected);
+    },
+  }),
+];
+
+async function readCorrections(req: Request, res: Response): Promise<Correction[]> {
+  const { value, text } = await readJsonBody(req, res, MAX_BODY_BYTES);
+  const sent = (value as { corrections?: unknown } | null)?.corrections;
+  if (Array.isArray(sent) && sent.length > MAX_CORRECTIONS)
+    throw new AppError(
+      'batch_too_large',
+      `A request takes at most ${MAX_CORRECTIONS} corrections; this one has ${sent.length}.`,
+    );
+  const { corrections } = parseInput(correctionsSchema, value);
+  const quantities = toExactDecimals(text, 'corrections', 'quantity');
+  return corrections.map((one, i) => ({ ...one, quantity: quantities[i]! }));
+}
+
+function sendCorrected(res: Response, { results, ...counts }: Corrected): void {
+  sendJson(
+    res,
+    200,
+    toJson({
+      ...counts,
+      results: results.map(({ idempotencyKey, previousQuantity, quantity }) => ({
+        idempotencyKey,
+        previousQuantity: exact(previousQuantity),
+        quantity: exact(quantity),
+      })),
+    }),
+  );
+}

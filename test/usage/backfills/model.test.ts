@@ -1,0 +1,282 @@
+import fc from 'fast-check';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { selectRows } from '../../../src/core/db/select-rows.js';
+import { createBackfillRunner } from '../../../src/usage/backfills/runner.js';
+import { applyNext, discardNext, revertNext } from '../../../src/usage/backfills/statements.js';
+import { compare } from '../../../src/usage/reconcile.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { operatorToken } from '../../support/operator.js';
+import { startTestService, type TestService } from '../../support/service.js';
+
+/** MODEL_RUNS=300 for a long look; MODEL_SEED repeats a run. */
+const numRuns = Number(process.env.MODEL_RUNS ?? 10);
+const seed = process.env.MODEL_SEED === undefined ? {} : { seed: Number(process.env.MODEL_SEED) };
+const NOW = Date.parse('2031-03-20T12:34:56.789Z');
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+
+let database: TestDatabase;
+let service: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db);
+  service.clock.set(new Date(NOW).toISOString());
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+/** Few keys, so that they meet. Quantities are in thousandths, times in ms. */
+const key = fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f');
+const quantity = fc.constantFrom(0, 1, 500, 1_000, 2_250, 40_000);
+const event = fc.record({ key, quantity });
+const recent = fc.constantFrom(0, 1, 30 * 60_000, HOUR, DAY, 7 * DAY);
+/** The last two lie in the window of 31 days, one of them at its edge. */
+const old = fc.constantFrom(7 * DAY + 1, 20 * DAY, 31 * DAY - 1, 31 * DAY, 31 * DAY + HOUR, 80 * DAY);
+const step = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('send' as const), event, ago: recent }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('correct' as const), event }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant('stage' as const),
+      events: fc.array(fc.record({ event, ago: old }), { minLength: 1, maxLength: 4 }),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({ do: fc.constantFrom('apply' as const, 'revert' as const, 'discard' as const) }),
+  },
+  // So many chunks of one event; a step is left in the middle.
+  {
+    weight: 5,
+    arbitrary: fc.record({ do: fc.constant('work' as const), chunks: fc.constantFrom(1, 2, 99) }),
+  },
+);
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+
+interface Counted {
+  sent: number;
+  counts: number;
+  at: number;
+  /** Of the backfill that it came with. */
+  backfill: number | undefined;
+}
+
+interface Backfill {
+  id: string;
+  state: 'open' | 'applying' | 'applied' | 'reverting' | 'reverted' | 'discarding' | 'discarded';
+  staged: Map<string, { quantity: number; at: number }>;
+  /** What the present step has not dealt with, in the order of the keys. */
+  left: string[];
+}
+
+const isGoing = (state: string) => state.endsWith('ing');
+
+async function setUp() {
+  const { db } = database;
+  const organization = await createOrganization(db);
+  const product = await createProduct(db, { maxQuantity: '1000000' });
+  const windows = ['PT1H', 'P31D', 'calendar_month', 'calendar_week'];
+  const limits = windows.map((window) => ({ quantity: '1000000', window, enforcement: 'block' as const }));
+  await grant(db, organization.id, product.id, { limits, startsAt: new Date('2020-01-01') });
+  const { secret } = await createKey(db, organization.id, { scopes: ['usage:write', 'entitlements:read'] });
+  const recorded = new Map<string, Counted>();
+  const backfills: Backfill[] = [];
+  let names = 0;
+  const root = `/operator/organizations/${organization.slug}/usage`;
+
+  async function call(method: string, path: string, body?: object) {
+    const response = await fetch(`${service.url}${path}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${path.startsWith('/operator') ? operatorToken : secret}`,
+        ...(body ? { 'content-type': 'application/json' } : {}),
+      },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    });
+    return { status: response.status, body: (await response.json()) as Record<string, any> };
+  }
+
+  const sendable = (one: { key: string; quantity: number }, at: number) => ({
+    productSlug: product.slug,
+    metric: 'calls',
+    quantity: one.quantity / 1000,
+    idempotencyKey: one.key,
+    occurredAt: new Date(at).toISOString(),
+  });
+
+  async function send(
+    { key: name, quantity: sent }: { key: string; quantity: number },
+    at: number,
+  ): Promise<void> {
+    const before = recorded.get(name);
+    const { status, body } = await call('POST', '/api/usage/events', {
+      events: [sendable({ key: name, quantity: sent }, at)],
+    });
+    const differs = before !== undefined && (before.sent !== sent || before.at !== at);
+    expect([status, body.accepted, body.warnings.map(({ code }: { code: string }) => code)]).toEqual([
+      202,
+      before ? 0 : 1,
+      differs ? ['duplicate_mismatch'] : [],
+    ]);
+    if (!before) recorded.set(name, { sent, counts: sent, at, backfill: undefined });
+  }
+
+  async function correct({ key: name, quantity: to }: { key: string; quantity: number }): Promise<void> {
+    const before = recorded.get(name);
+    const correction = {
+      idempotencyKey: name,
+      quantity: to / 1000,
+      reason: 'model',
+      correctionKey: `c-${++names}`,
+    };
+    const { status, body } = await call('POST', `${root}/corrections`, { corrections: [correction] });
+    if (!before) return expect([status, body.code]).toEqual([404, 'event_not_found']);
+    const result = { idempotencyKey: name, previousQuantity: before.counts / 1000, quantity: to / 1000 };
+    expect([status, body]).toEqual([200, { applied: 1, deduped: 0, results: [result] }]);
+    before.counts = to;
+  }
+
+  async function open(): Promise<Backfill> {
+    const range = { from: '2030-01-01T00:00:00Z', to: '2031-12-01T00:00:00Z' };
+    const { status, body } = await call('POST', `${root}/backfills`, { reason: 'model', ...range });
+    expect(status).toBe(201);
+    const backfill: Backfill = { id: body.id, state: 'open', staged: new Map(), left: [] };
+    backfills.push(backfill);
+    return backfill;
+  }
+
+  async function stage(events: { event: { key: string; quantity: number }; ago: number }[]): Promise<void> {
+    const backfill = backfills.find(({ state }) => state === 'open') ?? (await open());
+    const { status, body } = await call('POST', `${root}/backfills/${backfill.id}/events`, {
+      events: events.map((one) => sendable(one.event, NOW - one.ago)),
+    });
+    let accepted = 0;
+    for (const { event: one, ago } of events)
+      if (!backfill.staged.has(one.key)) {
+        accepted++;
+        backfill.staged.set(one.key, { quantity: one.quantity, at: NOW - ago });
+      }
+    expect([status, body.accepted, body.deduped]).toEqual([202, accepted, events.length - accepted]);
+  }
+
+  async function begin(what: 'apply' | 'revert' | 'discard'): Promise<void> {
+    const from = what === 'revert' ? 'applied' : 'open';
+    const backfill = backfills.find(({ state }) => state === from);
+    if (!backfill) return;
+    const path = `${root}/backfills/${backfill.id}`;
+    const { status } = await (what === 'discard' ? call('DELETE', path) : call('POST', `${path}/${what}`));
+    expect(status).toBe(202);
+    backfill.state = ({ apply: 'applying', revert: 'reverting', discard: 'discarding' } as const)[what];
+    backfill.left = [...backfill.staged.keys()].sort();
+  }
+
+  /** Chunks of one event of each backfill that goes on by itself; after so many that nothing is left its step is over. */
+  async function work(chunks: number): Promise<void> {
+    const group = await db.shards.locateOrganization(organization.id);
+    for (const backfill of backfills.filter(({ state }) => isGoing(state)))
+      for (let i = 0; i < chunks && backfill.left.length > 0; i++) {
+        const statement = { applying: applyNext, reverting: revertNext, discarding: discardNext }[
+          backfill.state as 'applying'
+        ];
+        const values = [organization.id, backfill.id, 1, new Date(NOW).toISOString()];
+        expect(await group.run(statement, values)).toEqual([['1']]);
+        settle(backfill, backfill.left.shift()!);
+      }
+    if (chunks < 99) return;
+    await createBackfillRunner({ db, clock: service.clock }, { turnMs: 60_000 })();
+    for (const backfill of backfills.filter(({ state }) => isGoing(state)))
+      backfill.state = ({ applying: 'applied', reverting: 'reverted', discarding: 'discarded' } as const)[
+        backfill.state as 'applying'
+      ];
+    for (const { id, state } of backfills)
+      expect((await call('GET', `${root}/backfills/${id}`)).body.backfill.state).toBe(state);
+  }
+
+  function settle(backfill: Backfill, name: string): void {
+    const own = backfill.staged.get(name)!;
+    const before = recorded.get(name);
+    const number = backfills.indexOf(backfill);
+    if (backfill.state === 'applying' && !before)
+      recorded.set(name, { sent: own.quantity, counts: own.quantity, at: own.at, backfill: number });
+    if (backfill.state === 'reverting' && before?.backfill === number) before.counts = 0;
+  }
+
+  async function take(one: Step): Promise<void> {
+    switch (one.do) {
+      case 'send':
+        return send(one.event, NOW - one.ago);
+      case 'correct':
+        return correct(one.event);
+      case 'stage':
+        return stage(one.events);
+      case 'work':
+        return work(one.chunks);
+      default:
+        return begin(one.do);
+    }
+  }
+
+  const sumBy = (nameOf: (one: Counted) => string) => {
+    const sums: Record<string, [number, number]> = {};
+    for (const one of recorded.values()) {
+      const [counts, events] = sums[nameOf(one)] ?? [0, 0];
+      sums[nameOf(one)] = [counts + one.counts, events + 1];
+    }
+    return sums;
+  };
+
+  async function expectSame(): Promise<void> {
+    const read = async (table: string, column: string) => {
+      const rows = await selectRows<{ name: string; quantity: string; events: string }>(
+        db.orm,
+        sql.raw(`select to_char(${column}, 'YYYY-MM-DD"T"HH24') as name, sum(quantity)::text as quantity, sum(events)::text as events
+        from ${table} where org_id = '${organization.id}' group by 1`),
+      );
+      return Object.fromEntries(
+        rows.map((row) => [row.name, [Math.round(Number(row.quantity) * 1000), Number(row.events)]]),
+      );
+    };
+    const time = (ms: number) => new Date(ms).toISOString();
+    expect(await read('usage_totals', 'period')).toEqual(sumBy(({ at }) => `${time(at).slice(0, 7)}-01T00`));
+    expect(await read('usage_hours', `hour at time zone 'UTC'`)).toEqual(
+      sumBy(({ at }) => time(at).slice(0, 13)),
+    );
+    const { body } = await call('GET', `/api/entitlements/${product.slug}`);
+    const within = (counts: (at: number) => boolean) =>
+      [...recorded.values()].reduce((sum, one) => sum + (counts(one.at) ? one.counts : 0), 0) / 1000;
+    const monday = Date.parse('2031-03-17T00:00:00Z');
+    expect(body.limits.map(({ used }: { used: number }) => used)).toEqual([
+      within((at) => at > NOW - HOUR),
+      within((at) => at > NOW - 31 * DAY),
+      within((at) => at >= Date.parse('2031-03-01T00:00:00Z')),
+      within((at) => at >= monday),
+    ]);
+    const drift = await compare(db.orm, { orgId: organization.id });
+    expect(drift).toEqual({ totals: [], hours: [], settlements: [] });
+  }
+
+  return { take, expectSame };
+}
+
+it(
+  'totals, hours and windows are those of a plain model, whatever is sent, repeated, corrected, backfilled and reverted',
+  { timeout: 900_000 },
+  async () => {
+    const steps = fc.array(step, { minLength: 5, maxLength: 30, size: 'max' });
+    await fc.assert(
+      fc.asyncProperty(steps, async (sequence) => {
+        const both = await setUp();
+        for (const one of sequence) {
+          await both.take(one);
+          await both.expectSame();
+        }
+      }),
+      { numRuns, ...seed },
+    );
+  },
+);
