@@ -1,6 +1,6 @@
 import { whenKeyIsBad } from '../../api-keys/key-problem.js';
 import type { Names, Template } from '../../core/db/client.js';
-import { heldFor, limitUsage } from '../../entitlements/limits.js';
+import { heldFor, limitUsage } from '../../entitlements/limit-queries.js';
 import { effectiveCap } from '../../entitlements/table.js';
 import { totalAround } from '../headroom.js';
 import { addToSums } from '../statements.js';
