@@ -27,17 +27,20 @@ cross join lateral (
   select ord, l ->> 'window' as name, (l ->> 'quantity')::numeric as quantity, l ->> 'enforcement' as enforcement,
     case when l ->> 'window' like 'calendar%' then substr(l ->> 'window', 10) end as unit
   from jsonb_array_elements(${subject}.limits) with ordinality as j (l, ord)
+  offset 0
 ) l
 cross join lateral (
   select case when l.unit is null then ${now} - make_interval(secs => extract(epoch from l.name::interval)::float8)
       else date_trunc(l.unit, ${now} at time zone 'UTC') at time zone 'UTC' end as since,
     case when l.unit is not null
       then (date_trunc(l.unit, ${now} at time zone 'UTC') + ('1 ' || l.unit)::interval) at time zone 'UTC' end as until
+  offset 0
 ) v
 cross join lateral (
   select case when l.unit is not null then v.since when v.since < begun + interval '30 minutes' then begun
     else begun + interval '1 hour' end as first_hour
   from (select date_bin('1 hour', v.since, timestamptz '2000-01-01 00:00:00+00') as begun) hour
+  offset 0
 ) w
 cross join lateral (
   select coalesce(sum(quantity) filter (where not is_ahead), 0) as used, coalesce(sum(quantity) filter (where is_ahead), 0) as ahead
@@ -65,11 +68,19 @@ cross join lateral (
   ) part
 ) u`;
 
-/** SQL of a sub-select: what is held for a row with org_id, product_id, livemode and metric. */
+/**
+ * SQL of a sub-select: what is held for a row with org_id, product_id, livemode and metric, and when the first of it expires, as
+ * `held` and `held_until`. The order is that of the one index which has the sum in it: without it a planner that knows
+ * nothing of the table may take another, and read everything that has ever expired.
+ */
 export const heldFor = (t: Names, subject: string, now: string): string => `(
-  select coalesce(sum(quantity), 0) from ${t('usage_reservations')}
-  where org_id = ${subject}.org_id and product_id = ${subject}.product_id and livemode = ${subject}.livemode and metric = ${subject}.metric
-    and settled_at is null and released_at is null and expires_at > ${now})`;
+  select coalesce(sum(quantity), 0) as held, min(expires_at) as held_until from (
+    select quantity, expires_at from ${t('usage_reservations')}
+    where org_id = ${subject}.org_id and product_id = ${subject}.product_id and livemode = ${subject}.livemode and metric = ${subject}.metric
+      and settled_at is null and released_at is null and expires_at > ${now}
+    order by expires_at
+  ) hold
+)`;
 
 /** How the limits of the entitlements stand. $1 org, $2 product, $3 livemode, $4 metric, per subject · $5 now */
 export const readLimitStates: Template = {
@@ -82,8 +93,9 @@ ${t.with} d as materialized (
 select (s.ord - 1)::text, trim_scale(l.quantity)::text, l.name, l.enforcement, trim_scale(u.used)::text, trim_scale(u.ahead)::text,
   trim_scale(s.held)::text
 from (
-  select d.*, e.limits, ${heldFor(t, 'd', '$5::timestamptz')} as held
+  select d.*, e.limits, h.held
   from d
+  cross join lateral ${heldFor(t, 'd', '$5::timestamptz')} h
   cross join lateral (select limits from ${t('entitlements')} where org_id = d.org_id and product_id = d.product_id limit 1) e
   where e.limits is not null
 ) s${limitUsage(t, 's', '$5::timestamptz')}
