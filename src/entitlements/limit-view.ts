@@ -2,7 +2,8 @@ import type { Database } from '../core/db/client.js';
 import { addDecimals, subtractDecimals } from '../core/decimal.js';
 import { formatShare } from '../core/pages/format.js';
 import { SECOND_MS } from '../core/time.js';
-import { addFreeTimes, readLimits, remainingOf, takenOf, type LimitState, type Subject } from './limits.js';
+import { addFreeTimes, readLimits, type Subject } from './limit-queries.js';
+import { remainingOf, takenOf, type LimitState } from './limits.js';
 
 /** A limit as pages show it: a bar of what is used and held, and what is left of it. */
 export interface LimitView {

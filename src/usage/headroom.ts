@@ -1,7 +1,8 @@
 import type { Names, Run } from '../core/db/client.js';
 import { addDecimals, compareDecimals, subtractDecimals } from '../core/decimal.js';
 import { MINUTE_MS, monthOf } from '../core/time.js';
-import { readLimits, type LimitState, type Subject } from '../entitlements/limits.js';
+import { readLimits, type Subject } from '../entitlements/limit-queries.js';
+import type { LimitState } from '../entitlements/limits.js';
 
 /** What a statement that raises totals tells of a subject with limits. */
 export interface Limited extends Subject {

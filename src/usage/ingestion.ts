@@ -47,7 +47,6 @@ export function createIngestion({
   // The embedded database blocks the event loop for the time of a statement: shorter ones keep the process answering.
   const maxWeight = db.kind === 'embedded' ? 250 : 1_000;
   const { shards } = db;
-  const shareOf = (limit: number): number => shareOfQueue(shards, limit);
   const recorder = createRecorder(recordOnce);
   const coalescer = createGroupCoalescer<Batch, BatchOutcome>(shards, (group) => ({
     flush: (batches) => recorder(group, batches),
@@ -56,7 +55,10 @@ export function createIngestion({
     maxWeight,
     weigh: (batch) => batch.keys.length,
     measure: (batch) => batch.bytes,
-    queueLimit: { weight: shareOf(MAX_QUEUED_EVENTS), bytes: shareOf(MAX_QUEUED_BYTES) },
+    queueLimit: {
+      weight: shareOfQueue(shards, MAX_QUEUED_EVENTS),
+      bytes: shareOfQueue(shards, MAX_QUEUED_BYTES),
+    },
   }));
 
   // One at a time: until it is rolled back a dry run holds the rows that real events wait for.
@@ -65,7 +67,10 @@ export function createIngestion({
     parallel: 1,
     fullWeight: 1,
     maxWeight: 1,
-    queueLimit: { weight: shareOf(MAX_QUEUED_DRY_RUNS), bytes: shareOf(MAX_QUEUED_BYTES) },
+    queueLimit: {
+      weight: shareOfQueue(shards, MAX_QUEUED_DRY_RUNS),
+      bytes: shareOfQueue(shards, MAX_QUEUED_BYTES),
+    },
     measure: (batch) => batch.bytes,
   }));
 

@@ -1,7 +1,7 @@
 import { beforeAll, expect, it } from 'vitest';
 import { Browser, signedIn } from '../support/accounts.js';
 import { openLiveAccount, removeKeys } from '../fixtures/live-account.js';
-import { browserWorld } from '../support/browser.js';
+import { browserWorld, PHONE } from '../support/browser.js';
 import { createKey } from '../support/fixtures.js';
 import { signedInOperator, type TestOperator } from '../support/operators.js';
 import { hostileNames, populate, type Populated } from '../support/populated.js';
@@ -130,3 +130,29 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     expect(await readMain(owner)).toContain('Members');
   },
 );
+
+it('limits are set without scripts on a phone, and a wrong entry is named', async () => {
+  const page = await world.visit({ as: operator.browser, javaScript: false, viewport: PHONE });
+  await page.goto(`/console/customers/${hostile.slug}/entitlement?product=${hostile.productSlugs[0]}`);
+  const limits = page.getByLabel('Limits');
+  const before = await limits.inputValue();
+  await limits.fill('1000 PT5H block, 5000 fortnight warn');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('alert').getByRole('link', { name: 'Limits' }).waitFor();
+  expect(await readMain(page)).toContain('entry 2 must be like “1000 PT5H block”');
+  expect(await limits.getAttribute('aria-invalid')).toBe('true');
+  expect(await limits.inputValue()).toBe('1000 PT5H block, 5000 fortnight warn');
+  expect(await findAllBarriers(page)).toEqual([]);
+
+  await page.setViewportSize(PHONE);
+  await limits.fill('1000.5 PT5H block, 5000 calendar_week');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('status').getByText('It binds on the next request').waitFor();
+  expect(await readMain(page)).toMatch(/Last 5.hours: [\d.,]+ used.* of 1,000\.5 \S+.* Blocks/);
+  expect(await findAllBarriers(page)).toEqual([]);
+  await page.goto(`/console/customers/${hostile.slug}/entitlement?product=${hostile.productSlugs[0]}`);
+  expect(await limits.inputValue()).toBe('1000.5 PT5H block, 5000 calendar_week warn');
+  await limits.fill(before);
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('status').getByText('It binds on the next request').waitFor();
+});

@@ -28,7 +28,13 @@ interface Work {
 
 interface Answer {
   status: number;
-  body: Record<string, any>;
+  body: {
+    accepted: number;
+    warnings: unknown[];
+    reservation: { id: string };
+    reservations: unknown[];
+    limits: unknown[];
+  };
 }
 
 it(
@@ -101,7 +107,7 @@ it(
           ttlSeconds: used === undefined ? SHORT_SECONDS : LONG_SECONDS,
         });
         expect([200, 201]).toContain(reserved.status);
-        work.id = reserved.body.reservation.id as string;
+        work.id = reserved.body.reservation.id;
         if (used === undefined) continue;
         const path = `/usage/reservations/${work.id}/settle`;
         const settled = await insist(random, 'POST', path, { quantity: used });

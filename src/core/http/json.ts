@@ -33,6 +33,11 @@ export class ExactNumber {
   constructor(digits: string) {
     this.digits = digits;
   }
+  /** A double where that has the same digits. A control character cannot come from outside: text fields refuse them. */
+  toJSON(): number | string {
+    const asDouble = Number(this.digits);
+    return String(asDouble) === this.digits ? asDouble : `\u0001${this.digits}\u0001`;
+  }
 }
 
 export const exact = (digits: string | null): ExactNumber | null =>
@@ -40,17 +45,9 @@ export const exact = (digits: string | null): ExactNumber | null =>
 
 /** Like JSON.stringify, except that exact numbers keep all their digits. */
 export function toJson(value: unknown): string {
-  const numbers: string[] = [];
-  const json = JSON.stringify(value, (_key, v: unknown) => {
-    if (!(v instanceof ExactNumber)) return v;
-    const asDouble = Number(v.digits);
-    if (String(asDouble) === v.digits) return asDouble;
-    // A control character cannot come from outside: text fields refuse them.
-    return `\u0001${numbers.push(v.digits) - 1}\u0001`;
-  });
-  return numbers.length === 0
-    ? json
-    : json.replace(/"\\u0001(\d+)\\u0001"/g, (_match, i: string) => numbers[Number(i)]!);
+  // Without a function that is called for each value: that takes several times as long.
+  const json = JSON.stringify(value);
+  return json.includes('"\\u0001') ? json.replace(/"\\u0001([^"\\]+)\\u0001"/g, '$1') : json;
 }
 
 /** The JSON of an object without its end, for more fields to follow. */

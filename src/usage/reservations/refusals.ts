@@ -3,16 +3,9 @@ import type { ShardGroup } from '../../core/db/client.js';
 import { addDecimals, compareDecimals } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
 import { SECOND_MS } from '../../core/time.js';
+import { findFreeTimes, type Subject } from '../../entitlements/limit-queries.js';
+import { endOfWindow, limitJson, remainingOf, takenOf, type LimitState } from '../../entitlements/limits.js';
 import type { RefusedLimit } from '../thresholds/thresholds.js';
-import {
-  endOfWindow,
-  findFreeTimes,
-  limitJson,
-  remainingOf,
-  takenOf,
-  type LimitState,
-  type Subject,
-} from '../../entitlements/limits.js';
 
 export interface ReserveRequest {
   hashedSecret: string;

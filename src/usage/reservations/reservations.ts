@@ -9,7 +9,8 @@ import { addDecimals, compareDecimals } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
 import type { Metrics } from '../../core/metrics.js';
 import { SECOND_MS } from '../../core/time.js';
-import { toLimitState, type LimitState } from '../../entitlements/limits.js';
+import { toLimitState } from '../../entitlements/limit-queries.js';
+import type { LimitState } from '../../entitlements/limits.js';
 import { createRecorder, shareOfQueue } from '../ingestion.js';
 import { createRefusalTeller } from '../thresholds/thresholds.js';
 import {

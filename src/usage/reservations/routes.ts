@@ -11,19 +11,12 @@ import { exact, sendJson, toJson } from '../../core/http/json.js';
 import { pageSchema, parseQuery, readRange, sendPage } from '../../core/http/page.js';
 import { readPathId } from '../../core/http/path-id.js';
 import { parseInput } from '../../core/http/validate.js';
-import {
-  defineRoute,
-  excerpt,
-  generated,
-  json,
-  type ExampleRequest,
-} from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
-import { problemExample } from '../../core/reference/problem-examples.js';
+import { defineRoute, json } from '../../core/reference/define-route.js';
 import { limitJson } from '../../entitlements/limits.js';
 import { toExactNumber } from '../../entitlements/products.js';
 import { warningJson } from '../answer.js';
 import { isInWindow, toStorableTime } from '../batch.js';
+import { examples } from './examples.js';
 import { reservationStates, stateOf, type Reservation, type Reservations } from './reservations.js';
 import {
   DEFAULT_TTL_SECONDS,
@@ -49,37 +42,6 @@ const scope = 'usage:write';
 const common = { tag: 'Usage', credential: 'apiKey', limit: 'usage', scope } as const;
 
 const idParams = z.object({ id: z.uuid().meta({ description: 'Of the reservation.' }) });
-
-const { id, blocked, held } = exampleWorld.reservation;
-const shown = {
-  id,
-  status: 'held',
-  productSlug: 'storage',
-  metric: 'bytes',
-  quantity: held,
-  idempotencyKey: 'chat-51',
-  expiresAt: '2026-01-31T12:04:00.000Z',
-  settledQuantity: null,
-  createdAt: '2026-01-31T11:59:00.000Z',
-};
-const window = { window: 'PT5H', enforcement: 'block' };
-const chat = { productSlug: 'storage', metric: 'bytes', quantity: 2500.5, idempotencyKey: 'chat-52' };
-const made = {
-  ...shown,
-  ...chat,
-  id: generated('019c0f3c-1800-7000-8000-0000000000a1'),
-  expiresAt: '2026-01-31T12:05:00.000Z',
-  createdAt: exampleWorld.now,
-};
-const storageLimit = (reserved: number) => ({
-  quantity: blocked,
-  ...window,
-  used: 0,
-  held: reserved,
-  remaining: blocked - reserved,
-  resetsAt: null,
-});
-const but = (body: object): ExampleRequest => ({ body: { ...chat, ...body } });
 
 const reserve = defineRoute({
   ...common,
@@ -111,67 +73,8 @@ reservation has this key: use no event's key, and for each piece of work a new o
     'idempotency_conflict',
     'limit_reached',
   ],
-  good: { body: chat },
-  examples: [
-    {
-      name: 'reserved',
-      summary: 'Held for five minutes',
-      request: { body: chat },
-      status: 201,
-      answer: { reservation: made, limits: [storageLimit(held + chat.quantity)] },
-    },
-    {
-      name: 'repeated',
-      summary: 'The same once more: the same reservation',
-      before: [{ body: chat }],
-      request: { body: chat },
-      status: 200,
-      answer: { reservation: made, limits: [storageLimit(held + chat.quantity)] },
-    },
-    problemExample('limit_reached', {
-      summary: 'More than is left',
-      detail: `The limit of ${blocked} bytes (PT5H) leaves ${blocked - held}; ${blocked - held + 0.5} were asked for. Nothing is held.`,
-      limit: storageLimit(held),
-      request: but({ quantity: blocked - held + 0.5 }),
-    }),
-    problemExample('idempotency_conflict', {
-      summary: 'The key of another reservation',
-      detail: 'This idempotency key was used for another reservation. Make each one with a key of its own.',
-      before: [{ body: chat }],
-      request: but({ quantity: 10 }),
-    }),
-    problemExample('invalid_request', {
-      summary: 'Held for more than a day',
-      at: '/ttlSeconds',
-      detail: 'must be at most 86400',
-      request: but({ ttlSeconds: 86_401 }),
-    }),
-    problemExample('entitlement_required', {
-      summary: 'No live entitlement for the product',
-      at: '/productSlug',
-      detail: 'There is no live entitlement for the product reports.',
-      request: but({ productSlug: 'reports', metric: 'pages' }),
-    }),
-    problemExample('entitlement_read_only', {
-      summary: 'The entitlement is read-only',
-      at: '/productSlug',
-      detail: 'The entitlement for the product archive is read-only.',
-      request: but({ productSlug: 'archive', metric: 'documents' }),
-    }),
-    problemExample('unknown_metric', {
-      summary: 'The product counts another metric',
-      at: '/metric',
-      detail: 'The product storage counts bytes, not calls.',
-      request: but({ metric: 'calls' }),
-    }),
-    problemExample('quantity_out_of_range', {
-      summary: 'More than one event of the product may count',
-      at: '/quantity',
-      detail:
-        'An event of the product storage counts at most 1000000000000000; 10000000000000000 were asked for.',
-      request: but({ quantity: 1e16 }),
-    }),
-  ],
+  good: examples.good.reserve,
+  examples: examples.reserve,
   handler: (deps: ReservationDeps) => async (req, res) => {
     const hashedSecret = readHashedSecret(req);
     const input = await readInput(deps, hashedSecret, req, res, reserveSchema);
@@ -187,15 +90,6 @@ reservation has this key: use no event's key, and for each piece of work a new o
     );
   },
 });
-
-const used = { params: { id }, body: { quantity: 3120 } };
-const settledShown = { ...shown, status: 'settled', settledQuantity: 3120 };
-const notFound = (request: ExampleRequest) =>
-  problemExample('not_found', {
-    summary: 'No such reservation, or one of the other mode or another Organization',
-    detail: 'There is no such reservation.',
-    request: { ...request, params: { id: exampleWorld.unknownId } },
-  });
 
 const settle = defineRoute({
   ...common,
@@ -219,63 +113,8 @@ The same body again is answered alike, with the limits as they stand then; anoth
     'timestamp_out_of_range',
     'quantity_out_of_range',
   ],
-  good: used,
-  examples: [
-    {
-      name: 'settled',
-      summary: 'Less than was held',
-      request: used,
-      answer: { reservation: settledShown, accepted: 1, deduped: 0, warnings: [] },
-    },
-    {
-      name: 'exceeded',
-      summary: 'More than was held',
-      request: { params: { id }, body: { quantity: 4100.5, occurredAt: '2026-01-31T11:59:30Z' } },
-      answer: {
-        reservation: { ...settledShown, settledQuantity: 4100.5 },
-        accepted: 1,
-        deduped: 0,
-        warnings: [{ code: 'reservation_exceeded', reserved: held, used: 4100.5 }],
-      },
-    },
-    {
-      name: 'whole',
-      summary: 'All that was held',
-      request: { params: { id }, body: {} },
-      answer: excerpt({ accepted: 1, deduped: 0, warnings: [] }),
-    },
-    notFound(used),
-    problemExample('idempotency_conflict', {
-      summary: 'Settled before, with another quantity',
-      detail: 'This reservation was settled before, with another quantity or time.',
-      before: [used],
-      request: { params: { id }, body: { quantity: 3121 } },
-    }),
-    problemExample('invalid_request', {
-      summary: 'A negative quantity',
-      at: '/quantity',
-      detail: 'must be a finite number of at least 0',
-      request: { params: { id }, body: { quantity: -1 } },
-    }),
-    problemExample('timestamp_out_of_range', {
-      summary: 'More than 7 days ago',
-      at: '/occurredAt',
-      detail: 'must lie between 7 days before and 5 minutes after the receipt.',
-      request: { params: { id }, body: { occurredAt: '2026-01-24T11:59:59Z' } },
-    }),
-    problemExample('quantity_out_of_range', {
-      summary: 'More than one event of the product may count',
-      detail: 'Nothing was recorded. An event of the product storage counts at most 1000000000000000.',
-      errors: [
-        {
-          pointer: '/quantity',
-          code: 'quantity_out_of_range',
-          detail: 'An event of the product storage counts at most 1000000000000000.',
-        },
-      ],
-      request: { params: { id }, body: { quantity: 1e16 } },
-    }),
-  ],
+  good: examples.good.settle,
+  examples: examples.settle,
   handler: (deps: ReservationDeps) => async (req, res) => {
     const hashedSecret = readHashedSecret(req);
     const receivedAtMs = deps.clock.now();
@@ -311,15 +150,7 @@ const release = defineRoute({
   params: idParams,
   responses: { 200: json('It is not held any more.', foundSchema) },
   errors: ['not_found'],
-  examples: [
-    {
-      name: 'released',
-      summary: 'Nothing was used',
-      request: { params: { id } },
-      answer: { reservation: { ...shown, status: 'released' } },
-    },
-    notFound({}),
-  ],
+  examples: examples.release,
   handler: (deps: ReservationDeps) => async (req, res) => {
     const hashedSecret = readHashedSecret(req);
     const reservationId = await preferKeyError(
@@ -342,15 +173,7 @@ const find = defineRoute({
   params: idParams,
   responses: { 200: json('The reservation.', foundSchema) },
   errors: ['not_found'],
-  examples: [
-    {
-      name: 'found',
-      summary: 'One that is held',
-      request: { params: { id } },
-      answer: { reservation: shown },
-    },
-    notFound({}),
-  ],
+  examples: examples.find,
   handler: (deps: ReservationDeps) => async (req, res) => {
     const principal = await authenticateCall(deps, readHashedSecret(req), scope);
     const reservation = await deps.reservations.find(principal, readPathId(req, 'id', 'reservation'));
@@ -376,25 +199,7 @@ const list = defineRoute({
   query: listQuery,
   responses: { 200: json('A page of them.', reservationListSchema) },
   errors: ['invalid_request'],
-  examples: [
-    {
-      name: 'held',
-      summary: 'What is held',
-      request: { query: { status: 'held' } },
-      answer: { reservations: [shown], nextCursor: null },
-    },
-    {
-      name: 'testMode',
-      summary: 'A test key sees those of test mode, of which there is none yet',
-      request: { credential: 'testKey' },
-      answer: { reservations: [], nextCursor: null },
-    },
-    problemExample('invalid_request', {
-      summary: 'A status that there is not',
-      detail: 'The query parameter status must be one of held, settled, released, expired.',
-      request: { query: { status: 'open' } },
-    }),
-  ],
+  examples: examples.list,
   handler: (deps: ReservationDeps) => async (req, res) => {
     const principal = await authenticateCall(deps, readHashedSecret(req), scope);
     const { status } = parseQuery(listQuery, req.query);

@@ -1,6 +1,6 @@
 import { whenKeyIsBad } from '../../api-keys/key-problem.js';
 import type { Names, Template } from '../../core/db/client.js';
-import { heldFor, limitUsage } from '../../entitlements/limits.js';
+import { heldFor, limitUsage } from '../../entitlements/limit-queries.js';
 import { effectiveCap } from '../../entitlements/table.js';
 import { totalAround } from '../headroom.js';
 import { addToSums } from '../statements.js';
@@ -46,11 +46,7 @@ ${t.withRecursive} pair as materialized (
     limit 1
   ) e on true
 ), subject as materialized (
-  select row_number() over () as number, s.*, coalesce(g.seq, 0) as seq, ${heldFor(t, 's', '$9::timestamptz')} as held, (
-      select min(expires_at) from ${t('usage_reservations')}
-      where org_id = s.org_id and product_id = s.product_id and livemode = s.livemode and metric = s.metric
-        and settled_at is null and released_at is null and expires_at > $9::timestamptz
-    ) as held_until
+  select row_number() over () as number, s.*, coalesce(g.seq, 0) as seq, h.held, h.held_until
   from (
     select distinct org_id, product_id, livemode, usage_metric as metric, limits from pair where problem is null and limits is not null
   ) s
@@ -59,6 +55,7 @@ ${t.withRecursive} pair as materialized (
     where org_id = s.org_id and product_id = s.product_id and livemode = s.livemode and metric = s.metric
     limit 1
   ) g on true
+  cross join lateral ${heldFor(t, 's', '$9::timestamptz')} h
 ), room as materialized (
   select s.number, (extract(epoch from min(s.held_until)) * 1000)::bigint::text as held_until, min(l.quantity - u.used - u.ahead - s.held) filter (where l.enforcement = 'block') as room,
     json_agg(json_build_array(trim_scale(l.quantity)::text, l.name, l.enforcement, trim_scale(u.used)::text, trim_scale(u.ahead)::text,
@@ -245,15 +242,18 @@ ${t.with} target as materialized (
 ), ${addToSums(t, '$5::timestamptz')}, ended as (
   update ${t('usage_reservations')} r
   set settled_at = $5::timestamptz, settled_quantity = e.asked_quantity, settle_occurred_at = e.asked_at,
-    is_counted = exists (select from inserted i where i.org_id = e.org_id and i.idempotency_key = e.idempotency_key)
+    is_counted = (e.org_id, e.idempotency_key) in (select org_id, idempotency_key from inserted)
   from ending e
   where r.org_id = e.org_id and r.id = e.id
   returning r.*
+), around as materialized (
+  select s.*, ${totalAround(t, 's', '$5::timestamptz')} as total
+  from (select distinct org_id, product_id, livemode, metric from target where limits is not null) s
 )
 select t.place::text, case when t.problem is not null then t.problem when d.id is not null then 'settled' else 'retry' end,
   ${columns('f', 't')}, f.is_counted::text, t.org_id::text, t.product_id::text, trim_scale(t.max_quantity)::text,
   (extract(epoch from coalesce(f.settle_occurred_at, f.settled_at)) * 1000)::bigint::text, t.limits::text,
-  case when t.limits is not null then ${totalAround(t, 't', '$5::timestamptz')} end,
+  a.total,
   trim_scale(t.unit_cap)::text, trim_scale(m.quantity)::text, m.period::text, (select count(*) from noted)::text
 from target t
 left join ended d on d.org_id = t.org_id and d.id = t.id and not t.is_twin
@@ -262,6 +262,8 @@ cross join lateral (
     coalesce(d.settled_at, t.settled_at) as settled_at, coalesce(d.settled_quantity, t.settled_quantity) as settled_quantity,
     coalesce(d.settle_occurred_at, t.settle_occurred_at) as settle_occurred_at, coalesce(d.is_counted, t.is_counted) as is_counted
 ) f
+left join around a on a.org_id = t.org_id and a.product_id = t.product_id and a.livemode = t.livemode and a.metric = t.metric
+  and t.limits is not null
 left join raised m on m.org_id = t.org_id and m.product_id = t.product_id and m.metric = t.metric and m.livemode = t.livemode
   and m.period = date_trunc('month', coalesce(t.asked_at, $5::timestamptz) at time zone 'UTC')::date and m.quantity > t.unit_cap`,
 };

@@ -1,6 +1,6 @@
 import type { Names, Template } from '../../core/db/client.js';
 import { timeJson } from '../../core/db/select-rows.js';
-import { limitUsage } from '../../entitlements/limits.js';
+import { limitUsage } from '../../entitlements/limit-queries.js';
 import { effectiveCap } from '../../entitlements/table.js';
 import { defaultThresholds } from '../../entitlements/thresholds.js';
 import { isListening, tellInStatement } from '../../webhooks/outbox.js';

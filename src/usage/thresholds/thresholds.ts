@@ -7,7 +7,8 @@ import type { Database, Run, ShardGroup } from '../../core/db/client.js';
 import { describeOutage } from '../../core/db/outage.js';
 import { selectRows } from '../../core/db/select-rows.js';
 import { MINUTE_MS } from '../../core/time.js';
-import { remainingOf, type LimitState, type Subject } from '../../entitlements/limits.js';
+import type { Subject } from '../../entitlements/limit-queries.js';
+import { remainingOf, type LimitState } from '../../entitlements/limits.js';
 import { judge, tellRefused } from './statements.js';
 
 export interface Thresholds {

@@ -4,6 +4,7 @@ import { textArray } from '../../../src/core/db/array-literal.js';
 import type { Statement, TextRow } from '../../../src/core/db/client.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from '../../support/database.js';
 import { makeFaulty } from '../../support/faulty-database.js';
+import { createKey, createOrganization, grant } from '../../support/fixtures.js';
 import { startTestService } from '../../support/service.js';
 import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
 import { createListener } from '../../support/webhook-messages.js';
@@ -145,6 +146,43 @@ function indexScansWithoutCondition(plan: string): string[] {
       !/Index Cond|Order By/.test(lines[i + 1] ?? ''),
   );
 }
+
+it('reservations are read by index alone, and what is held by the index that has its sum, whatever the planner knows', async () => {
+  const { db } = database;
+  const { id: orgId } = await createOrganization(db);
+  const limits = [{ quantity: '9', window: 'PT5H', enforcement: 'block' as const }];
+  await grant(db, orgId, tenant.product.id, { limits });
+  const { secret } = await createKey(db, orgId);
+  const faulty = makeFaulty(db);
+  const recorded = new Map<string, [Statement, unknown[]]>();
+  faulty.before = (statement, values) => void recorded.set(statement.name, [statement, values]);
+  const service = await startTestService(faulty.db);
+  const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
+  const path = `${service.url}/api/usage/reservations`;
+  const body = JSON.stringify({
+    productSlug: tenant.product.slug,
+    metric: 'calls',
+    quantity: 1,
+    idempotencyKey: 'r',
+  });
+  const made = await fetch(path, { method: 'POST', headers, body });
+  const { reservation } = (await made.json()) as { reservation: { id: string } };
+  const settled = await fetch(`${path}/${reservation.id}/settle`, { method: 'POST', headers, body: '{}' });
+  const released = await fetch(`${path}/${reservation.id}`, { method: 'DELETE', headers });
+  const listed = await fetch(`${path}?status=expired`, { headers });
+  expect([made, settled, released, listed].map(({ status }) => status)).toEqual([201, 200, 200, 200]);
+  await service.stop();
+  const names = ['usage_reserve', 'usage_settle', 'usage_release', 'usage_reservations_list_expired'];
+  for (const isAnalyzed of [false, true]) {
+    if (isAnalyzed) await db.orm.execute(sql`analyze usage_reservations`);
+    for (const name of names) {
+      const plan = await explain(...recorded.get(name)!);
+      expect(plan, name).not.toContain('Seq Scan on usage_reservations');
+      if (name === 'usage_reserve') expect(plan).toMatch(/Index Only Scan using usage_reservations_held/);
+      if (name === 'usage_reserve') expect(plan).not.toContain('usage_reservations_open');
+    }
+  }
+});
 
 it('the check sees a sequential scan', async () => {
   const statement = { name: 'test_scan', text: 'select metric from usage_events where metric = $1' };

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { parseExactJson, parseNumbersAsText } from '../../../src/core/http/json.js';
+import { exact, parseExactJson, parseNumbersAsText, toJson } from '../../../src/core/http/json.js';
 
 it('keeps the digits of numbers, and nothing of what strings hold', () => {
   const text = '{"a":[1.50,-2e3,{"12":"1, \\"2\\" [3]"}],"b\\\\":12345678901234567890,"c":true}';
@@ -25,5 +25,19 @@ it('reads any document as JSON.parse does, but for its numbers', () => {
     fc.property(fc.json({ maxDepth: 5 }), (text) => {
       expect(parseNumbersAsText(text)).toEqual(textual(JSON.parse(text)));
     }),
+  );
+});
+
+it('writes exact numbers digit by digit, and texts as they are', () => {
+  const value = {
+    few: exact('0.25'),
+    many: exact('12345678901234567890.5'),
+    below: [exact('-0.1234567890123456789')],
+    none: exact(null),
+    text: '"\\u0001 7',
+    left: undefined,
+  };
+  expect(toJson(value)).toBe(
+    String.raw`{"few":0.25,"many":12345678901234567890.5,"below":[-0.1234567890123456789],"none":null,"text":"\"\\u0001 7"}`,
   );
 });

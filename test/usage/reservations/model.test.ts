@@ -46,6 +46,18 @@ interface Model {
   holds: Hold[];
 }
 
+/** What any of the routes answers, or what is wrong. */
+interface Answer {
+  code?: string;
+  accepted?: number;
+  reservation: { id: string; status: string };
+  reservations: { id: string }[];
+  warnings: { code: string; limit?: { window: string; quantity: number }; used?: number }[];
+  limits?: unknown[];
+  entitlement?: { limits: unknown[] };
+  results: { reason: string | null }[];
+}
+
 /** The window of a time: from when on events count, and until when. */
 function windowAt(
   window: string,
@@ -224,19 +236,19 @@ async function setUp(start: string, declared: UsageLimit[]) {
       },
       ...(body ? { body: JSON.stringify(body) } : {}),
     });
-    return { status: response.status, body: (await response.json()) as Record<string, any> };
+    return { status: response.status, body: (await response.json()) as Answer };
   }
 
   const timeOf = (back: number | undefined) =>
     back === undefined ? {} : { occurredAt: new Date(model.now - back).toISOString() };
-  const warningsOf = (body: Record<string, any>) =>
-    (body.warnings as Record<string, any>[])
-      .map((w) =>
-        w.code === 'limit_exceeded'
-          ? `limit_exceeded ${w.limit.window} ${Math.round(w.used * 1000)}/${Math.round(w.limit.quantity * 1000)}`
-          : w.code,
+  const warningsOf = ({ warnings }: Answer) =>
+    warnings
+      .map(({ code, limit, used = 0 }) =>
+        limit
+          ? `${code} ${limit.window} ${Math.round(used * 1000)}/${Math.round(limit.quantity * 1000)}`
+          : code,
       )
-      .toSorted((a: string, b: string) => (a < b ? -1 : 1));
+      .toSorted((a, b) => (a < b ? -1 : 1));
 
   async function reserve(asked: number, ttlSeconds: number): Promise<void> {
     const name = `r-${++names}`;
@@ -384,14 +396,14 @@ async function setUp(start: string, declared: UsageLimit[]) {
     expect(body.limits ?? body.entitlement?.limits).toMatchObject(shown(model));
     const items = [{ productSlug: product.slug, quantity: 1.5 }];
     const { results } = (await call('POST', '/entitlements/check', { items })).body;
-    expect(results[0].reason).toBe(blocks(model, 1_500) ? 'limit_reached' : null);
+    expect(results[0]?.reason).toBe(blocks(model, 1_500) ? 'limit_reached' : null);
   }
 
   async function expectSameAtTheEnd(): Promise<void> {
     for (const status of ['held', 'settled', 'released', 'expired']) {
       const own = model.holds.filter((hold) => statusOf(hold) === status).map(({ id }) => id);
       const { reservations } = (await call('GET', `/usage/reservations?status=${status}&limit=500`)).body;
-      expect(reservations.map(({ id }: { id: string }) => id).sort()).toEqual(own.sort());
+      expect(reservations.map(({ id }) => id).sort()).toEqual(own.sort());
     }
     const drift = await compare(db.orm, { orgId: organization.id });
     expect(drift).toEqual({ totals: [], hours: [], settlements: [] });

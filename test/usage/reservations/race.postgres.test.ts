@@ -2,14 +2,16 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { setTimeout } from 'node:timers/promises';
 import { pino } from 'pino';
 import { hashSecret } from '../../../src/api-keys/secret.js';
-import type { Database } from '../../../src/core/db/client.js';
+import type { Database, Run, Template } from '../../../src/core/db/client.js';
 import { openDatabase } from '../../../src/core/db/open.js';
 import type { AppError } from '../../../src/core/errors.js';
 import { createMetrics } from '../../../src/core/metrics.js';
-import { createReservations, type Reserved } from '../../../src/usage/reservations/reservations.js';
+import { createReservations } from '../../../src/usage/reservations/reservations.js';
 import { createSettlements } from '../../../src/usage/reservations/settlements.js';
+import { reserve } from '../../../src/usage/reservations/statements.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { createPostgresServer } from '../../support/postgres-server.js';
 
 /** TEST_RESERVES=10000 for the long run. */
 const RESERVES = Number(process.env.TEST_RESERVES ?? 2_000);
@@ -25,58 +27,203 @@ afterAll(async () => {
   await database.remove();
 });
 
-it('parallel reserves over two instances never hold a unit too much, and none is refused while there is room', async () => {
-  const { db } = database;
-  const { id: orgId } = await createOrganization(db);
-  const product = await createProduct(db);
-  const limit = RESERVES * 4;
-  const hourly = { quantity: String(limit), window: 'PT1H', enforcement: 'block' as const };
-  const daily = { quantity: String(limit * 2), window: 'calendar_day', enforcement: 'block' as const };
-  await grant(db, orgId, product.id, { limits: [daily, hourly] });
-  const keys = await Promise.all([createKey(db, orgId), createKey(db, orgId)]);
-  const metrics = createMetrics({ ofProcess: false });
-  const clock = { now: Date.now };
-  const instances = [db, other].map((own) => createReservations({ db: own, clock, metrics }));
-  const asked = Array.from({ length: RESERVES }, (_, i) => 1 + ((i * 7_919) % 13));
-  const outcomes = await Promise.allSettled(
-    asked.map((quantity, i) =>
-      instances[i % 2]!.reserve({
-        hashedSecret: hashSecret(keys[i % 3 === 0 ? 0 : 1].secret),
-        slug: product.slug,
-        metric: 'calls',
-        quantity: String(quantity),
-        idempotencyKey: `r-${i}`,
-        ttlSeconds: 3_600,
+it('replayed in the order of its commits, a race over two instances holds no unit too much and refuses none that had room', async () => {
+  const server = await createPostgresServer({ track_commit_timestamp: 'on' });
+  const log = pino({ level: 'silent' });
+  const [db, second] = [
+    await openDatabase({ databaseUrl: server.url('postgres'), dataDir: '' }, log),
+    await openDatabase({ databaseUrl: server.url('postgres'), dataDir: '' }, log),
+  ];
+  try {
+    await keepHistory(db);
+    const { id: orgId } = await createOrganization(db);
+    const product = await createProduct(db);
+    const limit = RESERVES;
+    const limits = ['PT1H', 'calendar_month'].map((window) => ({
+      quantity: String(limit),
+      window,
+      enforcement: 'block' as const,
+    }));
+    await grant(db, orgId, product.id, { limits });
+    const hashedSecret = hashSecret((await createKey(db, orgId)).secret);
+    const attempts = new Map<string, Attempt>();
+    let again = 0;
+    const deps = { clock: { now: Date.now }, metrics: createMetrics({ ofProcess: false }) };
+    const instances = [db, second].map((own) => ({
+      ...createReservations({
+        db: watchSnapshots(own, (attempt, key) => {
+          attempts.set(key, attempt);
+          if (attempt.outcomes.get(key) === 'retry') again++;
+        }),
+        ...deps,
       }),
-    ),
-  );
-  let held = 0;
-  for (const [i, outcome] of outcomes.entries()) {
-    if (outcome.status === 'fulfilled') {
-      held += asked[i]!;
-      expect((outcome.value satisfies Reserved).isRepeat).toBe(false);
-      continue;
+      ...createSettlements({ db: own, ...deps }),
+    }));
+    const refused: string[] = [];
+    const work = async (i: number) => {
+      const quantity = 1 + ((i * 7_919) % 13);
+      const [one, another] = [instances[i % 2]!, instances[(i >> 1) % 2]!];
+      const made = await one
+        .reserve({
+          hashedSecret,
+          slug: product.slug,
+          metric: 'calls',
+          quantity: String(quantity),
+          idempotencyKey: `r-${i}`,
+          ttlSeconds: i % 4 === 0 ? 1 : 600,
+        })
+        .catch((error: unknown) => {
+          expect((error as AppError).code).toBe('limit_reached');
+          refused.push(`r-${i}`);
+        });
+      if (!made || i % 4 === 0 || i % 4 === 3) return;
+      const { id } = made.reservation;
+      if (i % 4 === 1) await another.release(hashedSecret, id);
+      else await another.settle({ hashedSecret, id, quantity: String(quantity % 3), occurredAt: undefined });
+    };
+    // Two waves: what ends in the first makes room in the second, and so do the holds that expire in between.
+    const half = RESERVES / 2;
+    await Promise.all(Array.from({ length: half }, (_, i) => work(i)));
+    await setTimeout(500);
+    await Promise.all(Array.from({ length: half }, (_, i) => work(half + i)));
+
+    const history = await readHistory(db);
+    let commits: Change[] = [];
+    for (const { changes } of history) {
+      commits = [...commits, ...changes];
+      const nowMs = Math.max(...changes.map(({ heldAtMs }) => heldAtMs ?? 0));
+      if (nowMs > 0) expect(takenBy(commits, nowMs)).toBeLessThanOrEqual(limit);
     }
-    const error = outcome.reason as AppError;
-    expect(error.code).toBe('limit_reached');
-    // Holds are only added here: what the refusal saw was the least that will ever have been held.
-    const { remaining } = error.limit as { remaining: { digits: string } };
-    expect(Number(remaining.digits)).toBeLessThan(asked[i]!);
+    const all = history.flatMap(({ changes }) => changes);
+    const known = new Map<Attempt, number>();
+    const takenAt = (attempt: Attempt): number => {
+      const { sees, nowMs } = attempt;
+      const taken =
+        known.get(attempt) ??
+        takenBy(
+          all.filter(({ xid }) => sees(xid)),
+          nowMs,
+        );
+      known.set(attempt, taken);
+      return taken;
+    };
+    for (const key of refused) {
+      const attempt = attempts.get(key)!;
+      const { quantities, outcomes } = attempt;
+      expect(outcomes.get(key)).toBe('limit_reached');
+      const before = [...quantities.keys()].slice(0, [...quantities.keys()].indexOf(key));
+      const own = before.filter((other) => outcomes.get(other) === 'held');
+      const taken = takenAt(attempt) + own.reduce((sum, other) => sum + quantities.get(other)!, 0);
+      expect(taken + quantities.get(key)!).toBeGreaterThan(limit);
+    }
+    // It proves something only if the instances were in each other's way, and if all kinds of changes took place.
+    expect(again).toBeGreaterThan(0);
+    expect(refused.length).toBeGreaterThan(RESERVES / 20);
+    expect(all.filter(({ heldAtMs }) => heldAtMs !== undefined).length).toBe(RESERVES - refused.length);
+    expect(all.filter(({ used }) => used !== undefined).length).toBeGreaterThan(RESERVES / 20);
+  } finally {
+    await Promise.all([db.close(), second.close()]);
+    await server.remove();
   }
-  expect(held).toBeLessThanOrEqual(limit);
-  // What was refused last had more than is left now, and a unit fits as long as one is left.
-  const refused = asked.filter((_quantity, i) => outcomes[i]!.status === 'rejected');
-  expect(refused.length).toBeGreaterThan(0);
-  expect(limit - held).toBeLessThan(Math.min(...refused));
-  const [row] = await db.run(
+}, 300_000);
+
+/** What a transaction did to one reservation: it held it, or ended it with so much used. */
+interface Change {
+  xid: bigint;
+  id: string;
+  quantity: number;
+  expiresAtMs: number;
+  heldAtMs: number | undefined;
+  used: number | undefined;
+}
+
+/** The database itself notes each change with its transaction. */
+const keepHistory = ({ orm }: Database) =>
+  orm.execute(`
+    create table test_history (xid xid8, id uuid, quantity numeric, expires_at timestamptz, held_at timestamptz, used numeric);
+    create function test_note() returns trigger language plpgsql as $$ begin
+      insert into test_history values (pg_current_xact_id(), new.id, new.quantity, new.expires_at,
+        case when tg_op = 'INSERT' then new.created_at end,
+        case when tg_op = 'UPDATE' then coalesce(new.settled_quantity, 0) end);
+      return null;
+    end $$;
+    create trigger test_note after insert or update on usage_reservations for each row execute function test_note();`);
+
+/** All changes by their transactions, in the order in which those were committed. */
+async function readHistory(db: Database): Promise<{ changes: Change[] }[]> {
+  const rows = await db.run(
     {
-      name: 'test_held',
-      text: 'select sum(quantity)::text, count(*)::text from usage_reservations where org_id = $1',
+      name: 'test_history',
+      text: `select xid::text, id::text, quantity::text, (extract(epoch from expires_at) * 1000)::bigint::text,
+          (extract(epoch from held_at) * 1000)::bigint::text, used::text
+        from test_history order by pg_xact_commit_timestamp(xid::xid), xid`,
     },
-    [orgId],
+    [],
   );
-  expect(row).toEqual([String(held), String(RESERVES - refused.length)]);
-}, 120_000);
+  const commits = new Map<string, Change[]>();
+  for (const [xid, id, quantity, expiresAt, heldAt, used] of rows) {
+    const changes = commits.get(xid!) ?? [];
+    commits.set(xid!, changes);
+    changes.push({
+      xid: BigInt(xid!),
+      id: id!,
+      quantity: Number(quantity),
+      expiresAtMs: Number(expiresAt),
+      heldAtMs: heldAt == null ? undefined : Number(heldAt),
+      used: used == null ? undefined : Number(used),
+    });
+  }
+  return [...commits.values()].map((changes) => ({ changes }));
+}
+
+/** What is used and held after these changes. Both windows are longer than the test. */
+function takenBy(changes: Change[], nowMs: number): number {
+  const ended = new Map(changes.flatMap(({ id, used }) => (used === undefined ? [] : [[id, used]])));
+  return changes.reduce((sum, { id, quantity, expiresAtMs, heldAtMs }) => {
+    if (heldAtMs === undefined) return sum;
+    return sum + (ended.get(id) ?? (expiresAtMs > nowMs ? quantity : 0));
+  }, 0);
+}
+
+/** One run of the statement: by which transactions it judged, when, and what became of each key, in their order. */
+interface Attempt {
+  sees: (xid: bigint) => boolean;
+  nowMs: number;
+  quantities: Map<string, number>;
+  outcomes: Map<string, string>;
+}
+
+/** Tells of each key which attempt was made, with the snapshot that the database took for it. */
+function watchSnapshots(db: Database, onAttempt: (attempt: Attempt, key: string) => void): Database {
+  const [group] = db.shards.groups;
+  const text: Template['text'] = (t) =>
+    `${reserve.text(t)}\nunion all select 'snapshot', pg_current_snapshot()::text, null, null, null, null, null, null, null`;
+  const watched: Template = { name: 'test_reserve', text };
+  const run: Run = async (template, values) => {
+    if (template !== reserve) return group!.run(template, values);
+    const rows = await group!.run(watched, values);
+    const [xmin, xmax, running] = rows.find(([kind]) => kind === 'snapshot')![1]!.split(':');
+    const open = new Set(running!.split(','));
+    const list = (place: number) =>
+      String(values[place])
+        .slice(1, -1)
+        .split(',')
+        .map((item) => item.replaceAll('"', ''));
+    const keys = list(5);
+    const attempt: Attempt = {
+      sees: (xid) => xid < BigInt(xmin!) || (xid < BigInt(xmax!) && !open.has(String(xid))),
+      nowMs: Date.parse(String(values[8])),
+      quantities: new Map(list(6).map((quantity, i) => [keys[i]!, Number(quantity)])),
+      outcomes: new Map(
+        rows.flatMap(([place, outcome]) => (/^\d+$/.test(place!) ? [[keys[Number(place)]!, outcome!]] : [])),
+      ),
+    };
+    for (const key of keys) onAttempt(attempt, key);
+    return rows.filter(([kind]) => kind !== 'snapshot');
+  };
+  const own = { ...group!, run };
+  return { ...db, shards: { ...db.shards, groups: [own], locate: () => own } };
+}
 
 it('settles, releases and expiries at the same time neither let too much through nor keep room', async () => {
   const { db } = database;

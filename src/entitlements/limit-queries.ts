@@ -1,0 +1,251 @@
+import { numericArray, textArray } from '../core/db/array-literal.js';
+import type { Names, Run, Template, TextRow } from '../core/db/client.js';
+import { addDecimals, compareDecimals, isDecimalAbove, subtractDecimals } from '../core/decimal.js';
+import { durationMs, endOfWindow, isBeyond, takenOf, type LimitState } from './limits.js';
+import type { UsageLimit } from './table.js';
+
+/** What limits are counted for. */
+export interface Subject {
+  orgId: string;
+  productId: string;
+  livemode: boolean;
+  metric: string;
+}
+
+/** SQL: events, and beside them what corrections have changed of each, as rows of the same time. */
+export const countedEvents = (t: Names): string => `(
+      select org_id, product_id, livemode, occurred_at, metric, quantity from ${t('usage_events')}
+      union all
+      select org_id, product_id, livemode, occurred_at, metric, quantity - previous_quantity from ${t('usage_corrections')}
+    )`;
+
+/**
+ * SQL that joins each limit of a row to its usage, in one snapshot: the limit as `l`, its sums as `u`. Whole hours (a
+ * month: its total) come from the sums. Of the hour in which a rolling window begins its events are read, those that are in the
+ * window or those that are not, whichever part is shorter. What is dated after
+ * the window is in `ahead`: the clock of a sender may be ahead of this one, and what was settled with it must not free its room.
+ * Each part is a lateral sub-select whose index columns are given.
+ *
+ * @param subject name of a row with org_id, product_id, livemode, metric and limits
+ * @param now a timestamptz
+ */
+export const limitUsage = (t: Names, subject: string, now: string): string => `
+cross join lateral (
+  select ord, l ->> 'window' as name, (l ->> 'quantity')::numeric as quantity, l ->> 'enforcement' as enforcement,
+    case when l ->> 'window' like 'calendar%' then substr(l ->> 'window', 10) end as unit
+  from jsonb_array_elements(${subject}.limits) with ordinality as j (l, ord)
+  offset 0
+) l
+cross join lateral (
+  select case when l.unit is null then ${now} - make_interval(secs => extract(epoch from l.name::interval)::float8)
+      else date_trunc(l.unit, ${now} at time zone 'UTC') at time zone 'UTC' end as since,
+    case when l.unit is not null
+      then (date_trunc(l.unit, ${now} at time zone 'UTC') + ('1 ' || l.unit)::interval) at time zone 'UTC' end as until
+  offset 0
+) v
+cross join lateral (
+  select case when l.unit is not null then v.since when v.since < begun + interval '30 minutes' then begun
+    else begun + interval '1 hour' end as first_hour
+  from (select date_bin('1 hour', v.since, timestamptz '2000-01-01 00:00:00+00') as begun) hour
+  offset 0
+) w
+cross join lateral (
+  select coalesce(sum(quantity) filter (where not is_ahead), 0) as used, coalesce(sum(quantity) filter (where is_ahead), 0) as ahead
+  from (
+    select quantity, period >= (v.until at time zone 'UTC')::date as is_ahead from ${t('usage_totals')}
+    where l.unit = 'month' and org_id = ${subject}.org_id and livemode = ${subject}.livemode and product_id = ${subject}.product_id
+      and metric = ${subject}.metric and period in ((v.since at time zone 'UTC')::date, (v.until at time zone 'UTC')::date)
+    union all
+    select quantity, v.until is not null and hour >= v.until from ${t('usage_hours')}
+    where l.unit is distinct from 'month' and org_id = ${subject}.org_id and product_id = ${subject}.product_id
+      and livemode = ${subject}.livemode and hour >= w.first_hour and metric = ${subject}.metric
+    union all
+    select quantity, false from ${countedEvents(t)} e
+    where l.unit is null and org_id = ${subject}.org_id and product_id = ${subject}.product_id and livemode = ${subject}.livemode
+      and occurred_at > v.since and occurred_at < w.first_hour and metric = ${subject}.metric
+    union all
+    select -quantity, false from ${countedEvents(t)} e
+    where l.unit is null and org_id = ${subject}.org_id and product_id = ${subject}.product_id and livemode = ${subject}.livemode
+      and occurred_at >= w.first_hour and occurred_at <= v.since and metric = ${subject}.metric
+    union all
+    select moved.quantity, moved.is_ahead from ${countedEvents(t)} e
+    cross join lateral (values (-e.quantity, false), (e.quantity, true)) as moved (quantity, is_ahead)
+    where l.unit is null and e.org_id = ${subject}.org_id and e.product_id = ${subject}.product_id and e.livemode = ${subject}.livemode
+      and e.occurred_at > ${now} and e.metric = ${subject}.metric
+  ) part
+) u`;
+
+/**
+ * SQL of a sub-select: what is held for a row with org_id, product_id, livemode and metric, and when the first of it expires, as
+ * `held` and `held_until`. The order is that of the one index which has the sum in it: without it a planner that knows
+ * nothing of the table may take another, and read everything that has ever expired.
+ */
+export const heldFor = (t: Names, subject: string, now: string): string => `(
+  select coalesce(sum(quantity), 0) as held, min(expires_at) as held_until from (
+    select quantity, expires_at from ${t('usage_reservations')}
+    where org_id = ${subject}.org_id and product_id = ${subject}.product_id and livemode = ${subject}.livemode and metric = ${subject}.metric
+      and settled_at is null and released_at is null and expires_at > ${now}
+    order by expires_at
+  ) hold
+)`;
+
+/** How the limits of the entitlements stand. $1 org, $2 product, $3 livemode, $4 metric, per subject · $5 now */
+export const readLimitStates: Template = {
+  name: 'limits_read',
+  text: (t) => `
+${t.with} d as materialized (
+  select d.* from unnest($1::uuid[], $2::uuid[], $3::bool[], $4::text[]) with ordinality
+    as d (org_id, product_id, livemode, metric, ord)${t.held}
+)
+select (s.ord - 1)::text, trim_scale(l.quantity)::text, l.name, l.enforcement, trim_scale(u.used)::text, trim_scale(u.ahead)::text,
+  trim_scale(s.held)::text
+from (
+  select d.*, e.limits, h.held
+  from d
+  cross join lateral ${heldFor(t, 'd', '$5::timestamptz')} h
+  cross join lateral (select limits from ${t('entitlements')} where org_id = d.org_id and product_id = d.product_id limit 1) e
+  where e.limits is not null
+) s${limitUsage(t, 's', '$5::timestamptz')}
+order by s.ord, l.ord`,
+};
+
+/** Per subject the limits of its entitlement in the order in which they were declared, read in one snapshot. */
+export async function readLimits(
+  run: Run,
+  subjects: readonly Subject[],
+  nowMs: number,
+): Promise<LimitState[][]> {
+  if (subjects.length === 0) return [];
+  const rows = await run(readLimitStates, [
+    textArray(subjects.map(({ orgId }) => orgId)),
+    textArray(subjects.map(({ productId }) => productId)),
+    textArray(subjects.map(({ livemode }) => String(livemode))),
+    textArray(subjects.map(({ metric }) => metric)),
+    new Date(nowMs).toISOString(),
+  ]);
+  const states: LimitState[][] = subjects.map(() => []);
+  for (const [place, ...state] of rows) states[Number(place)]!.push(toLimitState(state, nowMs));
+  return states;
+}
+
+/** From the columns quantity, window, enforcement, used, ahead and held. */
+export const toLimitState = (row: TextRow, nowMs: number): LimitState => ({
+  quantity: row[0]!,
+  window: row[1]!,
+  enforcement: row[2] as UsageLimit['enforcement'],
+  used: row[3]!,
+  ahead: row[4]!,
+  held: row[5]!,
+  resetsAtMs: endOfWindow(row[1]!, nowMs),
+});
+
+/** Finds when rolling windows that are used up have something left again. */
+export async function addFreeTimes(
+  run: Run,
+  subjects: readonly Subject[],
+  states: readonly LimitState[][],
+  nowMs: number,
+): Promise<void> {
+  const reached = states.flatMap((own, s) =>
+    own
+      .filter((state) => state.resetsAtMs === undefined && isBeyond(state, '0'))
+      .map((state) => ({ state, subject: subjects[s]!, more: '0' })),
+  );
+  const freeAt = await findFreeTimes(run, reached, nowMs);
+  for (const [i, { state }] of reached.entries()) state.resetsAtMs = freeAt[i];
+}
+
+/**
+ * When enough has left a rolling window for so much more, or for anything at all: first the hour, by the sums, then the event.
+ * $1 org, $2 product, $3 livemode, $4 metric, $5 start of the window, $6 units that have to leave, per question ·
+ * $7 whether more than that has to leave
+ */
+export const findLeavingEvents: Template = {
+  name: 'limits_find_leaving',
+  text: (t) => `
+${t.with} d as materialized (
+  select d.* from unnest($1::uuid[], $2::uuid[], $3::bool[], $4::text[], $5::timestamptz[], $6::numeric[], $7::bool[]) with ordinality
+    as d (org_id, product_id, livemode, metric, since, needed, is_more, ord)${t.held}
+)
+select (d.ord - 1)::text, (extract(epoch from e.occurred_at) * 1000)::text
+from d
+cross join lateral (
+  select date_bin('1 hour', d.since, timestamptz '2000-01-01 00:00:00+00') + interval '1 hour' as first_hour
+) w
+cross join lateral (
+  select hour, through - quantity as before from (
+    select hour, quantity, sum(quantity) over (order by hour) as through from (
+      select w.first_hour - interval '1 hour' as hour, coalesce(sum(quantity), 0) as quantity from ${countedEvents(t)} e
+      where org_id = d.org_id and product_id = d.product_id and livemode = d.livemode and metric = d.metric
+        and occurred_at > d.since and occurred_at < w.first_hour
+      union all
+      select hour, sum(quantity) from ${t('usage_hours')}
+      where org_id = d.org_id and product_id = d.product_id and livemode = d.livemode and metric = d.metric and hour >= w.first_hour
+      group by hour
+    ) part
+  ) summed
+  where case when d.is_more then through > d.needed else through >= d.needed end
+  order by hour
+  limit 1
+) h
+cross join lateral (
+  select occurred_at from (
+    select occurred_at, sum(quantity) over (order by occurred_at) as through from ${countedEvents(t)} e
+    where org_id = d.org_id and product_id = d.product_id and livemode = d.livemode and metric = d.metric
+      and occurred_at > d.since and occurred_at >= h.hour and occurred_at < h.hour + interval '1 hour'
+  ) summed
+  where case when d.is_more then h.before + through > d.needed else h.before + through >= d.needed end
+  order by occurred_at
+  limit 1
+) e`,
+};
+
+interface FreeQuestion {
+  subject: Subject;
+  state: LimitState;
+  /** Units that are asked for; 0: anything at all. */
+  more: string;
+}
+
+/** Of many refusals only so many, those that wait longest, are answered on their own; the others wait as long. */
+const MAX_QUESTIONS = 8;
+
+/** Per question when its rolling window has room by what leaves it; undefined where leaving will not do. */
+export async function findFreeTimes(
+  run: Run,
+  questions: readonly FreeQuestion[],
+  nowMs: number,
+): Promise<(number | undefined)[]> {
+  const asked = questions.flatMap(({ subject, state, more }, place) => {
+    const windowMs = durationMs(state.window);
+    const needed = subtractDecimals(addDecimals(takenOf(state), more), state.quantity);
+    const canLeave = compareDecimals(needed, addDecimals(state.used, state.ahead)) <= 0;
+    if (windowMs === undefined || !canLeave || compareDecimals(more, state.quantity) > 0) return [];
+    const window = Object.values({ ...subject, windowMs }).join(' ');
+    return [{ place, subject, windowMs, window, needed, isMore: !isDecimalAbove(more, '0') }];
+  });
+  const distinct = new Map(asked.map((question) => [`${question.window} ${question.needed}`, question]));
+  const chosen = [...distinct.values()]
+    .toSorted((a, b) => compareDecimals(b.needed, a.needed))
+    .slice(0, MAX_QUESTIONS);
+  const freeAt: (number | undefined)[] = questions.map(() => undefined);
+  if (chosen.length === 0) return freeAt;
+  const rows = await run(findLeavingEvents, [
+    textArray(chosen.map(({ subject }) => subject.orgId)),
+    textArray(chosen.map(({ subject }) => subject.productId)),
+    textArray(chosen.map(({ subject }) => String(subject.livemode))),
+    textArray(chosen.map(({ subject }) => subject.metric)),
+    textArray(chosen.map(({ windowMs }) => new Date(nowMs - windowMs).toISOString())),
+    numericArray(chosen.map(({ needed }) => needed)),
+    textArray(chosen.map(({ isMore }) => String(isMore))),
+  ]);
+  const found = chosen.map(({ window, needed, windowMs }, i) => {
+    const at = rows.find(([place]) => Number(place) === i)?.[1];
+    return { window, needed, atMs: at == null ? undefined : Math.ceil(Number(at)) + windowMs };
+  });
+  for (const { place, window, needed } of asked) {
+    const own = found.filter((answer) => answer.window === window);
+    freeAt[place] = (own.find((answer) => answer.needed === needed) ?? own[0])?.atMs;
+  }
+  return freeAt;
+}

@@ -1,0 +1,201 @@
+import { excerpt, generated, type Example, type ExampleRequest } from '../../core/reference/define-route.js';
+import { exampleWorld } from '../../core/reference/example-world.js';
+import { problemExample } from '../../core/reference/problem-examples.js';
+
+const { id, blocked, held } = exampleWorld.reservation;
+const shown = {
+  id,
+  status: 'held',
+  productSlug: 'storage',
+  metric: 'bytes',
+  quantity: held,
+  idempotencyKey: 'chat-51',
+  expiresAt: '2026-01-31T12:04:00.000Z',
+  settledQuantity: null,
+  createdAt: '2026-01-31T11:59:00.000Z',
+};
+const window = { window: 'PT5H', enforcement: 'block' };
+const chat = { productSlug: 'storage', metric: 'bytes', quantity: 2500.5, idempotencyKey: 'chat-52' };
+const made = {
+  ...shown,
+  ...chat,
+  id: generated('019c0f3c-1800-7000-8000-0000000000a1'),
+  expiresAt: '2026-01-31T12:05:00.000Z',
+  createdAt: exampleWorld.now,
+};
+const storageLimit = (reserved: number) => ({
+  quantity: blocked,
+  ...window,
+  used: 0,
+  held: reserved,
+  remaining: blocked - reserved,
+  resetsAt: null,
+});
+const but = (body: object): ExampleRequest => ({ body: { ...chat, ...body } });
+
+const used = { params: { id }, body: { quantity: 3120 } };
+const settledShown = { ...shown, status: 'settled', settledQuantity: 3120 };
+const notFound = (request: ExampleRequest) =>
+  problemExample('not_found', {
+    summary: 'No such reservation, or one of the other mode or another Organization',
+    detail: 'There is no such reservation.',
+    request: { ...request, params: { id: exampleWorld.unknownId } },
+  });
+
+/** Of each route. */
+export const examples = {
+  good: { reserve: { body: chat }, settle: used },
+  reserve: [
+    {
+      name: 'reserved',
+      summary: 'Held for five minutes',
+      request: { body: chat },
+      status: 201,
+      answer: { reservation: made, limits: [storageLimit(held + chat.quantity)] },
+    },
+    {
+      name: 'repeated',
+      summary: 'The same once more: the same reservation',
+      before: [{ body: chat }],
+      request: { body: chat },
+      status: 200,
+      answer: { reservation: made, limits: [storageLimit(held + chat.quantity)] },
+    },
+    problemExample('limit_reached', {
+      summary: 'More than is left',
+      detail: `The limit of ${blocked} bytes (PT5H) leaves ${blocked - held}; ${blocked - held + 0.5} were asked for. Nothing is held.`,
+      limit: storageLimit(held),
+      request: but({ quantity: blocked - held + 0.5 }),
+    }),
+    problemExample('idempotency_conflict', {
+      summary: 'The key of another reservation',
+      detail: 'This idempotency key was used for another reservation. Make each one with a key of its own.',
+      before: [{ body: chat }],
+      request: but({ quantity: 10 }),
+    }),
+    problemExample('invalid_request', {
+      summary: 'Held for more than a day',
+      at: '/ttlSeconds',
+      detail: 'must be at most 86400',
+      request: but({ ttlSeconds: 86_401 }),
+    }),
+    problemExample('entitlement_required', {
+      summary: 'No live entitlement for the product',
+      at: '/productSlug',
+      detail: 'There is no live entitlement for the product reports.',
+      request: but({ productSlug: 'reports', metric: 'pages' }),
+    }),
+    problemExample('entitlement_read_only', {
+      summary: 'The entitlement is read-only',
+      at: '/productSlug',
+      detail: 'The entitlement for the product archive is read-only.',
+      request: but({ productSlug: 'archive', metric: 'documents' }),
+    }),
+    problemExample('unknown_metric', {
+      summary: 'The product counts another metric',
+      at: '/metric',
+      detail: 'The product storage counts bytes, not calls.',
+      request: but({ metric: 'calls' }),
+    }),
+    problemExample('quantity_out_of_range', {
+      summary: 'More than one event of the product may count',
+      at: '/quantity',
+      detail:
+        'An event of the product storage counts at most 1000000000000000; 10000000000000000 were asked for.',
+      request: but({ quantity: 1e16 }),
+    }),
+  ] satisfies Example[],
+  settle: [
+    {
+      name: 'settled',
+      summary: 'Less than was held',
+      request: used,
+      answer: { reservation: settledShown, accepted: 1, deduped: 0, warnings: [] },
+    },
+    {
+      name: 'exceeded',
+      summary: 'More than was held',
+      request: { params: { id }, body: { quantity: 4100.5, occurredAt: '2026-01-31T11:59:30Z' } },
+      answer: {
+        reservation: { ...settledShown, settledQuantity: 4100.5 },
+        accepted: 1,
+        deduped: 0,
+        warnings: [{ code: 'reservation_exceeded', reserved: held, used: 4100.5 }],
+      },
+    },
+    {
+      name: 'whole',
+      summary: 'All that was held',
+      request: { params: { id }, body: {} },
+      answer: excerpt({ accepted: 1, deduped: 0, warnings: [] }),
+    },
+    notFound(used),
+    problemExample('idempotency_conflict', {
+      summary: 'Settled before, with another quantity',
+      detail: 'This reservation was settled before, with another quantity or time.',
+      before: [used],
+      request: { params: { id }, body: { quantity: 3121 } },
+    }),
+    problemExample('invalid_request', {
+      summary: 'A negative quantity',
+      at: '/quantity',
+      detail: 'must be a finite number of at least 0',
+      request: { params: { id }, body: { quantity: -1 } },
+    }),
+    problemExample('timestamp_out_of_range', {
+      summary: 'More than 7 days ago',
+      at: '/occurredAt',
+      detail: 'must lie between 7 days before and 5 minutes after the receipt.',
+      request: { params: { id }, body: { occurredAt: '2026-01-24T11:59:59Z' } },
+    }),
+    problemExample('quantity_out_of_range', {
+      summary: 'More than one event of the product may count',
+      detail: 'Nothing was recorded. An event of the product storage counts at most 1000000000000000.',
+      errors: [
+        {
+          pointer: '/quantity',
+          code: 'quantity_out_of_range',
+          detail: 'An event of the product storage counts at most 1000000000000000.',
+        },
+      ],
+      request: { params: { id }, body: { quantity: 1e16 } },
+    }),
+  ] satisfies Example[],
+  release: [
+    {
+      name: 'released',
+      summary: 'Nothing was used',
+      request: { params: { id } },
+      answer: { reservation: { ...shown, status: 'released' } },
+    },
+    notFound({}),
+  ] satisfies Example[],
+  find: [
+    {
+      name: 'found',
+      summary: 'One that is held',
+      request: { params: { id } },
+      answer: { reservation: shown },
+    },
+    notFound({}),
+  ] satisfies Example[],
+  list: [
+    {
+      name: 'held',
+      summary: 'What is held',
+      request: { query: { status: 'held' } },
+      answer: { reservations: [shown], nextCursor: null },
+    },
+    {
+      name: 'testMode',
+      summary: 'A test key sees those of test mode, of which there is none yet',
+      request: { credential: 'testKey' },
+      answer: { reservations: [], nextCursor: null },
+    },
+    problemExample('invalid_request', {
+      summary: 'A status that there is not',
+      detail: 'The query parameter status must be one of held, settled, released, expired.',
+      request: { query: { status: 'open' } },
+    }),
+  ] satisfies Example[],
+};

@@ -1,0 +1,84 @@
+import { pino } from 'pino';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { hashSecret } from '../../../src/api-keys/secret.js';
+import { createMetrics } from '../../../src/core/metrics.js';
+import { createReservations, createReservationWatch } from '../../../src/usage/reservations/reservations.js';
+import { createSettlements } from '../../../src/usage/reservations/settlements.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.remove());
+
+const HOUR_SECONDS = 3_600;
+
+it('tells how many reservations are held and expired, of all Organizations and both modes, and logs what is new', async () => {
+  const { db } = database;
+  let nowMs = Date.parse('2026-03-01T12:00:00Z');
+  const clock = { now: () => nowMs };
+  const metrics = createMetrics({ ofProcess: false });
+  const lines: Record<string, unknown>[] = [];
+  const log = pino({ level: 'info' }, { write: (line) => void lines.push(JSON.parse(line)) });
+  const deps = { db, clock, metrics };
+  const reservations = createReservations(deps);
+  const watch = createReservationWatch({ ...deps, log });
+  const read = async () => {
+    lines.length = 0;
+    await watch();
+    const { values } = await metrics.reservationsOpen.get();
+    const states = Object.fromEntries(values.map(({ labels, value }) => [labels.state, value]));
+    return { states, told: lines.map(({ refused, expired, held }) => ({ refused, expired, held })) };
+  };
+
+  const product = await createProduct(db);
+  const from = new Date(0);
+  const limits = [{ quantity: '100', window: 'PT5H', enforcement: 'block' as const }];
+  const secrets = [];
+  for (const livemode of [true, false]) {
+    const { id } = await createOrganization(db);
+    await grant(db, id, product.id, { limits, startsAt: from });
+    secrets.push(hashSecret((await createKey(db, id, { livemode })).secret));
+  }
+  let made = 0;
+  const reserve = (hashedSecret: string, quantity: string, ttlSeconds: number) =>
+    reservations.reserve({
+      hashedSecret,
+      slug: product.slug,
+      metric: 'calls',
+      quantity,
+      idempotencyKey: `r-${++made}`,
+      ttlSeconds,
+    });
+  const [live, test] = secrets as [string, string];
+
+  expect(await read()).toEqual({ states: { held: 0, expired: 0 }, told: [] });
+
+  await reserve(live, '10', 60);
+  const { reservation: settled } = await reserve(live, '10', HOUR_SECONDS);
+  const { reservation: released } = await reserve(live, '10', HOUR_SECONDS);
+  await reserve(test, '100', 24 * HOUR_SECONDS);
+  await expect(reserve(test, '1', 60)).rejects.toMatchObject({ code: 'limit_reached' });
+  expect(await read()).toEqual({ states: { held: 4, expired: 0 }, told: [{ refused: 1 }] });
+
+  await createSettlements(deps).settle({
+    hashedSecret: live,
+    id: settled.id,
+    quantity: undefined,
+    occurredAt: undefined,
+  });
+  await reservations.release(live, released.id);
+  expect(await read()).toEqual({ states: { held: 2, expired: 0 }, told: [] });
+
+  nowMs += 60_000;
+  expect(await read()).toEqual({ states: { held: 1, expired: 1 }, told: [{ expired: 1, held: 1 }] });
+  expect(await read()).toEqual({ states: { held: 1, expired: 1 }, told: [] });
+
+  // A day later all has expired, and an hour after that nothing can be held any more: it is counted no longer.
+  nowMs += 24 * HOUR_SECONDS * 1_000 - 60_000;
+  expect(await read()).toEqual({ states: { held: 0, expired: 2 }, told: [{ expired: 1, held: 0 }] });
+  nowMs += HOUR_SECONDS * 1_000 + 1;
+  expect(await read()).toEqual({ states: { held: 0, expired: 0 }, told: [] });
+});
