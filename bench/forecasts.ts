@@ -53,7 +53,8 @@ async function measureSnapshot(seconds: number): Promise<Sample> {
       await nextTurn();
     }
   const open = inputs[0]!.data.markets.filter(({ status }) => status === 'active').length;
-  const note = `${book.fits.length} fits, ${open} open markets, ${(signals / times.length).toFixed(0)} signals; slowest ${Math.max(...times).toFixed(0)} ms`;
+  const ofHours = book.hours?.fits.length ?? 0;
+  const note = `${book.fits.length} fits and ${ofHours} of running days, ${open} open markets, ${(signals / times.length).toFixed(0)} signals; slowest ${Math.max(...times).toFixed(0)} ms`;
   return { value: medianOf(times), note };
 }
 
@@ -72,7 +73,8 @@ async function measureFits(seconds: number): Promise<Sample> {
   let made = 0;
   for (const endsAt = performance.now() + seconds * 1000; performance.now() < endsAt; await nextTurn()) {
     const before = cpuMs();
-    made = trainAnew(history).added.length;
+    const { added, addedHours } = trainAnew(history);
+    made = added.length + addedHours.length;
     times.push(cpuMs() - before);
   }
   return {

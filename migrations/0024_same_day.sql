@@ -34,7 +34,7 @@ CREATE TABLE "same_day_fits" (
 --> statement-breakpoint
 ALTER TABLE "ensemble_runs" ADD COLUMN "curve" double precision[];--> statement-breakpoint
 ALTER TABLE "forecast_records" ADD COLUMN "stays" double precision;--> statement-breakpoint
-ALTER TABLE "forecast_records" ADD COLUMN "shape" text DEFAULT 'normal' NOT NULL;--> statement-breakpoint
+ALTER TABLE "forecast_records" ADD COLUMN "shape" text;--> statement-breakpoint
 ALTER TABLE "climate_products" ADD COLUMN "fetched_at" timestamp with time zone DEFAULT now() NOT NULL;--> statement-breakpoint
 ALTER TABLE "climate_products" ADD COLUMN "stage" text DEFAULT 'final' NOT NULL;--> statement-breakpoint
 CREATE INDEX "observed_hours_age" ON "observed_hours" USING btree ("date");--> statement-breakpoint

@@ -60,8 +60,8 @@ export const forecastRecords = pgTable(
     atMost: integer('at_most'),
     /** The probability that it stays there; null where all that has been ruled out was cut off instead. */
     stays: doublePrecision(),
-    /** Of what may still come. */
-    shape: text().$type<DistributionShape>().notNull().default('normal'),
+    /** Of what may still come; null: normal. */
+    shape: text().$type<DistributionShape>(),
     /** What the ensemble said before any correction, °F. */
     members: doublePrecision().array(),
     /** Mean and deviation of what was reported in the 30 days that were known then; null where they were too few. */

@@ -124,7 +124,7 @@ export function outcomeOf(
 
 /** By whole degrees (tenths of hours), all by the same sum. A record from before members were recorded does not say enough for it. */
 function scoreDegrees(record: ScorableRecord, temperatureF: number) {
-  const { kind, members, mean, deviation, atLeast, atMost, stays = null, shape = 'normal' } = record;
+  const { kind, members, mean, deviation, atLeast, atMost, stays = null, shape } = record;
   const { climateMean, climateDeviation } = record;
   if (members === null)
     return {
@@ -137,7 +137,7 @@ function scoreDegrees(record: ScorableRecord, temperatureF: number) {
     };
   const step = stepOf(kind);
   const crps = (atMost: AtMost) => degreeCrps(atMost, temperatureF, step);
-  const model = atMostOf({ mean, deviation, atLeast, atMost, stays, shape }, step);
+  const model = atMostOf({ mean, deviation, atLeast, atMost, stays, shape: shape ?? 'normal' }, step);
   const market = impliedOf(record);
   const climate =
     climateMean === null || climateDeviation === null
