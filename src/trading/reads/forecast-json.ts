@@ -99,6 +99,7 @@ const toRunningJson = ({ running, distribution, observed, curveF }: DayForecast,
     fit: running.fit && toHourFitJson(running.fit, stationId),
     fallback: running.fallback,
   },
+  isReported: observed?.isFinal === true,
   hourlyMeanF: curveF ?? null,
 });
 

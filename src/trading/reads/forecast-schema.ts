@@ -138,6 +138,9 @@ const forecastFields = {
 
 const dayFields = {
   ...forecastFields,
+  isReported: z
+    .boolean()
+    .describe("Whether the day's own climate report, the first final one, is what was observed."),
   running: runningSchema
     .nullable()
     .describe(
