@@ -18,8 +18,9 @@ import { projectAt, type Balance, type UsageReport, type UsageRow } from './repo
 export const USAGE_PATH = '/dashboard/usage';
 export const EVENTS_PATH = '/dashboard/usage/events';
 
-/** Numbers of more characters do not fit beside each other on a phone. */
+/** A sum of more characters does not fit beside the number of events on a phone; with another sum beside it, of more than this. */
 const LONG = 11;
+const LONG_BESIDE_ANOTHER = 6;
 
 /** A report as its page shows it: texts, links and drawings. */
 export function toReportView(report: UsageReport, now: Date) {
@@ -35,6 +36,7 @@ export function toReportView(report: UsageReport, now: Date) {
       metric: change.metric ?? (metric === product.usageMetric ? undefined : metric),
     });
   const isDay = period.range === 'day';
+  const hasSoFar = period.range === 'month';
   return {
     product,
     mode,
@@ -60,8 +62,8 @@ export function toReportView(report: UsageReport, now: Date) {
       growth: formatGrowth(total.quantity, before.total),
       periodName: formatSpan(before.period),
     },
-    hasLongNumbers: rows.some(({ soFar }) => soFar.length > LONG),
-    hasSoFar: period.range === 'month',
+    hasLongNumbers: rows.some(({ soFar }) => soFar.length > (hasSoFar ? LONG_BESIDE_ANOTHER : LONG)),
+    hasSoFar,
     rows: rows.map((row) => ({
       ...row,
       name: isDay || period.range === 'custom' ? stepName(row.start, isDay) : shortDay.format(row.start),

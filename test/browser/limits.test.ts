@@ -1,6 +1,9 @@
 import { beforeAll, expect, it } from 'vitest';
+import { signedIn } from '../support/accounts.js';
 import { browserWorld, DESKTOP, PHONE } from '../support/browser.js';
+import { createKey, createProduct, grant } from '../support/fixtures.js';
 import { ordinaryNames, populate, type Populated } from '../support/populated.js';
+import { sendUsage, usageEvent } from '../support/usage.js';
 import { findAllBarriers } from './barriers.js';
 import { readMain } from './steps.js';
 
@@ -25,7 +28,7 @@ it.each([
       const text = await readMain(page);
       expect(text).toMatch(/Last 7.days: [\d.]+ used, 2\.5 held of 2 requests Warns Over the limit by/);
       expect(text).toMatch(
-        /Last 5.minutes: 1\.25 used, 2\.5 held of 3\.75 requests Blocks 0 left · resets \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/,
+        /Last 5.minutes: 1\.25 used, 2\.5 held of 3\.75 requests Blocks 0 left · some is left again \d{1,2} \w{3,4} \d{4}, \d\d:\d\d:\d\d UTC/,
       );
       expect(text).toMatch(/This month \(UTC\): .* held of 123,456,789,012\.123 requests Blocks/);
       const folder = process.env.SHOTS;
@@ -45,6 +48,28 @@ it.each([
 );
 
 const text = (shown: string) => shown.replace(/\s+/g, ' ');
+
+it.each([320, 360])('sums of millions stay whole on a page of %d px', async (width) => {
+  const { db, service } = world;
+  const { organization, browser } = await signedIn(db, service.url);
+  const product = await createProduct(db);
+  await grant(db, organization.id, product.id);
+  const { secret } = await createKey(db, organization.id);
+  const event = usageEvent(product.slug, `millions on ${width}`, { quantity: 160_233_212 });
+  expect((await sendUsage(service.url, secret, [event])).status).toBe(202);
+  const page = await world.visit({ as: browser, viewport: { width, height: 740 } });
+  await page.goto(`/dashboard/usage?product=${product.slug}`);
+  const lines = await page.evaluate<{ text: string; lines: number }[]>(`
+    [...document.querySelectorAll('.numbers td.number')].map((cell) => {
+      const range = document.createRange();
+      range.selectNodeContents(cell);
+      const tops = [...range.getClientRects()].map(({ top }) => top);
+      return { text: cell.textContent.trim(), lines: new Set(tops).size };
+    })`);
+  const ofMillions = lines.filter(({ text }) => text === '160,233,212');
+  expect(ofMillions.length).toBeGreaterThan(2);
+  expect(ofMillions.filter((cell) => cell.lines > 1)).toEqual([]);
+});
 
 it('has no barriers', async () => {
   const page = await world.look(own.people.owner.browser);

@@ -40,18 +40,23 @@ export function formatCount(count: number, noun: string, plural = `${noun}s`): s
 
 const utc = (options: Intl.DateTimeFormatOptions) =>
   new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', ...options });
-const utcMinute = utc({
+const minute = {
   day: 'numeric',
   month: 'short',
   year: 'numeric',
   hour: '2-digit',
   minute: '2-digit',
-});
+} as const;
+const utcMinute = utc(minute);
+const utcSecond = utc({ ...minute, second: '2-digit' });
 const utcDay = utc({ day: 'numeric', month: 'short', year: 'numeric' });
 const utcMonth = utc({ month: 'long', year: 'numeric' });
 
 /** `21 Nov 2026, 03:16 UTC`: what is shown until a script has put it into the reader's zone. */
 export const formatTime = (at: Date): string => `${utcMinute.format(at)} UTC`;
+
+/** `21 Nov 2026, 03:16:14 UTC`: where the second matters. */
+export const formatTimeToSecond = (at: Date): string => `${utcSecond.format(at)} UTC`;
 
 /** `2026-11-21 03:16:14 UTC`: what is shown on hover, whatever the zone. */
 export const formatExactTime = (at: Date): string => `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`;
