@@ -46,8 +46,9 @@ function withoutMembers({
   return { ...run, members: membersF.length, meanF: mean, varianceF: variance };
 }
 
-export const trainAnew = (history: KnownHistory) =>
-  train(history, { previous: noFits, newId: () => newId(history.knownAt.getTime()) });
+/** @param hours of running days that are learned of; left out: all */
+export const trainAnew = (history: KnownHistory, hours?: readonly number[]) =>
+  train(history, { previous: noFits, newId: () => newId(history.knownAt.getTime()), hours });
 
 /** Every gate open, so that everything that could be bought is sized and said. */
 export const openGates = (madeAt: Date): GateBook => ({

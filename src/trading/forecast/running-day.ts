@@ -108,7 +108,7 @@ export function forecastRunning(
   const fit = hour === null ? undefined : findHourFit(fits, { kind, hour }, at);
   if (!day || !fit || isOld(fit, at)) {
     const distribution = censorDayAhead(input, bound, degree);
-    const fallback = whyNone({ hour, curveF, fit });
+    const fallback = whyNone({ kind, hour, curveF, fit }, missing);
     return { distribution, running: { hour, stays: distribution.stays, fit: null, fallback } };
   }
   const { location, scale, hasPeaked: stays } = predictSameDay(fit, day);
@@ -120,15 +120,23 @@ export function forecastRunning(
     shape: 'logistic' as const,
   };
   return { distribution, running: { hour, stays, fit, fallback: null } };
+}
 
-  function whyNone(known: { hour: number | null; curveF: unknown; fit: HourFit | undefined }): string {
-    if (known.hour === null) return 'no hour of the day has been reported yet';
-    if (!known.curveF) return 'the forecast does not say how the day goes, only its extreme';
-    if (known.fit)
-      return `what was learned of days at this hour is of ${known.fit.trainedAt.toISOString().slice(0, 10)}, more than ${LONGEST_AGE_DAYS} days ago`;
-    const found = missing.find((each) => each.kind === kind && each.hour === known.hour);
-    return found?.reason ?? 'nothing has been learned of days at this hour yet';
-  }
+function whyNone(
+  {
+    kind,
+    hour,
+    curveF,
+    fit,
+  }: Pick<RunningInput, 'kind' | 'curveF'> & { hour: number | null; fit: HourFit | undefined },
+  missing: HourFits['missing'],
+): string {
+  if (hour === null) return 'no hour of the day has been reported yet';
+  if (!curveF) return 'the forecast does not say how the day goes, only its extreme';
+  if (fit)
+    return `what was learned of days at this hour is of ${fit.trainedAt.toISOString().slice(0, 10)}, more than ${LONGEST_AGE_DAYS} days ago`;
+  const found = missing.find((each) => each.kind === kind && each.hour === hour);
+  return found?.reason ?? 'nothing has been learned of days at this hour yet';
 }
 
 const isOld = ({ trainedAt }: HourFit, at: Date): boolean =>

@@ -6,6 +6,7 @@ import { problemOf, trainHoursInSteps } from '../../../src/trading/archive/train
 import { calibratedModel } from '../../../src/trading/forecast/fits.js';
 import type { DayEnsemble, ObservedExtreme } from '../../../src/trading/forecast/forecast.js';
 import type { HourFit } from '../../../src/trading/forecast/running-day.js';
+import { stations } from '../../../src/trading/market/stations.js';
 import { makeEvent } from '../../fixtures/events.js';
 import {
   courseOf,
@@ -100,6 +101,13 @@ describe('what is learned of days that run', () => {
       hour: 13,
       reason: 'only 20 of 60 days are known hour by hour',
     });
+  });
+
+  it('waits for nine dates as well, however many stations they have', () => {
+    const many = runningTogether(...stations.map(({ id }) => makeRunning({ stationId: id, biasF: 1 }, 8)));
+    expect(train(many).missing[0]!.reason).toBe('only 8 of 9 dates are known hour by hour');
+    const enough = runningTogether(...stations.map(({ id }) => makeRunning({ stationId: id, biasF: 1 }, 9)));
+    expect(train(enough).fits.map(({ n }) => n)).toEqual([9 * 24, 9 * 24]);
   });
 
   it('stays as it is while it is new or nothing has come to be known, and is made anew after that', () => {
