@@ -47,9 +47,9 @@ const WINDOW_DAYS = 60;
 const MIN_DATES = 9;
 /** The latest cases that are taken together: a fit of more is no better, and takes longer. */
 const MAX_CASES = 1_500;
-/** As for other fits: one of the last hours is kept, unless much more is known than it has seen. */
+/** As for other fits: one of the last hours is kept, unless much more is known than it has seen. All of them are seconds of work. */
 const KEPT_MS = 18 * HOUR_MS;
-const MUCH_MORE = 1.1;
+const MUCH_MORE = 2;
 /** °F. No day comes further than this above what was reached and forecast for the hours to come. */
 const LARGEST_CORRECTION_F = 12;
 
