@@ -27,14 +27,15 @@ export const rules: SnapshotRules = {
   model: calibratedModel,
 };
 
-/** The runs and reports of the days before a time, as the archive gives them to training. */
+/** The runs, hours and reports of the days before a time, as the archive gives them to training. */
 export async function historyAt(at: Date): Promise<KnownHistory> {
   const world = { clock: { now: () => at.getTime() }, seed: SEED, weather };
   const range = { from: dateOf(at.getTime() - WINDOW_DAYS * DAY_MS), to: dateOf(at.getTime() + DAY_MS) };
   const { signal } = new AbortController();
-  const runs = await createSimulatedWeatherSource(world).history.readRuns(range, signal);
+  const { history } = createSimulatedWeatherSource(world);
+  const [runs, hours] = [await history.readRuns(range, signal), await history.readHours(range, signal)];
   const reports = await createSimulatedSource(world).history.readSettledDays(range, signal);
-  return KnownHistory.at(at, { runs: runs.map(withoutMembers), reports });
+  return KnownHistory.at(at, { runs: runs.map(withoutMembers), reports, hours });
 }
 
 function withoutMembers({
@@ -45,8 +46,9 @@ function withoutMembers({
   return { ...run, members: membersF.length, meanF: mean, varianceF: variance };
 }
 
-export const trainAnew = (history: KnownHistory) =>
-  train(history, { previous: noFits, newId: () => newId(history.knownAt.getTime()) });
+/** @param hours of running days that are learned of; left out: all */
+export const trainAnew = (history: KnownHistory, hours?: readonly number[]) =>
+  train(history, { previous: noFits, newId: () => newId(history.knownAt.getTime()), hours });
 
 /** Every gate open, so that everything that could be bought is sized and said. */
 export const openGates = (madeAt: Date): GateBook => ({

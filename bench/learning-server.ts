@@ -26,7 +26,8 @@ writeFileSync(process.env.READY_FILE!, '');
 async function learn(): Promise<void> {
   const at = new Date();
   const history = await trading.archive.asOf(at);
-  const steps = trainInSteps(history, { previous: noFits, newId: () => newId(at.getTime()) });
+  // Those of running days are made once a day.
+  const steps = trainInSteps(history, { previous: noFits, newId: () => newId(at.getTime()), hours: [] });
   while (!steps.next().done) await nextTurn();
   await trading.scores.judge();
 }

@@ -5,7 +5,7 @@ import type { SettledDay } from '../../src/trading/market/source.js';
 import { spanOf, type Target } from '../../src/trading/market/market.js';
 import { findPlace } from '../../src/trading/market/stations.js';
 import { gaussian } from '../../src/trading/venue/simulation/random.js';
-import type { KnownRun } from '../../src/trading/forecast/queries.js';
+import type { KnownHour, KnownRun } from '../../src/trading/forecast/queries.js';
 
 const HOUR_MS = 3_600_000;
 
@@ -72,3 +72,73 @@ export const together = (...pasts: Past[]): Past => ({
 
 export const learn = (past: Past, at: Date, previous = noFits): Training =>
   train(KnownHistory.at(at, past), { previous, newId: () => 'a fit' });
+
+export interface RunningPast extends Past {
+  hours: KnownHour[];
+}
+
+/** °F at an hour of a day that is warmest at 15 h and coldest at 5 h, and the forecast of it. */
+export function courseOf(stationId: string, date: string, biasF: number) {
+  const mean = 70 + 6 * gaussian(stationId, date, 'running');
+  const swing = 9 + 2 * gaussian(stationId, date, 'swing');
+  const at = (hour: number) => (hour < 5 || hour > 20 ? -0.6 : -Math.cos(((hour - 5) / 10) * Math.PI));
+  const errorF = 2.4 * gaussian(stationId, date, 'curve');
+  return Array.from({ length: 24 }, (_, hour) => {
+    const temperatureF = mean + swing * at(hour);
+    const drift = errorF * (0.4 + hour / 24);
+    return { temperatureF, forecastF: temperatureF + biasF + drift };
+  });
+}
+
+/**
+ * Days hour by hour: a run is fetched an hour before each day begins, each hour reported nine minutes before it and fetched four
+ * later, the report known nine hours after the end.
+ */
+export function makeRunning(
+  { stationId, biasF }: Pick<Truth, 'stationId' | 'biasF'>,
+  days: number,
+  { from = 0, hours = [11, 12, 13] }: { from?: number; hours?: readonly number[] } = {},
+): RunningPast {
+  const past: RunningPast = { runs: [], reports: [], hours: [] };
+  for (let i = from; i < from + days; i++) {
+    const date = dateAfter(first, i);
+    const { start, end } = spanOf(findPlace(stationId)!, { date });
+    const course = courseOf(stationId, date, biasF);
+    const curveF = course.map(({ forecastF }) => forecastF);
+    const temperaturesF = course.map(({ temperatureF }) => temperatureF);
+    const known = { stationId, date };
+    past.runs.push({
+      ...known,
+      kind: 'daily_maximum',
+      modelRunAt: new Date(start.getTime() - 6 * HOUR_MS),
+      fetchedAt: new Date(start.getTime() - HOUR_MS),
+      members: 31,
+      meanF: Math.max(...curveF),
+      varianceF: 2,
+      curveF,
+    });
+    const knownAt = new Date(end.getTime() + 9 * HOUR_MS);
+    const [highestF, lowestF] = [Math.max(...temperaturesF), Math.min(...temperaturesF)];
+    past.reports.push({ ...known, kind: 'daily_maximum', temperatureF: Math.round(highestF), knownAt });
+    past.reports.push({ ...known, kind: 'daily_minimum', temperatureF: Math.round(lowestF), knownAt });
+    for (const hour of hours) {
+      const soFar = temperaturesF.slice(1, hour + 1);
+      const observedAt = new Date(start.getTime() + hour * HOUR_MS - 9 * 60_000);
+      past.hours.push({
+        ...known,
+        hour,
+        temperatureF: temperaturesF[hour]!,
+        highestF: Math.max(...soFar),
+        lowestF: Math.min(...soFar),
+        observedAt,
+        fetchedAt: new Date(observedAt.getTime() + 4 * 60_000),
+      });
+    }
+  }
+  return past;
+}
+
+export const runningTogether = (...pasts: RunningPast[]): RunningPast => ({
+  ...together(...pasts),
+  hours: pasts.flatMap(({ hours }) => hours),
+});

@@ -161,8 +161,8 @@ function moveTo(
 ): DayForecast {
   const shift = lowestEdge(event) - lowestEdge(partner);
   const moved = (bound: number | null) => (bound === null ? null : bound + shift);
-  const [atLeast, atMost] = [moved(theirs.atLeastF), moved(theirs.atMostF)];
-  const distribution = { mean: theirs.meanF + shift, deviation: theirs.deviationF, atLeast, atMost };
+  const { mean, atLeast, atMost = null, ...rest } = theirs.distribution;
+  const distribution = { ...rest, mean: mean + shift, atLeast: moved(atLeast), atMost: moved(atMost) };
   return {
     ...theirs,
     date: event.date,
@@ -171,9 +171,8 @@ function moveTo(
     modelRunAt: own.modelRunAt,
     fetchedAt: own.fetchedAt,
     observed: own.observed,
-    meanF: distribution.mean,
-    atLeastF: atLeast,
-    atMostF: atMost,
+    meanF: theirs.meanF + shift,
+    distribution,
     quantiles: theirs.quantiles.map(({ probability }) => ({
       probability,
       temperatureF: quantileOf(distribution, probability),

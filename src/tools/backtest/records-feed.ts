@@ -1,7 +1,12 @@
 import { v7 as newId } from 'uuid';
 import { train } from '../../trading/archive/training.js';
 import { noFits, type FitBook, calibratedModel } from '../../trading/forecast/fits.js';
-import { type DayEnsemble, meanAndVariance, type ObservedExtreme } from '../../trading/forecast/forecast.js';
+import {
+  type DayEnsemble,
+  hourlyTemperatures,
+  meanAndVariance,
+  type ObservedExtreme,
+} from '../../trading/forecast/forecast.js';
 import { asksOf, emptyBook, isCrossed } from '../../trading/market/book.js';
 import { groupEvents, type MarketEvent, finalOutcomes } from '../../trading/market/event.js';
 import { spanOf, targetKey, targetOf, type Market, type Target } from '../../trading/market/market.js';
@@ -157,6 +162,7 @@ function extremeOf(
   const temperatures = known.map(({ temperatureF }) => temperatureF);
   const latest = known.reduce((last, each) => (each.observedAt > last.observedAt ? each : last));
   const extremeF = kind === 'daily_maximum' ? Math.max(...temperatures) : Math.min(...temperatures);
+  const reports = known.map(({ observedAt, temperatureF }) => ({ at: observedAt, temperatureF }));
   return [
     {
       kind,
@@ -165,6 +171,7 @@ function extremeOf(
       extremeF,
       observedAt: latest.observedAt,
       fetchedAt: latest.fetchedAt,
+      hoursF: hourlyTemperatures(start, reports),
     },
   ];
 }

@@ -1,3 +1,4 @@
+import { LOGISTIC_DEVIATION } from '../../core/statistics/logistic.js';
 import { fitEmos, predictEmos, type EmosCoefficients } from '../../trading/forecast/emos.js';
 import { fitLinear, predictLinear, type LinearRule } from '../../trading/forecast/linear-fit.js';
 import type { CaseRow } from './case-table.js';
@@ -25,8 +26,6 @@ export interface Model {
 export const modelNames = ['emos', 'shrunk', 'seasonal'] as const;
 export type ModelName = (typeof modelNames)[number];
 
-/** °: a deviation for each scale of the logistic distribution. */
-const DEVIATIONS = Math.PI / Math.sqrt(3);
 const YEAR_DAYS = 365.25;
 const LEAST_ROWS = 20;
 
@@ -140,7 +139,7 @@ function fitLinearModel(
   };
   const rule: LinearRule = {
     ofLocation: design.location.length,
-    prior: names.map((name) => (name === 'ln scale' ? Math.log(1 / DEVIATIONS) : 0)),
+    prior: names.map((name) => (name === 'ln scale' ? Math.log(1 / LOGISTIC_DEVIATION) : 0)),
     ridge: names.map(design.ridge),
     scale: { lowest: 0.01, highest: 10 },
   };
@@ -155,7 +154,7 @@ function fitLinearModel(
       const { location, scale } = predictLinear(coefficients, variablesOf(row), rule);
       return {
         mean: row.mean + errors.mean + errors.deviation * location,
-        deviation: errors.deviation * scale * DEVIATIONS,
+        deviation: errors.deviation * scale * LOGISTIC_DEVIATION,
       };
     },
     coefficients: {

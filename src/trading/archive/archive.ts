@@ -4,14 +4,18 @@ import type { Database } from '../../core/db/client.js';
 import { isPossible, meanAndVariance, type DayEnsemble } from '../forecast/forecast.js';
 import { spanOf, targetKey, temperatureKinds, type Target, type TemperatureKind } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
-import { findPlace, placesOf } from '../market/stations.js';
+import { findPlace, placesOf, stations } from '../market/stations.js';
 import {
+  deleteOldHours,
   deleteOldReports,
   deleteOldRuns,
+  insertHours,
   insertReports,
   insertRuns,
+  readHours,
   readReports,
   readRuns,
+  type KnownHour,
   type KnownRun,
 } from '../forecast/queries.js';
 
@@ -23,20 +27,32 @@ export class KnownHistory {
   readonly knownAt: Date;
   readonly #runs: readonly KnownRun[];
   readonly #reports: ReadonlyMap<string, SettledDay>;
+  readonly #hours: readonly KnownHour[];
 
-  private constructor(knownAt: Date, runs: readonly KnownRun[], reports: ReadonlyMap<string, SettledDay>) {
+  private constructor(
+    knownAt: Date,
+    runs: readonly KnownRun[],
+    reports: ReadonlyMap<string, SettledDay>,
+    hours: readonly KnownHour[],
+  ) {
     this.knownAt = knownAt;
     this.#runs = runs;
     this.#reports = reports;
+    this.#hours = hours;
   }
 
   /**
    * @param runs a run counts once it was started and fetched
    * @param reports of several of a target the one counts that became known last
+   * @param hours an hour counts once it was observed and fetched
    */
   static at(
     knownAt: Date,
-    { runs, reports }: { runs: readonly KnownRun[]; reports: readonly SettledDay[] },
+    {
+      runs,
+      reports,
+      hours = [],
+    }: { runs: readonly KnownRun[]; reports: readonly SettledDay[]; hours?: readonly KnownHour[] },
   ): KnownHistory {
     const newest = new Map<string, SettledDay>();
     // As numbers: comparing dates themselves takes ten times as long, and there are thousands.
@@ -50,7 +66,10 @@ export class KnownHistory {
     const started = runs.filter(
       ({ modelRunAt, fetchedAt }) => modelRunAt.getTime() <= atMs && fetchedAt.getTime() <= atMs,
     );
-    return new KnownHistory(knownAt, started, newest);
+    const observed = hours.filter(
+      ({ observedAt, fetchedAt }) => observedAt.getTime() <= atMs && fetchedAt.getTime() <= atMs,
+    );
+    return new KnownHistory(knownAt, started, newest, observed);
   }
 
   get runs(): readonly KnownRun[] {
@@ -60,6 +79,10 @@ export class KnownHistory {
   /** What was reported; undefined while nothing was known. */
   reportOf(target: Target): SettledDay | undefined {
     return this.#reports.get(targetKey(target));
+  }
+
+  get hours(): readonly KnownHour[] {
+    return this.#hours;
   }
 
   /** The newest report of each target. */
@@ -74,6 +97,8 @@ const WINDOW_DAYS: Readonly<Record<TemperatureKind, number>> = {
   daily_minimum: 90,
   hourly: 60,
 };
+/** Stations are learned from together: sixty days of all of them are more than are used. */
+export const HOURS_WINDOW_DAYS = 65;
 /** Written at once; also what a turn of the event loop takes at most. */
 const CHUNK = 500;
 
@@ -92,6 +117,12 @@ export interface Archive {
    * @returns how many were new
    */
   addReports(reports: readonly SettledDay[]): Promise<number>;
+  /**
+   * Records what was reported of hours; one that is there already stays as it was. It is no change: there is something to learn of
+   * an hour once the day's report is there.
+   * @returns how many were new
+   */
+  addHours(hours: readonly KnownHour[]): Promise<number>;
   /** What was known at a time, of the 90 days before it (of hours 60). The only way to read. */
   asOf(at: Date): Promise<KnownHistory>;
   deleteBefore(date: string): Promise<void>;
@@ -116,23 +147,32 @@ export function createArchive({ db: { orm }, forecastSource, marketSource }: Arc
       added += await add(rows.slice(i, i + CHUNK));
       await nextTurn();
     }
-    if (added > 0) changes++;
     return added;
   }
+
+  const counted = async (adding: Promise<number>): Promise<number> => {
+    const added = await adding;
+    if (added > 0) changes++;
+    return added;
+  };
 
   return {
     get changes() {
       return changes;
     },
     addRuns: (runs) =>
-      addAll(runs, async (chunk) => {
-        const rows = chunk.filter(isForecast).map((run) => ({ ...run, ...meanAndVariance(run.membersF) }));
-        return rows.length > 0 ? insertRuns(orm, forecastSource, rows) : 0;
-      }),
-    addReports: (reports) => addAll(reports, (chunk) => insertReports(orm, marketSource, chunk)),
+      counted(
+        addAll(runs, async (chunk) => {
+          const rows = chunk.filter(isForecast).map((run) => ({ ...run, ...meanAndVariance(run.membersF) }));
+          return rows.length > 0 ? insertRuns(orm, forecastSource, rows) : 0;
+        }),
+      ),
+    addReports: (reports) => counted(addAll(reports, (chunk) => insertReports(orm, marketSource, chunk))),
+    addHours: (hours) => addAll(hours, (chunk) => insertHours(orm, forecastSource, chunk)),
     async asOf(at) {
       const runs: KnownRun[] = [];
       const reports: SettledDay[] = [];
+      const hours: KnownHour[] = [];
       // A kind and a station at a time: other work gets its turn in between.
       for (const kind of temperatureKinds) {
         const window = { kind, at, from: dateBefore(at, WINDOW_DAYS[kind]) };
@@ -144,11 +184,17 @@ export function createArchive({ db: { orm }, forecastSource, marketSource }: Arc
           await nextTurn();
         }
       }
-      return KnownHistory.at(at, { runs, reports });
+      for (const { id } of stations) {
+        const window = { forecastSource, stationId: id, from: dateBefore(at, HOURS_WINDOW_DAYS), at };
+        for (const hour of await readHours(orm, window)) hours.push(hour);
+        await nextTurn();
+      }
+      return KnownHistory.at(at, { runs, reports, hours });
     },
     async deleteBefore(date) {
       await deleteOldRuns(orm, date);
       await deleteOldReports(orm, date);
+      await deleteOldHours(orm, date);
     },
   };
 }

@@ -3,7 +3,9 @@ import type { Orm } from '../../core/db/client.js';
 import { insertRows } from '../../core/db/insert-rows.js';
 import type { Fit } from '../forecast/fits.js';
 import type { SourceNames } from '../forecast/queries.js';
-import { forecastFits } from '../forecast/table.js';
+import { signOf, type HourFit } from '../forecast/running-day.js';
+import { forecastFits, sameDayFits } from '../forecast/table.js';
+import type { TrainedHourFit } from './train-hours.js';
 import type { TrainedFit } from './training.js';
 
 const ofSources = ({ forecastSource, marketSource }: SourceNames) =>
@@ -45,6 +47,67 @@ function toRow(sources: SourceNames, { fit, cases }: TrainedFit): typeof forecas
   };
 }
 
+export async function insertHourFits(
+  orm: Orm,
+  sources: SourceNames,
+  fits: readonly TrainedHourFit[],
+): Promise<void> {
+  await insertRows(
+    orm,
+    sameDayFits,
+    fits.map(({ fit, cases }) => ({
+      ...sources,
+      ...fit,
+      hurdle: fit.hurdle && [...fit.hurdle],
+      stationBias: fit.stationBiasF,
+      training: cases.map(({ stationId, date, modelRunAt, observedF }): TrainingRow => [
+        stationId,
+        date,
+        modelRunAt.toISOString(),
+        signOf(fit.kind) * observedF,
+      ]),
+    })),
+  );
+}
+
+type TrainingRow = (typeof sameDayFits.$inferInsert)['training'][number];
+
+/** The newest fit of each kind and hour that was there at a time, of those that were trained after another one. */
+export async function newestHourFits(
+  orm: Orm,
+  { forecastSource, marketSource }: SourceNames,
+  { at, after }: { at: Date; after: Date },
+): Promise<HourFit[]> {
+  const t = sameDayFits;
+  const rows = await orm
+    .selectDistinctOn([t.kind, t.hour], {
+      id: t.id,
+      kind: t.kind,
+      hour: t.hour,
+      coefficients: t.coefficients,
+      hurdle: t.hurdle,
+      stationBiasF: t.stationBias,
+      n: t.n,
+      firstDate: t.firstDate,
+      lastDate: t.lastDate,
+      trainingCrps: t.trainingCrps,
+      rawCrps: t.rawCrps,
+      knownThrough: t.knownThrough,
+      trainedAt: t.trainedAt,
+    })
+    .from(t)
+    .where(
+      and(
+        eq(t.forecastSource, forecastSource),
+        eq(t.marketSource, marketSource),
+        gt(t.trainedAt, after),
+        lte(t.trainedAt, at),
+      ),
+    )
+    .orderBy(t.kind, t.hour, desc(t.trainedAt));
+  return rows;
+}
+
 /** The newest fit of each kind, station and lead that was there at a time, of those that were trained after another one. */
 export async function newestFits(
   orm: Orm,
@@ -80,14 +143,16 @@ export async function newestFits(
   return rows.map(({ a, b, c, d, ...fit }) => ({ ...fit, coefficients: { a, b, c, d } }));
 }
 
+/** Of days or of hours. */
 export async function deleteOldFits(
   orm: Orm,
+  table: typeof forecastFits | typeof sameDayFits,
   { forecastSource, marketSource }: SourceNames,
   before: Date,
 ): Promise<void> {
   await orm.execute(sql`
-    delete from forecast_fits where id = any(array(
-      select id from forecast_fits
+    delete from ${table} where id = any(array(
+      select id from ${table}
       where forecast_source = ${forecastSource} and market_source = ${marketSource} and trained_at < ${before.toISOString()}::timestamptz
       order by trained_at limit ${FITS_DELETED_AT_ONCE}
     ))`);

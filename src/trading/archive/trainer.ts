@@ -5,6 +5,7 @@ import type { Clock } from '../../core/clock.js';
 import type { Database } from '../../core/db/client.js';
 import { newId } from '../../core/ids.js';
 import { inSlices } from '../../core/steps.js';
+import { forecastFits, sameDayFits } from '../forecast/table.js';
 import { LONGEST_AGE_DAYS } from '../forecast/fits.js';
 import type { DayEnsemble } from '../forecast/forecast.js';
 import { targetKey } from '../market/market.js';
@@ -12,9 +13,9 @@ import type { SettledDay } from '../market/source.js';
 import { finalOutcomes } from '../market/event.js';
 import type { CalibrationStore, Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
 import type { Archive } from './archive.js';
-import { deleteOldFits, insertFits, newestFits } from './queries.js';
+import { deleteOldFits, insertFits, insertHourFits, newestFits, newestHourFits } from './queries.js';
 import { trainInSteps, type Training } from './training.js';
-import type { SourceNames } from '../forecast/queries.js';
+import { hoursOf, type KnownHour, type SourceNames } from '../forecast/queries.js';
 
 /**
  * Records what snapshots show. Runs stay the same for hours and reports for good: only what the last snapshot did not
@@ -22,24 +23,27 @@ import type { SourceNames } from '../forecast/queries.js';
  * @returns whether there was anything new
  */
 function createCollector(
-  archive: Pick<Archive, 'addRuns' | 'addReports'>,
+  archive: Pick<Archive, 'addRuns' | 'addReports' | 'addHours'>,
 ): (snapshot: Snapshot) => Promise<boolean> {
   let seen = new Set<string>();
   return async (snapshot) => {
+    const hours = new Map(hoursIn(snapshot).map((hour) => [keyOfHour(hour), hour]));
+    const newHours = [...hours].filter(([key]) => !seen.has(key)).map(([, hour]) => hour);
+    if (newHours.length > 0) await archive.addHours(newHours);
     const runs = new Map(runsIn(snapshot).map((run) => [keyOfRun(run), run]));
     const reports = new Map(reportsIn(snapshot).map((report) => [keyOfReport(report), report]));
     const newRuns = [...runs].filter(([key]) => !seen.has(key)).map(([, run]) => run);
     const newReports = [...reports].filter(([key]) => !seen.has(key)).map(([, report]) => report);
     if (newRuns.length > 0) await archive.addRuns(newRuns);
     if (newReports.length > 0) await archive.addReports(newReports);
-    seen = new Set([...runs.keys(), ...reports.keys()]);
+    seen = new Set([...runs.keys(), ...reports.keys(), ...hours.keys()]);
     return newRuns.length + newReports.length > 0;
   };
 }
 
 const runsIn = ({ forecasts }: Snapshot): DayEnsemble[] =>
   [...forecasts].flatMap(([stationId, { days }]) =>
-    days.map(({ kind, date, hour, modelRunAt, fetchedAt, membersF }) => ({
+    days.map(({ kind, date, hour, modelRunAt, fetchedAt, membersF, curveF }) => ({
       kind,
       stationId,
       date,
@@ -47,11 +51,23 @@ const runsIn = ({ forecasts }: Snapshot): DayEnsemble[] =>
       modelRunAt,
       fetchedAt,
       membersF,
+      curveF,
     })),
+  );
+
+const hoursIn = ({ forecasts }: Snapshot): KnownHour[] =>
+  [...forecasts].flatMap(([stationId, { days }]) =>
+    days.flatMap(({ kind, date, observed }) => {
+      if (kind !== 'daily_maximum' || !observed) return [];
+      const low = days.find((day) => day.kind === 'daily_minimum' && day.date === date)?.observed;
+      return hoursOf({ stationId, date }, observed, low?.extremeF ?? null);
+    }),
   );
 
 const reportsIn = ({ events, asOf }: Snapshot): SettledDay[] =>
   finalOutcomes(events).map((outcome) => ({ ...outcome, knownAt: asOf }));
+
+const keyOfHour = ({ stationId, date, hour }: KnownHour): string => `${stationId} ${date} hour ${hour}`;
 
 const keyOfRun = (run: DayEnsemble): string => `${targetKey(run)} ${run.modelRunAt.getTime()}`;
 
@@ -60,6 +76,8 @@ const keyOfReport = (report: SettledDay): string => `${targetKey(report)} ${repo
 /** Another instance, or a command, may have written what this one has not seen. */
 const LOOK_EVERY_MS = HOUR_MS;
 const KEPT_DAYS = 400;
+/** There are 46 of them a day, with up to 1,500 days each: three megabytes. */
+const HOUR_FITS_KEPT_DAYS = 60;
 
 /** Keeps the forecast calibrated. Several instances do the same, and none harms another. */
 export interface Trainer {
@@ -102,6 +120,10 @@ export function createTrainer(options: TrainerOptions): Trainer {
       // The embedded database answers without one.
       await nextTurn();
     }
+    for (const added of training?.addedHours ?? []) {
+      await insertHourFits(db.orm, sources, [added]);
+      await nextTurn();
+    }
     return training;
   }
 
@@ -111,9 +133,10 @@ export function createTrainer(options: TrainerOptions): Trainer {
         const at = new Date(clock.now());
         const after = new Date(at.getTime() - LONGEST_AGE_DAYS * DAY_MS);
         const fits = await newestFits(db.orm, sources, { at, after });
+        const ofHours = await newestHourFits(db.orm, sources, { at, after });
         if (fits.length === 0 || calibration.current.fits.madeAt !== null) return;
         const madeAt = new Date(Math.max(...fits.map(({ trainedAt }) => trainedAt.getTime())));
-        calibration.replace({ fits: { madeAt, fits } });
+        calibration.replace({ fits: { madeAt, fits, hours: { fits: ofHours, missing: [] } } });
       } catch (error) {
         log.warn({ err: error }, 'the stored fits could not be read: new ones will be made');
       }
@@ -128,16 +151,23 @@ export function createTrainer(options: TrainerOptions): Trainer {
       calibration.replace({ fits: training.book });
       isNew = false;
       last = { atMs: at.getTime(), changes };
-      if (training.added.length > 0)
+      const { added, addedHours, book } = training;
+      if (added.length + addedHours.length > 0)
         log.info(
-          { made: training.added.length, inUse: training.book.fits.length },
+          {
+            made: added.length,
+            inUse: book.fits.length,
+            madeOfHours: addedHours.length,
+            hoursInUse: book.hours?.fits.length,
+          },
           'forecasts are corrected by new fits',
         );
     },
     async cleanUp() {
       const before = new Date(clock.now() - KEPT_DAYS * DAY_MS);
       await archive.deleteBefore(before.toISOString().slice(0, 10));
-      await deleteOldFits(db.orm, sources, before);
+      await deleteOldFits(db.orm, forecastFits, sources, before);
+      await deleteOldFits(db.orm, sameDayFits, sources, new Date(clock.now() - HOUR_FITS_KEPT_DAYS * DAY_MS));
     },
     stop() {
       isStopped = true;

@@ -19,6 +19,7 @@ import {
   type Group,
   type TrainingCase,
 } from './make-fit.js';
+import { trainHoursInSteps, type TrainedHourFit } from './train-hours.js';
 import type { KnownHistory } from './archive.js';
 import type { KnownRun } from '../forecast/queries.js';
 
@@ -40,18 +41,21 @@ export interface Training {
   book: FitBook;
   /** The fits in it that were made anew. */
   added: readonly TrainedFit[];
+  addedHours: readonly TrainedHourFit[];
 }
 
 export interface TrainingOptions {
   /** A fit of these stays as it is, with its id and its time, until a day has brought another training set: see `makeFit`. */
   previous: FitBook;
   newId: () => string;
+  /** The hours of running days that are learned of; left out: all. */
+  hours?: readonly number[] | undefined;
 }
 
 /**
  * Learns from what was known at one time, and from nothing else: for each kind and lead a fit for each station that has enough
  * days, and one for all stations together. Hours of an area are learned from together, each hour of the day with a bias of its
- * own. Each step is a few milliseconds of work: the caller may do other things in between.
+ * own, and days that run hour by hour. Each step is a few milliseconds of work: the caller may do other things in between.
  */
 export function* trainInSteps(history: KnownHistory, options: TrainingOptions): Steps<Training> {
   const runs = groupByStation(history.runs);
@@ -76,7 +80,11 @@ export function* trainInSteps(history: KnownHistory, options: TrainingOptions): 
       yield;
     }
   }
-  return { book: { madeAt: history.knownAt, fits, missing }, added };
+  const { added: addedHours, ...hours } = yield* trainHoursInSteps(history, {
+    ...options,
+    previous: options.previous.hours?.fits ?? [],
+  });
+  return { book: { madeAt: history.knownAt, fits, missing, hours }, added, addedHours };
 }
 
 type WantedGroup = Group & { reason: string | null };

@@ -1,6 +1,8 @@
 import { sql } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/select-rows.js';
+import type { ObservedExtreme } from '../forecast/forecast.js';
+import type { ClimateStage } from './table.js';
 
 export const dailyKinds = ['daily_maximum', 'daily_minimum'] as const;
 export type DailyKind = (typeof dailyKinds)[number];
@@ -13,6 +15,8 @@ export interface DayKey {
 
 export interface NewReport extends DayKey {
   issuedAt: Date;
+  fetchedAt: Date;
+  stage: ClimateStage;
   value: number;
   /** No report before it can have been missed. */
   isCertain: boolean;
@@ -22,28 +26,54 @@ export interface NewReport extends DayKey {
 const SHOWN = 10;
 const DELETED_AT_ONCE = 5_000;
 
-/** Records a final report. One that is there already stays; the first certain one is marked, none after it. */
+/** Records a report. One that is there already stays; the first certain final one is marked, none after it. */
 export const insertReport = (
   orm: Orm,
-  { station, kind, date, issuedAt, value, isCertain }: NewReport,
+  { station, kind, date, issuedAt, fetchedAt, stage, value, isCertain }: NewReport,
 ): Promise<unknown> =>
   orm.execute(
-    sql`insert into climate_products (station, kind, date, issued_at, value, is_first_final)
+    sql`insert into climate_products (station, kind, date, issued_at, fetched_at, stage, value, is_first_final)
     values (
-      ${station}, ${kind}, ${date}, ${issuedAt.toISOString()}::timestamptz, ${value},
+      ${station}, ${kind}, ${date}, ${issuedAt.toISOString()}::timestamptz, ${fetchedAt.toISOString()}::timestamptz, ${stage}, ${value},
       ${isCertain} and not exists (
-        select from climate_products p where p.station = ${station} and p.kind = ${kind} and p.date = ${date}
+        select from climate_products p
+        where p.station = ${station} and p.kind = ${kind} and p.date = ${date} and p.stage <> 'preliminary'
       )
     )
     on conflict do nothing`,
   );
 
-/** The days since one of which a final report is there. */
-export const listReported = (orm: Orm, since: string): Promise<DayKey[]> =>
+/** The days since one of which a report is there, and whether one of them is final. */
+export const listReported = (orm: Orm, since: string): Promise<(DayKey & { isFinal: boolean })[]> =>
   selectRows(
     orm,
-    sql`select distinct station, kind, date::text as date from climate_products where date >= ${since}::date`,
+    sql`select station, kind, date::text as date, bool_or(stage <> 'preliminary') as "isFinal" from climate_products
+    where date >= ${since}::date
+    group by station, kind, date`,
   );
+
+/** What is certain by the reports of the days since one: the first final one, else the most extreme of the day so far. */
+export async function readObserved(orm: Orm, since: string): Promise<ObservedExtreme[]> {
+  const rows = await selectRows<ReportRow>(
+    orm,
+    sql`select distinct on (station, kind, date) station, kind, date::text as date, is_first_final as "isFinal", value,
+      (extract(epoch from issued_at) * 1000)::float8 as "issuedMs", (extract(epoch from fetched_at) * 1000)::float8 as "fetchedMs"
+    from climate_products
+    where date >= ${since}::date and (is_first_final or stage = 'preliminary')
+    order by station, kind, date, is_first_final desc, case when kind = 'daily_maximum' then -value else value end, issued_at desc`,
+  );
+  return rows.map(({ station, kind, date, isFinal, value, issuedMs, fetchedMs }) => ({
+    kind,
+    stationId: station,
+    date,
+    extremeF: value,
+    observedAt: new Date(issuedMs),
+    fetchedAt: new Date(fetchedMs),
+    ...(isFinal && { isFinal }),
+  }));
+}
+
+type ReportRow = DayKey & { isFinal: boolean; value: number; issuedMs: number; fetchedMs: number };
 
 /** Puts what the venue settled days by beside their first reports, also where it has changed its word. */
 export const recordSettled = (orm: Orm, days: readonly (DayKey & { settled: number })[]): Promise<unknown> =>

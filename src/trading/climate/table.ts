@@ -13,8 +13,14 @@ import {
 } from 'drizzle-orm/pg-core';
 
 /**
- * What the weather service's final climate reports said of a day, each as it was issued: corrections are rows of their own. The
- * first one is what markets settle on, and is kept when it comes: the weather service forgets it within a week.
+ * `preliminary`: of the day so far, in the evening. `corrected`: final, and says itself that it replaces another one.
+ */
+export const climateStages = ['preliminary', 'final', 'corrected'] as const;
+export type ClimateStage = (typeof climateStages)[number];
+
+/**
+ * What the weather service's climate reports said of a day, each as it was issued: corrections are rows of their own. The
+ * first final one is what markets settle on, and is kept when it comes: the weather service forgets it within a week.
  */
 export const climateProducts = pgTable(
   'climate_products',
@@ -25,6 +31,9 @@ export const climateProducts = pgTable(
     date: date({ mode: 'string' }).notNull(),
     /** By the header of the message. */
     issuedAt: timestamp('issued_at', { withTimezone: true, mode: 'date' }).notNull(),
+    /** When it came into our hands. */
+    fetchedAt: timestamp('fetched_at', { withTimezone: true, mode: 'date' }).notNull().defaultNow(),
+    stage: text({ enum: climateStages }).notNull().default('final'),
     /** Whole °F. */
     value: integer().notNull(),
     /** Certainly the first final report with a value: none before it was missed. */

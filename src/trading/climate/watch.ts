@@ -25,6 +25,10 @@ import {
 const EARLIEST_MS = 45 * MINUTE_MS;
 const MOST_COME_WITHIN_MS = 8 * HOUR_MS;
 const WHILE_OPEN_MS = 10 * MINUTE_MS;
+/** What the day has come to is reported from the late afternoon on, and by many offices again in the evening. */
+const EVENING_MS = 16 * HOUR_MS;
+const UNTIL_EVENING_REPORT_MS = 15 * MINUTE_MS;
+const AFTER_EVENING_REPORT_MS = HOUR_MS;
 const WHILE_LATE_MS = HOUR_MS;
 /** Corrections are kept as well, and are in no hurry. */
 const WHILE_KNOWN_MS = 3 * HOUR_MS;
@@ -57,7 +61,8 @@ export interface ClimateWatchOptions {
 /**
  * Keeps the first final climate report of each station and day, and says how often the venue settled by it: since 2026-08-14 another
  * company stands between the two, and the latest report is no evidence (on 2026-08-29 Miami's was corrected from 90 to 85, and 90
- * was paid). One instance asks: some 25 questions for each station a day, 600 in all.
+ * was paid). Those of the evening are kept as well: they say what the day has come to. One instance asks: some 40 questions for each
+ * station a day, 1,000 in all.
  */
 export function createClimateWatch({
   reader,
@@ -85,13 +90,17 @@ export function createClimateWatch({
     crossChecks = groupChecks(await readCrossChecks(orm));
   }
 
-  async function readReported(): Promise<Set<string>> {
+  async function readReported(): Promise<Map<string, boolean>> {
     const since = new Date(clock.now() - WINDOW_MS).toISOString().slice(0, 10);
-    return new Set((await listReported(orm, since)).map(keyOf));
+    return new Map((await listReported(orm, since)).map((day) => [keyOf(day), day.isFinal]));
   }
 
   /** A station that cannot be asked keeps no other from being asked. */
-  async function ask(station: Station, reported: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
+  async function ask(
+    station: Station,
+    reported: ReadonlyMap<string, boolean>,
+    signal: AbortSignal,
+  ): Promise<void> {
     const now = clock.now();
     if (!isDue(station, reported, { now, last: askedAt.get(station.id) })) return;
     askedAt.set(station.id, now);
@@ -104,7 +113,10 @@ export function createClimateWatch({
       )) {
         signal.throwIfAborted();
         const read = await reader.read(station, product, signal);
-        if (read?.isFinal) await keep(orm, read, climateDayOf(station, read.date).end.getTime() >= since);
+        if (read) {
+          const isWhole = climateDayOf(station, read.date).end.getTime() >= since;
+          await keep(orm, read, { isWhole, fetchedAt: new Date(clock.now()) });
+        }
         if (!read) log.warn({ station: station.id, product: product.id }, 'a climate report cannot be read');
         seen.set(product.id, now);
       }
@@ -140,8 +152,14 @@ export function createClimateWatch({
   };
 }
 
-async function keep(orm: Orm, report: ClimateProduct, isWhole: boolean): Promise<void> {
-  const { stationId: station, date, issuedAt, isCorrection } = report;
+/** @param isWhole none of the day's final reports can have been missed */
+async function keep(
+  orm: Orm,
+  report: ClimateProduct,
+  { isWhole, fetchedAt }: { isWhole: boolean; fetchedAt: Date },
+): Promise<void> {
+  const { stationId: station, date, issuedAt, isFinal, isCorrection } = report;
+  const stage = !isFinal ? 'preliminary' : isCorrection ? 'corrected' : 'final';
   const values = { daily_maximum: report.maximumF, daily_minimum: report.minimumF };
   for (const kind of dailyKinds) {
     const value = values[kind];
@@ -151,25 +169,30 @@ async function keep(orm: Orm, report: ClimateProduct, isWhole: boolean): Promise
         kind,
         date,
         issuedAt,
+        fetchedAt,
+        stage,
         value,
-        isCertain: isWhole && !isCorrection,
+        isCertain: isWhole && stage === 'final',
       });
   }
 }
 
 function isDue(
   station: Station,
-  reported: ReadonlySet<string>,
+  reported: ReadonlyMap<string, boolean>,
   { now, last }: { now: number; last: number | undefined },
 ): boolean {
   const today = climateDayAt(station, new Date(now));
-  const isKnown = dailyKinds.every((kind) =>
-    reported.has(keyOf({ station: station.id, kind, date: addDays(today.date, -1) })),
-  );
+  const saidOf = (kind: DailyKind, date: string) => reported.get(keyOf({ station: station.id, kind, date }));
+  const isKnown = dailyKinds.every((kind) => saidOf(kind, addDays(today.date, -1)));
+  const hasEvening = dailyKinds.every((kind) => saidOf(kind, today.date) !== undefined);
   const sinceDay = now - today.start.getTime();
   const whileUnknown = sinceDay < MOST_COME_WITHIN_MS ? WHILE_OPEN_MS : WHILE_LATE_MS;
+  const inEvening = hasEvening ? AFTER_EVENING_REPORT_MS : UNTIL_EVENING_REPORT_MS;
   if (last === undefined) return true;
-  return sinceDay >= EARLIEST_MS && Math.abs(now - last) >= (isKnown ? WHILE_KNOWN_MS : whileUnknown);
+  const ofYesterday = isKnown ? WHILE_KNOWN_MS : whileUnknown;
+  const pause = sinceDay >= EVENING_MS ? Math.min(ofYesterday, inEvening) : ofYesterday;
+  return sinceDay >= EARLIEST_MS && Math.abs(now - last) >= pause;
 }
 
 const keyOf = ({ station, kind, date }: DayKey): string => `${station} ${kind} ${date}`;

@@ -3,11 +3,6 @@
  * what has been reached. Temperatures that rise; of a minimum all signs are changed.
  */
 
-/** ln(1 + eᶻ) without overflow. */
-export const softplus = (z: number): number => Math.max(z, 0) + Math.log1p(Math.exp(-Math.abs(z)));
-
-export const sigmoid = (z: number): number => 1 / (1 + Math.exp(-z));
-
 /**
  * The CRPS of max(reached, R) with R logistic, and how it changes with location and scale. With A(z) = ln(1 + eᶻ) − F(z), the
  * integral of F² up to z, it is s (A(z) − A(l) + A(−z)) for z = (y − m)/s and l = (reached − m)/s.
@@ -35,10 +30,3 @@ export function crpsOfCensored(error: number, bound: number, scale: number, out:
   out[1] = below * below + above * above - atMost * atMost;
   out[2] = height - squares;
 }
-
-/**
- * The probability that R, known to be above what was reached, is above a temperature.
- * @param z of the temperature and
- * @param l of what was reached, in scales from the location; z is not less
- */
-export const survivalAbove = (z: number, l: number): number => Math.exp(softplus(l) - softplus(z));

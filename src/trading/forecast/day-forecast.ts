@@ -2,13 +2,7 @@ import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { MarketEvent } from '../market/event.js';
 import { spanOf, targetKey, targetOf, temperatureKinds, type Target } from '../market/market.js';
 import { findPlace } from '../market/stations.js';
-import {
-  probabilityOf,
-  quantileOf,
-  sureDegree,
-  sureMinimum,
-  type TemperatureDistribution,
-} from '../market/distribution.js';
+import { probabilityOf, quantileOf, type TemperatureDistribution } from '../market/distribution.js';
 import type { FitBook } from './fits.js';
 import {
   meanAndVariance,
@@ -19,6 +13,7 @@ import {
   type ObservedExtreme,
   type StationForecast,
 } from './forecast.js';
+import { forecastRunning, reachedDegree, type HourFits, type RunningDay } from './running-day.js';
 
 /**
  * °F. Members that agree to a tenth are not that sure: the model's grid is not the station, and its hours are not the
@@ -27,6 +22,10 @@ import {
 const MIN_RAW_DEVIATION_F = 1;
 /** An observation this shortly before the day's end, or later, tells of the whole day. */
 const COVERS_DAY_MS = 90 * MINUTE_MS;
+
+/** What no observation says: that the report comes, and says what stations did. */
+const MOST_SURE = 1 - 1e-7;
+const noHourFits: HourFits = { fits: [], missing: [] };
 
 const quantileLevels = [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95];
 
@@ -72,6 +71,7 @@ export const modelWith =
         corrected: correct(run, fits, at),
         observed: known.observed.get(key),
         event: eventOf.get(key),
+        fits,
         at,
       });
       const found = forecasts.get(station.id);
@@ -106,51 +106,62 @@ interface Known {
   corrected: Corrected;
   observed: ObservedExtreme | undefined;
   event: MarketEvent | undefined;
+  fits: FitBook;
   at: Date;
 }
 
-function forecastDay({ ensemble, run, corrected, observed, event, at }: Known): DayForecast {
-  const { kind, date, hour, modelRunAt, fetchedAt, membersF } = ensemble;
-  const distribution = givenObservation(corrected, observed, at >= run.end ? run.end : undefined);
+function forecastDay(known: Known): DayForecast {
+  const { ensemble, run, corrected, observed, event } = known;
+  const { kind, date, hour, modelRunAt, fetchedAt, membersF, curveF } = ensemble;
+  const { distribution, running } = givenObservation(known);
+  // Until the day's own report is there something else may still be said of it.
+  const isOpen = kind !== 'hourly' && observed?.isFinal !== true;
+  const held = (probability: number) => (isOpen ? Math.min(MOST_SURE, probability) : probability);
   return {
     kind,
     date,
     ...(hour === undefined ? {} : { hour }),
     eventTicker: event?.eventTicker ?? null,
     ...corrected,
+    ...(running?.fit && { method: 'same_day' as const, isCalibrated: true, fallback: null }),
     leadHours: (run.end.getTime() - modelRunAt.getTime()) / HOUR_MS,
     rawMeanF: run.meanF,
     rawDeviationF: rawDeviation(run.varianceF),
-    atLeastF: distribution.atLeast,
-    atMostF: distribution.atMost ?? null,
+    distribution,
+    running,
     quantiles: quantileLevels.map((probability) => ({
       probability,
       temperatureF: quantileOf(distribution, probability),
     })),
     membersF,
+    ...(curveF && { curveF }),
     modelRunAt,
     fetchedAt,
     observed: observed ?? null,
     probabilities: new Map(
-      event?.markets.map(({ ticker, bracket }) => [ticker, probabilityOf(distribution, bracket)]),
+      event?.markets.map(({ ticker, bracket }) => [ticker, held(probabilityOf(distribution, bracket))]),
     ),
   };
 }
 
-/**
- * What an index has said of an hour is what its markets settle on; a day's extreme bounds what the report can say.
- * @param ended when the day was over; undefined while it is not
- */
-function givenObservation(
-  { meanF: mean, deviationF: deviation }: Corrected,
-  observed: ObservedExtreme | undefined,
-  ended: Date | undefined,
-): TemperatureDistribution {
-  if (!observed) return { mean, deviation, atLeast: null };
-  const { kind, extremeF, observedAt } = observed;
-  if (kind === 'hourly') return { mean: extremeF, deviation: 0, atLeast: null };
-  const isWhole = ended && observedAt.getTime() >= ended.getTime() - COVERS_DAY_MS;
-  const reached = kind === 'daily_maximum' ? sureDegree(extremeF) : sureMinimum(extremeF);
-  const bound = kind === 'daily_maximum' ? { atLeast: reached } : { atLeast: null, atMost: reached };
-  return isWhole ? { mean: reached, deviation: 0, ...bound } : { mean, deviation, ...bound };
+/** What an index has said of an hour is what its markets settle on; a day's extreme bounds what the report can say. */
+function givenObservation({ ensemble, run, corrected, observed, fits, at }: Known): {
+  distribution: TemperatureDistribution;
+  running: RunningDay | null;
+} {
+  const { meanF, deviationF } = corrected;
+  const expected = { mean: meanF, deviation: deviationF };
+  if (!observed) return { distribution: { ...expected, atLeast: null }, running: null };
+  const { kind, extremeF, observedAt, hoursF, isFinal } = observed;
+  if (kind === 'hourly')
+    return { distribution: { mean: extremeF, deviation: 0, atLeast: null }, running: null };
+  const { stationId, curveF } = ensemble;
+  const input = { kind, stationId, extremeF, hoursF, curveF, meanF, deviationF };
+  const isOver = at >= run.end;
+  if (isFinal || (isOver && observedAt.getTime() >= run.end.getTime() - COVERS_DAY_MS)) {
+    const reached = reachedDegree(kind, extremeF);
+    const bound = kind === 'daily_maximum' ? { atLeast: reached } : { atLeast: null, atMost: reached };
+    return { distribution: { mean: reached, deviation: 0, ...bound }, running: null };
+  }
+  return forecastRunning(input, fits.hours ?? noHourFits, at);
 }

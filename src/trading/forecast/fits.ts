@@ -1,6 +1,7 @@
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import type { Target, TemperatureKind } from '../market/market.js';
 import { asItIs, modelWith, type Corrected, type Ensemble } from './day-forecast.js';
+import type { HourFits } from './running-day.js';
 import { predictEmos, type EmosCoefficients } from './emos.js';
 
 /** The weather changes with the season, and weather models are changed: older fits are not used. */
@@ -146,6 +147,8 @@ export interface FitBook {
   fits: readonly Fit[];
   /** Why there is none where there is none. */
   missing?: readonly MissingFit[];
+  /** By which days are gone on from while they run. */
+  hours?: HourFits;
 }
 
 export interface MissingFit {

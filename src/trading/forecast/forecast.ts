@@ -1,10 +1,14 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../core/clock.js';
+import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { MarketEvent } from '../market/event.js';
+import type { TemperatureDistribution } from '../market/distribution.js';
 import { targetKey, type Target, type TemperatureKind } from '../market/market.js';
 import type { Place } from '../market/stations.js';
 import type { Fit, FitBook } from './fits.js';
+import type { KnownHour } from './queries.js';
 import { createPoll } from './read-json.js';
+import type { RunningDay } from './running-day.js';
 
 /** Mean and sample variance of the members; the variance of a single one is 0. */
 export function meanAndVariance(membersF: readonly number[]): { mean: number; variance: number } {
@@ -37,10 +41,41 @@ export function whatWasKnown({ ensembles, observed }: WeatherData, at: Date) {
     if (fetchedAt > at || observedAt > at || !isPossible(extremeF)) continue;
     const key = targetKey(observation);
     const found = extremes.get(key);
-    // A later report of the same day is never less extreme, so the newest is what counts.
-    if (!found || observedAt > found.observedAt) extremes.set(key, observation);
+    extremes.set(key, found ? takeTogether(found, observation) : observation);
   }
   return { ensembles: newest, observed: extremes };
+}
+
+/** What two services have said of the same: the day's own report is the last word, before it the more extreme counts. */
+function takeTogether(a: ObservedExtreme, b: ObservedExtreme): ObservedExtreme {
+  const [older, newer] = a.observedAt <= b.observedAt ? [a, b] : [b, a];
+  if (a.isFinal || b.isFinal) return older.isFinal ? older : newer;
+  if (newer.kind === 'hourly') return newer;
+  const most = newer.kind === 'daily_maximum' ? Math.max : Math.min;
+  const hoursF = newer.hoursF ?? older.hoursF;
+  return { ...newer, extremeF: most(a.extremeF, b.extremeF), ...(hoursF && { hoursF }) };
+}
+
+const HOURS = 24;
+/** A report this near a whole hour tells of it: most are made some minutes before. */
+const NEAR_HOUR_MS = { before: 15 * MINUTE_MS, after: 10 * MINUTE_MS };
+
+/** The temperature at each hour of a climate day, by the report nearest to it; null where there is none. */
+export function hourlyTemperatures(
+  dayStart: Date,
+  reports: readonly { at: Date; temperatureF: number }[],
+): (number | null)[] {
+  return Array.from({ length: HOURS }, (_, hour) => {
+    const hourMs = dayStart.getTime() + hour * HOUR_MS;
+    let nearest: { offMs: number; temperatureF: number } | undefined;
+    for (const { at, temperatureF } of reports) {
+      const sinceMs = at.getTime() - hourMs;
+      if (-sinceMs > NEAR_HOUR_MS.before || sinceMs > NEAR_HOUR_MS.after) continue;
+      const offMs = Math.abs(sinceMs);
+      if (!nearest || offMs < nearest.offMs) nearest = { offMs, temperatureF };
+    }
+    return nearest?.temperatureF ?? null;
+  });
 }
 
 const isUsable = (membersF: readonly number[]): boolean =>
@@ -90,6 +125,8 @@ export interface DayEnsemble extends Target {
   fetchedAt: Date;
   /** What each member says, °F. */
   membersF: readonly number[];
+  /** Of a day: the members' mean at its hours 0 to 23 by local standard time, °F; left out where it is not known. */
+  curveF?: readonly number[] | undefined;
 }
 
 /**
@@ -102,6 +139,10 @@ export interface ObservedExtreme extends Target {
   /** When the latest report was made. */
   observedAt: Date;
   fetchedAt: Date;
+  /** Of a day: what was reported for its hours 0 to 23 by local standard time, °F; null where nothing was. */
+  hoursF?: readonly (number | null)[];
+  /** It is the day's own report, after which nothing counts. */
+  isFinal?: true;
 }
 
 /** What a weather source knew at one time. */
@@ -139,13 +180,16 @@ export interface WeatherHistory {
    * @throws NoHistoryError, or as `read` does
    */
   readRuns(range: { from: string; to: string }, signal: AbortSignal): Promise<DayEnsemble[]>;
+  /** What stations had reported hour by hour, as it came into our hands. Left out where that cannot be known any more. */
+  readHours?(range: { from: string; to: string }, signal: AbortSignal): Promise<KnownHour[]>;
 }
 
 /**
- * How a distribution was made. `emos`: corrected by a fit of the station's own past. `emos_pooled`: by one of all stations
- * together. `raw_ensemble`: the members' own mean and spread, not corrected by anything.
+ * How a distribution was made. `same_day`: by how days went on that had come as far. `emos`: corrected by a fit of the station's own
+ * past. `emos_pooled`: by one of all stations together. `raw_ensemble`: the members' own mean and spread, not corrected by anything.
  */
-export type ForecastMethod = 'emos' | 'emos_pooled' | 'raw_ensemble';
+export const forecastMethods = ['same_day', 'emos', 'emos_pooled', 'raw_ensemble'] as const;
+export type ForecastMethod = (typeof forecastMethods)[number];
 
 /** What is expected of one temperature: a climate day's maximum or minimum at a station, an hour's of an area. */
 export interface DayForecast {
@@ -160,7 +204,7 @@ export interface DayForecast {
   isCalibrated: boolean;
   /** Why it was not made in a better way, in words; null for the best one. */
   fallback: string | null;
-  /** What it was corrected by; null for `raw_ensemble`. */
+  /** What the members were corrected by; null for nothing. */
   fit: Fit | null;
   /** From the start of the weather model's run to the end of the day, or to the hour. */
   leadHours: number;
@@ -170,13 +214,15 @@ export interface DayForecast {
   /** The members' own, before any correction. */
   rawMeanF: number;
   rawDeviationF: number;
-  /** The whole degree that a maximum's report is sure to reach, by what was observed; null while nothing is known of the day. */
-  atLeastF: number | null;
-  /** The same of a minimum: what its report cannot be above. */
-  atMostF: number | null;
+  /** What comes of it with what was observed: all probabilities are of this. */
+  distribution: TemperatureDistribution;
+  /** Of a day that runs, once something was observed of it; null for all others. */
+  running: RunningDay | null;
   /** °F, given what was observed, before it is rounded. Once the day is over they are what was observed. */
   quantiles: readonly { probability: number; temperatureF: number }[];
   membersF: readonly number[];
+  /** Of the members' mean, hour by hour; left out where it is not known. */
+  curveF?: readonly number[] | undefined;
   modelRunAt: Date;
   fetchedAt: Date;
   observed: ObservedExtreme | null;

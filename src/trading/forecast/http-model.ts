@@ -35,9 +35,13 @@ const forecastSchema = z
     membersF: z.array(possibleF).min(MIN_MEMBERS).max(500).optional(),
     meanF: possibleF.optional(),
     standardDeviationF: z.number().min(0.1).max(40).optional(),
+    /** At the hours 0 to 23 of a climate day. */
+    hourlyMeanF: z.array(possibleF).length(24).optional(),
   })
-  .superRefine(({ station, kind, hour, membersF, meanF, standardDeviationF }, context) => {
+  .superRefine(({ station, kind, hour, membersF, meanF, standardDeviationF, hourlyMeanF }, context) => {
     const isHour = kind === 'hourly';
+    if (isHour && hourlyMeanF)
+      context.addIssue({ code: 'custom', path: ['hourlyMeanF'], message: 'is of days only' });
     const place = findPlace(station);
     if ((hour !== undefined) !== isHour)
       context.addIssue({
@@ -154,7 +158,7 @@ const whatIsSame = ({ kind }: DayEnsemble): string =>
   kind === 'hourly' ? 'area, date, hour' : 'station, kind, date';
 
 function toRun(
-  { station: stationId, kind, date, hour, modelRunAt, membersF, meanF, standardDeviationF }: ModelForecast,
+  { station: stationId, kind, date, hour, modelRunAt, hourlyMeanF: curveF, ...said }: ModelForecast,
   fetchedAt: Date,
 ): DayEnsemble {
   return {
@@ -165,7 +169,8 @@ function toRun(
     // A clock that is a little ahead makes no run that is not there yet.
     modelRunAt: new Date(Math.min(Date.parse(modelRunAt), fetchedAt.getTime())),
     fetchedAt,
-    membersF: membersF ?? normalMembers(meanF!, standardDeviationF!),
+    membersF: said.membersF ?? normalMembers(said.meanF!, said.standardDeviationF!),
+    ...(curveF && { curveF }),
   };
 }
 

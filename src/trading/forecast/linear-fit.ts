@@ -1,5 +1,6 @@
+import { allAtOnce, type Steps } from '../../core/steps.js';
 import { crpsOfCensored } from './censored.js';
-import { minimize, type Objective } from './minimize.js';
+import { minimizeInSteps, type Objective } from './minimize.js';
 
 /*
  * Censored regression: location and ln of the scale of a logistic distribution are linear in some variables. J. W. Messner,
@@ -37,13 +38,18 @@ interface LinearFit {
 const TOLERANCE = 1e-5;
 
 /** @param near coefficients of a fit to almost the same cases, at which the search starts */
-export function fitLinear(
+export const fitLinear = (...input: Parameters<typeof fitLinearInSteps>): LinearFit =>
+  allAtOnce(fitLinearInSteps(...input));
+
+/** The same, a step of the search at a time. */
+export function* fitLinearInSteps(
   cases: readonly LinearCase[],
   rule: LinearRule,
   near: ArrayLike<number> = rule.prior,
-): LinearFit {
+): Steps<LinearFit> {
   const axes = axesOf(cases, rule);
-  const found = minimize(scoreOf(cases, rule, axes), axes.fromCoefficients(near), TOLERANCE);
+  yield;
+  const found = yield* minimizeInSteps(scoreOf(cases, rule, axes), axes.fromCoefficients(near), TOLERANCE);
   return { coefficients: axes.toCoefficients(found.point), trainingCrps: found.value };
 }
 

@@ -1,3 +1,5 @@
+import { allAtOnce, type Steps } from '../../core/steps.js';
+
 /** A smooth function: returns its value at a point and writes its gradient there. */
 export type Objective = (point: Float64Array, gradient: Float64Array) => number;
 
@@ -20,7 +22,15 @@ const SLOPE = 0.9;
  * Methods, Math. Program. 141 (2013), algorithm 2.6. For a handful of variables of about the size 1.
  * Ends where no component of the gradient exceeds the tolerance, or where the function cannot be lowered any more.
  */
-export function minimize(objective: Objective, start: ArrayLike<number>, tolerance: number): Minimum {
+export const minimize = (objective: Objective, start: ArrayLike<number>, tolerance: number): Minimum =>
+  allAtOnce(minimizeInSteps(objective, start, tolerance));
+
+/** The same, a step of the search at a time. */
+export function* minimizeInSteps(
+  objective: Objective,
+  start: ArrayLike<number>,
+  tolerance: number,
+): Steps<Minimum> {
   const n = start.length;
   let point: Float64Array = Float64Array.from(start);
   let gradient: Float64Array = new Float64Array(n);
@@ -39,6 +49,7 @@ export function minimize(objective: Objective, start: ArrayLike<number>, toleran
     if (iterations === 0) setDiagonal(inverse, n, curvature / dot(change, change));
     if (curvature > 0) update(inverse, step, change, curvature);
     ({ point, value, gradient } = found);
+    yield;
   }
   return { point, value, gradient, iterations };
 }

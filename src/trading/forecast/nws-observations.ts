@@ -6,7 +6,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { climateDayAt, type ClimateDay } from '../market/climate-day.js';
 import { stations, type Station } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
-import type { ObservedExtreme } from './forecast.js';
+import { hourlyTemperatures, type ObservedExtreme } from './forecast.js';
 import { readJson } from './read-json.js';
 
 /** Who asks: the National Weather Service wants to know, and may block callers that do not say. */
@@ -105,7 +105,7 @@ type Observation = z.output<typeof observationsSchema>['features'][number]['prop
 /** What one report says for certain of the days that it lies in, °C. */
 interface Reading {
   at: Date;
-  /** The earliest time that its temperatures can be of. */
+  /** The earliest time that its temperatures can be of; `at` itself where they are one temperature. */
   from: Date;
   highestC: number;
   lowestC: number;
@@ -191,14 +191,17 @@ function extremesOf(
   fetchedAt: Date,
 ): ObservedExtreme[] {
   let [highestC, lowestC, latest] = [-Infinity, Infinity, -Infinity];
+  const reports: { at: Date; temperatureF: number }[] = [];
   for (const { at, from, ...reading } of readings) {
     if (from < start || at >= end || at > fetchedAt) continue;
+    if (from === at) reports.push({ at, temperatureF: toFahrenheit(reading.highestC) });
     highestC = Math.max(highestC, reading.highestC);
     lowestC = Math.min(lowestC, reading.lowestC);
     latest = Math.max(latest, at.getTime());
   }
   if (latest === -Infinity) return [];
-  const said = { stationId: station.id, date, observedAt: new Date(latest), fetchedAt };
+  const hoursF = hourlyTemperatures(start, reports);
+  const said = { stationId: station.id, date, observedAt: new Date(latest), fetchedAt, hoursF };
   return [
     { ...said, kind: 'daily_maximum', extremeF: toFahrenheit(highestC) },
     { ...said, kind: 'daily_minimum', extremeF: toFahrenheit(lowestC) },

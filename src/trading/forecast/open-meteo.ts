@@ -6,7 +6,13 @@ import { addDays, climateDayAt, climateDayOf, clockAt, daysBetween, hourOf } fro
 import { spanOf, type Target } from '../market/market.js';
 import { isStation, places, type Place } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
-import { createObserver, type DayEnsemble, type ObservationPart, type WeatherSource } from './forecast.js';
+import {
+  createObserver,
+  meanAndVariance,
+  type DayEnsemble,
+  type ObservationPart,
+  type WeatherSource,
+} from './forecast.js';
 import { createPoll, readJson } from './read-json.js';
 
 /** The grids' points are at most a quarter of a degree apart. */
@@ -152,7 +158,7 @@ function toRuns(
   place: Place,
   { hourly }: z.output<typeof locationSchema>,
   at: Date,
-): (Target & Pick<DayEnsemble, 'membersF'>)[] {
+): (Target & Pick<DayEnsemble, 'membersF' | 'curveF'>)[] {
   const { time, ...columns } = hourly as { time: number[] } & Record<string, (number | null)[]>;
   const members = Object.entries(columns)
     .filter(([name]) => /^temperature_2m(_member\d+)?$/.test(name))
@@ -161,12 +167,26 @@ function toRuns(
     throw new UnexpectedAnswerError(url, `${members.length} members instead of 31`);
   if (members.some((values) => values.length !== time.length))
     throw new UnexpectedAnswerError(url, 'the members do not have a value for each hour');
-  return datesInView(place, at)
-    .flatMap((date) => targetsOn(place, date))
-    .flatMap((target) => {
+  return datesInView(place, at).flatMap((date) => {
+    const curveF = isStation(place) ? meanCurve(place, date, { time, members }) : undefined;
+    return targetsOn(place, date).flatMap((target) => {
       const membersF = members.map(targetReader(place, target, time));
-      return membersF.includes(null) ? [] : [{ ...target, membersF: membersF as number[] }];
+      return membersF.includes(null) ? [] : [{ ...target, membersF: membersF as number[], curveF }];
     });
+  });
+}
+
+/** The mean of the members at each hour of a climate day; undefined if one of them is missing. */
+function meanCurve(
+  place: Place,
+  date: string,
+  { time, members }: { time: readonly number[]; members: readonly (number | null)[][] },
+): number[] | undefined {
+  const { start } = climateDayOf(place, date);
+  const first = time.indexOf(start.getTime() / 1000);
+  const hours = members.map((values) => values.slice(first, first + 24));
+  if (first < 0 || hours.some((values) => values.length < 24 || values.includes(null))) return undefined;
+  return Array.from({ length: 24 }, (_, hour) => meanAndVariance(hours.map((values) => values[hour]!)).mean);
 }
 
 /** Of a station yesterday, whose markets may not be settled, to tomorrow; of an area today and tomorrow by its clock. */

@@ -3,7 +3,7 @@ import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/select-rows.js';
 import type { Target, TemperatureKind } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
-import type { DayEnsemble } from './forecast.js';
+import type { DayEnsemble, ObservedExtreme } from './forecast.js';
 
 /** Where prices and forecasts came from: what is learned and scored of one pair says nothing of another. */
 export interface SourceNames {
@@ -20,6 +20,34 @@ export interface KnownRun extends Target {
   meanF: number;
   /** Sample variance of the members, °F²; 0 for a single one. */
   varianceF: number;
+  /** Of a day's maximum alone: what `DayEnsemble` has by this name. */
+  curveF?: readonly number[] | undefined;
+}
+
+/** What a station had reported when the temperature of an hour became known, see `observedHours`. */
+export interface KnownHour {
+  stationId: string;
+  date: string;
+  hour: number;
+  temperatureF: number;
+  highestF: number | null;
+  lowestF: number | null;
+  observedAt: Date;
+  fetchedAt: Date;
+}
+
+/** What was known of the hours of a day as of its observation: its extremes are those of the latest hour. */
+export function hoursOf(
+  day: Pick<KnownHour, 'stationId' | 'date'>,
+  { hoursF = [], extremeF, observedAt, fetchedAt }: ObservedExtreme,
+  lowestF: number | null,
+): KnownHour[] {
+  const latest = hoursF.findLastIndex((temperatureF) => temperatureF !== null);
+  return hoursF.flatMap((temperatureF, hour) => {
+    if (temperatureF === null) return [];
+    const extremes = hour === latest ? { highestF: extremeF, lowestF } : { highestF: null, lowestF: null };
+    return [{ ...day, hour, temperatureF, ...extremes, observedAt, fetchedAt }];
+  });
 }
 
 /** A statement deletes no more than this; what is left goes the next time. */
@@ -35,11 +63,35 @@ export async function insertRuns(
   const [added] = await selectRows<{ count: number }>(
     orm,
     sql`with added as (
-      insert into ensemble_runs (forecast_source, kind, station, date, hour, model_run_at, fetched_at, members, mean, variance)
+      insert into ensemble_runs (forecast_source, kind, station, date, hour, model_run_at, fetched_at, members, mean, variance, curve)
       select ${forecastSource}, r.kind, r."stationId", r.date, coalesce(r.hour, 0), r."modelRunAt", r."fetchedAt", r."membersF", r.mean,
-        r.variance
+        r.variance, case when r.kind = 'daily_maximum' then r."curveF" end
       from json_to_recordset(${rows}::json) as r(
-        kind text, "stationId" text, date date, hour smallint, "modelRunAt" timestamptz, "fetchedAt" timestamptz, "membersF" float8[], mean float8, variance float8
+        kind text, "stationId" text, date date, hour smallint, "modelRunAt" timestamptz, "fetchedAt" timestamptz, "membersF" float8[], mean float8, variance float8,
+        "curveF" float8[]
+      )
+      on conflict do nothing
+      returning 1
+    )
+    select count(*)::int as count from added`,
+  );
+  return added!.count;
+}
+
+/** The first writer of an hour wins. Resolves with the number of rows that are new. */
+export async function insertHours(
+  orm: Orm,
+  forecastSource: string,
+  hours: readonly KnownHour[],
+): Promise<number> {
+  const rows = JSON.stringify(hours);
+  const [added] = await selectRows<{ count: number }>(
+    orm,
+    sql`with added as (
+      insert into observed_hours (forecast_source, station, date, hour, observed_at, fetched_at, temperature, highest, lowest)
+      select ${forecastSource}, r."stationId", r.date, r.hour, r."observedAt", r."fetchedAt", r."temperatureF", r."highestF", r."lowestF"
+      from json_to_recordset(${rows}::json) as r(
+        "stationId" text, date date, hour smallint, "observedAt" timestamptz, "fetchedAt" timestamptz, "temperatureF" float8, "highestF" float8, "lowestF" float8
       )
       on conflict do nothing
       returning 1
@@ -103,10 +155,11 @@ export async function readRuns(
   const [answer] = await selectRows<{ runs: RunRow[] | null }>(
     orm,
     sql`select json_agg(json_build_array(
-        date, hour, ${milliseconds('model_run_at')}, ${milliseconds('fetched_at')}, members, mean, variance
+        date, hour, ${milliseconds('model_run_at')}, ${milliseconds('fetched_at')}, members, mean, variance, curve
       ) order by date desc, model_run_at desc) as runs
     from (
-      select date, hour, model_run_at, fetched_at, cardinality(members) as members, mean, variance
+      select date, hour, model_run_at, fetched_at, cardinality(members) as members, mean, variance,
+        case when fetched_at > date - interval '12 hours' then curve end as curve
       from ensemble_runs
       where forecast_source = ${forecastSource} and kind = ${kind} and station = ${stationId} and date >= ${from}::date
         and model_run_at <= ${time}::timestamptz and fetched_at <= ${time}::timestamptz
@@ -114,11 +167,12 @@ export async function readRuns(
     ) as newest`,
   );
   const runs = answer?.runs ?? [];
-  return runs.map(([date, hour, modelRunMs, fetchedMs, members, meanF, varianceF]) => ({
+  return runs.map(([date, hour, modelRunMs, fetchedMs, members, meanF, varianceF, curveF]) => ({
     ...toTarget({ kind, stationId, date, hour }),
     members,
     meanF,
     varianceF,
+    ...(curveF && { curveF }),
     modelRunAt: new Date(modelRunMs),
     fetchedAt: new Date(fetchedMs),
   }));
@@ -136,6 +190,45 @@ type RunRow = [
   members: number,
   mean: number,
   variance: number,
+  curve: number[] | null,
+];
+
+/** The hours of a station from a day on that were known at a time, in their order. */
+export async function readHours(
+  orm: Orm,
+  { forecastSource, stationId, from, at }: Omit<Window, 'kind'> & { forecastSource: string },
+): Promise<KnownHour[]> {
+  const time = at.toISOString();
+  const [answer] = await selectRows<{ hours: HourRow[] | null }>(
+    orm,
+    sql`select json_agg(json_build_array(
+        date, hour, ${milliseconds('observed_at')}, ${milliseconds('fetched_at')}, temperature, highest, lowest
+      ) order by date, hour) as hours
+    from observed_hours
+    where forecast_source = ${forecastSource} and station = ${stationId} and date >= ${from}::date
+      and observed_at <= ${time}::timestamptz and fetched_at <= ${time}::timestamptz`,
+  );
+  const hours = answer?.hours ?? [];
+  return hours.map(([date, hour, observedMs, fetchedMs, temperatureF, highestF, lowestF]) => ({
+    stationId,
+    date,
+    hour,
+    temperatureF,
+    highestF,
+    lowestF,
+    observedAt: new Date(observedMs),
+    fetchedAt: new Date(fetchedMs),
+  }));
+}
+
+type HourRow = [
+  date: string,
+  hour: number,
+  observedMs: number,
+  fetchedMs: number,
+  temperature: number,
+  highest: number | null,
+  lowest: number | null,
 ];
 
 /** The report of each day or hour that was known last. */
@@ -162,6 +255,13 @@ export async function deleteOldRuns(orm: Orm, before: string): Promise<void> {
   await orm.execute(sql`
     delete from ensemble_runs where ctid = any(array(
       select ctid from ensemble_runs where date < ${before}::date order by date limit ${DELETED_AT_ONCE}
+    ))`);
+}
+
+export async function deleteOldHours(orm: Orm, before: string): Promise<void> {
+  await orm.execute(sql`
+    delete from observed_hours where ctid = any(array(
+      select ctid from observed_hours where date < ${before}::date order by date limit ${DELETED_AT_ONCE}
     ))`);
 }
 

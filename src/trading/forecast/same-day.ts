@@ -1,6 +1,8 @@
-import { sigmoid, softplus, survivalAbove } from './censored.js';
-import { fitLinear, predictLinear } from './linear-fit.js';
-import { minimize, type Objective } from './minimize.js';
+import { allAtOnce, type Steps } from '../../core/steps.js';
+import { sigmoid, softplus, survivalAbove } from '../../core/statistics/logistic.js';
+import { crpsOfCensored } from './censored.js';
+import { fitLinearInSteps, predictLinear, type LinearCase } from './linear-fit.js';
+import { minimizeInSteps, type Objective } from './minimize.js';
 
 /**
  * The day while it runs: its maximum is what has been reached, or what is still to come if that is more. One fit for each
@@ -16,6 +18,8 @@ export interface DaySoFar {
   hour: number;
   /** The highest so far, reports between the hours included. */
   reachedF: number;
+  /** What is still to come changes nothing unless it is above this: of reports in whole degrees half of one more. Left out: `reachedF`. */
+  boundF?: number;
   /** At the hours up to the latest, the latest last: three of them, or as many as the day has had. */
   recentF: readonly number[];
   /** The mean of the ensemble at the hours 0 to 23. */
@@ -24,7 +28,7 @@ export interface DaySoFar {
 
 /** A day that is over. */
 export interface SameDayCase extends DaySoFar {
-  /** What the day came to, °F; not below what had been reached. */
+  /** What the day came to, °F; the bound where it came to no more. */
   observedF: number;
 }
 
@@ -107,29 +111,52 @@ export interface SameDayFit {
  * @param near a fit to almost the same cases, at which the search starts
  * @returns undefined for fewer than `MIN_SAME_DAY_CASES`
  */
-export function fitSameDay(cases: readonly SameDayCase[], near?: SameDayFit): SameDayFit | undefined {
+export const fitSameDay = (cases: readonly SameDayCase[], near?: SameDayFit): SameDayFit | undefined =>
+  allAtOnce(fitSameDayInSteps(cases, near));
+
+/** The same, a step of the search at a time. */
+export function* fitSameDayInSteps(
+  cases: readonly SameDayCase[],
+  near?: SameDayFit,
+): Steps<SameDayFit | undefined> {
   if (cases.length < MIN_SAME_DAY_CASES) return undefined;
   const stationBiasF = biasesOf(cases);
   const rows = cases.map((each) => describe(each, stationBiasF[each.stationId] ?? 0));
-  const found = fitLinear(
-    cases.map(({ observedF, reachedF }, i) => ({
-      variables: rows[i]!,
-      // What is still to come is counted from what has been reached.
-      observed: Math.max(0, observedF - reachedF),
-      bound: 0,
-    })),
-    rule,
-    near && valuesOf(near),
-  );
+  yield;
+  const found = yield* fitLinearInSteps(linearCasesOf(cases, rows), rule, near && valuesOf(near));
   return {
     hour: cases[0]!.hour,
     coefficients: Object.fromEntries(names.map((name, i) => [name, found.coefficients[i]!])),
-    hurdle: fitHurdle(cases, rows, near?.hurdle ?? null),
+    hurdle: yield* fitHurdle(cases, rows, near?.hurdle ?? null),
     stationBiasF,
     n: cases.length,
     trainingCrps: found.trainingCrps,
   };
 }
+
+/** °F: the mean CRPS of the curve as it is, where nothing has been learned but the stations' biases. */
+export function crpsOfCurve(cases: readonly SameDayCase[], { stationBiasF }: SameDayFit): number {
+  const out = new Float64Array(3);
+  const rows = cases.map((each) => describe(each, stationBiasF[each.stationId] ?? 0));
+  let sum = 0;
+  for (const { variables, observed, bound } of linearCasesOf(cases, rows)) {
+    const { location, scale } = predictLinear(prior, variables, rule);
+    crpsOfCensored(observed - location, bound - location, scale, out);
+    sum += out[0]!;
+  }
+  return sum / cases.length;
+}
+
+/** What is still to come is counted from what has been reached. */
+const linearCasesOf = (cases: readonly SameDayCase[], rows: readonly Float64Array[]): LinearCase[] =>
+  cases.map((each, i) => {
+    const bound = boundOf(each) - each.reachedF;
+    return { variables: rows[i]!, observed: Math.max(bound, each.observedF - each.reachedF), bound };
+  });
+
+const boundOf = ({ boundF, reachedF }: DaySoFar): number => boundF ?? reachedF;
+
+const hasRisen = (each: SameDayCase): boolean => each.observedF > boundOf(each);
 
 const valuesOf = ({ coefficients }: SameDayFit): number[] => names.map((name) => coefficients[name]!);
 
@@ -151,13 +178,13 @@ function biasesOf(cases: readonly SameDayCase[]): Record<string, number> {
 }
 
 /** Logistic regression of further rises on the same variables, with a ridge; the constant keeps near the share of days. */
-function fitHurdle(
+function* fitHurdle(
   cases: readonly SameDayCase[],
   rows: readonly Float64Array[],
   near: readonly number[] | null,
-): number[] | null {
+): Steps<number[] | null> {
   const n = cases.length;
-  const rises = cases.filter(({ observedF, reachedF }) => observedF > reachedF).length;
+  const rises = cases.filter(hasRisen).length;
   if (rises >= LATE * n) return null;
   const prior = Math.log((rises + 0.5) / (n - rises + 0.5));
   const widths = hurdleVariables.map((from) => {
@@ -168,12 +195,11 @@ function fitHurdle(
     let sum = 0;
     gradient.fill(0);
     for (const [i, row] of rows.entries()) {
-      const { observedF, reachedF } = cases[i]!;
-      const hasRisen = observedF > reachedF ? 1 : 0;
+      const risen = hasRisen(cases[i]!) ? 1 : 0;
       let odds = 0;
       for (const [k, from] of hurdleVariables.entries()) odds += (point[k]! * row[from]!) / widths[k]!;
-      sum += softplus(odds) - hasRisen * odds;
-      const slope = sigmoid(odds) - hasRisen;
+      sum += softplus(odds) - risen * odds;
+      const slope = sigmoid(odds) - risen;
       for (const [k, from] of hurdleVariables.entries()) gradient[k]! += (slope * row[from]!) / widths[k]!;
     }
     for (const k of hurdleVariables.keys()) {
@@ -184,7 +210,7 @@ function fitHurdle(
     return sum / n;
   };
   const start = hurdleVariables.map((_, k) => (near ? near[k]! * widths[k]! : k === 0 ? prior : 0));
-  const { point } = minimize(objective, start, TOLERANCE);
+  const { point } = yield* minimizeInSteps(objective, start, TOLERANCE);
   return hurdleVariables.map((_, k) => point[k]! / widths[k]!);
 }
 
@@ -193,7 +219,7 @@ const hurdleVariables: readonly number[] = [0, 1, 2, 3, 4, 5, 6, 9];
 
 /** A day's maximum as it is known at an hour, °F. Of a minimum every temperature has its sign changed. */
 export interface CensoredDistribution {
-  reachedF: number;
+  boundF: number;
   location: number;
   scale: number;
   /** The probability that nothing higher comes. */
@@ -204,30 +230,31 @@ export function predictSameDay(fit: SameDayFit, day: DaySoFar): CensoredDistribu
   const row = describe(day, fit.stationBiasF[day.stationId] ?? 0);
   const { location, ...known } = predictLinear(valuesOf(fit), row, rule);
   const scale = WIDER * known.scale;
-  const censored = sigmoid(-location / scale);
+  const boundF = boundOf(day);
+  const censored = sigmoid((boundF - day.reachedF - location) / scale);
   let hasPeaked = censored;
   if (fit.hurdle) {
     const odds = hurdleVariables.reduce((sum, from, k) => sum + fit.hurdle![k]! * row[from]!, 0);
     // Half and half: each is wrong where the other is not.
     hasPeaked = (censored + sigmoid(-odds)) / 2;
   }
-  return { reachedF: day.reachedF, location: day.reachedF + location, scale, hasPeaked };
+  return { boundF, location: day.reachedF + location, scale, hasPeaked };
 }
 
-/** The probability of at most a temperature before it is rounded; 0 below what has been reached. */
+/** The probability of at most a temperature before it is rounded; 0 below the bound. */
 export function probabilityAtMost(
-  { reachedF, location, scale, hasPeaked }: CensoredDistribution,
+  { boundF, location, scale, hasPeaked }: CensoredDistribution,
   temperatureF: number,
 ): number {
-  if (temperatureF < reachedF) return 0;
+  if (temperatureF < boundF) return 0;
   if (temperatureF === Infinity) return 1;
-  const above = survivalAbove((temperatureF - location) / scale, (reachedF - location) / scale);
+  const above = survivalAbove((temperatureF - location) / scale, (boundF - location) / scale);
   return 1 - (1 - hasPeaked) * above;
 }
 
 /** The probability of more, which keeps its digits where it is small. */
 export function probabilityAbove(distribution: CensoredDistribution, temperatureF: number): number {
-  const { reachedF, location, scale, hasPeaked } = distribution;
-  if (temperatureF < reachedF) return 1;
-  return (1 - hasPeaked) * survivalAbove((temperatureF - location) / scale, (reachedF - location) / scale);
+  const { boundF, location, scale, hasPeaked } = distribution;
+  if (temperatureF < boundF) return 1;
+  return (1 - hasPeaked) * survivalAbove((temperatureF - location) / scale, (boundF - location) / scale);
 }

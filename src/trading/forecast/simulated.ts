@@ -1,9 +1,12 @@
 import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { daysBetween, type ClimateDay } from '../market/climate-day.js';
+import { isStation } from '../market/stations.js';
 import { firstSeenAt, newestRunAt, runsOf } from '../venue/simulation/ensemble.js';
 import { createPace } from '../venue/simulation/random.js';
+import type { KnownHour } from './queries.js';
 import {
   everything,
+  stationDaysBetween,
   subjectsAround,
   subjectsOf,
   subjectsOn,
@@ -13,7 +16,14 @@ import {
   type StationDay,
   type Subject,
 } from '../venue/simulation/world.js';
-import type { DayEnsemble, ObservedExtreme, WeatherData, WeatherHistory, WeatherSource } from './forecast.js';
+import {
+  hourlyTemperatures,
+  type DayEnsemble,
+  type ObservedExtreme,
+  type WeatherData,
+  type WeatherHistory,
+  type WeatherSource,
+} from './forecast.js';
 
 /** Stations report at 9 minutes to the hour, and a report is there some minutes later. */
 const REPORT_MINUTE_MS = 51 * MINUTE_MS;
@@ -25,7 +35,7 @@ const INDEX_TAKES_MS = 5 * MINUTE_MS;
 export function createSimulatedWeatherSource(
   world: SimulatedWorld,
   selection: Selection = everything,
-): WeatherSource & { history: WeatherHistory } {
+): WeatherSource & { history: Required<Omit<WeatherHistory, 'kinds'>> } {
   const now = () => new Date(world.clock.now());
   return {
     name: 'simulated',
@@ -47,8 +57,39 @@ export function createSimulatedWeatherSource(
         }
         return runs;
       },
+      async readHours({ from, to }, signal) {
+        const pace = createPace();
+        const hours: KnownHour[] = [];
+        for (const stationDay of stationDaysBetween({ from, to }, selection.stations)) {
+          signal.throwIfAborted();
+          hours.push(...listHours(world, stationDay, now()));
+          await pace();
+        }
+        return hours;
+      },
     },
   };
+}
+
+/** What was reported of each hour of a day, with the extremes so far, when that report came. */
+function listHours(
+  { weather }: Seeded,
+  { station, day: { date, start } }: StationDay,
+  now: Date,
+): KnownHour[] {
+  return Array.from({ length: 23 }, (_, i): KnownHour => {
+    const observedAt = new Date(start.getTime() + i * HOUR_MS + REPORT_MINUTE_MS);
+    return {
+      stationId: station.id,
+      date,
+      hour: i + 1,
+      temperatureF: weather.temperature(station, observedAt),
+      highestF: weather.runningMaximum(station, date, observedAt),
+      lowestF: weather.runningMinimum(station, date, observedAt),
+      observedAt,
+      fetchedAt: new Date(observedAt.getTime() + REPORT_TAKES_MS),
+    };
+  }).filter(({ fetchedAt }) => fetchedAt <= now);
 }
 
 type Seeded = Pick<SimulatedWorld, 'weather'>;
@@ -64,7 +105,7 @@ export function readWeatherOf({ weather }: Seeded, subjects: readonly Subject[],
   for (const subject of subjects) {
     const target = targetOfSubject(subject);
     const modelRunAt = newestRunAt(subject.span, at);
-    ensembles.push({ ...target, modelRunAt, fetchedAt: at, membersF: weather.members(subject, modelRunAt) });
+    ensembles.push({ ...target, modelRunAt, fetchedAt: at, ...runOf({ weather }, subject, modelRunAt) });
     const seen = observe({ weather }, subject, at);
     if (seen) observed.push({ ...target, ...seen, fetchedAt: at });
   }
@@ -76,7 +117,7 @@ function observe(
   { weather }: Seeded,
   subject: Subject,
   at: Date,
-): Pick<ObservedExtreme, 'extremeF' | 'observedAt'> | undefined {
+): Pick<ObservedExtreme, 'extremeF' | 'observedAt' | 'hoursF'> | undefined {
   const { kind, station, date, span } = subject;
   if (kind === 'hourly')
     return at.getTime() - span.end.getTime() < INDEX_TAKES_MS
@@ -85,7 +126,21 @@ function observe(
   const observedAt = lastReportAt(span, at);
   const running = kind === 'daily_maximum' ? 'runningMaximum' : 'runningMinimum';
   const extremeF = weather[running](station, date, observedAt);
-  return extremeF === null ? undefined : { extremeF, observedAt };
+  if (extremeF === null) return undefined;
+  return { extremeF, observedAt, hoursF: reportedHours({ weather }, subject, observedAt) };
+}
+
+function reportedHours(
+  { weather }: Seeded,
+  { station, span: { start } }: Subject,
+  latest: Date,
+): (number | null)[] {
+  const reports: { at: Date; temperatureF: number }[] = [];
+  for (let ms = start.getTime() + REPORT_MINUTE_MS; ms <= latest.getTime(); ms += HOUR_MS) {
+    const at = new Date(ms);
+    reports.push({ at, temperatureF: weather.temperature(station, at) });
+  }
+  return hourlyTemperatures(start, reports);
 }
 
 /** Each run that has been there for a subject, as it was when it came. */
@@ -94,9 +149,22 @@ function listRuns({ weather }: Seeded, subject: Subject, now: Date): DayEnsemble
   return runsOf(span).flatMap((modelRunAt) => {
     const fetchedAt = firstSeenAt(span, modelRunAt);
     if (fetchedAt > now) return [];
-    const membersF = weather.members(subject, modelRunAt);
-    return [{ ...targetOfSubject(subject), modelRunAt, fetchedAt, membersF }];
+    return [
+      { ...targetOfSubject(subject), modelRunAt, fetchedAt, ...runOf({ weather }, subject, modelRunAt) },
+    ];
   });
+}
+
+/** What a run says of a subject. */
+function runOf(
+  { weather }: Seeded,
+  subject: Subject,
+  modelRunAt: Date,
+): Pick<DayEnsemble, 'membersF' | 'curveF'> {
+  const { kind, station, date, span } = subject;
+  const membersF = weather.members(subject, modelRunAt);
+  if (kind === 'hourly' || !isStation(station)) return { membersF };
+  return { membersF, curveF: weather.curve({ station, day: { date, ...span } }, modelRunAt) };
 }
 
 /** The time of the day's last report that is there. */

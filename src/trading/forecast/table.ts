@@ -15,7 +15,8 @@ import {
   type AnyPgColumn,
 } from 'drizzle-orm/pg-core';
 import { time } from '../../core/db/columns.js';
-import type { TemperatureKind } from '../market/market.js';
+import type { DistributionShape } from '../market/distribution.js';
+import type { DailyKind, TemperatureKind } from '../market/market.js';
 import type { ForecastMethod } from './forecast.js';
 
 /**
@@ -58,6 +59,10 @@ export const forecastRecords = pgTable(
     /** The whole degree that a maximum's report was sure to reach, and that a minimum's could not be above. */
     atLeast: integer('at_least'),
     atMost: integer('at_most'),
+    /** The probability that it stays there; null where all that has been ruled out was cut off instead. */
+    stays: doublePrecision(),
+    /** Of what may still come; null: normal. */
+    shape: text().$type<DistributionShape>(),
     /** What the ensemble said before any correction, °F. */
     members: doublePrecision().array(),
     /** Mean and deviation of what was reported in the 30 days that were known then; null where they were too few. */
@@ -113,6 +118,8 @@ export const ensembleRuns = pgTable(
     /** Their mean and sample variance (0 for a single one): what training reads, so that it need not read the members. */
     mean: doublePrecision().notNull(),
     variance: doublePrecision().notNull(),
+    /** Of a day: the members' mean hour by hour, °F. Kept with its maximum alone: the minimum's is the same. */
+    curve: doublePrecision().array(),
   },
   (t) => [
     // Serves a station's training window.
@@ -123,6 +130,35 @@ export const ensembleRuns = pgTable(
     // Serves the clean-up.
     index('ensemble_runs_age').on(t.date),
     hourCheck('ensemble_runs_hour', t),
+  ],
+);
+
+/**
+ * What stations had reported when the temperature of an hour became known: written once, so that it stays what was known then. Hours
+ * are of the climate day, by local standard time.
+ */
+export const observedHours = pgTable(
+  'observed_hours',
+  {
+    forecastSource: text('forecast_source').notNull(),
+    station: text().notNull(),
+    date: date({ mode: 'string' }).notNull(),
+    hour: smallint().notNull(),
+    /** When the latest report was made, and when it came into our hands. */
+    observedAt: time('observed_at').notNull(),
+    fetchedAt: time('fetched_at').notNull(),
+    /** °F at the hour. */
+    temperature: doublePrecision().notNull(),
+    /** The day's extremes so far, °F; null of an hour that was not the latest any more. */
+    highest: doublePrecision(),
+    lowest: doublePrecision(),
+  },
+  (t) => [
+    // Serves a station's training window.
+    primaryKey({ name: 'observed_hours_pk', columns: [t.forecastSource, t.station, t.date, t.hour] }),
+    // Serves the clean-up.
+    index('observed_hours_age').on(t.date),
+    check('observed_hours_hour', sql`${t.hour} between 0 and 23`),
   ],
 );
 
@@ -212,4 +248,40 @@ export const signalGates = pgTable(
     judgedAt: time('judged_at').notNull(),
   },
   (t) => [primaryKey({ columns: [t.marketSource, t.forecastSource, t.kind, t.station, t.leadHours] })],
+);
+
+/** Fits of days while they run, one for each kind and hour, and what they were trained on. Written once. */
+export const sameDayFits = pgTable(
+  'same_day_fits',
+  {
+    id: uuid().primaryKey(),
+    forecastSource: text('forecast_source').notNull(),
+    marketSource: text('market_source').notNull(),
+    kind: text().$type<DailyKind>().notNull(),
+    /** The latest that was known of a day. */
+    hour: smallint().notNull(),
+    coefficients: jsonb().$type<Record<string, number>>().notNull(),
+    /** Null where none is needed. */
+    hurdle: jsonb().$type<number[]>(),
+    stationBias: jsonb('station_bias').$type<Record<string, number>>().notNull(),
+    n: integer().notNull(),
+    firstDate: date('first_date', { mode: 'string' }).notNull(),
+    lastDate: date('last_date', { mode: 'string' }).notNull(),
+    trainingCrps: doublePrecision('training_crps').notNull(),
+    rawCrps: doublePrecision('raw_crps').notNull(),
+    knownThrough: time('known_through').notNull(),
+    trainedAt: time('trained_at').notNull(),
+    /**
+     * One for each day: what the fit saw. The hour itself and the run are in the archive: they are named, since a day's fits see
+     * tens of thousands of days together.
+     */
+    training: jsonb()
+      .$type<[station: string, date: string, modelRunAt: string, observed: number][]>()
+      .notNull(),
+  },
+  (t) => [
+    // Serves the fits in use: the newest of each kind and hour.
+    index('same_day_fits_newest').on(t.forecastSource, t.marketSource, t.trainedAt),
+    check('same_day_fits_hour', sql`${t.hour} between 0 and 22`),
+  ],
 );

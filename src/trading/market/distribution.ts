@@ -1,9 +1,13 @@
 import { bracketRange, type Bracket } from './brackets.js';
+import { LOGISTIC_DEVIATION, softplus, survivalAbove } from '../../core/statistics/logistic.js';
 import { millsRatio, normalCdf, normalQuantile } from '../../core/statistics/normal.js';
 
+/** Of a temperature before it is rounded. A logistic one has heavier tails. */
+export type DistributionShape = 'normal' | 'logistic';
+
 /**
- * A temperature as it will be reported: normally distributed, rounded to the step of the markets' brackets, and a maximum not below,
- * a minimum not above what has been reached already (what is ruled out is cut off, the rest made to sum to one).
+ * A temperature as it will be reported: rounded to the step of the markets' brackets, and a maximum not below, a minimum not above
+ * what has been reached already.
  */
 export interface TemperatureDistribution {
   /** °F, before anything is cut off. */
@@ -14,6 +18,13 @@ export interface TemperatureDistribution {
   atLeast: number | null;
   /** A day's minimum cannot be above this one any more. At most one of the two bounds is there. */
   atMost?: number | null;
+  /**
+   * The probability that it stays at the bound, which is all of what may still come and would be no more. Null or left out: what is
+   * ruled out is cut off, and the rest made to sum to one.
+   */
+  stays?: number | null;
+  /** Of what may still come where `stays` is given; left out: normal. All else is normal. */
+  shape?: DistributionShape;
 }
 
 /**
@@ -55,7 +66,15 @@ export function probabilityWithin(
   distribution: TemperatureDistribution,
   { lowest, highest, step }: { lowest: number | null; highest: number | null; step: number },
 ): number {
-  const { mean, deviation, atMost = null } = distribution;
+  const { mean, deviation, atMost = null, stays = null } = distribution;
+  if (stays !== null)
+    return atMost === null
+      ? probabilityFromBound(distribution, { lowest, highest, step })
+      : probabilityFromBound(mirrored(distribution), {
+          lowest: highest === null ? null : -highest,
+          highest: lowest === null ? null : -lowest,
+          step,
+        });
   const from = lowest === null ? -Infinity : (lowest - step / 2 - mean) / deviation;
   const to = highest === null ? Infinity : (highest + step / 2 - mean) / deviation;
   return atMost === null
@@ -63,10 +82,30 @@ export function probabilityWithin(
     : probabilityBetween(-to, -from, floorOf(mirrored(distribution)));
 }
 
+/** Of a maximum that stays with some probability. */
+function probabilityFromBound(
+  distribution: TemperatureDistribution,
+  { lowest, highest, step }: { lowest: number | null; highest: number | null; step: number },
+): number {
+  const { mean, deviation, atLeast, stays } = distribution;
+  const bound = (atLeast! + step / 2 - mean) / deviation;
+  /** The probability of more than a reported temperature. */
+  const above = (temperature: number): number =>
+    temperature < atLeast!
+      ? 1
+      : (1 - stays!) * tailOf(distribution, (temperature + step / 2 - mean) / deviation, bound);
+  const from = lowest === null ? 1 : above(lowest - step);
+  return Math.max(0, from - (highest === null ? 0 : above(highest)));
+}
+
+/** P(Z > z | Z > f) of what may still come, in deviations from the mean. */
+const tailOf = ({ shape }: TemperatureDistribution, z: number, f: number): number =>
+  shape === 'logistic' ? survivalAbove(z * LOGISTIC_DEVIATION, f * LOGISTIC_DEVIATION) : survival(z, f);
+
 /** Of the temperature with its sign changed: a bound from above is one from below then. */
-const mirrored = ({ mean, deviation, atMost = null }: TemperatureDistribution): TemperatureDistribution => ({
-  mean: -mean,
-  deviation,
+const mirrored = ({ atMost = null, ...rest }: TemperatureDistribution): TemperatureDistribution => ({
+  ...rest,
+  mean: -rest.mean,
   atLeast: atMost === null ? null : -atMost,
 });
 
@@ -75,10 +114,20 @@ const mirrored = ({ mean, deviation, atMost = null }: TemperatureDistribution): 
  * @param probability above 0 and below 1
  */
 export function quantileOf(distribution: TemperatureDistribution, probability: number): number {
-  const { mean, deviation, atMost = null } = distribution;
+  const { mean, deviation, atLeast, atMost = null, stays = null, ...rest } = distribution;
   if (deviation === 0) return mean;
   if (atMost !== null) return -quantileOf(mirrored(distribution), 1 - probability);
+  if (stays !== null) {
+    if (probability <= stays) return atLeast!;
+    // Above half a degree more than the bound nothing else has been ruled out.
+    const more = { ...rest, mean, deviation, atLeast: atLeast! + 1 };
+    return quantileOf(more, (probability - stays) / (1 - stays));
+  }
   const floor = floorOf(distribution);
+  if (rest.shape === 'logistic') {
+    const least = softplus(floor * LOGISTIC_DEVIATION) - Math.log(1 - probability);
+    return mean + (deviation * (least + Math.log(-Math.expm1(-least)))) / LOGISTIC_DEVIATION;
+  }
   if (floor < 5) return mean - deviation * normalQuantile((1 - probability) * normalCdf(-floor));
   // Far out the tail falls almost exponentially: two steps of Newton's method on its logarithm are enough.
   const target = Math.log(1 - probability);

@@ -150,8 +150,31 @@ function toForecastView(day: DayForecast, event: MarketEvent, source: string) {
     source,
     isCalibrated: day.isCalibrated,
     modelRunAt: day.modelRunAt,
-    observed: day.observed && { extremeF: day.observed.extremeF, at: day.observed.observedAt },
+    observed: day.observed && {
+      extremeF: day.observed.extremeF,
+      at: day.observed.observedAt,
+      isFinal: day.observed.isFinal === true,
+    },
+    running: toRunning(day),
   };
+}
+
+/** How far a day that runs has come, and what is expected of the rest. */
+function toRunning({ kind, running, distribution: { atLeast, atMost } }: DayForecast) {
+  return (
+    running && {
+      isMaximum: kind === 'daily_maximum',
+      reachedF: atLeast ?? atMost ?? 0,
+      stays: running.stays,
+      hour: running.hour === null ? null : formatHour(running.hour),
+      days: running.fit && {
+        count: running.fit.n,
+        from: formatClimateDay(running.fit.firstDate),
+        to: formatClimateDay(running.fit.lastDate),
+      },
+      fallback: running.fallback === null ? null : sentence(running.fallback),
+    }
+  );
 }
 
 /** What the members were corrected by; null for nothing. */

@@ -1,6 +1,5 @@
 import type { DayForecast, ObservedExtreme } from '../forecast/forecast.js';
-import { sureDegree } from '../market/distribution.js';
-import { normalCdf } from '../../core/statistics/normal.js';
+import { probabilityWithin, sureDegree } from '../market/distribution.js';
 import type { MarketEvent } from '../market/event.js';
 import type { Market, TemperatureKind } from '../market/market.js';
 import { DOLLAR } from '../market/money.js';
@@ -61,11 +60,12 @@ const MAX_DEGREES = 60;
 
 /**
  * The distribution over whole degrees, from cold to warm: the probability of each bracket (of what lies between two thresholds)
- * as the forecast has it, within it in the shape of the forecast's normal distribution. Empty where the markets part degrees.
+ * as the forecast has it, within it in the shape of the forecast's distribution. Empty where the markets part degrees.
  */
 export function degreesOf(day: DayForecast, event: MarketEvent): Degree[] {
-  const { meanF } = day;
-  const deviationF = Math.max(day.deviationF, 1e-6);
+  const isKnown = day.distribution.deviation === 0;
+  const meanF = isKnown ? day.meanF : day.distribution.mean;
+  const deviationF = Math.max(isKnown ? day.deviationF : day.distribution.deviation, 1e-6);
   const parts = partsOf(day, event);
   const ends = parts.flatMap(({ lowest, highest }) => [lowest, highest].filter((end) => end !== null));
   if (!ends.every(Number.isInteger)) return [];
@@ -81,22 +81,20 @@ export function degreesOf(day: DayForecast, event: MarketEvent): Degree[] {
     Math.max(...ends, Math.ceil(meanF + REACH * deviationF)),
     Math.round(meanF) + MAX_DEGREES / 2,
   );
-  const start = event.kind === 'hourly' ? 0 : -0.5;
-  const shape = (t: number) => massOf((t + start - meanF) / deviationF, (t + start + 1 - meanF) / deviationF);
-  const isPossible = (t: number) =>
-    (possible.lowest === null || t >= possible.lowest) &&
-    (possible.highest === null || t <= possible.highest);
+  const isHour = event.kind === 'hourly';
+  const shape = (t: number) =>
+    probabilityWithin(day.distribution, {
+      lowest: t,
+      highest: isHour ? t + 0.99 : t,
+      step: isHour ? 0.01 : 1,
+    });
   return parts.flatMap(({ ticker, lowest, highest, probability }) => {
     const first = Math.max(lowest ?? from, from);
     const count = Math.min(highest ?? to, to) - first + 1;
     if (count < 1) return [];
     const temperatures = Array.from({ length: count }, (_, i) => first + i);
-    // A forecast may say otherwise than its normal distribution, of a day that is over for example: then each degree counts the same.
-    const shapes = [
-      temperatures.map((t) => (isPossible(t) ? shape(t) : 0)),
-      temperatures.map(shape),
-      temperatures.map(() => 1),
-    ];
+    // A forecast may say otherwise than its distribution, of a day that is over for example: then each degree counts the same.
+    const shapes = [temperatures.map(shape), temperatures.map(() => 1)];
     const weights = shapes.find((weights) => sumOf(weights) > 1e-300)!;
     const scale = probability / sumOf(weights);
     return temperatures.map((temperature, k) => ({ temperature, ticker, probability: weights[k]! * scale }));
@@ -132,10 +130,6 @@ function partsOf({ probabilities }: DayForecast, { markets }: MarketEvent): Part
     }),
   ];
 }
-
-/** P(a ≤ Z < b) of a standard normal Z, on the side where the values are small so that nothing is lost. */
-const massOf = (a: number, b: number): number =>
-  a > 0 ? normalCdf(-a) - normalCdf(-b) : normalCdf(b) - normalCdf(a);
 
 const sumOf = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);
 

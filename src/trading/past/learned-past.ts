@@ -1,6 +1,7 @@
 import { newId } from '../../core/ids.js';
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { KnownHistory } from '../archive/archive.js';
+import type { TrainedHourFit } from '../archive/train-hours.js';
 import { trainInSteps, type TrainedFit, type Training } from '../archive/training.js';
 import { noFits, type FitBook } from '../forecast/fits.js';
 import { meanAndVariance, type WeatherHistory } from '../forecast/forecast.js';
@@ -12,7 +13,7 @@ import { RECORD_WINDOW_MS } from '../scores/records.js';
 import { LEAD_HOURS } from '../signals/signal.js';
 import { createPace } from '../venue/simulation/random.js';
 import { subjectsOn, type Selection, type Subject } from '../venue/simulation/world.js';
-import type { KnownRun } from '../forecast/queries.js';
+import type { KnownHour, KnownRun } from '../forecast/queries.js';
 
 /** A time at which forecasts of some days were due to be recorded. */
 export interface SnapshotTime {
@@ -52,12 +53,15 @@ const EVENING_MS = 18 * HOUR_MS;
 /** As the archive keeps it: what training reads of the past. */
 const WINDOW_DAYS = 90;
 const CLIMATE_DAYS = 30;
+/** The hours of a running day at which forecasts are recorded: all that the past is asked for. */
+const RECORDED_HOURS = LEAD_HOURS.map((lead) => 24 - lead).filter((hour) => hour > 0);
 
 /** What would have been learned at any time of the past by what was known then, and by nothing else. */
 export interface LearnedPast {
   fitsAt(at: Date): Promise<FitBook>;
   /** A fit that was made, with what it was trained on. */
   find(fitId: string): TrainedFit | undefined;
+  findHours(fitId: string): TrainedHourFit | undefined;
   climatesAt(at: Date): Climates;
   /** What was reported, if it was known at a time. */
   reportOf(target: Target, at: Date): SettledDay | undefined;
@@ -80,15 +84,18 @@ export async function learnPast(
 ): Promise<LearnedPast> {
   const runs: KnownRun[] = [];
   const reports: SettledDay[] = [];
+  const hours: KnownHour[] = [];
   for (let ms = from.getTime() - WINDOW_DAYS * DAY_MS; ms <= to.getTime(); ms += DAY_MS) {
     signal.throwIfAborted();
     const date = dateOf(ms);
     runs.push(...(await weather.readRuns({ from: date, to: date }, signal)).map(withoutMembers));
     reports.push(...(await markets.readSettledDays({ from: date, to: date }, signal)));
+    hours.push(...((await weather.readHours?.({ from: date, to: date }, signal)) ?? []));
     await pace();
   }
   const trainings = new Map<number, Training>();
   const trained = new Map<string, TrainedFit>();
+  const trainedHours = new Map<string, TrainedHourFit>();
   const reportOf = new Map(reports.map((report) => [targetKey(report), report]));
   const inWindow = <T extends { date: string }>(all: readonly T[], at: Date, days: number): T[] => {
     const first = dateOf(at.getTime() - days * DAY_MS);
@@ -101,9 +108,11 @@ export async function learnPast(
     const history = KnownHistory.at(at, {
       runs: inWindow(runs, at, WINDOW_DAYS),
       reports: inWindow(reports, at, WINDOW_DAYS),
+      hours: inWindow(hours, at, WINDOW_DAYS),
     });
     await pace();
-    const steps = trainInSteps(history, { previous: noFits, newId: () => newId(at.getTime()) });
+    const options = { previous: noFits, newId: () => newId(at.getTime()), hours: RECORDED_HOURS };
+    const steps = trainInSteps(history, options);
     for (;;) {
       signal.throwIfAborted();
       const { done, value } = steps.next();
@@ -118,9 +127,11 @@ export async function learnPast(
       const training = trainings.get(ms) ?? (await train(new Date(ms)));
       trainings.set(ms, training);
       for (const added of training.added) trained.set(added.fit.id, added);
+      for (const added of training.addedHours) trainedHours.set(added.fit.id, added);
       return training.book;
     },
     find: (fitId) => trained.get(fitId),
+    findHours: (fitId) => trainedHours.get(fitId),
     climatesAt: (at) =>
       climatesOf(
         inWindow(reports, at, CLIMATE_DAYS).filter(({ knownAt }) => knownAt.getTime() <= at.getTime()),

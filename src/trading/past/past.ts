@@ -2,8 +2,8 @@ import { DAY_MS } from '../../core/time.js';
 import type { Clock } from '../../core/clock.js';
 import type { Database } from '../../core/db/client.js';
 import { inChunks } from '../../core/steps.js';
-import type { Archive } from '../archive/archive.js';
-import { insertFits } from '../archive/queries.js';
+import { HOURS_WINDOW_DAYS, type Archive } from '../archive/archive.js';
+import { insertFits, insertHourFits } from '../archive/queries.js';
 import { readCoverage } from '../backfill/coverage.js';
 import { calibratedModel, type FitBook } from '../forecast/fits.js';
 import { createSimulatedWeatherSource, readWeatherOf } from '../forecast/simulated.js';
@@ -89,7 +89,7 @@ export interface Recalled {
 
 interface PastOptions {
   db: Database;
-  archive: Pick<Archive, 'addRuns' | 'addReports'>;
+  archive: Pick<Archive, 'addRuns' | 'addReports' | 'addHours'>;
   clock: Clock;
   names: SourceNames;
   world: Pick<SimulatedWorld, 'seed' | 'weather'>;
@@ -181,8 +181,10 @@ function createRecordWriter(
   return async (records) => {
     const used = new Set(records.flatMap(({ fitId }) => (fitId && !stored.has(fitId) ? [fitId] : [])));
     for (const ids of inChunks([...used], FITS_AT_ONCE)) {
-      const fits = ids.map((id) => learned.find(id)!);
-      await insertFits(orm, names, fits);
+      const fits = ids.map((id) => learned.find(id)).filter((fit) => fit !== undefined);
+      const hourFits = ids.map((id) => learned.findHours(id)).filter((fit) => fit !== undefined);
+      if (fits.length > 0) await insertFits(orm, names, fits);
+      if (hourFits.length > 0) await insertHourFits(orm, names, hourFits);
       for (const id of ids) stored.add(id);
       await pace();
     }
@@ -218,17 +220,25 @@ async function fillArchive(options: PastOptions, part: PastPart, signal: AbortSi
   const [from, to] = [dateOf(clock.now() - 2 * days * DAY_MS), dateOf(clock.now() + DAY_MS)];
   const kinds = { runKinds: part.kinds, reportKinds: part.kinds };
   const covered = await readCoverage(db.orm, { ...names, ...kinds }, part.stations, { from, to });
+  const learnedFrom = dateOf(clock.now() - HOURS_WINDOW_DAYS * DAY_MS);
   // What the present has begun to record of the last days is not whole.
   const recent = dateOf(clock.now() - 2 * DAY_MS);
   // The newest first: what the present reads is there soonest.
   for (const date of daysBetween(from, to).toReversed()) {
     signal.throwIfAborted();
     const day = { from: date, to: date };
-    if (date >= recent || !covered.hasRuns(date))
+    if (date >= recent || !covered.hasRuns(date)) {
       for (const runs of inChunks(await weather.readRuns(day, signal), RUNS_AT_ONCE)) {
         await archive.addRuns(runs);
         await pace();
       }
+      // Of maxima and minima together, and of as many days as are learned from.
+      const isWanted = part.kinds.includes('daily_maximum') && date >= learnedFrom;
+      for (const hours of inChunks(isWanted ? await weather.readHours(day, signal) : [], RUNS_AT_ONCE)) {
+        await archive.addHours(hours);
+        await pace();
+      }
+    }
     if (date >= recent || !covered.hasReports(date))
       await archive.addReports(await markets.readSettledDays(day, signal));
     await pace();

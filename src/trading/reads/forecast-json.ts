@@ -1,6 +1,7 @@
 import { openJson } from '../../core/http/json.js';
 import type { DayForecast, ObservedExtreme, StationForecast } from '../forecast/forecast.js';
 import { biasOf, type Fit } from '../forecast/fits.js';
+import { signOf, type HourFit } from '../forecast/running-day.js';
 import { labelOf, spanOf, type ListedMarket, type TemperatureKind } from '../market/market.js';
 import type { Place, Station } from '../market/stations.js';
 
@@ -32,10 +33,12 @@ export function writeForecast(
     source,
     days: ofKind('daily_maximum').map((day) => ({
       ...toDayJson(day, setting),
+      ...toRunningJson(day, station.id),
       observedMaximum: toObservedJson(day.observed),
     })),
     minima: ofKind('daily_minimum').map((day) => ({
       ...toDayJson(day, setting),
+      ...toRunningJson(day, station.id),
       observedMinimum: toObservedJson(day.observed),
     })),
     hours: hours?.days.map((day) => toHourJson(day, { ...setting, station: hours.station })) ?? [],
@@ -85,6 +88,33 @@ const toDayJson = (day: DayForecast, { station, source, markets }: Setting) => (
   modelRunAt: day.modelRunAt.toISOString(),
   fetchedAt: day.fetchedAt.toISOString(),
   membersF: day.membersF,
+});
+
+const toRunningJson = ({ running, distribution, observed, curveF }: DayForecast, stationId: string) => ({
+  running: running && {
+    hour: running.hour,
+    observedAt: observed!.observedAt.toISOString(),
+    reachedF: distribution.atLeast ?? distribution.atMost,
+    peakedProbability: running.stays,
+    fit: running.fit && toHourFitJson(running.fit, stationId),
+    fallback: running.fallback,
+  },
+  isReported: observed?.isFinal === true,
+  hourlyMeanF: curveF ?? null,
+});
+
+const toHourFitJson = (fit: HourFit, stationId: string) => ({
+  id: fit.id,
+  hour: fit.hour,
+  coefficients: fit.coefficients,
+  stationBiasF: signOf(fit.kind) * (fit.stationBiasF[stationId] ?? 0),
+  n: fit.n,
+  firstDate: fit.firstDate,
+  lastDate: fit.lastDate,
+  trainingCrps: fit.trainingCrps,
+  rawCrps: fit.rawCrps,
+  knownThrough: fit.knownThrough.toISOString(),
+  trainedAt: fit.trainedAt.toISOString(),
 });
 
 const toFitJson = (fit: Fit, target: { stationId: string; hour: number | undefined }) => ({

@@ -36,6 +36,9 @@ and \`forecastAgeSeconds\` is their age.
 
 Forecasts are corrected by how earlier ones came out: each day says by which fit (\`method\`, \`fit\`), what the members themselves said (\`rawMeanF\`, \`rawStandardDeviationF\`), and,
 where it was not the station's own fit, why not (\`fallback\`). A fit knows only what was known before it was made (\`knownThrough\`).
+
+A day that runs is gone on from as it has come so far (\`method\` \`same_day\`): its extreme is what has been reached, or what is still to come if that is more. \`running\` says what was
+known and when, how probable it is that nothing more comes, and what that was learned from. Brackets that cannot win any more have a probability of 0; none has 1 before the day's own report is there.
 `.trim(),
   params: z.object({
     station: z.string().meta({ description: 'The id of the station, in upper or lower case.' }),

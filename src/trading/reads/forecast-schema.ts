@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { timeField } from '../../core/http/fields.js';
+import { forecastMethods } from '../forecast/forecast.js';
 import { indexAreas } from '../market/stations.js';
 import {
   count,
@@ -39,6 +40,52 @@ const fitSchema = z
   })
   .meta({ id: 'ForecastFit' });
 
+const runningFitSchema = z
+  .object({
+    id: z.string().describe('A UUIDv7.'),
+    hour: z.int().describe('The hour of days that it is for, by local standard time.'),
+    coefficients: z
+      .record(z.string(), z.number())
+      .describe(
+        'Of what is still to come: `a` to `below` of its location, `g0` to `g4` of the logarithm of its scale; of a minimum with the sign of every temperature changed.',
+      ),
+    stationBiasF: z
+      .number()
+      .describe("What the station's forecast of the hours is taken to be too warm by, °F."),
+    n: count('Days that it was learned from, over all stations'),
+    firstDate: z.iso.date().describe('The first day of them.'),
+    lastDate: z.iso.date().describe('The last day of them.'),
+    trainingCrps: z.number().describe('Its mean CRPS over them, °F.'),
+    rawCrps: z.number().describe('The same of the forecast of the hours as it is.'),
+    knownThrough: timeField('When the latest that it was learned from became known.'),
+    trainedAt: timeField('When it was made.'),
+  })
+  .meta({ id: 'RunningDayFit' });
+
+const runningSchema = z
+  .object({
+    hour: z
+      .int()
+      .nullable()
+      .describe(
+        'The latest hour by local standard time whose temperature is known, 0 to 22; `null` where none is.',
+      ),
+    observedAt: timeField("Of the station's latest report."),
+    reachedF: z
+      .int()
+      .describe('The whole degree that the report is sure to reach; of a minimum, to be down to.'),
+    peakedProbability: probability(
+      'That the report says just that: the day has peaked (of a minimum: has been as cold as it gets).',
+    ),
+    fit: runningFitSchema
+      .nullable()
+      .describe(
+        'What was learned of days at that hour; `null` where the forecast from before the day was gone on from instead, with what would be less than was reached counted as that.',
+      ),
+    fallback: z.string().nullable().describe('Why there is none, in words; `null` where there is.'),
+  })
+  .meta({ id: 'RunningDay' });
+
 const observed = (what: string, at: string) =>
   z
     .object({
@@ -69,18 +116,18 @@ const forecastFields = {
     ),
   source: z.string(),
   method: z
-    .enum(['emos', 'emos_pooled', 'raw_ensemble'])
+    .enum(forecastMethods)
     .describe(
-      "`emos`: corrected by a fit of the station's own past. `emos_pooled`: by one of all stations together. `raw_ensemble`: the members' own mean and spread, corrected by nothing.",
+      "`same_day`: by how days went on that had come as far, see `running`. `emos`: corrected by a fit of the station's own past. `emos_pooled`: by one of all stations together. `raw_ensemble`: the members' own mean and spread, corrected by nothing.",
     ),
   isCalibrated: z.boolean().describe('Corrected by how earlier forecasts came out.'),
   fallback: z
     .string()
     .nullable()
-    .describe('Why it was not made in a better way, in words; `null` for `emos`.'),
+    .describe('Why it was not made in a better way, in words; `null` for `emos` and `same_day`.'),
   rawMeanF: temperature('The mean of the members, before any correction'),
   rawStandardDeviationF: temperature('Their sample deviation, at least 1'),
-  fit: fitSchema.nullable().describe('What it was corrected by; `null` for `raw_ensemble`.'),
+  fit: fitSchema.nullable().describe('What the members were corrected by; `null` for nothing.'),
   leadHours: z
     .number()
     .describe("Hours from the start of the weather model's run to the end of the day, or to the hour."),
@@ -89,9 +136,27 @@ const forecastFields = {
   membersF: z.array(z.number()).describe('What each member says, °F.'),
 };
 
+const dayFields = {
+  ...forecastFields,
+  isReported: z
+    .boolean()
+    .describe("Whether the day's own climate report, the first final one, is what was observed."),
+  running: runningSchema
+    .nullable()
+    .describe(
+      'What is known of the day while it runs; `null` before anything was observed of it, and once it is over.',
+    ),
+  hourlyMeanF: z
+    .array(z.number())
+    .nullable()
+    .describe(
+      'The mean of the members at the hours 0 to 23 by local standard time, °F; `null` where it is not known.',
+    ),
+};
+
 const dayForecastSchema = z
   .object({
-    ...forecastFields,
+    ...dayFields,
     observedMaximum: observed(
       'The highest that the station has reported within the day so far',
       "Of the station's latest report.",
@@ -101,7 +166,7 @@ const dayForecastSchema = z
 
 const minimumForecastSchema = z
   .object({
-    ...forecastFields,
+    ...dayFields,
     observedMinimum: observed(
       'The lowest that the station has reported within the day so far',
       "Of the station's latest report.",

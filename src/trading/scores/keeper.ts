@@ -119,7 +119,7 @@ export function createScoreKeeper(options: ScoreKeeperOptions): ScoreKeeper {
       {
         async useFits(fitsAt) {
           // The present learns what is missing itself, and more; until then this is better than nothing.
-          if (calibration.current.fits.madeAt === null)
+          if (calibration.current.fits.fits.length === 0)
             calibration.replace({ fits: await fitsAt(new Date(clock.now())) });
         },
         recorded: judge,

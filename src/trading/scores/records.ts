@@ -74,6 +74,7 @@ function toRecord(
     markets.map(({ ticker }) => data.books.get(ticker)),
     outcomesOf(markets.map(({ bracket }) => bracket)),
   );
+  const { mean, deviation, atLeast, atMost = null, stays = null, shape = 'normal' } = day.distribution;
   return {
     kind,
     station: station.id,
@@ -84,12 +85,14 @@ function toRecord(
     marketSource,
     forecastSource,
     method: day.method,
-    fitId: day.fit?.id ?? null,
+    fitId: (day.running?.fit ?? day.fit)?.id ?? null,
     modelRunAt: day.modelRunAt,
-    mean: day.meanF,
-    deviation: day.deviationF,
-    atLeast: day.atLeastF,
-    atMost: day.atMostF,
+    mean,
+    deviation,
+    atLeast,
+    atMost,
+    stays,
+    shape,
     members: [...day.membersF],
     climateMean: climate?.mean ?? null,
     climateDeviation: climate?.deviation ?? null,

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { timeField } from '../../core/http/fields.js';
 import { text } from '../../core/http/validate.js';
+import { forecastMethods } from '../forecast/forecast.js';
 import { temperatureKinds } from '../market/market.js';
 
 const gateSchema = z
@@ -208,7 +209,7 @@ const recordSchema = z
     leadHours: leadField,
     recordedAt: timeField('When model and market were recorded.'),
     method: z
-      .enum(['emos', 'emos_pooled', 'raw_ensemble'])
+      .enum(forecastMethods)
       .describe('How the forecast was made. Only the first two are calibrated, and in the means.'),
     modelRunAt: timeField('When the weather model was started.'),
     temperatureF: z

@@ -84,7 +84,8 @@ export type ScorableRecord = Pick<
   | 'members'
   | 'climateMean'
   | 'climateDeviation'
->;
+> &
+  Partial<Pick<ForecastRecord, 'stays' | 'shape'>>;
 
 /** Scores a record by the reported temperature: by outcomes, as the market is traded, and by degrees. */
 export const scoreRecord = (record: ScorableRecord, temperatureF: number): Scores => ({
@@ -123,7 +124,8 @@ export function outcomeOf(
 
 /** By whole degrees (tenths of hours), all by the same sum. A record from before members were recorded does not say enough for it. */
 function scoreDegrees(record: ScorableRecord, temperatureF: number) {
-  const { kind, members, mean, deviation, atLeast, atMost, climateMean, climateDeviation } = record;
+  const { kind, members, mean, deviation, atLeast, atMost, stays = null, shape } = record;
+  const { climateMean, climateDeviation } = record;
   if (members === null)
     return {
       modelCrps: null,
@@ -135,7 +137,7 @@ function scoreDegrees(record: ScorableRecord, temperatureF: number) {
     };
   const step = stepOf(kind);
   const crps = (atMost: AtMost) => degreeCrps(atMost, temperatureF, step);
-  const model = atMostOf({ mean, deviation, atLeast, atMost }, step);
+  const model = atMostOf({ mean, deviation, atLeast, atMost, stays, shape: shape ?? 'normal' }, step);
   const market = impliedOf(record);
   const climate =
     climateMean === null || climateDeviation === null

@@ -1,7 +1,9 @@
 import type { Job } from '../../core/db/jobs.js';
+import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import { createArchive, type Archive } from '../archive/archive.js';
 import { createTrainer, type Trainer } from '../archive/trainer.js';
 import { createClimateReader } from '../climate/product.js';
+import { readObserved } from '../climate/queries.js';
 import { createClimateWatch, type ClimateWatch } from '../climate/watch.js';
 import type { TradingContext } from '../config.js';
 import { calibratedModel } from '../forecast/fits.js';
@@ -205,6 +207,13 @@ function chooseSources(
     key,
     budget,
     interest: () => new Set([...held.current(), ...signalTickers(store.current)]),
+    observations: [
+      {
+        name: 'climate reports',
+        everyMs: MINUTE_MS,
+        read: () => readObserved(db.orm, new Date(clock.now() - 2 * DAY_MS).toISOString().slice(0, 10)),
+      },
+    ],
     stream: { metrics, timings: streamTimings },
     clock,
     log,

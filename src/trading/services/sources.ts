@@ -68,6 +68,8 @@ export interface SourceOptions {
   budget: VenueBudget;
   /** Markets whose books are read first where not all can be. */
   interest?: () => ReadonlySet<string>;
+  /** What is known of days besides the stations' own reports. */
+  observations?: readonly ObservationPart[] | undefined;
   /** How the venue's stream is kept; left out: nothing is heard between two reads. */
   stream?: Pick<KeptBooksOptions, 'metrics' | 'timings'>;
   clock: Clock;
@@ -87,7 +89,7 @@ export interface Sources {
 
 /** Where markets and forecasts come from, as configured. Nothing is asked yet. */
 export function createSources(options: SourceOptions): Sources {
-  const { config, key, budget, interest, stream, clock, log, selection } = options;
+  const { config, key, budget, interest, stream, clock, log, selection, observations = [] } = options;
   const { kalshi, openMeteoBaseUrl, openMeteoHistoryBaseUrl, nwsBaseUrl, modelUrl } = config;
   const world = { seed: SEED, weather: simulateWeather(SEED) };
   const client = createKalshiClient({
@@ -135,7 +137,11 @@ export function createSources(options: SourceOptions): Sources {
     const stations = { name: 'observations', everyMs: OBSERVATIONS_EVERY_MS, read };
     // The index has its own pace for each area.
     return index
-      ? [stations, { name: 'values of the index', everyMs: 0, read: (signal) => index.read(signal) }]
+      ? [
+          stations,
+          ...observations,
+          { name: 'values of the index', everyMs: 0, read: (signal) => index.read(signal) },
+        ]
       : [stations];
   }
 

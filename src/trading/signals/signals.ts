@@ -1,5 +1,6 @@
 import { formatPrice } from '../../core/pages/format.js';
 import { allAtOnce, type Steps } from '../../core/steps.js';
+import type { RunningDay } from '../forecast/running-day.js';
 import type { DayForecast, StationForecast } from '../forecast/forecast.js';
 import type { Side } from '../market/book.js';
 import { bracketLabel } from '../market/brackets.js';
@@ -71,10 +72,17 @@ function theForecast({ side, probability }: Purchase, label: string, day: DayFor
   );
 }
 
-function soFar({ atLeastF, atMostF }: DayForecast): string {
-  if (atLeastF !== null) return `; the day has reached ${atLeastF} °F for certain`;
-  return atMostF === null ? '' : `; the day has been down to ${atMostF} °F for certain`;
+function soFar({ distribution: { atLeast, atMost = null }, running }: DayForecast): string {
+  if (atLeast === null && atMost === null) return '';
+  const reached =
+    atMost === null
+      ? `the day has reached ${atLeast} °F for certain`
+      : `the day has been down to ${atMost} °F for certain`;
+  return `; ${reached}${running ? `, and it stays there with ${percent(running.stays)}${theDays(running)}` : ''}`;
 }
+
+const theDays = ({ fit }: RunningDay): string =>
+  fit ? ` by ${fit.n} days that had come to the same hour` : '';
 
 function theCorrection({ fit, meanF, deviationF }: DayForecast): string {
   if (fit === null) return 'corrected by nothing';

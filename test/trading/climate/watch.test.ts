@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { climateProducts } from '../../../src/trading/climate/table.js';
+import { readObserved } from '../../../src/trading/climate/queries.js';
 import { createClimateReader } from '../../../src/trading/climate/product.js';
 import { createClimateWatch, type ClimateWatch } from '../../../src/trading/climate/watch.js';
 import type { MarketEvent } from '../../../src/trading/market/event.js';
@@ -86,6 +87,7 @@ async function runUntil(time: string) {
 
 const rows = async () =>
   (await database.db.orm.select().from(climateProducts))
+    .filter(({ stage }) => stage !== 'preliminary')
     .map(({ station, kind, date, issuedAt, value, isFirstFinal, settled }) =>
       [station, kind, date, issuedAt.toISOString().slice(8, 16), value, isFirstFinal, settled].join(' '),
     )
@@ -237,4 +239,48 @@ it('old reports are removed', async () => {
   );
   await watch.cleanUp();
   expect((await rows()).map((row) => row.split(' ')[2])).toEqual(['2026-08-01']);
+});
+
+it('keeps what the evening says, told apart from the final report and its correction, with the time at which it was known', async () => {
+  now = Date.parse('2026-08-29T19:00:00Z');
+  await watch.run();
+  add(
+    'MIA',
+    product('MIA', '29T20:24', { maximum: '88', valid: 'VALID TODAY AS OF 0400 PM LOCAL TIME.' }),
+    product('MIA', '29T23:24', { maximum: '91', valid: 'VALID TODAY AS OF 0700 PM LOCAL TIME.' }),
+    product('MIA', '30T08:24', { maximum: '90', minimum: '78' }),
+    product('MIA', '30T09:10', { issued: '300910 CCA', maximum: '85', minimum: '78' }),
+  );
+  const observed = async () =>
+    (await readObserved(database.db.orm, '2026-08-28')).filter(({ kind }) => kind === 'daily_maximum');
+  await runUntil('29T22:00');
+  const evening = { kind: 'daily_maximum', stationId: 'KMIA', date: '2026-08-29' };
+  expect(await observed()).toEqual([
+    {
+      ...evening,
+      extremeF: 88,
+      observedAt: new Date('2026-08-29T20:24:00Z'),
+      // From 21:00Z on, 16 h by the station's standard time, every quarter of an hour.
+      fetchedAt: new Date('2026-08-29T21:00:00Z'),
+    },
+  ]);
+  await runUntil('30T06:00');
+  expect(await observed()).toMatchObject([{ ...evening, extremeF: 91 }]);
+  expect((await observed())[0]).not.toHaveProperty('isFinal');
+  await runUntil('30T11:30');
+  // The first final report is what counts, not its correction; nor what an evening has said.
+  expect(await observed()).toEqual([
+    {
+      ...evening,
+      extremeF: 90,
+      observedAt: new Date('2026-08-30T08:24:00Z'),
+      fetchedAt: new Date('2026-08-30T08:30:00Z'),
+      isFinal: true,
+    },
+  ]);
+  const all = await database.db.orm.select().from(climateProducts);
+  const stages = all
+    .filter(({ kind }) => kind === 'daily_maximum')
+    .map(({ stage, value }) => `${stage} ${value}`);
+  expect(stages.toSorted()).toEqual(['corrected 85', 'final 90', 'preliminary 88', 'preliminary 91']);
 });

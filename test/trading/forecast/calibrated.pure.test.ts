@@ -72,6 +72,9 @@ function dayOf(fits: FitBook, over: Partial<DayEnsemble> = {}, observed: Observe
 }
 const shifted = (degrees: number) => ({ membersF: members.map((f) => f + degrees) });
 
+/** No observation is the report. */
+const MOST_SURE = 1 - 1e-7;
+
 describe('the calibrated model', () => {
   it("corrects by the station's own fit", () => {
     const day = dayOf(book(fit(), pooled()));
@@ -158,7 +161,7 @@ describe('the calibrated model', () => {
     expect(dayOf(book(fit({ coefficients: { a: 0, b: 1, c: 0, d: 1e6 } }))).deviationF).toBe(15);
   });
 
-  it('is cut off by what was observed, and known once the whole day was', () => {
+  it('stays at what was observed, or goes on from there; it is almost certain once the whole day was, and certain by its report', () => {
     const observed = {
       kind: 'daily_maximum' as const,
       stationId: 'KNYC',
@@ -168,15 +171,33 @@ describe('the calibrated model', () => {
       fetchedAt: new Date('2026-07-04T17:55:00Z'),
     };
     const day = dayOf(book(fit()), {}, [observed]);
-    expect(day).toMatchObject({ atLeastF: 71, meanF: 68.45 });
-    // 70–71 is what is left of it from 70.5 on.
-    const tail = 1 - normalCdf((70.5 - 68.45) / 2);
-    const [less, cool, warm] = day.probabilities.values();
+    expect(day).toMatchObject({ distribution: { atLeast: 71 }, meanF: 68.45, method: 'emos' });
+    // All that would be 71 or less is 71.
+    const stays = normalCdf((71.5 - 68.45) / 2);
+    const [less, cool, warm, warmer] = day.probabilities.values();
     expect([less, cool]).toEqual([0, 0]);
-    expect(warm).toBeCloseTo((tail - (1 - normalCdf((71.5 - 68.45) / 2))) / tail, 10);
+    expect(warm).toBeCloseTo(stays, 10);
+    expect(warmer).toBeCloseTo(normalCdf((73.5 - 68.45) / 2) - stays, 10);
+    expect(day.running).toMatchObject({
+      hour: null,
+      fit: null,
+      fallback: 'no hour of the day has been reported yet',
+    });
+    expect(day.running!.stays).toBeCloseTo(stays, 10);
 
     const over = new Date('2026-07-05T05:00:00Z');
     const last = { ...observed, observedAt: new Date('2026-07-05T04:51:00Z'), fetchedAt: over };
-    expect([...dayOf(book(fit()), {}, [last], over).probabilities.values()]).toEqual([0, 0, 1, 0, 0, 0]);
+    expect([...dayOf(book(fit()), {}, [last], over).probabilities.values()]).toEqual([
+      0,
+      0,
+      MOST_SURE,
+      0,
+      0,
+      0,
+    ]);
+    const report = { ...last, extremeF: 72, isFinal: true as const };
+    const whole = dayOf(book(fit()), {}, [last, report], over);
+    expect([...whole.probabilities.values()]).toEqual([0, 0, 0, 1, 0, 0]);
+    expect(whole).toMatchObject({ running: null, observed: { extremeF: 72 } });
   });
 });

@@ -99,16 +99,16 @@ describe('the model', () => {
       [observed({})],
     );
     const low = forecastOf(forecasts, minimum)!;
-    expect(low).toMatchObject({ kind: 'daily_minimum', atMostF: 70, atLeastF: null });
-    // 68 to 69 and 70 to 71: what is above 70 is cut off; 72 and more cannot be.
+    expect(low).toMatchObject({ kind: 'daily_minimum', distribution: { atMost: 70, atLeast: null } });
+    // 68 to 69 and 70 to 71: what would be above 70 is 70; 72 and more cannot be.
     const chances = [...low.probabilities.values()];
     expect(chances.slice(3)).toEqual([0, 0, 0]);
     expect(chances.reduce((sum, p) => sum + p, 0)).toBeCloseTo(1, 12);
     expect(low.quantiles.at(-1)!.temperatureF).toBeLessThanOrEqual(70.5);
     expect(forecastOf(forecasts, maximum)).toMatchObject({
       kind: 'daily_maximum',
-      atMostF: null,
-      atLeastF: null,
+      distribution: { atLeast: null },
+      running: null,
     });
   });
 
@@ -117,7 +117,8 @@ describe('the model', () => {
     const end = new Date('2026-09-14T06:00:00Z');
     const seen = observed({ observedAt: new Date('2026-09-14T04:51:00Z'), fetchedAt: end });
     const day = forecastOf(model([minimum], [ensemble({})], [seen], end), minimum)!;
-    expect([...day.probabilities.values()]).toEqual([0, 0, 1, 0, 0, 0]);
+    // The report itself is not there yet.
+    expect([...day.probabilities.values()]).toEqual([0, 0, 1 - 1e-7, 0, 0, 0]);
   });
 
   it('gives thresholds of an hour nested probabilities by hundredths, and what the index has said for certain', () => {

@@ -81,6 +81,24 @@ describe('ensembles', () => {
     expect(fake.requests[0]!.path).toContain('past_days=2&forecast_days=3');
   });
 
+  it("say how the day goes: the members' mean at each hour of the climate day, for both of its extremes", async () => {
+    fake.temperature = (_station, member, ms) => 50 + new Date(ms).getUTCHours() + (member % 3);
+    const { ensembles } = await makeSource().read(signal);
+    const ofDay = (stationId: string) =>
+      ensembles.filter((run) => run.stationId === stationId && run.date === '2026-07-04');
+    const [high, low] = ofDay('KNYC');
+    expect([high!.kind, low!.kind]).toEqual(['daily_maximum', 'daily_minimum']);
+    // 31 members are off by 0, 1, 2, …, 0: 30/31 on average. The day begins at 05:00Z.
+    const mean = 50 + 30 / 31;
+    expect(high!.curveF).toHaveLength(24);
+    for (const [hour, curveF] of high!.curveF!.entries())
+      expect(curveF).toBeCloseTo(mean + ((hour + 5) % 24), 9);
+    expect(low!.curveF).toEqual(high!.curveF);
+    expect(ofDay('KLAX')[0]!.curveF![0]).toBeCloseTo(mean + 8, 9);
+    // Hours of an area have no course.
+    expect(ensembles.filter(({ kind, curveF }) => kind === 'hourly' && curveF !== undefined)).toEqual([]);
+  });
+
   it('are minima as well, over the same hours', async () => {
     fake.temperature = (_station, member, ms) => {
       const time = new Date(ms).toISOString();
@@ -233,6 +251,24 @@ describe('observations', () => {
       path: '/stations/KNYC/observations?start=2026-07-04T05:00:00.000Z&limit=500',
       agent: expect.stringContaining('gauge') as string,
     });
+  });
+
+  it('are kept hour by hour: what the report nearest to each hour says, and nothing between the hours', async () => {
+    fake.reports.set('KNYC', [
+      metar('04T17:51', '28/15', 'T02780150'),
+      // A special report between the hours, and one that is nearer to 18:00Z than the first.
+      metar('04T17:20', '30/15', 'T03000150'),
+      metar('04T17:56', '28/15', 'T02830150'),
+      metar('04T18:51', '29/15', 'T02890150'),
+    ]);
+    const { hoursF, extremeF } = (await observed())!;
+    // 13 and 14 h in New York are 18:00Z and 19:00Z.
+    expect(hoursF).toHaveLength(24);
+    expect(hoursF![13]).toBeCloseTo(28.3 * 1.8 + 32, 9);
+    expect(hoursF![14]).toBeCloseTo(28.9 * 1.8 + 32, 9);
+    expect(hoursF!.filter((temperatureF) => temperatureF !== null)).toHaveLength(2);
+    expect(extremeF).toBeCloseTo(30 * 1.8 + 32, 9);
+    expect((await lowest())!.hoursF).toEqual(hoursF);
   });
 
   it.each(['=', '$', ' $', ' $='])('are read up to a report’s end, which may be “%s”', async (end) => {

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { crpsOfCensored, sigmoid } from '../../../src/trading/forecast/censored.js';
+import { sigmoid } from '../../../src/core/statistics/logistic.js';
+import { crpsOfCensored } from '../../../src/trading/forecast/censored.js';
 import {
   fitSameDay,
   MIN_SAME_DAY_CASES,
@@ -112,8 +113,8 @@ describe('a fit of an hour', () => {
   it('does the same for minima, with all signs changed', () => {
     const fit = fitSameDay(days(300, 3, { sign: -1 }))!;
     const [late] = days(301, 3, { sign: -1 }).slice(300);
-    const { reachedF, hasPeaked } = predictSameDay(fit, late!);
-    expect(reachedF).toBe(late!.reachedF);
+    const { boundF, hasPeaked } = predictSameDay(fit, late!);
+    expect(boundF).toBe(late!.reachedF);
     expect(hasPeaked).toBeGreaterThan(0);
     expect(hasPeaked).toBeLessThan(1);
   });
@@ -155,7 +156,7 @@ describe('a distribution', () => {
         fc.double({ min: 0.15, max: 11, noNaN: true }),
         fc.double({ min: 0, max: 1, noNaN: true }),
         (reachedF, ahead, scale, hasPeaked) => {
-          const distribution = { reachedF, location: reachedF + ahead, scale, hasPeaked };
+          const distribution = { boundF: reachedF, location: reachedF + ahead, scale, hasPeaked };
           expect(probabilityAtMost(distribution, reachedF - 1e-9 * 200)).toBe(0);
           expect(probabilityAtMost(distribution, reachedF)).toBeCloseTo(hasPeaked, 12);
           expect(probabilityAtMost(distribution, Infinity)).toBe(1);

@@ -1,6 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { probabilityOf, quantileOf, sureDegree } from '../../../src/trading/market/distribution.js';
+import { normalCdf } from '../../../src/core/statistics/normal.js';
+import {
+  probabilityOf,
+  probabilityWithin,
+  quantileOf,
+  sureDegree,
+} from '../../../src/trading/market/distribution.js';
 import { ladderFrom } from '../../fixtures/market.js';
 
 /** ≤ 67, 68–69, 70–71, 72–73, 74–75, ≥ 76. */
@@ -101,5 +107,77 @@ describe('the distribution of a maximum in whole degrees', () => {
 
   it('takes the lower degree of a reading between two, because a bound must hold', () => {
     expect([70.52, 71, 71.06, 71.49, 71.5, 71.6, -0.5].map(sureDegree)).toEqual([71, 71, 71, 71, 71, 72, -1]);
+  });
+});
+
+describe('a maximum that stays at what has been reached with some probability', () => {
+  const stays = fc.double({ min: 0, max: 1, noNaN: true });
+  const shape = fc.constantFrom('normal' as const, 'logistic' as const);
+  const some = fc.record({
+    mean: fc.double({ min: 40, max: 100, noNaN: true }),
+    deviation: fc.double({ min: 0.2, max: 12, noNaN: true }),
+    stays,
+    shape,
+  });
+
+  it('has just that there, nothing below, and sums to one over every ladder; a minimum is its mirror image', () => {
+    fc.assert(
+      fc.property(
+        some,
+        fc.integer({ min: 40, max: 100 }),
+        fc.integer({ min: 40, max: 95 }),
+        (given, reached, lowest) => {
+          const maximum = { ...given, atLeast: reached };
+          const minimum = { ...given, mean: -given.mean, atLeast: null, atMost: -reached };
+          const at = (from: number | null, to: number | null) =>
+            probabilityWithin(maximum, { lowest: from, highest: to, step: 1 });
+          expect(at(reached, reached)).toBeCloseTo(given.stays, 12);
+          expect(at(null, reached - 1)).toBe(0);
+          const p = ladderFrom(lowest).map((bracket) => probabilityOf(maximum, bracket));
+          expect(sum(p)).toBeCloseTo(1, 12);
+          for (const value of p) expect(value >= 0 && value <= 1).toBe(true);
+          for (const [from, to] of [
+            [null, reached + 2],
+            [reached, reached + 1],
+            [reached + 3, null],
+          ] as const) {
+            const mirrored = {
+              lowest: to === null ? null : -to,
+              highest: from === null ? null : -from,
+              step: 1,
+            };
+            expect(probabilityWithin(minimum, mirrored)).toBeCloseTo(at(from, to), 12);
+          }
+        },
+      ),
+    );
+  });
+
+  it('censored at what it says itself it is no less than that normal distribution says above', () => {
+    // N(71.3, 2.4) with 71 reached: Φ(0.2 / 2.4) is 71, the rest is as it was.
+    const distribution = { mean: 71.3, deviation: 2.4, atLeast: 71, stays: normalCdf(0.2 / 2.4) };
+    const table = [0, 0, normalCdf(0.2 / 2.4), 0.287135, 0.1396, 0.040059];
+    for (const [i, bracket] of ladder.entries())
+      expect(Math.abs(probabilityOf(distribution, bracket) - table[i]!)).toBeLessThan(1e-6);
+  });
+
+  it('has quantiles that say the same', () => {
+    fc.assert(
+      fc.property(some, fc.double({ min: 0.01, max: 0.99, noNaN: true }), (given, probability) => {
+        const distribution = { ...given, atLeast: 70 };
+        const quantile = quantileOf(distribution, probability);
+        if (probability <= given.stays) expect(quantile).toBe(70);
+        else {
+          // What is below it, by the distribution before it is rounded.
+          const below = (temperature: number) =>
+            probabilityWithin(distribution, { lowest: null, highest: temperature - 0.5, step: 1 });
+          expect(quantile).toBeGreaterThanOrEqual(70.5);
+          expect(below(quantile)).toBeCloseTo(probability, 6);
+        }
+        expect(
+          quantileOf({ ...given, mean: -given.mean, atLeast: null, atMost: -70 }, 1 - probability),
+        ).toBeCloseTo(-quantile, 6);
+      }),
+    );
   });
 });

@@ -1,3 +1,4 @@
+import { sureDegree, sureMinimum } from '../../../src/trading/market/distribution.js';
 import { describe, expect, it } from 'vitest';
 import type { DayForecast } from '../../../src/trading/forecast/forecast.js';
 import type { MarketEvent } from '../../../src/trading/market/event.js';
@@ -37,10 +38,20 @@ const event = (quotes: [number | null, number | null][] = []): MarketEvent =>
 /** The vectors of N(71.3, 2.4), before and after a running maximum of 71. */
 const before = [0.056673, 0.169955, 0.306579, 0.287135, 0.1396, 0.040059];
 const after = [0, 0, 0.259715, 0.455365, 0.22139, 0.06353];
-const day = (probabilities: number[], extremeF: number | null = null): DayForecast =>
+const day = (
+  probabilities: number[],
+  extremeF: number | null = null,
+  kind: 'daily_maximum' | 'daily_minimum' = 'daily_maximum',
+): DayForecast =>
   ({
     meanF: 71.3,
     deviationF: 2.4,
+    distribution: {
+      mean: 71.3,
+      deviation: 2.4,
+      atLeast: kind === 'daily_maximum' && extremeF !== null ? sureDegree(extremeF) : null,
+      atMost: kind === 'daily_minimum' && extremeF !== null ? sureMinimum(extremeF) : null,
+    },
     membersF: [69, 71.3, 74],
     observed: extremeF === null ? null : { extremeF, observedAt: new Date(0) },
     probabilities: new Map(probabilities.map((p, i) => [`E-${i}`, p])),
@@ -98,7 +109,7 @@ describe('of a minimum', () => {
   const below = [0.1063, 0.3187, 0.575, 0, 0, 0];
 
   it('what is above what was observed is ruled out, and what is below is not', () => {
-    const degrees = degreesOf(day(below, 71.2), minimum);
+    const degrees = degreesOf(day(below, 71.2, 'daily_minimum'), minimum);
     expect(degrees.filter(({ temperature }) => temperature > 71).every((d) => d.probability === 0)).toBe(
       true,
     );
@@ -110,13 +121,15 @@ describe('of a minimum', () => {
   });
 
   it('a minimum far below the distribution is where the day stands', () => {
-    const far = degreesOf(day([1, 0, 0, 0, 0, 0], 45), minimum).filter(({ probability }) => probability > 0);
+    const far = degreesOf(day([1, 0, 0, 0, 0, 0], 45, 'daily_minimum'), minimum).filter(
+      ({ probability }) => probability > 0,
+    );
     expect(far.at(-1)).toMatchObject({ ticker: 'E-0', temperature: 45 });
     expect(far.reduce((sum, { probability }) => sum + probability, 0)).toBeCloseTo(1, 9);
   });
 
   it('the drawing calls it one, and shades the warm side', () => {
-    const chart = toDistribution(day(below, 71.2), minimum)!;
+    const chart = toDistribution(day(below, 71.2, 'daily_minimum'), minimum)!;
     expect(chart.summary).toContain('The likeliest minimum is 71°');
     const { x, width } = chart.passed!;
     expect(Number.parseFloat(x) + Number.parseFloat(width)).toBeCloseTo(100, 1);

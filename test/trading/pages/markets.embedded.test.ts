@@ -23,6 +23,7 @@ import { everything, leadingStations } from '../../../src/trading/venue/simulati
 import { Browser, signedIn } from '../../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { startTestService, type TestService } from '../../support/service.js';
+import type { HourFit, RunningDay } from '../../../src/trading/forecast/running-day.js';
 import { makeGates, calibrated } from '../../fixtures/events.js';
 
 const PATH = '/dashboard/markets';
@@ -123,7 +124,36 @@ it('the page of a city shows its present day', async () => {
     expect(text).toContain(formatPrice(yesAsk));
   }
   expect(text).toMatch(/The 31 members .* expect .*: the raw ensemble, not calibrated/);
+  expect(text).toMatch(
+    /Peak [\d.]+ % that the day has peaked and its report says \d+°F\. By the forecast from before the day alone\. Nothing has been learned of days at this hour yet/,
+  );
   expect(text).toContain('CLINYC');
+});
+
+it('a day that runs says how probable it is that it has peaked, and by what that is known', async () => {
+  const current = snapshot();
+  const running: RunningDay = {
+    hour: 12,
+    stays: 0.8834,
+    fit: { ...calibrated.fit, n: 1403 } as unknown as HourFit,
+    fallback: null,
+  };
+  const ofNewYork = current.forecasts.get('KNYC')!;
+  const days = ofNewYork.days.map((day) =>
+    day.running ? { ...day, running, method: 'same_day' as const } : day,
+  );
+  const forecasts = new Map([...current.forecasts, ['KNYC', { ...ofNewYork, days }] as const]);
+  service.trading.snapshots.replace({ ...current, forecasts });
+  try {
+    const high = textOf(await getPage(owner.browser, `${PATH}?station=KNYC`));
+    expect(high).toMatch(
+      /Peak 88\.3 % that the day has peaked and its report says \d+°F\. By what was known at 12:00 local standard time, and how 1,403 days at all stations went on from that hour, Tue 5 May to Thu 2 Jul\./,
+    );
+    const low = textOf(await getPage(owner.browser, `${PATH}?station=KNYC&kind=daily_minimum`));
+    expect(low).toMatch(/Low 88\.3 % that the day has been as cold as it gets and its report says \d+°F\./);
+  } finally {
+    service.trading.snapshots.replace(current);
+  }
 });
 
 it('every kind has its tab with how many cities it has, and its own words', async () => {

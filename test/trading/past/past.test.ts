@@ -5,6 +5,7 @@ import {
   climateReports,
   ensembleRuns,
   forecastFits,
+  sameDayFits,
   forecastRecords,
 } from '../../../src/trading/forecast/table.js';
 import { createSimulatedWeatherSource } from '../../../src/trading/forecast/simulated.js';
@@ -50,12 +51,17 @@ describe('the past of an invented world', () => {
     expect(records).toHaveLength(made);
     // Four whole days before today, at seven stations and four leads, today's moments so far, and 36 hours before tomorrow's end.
     expect(made).toBeGreaterThan(4 * 7 * 4);
-    const fits = new Map((await database.db.orm.select().from(forecastFits)).map((fit) => [fit.id, fit]));
+    const { orm } = database.db;
+    const stored = [...(await orm.select().from(forecastFits)), ...(await orm.select().from(sameDayFits))];
+    const fits = new Map(stored.map((fit) => [fit.id, fit]));
     for (const record of records) {
       const station = findStation(record.station)!;
       const { end } = climateDayOf(station, record.date);
       expect(record.recordedAt.getTime()).toBe(end.getTime() - record.leadHours * 3_600_000);
       const fit = fits.get(record.fitId!)!;
+      // Of a day that has begun, by days that had come as far; in the records before it by its ensembles.
+      expect(record.method).toMatch(record.leadHours < 24 ? /^same_day$/ : /^emos/);
+      expect(record.stays === null).toBe(record.method !== 'same_day');
       expect(fit.trainedAt <= record.recordedAt && fit.knownThrough <= fit.trainedAt).toBe(true);
       const isFinal = end.getTime() + 9 * 3_600_000 <= Date.parse('2026-11-21T12:30:00Z');
       expect(record.outcome).toBe(isFinal ? world.weather.report(station, record.date) : null);

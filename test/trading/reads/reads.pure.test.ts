@@ -5,11 +5,16 @@ import { readConfig } from '../../../src/config.js';
 import type { Database } from '../../../src/core/db/client.js';
 import { toBookStateJson, toMarketJson, writeSignals } from '../../../src/trading/reads/market-json.js';
 import type { Signal } from '../../../src/trading/signals/signal.js';
+import type { z } from 'zod';
+import type { HourFit } from '../../../src/trading/forecast/running-day.js';
+import { findStation } from '../../../src/trading/market/stations.js';
+import { writeForecast } from '../../../src/trading/reads/forecast-json.js';
 import { forecastSchema, stationListSchema } from '../../../src/trading/reads/forecast-schema.js';
 import { marketListSchema } from '../../../src/trading/reads/schema.js';
 import { signalListSchema } from '../../../src/trading/reads/signal-schema.js';
 import { UnexpectedAnswerError } from '../../../src/trading/venue/kalshi-client.js';
 import { connectionRefused, failingDatabase } from '../../openapi/support/failing-database.js';
+import { calibrated, makeEvent, makeForecasts } from '../../fixtures/events.js';
 import { startTestService, type TestService } from '../../support/service.js';
 import { makeBooks, makeMarkets, members, ScriptedMarkets, ScriptedWeather } from '../scripted-sources.js';
 
@@ -266,10 +271,64 @@ describe('GET /forecast/:station', () => {
       fetchedAt: NOW,
       membersF: members,
       observedMaximum: { temperatureF: 36.5, observedAt: '2026-01-31T11:51:00.000Z', fetchedAt: NOW },
+      isReported: false,
+      hourlyMeanF: null,
+      running: {
+        hour: null,
+        observedAt: '2026-01-31T11:51:00.000Z',
+        reachedF: 36,
+        fit: null,
+        fallback: 'no hour of the day has been reported yet',
+      },
     });
     const brackets = day!.brackets as { ticker: string; label: string; probability: number }[];
     expect(brackets.map(({ label }) => label)).toEqual(['39° or below', '40° or above']);
     expect(brackets.reduce((sum, { probability }) => sum + probability, 0)).toBeCloseTo(1, 9);
+  });
+
+  it('says of a day that runs what was known and when, and which fit it was gone on from by', () => {
+    const event = { ...makeEvent({ date: '2026-01-31', lowest: 68 }), kind: 'daily_minimum' as const };
+    const at = new Date(NOW);
+    const fit = {
+      ...calibrated.fit,
+      hour: 6,
+      hurdle: null,
+      coefficients: { a: 0.4, b: 0.9, g0: 0.1 },
+      stationBiasF: { KNYC: -1.25 },
+    } as unknown as HourFit;
+    const curveF = Array.from({ length: 24 }, (_, hour) => 60 + hour);
+    const days = makeForecasts(event, [0, 0.12, 0.88, 0, 0, 0], {
+      at,
+      method: 'same_day',
+      curveF,
+      distribution: { mean: 70, deviation: 1, atLeast: null, atMost: 71, stays: 0.88, shape: 'logistic' },
+      running: { hour: 6, stays: 0.88, fit: { ...fit, kind: 'daily_minimum' }, fallback: null },
+      observed: {
+        kind: 'daily_minimum',
+        stationId: 'KNYC',
+        date: event.date,
+        extremeF: 70.7,
+        observedAt: at,
+        fetchedAt: at,
+      },
+    }).get('KNYC');
+    const station = findStation('KNYC')!;
+    const text = writeForecast({ station, days, hours: undefined }, new Map());
+    const [minimum] = (JSON.parse(`${text}}`) as z.output<typeof forecastSchema>).minima;
+    expect(minimum).toMatchObject({
+      method: 'same_day',
+      hourlyMeanF: curveF,
+      running: {
+        hour: 6,
+        observedAt: NOW,
+        reachedF: 71,
+        peakedProbability: 0.88,
+        fallback: null,
+        // Of a minimum fits see every temperature with its sign changed; what is said of it is not.
+        fit: { id: calibrated.fit.id, hour: 6, n: 58, stationBiasF: 1.25, trainingCrps: 1.3, rawCrps: 1.7 },
+      },
+    });
+    expect(forecastSchema.shape.minima.element.parse(minimum)).toEqual(minimum);
   });
 
   it('tells an unknown station from one without a forecast', async () => {

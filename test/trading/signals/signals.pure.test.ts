@@ -218,7 +218,8 @@ describe('the signals of an event', () => {
       "The best joint purchase of the event's brackets puts 17.1 % of the bankroll here, of which a quarter is used: 80 contracts up to 50¢ for $41.40. At worst the event's purchases lose $41.40 together.",
       'Over 62 days at this lead the forecast was ahead of the market: −0.083 [−0.151, −0.012].',
     ]);
-    const pooled = { fit: { ...calibrated.fit, stationId: null, n: 412 }, atLeastF: 66 };
+    const distribution = { mean: 69.9, deviation: 2.8, atLeast: 66 };
+    const pooled = { fit: { ...calibrated.fit, stationId: null, n: 412 }, distribution };
     expect(only({ day: pooled }).signals[0]!.reasons[0]).toMatch(
       /corrected by 412 days of all stations to 69\.9 ± 2\.8 °F; the day has reached 66 °F for certain\.$/,
     );
@@ -275,7 +276,8 @@ describe('the gate', () => {
       observedAt: now,
       fetchedAt: now,
     };
-    const late = { now, data: { fetchedAt: now }, day: { observed, fetchedAt: now, atLeastF: 66 } };
+    const distribution = { mean: 69.9, deviation: 2.8, atLeast: 66 };
+    const late = { now, data: { fetchedAt: now }, day: { observed, fetchedAt: now, distribution } };
     expect(reasonFor(late, 2, 'yes')).toBe(
       'withheld: within 6 hours of the end of a day forecasts are not scored',
     );

@@ -1,7 +1,8 @@
-import { DAY_MS, HOUR_MS } from '../../../core/time.js';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../core/time.js';
 import type { ClimateDay } from '../../market/climate-day.js';
+import type { Station } from '../../market/stations.js';
 import { createRecall, nextGaussian, smoothNoise, uniformsOf } from './random.js';
-import { cityStationOf, type Subject } from './world.js';
+import { cityStationOf, dailySubject, type StationDay, type Subject } from './world.js';
 
 const RUN_MS = 6 * HOUR_MS;
 /** A run is there some hours after it was started. */
@@ -53,6 +54,10 @@ export function gridBiasF({ kind, station, span }: Pick<Subject, 'kind' | 'stati
 /** Members are made of many numbers, and asked for again with every refresh: as many days are kept. */
 const MAX_KEPT = 2_000;
 
+/** How early or late a run has a day's course (standard deviation), and °F that it is off for a few hours besides. */
+const LATE_MS = 40 * MINUTE_MS;
+const CURVE_NOISE_F = 0.8;
+
 /** Runs share most of their error with those of the same day: it is made anew every other day. */
 const ERROR_LASTS_MS = 2 * DAY_MS;
 
@@ -90,8 +95,13 @@ export function runsOf(span: Span): Date[] {
 export const firstSeenAt = ({ start }: Span, runAt: Date): Date =>
   new Date(Math.max(runAt.getTime() + RUN_TAKES_MS, start.getTime() - SEEN_BEFORE_MS));
 
-/** What each member of a run says, °F. */
-export type Ensembles = (subject: Subject, runAt: Date) => readonly number[];
+/** What runs say. */
+export interface Ensembles {
+  /** Each member, °F. */
+  members(subject: Subject, runAt: Date): readonly number[];
+  /** The mean of the members at a day's hours 0 to 23 by local standard time, °F. */
+  curve(day: StationDay, runAt: Date): readonly number[];
+}
 
 /** What noise about a subject is named by. Those of maxima have no more than the day, so that they stay what they were. */
 export const nameOf = ({ kind, station, date, hour }: Subject): (string | number)[] => [
@@ -107,23 +117,65 @@ export const nameOf = ({ kind, station, date, hour }: Subject): (string | number
  */
 export function simulateEnsembles(
   seed: string,
-  weather: { truth(subject: Subject): number; decidedAt(subject: Subject): Date },
+  weather: {
+    truth(subject: Subject): number;
+    decidedAt(subject: Subject): Date;
+    temperature(station: Station, at: Date): number;
+  },
 ): Ensembles {
-  const recall = createRecall<readonly number[]>(MAX_KEPT);
+  const recallMembers = createRecall<readonly number[]>(MAX_KEPT);
+  const recallCurve = createRecall<readonly number[]>(MAX_KEPT);
 
-  function make(subject: Subject, runMs: number): readonly number[] {
+  /** What the members agree about. */
+  function centreOf(subject: Subject, runMs: number): number {
     const { hour: _, ...day } = subject;
     const leadHours = (weather.decidedAt(subject).getTime() - runMs) / HOUR_MS;
     // The hours of a day go wrong together.
     const shared =
       sharedErrorF(leadHours) * smoothNoise(runMs / ERROR_LASTS_MS, seed, ...nameOf(day), 'error');
-    const centre = weather.truth(subject) + gridBiasF(subject) + shared;
+    return weather.truth(subject) + gridBiasF(subject) + shared;
+  }
+
+  function makeMembers(subject: Subject, runMs: number): readonly number[] {
+    const centre = centreOf(subject, runMs);
     const next = uniformsOf(seed, ...nameOf(subject), runMs);
     return Array.from({ length: MEMBERS }, () => toTenths(centre + MEMBER_SPREAD_F * nextGaussian(next)));
   }
 
-  return (subject, runAt) =>
-    recall(`${nameOf(subject).join(' ')} ${runAt.getTime()}`, () => make(subject, runAt.getTime()));
+  /** The day as it will be, a little early or late, drawn from the low to the high that are forecast. */
+  function makeCurve(stationDay: StationDay, runMs: number): readonly number[] {
+    const { station, day } = stationDay;
+    const [high, low] = (['daily_maximum', 'daily_minimum'] as const).map((kind) => {
+      const subject = dailySubject(kind, stationDay);
+      return { truth: weather.truth(subject), forecast: centreOf(subject, runMs) };
+    }) as [Extreme, Extreme];
+    const name = [seed, station.id, day.date];
+    const lateMs = LATE_MS * smoothNoise(runMs / ERROR_LASTS_MS, ...name, 'late');
+    const stretch = (high.forecast - low.forecast) / (high.truth - low.truth);
+    return Array.from({ length: 24 }, (_, hour) => {
+      const atMs = day.start.getTime() + hour * HOUR_MS - lateMs;
+      const within = Math.max(day.start.getTime(), Math.min(day.end.getTime() - 1, atMs));
+      const truth = weather.temperature(station, new Date(within));
+      const noise = CURVE_NOISE_F * smoothNoise(hour / 3, ...name, runMs, 'curve');
+      return toTenths(low.forecast + (truth - low.truth) * stretch + noise);
+    });
+  }
+
+  return {
+    members: (subject, runAt) =>
+      recallMembers(`${nameOf(subject).join(' ')} ${runAt.getTime()}`, () =>
+        makeMembers(subject, runAt.getTime()),
+      ),
+    curve: (stationDay, runAt) =>
+      recallCurve(`${stationDay.station.id} ${stationDay.day.date} ${runAt.getTime()}`, () =>
+        makeCurve(stationDay, runAt.getTime()),
+      ),
+  };
+}
+
+interface Extreme {
+  truth: number;
+  forecast: number;
 }
 
 /** As weather services give them. */

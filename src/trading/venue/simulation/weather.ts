@@ -103,7 +103,7 @@ function reachedAt(turns: readonly Turn[], hour: number): number[] {
 const MAX_KEPT = 1_000;
 
 /** What the weather of an invented world does. Everything follows from its seed. */
-export interface SimulatedWeather {
+export interface SimulatedWeather extends Ensembles {
   /** °F at any time. */
   temperature(place: Place, at: Date): number;
   /** The highest and the lowest temperature of a climate day, °F, before they are rounded to whole degrees. */
@@ -122,8 +122,6 @@ export interface SimulatedWeather {
   value(subject: Subject): number;
   /** When it is decided: a day's maximum when it is reached. */
   decidedAt(subject: Subject): Date;
-  /** What forecasts say of it. */
-  members: Ensembles;
 }
 
 /** A day by itself, as it will be. */
@@ -189,7 +187,7 @@ export function simulateWeather(seed: string): SimulatedWeather {
     peak,
     truth,
     decidedAt,
-    members: simulateEnsembles(seed, { truth, decidedAt }),
+    ...simulateEnsembles(seed, { truth, decidedAt, temperature }),
     report: (station, date, kind = 'daily_maximum') =>
       Math.round(kind === 'daily_maximum' ? maximum(station, date) : minimum(station, date)),
     value(subject) {

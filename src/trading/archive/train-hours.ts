@@ -1,0 +1,241 @@
+import { HOUR_MS } from '../../core/time.js';
+import type { Steps } from '../../core/steps.js';
+import { isPossible } from '../forecast/forecast.js';
+import type { KnownHour, KnownRun } from '../forecast/queries.js';
+import {
+  daySoFarOf,
+  findHourFit,
+  reachedDegree,
+  signOf,
+  type HourFit,
+  type HourFits,
+} from '../forecast/running-day.js';
+import {
+  crpsOfCurve,
+  fitSameDayInSteps,
+  LAST_HOUR,
+  MIN_SAME_DAY_CASES,
+  type SameDayCase,
+  type SameDayFit,
+} from '../forecast/same-day.js';
+import { dailyKinds, type DailyKind } from '../market/market.js';
+import type { KnownHistory } from './archive.js';
+
+/** What was known of a day at an hour, which run it was forecast by, and what was reported of it. */
+export interface HourCase extends SameDayCase {
+  date: string;
+  modelRunAt: Date;
+  /** The latest time at which something of it became known. */
+  knownAt: Date;
+}
+
+/** A fit that is new, with what it was trained on. */
+export interface TrainedHourFit {
+  fit: HourFit;
+  cases: readonly HourCase[];
+}
+
+export interface HourTrainingOptions {
+  previous: readonly HourFit[];
+  newId: () => string;
+  hours?: readonly number[] | undefined;
+}
+
+/** Dates that are learned from, the latest: measured, sixty days of seven stations are almost as good as two years. */
+const WINDOW_DAYS = 60;
+/** Stations share the weather of a date. Measured: from nine dates of seven stations on a fit is ahead of none at every hour. */
+const MIN_DATES = 9;
+/** The latest cases that are taken together: a fit of more is no better, and takes longer. */
+const MAX_CASES = 1_500;
+/** As for other fits: one of the last hours is kept, unless much more is known than it has seen. All of them are seconds of work. */
+const KEPT_MS = 18 * HOUR_MS;
+const MUCH_MORE = 2;
+/** °F. No day comes further than this above what was reached and forecast for the hours to come. */
+const LARGEST_CORRECTION_F = 12;
+
+const ALL_HOURS = Array.from({ length: LAST_HOUR + 1 }, (_, hour) => hour);
+
+/**
+ * Learns from what was known at one time how days go on: one fit for each kind and hour, all stations together. Each step is a few
+ * milliseconds of work.
+ */
+export function* trainHoursInSteps(
+  history: KnownHistory,
+  { previous, newId, hours = ALL_HOURS }: HourTrainingOptions,
+): Steps<HourFits & { added: TrainedHourFit[] }> {
+  const days = latestDays(daysOf(history));
+  yield;
+  const made = {
+    fits: [] as HourFit[],
+    missing: [] as HourFits['missing'][number][],
+    added: [] as TrainedHourFit[],
+  };
+  for (const kind of dailyKinds)
+    for (const hour of hours) {
+      const found = yield* trainHour(history, days, { kind, hour }, { previous, newId });
+      if (typeof found === 'string') made.missing.push({ kind, hour, reason: found });
+      else {
+        made.fits.push(found.fit);
+        if (found.cases) made.added.push({ fit: found.fit, cases: found.cases });
+      }
+      yield;
+    }
+  return made;
+}
+
+type Wanted = Pick<HourFit, 'kind' | 'hour'>;
+
+/** @returns a text: why there is no fit that may be used; without cases for one that was there before */
+function* trainHour(
+  history: KnownHistory,
+  days: readonly KnownStationDay[],
+  wanted: Wanted,
+  { previous, newId }: HourTrainingOptions,
+): Steps<{ fit: HourFit; cases?: readonly HourCase[] } | string> {
+  const trainedAt = history.knownAt;
+  const before = findHourFit(previous, wanted, trainedAt);
+  const isRecent = before && trainedAt.getTime() - before.trainedAt.getTime() < KEPT_MS;
+  if (isRecent && countDays(history, days, wanted) < MUCH_MORE * before.n) return { fit: before };
+  const cases: HourCase[] = [];
+  for (const day of days) {
+    const found = cases.length < MAX_CASES ? toCase(history, day, wanted) : undefined;
+    if (found) cases.push(found);
+  }
+  yield;
+  if (cases.length < MIN_SAME_DAY_CASES)
+    return `only ${cases.length} of ${MIN_SAME_DAY_CASES} days are known hour by hour`;
+  const dates = new Set(cases.map(({ date }) => date)).size;
+  if (dates < MIN_DATES) return `only ${dates} of ${MIN_DATES} dates are known hour by hour`;
+  const seen = whatWasSeen(cases);
+  if (before && isSame(before, seen)) return { fit: before };
+  const found = (yield* fitSameDayInSteps(cases, before))!;
+  const rawCrps = crpsOfCurve(cases, found);
+  const problem = problemOf(found, rawCrps);
+  if (problem) return `what was learned of days at this hour is not used: ${problem}`;
+  return { fit: { ...found, ...wanted, ...seen, id: newId(), rawCrps, trainedAt }, cases };
+}
+
+/** A climate day of a station, hour by hour. */
+interface KnownStationDay {
+  stationId: string;
+  date: string;
+  /** By hour. */
+  hours: (KnownHour | undefined)[];
+  /** With the course of the day, the newest first. */
+  runs: KnownRun[];
+}
+
+/** The days of which there is something to learn, the latest first. */
+function daysOf({ hours, runs }: KnownHistory): KnownStationDay[] {
+  const days = new Map<string, KnownStationDay>();
+  for (const hour of hours) {
+    const { stationId, date } = hour;
+    const key = `${stationId} ${date}`;
+    const day = days.get(key) ?? { stationId, date, hours: [], runs: [] };
+    days.set(key, day);
+    if (isPossible(hour.temperatureF)) day.hours[hour.hour] = hour;
+  }
+  for (const run of runs) if (hasCurve(run)) days.get(`${run.stationId} ${run.date}`)?.runs.push(run);
+  const found = [...days.values()].filter((day) => day.runs.length > 0);
+  for (const day of found) day.runs.sort((a, b) => b.modelRunAt.getTime() - a.modelRunAt.getTime());
+  return found.sort((a, b) =>
+    a.date === b.date ? (a.stationId < b.stationId ? -1 : 1) : a.date < b.date ? 1 : -1,
+  );
+}
+
+/** The course of a day is the same for its maximum and its minimum. */
+const hasCurve = ({ kind, curveF }: KnownRun): boolean =>
+  kind === 'daily_maximum' && curveF?.length === 24 && curveF.every(isPossible);
+
+function latestDays(days: KnownStationDay[]): KnownStationDay[] {
+  const dates = [...new Set(days.map(({ date }) => date))];
+  const first = dates[WINDOW_DAYS - 1] ?? '';
+  return days.filter(({ date }) => date >= first);
+}
+
+/** How many days could be learned from, at the most: what takes no time to say. */
+function countDays(history: KnownHistory, days: readonly KnownStationDay[], { kind, hour }: Wanted): number {
+  const known = days.filter(
+    ({ stationId, date, hours }) =>
+      extremeOf(hours[hour], kind) !== null && history.reportOf({ kind, stationId, date }) !== undefined,
+  );
+  return Math.min(MAX_CASES, known.length);
+}
+
+const extremeOf = (hour: KnownHour | undefined, kind: DailyKind): number | null =>
+  (kind === 'daily_maximum' ? hour?.highestF : hour?.lowestF) ?? null;
+
+/** What was known of a day when the hour was, and nothing that came later but the report. */
+function toCase(
+  history: KnownHistory,
+  { stationId, date, hours, runs }: KnownStationDay,
+  { kind, hour }: Wanted,
+): HourCase | undefined {
+  const latest = hours[hour];
+  const extremeF = extremeOf(latest, kind);
+  const report = history.reportOf({ kind, stationId, date });
+  if (!latest || extremeF === null || !report) return undefined;
+  const thenMs = latest.fetchedAt.getTime();
+  const isThere = (at: Date) => at.getTime() <= thenMs;
+  const run = runs.find(({ modelRunAt, fetchedAt }) => isThere(modelRunAt) && isThere(fetchedAt));
+  if (!run) return undefined;
+  const hoursF = Array.from({ length: hour + 1 }, (_, i) =>
+    hours[i] && isThere(hours[i].fetchedAt) ? hours[i].temperatureF : null,
+  );
+  const day = daySoFarOf({ kind, stationId, extremeF, hoursF, curveF: run.curveF! })!;
+  const sign = signOf(kind);
+  const reported = sign * report.temperatureF;
+  const hasRisen = reported > sign * reachedDegree(kind, extremeF);
+  return {
+    ...day,
+    observedF: hasRisen ? reported : day.boundF!,
+    date,
+    modelRunAt: run.modelRunAt,
+    knownAt: new Date(Math.max(thenMs, report.knownAt.getTime())),
+  };
+}
+
+type Seen = Pick<HourFit, 'n' | 'firstDate' | 'lastDate' | 'knownThrough'>;
+
+/** Of cases whose dates fall. */
+function whatWasSeen(cases: readonly HourCase[]): Seen {
+  return {
+    n: cases.length,
+    firstDate: cases.at(-1)!.date,
+    lastDate: cases[0]!.date,
+    knownThrough: new Date(
+      cases.reduce((latest, { knownAt }) => Math.max(latest, knownAt.getTime()), -Infinity),
+    ),
+  };
+}
+
+/** What a fit has seen stays as it was known: where nothing has come to be known since, the training set is the same. */
+const isSame = (fit: HourFit, seen: Seen): boolean =>
+  fit.n === seen.n &&
+  fit.firstDate === seen.firstDate &&
+  fit.lastDate === seen.lastDate &&
+  fit.knownThrough.getTime() === seen.knownThrough.getTime();
+
+/** What keeps a fit out, in words; undefined for one that may be used. */
+export function problemOf(fit: SameDayFit, rawCrps: number): string | undefined {
+  const { a = NaN, b = NaN } = fit.coefficients;
+  const numbers = [
+    ...Object.values(fit.coefficients),
+    ...(fit.hurdle ?? []),
+    ...Object.values(fit.stationBiasF),
+  ];
+  const bias = Math.max(...Object.values(fit.stationBiasF).map(Math.abs));
+  // Asked in this way a number that is none fails, too.
+  if (!numbers.every(Number.isFinite)) return 'it is broken';
+  if (!(b >= POSSIBLE_SLOPE.lowest && b <= POSSIBLE_SLOPE.highest))
+    return `its slope of ${b.toFixed(2)} is not between ${POSSIBLE_SLOPE.lowest} and ${POSSIBLE_SLOPE.highest}`;
+  if (!(Math.abs(a) <= LARGEST_CORRECTION_F))
+    return `it corrects by ${a.toFixed(1)} °F, more than ${LARGEST_CORRECTION_F}`;
+  if (!(bias <= LARGEST_CORRECTION_F))
+    return `it takes a station to be off by ${bias.toFixed(1)} °F, more than ${LARGEST_CORRECTION_F}`;
+  if (!(fit.trainingCrps < rawCrps)) return 'it is no better than the forecast of the hours as it is';
+  return undefined;
+}
+
+/** °F more in what is reached for each in what is forecast of the hours to come. */
+const POSSIBLE_SLOPE = { lowest: -0.25, highest: 1.75 };

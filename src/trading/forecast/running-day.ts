@@ -1,0 +1,168 @@
+import { DAY_MS } from '../../core/time.js';
+import { LOGISTIC_DEVIATION } from '../../core/statistics/logistic.js';
+import { normalCdf } from '../../core/statistics/normal.js';
+import { sureDegree, sureMinimum, type TemperatureDistribution } from '../market/distribution.js';
+import type { DailyKind } from '../market/market.js';
+import { LAST_HOUR, predictSameDay, type DaySoFar, type SameDayFit } from './same-day.js';
+
+/** How the hours of one kind of extreme are gone on from, and what that was learned from. */
+export interface HourFit extends SameDayFit {
+  /** UUIDv7 under which it is stored. */
+  id: string;
+  kind: DailyKind;
+  /** The first and the last day that it was learned from. */
+  firstDate: string;
+  lastDate: string;
+  /** °F, over what it was learned from: the mean CRPS of the forecast's course of the day as it is. */
+  rawCrps: number;
+  /** The latest time at which something it was learned from became known. */
+  knownThrough: Date;
+  trainedAt: Date;
+}
+
+/** The fits in use: one for each kind and hour that could be fitted. */
+export interface HourFits {
+  fits: readonly HourFit[];
+  /** Why there is none where there is none. */
+  missing: readonly { kind: DailyKind; hour: number; reason: string }[];
+}
+
+/** What is known of a day while it runs, and how it was gone on from there. */
+export interface RunningDay {
+  /** The latest hour by local standard time whose temperature is known; null where none is. */
+  hour: number | null;
+  /** The probability that the report says just what has been reached. */
+  stays: number;
+  /** What was learned of days at that hour; null where the forecast from before the day was gone on from instead. */
+  fit: HourFit | null;
+  /** Why there is none, in words; null where there is. */
+  fallback: string | null;
+}
+
+/** Days at an hour change with the season as forecasts do: older fits are not used. */
+const LONGEST_AGE_DAYS = 7;
+const RECENT = 3;
+
+export interface KnownDay {
+  kind: DailyKind;
+  stationId: string;
+  /** The extreme so far, °F. */
+  extremeF: number;
+  /** What was reported for the hours 0 to 23 and is forecast of them, °F. */
+  hoursF: readonly (number | null)[];
+  curveF: readonly number[];
+}
+
+/** The whole degree that the report of a day is sure to reach. */
+export const reachedDegree = (kind: DailyKind, extremeF: number): number =>
+  kind === 'daily_maximum' ? sureDegree(extremeF) : sureMinimum(extremeF);
+
+/** −1 for minima, which are maxima of the temperature with its sign changed. */
+export const signOf = (kind: DailyKind): 1 | -1 => (kind === 'daily_maximum' ? 1 : -1);
+
+/** A day as fits see it, as of the latest of its hours; undefined while none is known. */
+export function daySoFarOf({ kind, stationId, extremeF, hoursF, curveF }: KnownDay): DaySoFar | undefined {
+  const hour = latestHour(hoursF);
+  if (hour === null) return undefined;
+  const sign = signOf(kind);
+  const known = hoursF.slice(0, hour + 1);
+  const recent = known.slice(Math.max(known.lastIndexOf(null) + 1, known.length - RECENT)) as number[];
+  return {
+    stationId,
+    hour,
+    reachedF: sign * extremeF,
+    boundF: sign * reachedDegree(kind, extremeF) + 0.5,
+    recentF: recent.map((temperatureF) => sign * temperatureF),
+    curveF: curveF.map((temperatureF) => sign * temperatureF),
+  };
+}
+
+function latestHour(hoursF: readonly (number | null)[]): number | null {
+  const hour = hoursF.findLastIndex((temperatureF, i) => temperatureF !== null && i <= LAST_HOUR);
+  return hour < 0 ? null : hour;
+}
+
+/** What is known of a day whose extreme has been observed so far. */
+export interface RunningInput extends Omit<KnownDay, 'hoursF' | 'curveF'> {
+  hoursF: readonly (number | null)[] | undefined;
+  curveF: readonly number[] | undefined;
+  /** What was expected before anything was observed, °F. */
+  meanF: number;
+  deviationF: number;
+}
+
+/**
+ * The day's extreme is what has been reached, or what is still to come if that is more: by what was learned of days at that hour,
+ * else by the forecast from before the day.
+ */
+export function forecastRunning(
+  input: RunningInput,
+  { fits, missing }: HourFits,
+  at: Date,
+): { distribution: TemperatureDistribution; running: RunningDay } {
+  const { kind, stationId, extremeF, hoursF = [], curveF } = input;
+  const degree = reachedDegree(kind, extremeF);
+  const bound = kind === 'daily_maximum' ? { atLeast: degree } : { atLeast: null, atMost: degree };
+  const hour = latestHour(hoursF);
+  const day = curveF && daySoFarOf({ kind, stationId, extremeF, hoursF, curveF });
+  const fit = hour === null ? undefined : findHourFit(fits, { kind, hour }, at);
+  if (!day || !fit || isOld(fit, at)) {
+    const distribution = censorDayAhead(input, bound, degree);
+    const fallback = whyNone({ kind, hour, curveF, fit }, missing);
+    return { distribution, running: { hour, stays: distribution.stays, fit: null, fallback } };
+  }
+  const { location, scale, hasPeaked: stays } = predictSameDay(fit, day);
+  const distribution = {
+    ...bound,
+    mean: signOf(kind) * location,
+    deviation: scale * LOGISTIC_DEVIATION,
+    stays,
+    shape: 'logistic' as const,
+  };
+  return { distribution, running: { hour, stays, fit, fallback: null } };
+}
+
+function whyNone(
+  {
+    kind,
+    hour,
+    curveF,
+    fit,
+  }: Pick<RunningInput, 'kind' | 'curveF'> & { hour: number | null; fit: HourFit | undefined },
+  missing: HourFits['missing'],
+): string {
+  if (hour === null) return 'no hour of the day has been reported yet';
+  if (!curveF) return 'the forecast does not say how the day goes, only its extreme';
+  if (fit)
+    return `what was learned of days at this hour is of ${fit.trainedAt.toISOString().slice(0, 10)}, more than ${LONGEST_AGE_DAYS} days ago`;
+  const found = missing.find((each) => each.kind === kind && each.hour === hour);
+  return found?.reason ?? 'nothing has been learned of days at this hour yet';
+}
+
+const isOld = ({ trainedAt }: HourFit, at: Date): boolean =>
+  at.getTime() - trainedAt.getTime() > LONGEST_AGE_DAYS * DAY_MS;
+
+/** All of what was expected that would be no more than what has been reached is just that. */
+function censorDayAhead(
+  { kind, meanF: mean, deviationF: deviation }: RunningInput,
+  bound: Pick<TemperatureDistribution, 'atLeast' | 'atMost'>,
+  degree: number,
+): TemperatureDistribution & { stays: number } {
+  const sign = signOf(kind);
+  const stays = normalCdf((sign * degree + 0.5 - sign * mean) / deviation);
+  return { ...bound, mean, deviation, stays };
+}
+
+/** The newest fit that was there at a time. */
+export function findHourFit(
+  fits: readonly HourFit[],
+  { kind, hour }: Pick<HourFit, 'kind' | 'hour'>,
+  at: Date,
+): HourFit | undefined {
+  let newest: HourFit | undefined;
+  for (const fit of fits) {
+    if (fit.kind !== kind || fit.hour !== hour || fit.trainedAt > at) continue;
+    if (!newest || fit.trainedAt > newest.trainedAt) newest = fit;
+  }
+  return newest;
+}

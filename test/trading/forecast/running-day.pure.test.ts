@@ -1,0 +1,183 @@
+import { describe, expect, it } from 'vitest';
+import { whatWasKnown, type ObservedExtreme } from '../../../src/trading/forecast/forecast.js';
+import { daySoFarOf, forecastRunning, type HourFit } from '../../../src/trading/forecast/running-day.js';
+import { probabilityWithin } from '../../../src/trading/market/distribution.js';
+
+const at = new Date('2026-07-04T20:10:00Z');
+const hours = (known: Record<number, number>) => Array.from({ length: 24 }, (_, hour) => known[hour] ?? null);
+const curveF = Array.from({ length: 24 }, (_, hour) => 60 + hour);
+const fit = (over: Partial<HourFit> = {}): HourFit => ({
+  id: '019b8d9a-6400-7000-8000-000000000902',
+  kind: 'daily_maximum',
+  hour: 14,
+  // What is still to come is the curve as it is, to about 2 °F.
+  coefficients: Object.fromEntries(
+    ['a', 'b', 'c', 'd', 'e', 'broad', 'below', 'g0', 'g1', 'g2', 'g3', 'g4'].map((name) => [
+      name,
+      { b: 1, g0: 0.2 }[name] ?? 0,
+    ]),
+  ),
+  hurdle: null,
+  stationBiasF: { KNYC: 0 },
+  n: 900,
+  firstDate: '2026-05-05',
+  lastDate: '2026-07-02',
+  trainingCrps: 0.3,
+  rawCrps: 0.5,
+  knownThrough: new Date('2026-07-03T12:00:00Z'),
+  trainedAt: new Date('2026-07-03T13:00:00Z'),
+  ...over,
+});
+const input = {
+  kind: 'daily_maximum' as const,
+  stationId: 'KNYC',
+  extremeF: 78.62,
+  hoursF: hours({ 12: 76, 13: 77, 14: 78.08 }),
+  curveF,
+  meanF: 80,
+  deviationF: 2,
+};
+
+describe('a day that runs', () => {
+  it('is described as of its latest hour, with the hours before it that are known without a gap', () => {
+    expect(daySoFarOf(input)).toMatchObject({
+      hour: 14,
+      reachedF: 78.62,
+      // 78.62 is 79 in the report: only more than 79.5 changes it.
+      boundF: 79.5,
+      recentF: [76, 77, 78.08],
+    });
+    expect(daySoFarOf({ ...input, hoursF: hours({ 12: 76, 14: 78.08 }) })!.recentF).toEqual([78.08]);
+    // After 22 h nothing of the forecast is left to come.
+    expect(daySoFarOf({ ...input, hoursF: hours({ 21: 70, 22: 69, 23: 68 }) })).toMatchObject({
+      hour: 22,
+      recentF: [70, 69],
+    });
+    expect(daySoFarOf({ ...input, hoursF: hours({}) })).toBeUndefined();
+    expect(daySoFarOf({ ...input, kind: 'daily_minimum', extremeF: 61.4 })).toMatchObject({
+      reachedF: -61.4,
+      boundF: -60.5,
+      recentF: [-76, -77, -78.08],
+    });
+  });
+
+  it('is gone on from by the fit of its kind and hour, and says how probable it is that it stays', () => {
+    const other = [fit({ kind: 'daily_minimum' }), fit({ hour: 13 })];
+    const { distribution, running } = forecastRunning(input, { fits: [...other, fit()], missing: [] }, at);
+    // The curve's peak to come is 83.
+    expect(distribution).toMatchObject({ atLeast: 79, mean: 83, shape: 'logistic' });
+    expect(running).toEqual({ hour: 14, stays: distribution.stays, fit: fit(), fallback: null });
+    const scale = 1.1 * Math.exp(0.2);
+    expect(running.stays).toBeCloseTo(1 / (1 + Math.exp((83 - 79.5) / scale)), 12);
+    const upTo = (highest: number) => probabilityWithin(distribution, { lowest: null, highest, step: 1 });
+    expect(upTo(78)).toBe(0);
+    expect(upTo(79)).toBeCloseTo(running.stays, 12);
+    expect(upTo(83)).toBeCloseTo(1 / (1 + Math.exp(-0.5 / scale)), 12);
+  });
+
+  it('is a minimum in the same way, with what is still to come from below', () => {
+    const low = {
+      ...input,
+      kind: 'daily_minimum' as const,
+      extremeF: 61.4,
+      curveF: curveF.map((f, i) => (i > 20 ? 58 : f)),
+    };
+    const { distribution } = forecastRunning(
+      low,
+      { fits: [fit({ kind: 'daily_minimum' })], missing: [] },
+      at,
+    );
+    expect(distribution).toMatchObject({ atLeast: null, atMost: 61, mean: 58 });
+    expect(probabilityWithin(distribution, { lowest: 62, highest: null, step: 1 })).toBe(0);
+    expect(probabilityWithin(distribution, { lowest: 61, highest: 61, step: 1 })).toBeCloseTo(
+      distribution.stays!,
+      12,
+    );
+  });
+
+  it.each([
+    ['no hour', { hoursF: undefined }, [fit()], 'no hour of the day has been reported yet'],
+    [
+      'no course',
+      { curveF: undefined },
+      [fit()],
+      'the forecast does not say how the day goes, only its extreme',
+    ],
+    ['no fit', {}, [], 'only 20 of 60 days are known hour by hour'],
+    [
+      'an old fit',
+      {},
+      [fit({ trainedAt: new Date('2026-06-20T13:00:00Z') })],
+      'what was learned of days at this hour is of 2026-06-20, more than 7 days ago',
+    ],
+  ])(
+    'with %s is the forecast from before it, censored at what has been reached',
+    (_what, over, fits, fallback) => {
+      const reason = 'only 20 of 60 days are known hour by hour';
+      const missing = [{ kind: 'daily_maximum' as const, hour: 14, reason }];
+      const { distribution, running } = forecastRunning({ ...input, ...over }, { fits, missing }, at);
+      expect(running).toMatchObject({ fit: null, fallback });
+      expect(distribution).toMatchObject({ atLeast: 79, mean: 80, deviation: 2 });
+      // Φ((79.5 − 80) / 2)
+      expect(running.stays).toBeCloseTo(0.4012936743, 9);
+    },
+  );
+});
+
+describe('what two services have said of a day', () => {
+  const said = (over: Partial<ObservedExtreme>): ObservedExtreme => ({
+    kind: 'daily_maximum',
+    stationId: 'KNYC',
+    date: '2026-07-04',
+    extremeF: 78.62,
+    observedAt: new Date('2026-07-04T18:51:00Z'),
+    fetchedAt: new Date('2026-07-04T18:55:00Z'),
+    ...over,
+  });
+  const evening = said({
+    extremeF: 81,
+    observedAt: new Date('2026-07-04T20:00:00Z'),
+    fetchedAt: new Date('2026-07-04T20:05:00Z'),
+  });
+  const known = (observed: ObservedExtreme[], time = at) =>
+    [...whatWasKnown({ fetchedAt: time, ensembles: [], observed }, time).observed.values()][0];
+
+  it('is taken together: the more extreme, the newer time, and the hours', () => {
+    const hoursF = hours({ 14: 78 });
+    for (const both of [
+      [said({ hoursF }), evening],
+      [evening, said({ hoursF })],
+    ])
+      expect(known(both)).toEqual({ ...evening, hoursF });
+    const cooler = { ...evening, extremeF: 77 };
+    expect(known([said({ hoursF }), cooler])).toMatchObject({
+      extremeF: 78.62,
+      observedAt: evening.observedAt,
+    });
+    const minimum = (each: ObservedExtreme) => ({ ...each, kind: 'daily_minimum' as const });
+    expect(known([minimum(said({})), minimum(cooler)])).toMatchObject({ extremeF: 77 });
+  });
+
+  it('ends with the first report that is final', () => {
+    const final = said({
+      extremeF: 80,
+      isFinal: true,
+      observedAt: new Date('2026-07-05T08:24:00Z'),
+      fetchedAt: new Date('2026-07-05T08:30:00Z'),
+    });
+    const later = new Date('2026-07-05T12:00:00Z');
+    expect(known([evening, final], later)).toEqual(final);
+    expect(known([final, evening], later)).toEqual(final);
+    // Before it was there it was not known.
+    expect(known([evening, final])).toEqual(evening);
+    expect(known([evening, final], new Date('2026-07-05T08:29:00Z'))).toEqual(evening);
+  });
+
+  it('is not known before it was issued and had come', () => {
+    const early = new Date('2026-07-04T20:04:00Z');
+    expect(known([said({}), evening], early)).toEqual(said({}));
+    expect(
+      known([said({}), { ...evening, fetchedAt: new Date('2026-07-04T20:01:00Z') }], early),
+    ).toMatchObject({ extremeF: 81 });
+  });
+});
