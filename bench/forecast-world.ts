@@ -7,7 +7,7 @@ import { meanAndVariance } from '../src/trading/forecast/forecast.js';
 import { createSimulatedWeatherSource, readWeather } from '../src/trading/forecast/simulated.js';
 import { createSimulatedSource, readMarkets } from '../src/trading/venue/simulated.js';
 import { newId } from '../src/core/ids.js';
-import type { GateBook } from '../src/trading/signals/gate.js';
+import { unjudged, type GateBook } from '../src/trading/signals/gate.js';
 import { gateKeys } from '../src/trading/scores/gates.js';
 import { simulateWeather } from '../src/trading/venue/simulation/weather.js';
 import { stationDaysAround } from '../src/trading/venue/simulation/world.js';
@@ -56,6 +56,7 @@ export const openGates = (madeAt: Date): GateBook => ({
   gates: gateKeys().map((key) => ({
     ...key,
     isOpen: true,
+    ...unjudged,
     n: 90,
     difference: { mean: -0.3, low: -0.5, high: -0.1 },
     reason: "Open: over 90 settled days the forecast's log score was better than the market's.",

@@ -87,7 +87,7 @@ async function awaitLease(settlement: Settlement, signal: AbortSignal): Promise<
 /** As far as gates are judged by it. */
 const toJudged = ({ record, report }: Recalled): JudgedRecord => ({
   ...record,
-  ...(report ? scoreBrackets(record, report.temperatureF) : { modelLogScore: null, marketLogScore: null }),
+  ...(report ? scoreBrackets(record, report.temperatureF) : { advantage: null, worstAdvantage: null }),
   settledAt: report?.knownAt ?? null,
 });
 

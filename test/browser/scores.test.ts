@@ -34,7 +34,7 @@ it('the scores are accessible, on a desk and on a phone, in both schemes', async
   const page = await world.visit({ as: browser });
   await page.goto('/dashboard/scores');
   await lookAtPictures(page, [
-    'Log score, model less market',
+    'Log score, model less what the outcome cost',
     'CRPS over time',
     'How often it came true',
     'Where the outcomes fell in the forecast distributions',

@@ -3,9 +3,10 @@ import { normalQuantile } from '../../src/core/statistics/normal.js';
 import { probabilityOf } from '../../src/trading/market/distribution.js';
 import type { JudgedRecord } from '../../src/trading/scores/gates.js';
 import { LEAD_HOURS } from '../../src/trading/signals/signal.js';
-import { logScore } from '../../src/trading/scores/score.js';
+import { scoreBrackets } from '../../src/trading/scores/score.js';
 import { stations } from '../../src/trading/market/stations.js';
 import { ladderFrom } from '../fixtures/market.js';
+import { costOf } from '../fixtures/scores-page.js';
 
 /** Two forecasters of the same days. Each says normal with its deviation around what it believes, which misses the truth. */
 export interface Rivals {
@@ -44,73 +45,138 @@ export function randomOf(seed: number): Random {
 /** As many as the rule was judged by. */
 export const seasonStations = stations.slice(0, 7);
 
-/** A season of each of their 28 gates: the records of `days` days, each settled when the next has begun. */
-export function makeSeasons(
-  days: number,
-  scoresOf: (random: Random, days: number) => Said[],
-  seed: number,
-): JudgedRecord[] {
-  return seasonStations.flatMap(({ id: station }, i) =>
-    LEAD_HOURS.flatMap((leadHours, j) =>
-      scoresOf(randomOf(seed * 100 + i * 4 + j + 1), days).map(({ model, market }, day) => ({
-        kind: 'daily_maximum' as const,
-        station,
-        date: endOf(day).toISOString().slice(0, 10),
-        leadHours,
-        method: 'emos' as const,
-        modelLogScore: model,
-        marketLogScore: market,
-        settledAt: endOf(day + 1),
-      })),
-    ),
+/** What each of two said of a day: probabilities of the outcomes, the market's as mid prices. */
+interface Said {
+  brackets: readonly Pick<Bracket, 'floor' | 'cap'>[];
+  model: readonly number[];
+  market: readonly number[];
+  temperatureF: number;
+}
+
+export type Season = (random: Random, shared: readonly (() => number)[]) => Said[];
+
+export interface SeasonRecord extends JudgedRecord {
+  modelLogScore: number;
+  marketLogScore: number | null;
+}
+
+/**
+ * The records of `days` days of 28 gates, each settled when the next has begun, scored as the service does. Cities of one lead share a
+ * part of what their forecasts miss.
+ */
+export function makeSeasons(days: number, season: Season, seed: number): SeasonRecord[] {
+  return LEAD_HOURS.flatMap((leadHours, j) =>
+    seasonStations.flatMap(({ id: station }, i) => {
+      // The same numbers for each city.
+      const shared = Array.from({ length: days }, (_, day) => {
+        const common = randomOf(seed * 7919 + j * 1009 + day + 1);
+        return () => normalQuantile(common());
+      });
+      return season(randomOf(seed * 100 + i * 4 + j + 1), shared).map(
+        ({ brackets, model, market, temperatureF }, day) => ({
+          kind: 'daily_maximum' as const,
+          station,
+          date: endOf(day).toISOString().slice(0, 10),
+          leadHours,
+          method: 'emos' as const,
+          settledAt: endOf(day + 1),
+          ...scoreBrackets(
+            {
+              kind: 'daily_maximum',
+              brackets: brackets.map(({ floor, cap }, b) => ({
+                ticker: `B${b}`,
+                floor,
+                cap,
+                model: model[b]!,
+                market: market[b]!,
+                cost: costOf(market[b]!),
+              })),
+            },
+            temperatureF,
+          ),
+        }),
+      );
+    }),
   );
 }
 
-/** Log scores of a day. */
-interface Said {
-  model: number;
-  market: number;
-}
+/** The share of what is missed that all cities miss alike. */
+const COMMON = 0.3;
 
 /** Actual forecasts of an actual ladder: six brackets around what was expected when it was listed. */
 export const rivals =
-  ({ market, model, claimed = model, memory = 0.3, alike = 0.5, drift = 0 }: Rivals) =>
-  (random: Random, days: number): Said[] => {
-    const gaussian = () => normalQuantile(random());
-    let [a, b] = [gaussian(), gaussian()];
-    let [driftA, driftB] = [gaussian() * drift, gaussian() * drift];
+  ({ market, model, claimed = model, memory = 0.3, alike = 0.5, drift = 0 }: Rivals): Season =>
+  (random, shared) => {
+    const own = () => normalQuantile(random());
+    let [a, b] = [own(), own()];
+    let [driftA, driftB] = [own() * drift, own() * drift];
     const keep = Math.sqrt(1 - memory ** 2);
-    return Array.from({ length: days }, () => {
-      const shared = gaussian();
-      a = memory * a + keep * (Math.sqrt(alike) * shared + Math.sqrt(1 - alike) * gaussian());
-      b = memory * b + keep * (Math.sqrt(alike) * shared + Math.sqrt(1 - alike) * gaussian());
-      driftA = 0.85 * driftA + Math.sqrt(1 - 0.85 ** 2) * drift * gaussian();
-      driftB = 0.85 * driftB + Math.sqrt(1 - 0.85 ** 2) * drift * gaussian();
-      const truth = 70 + 3 * gaussian();
-      const brackets = ladderFrom(Math.round(truth + 2 * gaussian()) - 4);
-      const won = brackets[winnerAt(brackets, Math.round(truth))]!;
-      const scoreOf = (mean: number, deviation: number) =>
-        logScore([probabilityOf({ mean, deviation, atLeast: null }, won)], 0);
+    return shared.map((common) => {
+      const gaussian = () => Math.sqrt(COMMON) * common() + Math.sqrt(1 - COMMON) * own();
+      const both = gaussian();
+      a = memory * a + keep * (Math.sqrt(alike) * both + Math.sqrt(1 - alike) * gaussian());
+      b = memory * b + keep * (Math.sqrt(alike) * both + Math.sqrt(1 - alike) * gaussian());
+      driftA = 0.85 * driftA + Math.sqrt(1 - 0.85 ** 2) * drift * own();
+      driftB = 0.85 * driftB + Math.sqrt(1 - 0.85 ** 2) * drift * own();
+      const truth = 70 + 3 * own();
+      const brackets = ladderFrom(Math.round(truth + 2 * own()) - 4);
+      const say = (mean: number, deviation: number) =>
+        brackets.map((bracket) => probabilityOf({ mean, deviation, atLeast: null }, bracket));
+      const prices = say(truth - market * a - driftA, market);
       return {
-        market: scoreOf(truth - market * a - driftA, market),
-        model: scoreOf(truth - model * b - driftB, claimed),
+        brackets,
+        market: prices,
+        model: say(truth - model * b - driftB, claimed),
+        temperatureF: Math.round(truth),
       };
     });
   };
 
-const winnerAt = (brackets: readonly Bracket[], temperature: number): number => {
-  const lowest = brackets[1]!.floor!;
-  return Math.max(0, Math.min(5, Math.floor((temperature - lowest) / 2) + 1));
-};
+/**
+ * A model without any weather in it: the market's own prices to a power. They favour what is unlikely, as those of real markets do, so that
+ * sharpened they are better than they were.
+ */
+export const sharpened =
+  (power: number): Season =>
+  (random, shared) =>
+    shared.map(() => {
+      const brackets = ladderFrom(66);
+      const right = toShares(brackets.map(() => Math.exp(1.5 * normalQuantile(random()))));
+      const drawn = random();
+      let sum = 0;
+      const won =
+        brackets[
+          Math.min(
+            5,
+            right.findIndex((share) => (sum += share) > drawn),
+          )
+        ]!;
+      return {
+        brackets,
+        model: right,
+        market: toShares(right.map((share) => share ** (1 / power))),
+        temperatureF: won.floor === null ? won.cap - 1 : won.floor + (won.cap === null ? 1 : 0),
+      };
+    });
+
+function toShares(values: readonly number[]): number[] {
+  const sum = values.reduce((x, y) => x + y, 0);
+  return values.map((value) => value / sum);
+}
 
 /**
  * A market that is right, and a model that is surer than it of what is likely: it wins a little on most days, and loses
  * much on the others.
  */
 export const tooSure =
-  (chance: number) =>
-  (random: Random, days: number): Said[] =>
-    Array.from({ length: days }, () => {
-      const winner = random() < chance ? 0 : 1;
-      return { market: logScore([chance, 1 - chance], winner), model: logScore([0.9999, 0.0001], winner) };
-    });
+  (chance: number): Season =>
+  (random, shared) =>
+    shared.map(() => ({
+      brackets: [
+        { floor: null, cap: 70 },
+        { floor: 69, cap: null },
+      ],
+      market: [chance, 1 - chance],
+      model: [0.9999, 0.0001],
+      temperatureF: random() < chance ? 60 : 80,
+    }));

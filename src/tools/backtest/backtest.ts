@@ -10,6 +10,7 @@ import type { Feed, PointInTime } from './feed.js';
 import { runBacktest } from './run.js';
 import { dailyProfits, intervalOf, summarise, type BacktestSummary } from './statistics.js';
 import { gateKeys } from '../../trading/scores/gates.js';
+import { unjudged } from '../../trading/signals/gate.js';
 
 export interface BacktestOptions {
   cash: Micros;
@@ -79,8 +80,7 @@ function openGates(): (point: PointInTime) => PointInTime {
   const gates = gateKeys().map((key) => ({
     ...key,
     isOpen: true,
-    n: 0,
-    difference: null,
+    ...unjudged,
     reason: 'Open: it was not asked in this run.',
   }));
   return (point) => ({ ...point, gates: { madeAt: point.at, gates } });

@@ -105,7 +105,7 @@ function toJudged({ weather }: SimulatedWorld, due: readonly StationDay[], recor
     (each) => each.station.id === record.station && each.day.date === record.date,
   )!;
   const { kind } = record;
-  const { modelLogScore, marketLogScore } = scoreBrackets(
+  const { advantage, worstAdvantage } = scoreBrackets(
     record,
     weather.value(dailySubject(kind, { station, day })),
   );
@@ -116,8 +116,8 @@ function toJudged({ weather }: SimulatedWorld, due: readonly StationDay[], recor
     date,
     leadHours,
     method,
-    modelLogScore,
-    marketLogScore,
+    advantage,
+    worstAdvantage,
     settledAt: finalTimeOf(day),
   };
 }

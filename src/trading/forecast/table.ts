@@ -36,6 +36,24 @@ const targetColumns = {
 const hourCheck = (name: string, t: { kind: AnyPgColumn; hour: AnyPgColumn }) =>
   check(name, sql`${t.hour} between 0 and 23 and (${t.kind} = 'hourly' or ${t.hour} = 0)`);
 
+/** Dollars of a contract of either side, with its fee. */
+export interface BracketCost {
+  yes: number;
+  no: number;
+}
+
+interface RecordedBracket {
+  ticker: string;
+  floor: number | null;
+  cap: number | null;
+  /** The model's probability. */
+  model: number;
+  /** The market's: its mid prices, made to sum to one over what can come. */
+  market: number | null;
+  /** What it cost then; null where it had no price, left out in records of earlier versions. */
+  cost?: BracketCost | null;
+}
+
 /**
  * What the model and the market said about a day at a fixed time before its end (about an hour: before it), and how it came out. Written once and only
  * while it was the present: nothing here was known later.
@@ -68,15 +86,8 @@ export const forecastRecords = pgTable(
     /** Mean and deviation of what was reported in the 30 days that were known then; null where they were too few. */
     climateMean: doublePrecision('climate_mean'),
     climateDeviation: doublePrecision('climate_deviation'),
-    /**
-     * From cold to warm: the brackets, the model's probability of each, and the market's (its mid prices, made to sum to one over
-     * what can come).
-     */
-    brackets: jsonb()
-      .$type<
-        { ticker: string; floor: number | null; cap: number | null; model: number; market: number | null }[]
-      >()
-      .notNull(),
+    /** From cold to warm. */
+    brackets: jsonb().$type<RecordedBracket[]>().notNull(),
     /** The reported temperature, once the venue is done with it: whole degrees of a day, hundredths of an hour. */
     outcome: doublePrecision(),
     settledAt: time('settled_at'),
@@ -84,6 +95,9 @@ export const forecastRecords = pgTable(
     modelRps: doublePrecision('model_rps'),
     marketLogScore: doublePrecision('market_log_score'),
     marketRps: doublePrecision('market_rps'),
+    /** The model's log score ahead of what the outcome cost to buy; and the least that could have been, known before. Null without prices. */
+    advantage: doublePrecision(),
+    worstAdvantage: doublePrecision('worst_advantage'),
     /** °F: of the same degrees for each of the four. */
     modelCrps: doublePrecision('model_crps'),
     rawCrps: doublePrecision('raw_crps'),

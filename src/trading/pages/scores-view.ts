@@ -6,6 +6,7 @@ import { formatFixed, formatPercent, formatSigned } from '../../core/charts/text
 import { toAddress } from '../../core/pages/address.js';
 import { formatCount, formatDecimal, formatDegrees } from '../../core/pages/format.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
+import { formatOdds } from '../scores/gates.js';
 import { formatDate, formatHour } from './labels.js';
 import { findPlace, placesOf } from '../market/stations.js';
 import type { ScoresAsked } from '../scores/report.js';
@@ -42,13 +43,11 @@ export const filterOptions = (kind: TemperatureKind) => ({
 });
 
 /** How often the rule errs, as sentences. */
-function describeErrorRates({ errorRates, windowDays }: ScoresAnswer['gateRule']): string[] {
-  const percent = (share: number) => formatPercent(share, 0);
-  const { equal, equalEver, worse, better, betterBy } = errorRates;
+function describeErrorRates({ errorRates }: ScoresAnswer['gateRule']): string[] {
+  const { gates, equal, better, betterBy, betterAfterDays } = errorRates;
   return [
-    `Open although the model is only as good as the market: at most ${percent(equal)} of the time, and in at most ${percent(equalEver)} of cases at any time within ${windowDays} days.`,
-    `Open although the market is clearly better: at most ${percent(worse)} of the time.`,
-    `Open where the model is better by ${betterBy} in log score, after a whole window: at least ${percent(better)} of the time.`,
+    `Of ${gates} gates at models that are only as good as their markets, ${equal} are ever open in a year, on average and at most.`,
+    `Of ${gates} at models that are better than mid prices by ${betterBy} in log score, at least ${better} open within a year, half of them within ${betterAfterDays} days.`,
   ];
 }
 
@@ -132,11 +131,11 @@ function toGates({ stations }: ScoresAnswer) {
       cells: ofStation.map(({ leadHours, gate }) => ({
         lead: `${leadHours} h`,
         isOpen: gate.isOpen,
-        days: formatCount(gate.n, 'day'),
+        days:
+          formatCount(gate.n, 'day') + (gate.dropped > 0 ? `, ${formatDecimal(gate.dropped)} dropped` : ''),
         difference: gate.difference && formatSigned(gate.difference.mean, 2),
-        interval:
-          gate.difference &&
-          `${formatSigned(gate.difference.low, 2)} to ${formatSigned(gate.difference.high, 2)}`,
+        evidence:
+          gate.difference && `evidence ${formatOdds(gate.evidence)}, needs ${formatOdds(gate.needed)}`,
         reason: gate.reason,
       })),
     })),

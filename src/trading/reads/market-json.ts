@@ -68,10 +68,12 @@ const toEventJson = (event: EventSignals) => ({
   })),
 });
 
-const toGateJson = ({ isOpen, leadHours, n, difference, reason }: Gate) => ({
+const toGateJson = ({ isOpen, leadHours, n, evidence, needed, difference, reason }: Gate) => ({
   state: isOpen ? 'open' : 'shut',
   leadHours,
   n,
+  evidence,
+  needed,
   difference: difference?.mean ?? null,
   interval: difference && { low: difference.low, high: difference.high },
   reason,

@@ -135,7 +135,7 @@ Of an event's brackets exactly one wins, so they are sized together: by Kelly's 
 that is used, within caps per market, event and climate date. So a purchase may be a hedge: it costs more than it is worth by itself, and pays where the others lose. Each says from which
 probability on it is worth its cost, how much of the bankroll it takes, and why.
 
-A signal is let through by the \`gate\` of its station and lead: only where calibrated forecasts have scored better than the market's own prices, by more than chance explains. \`events\` says for each
+A signal is let through by the \`gate\` of its station and lead: only where calibrated forecasts have been ahead of the prices that could be paid, by more than chance explains. \`events\` says for each
 event how its gate stands, what its signals can lose together, and for every side without a signal why; what \`isWithheld\` would have been one.
 
 A signal is no advice and no order: \`POST /trade\` checks everything anew.

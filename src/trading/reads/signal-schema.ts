@@ -59,11 +59,13 @@ const gateSchema = z
       'The hours before the end of the day at which the forecasts were recorded that it is judged by; 0 where none are.',
     ),
     n: count('Settled days that it is judged by.'),
+    evidence: z.number().describe('That the forecasts are ahead, to 1: what it has to reach is `needed`.'),
+    needed: z.number(),
     difference: z
       .number()
       .nullable()
       .describe(
-        'Mean log score of the forecasts less that of the market: below zero the forecasts were better. `null` for too few days.',
+        'Over the last days: mean log score of the forecasts less that of what each outcome cost to buy, fee included. Below zero the forecasts were ahead. `null` for too few days.',
       ),
     interval: z
       .object({ low: z.number(), high: z.number() })
@@ -91,7 +93,7 @@ const eventSignalsSchema = z
         'Whether the probabilities are corrected by how earlier ones came out. Without it nothing is a signal.',
       ),
     gate: gateSchema.describe(
-      'Whether such forecasts have been ahead of the market at this station and this long before the end of the day.',
+      'Whether such forecasts have been ahead of the prices that could be paid at this station and this long before the end of the day.',
     ),
     signals: count('How many of the signals are of this event.'),
     stake: dollars('Of its signals together.'),

@@ -1,74 +1,116 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { DAY_MS } from '../../core/time.js';
 import type { Database } from '../../core/db/client.js';
+import { formatDecimal } from '../../core/pages/format.js';
+import { DAY_MS } from '../../core/time.js';
 import type { ForecastMethod } from '../forecast/forecast.js';
+import type { SourceNames } from '../forecast/queries.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
 import { placesOf } from '../market/stations.js';
 import type { Gate, GateBook, GateKey } from '../signals/gate.js';
 import { leadsOf } from '../signals/signal.js';
-import { blockBootstrap, type Interval } from './bootstrap.js';
-import type { SourceNames } from '../forecast/queries.js';
+import { blockBootstrap } from './bootstrap.js';
 import { listJudgedRecords } from './queries.js';
 
-/**
- * What makes a gate open. The block length is about the cube root of the window, which is
- * what estimates of a mean's error want (P. Hall, J. L. Horowitz, B.-Y. Jing, Biometrika 82, 1995), and about as long as a
- * weather pattern, and what a forecast makes wrong of it, lasts.
- */
+/** What makes a gate open; see docs/decisions/030-gates-that-cannot-be-lucky.md. */
 export const gateRule = Object.freeze({
-  windowDays: 90,
+  /** Of all that are open at any time, the share that is no better than what it trades at, at most. */
+  falseShare: 0.1,
   minimumDays: 30,
+  /** How far back the last days reach, in which it must not have fallen behind. */
+  windowDays: 90,
+  /** Of the interval of their mean: about the cube root of the window, and as long as a weather pattern. */
   blockDays: 7,
-  resamples: 1_000,
   confidence: 0.95,
-  evidence: 100,
 });
 
+/** Quarters of a year in which the evidence that counts has begun; each has an equal share of it. */
+const QUARTERS = 4;
+/** What is staked on each day, per nat; each has an equal share, and time tells which is best. */
+const STAKES = [0.1, 0.2, 0.4, 0.7];
+/** Of what is staked, what a day can take away at the most. */
+const MOST_LOST = 0.9;
+/** Nats that a day counts as at the most: no single day opens a gate. */
+const MOST_GAINED = 4;
+const RESAMPLES = 1_000;
+
 /**
- * How often the rule is wrong, at most, and right, at least: simulated over many seasons of days that depend on each
- * other, and held to by the tests. See docs/decisions/013-honesty-gate.md.
+ * How often the rule is wrong, at most, and right, at least, of 28 gates in a year: simulated, and held to by the tests. See
+ * docs/decisions/030-gates-that-cannot-be-lucky.md.
  */
 export const gateErrorRates = Object.freeze({
-  /** Open at a model as good as the market: at one time, and at any time within the 90 days after the first judgement. */
-  equal: 0.05,
-  equalEver: 0.2,
-  /** At one that is worse by 0.08 or more, or at any if the market is right. */
-  worse: 0.01,
-  /** At one that is better by this much in log score, after a whole window. */
-  better: 0.8,
-  betterBy: 0.35,
+  gates: 28,
+  /** Gates that are ever open at models as good as their markets, on average. */
+  equal: 0.2,
+  /** Gates that are ever open at models that are better by this much in log score than the market's mid prices. */
+  better: 25,
+  betterBy: 0.32,
+  /** Days until half of them are. */
+  betterAfterDays: 140,
 });
 
 export const gateRuleText =
-  `A gate is open while, over the settled days of the last ${gateRule.windowDays} (at least ${gateRule.minimumDays} of them), the ${gateRule.confidence * 100} % interval of the difference between the calibrated forecast's mean log score and the market's lies below zero ` +
-  `(circular block bootstrap over days, blocks of ${gateRule.blockDays}, studentised), and what happened was at least ${gateRule.evidence} times as likely under the forecast as under the market. Otherwise it is shut, and signals are withheld.`;
+  `A gate is open once the forecast has been ahead of the prices that could be paid, fees included, for so long that luck does not explain it: if forecasts were no better than those prices, a bet on each day's difference in log score (an e-process) would hardly ever have grown so far. ` +
+  `How far it must have grown is decided over all gates at once (e-BH), so that of those that are open at most ${gateRule.falseShare * 100} % are open by chance, whenever one looks. ` +
+  `At least ${gateRule.minimumDays} days must have settled, and a gate is closed while the forecast has been behind over the last ${gateRule.windowDays}. Signals are withheld while it is.`;
 
-/** The first day that a judgement at this time looks at. */
-export const judgedSince = (at: Date): string =>
-  new Date(at.getTime() - gateRule.windowDays * DAY_MS).toISOString().slice(0, 10);
+/** The first of the last days that scores are shown of. */
+export const judgedSince = (at: Date): string => dateOf(at.getTime() - gateRule.windowDays * DAY_MS);
 
-/** A settled forecast, as far as gates are judged by it. */
+const dateOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+
+/** A forecast that has settled, as far as gates are judged by it. */
 export interface JudgedRecord {
   kind: TemperatureKind;
   station: string;
   date: string;
   leadHours: number;
   method: ForecastMethod;
-  modelLogScore: number | null;
-  marketLogScore: number | null;
+  /** See `Scores`. */
+  advantage: number | null;
+  worstAdvantage: number | null;
   /** Null while it has not settled. */
   settledAt: Date | null;
 }
 
 /**
- * Judges the gate of every kind, station and lead by the records of one pair of sources: calibrated ones only, that had a
- * market price and had settled at that time. What became known later does not exist for it.
+ * Judges the gate of every kind, station and lead by the records of one pair of sources. What settled later than `at` does not
+ * exist for it.
  * @param records in any order; pure: the same records and time give the same book
  */
 export function judgeGates(records: readonly JudgedRecord[], at: Date): GateBook {
-  const known = recordsKnown(records, at);
-  const gates = gateKeys().map((key) => judgeGate(known, key));
-  return Object.freeze({ madeAt: at, gates });
+  const byGate = new Map<string, JudgedRecord[]>();
+  for (const record of records) {
+    const key = nameOf({ ...record, stationId: record.station });
+    const found = byGate.get(key);
+    if (found) found.push(record);
+    else byGate.set(key, [record]);
+  }
+  return decide(
+    gateKeys().map((key) => ({ key, track: toTrack(byGate.get(nameOf(key)) ?? [], key, at) })),
+    at,
+  );
+}
+
+/** Judges all gates by what the database knew at a time, place by place: requests go in between. */
+export async function readGates({ orm }: Database, sources: SourceNames, at: Date): Promise<GateBook> {
+  const tracks: GateTrack[] = [];
+  for (const kind of temperatureKinds)
+    for (const { id: stationId } of placesOf(kind)) {
+      const since = firstDayOf(quarterAt(at) - QUARTERS + 1);
+      const records = await listJudgedRecords(orm, sources, {
+        kind,
+        station: stationId,
+        since,
+        settledBy: at,
+      });
+      for (const leadHours of leadsOf(kind)) {
+        const key = { kind, stationId, leadHours };
+        const own = records.filter((record) => record.leadHours === leadHours);
+        tracks.push({ key, track: toTrack(own, key, at) });
+      }
+      await nextTurn();
+    }
+  return decide(tracks, at);
 }
 
 export const gateKeys = (): GateKey[] =>
@@ -78,73 +120,141 @@ export const gateKeys = (): GateKey[] =>
     ),
   );
 
-/**
- * By gate: model less market of each day, in the order of days. The hours of a day have their errors in common, so that they count
- * as one, by their mean: the rule is about days.
- */
-type KnownDifferences = ReadonlyMap<string, readonly number[]>;
+const nameOf = ({ kind, stationId, leadHours }: GateKey): string => `${kind} ${stationId} ${leadHours}`;
 
-function recordsKnown(records: readonly JudgedRecord[], at: Date): KnownDifferences {
-  const since = judgedSince(at);
-  const known = records
-    .filter(
-      ({ method, date, settledAt }) => method !== 'raw_ensemble' && date >= since && isBy(settledAt, at),
-    )
-    .toSorted((a, b) => (a.date < b.date ? -1 : 1));
-  const byDay = new Map<string, Map<string, number[]>>();
-  for (const { kind, station: stationId, date, leadHours, modelLogScore, marketLogScore } of known) {
-    if (modelLogScore === null || marketLogScore === null) continue;
-    const key = keyOf({ kind, stationId, leadHours });
-    const days = byDay.get(key) ?? new Map<string, number[]>();
-    byDay.set(key, days.set(date, [...(days.get(date) ?? []), modelLogScore - marketLogScore]));
-  }
-  return new Map([...byDay].map(([key, days]) => [key, [...days.values()].map(meanOf)]));
+/** Quarters of a year, counted. */
+const quarterAt = (at: Date): number => at.getUTCFullYear() * 4 + Math.floor(at.getUTCMonth() / 3);
+
+const firstDayOf = (quarter: number): string =>
+  `${Math.floor(quarter / 4)}-${String((quarter % 4) * 3 + 1).padStart(2, '0')}-01`;
+
+/** A day at a gate: its forecasts, of which hours have many, against what the outcomes cost. */
+interface JudgedDay {
+  date: string;
+  records: { advantage: number; worst: number }[];
 }
 
-const meanOf = (values: readonly number[]): number => values.reduce((sum, x) => sum + x, 0) / values.length;
+/** What is known of a gate by itself. */
+interface Track {
+  n: number;
+  dropped: number;
+  evidence: number;
+  difference: Gate['difference'];
+}
 
-const isBy = (time: Date | null, at: Date): boolean => time !== null && time.getTime() <= at.getTime();
+interface GateTrack {
+  key: GateKey;
+  track: Track;
+}
 
-const keyOf = ({ kind, stationId, leadHours }: GateKey): string => `${kind} ${stationId} ${leadHours}`;
-
-/** A millisecond's work. */
-function judgeGate(known: KnownDifferences, key: GateKey): Gate {
-  const differences = known.get(keyOf(key)) ?? [];
-  const n = differences.length;
-  if (n < gateRule.minimumDays) {
-    const days = n === 1 ? '1 day has' : `${n} days have`;
-    const reason = `${days} settled that had a calibrated forecast and a market price; at least ${gateRule.minimumDays} are needed.`;
-    return { ...key, isOpen: false, n, difference: null, reason };
+function toTrack(records: readonly JudgedRecord[], { leadHours }: GateKey, at: Date): Track {
+  const since = firstDayOf(quarterAt(at) - QUARTERS + 1);
+  const settled = records.filter(
+    ({ date, settledAt }) => date >= since && settledAt !== null && settledAt.getTime() <= at.getTime(),
+  );
+  const byDate = new Map<string, JudgedDay>();
+  for (const { date, method, advantage, worstAdvantage } of settled) {
+    if (method === 'raw_ensemble' || advantage === null || worstAdvantage === null) continue;
+    const day = byDate.get(date) ?? { date, records: [] };
+    byDate.set(date, day);
+    day.records.push({ advantage, worst: worstAdvantage });
   }
-  const difference = blockBootstrap(differences, {
+  const days = [...byDate.values()].sort((a, b) => (a.date < b.date ? -1 : 1));
+  const recent = days
+    .filter(({ date }) => date >= judgedSince(at))
+    .map(({ records }) => -meanAdvantage(records));
+  return {
+    n: days.length,
+    dropped: daysCovered(settled) - days.length,
+    evidence: evidenceOf(days, Math.ceil(leadHours / 24), quarterAt(at)),
+    difference: recent.length < 2 * gateRule.blockDays ? null : intervalOf(recent),
+  };
+}
+
+const meanAdvantage = (records: JudgedDay['records']): number =>
+  records.reduce((sum, { advantage }) => sum + advantage, 0) / records.length;
+
+const intervalOf = (values: readonly number[]) =>
+  blockBootstrap(values, {
     blockLength: gateRule.blockDays,
-    resamples: gateRule.resamples,
+    resamples: RESAMPLES,
     confidence: gateRule.confidence,
     seed: 1,
   });
-  return { ...key, ...verdictOn(difference, n), n, difference };
+
+/** From the first to the last day that something has settled of: a day without a record, a price or a calibrated forecast is one of them. */
+function daysCovered(settled: readonly JudgedRecord[]): number {
+  if (settled.length === 0) return 0;
+  const dates = settled.map(({ date }) => Date.parse(date));
+  return (Math.max(...dates) - Math.min(...dates)) / DAY_MS + 1;
 }
 
 /**
- * The interval does not see a disaster that has not happened: a model that is a little surer than the market wins a little on
- * most days, until it loses much. So what did happen must also have been `evidence` times as likely under the model as
- * under the market. Were the market right, that ratio would get there in one window of `evidence` at most, however the
- * model is wrong: it is a martingale with mean one (J. Ville, Étude critique de la notion de collectif, 1939). At the leads at which
- * two days are open together that is nearly so, see docs/decisions/013-honesty-gate.md.
+ * What a dollar has become that was bet on the forecast's being ahead, a share of it each day: an e-process. If the forecast is not
+ * ahead on average, whatever has happened before, that is a supermartingale, and it reaches x at any time with a probability of at most 1 / x
+ * (J. Ville 1939; A. Henzi & J. Ziegel, Valid Sequential Inference on Probability Forecast Performance, Biometrika 109, 2022; Y. J.
+ * Choe & A. Ramdas, Comparing Sequential Forecasters, Operations Research 72, 2024). Losses count in full: what is staked is less where more can
+ * be lost, which is known before the day; gains are cut off, which makes it only smaller.
+ *
+ * A forecast that is made before the day before has ended is not made with its result: days that follow on each other then belong
+ * to as many bets as are open at once, which share the dollar (Henzi & Ziegel, section 3). And a quarter of it is bet from the beginning of
+ * each of the last four quarters of a year, so that a forecast that has become better need not first make up for what it was.
  */
-function verdictOn({ mean, low, high }: Interval, n: number): Pick<Gate, 'isOpen' | 'reason'> {
-  const scores = `Over ${n} settled days the forecast's log score was ${comparisonOf(mean)} the market's`;
-  const interval = `${gateRule.confidence * 100} % interval of the difference: ${toText(low)} to ${toText(high)}`;
-  if (high >= 0) {
-    const chance = mean < 0 ? ', which may be chance' : '';
-    return { isOpen: false, reason: `${scores}${chance} (${interval}).` };
+function evidenceOf(days: readonly JudgedDay[], betsOpen: number, quarter: number): number {
+  let sum = 0;
+  for (const stake of STAKES)
+    for (let bet = 0; bet < betsOpen; bet++) {
+      const own = days.filter(({ date }) => (Date.parse(date) / DAY_MS) % betsOpen === bet);
+      const logs = own.map(({ date, records }) => ({ date, log: Math.log(growthOf(records, stake)) }));
+      for (let first = quarter - QUARTERS + 1; first <= quarter; first++) {
+        const from = firstDayOf(first);
+        sum += Math.exp(logs.reduce((grown, { date, log }) => (date < from ? grown : grown + log), 0));
+      }
+    }
+  return sum / (STAKES.length * betsOpen * QUARTERS);
+}
+
+/** The hours of a day have their errors in common: each has its share of the day's bet. */
+function growthOf(records: JudgedDay['records'], stake: number): number {
+  const gains = records.map(
+    ({ advantage, worst }) =>
+      Math.min(advantage, MOST_GAINED) * Math.min(stake, worst < 0 ? MOST_LOST / -worst : stake),
+  );
+  return 1 + gains.reduce((a, b) => a + b, 0) / records.length;
+}
+
+/**
+ * e-BH: the k best are open for the largest k of which each has the evidence m / (k × the false share), m being the gates that
+ * there is anything of. Whatever depends on what, no more than that share of them is expected to be open by chance (R. Wang & A. Ramdas, False
+ * Discovery Rate Control with E-Values, JRSS B 84, 2022).
+ */
+function decide(tracks: readonly GateTrack[], at: Date): GateBook {
+  const known = tracks.map(({ track }) => track).filter(({ n, dropped }) => n + dropped > 0);
+  const needed = (k: number) => known.length / (k * gateRule.falseShare);
+  const evidence = known.map((track) => track.evidence).sort((a, b) => b - a);
+  const k = evidence.findLastIndex((each, i) => each >= needed(i + 1)) + 1;
+  const gates = tracks.map(({ key, track }): Gate => {
+    const hasEvidence = k > 0 && track.evidence >= needed(k);
+    const threshold = Math.max(1, needed(hasEvidence ? k : k + 1));
+    return { ...key, ...track, needed: threshold, ...verdictOn(track, threshold) };
+  });
+  return Object.freeze({ madeAt: at, gates });
+}
+
+function verdictOn({ n, evidence, difference }: Track, needed: number): Pick<Gate, 'isOpen' | 'reason'> {
+  if (n < gateRule.minimumDays || difference === null) {
+    const days = n === 1 ? '1 day has' : `${n} days have`;
+    return {
+      isOpen: false,
+      reason: `${days} settled that had a calibrated forecast and prices; at least ${gateRule.minimumDays} are needed.`,
+    };
   }
-  const likelier = Math.exp(-mean * n);
-  if (likelier >= gateRule.evidence) return { isOpen: true, reason: `${scores} (${interval}).` };
-  const little = `what happened was ${likelier.toFixed(1)} times as likely under the forecast as under the market, and ${gateRule.evidence} times are needed`;
+  const lately = `over the last ${gateRule.windowDays} days the forecast's log score was ${comparisonOf(difference.mean)} that of the prices that could be paid`;
+  const grown = `the evidence that the forecast is ahead has come to ${formatOdds(evidence)} to 1, and ${formatOdds(needed)} to 1 is needed`;
+  const isBehind = difference.mean >= 0;
   return {
-    isOpen: false,
-    reason: `${scores}, but by so little in all that one bad day could undo it: ${little}.`,
+    isOpen: evidence >= needed && !isBehind,
+    reason: `Over ${n} settled days ${grown}; ${lately}.`,
   };
 }
 
@@ -153,18 +263,8 @@ function comparisonOf(mean: number): string {
   return `${mean < 0 ? 'better' : 'worse'} by ${Math.abs(mean).toFixed(3)} than`;
 }
 
-const toText = (value: number): string => value.toFixed(3).replace('-', '−');
-
-/** Judges all gates by what the database knew at a time, one after the other: requests go in between. */
-export async function readGates({ orm }: Database, sources: SourceNames, at: Date): Promise<GateBook> {
-  const records: JudgedRecord[] = [];
-  for (const kind of temperatureKinds)
-    records.push(...(await listJudgedRecords(orm, sources, { kind, since: judgedSince(at), settledBy: at })));
-  const known = recordsKnown(records, at);
-  const gates: Gate[] = [];
-  for (const key of gateKeys()) {
-    gates.push(judgeGate(known, key));
-    await nextTurn();
-  }
-  return Object.freeze({ madeAt: at, gates });
+/** Two digits of so many to 1; what is beyond a million says no more, and below 1 nothing speaks for it. */
+export function formatOdds(ratio: number): string {
+  if (ratio < 1) return 'under 1';
+  return ratio >= 1e6 ? 'over 1,000,000' : formatDecimal(Number(ratio.toPrecision(2)));
 }

@@ -90,51 +90,51 @@ export async function setOutcome(
 }
 
 /**
- * The calibrated forecasts of a kind since a date that had settled by a time and had a market price: the mean of each day, of
- * which hours have many. As one JSON text: thousands of rows are read in a fraction of the time that as many rows of columns take.
+ * The forecasts for a place since a date that had settled by a time. As one JSON text: thousands of rows are read in a fraction of
+ * the time that as many rows of columns take.
  */
 export async function listJudgedRecords(
   orm: Orm,
   { marketSource, forecastSource }: SourceNames,
-  { kind, since, settledBy }: { kind: TemperatureKind; since: string; settledBy: Date },
+  { kind, station, since, settledBy }: JudgedOf,
 ): Promise<JudgedRecord[]> {
   const [answer] = await selectRows<{ records: JudgedRow[] | null }>(
     orm,
     sql`select json_agg(json_build_array(
-        station, date, lead_hours, method, model_log_score, market_log_score,
-        (extract(epoch from settled_at) * 1000)::float8
+        date, lead_hours, method, advantage, worst_advantage, (extract(epoch from settled_at) * 1000)::float8
       )) as records
     from (
-      select station, date, lead_hours, min(method) as method, avg(model_log_score) as model_log_score,
-        avg(market_log_score) as market_log_score, max(settled_at) as settled_at
-      from forecast_records
-      where market_source = ${marketSource} and forecast_source = ${forecastSource} and kind = ${kind} and date >= ${since}::date
-        and method <> 'raw_ensemble' and market_log_score is not null
-        and settled_at <= ${settledBy.toISOString()}::timestamptz
-      group by station, date, lead_hours
-      limit 10000
+      select * from forecast_records
+      where market_source = ${marketSource} and forecast_source = ${forecastSource} and kind = ${kind} and station = ${station}
+        and date >= ${since}::date and settled_at <= ${settledBy.toISOString()}::timestamptz
+      limit 40000
     ) as judged`,
   );
-  const records = answer?.records ?? [];
-  return records.map(([station, date, leadHours, method, modelLogScore, marketLogScore, settledMs]) => ({
+  return (answer?.records ?? []).map(([date, leadHours, method, advantage, worstAdvantage, settledMs]) => ({
     kind,
     station,
     date,
     leadHours,
     method,
-    modelLogScore,
-    marketLogScore,
+    advantage,
+    worstAdvantage,
     settledAt: new Date(settledMs),
   }));
 }
 
+interface JudgedOf {
+  kind: TemperatureKind;
+  station: string;
+  since: string;
+  settledBy: Date;
+}
+
 type JudgedRow = [
-  station: string,
   date: string,
   leadHours: number,
   method: ForecastMethod,
-  modelLogScore: number | null,
-  marketLogScore: number | null,
+  advantage: number | null,
+  worstAdvantage: number | null,
   settledMs: number,
 ];
 

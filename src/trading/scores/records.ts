@@ -2,12 +2,13 @@ import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { forecastOf, type DayForecast, type StationForecast } from '../forecast/forecast.js';
 import type { forecastRecords } from '../forecast/table.js';
 import type { MarketEvent } from '../market/event.js';
+import { feeRuleOf } from '../market/fees.js';
 import { spanOf, targetOf, type Target } from '../market/market.js';
 import type { MarketData } from '../market/source.js';
 import { areOutcomesKnown, outcomesOf } from '../market/brackets.js';
 import { climateKey, type Climate, type Climates } from './climate.js';
 import { leadsOf } from '../signals/signal.js';
-import { impliedProbabilities, type ScorableRecord } from './score.js';
+import { costsOf, impliedProbabilities, type ScorableRecord } from './score.js';
 
 /** A record is made within this time or not at all: what was thought before is not recorded later. */
 export const RECORD_WINDOW_MS = 5 * MINUTE_MS;
@@ -70,6 +71,7 @@ function toRecord(
   leadHours: number,
   climate: Climate | undefined,
 ): NewRecord {
+  const feeRule = feeRuleOf(data, markets[0]!);
   const implied = impliedProbabilities(
     markets.map(({ ticker }) => data.books.get(ticker)),
     outcomesOf(markets.map(({ bracket }) => bracket)),
@@ -102,6 +104,7 @@ function toRecord(
       cap,
       model: day.probabilities.get(ticker)!,
       market: implied?.[i] ?? null,
+      cost: costsOf(data.books.get(ticker), feeRule),
     })),
   };
 }

@@ -180,8 +180,12 @@ function crpsOf({ crpsN, modelCrps, rawCrps, climateCrps, marketCrps }: Means): 
 function toGate(book: GateBook, kind: TemperatureKind, stationId: string, leadHours: number) {
   // As judged: when that was is said beside it.
   const at = book.madeAt ?? new Date(0);
-  const { isOpen, n, difference, reason } = gateAt(book, { kind, stationId }, { hoursToEnd: leadHours, at });
-  return { isOpen, n, difference, reason };
+  const { isOpen, n, dropped, evidence, needed, difference, reason } = gateAt(
+    book,
+    { kind, stationId },
+    { hoursToEnd: leadHours, at },
+  );
+  return { isOpen, n, dropped, evidence, needed, difference, reason };
 }
 
 function toPit(pits: readonly DatedPit[]): ScoresAnswer['diagnostics']['pit'] {

@@ -9,6 +9,7 @@ import { leadsOf, LEAD_HOURS } from '../signals/signal.js';
 import { PAST_DAYS } from './records.js';
 import type { ScoreReport } from './report.js';
 import { scoresQuerySchema, scoresSchema } from './schema.js';
+import { unjudged } from '../signals/gate.js';
 import { gateErrorRates, gateRule, gateRuleText } from './gates.js';
 import { toReliability, toPitHistogram } from './diagnostics.js';
 
@@ -25,7 +26,7 @@ const nothing = {
   crps: null,
 };
 const noLeads = LEAD_HOURS.map((leadHours) => ({ leadHours, ...nothing }));
-const shut = { isOpen: false, n: 0, difference: null, reason: 'The scores have not been added up yet.' };
+const shut = { isOpen: false, ...unjudged, reason: 'The scores have not been added up yet.' };
 
 export const scoresRoutes = [
   defineRoute({

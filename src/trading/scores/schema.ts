@@ -8,6 +8,17 @@ const gateSchema = z
   .object({
     isOpen: z.boolean().describe('Whether signals of this station at this lead are let through.'),
     n: z.int().describe('Settled days that it was judged by.'),
+    dropped: z
+      .int()
+      .describe(
+        'Days in between without a record, a price or a calibrated forecast: they count for nothing.',
+      ),
+    evidence: z
+      .number()
+      .describe(
+        'What one dollar has become that was bet on the forecast being ahead, day by day: were it not ahead, it would reach x at any time with a probability of at most 1 / x. 1 says nothing.',
+      ),
+    needed: z.number().describe('The evidence that it is open with, given that of all other gates.'),
     difference: z
       .object({
         mean: z.number(),
@@ -16,41 +27,32 @@ const gateSchema = z
       })
       .nullable()
       .describe(
-        'Mean log score of the model less that of the market, and the ends of its interval: below zero the model was better. `null` for too few days.',
+        'Over the last days: mean log score of the model less that of what each outcome cost to buy, fee included, and the ends of its interval: below zero the model was ahead. `null` for too few days.',
       ),
     reason: z.string().describe('Why it is open or shut, as a sentence.'),
   })
   .meta({ id: 'Gate' });
 
-const rateField = (description: string) => z.number().describe(description);
-
 const gateRuleSchema = z
   .object({
     rule: z.string().describe('The rule in words.'),
-    windowDays: z.int(),
-    minimumDays: z.int(),
-    blockDays: z.int().describe('Length of the blocks of days that are drawn together.'),
-    resamples: z.int(),
+    falseShare: z.number().describe('Of the gates that are open, the share that may be so by chance.'),
+    minimumDays: z.int().describe('Days that must have settled.'),
+    windowDays: z.int().describe('The last days, over which it must not be behind.'),
+    blockDays: z.int().describe('Of the interval: length of the blocks of days that are drawn together.'),
     confidence: z.number().describe('Of the interval, which leaves as much out at either end.'),
-    evidence: z
-      .number()
-      .describe('How many times as likely what happened must have been under the model as under the market.'),
     errorRates: z
       .object({
-        equal: rateField('How often at most a gate is open at a model that is as good as the market.'),
-        equalEver: rateField(
-          'How often at most it is so at any time in the 90 days after it was first judged.',
-        ),
-        worse: rateField(
-          'How often at most it is open at a model that is worse by 0.08 or more, or at any if the market is right.',
-        ),
-        better: rateField(
-          'How often at least it is open after a whole window at one that is better by `betterBy`.',
-        ),
-        betterBy: z.number().describe('In log score.'),
+        gates: z.int().describe('Of so many gates, in a year:'),
+        equal: z.number().describe('At models as good as their markets, how many are ever open, at most.'),
+        better: z
+          .number()
+          .describe('At models that are better by `betterBy`, how many are ever open, at least.'),
+        betterBy: z.number().describe("In log score, than the market's mid prices."),
+        betterAfterDays: z.int().describe('Days until half of those are.'),
       })
       .describe(
-        'As simulated over many seasons of days that depend on each other; tests hold the rule to them.',
+        'As simulated over many years of days and cities that depend on each other; tests hold the rule to them.',
       ),
   })
   .meta({ id: 'GateRule' });

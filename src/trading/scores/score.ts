@@ -1,4 +1,5 @@
-import { asksOf, isCrossed, type OrderBook } from '../market/book.js';
+import type { BracketCost } from '../forecast/table.js';
+import { asksOf, isCrossed, quoteOrder, type OrderBook, type Side } from '../market/book.js';
 import {
   outcomeAt,
   outcomeProbabilities,
@@ -8,6 +9,7 @@ import {
   type Outcomes,
 } from '../market/brackets.js';
 import { probabilityWithin, type TemperatureDistribution } from '../market/distribution.js';
+import type { FeeRule } from '../market/fees.js';
 import type { TemperatureKind } from '../market/market.js';
 import { DOLLAR } from '../market/money.js';
 import { atMostOfMarket } from './implied.js';
@@ -65,6 +67,8 @@ export interface Scores {
   modelRps: number;
   marketLogScore: number | null;
   marketRps: number | null;
+  advantage: number | null;
+  worstAdvantage: number | null;
   modelCrps: number | null;
   rawCrps: number | null;
   climateCrps: number | null;
@@ -101,7 +105,43 @@ export function scoreBrackets(record: Pick<ScorableRecord, 'kind' | 'brackets'>,
     modelRps: rankedProbabilityScore(model, winner),
     marketLogScore: market && logScore(market, winner),
     marketRps: market && rankedProbabilityScore(market, winner),
+    ...scoreAgainstCosts(record, model, winner),
   };
+}
+
+/**
+ * How far the model was ahead of what the outcome cost, in nats: what money grows by that is spread over all outcomes as the
+ * model says, and buys each at what it costs (J. L. Kelly, A New Interpretation of Information Rate, 1956). And the least that it could
+ * have been, whatever came: known before the day. Null where something had no price.
+ */
+function scoreAgainstCosts(
+  { kind, brackets }: Pick<ScorableRecord, 'kind' | 'brackets'>,
+  model: readonly number[],
+  winner: number,
+): Pick<Scores, 'advantage' | 'worstAdvantage'> {
+  const costs = brackets.map(({ cost }) => cost).filter((cost) => cost != null);
+  if (costs.length < brackets.length) return { advantage: null, worstAdvantage: null };
+  const outcomes = outcomesOf(brackets.map((bracket) => bracketOf(bracket, kind)));
+  const advantages = outcomeCosts(outcomes, costs).map((cost, i) =>
+    Math.log(Math.max(LEAST_PROBABILITY, model[i]!) / cost),
+  );
+  return { advantage: advantages[winner]!, worstAdvantage: Math.min(...advantages) };
+}
+
+/** Dollars. Nothing is sold for less. */
+const LEAST_COST = 0.01;
+
+/**
+ * What a dollar costs that is paid if an outcome comes: of a ladder its bracket's YES; between thresholds YES of the lower one and NO of the
+ * higher, which pay a dollar together whatever comes.
+ */
+function outcomeCosts({ ranges, pays }: Outcomes, costs: readonly BracketCost[]): number[] {
+  if (ranges.length === pays.length) return costs.map(({ yes }) => yes);
+  const from = (outcome: number) => costs[pays.findIndex((payout) => payout.from === outcome)];
+  return ranges.map((_, outcome) => {
+    const cost = (from(outcome)?.yes ?? 1) + (from(outcome + 1)?.no ?? 1) - 1;
+    return Math.min(1, Math.max(LEAST_COST, cost));
+  });
 }
 
 /** What came, and what model and market gave to each outcome; null where the market has no price. */
@@ -189,6 +229,23 @@ export function bracketOf(
 const LEAST_PROBABILITY = 1e-4;
 /** Dollars. Between a bid and an ask that are further apart there is no price to speak of. */
 const WIDEST_SPREAD = DOLLAR / 5n;
+
+/** Contracts that a price must be good for. */
+const COSTED_CONTRACTS = 10;
+
+/**
+ * What a contract of either side costs, fee included, in dollars: a dollar where too few can be had. Null where nothing is known to be for sale
+ * at any price: no book, one that is crossed, or a fee that is not known.
+ */
+export function costsOf(book: OrderBook | undefined, feeRule: FeeRule | undefined): BracketCost | null {
+  if (!book || !feeRule || isCrossed(book)) return null;
+  const costOf = (side: Side): number => {
+    const order = { action: 'buy', contracts: COSTED_CONTRACTS, limitPrice: DOLLAR } as const;
+    const { breakEven } = quoteOrder(book, feeRule, { ...order, side, timeInForce: 'fill_or_kill' });
+    return breakEven === null ? 1 : Math.min(1, breakEven);
+  };
+  return { yes: costOf('yes'), no: costOf('no') };
+}
 
 /** −ln of what was given to the outcome: 0 is perfect, smaller is better. I. J. Good, Rational Decisions, JRSS B 14 (1952). */
 export const logScore = (probabilities: readonly number[], outcome: number): number =>

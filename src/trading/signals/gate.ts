@@ -11,18 +11,30 @@ export interface GateKey {
 }
 
 /**
- * Whether the forecasts of a kind at a station and a lead have earned to be traded on: over the last days they scored better
- * than the market did, by more than chance explains.
+ * Whether the forecasts of a kind at a station and a lead have earned to be traded on: they were ahead of the prices that could be
+ * paid, by more than chance explains.
  */
 export interface Gate extends GateKey {
   isOpen: boolean;
   /** Settled days that it is decided by. */
   n: number;
-  /** Mean log score of the model less that of the market, and its interval: below zero the model was better. Null for too few days. */
+  /** Days in between that had no record, no price or no calibrated forecast: they count for nothing. */
+  dropped: number;
+  /** How many times more likely what happened makes it that the forecast is ahead: 1 says nothing. */
+  evidence: number;
+  /** The evidence that it is open with, given that of the other gates. */
+  needed: number;
+  /**
+   * Over the last days: mean log score of the model less that of what each outcome cost to buy, and its interval. Below zero the
+   * model was ahead. Null for too few days.
+   */
   difference: { mean: number; low: number; high: number } | null;
   /** Why it is open or closed, as a sentence. */
   reason: string;
 }
+
+/** Nothing is known of it. */
+export const unjudged = { n: 0, dropped: 0, evidence: 1, needed: 1, difference: null };
 
 export interface GateBook {
   /** Null while nothing has been decided: everything is closed. */
@@ -54,8 +66,7 @@ export function gateAt(
     stationId,
     leadHours: leadHours ?? 0,
     isOpen: false,
-    n: 0,
-    difference: null,
+    ...unjudged,
     reason,
   });
   if (leadHours === undefined)

@@ -259,7 +259,7 @@ describe('the forest plot', () => {
     // A line for the name of the group, then 22 for each lane.
     expect(chart.lanes.map(({ y }) => y)).toEqual(['37', '59']);
     expect(chart.groups).toEqual([{ label: 'New York', y: '18' }]);
-    expect(chart.summary).toContain('on the model’s side in 1, on the market’s in 0');
+    expect(chart.summary).toContain('on the model’s side in 1, on the other in 0');
   });
 
   it('cuts off an interval that would squeeze the others', () => {

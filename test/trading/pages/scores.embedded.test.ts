@@ -100,21 +100,20 @@ describe('the scores page', () => {
     expect(main).not.toContain('class="plot"');
   });
 
-  it('shows where the model was ahead first, with n, difference and interval, and the rule', async () => {
-    await seedScores(service, { days: 45, model: 1.5, market: 2.6, stationIds: ['KNYC', 'KMIA'] });
+  it('shows where the model was ahead first, with n, difference and evidence, and the rule', async () => {
+    await seedScores(service, { days: 45, model: 1, market: 3.2, stationIds: ['KNYC', 'KMIA'] });
     const { words } = await see();
     expect(words).toMatch(/Signals are on for \d of 96 gates: New York \([\d h,]+\)/);
     const gates = words.slice(words.indexOf('Signals are on'), words.indexOf('Why each gate'));
     const [, newYork] = /New York (Open.*?|Closed.*?) Chicago/.exec(gates)!;
-    const cells = newYork!.match(/(Open|Closed) 45 days [+−]\d\.\d\d [+−]\d\.\d\d to [+−]\d\.\d\d/g)!;
+    const cells = newYork!.match(/(Open|Closed) 45 days [+−]\d\.\d\d evidence [\w, ]+?, needs \d+/g)!;
     expect(cells).toHaveLength(4);
-    // Open only where the whole interval is on the model's side.
-    for (const cell of cells.filter((text) => text.startsWith('Open'))) expect(cell).toMatch(/to −\d\.\d\d$/);
-    for (const cell of cells.filter((text) => / to \+/.test(text))) expect(cell).toMatch(/^Closed/);
+    // Open only where the model was ahead.
+    for (const cell of cells.filter((text) => text.startsWith('Open'))) expect(cell).toMatch(/days −/);
     expect(cells.join()).toContain('Open');
     expect(gates).toContain('Chicago Closed 0 days Closed 0 days Closed 0 days Closed 0 days');
-    expect(gates).toContain('95 % interval of the difference');
-    expect(gates).toMatch(/only as good as the market: at most \d+ % of the time/);
+    expect(gates).toContain('ahead of the prices that could be paid, fees included');
+    expect(gates).toMatch(/only as good as their markets, 0\.2 are ever open in a year/);
     expect(words.indexOf('Signals are on')).toBeLessThan(words.indexOf('CRPS over time'));
   });
 

@@ -419,6 +419,9 @@ describe('a signal', () => {
       leadHours: 12,
       isOpen: true,
       n: 62,
+      dropped: 1,
+      evidence: 412,
+      needed: 280,
       difference: { mean: -0.08, low: -0.15, high: -0.01 },
       reason: 'Over 62 days at this lead the forecast was ahead of the market.',
     };

@@ -3,9 +3,11 @@ import { finalOutcomes, type MarketEvent } from '../../../src/trading/market/eve
 import { DOLLAR } from '../../../src/trading/market/money.js';
 import { recordsDue, type RecordInputs } from '../../../src/trading/scores/records.js';
 import {
+  costsOf,
   impliedProbabilities,
   logScore,
   rankedProbabilityScore,
+  scoreBrackets,
   scoreRecord,
 } from '../../../src/trading/scores/score.js';
 import { bracketPays, outcomesOf } from '../../../src/trading/market/brackets.js';
@@ -79,6 +81,81 @@ describe("the market's own distribution", () => {
     ['no book at all', undefined],
   ])('is not there with %s', (_what, book) => {
     expect(impliedProbabilities([...books.slice(1), book], ladder)).toBeNull();
+  });
+});
+
+describe('what an outcome costs', () => {
+  const feeRule = { type: 'quadratic', multiplier: DOLLAR } as const;
+
+  it('is what ten contracts are bought for, level by level, with the fee', () => {
+    // YES is sold by who bids for NO: 4 at 52 cents and 6 at 54; fees of 0.07 × price × (1 − price) each, in ten-thousandths of a dollar.
+    const book = makeBook(
+      [[50, 20]],
+      [
+        [48, 4],
+        [46, 20],
+      ],
+    );
+    const paid = 4 * 0.52 + 6 * 0.54;
+    const fees = 0.07 * (4 * 0.52 * 0.48 + 6 * 0.54 * 0.46);
+    const costs = costsOf(book, feeRule)!;
+    expect(costs.yes).toBeCloseTo((paid + fees) / 10, 4);
+    expect(costs.yes).toBeGreaterThanOrEqual((paid + fees) / 10);
+    // NO at 50 cents.
+    expect(costs.no).toBeCloseTo(0.5 + 0.07 * 0.25, 4);
+  });
+
+  it('is the dollar that it may pay where too few are for sale', () => {
+    expect(costsOf(makeBook([[50, 20]], [[48, 9]]), feeRule)).toMatchObject({ yes: 1 });
+  });
+
+  it.each([
+    ['without a book', undefined, feeRule],
+    ['of a crossed book', { yes: makeBook([[60, 5]], []).yes, no: makeBook([], [[50, 5]]).no }, feeRule],
+    ['without a known fee', makeBook([[50, 20]], [[48, 20]]), undefined],
+  ])('is not known %s', (_what, book, rule) => {
+    expect(costsOf(book, rule)).toBeNull();
+  });
+});
+
+describe('the advantage of a forecast', () => {
+  const cost = (yes: number, no = 1 - yes) => ({ yes, no });
+
+  it('is how far it was ahead of what the outcome cost, and the least is that of the worst outcome', () => {
+    const said = [
+      [0.2, 0.25],
+      [0.7, 0.5],
+      [0.1, 0.3],
+    ] as const;
+    const brackets = said.map(([model, price], i) => ({
+      ticker: `B${i}`,
+      floor: [null, 70, 71][i]!,
+      cap: [70, 71, null][i]!,
+      model,
+      market: price,
+      cost: cost(price),
+    }));
+    const { advantage, worstAdvantage } = scoreBrackets({ kind: 'daily_maximum', brackets }, 71);
+    expect(advantage).toBeCloseTo(Math.log(0.7 / 0.5), 12);
+    expect(worstAdvantage).toBeCloseTo(Math.log(0.1 / 0.3), 12);
+    const unpriced = brackets.map((bracket, i) => (i === 2 ? { ...bracket, cost: null } : bracket));
+    expect(scoreBrackets({ kind: 'daily_maximum', brackets: unpriced }, 71)).toMatchObject({
+      advantage: null,
+      worstAdvantage: null,
+    });
+  });
+
+  it('between thresholds is that over YES of the lower one and NO of the higher', () => {
+    const brackets = [
+      { ticker: 'T0', floor: 69.99, cap: null, model: 0.8, market: 0.7, cost: cost(0.75, 0.35) },
+      { ticker: 'T1', floor: 74.99, cap: null, model: 0.3, market: 0.4, cost: cost(0.45, 0.6) },
+    ];
+    const score = (temperatureF: number) =>
+      scoreBrackets({ kind: 'hourly', brackets }, temperatureF).advantage;
+    // Below both: NO of the lower. Between: 0.75 + 0.60 − 1. Above both: YES of the higher.
+    expect(score(60)).toBeCloseTo(Math.log(0.2 / 0.35), 9);
+    expect(score(72)).toBeCloseTo(Math.log(0.5 / 0.35), 9);
+    expect(score(80)).toBeCloseTo(Math.log(0.3 / 0.45), 9);
   });
 });
 

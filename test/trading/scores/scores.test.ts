@@ -331,9 +331,11 @@ describe('the gates', () => {
       recordedAt: new Date(start + i * dayMs),
       outcome: 71,
       settledAt: new Date(start + i * dayMs + 30 * 3_600_000),
-      // The model is better by 0.4, give or take.
-      modelLogScore: 0.6 + 0.1 * Math.sin(i * i),
+      // The model is ahead by 0.4, give or take.
+      modelLogScore: 0.6,
       marketLogScore: 1,
+      advantage: 0.4 - 0.1 * Math.sin(i * i),
+      worstAdvantage: -2,
       ...over,
     }));
   const gateOf = ({ gates }: GateBook) =>
@@ -357,9 +359,9 @@ describe('the gates', () => {
       .values([
         ...settled(45, { method: 'emos' }),
         ...settled(45, { method: 'raw_ensemble', leadHours: 12 }),
-        ...settled(45, { method: 'emos', leadHours: 24, modelLogScore: 9, forecastSource: 'another' }),
-        ...settled(45, { method: 'emos', leadHours: 24, modelLogScore: 9, marketSource: 'another' }),
-        ...settled(45, { method: 'emos', leadHours: 36, marketLogScore: null }),
+        ...settled(45, { method: 'emos', leadHours: 24, advantage: -2, forecastSource: 'another' }),
+        ...settled(45, { method: 'emos', leadHours: 24, advantage: -2, marketSource: 'another' }),
+        ...settled(45, { method: 'emos', leadHours: 36, advantage: null, worstAdvantage: null }),
       ]);
     await service.trading.scores.judge();
     const { gates } = service.trading.calibration.current;
@@ -373,7 +375,8 @@ describe('the gates', () => {
     expect(gate).toMatchObject({ isOpen: true, n: 45 });
     expect(gate.difference!.high).toBeLessThan(0);
     expect(gate.difference!.mean).toBeCloseTo(gateOf(gates).difference!.mean, 12);
-    expect(gateRule).toMatchObject({ minimumDays: 30, confidence: 0.95, errorRates: { equal: 0.05 } });
+    expect(gate.evidence).toBe(gateOf(gates).evidence);
+    expect(gateRule).toMatchObject({ falseShare: 0.1, minimumDays: 30, errorRates: { equal: 0.2 } });
     expect(await metric('gauge_open_gates')).toBe(1);
   });
 
