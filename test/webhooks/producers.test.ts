@@ -5,7 +5,7 @@ import { byService } from '../../src/audit/change.js';
 import { createEndingMessages } from '../../src/notices/endings.js';
 import { apiKeys, entitlements, organizations } from '../../src/tables.js';
 import { recordGates } from '../../src/trading/scores/keeper.js';
-import type { Gate } from '../../src/trading/signals/gate.js';
+import { unjudged, type Gate } from '../../src/trading/signals/gate.js';
 import type { AnyType } from '../../src/webhooks/types.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
@@ -207,8 +207,7 @@ describe('signal.gate_changed', () => {
         stationId: 'KNYC',
         leadHours: 12,
         isOpen,
-        n: 62,
-        difference: null,
+        ...unjudged,
         reason: 'For a test.',
       };
       const book = { madeAt: at(madeAt), gates: [{ ...gate, stationId: 'KMIA', isOpen: false }, gate] };
