@@ -223,6 +223,7 @@ describe('usage.threshold_reached', () => {
     for (const t of [quiet, unlimited, below]) await t.send(499);
     expect(noted).not.toHaveBeenCalled();
     await below.send(1);
+    await below.send(1);
     expect(noted).toHaveBeenCalledOnce();
     noted.mockRestore();
   });
