@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { intArray, textArray } from '../core/db/array-literal.js';
 import type { ShardGroup, TextRow } from '../core/db/client.js';
@@ -28,6 +29,8 @@ export interface Dispatcher {
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const { db, log } = deps;
   const stopping = new AbortController();
+  // Each group of a sharded database waits with it.
+  setMaxListeners(0, stopping.signal);
   const sweeper = createSweeper(deps, stopping.signal);
   const loops = new Map<ShardGroup, Promise<void>>();
 

@@ -109,7 +109,7 @@ describe('endpoints', () => {
 
   it.each([
     ['/url', { url: 'http://example.com/' }],
-    ['/url', { url: 'https://[::ffff:127.0.0.1]/' }],
+    ['/url', { url: 'https://[::ffff:10.0.0.1]/' }],
     ['/url', { url: 'https://10.1:8080/' }],
     ['/url', { url: '' }],
     ['/url', { url: `https://example.com/${'x'.repeat(2_000)}` }],
@@ -179,7 +179,8 @@ describe('deliveries', () => {
     const path = `${PATH}/${webhook.id}`;
     const ids: string[] = [];
     for (let n = 0; n < 5; n++) ids.unshift((await browser.send('POST', `${path}/test`)).body.messageId);
-    await sweep();
+    // An endpoint that nothing is known of gets four at once.
+    for (let n = 0; n < 2; n++) await sweep();
     const pages: string[][] = [];
     let cursor: string | null = '';
     while (cursor !== null) {
