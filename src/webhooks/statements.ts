@@ -137,7 +137,7 @@ ${t.withRecursive} ${waitingOf(t)}, judged as materialized (
   update ${t('webhook_deliveries')} d set status = 'failed' from lost l
   where d.org_id = l.org_id and d.endpoint_id = l.endpoint_id and d.message_id = l.message_id
 )
-select ${cursor}, sum(w.waiting)::text, extract(epoch from $3::timestamptz - min(w.first_at))::text
+select ${cursor}, (select count(*) from lost)::text, sum(w.waiting)::text, extract(epoch from $3::timestamptz - min(w.first_at))::text
 from judged e cross join lateral (
   select count(*) as waiting, min(next_attempt_at) as first_at from (
     select d.next_attempt_at from ${t('webhook_deliveries')} d
