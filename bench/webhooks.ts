@@ -23,14 +23,28 @@ const options = new Command('webhooks')
   .option('--seconds <n>', 'of load', '30')
   .option('--endpoints <n>', 'that answer', '20')
   .option('--hanging <n>', 'that never do, and get as many messages each', '20')
+  .option('--backlog <n>', 'messages that wait for one of those before', '100000')
   .parse()
-  .opts<Record<'rate' | 'seconds' | 'endpoints' | 'hanging', string>>();
+  .opts<Record<'rate' | 'seconds' | 'endpoints' | 'hanging' | 'backlog', string>>();
 const [rate, seconds, endpoints, hanging] = [
   options.rate,
   options.seconds,
   options.endpoints,
   options.hanging,
 ].map(Number) as [number, number, number, number];
+const backlog = hanging === 0 ? 0 : Number(options.backlog);
+
+const tell: Template = {
+  name: 'bench_tell',
+  text: (t) => `
+${t.with} told as materialized (
+  select org_id, true as livemode, 'api_key.created' as type,
+    '{"apiKey": {"id": "01935a3f-8f00-7c3e-9d2a-4b5c6d7e8f90", "name": "Runtime in Frankfurt", "prefix": "org_live_7Hq", "expiresAt": null}}'::jsonb as data,
+    null::text as once_key
+  from unnest($1::uuid[]) as x (org_id)${t.held}
+), ${tellInStatement(t, 'told', '$2::timestamptz')}
+select count(*)::text from webhook_message`,
+};
 
 const delaysMs: number[] = [];
 const seen = new Set<string>();
@@ -61,6 +75,11 @@ for (let n = 0; n < endpoints + hanging; n++) {
   await listen(deps, id, { url: `http://127.0.0.1:${port}/${path}` });
   orgIds.push(id);
 }
+if (backlog > 0) {
+  const told = Array.from({ length: 1_000 }, () => orgIds.at(-1)!);
+  for (let n = 0; n < backlog; n += told.length)
+    await db.shards.groups[0]!.run(tell, [textArray(told), new Date().toISOString()]);
+}
 const product = await startProduct({
   NODE_ENV: 'development',
   DATABASE_URL: url,
@@ -68,18 +87,6 @@ const product = await startProduct({
   SECRET_KEYS: secretKeys,
   LOG_LEVEL: 'warn',
 });
-
-const tell: Template = {
-  name: 'bench_tell',
-  text: (t) => `
-${t.with} told as materialized (
-  select org_id, true as livemode, 'api_key.created' as type,
-    '{"apiKey": {"id": "01935a3f-8f00-7c3e-9d2a-4b5c6d7e8f90", "name": "Runtime in Frankfurt", "prefix": "org_live_7Hq", "expiresAt": null}}'::jsonb as data,
-    null::text as once_key
-  from unnest($1::uuid[]) as x (org_id)${t.held}
-), ${tellInStatement(t, 'told', '$2::timestamptz')}
-select count(*)::text from webhook_message`,
-};
 
 const group = db.shards.groups[0]!;
 let written = 0;
@@ -104,7 +111,7 @@ const sorted = delaysMs.toSorted((a, b) => a - b);
 const quantile = (q: number) =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN;
 console.log(
-  `${expected} messages to ${endpoints} endpoints in ${seconds} s (${Math.round(expected / seconds)}/s), beside ${written - expected} to ${hanging} that hang:`,
+  `${expected} messages to ${endpoints} endpoints in ${seconds} s (${Math.round(expected / seconds)}/s), beside ${written - expected} to ${hanging} that hang, and ${backlog} that waited for one of them:`,
 );
 console.log(
   `first attempt after p50 ${quantile(0.5)} ms, p99 ${quantile(0.99)} ms, at most ${sorted.at(-1)} ms; ${seen.size} arrived, ${delaysMs.length - seen.size} twice; ${cpu.toFixed(2)} cores, ${product.memoryMb().peak} MB at the most`,

@@ -183,6 +183,7 @@ function recordValues(outcomes: Outcome[], tooLongSinceMs: number): unknown[] {
     list(({ text }) => text),
     list(({ status }) => status),
     list(({ nextAttemptAt }) => nextAttemptAt.toISOString()),
+    list(({ delivery }) => delivery.failures),
     new Date(tooLongSinceMs).toISOString(),
   ];
 }

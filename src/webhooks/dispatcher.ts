@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { intArray, textArray } from '../core/db/array-literal.js';
 import type { ShardGroup, TextRow } from '../core/db/client.js';
@@ -28,6 +29,8 @@ export interface Dispatcher {
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const { db, log } = deps;
   const stopping = new AbortController();
+  // Each group of a sharded database waits with it.
+  setMaxListeners(0, stopping.signal);
   const sweeper = createSweeper(deps, stopping.signal);
   const loops = new Map<ShardGroup, Promise<void>>();
 
@@ -145,9 +148,11 @@ function createSweeper(deps: DispatcherDeps, stopping: AbortSignal) {
         const times = [now, now + LEASE_MS].map((ms) => new Date(ms).toISOString());
         const values = [...cursor.split(' '), ...times, others, textArray(ids), intArray(rooms), free];
         const [head, ...rows]: TextRow[] = await group.run(claim, values);
-        for (const row of rows) begin(group, toDelivery(row));
-        begun += rows.length;
-        cursor = head?.[0];
+        const claimed = rows.map(toDelivery);
+        for (const delivery of claimed) begin(group, delivery);
+        begun += claimed.length;
+        // Where the statement was cut short it goes on behind the last endpoint that it came to.
+        cursor = claimed.length === free ? lastEndpoint(claimed) : head?.[0];
       }
       return begun;
     },
@@ -158,6 +163,10 @@ function createSweeper(deps: DispatcherDeps, stopping: AbortSignal) {
     },
   };
 }
+
+/** In the database's order of ids. */
+const lastEndpoint = (claimed: Delivery[]): string =>
+  claimed.map(({ orgId, endpointId }) => `${orgId} ${endpointId}`).reduce((a, b) => (a > b ? a : b));
 
 function toDelivery(row: TextRow): Delivery {
   const [orgId, endpointId, messageId, attempt, failures, type, data, createdAt, url, secret, previous] =

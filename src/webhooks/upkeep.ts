@@ -27,9 +27,10 @@ export async function tendWebhooks({ db, clock, metrics }: UpkeepDeps): Promise<
   let overdueSeconds = 0;
   await Promise.all(
     db.shards.groups.map((group) =>
-      goThrough(group, tend, [now, BATCH], ([, count, seconds]) => {
-        waiting += Number(count ?? 0);
-        overdueSeconds = Math.max(overdueSeconds, Number(seconds ?? 0));
+      goThrough(group, tend, [now, BATCH], (row) => {
+        if (isFull(row)) return true;
+        waiting += Number(row[2] ?? 0);
+        overdueSeconds = Math.max(overdueSeconds, Number(row[3] ?? 0));
         return false;
       }),
     ),
@@ -42,7 +43,6 @@ export async function tendWebhooks({ db, clock, metrics }: UpkeepDeps): Promise<
 export async function deleteOldWebhooks({ db, clock }: Omit<UpkeepDeps, 'metrics'>): Promise<void> {
   const end = new Date(clock.now() - KEPT_MS);
   const onceEnd = new Date(clock.now() - ONCE_KEPT_MS);
-  const isFull = ([, deleted]: (string | null)[]) => Number(deleted) >= BATCH;
   for (const group of db.shards.groups) {
     for (const template of [deleteAttempts, deleteDeliveries])
       await goThrough(group, template, [firstIdOf(end), BATCH], isFull);
@@ -53,21 +53,23 @@ export async function deleteOldWebhooks({ db, clock }: Omit<UpkeepDeps, 'metrics
   }
 }
 
+const isFull = ([, changed]: (string | null)[]): boolean => Number(changed) >= BATCH;
+
 /**
  * Runs a statement for all endpoints of a group, some at a time.
- * @param isFull whether the same endpoints have more
+ * @param hasMore of the same endpoints
  */
 async function goThrough(
   group: ShardGroup,
   template: Template,
   values: unknown[],
-  isFull: (row: (string | null)[]) => boolean,
+  hasMore: (row: (string | null)[]) => boolean,
 ): Promise<void> {
   let cursor = START;
   for (let statements = 0; statements < MAX_STATEMENTS; statements++) {
     const [row] = await group.run(template, [...cursor.split(' '), ...values]);
     if (!row) return;
-    if (isFull(row)) continue;
+    if (hasMore(row)) continue;
     if (row[0] === null || row[0] === undefined) return;
     cursor = row[0];
   }

@@ -1,7 +1,5 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import dns from 'node:dns';
-import { syncBuiltinESMExports } from 'node:module';
+import { createServer, type AddressInfo } from 'node:net';
+import { promises } from 'node:dns';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { guardedLookup, whyNoReceiver } from '../../src/webhooks/guard.js';
 import { createSender } from '../../src/webhooks/send.js';
@@ -103,19 +101,17 @@ describe('an address as it is entered', () => {
 });
 
 describe('a name', () => {
-  afterEach(() => {
-    vi.restoreAllMocks();
-    syncBuiltinESMExports();
-  });
+  afterEach(() => vi.restoreAllMocks());
 
-  /** What the name leads to from now on. */
+  /** What names lead to from now on. */
   function resolveTo(...addresses: string[]) {
-    const all = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
-    const answer = (_name: string, _options: object, done: (error: null, found: object[]) => void) =>
-      done(null, all);
-    vi.spyOn(dns, 'lookup').mockImplementation(answer as unknown as typeof dns.lookup);
-    syncBuiltinESMExports();
+    const isSix = (address: string) => address.includes(':');
+    answer('resolve4', () => Promise.resolve(addresses.filter((address) => !isSix(address))));
+    answer('resolve6', () => Promise.resolve(addresses.filter(isSix)));
   }
+
+  const answer = (method: 'resolve4' | 'resolve6', how: () => Promise<unknown>) =>
+    vi.spyOn(promises.Resolver.prototype, method).mockImplementation(how as () => Promise<never>);
 
   const look = (isPlain: boolean, rules = production, options = {}) =>
     new Promise<unknown>((resolve) => {
@@ -132,7 +128,6 @@ describe('a name', () => {
     [['::ffff:127.0.0.1']],
     [['169.254.169.254']],
     [['127.0.0.1']],
-    [[]],
   ])('that leads to %j is not connected to', async (addresses) => {
     resolveTo(...addresses);
     expect(await look(false)).toMatch(isRefused);
@@ -149,32 +144,46 @@ describe('a name', () => {
 
   it('is judged each time it is connected to: a second answer gains nothing', async () => {
     let connections = 0;
-    const server = createServer((_req, res) => void (connections++, res.writeHead(204).end()));
+    // Where a connection ends that should not be there.
+    const server = createServer((socket) => void (connections++, socket.destroy()));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
-    const send = async (rules: typeof production) => {
+    const send = async (rules: typeof production, url = `https://receiver.example:${port}/`) => {
       const sender = createSender(rules);
-      const answer = await sender.send({
-        id: 'msg',
-        url: `http://localhost:${port}/`,
-        body: '{}',
-        secrets: ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'],
-        at: new Date(),
-      });
+      const secrets = ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'];
+      const { error } = await sender.send({ id: 'msg', url, body: '{}', secrets, at: new Date() });
       sender.close();
-      return answer;
+      return error;
     };
+    const forbidden = 'The name leads to a private or reserved address.';
     resolveTo('127.0.0.1');
-    expect(await send(development)).toEqual({ statusCode: 204, error: null, text: '' });
+    expect(await send(development)).toBe('The connection was closed before the answer.');
+    expect(connections).toBe(1);
     resolveTo('127.0.0.1', '10.0.0.1');
-    expect(await send(development)).toMatchObject({
-      statusCode: null,
-      error: 'The name leads to a private or reserved address.',
-    });
-    // What was entered before is judged by the rules of today.
+    expect(await send(development)).toBe(forbidden);
     resolveTo('127.0.0.1');
-    expect(await send(production)).toMatchObject({ statusCode: null, error: 'The URL must be https.' });
+    expect(await send(production)).toBe(forbidden);
+    // What was entered before is judged by the rules of today.
+    expect(await send(production, `https://127.0.0.1:${port}/`)).toBe(
+      'The URL must not be a private or reserved address.',
+    );
+    expect(await send(production, `http://localhost:${port}/`)).toBe('The URL must be https.');
     expect(connections).toBe(1);
     server.close();
+  });
+
+  it('that is not there, or whose server does not answer, is told apart', async () => {
+    const fail = (code: string) => () => Promise.reject(Object.assign(new Error(code), { code }));
+    const codeOf = () =>
+      new Promise<unknown>((resolve) => {
+        guardedLookup(false, production)('a.example', {}, (error) =>
+          resolve((error as { code?: string }).code),
+        );
+      });
+    answer('resolve4', fail('ENOTFOUND'));
+    answer('resolve6', fail('ENODATA'));
+    expect(await codeOf()).toBe('ENOTFOUND');
+    answer('resolve4', fail('ETIMEOUT'));
+    expect(await codeOf()).toBe('EAI_AGAIN');
   });
 });

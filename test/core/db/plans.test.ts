@@ -2,6 +2,7 @@ import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { textArray } from '../../../src/core/db/array-literal.js';
 import type { Statement, TextRow } from '../../../src/core/db/client.js';
+import { entitlements } from '../../../src/tables.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from '../../support/database.js';
 import { makeFaulty } from '../../support/faulty-database.js';
 import { createKey, createOrganization, grant } from '../../support/fixtures.js';
@@ -29,6 +30,12 @@ let tenant: Awaited<ReturnType<typeof createTenant>>;
 beforeAll(async () => {
   database = await createTestDatabase();
   tenant = await createTenant(database.db, '1');
+  const limits = ['calendar_day', 'PT5H'].map((window) => ({
+    quantity: '1',
+    window,
+    enforcement: 'warn' as const,
+  }));
+  await database.db.orm.update(entitlements).set({ limits });
   await createListener(database.db, tenant.organization.id, { types: ['usage.threshold_reached'] });
   await fillWithOthers();
 });

@@ -42,7 +42,7 @@ it('events of two months that reach thresholds of one week together, on every in
     enforcement: 'warn' as const,
   }));
   for (const { clock } of services) clock.set('2026-05-01T00:00:30.000Z');
-  for (let round = 0; round < 5; round++) {
+  for (let round = 0; round < (isEmbedded ? 1 : 5); round++) {
     const product = await createProduct(db);
     await grant(db, orgId, product.id, { limits, thresholds });
     const sent = Array.from({ length: 60 }, (_, i) => {
@@ -57,7 +57,7 @@ it('events of two months that reach thresholds of one week together, on every in
     const expected = limits.flatMap(({ window }) => thresholds.map((threshold) => `${threshold} ${window}`));
     expect(told.map(({ data }) => `${data.threshold} ${data.limit.window}`).sort()).toEqual(expected.sort());
   }
-});
+}, 120_000);
 
 it('refused reservations are told of at most once a minute of each limit', async () => {
   const { db } = database;
@@ -84,12 +84,9 @@ it('refused reservations are told of at most once a minute of each limit', async
     return response.status;
   };
   const told = async () =>
-    (await readTold(db, orgId, 'usage.limit_reached')).map(({ data }) => [
-      data.limit.quantity,
-      data.held,
-      data.remaining,
-      data.requested,
-    ]);
+    (await readTold(db, orgId, 'usage.limit_reached'))
+      .map(({ data }) => [data.limit.quantity, data.held, data.remaining, data.requested])
+      .toSorted(([a], [b]) => a - b);
   expect(await reserve(4)).toBe(201);
   expect(await told()).toEqual([]);
   expect(await Promise.all([2, 2, 2, 2, 2, 2].map(reserve))).toEqual([409, 409, 409, 409, 409, 409]);
