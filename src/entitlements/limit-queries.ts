@@ -12,12 +12,22 @@ export interface Subject {
   metric: string;
 }
 
-/** SQL: events, and beside them what corrections have changed of each, as rows of the same time. */
-export const countedEvents = (t: Names): string => `(
-      select org_id, product_id, livemode, occurred_at, metric, quantity from ${t('usage_events')}
-      union all
-      select org_id, product_id, livemode, occurred_at, metric, quantity - previous_quantity from ${t('usage_corrections')}
-    )`;
+/**
+ * SQL: what events, or corrections of them, add to the whole hours of a window that rolls, and take from them. Each table by
+ * itself: where there are no corrections, reading events costs no more than without them.
+ */
+const movedAtEdges = (table: string, quantity: string, subject: string, now: string): string => {
+  const own = `l.unit is null and e.org_id = ${subject}.org_id and e.product_id = ${subject}.product_id and e.livemode = ${subject}.livemode
+      and e.metric = ${subject}.metric`;
+  return `
+    select ${quantity}, false from ${table} e where ${own} and e.occurred_at > v.since and e.occurred_at < w.first_hour
+    union all
+    select -${quantity}, false from ${table} e where ${own} and e.occurred_at >= w.first_hour and e.occurred_at <= v.since
+    union all
+    select moved.quantity, moved.is_ahead from ${table} e
+    cross join lateral (values (-${quantity}, false), (${quantity}, true)) as moved (quantity, is_ahead)
+    where ${own} and e.occurred_at > ${now}`;
+};
 
 /**
  * SQL that joins each limit of a row to its usage, in one snapshot: the limit as `l`, its sums as `u`. Whole hours (a
@@ -59,19 +69,8 @@ cross join lateral (
     select quantity, v.until is not null and hour >= v.until from ${t('usage_hours')}
     where l.unit is distinct from 'month' and org_id = ${subject}.org_id and product_id = ${subject}.product_id
       and livemode = ${subject}.livemode and hour >= w.first_hour and metric = ${subject}.metric
-    union all
-    select quantity, false from ${countedEvents(t)} e
-    where l.unit is null and org_id = ${subject}.org_id and product_id = ${subject}.product_id and livemode = ${subject}.livemode
-      and occurred_at > v.since and occurred_at < w.first_hour and metric = ${subject}.metric
-    union all
-    select -quantity, false from ${countedEvents(t)} e
-    where l.unit is null and org_id = ${subject}.org_id and product_id = ${subject}.product_id and livemode = ${subject}.livemode
-      and occurred_at >= w.first_hour and occurred_at <= v.since and metric = ${subject}.metric
-    union all
-    select moved.quantity, moved.is_ahead from ${countedEvents(t)} e
-    cross join lateral (values (-e.quantity, false), (e.quantity, true)) as moved (quantity, is_ahead)
-    where l.unit is null and e.org_id = ${subject}.org_id and e.product_id = ${subject}.product_id and e.livemode = ${subject}.livemode
-      and e.occurred_at > ${now} and e.metric = ${subject}.metric
+    union all ${movedAtEdges(t('usage_events'), 'e.quantity', subject, now)}
+    union all ${movedAtEdges(t('usage_corrections'), '(e.quantity - e.previous_quantity)', subject, now)}
   ) part
 ) u`;
 
@@ -154,6 +153,13 @@ export async function addFreeTimes(
   const freeAt = await findFreeTimes(run, reached, nowMs);
   for (const [i, { state }] of reached.entries()) state.resetsAtMs = freeAt[i];
 }
+
+/** SQL: events, and beside them what corrections have changed of each, as rows of the same time. */
+const countedEvents = (t: Names): string => `(
+      select org_id, product_id, livemode, occurred_at, metric, quantity from ${t('usage_events')}
+      union all
+      select org_id, product_id, livemode, occurred_at, metric, quantity - previous_quantity from ${t('usage_corrections')}
+    )`;
 
 /**
  * When enough has left a rolling window for so much more, or for anything at all: first the hour, by the sums, then the event.

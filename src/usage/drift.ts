@@ -88,7 +88,8 @@ function driftOf(name: SumTable, scope: Scope): SQL {
   ), actual as (
     ${
       deleted === undefined
-        ? sql`select t.* from found t where ${isKept}`
+        ? // Joined, not asked for row by row: a coordinator of shards takes that of tables alone.
+          sql`select t.* from found t left join usage_archived_totals a on ${archivedOf(monthOfRow)} where a.org_id is null`
         : sql`select ${keys}, sum(quantity) as quantity, sum(events) as events
     from (select * from found union all ${deleted} where deleted_events > 0 and ${isIn(scope, monthOfRow)}) t
     group by ${keys}`
@@ -104,9 +105,12 @@ function driftOf(name: SumTable, scope: Scope): SQL {
 
 /** Whether events of a row's month were deleted once they were in a file. */
 const isArchived = (month: SQL): SQL => sql`exists (
-      select from usage_archived_totals a
-      where a.org_id = t.org_id and a.product_id = t.product_id and a.livemode = t.livemode and a.metric = t.metric
-        and a.period = ${month} and a.deleted_events > 0)`;
+      select from usage_archived_totals a where ${archivedOf(month)})`;
+
+const archivedOf = (
+  month: SQL,
+): SQL => sql`a.org_id = t.org_id and a.product_id = t.product_id and a.livemode = t.livemode
+        and a.metric = t.metric and a.period = ${month} and a.deleted_events > 0`;
 
 const text = (values: string[]): string => `{${values.join(',')}}`;
 

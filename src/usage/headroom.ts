@@ -9,8 +9,8 @@ export interface Limited extends Subject {
   /** Its limits as JSON. */
   declared: string;
   /**
-   * What it has used in this month and those before and after, of which any event that is recorded now is in one, and what
-   * corrections have taken off that: so it does not sink.
+   * What it has used in this month, the two before and the one after, which hold every window and any event that is recorded or
+   * corrected in one, and what corrections have taken off that: so it does not sink.
    */
   total: string;
 }
@@ -21,7 +21,7 @@ export const totalAround = (t: Names, subject: string, now: string): string => `
       select quantity + lowered as quantity from raised
       where org_id = ${subject}.org_id and product_id = ${subject}.product_id and livemode = ${subject}.livemode and metric = ${subject}.metric
       union all
-      select before.quantity from (values (-1), (0), (1)) as month (n)
+      select before.quantity from (values (-2), (-1), (0), (1)) as month (n)
       cross join lateral (
         select period, quantity + lowered as quantity from ${t('usage_totals')}
         where org_id = ${subject}.org_id and livemode = ${subject}.livemode and product_id = ${subject}.product_id

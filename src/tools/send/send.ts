@@ -60,11 +60,7 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
 
   let sent = 0;
   const stop = createStop(interrupt);
-  const client = createGaugeClient({
-    baseUrl: options.url,
-    apiKey: options.apiKey,
-    ...(options.backfill === undefined ? {} : { fetch: stageInto(`${options.url}${options.backfill}`) }),
-  });
+  const client = openClient(options);
   const unanswered = new Set<OutgoingEvent>();
   const post = openPost(client, { options, surroundings, signal: stop.signal, progress, unanswered });
   const batches = toBatches(readRecords(input, options, resumed.lastRecord), map, options.batchSize);
@@ -114,20 +110,22 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
     backfill: options.backfill,
     sent,
     rejectedFile: rejected.path,
-    unanswered:
-      options.isDryRun || options.backfill !== undefined
-        ? undefined
-        : await lookUpEvents(client, [...unanswered]),
+    unanswered: options.isDryRun ? undefined : await lookUpEvents(client, [...unanswered]),
     seconds: (performance.now() - startedAt) / 1000,
   };
   return toSummary(run, ledger.tally, resumed, ledger.warnings);
 }
 
-/** A backfill takes the same body and answers alike, at an address of its own. */
-const stageInto =
-  (address: string): typeof fetch =>
-  (input, init) =>
-    fetch(new Request(`${address}/events`, input as Request), init);
+/** A backfill takes the same body as events that are counted at once and answers alike, at an address of its own. */
+function openClient({ url, apiKey, backfill }: SendOptions): GaugeClient {
+  if (backfill === undefined) return createGaugeClient({ baseUrl: url, apiKey });
+  const address = `${url}${backfill}/events`;
+  return createGaugeClient({
+    baseUrl: url,
+    apiKey,
+    fetch: (input) => fetch(new Request(address, input as Request)),
+  });
+}
 
 function openPost(
   client: GaugeClient,
@@ -150,6 +148,8 @@ function openPost(
       progress.note(printable(`Trying again in ${duration(waitMs / 1000)}: ${reason}`));
     },
     onUnclear(events) {
+      // What is staged is not recorded yet.
+      if (options.backfill !== undefined) return;
       for (const event of events) unanswered.add(event as OutgoingEvent);
     },
   });

@@ -3,7 +3,6 @@ import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { selectRows } from '../../../src/core/db/select-rows.js';
 import { createBackfillRunner } from '../../../src/usage/backfills/runner.js';
-import { applyNext, discardNext, revertNext } from '../../../src/usage/backfills/statements.js';
 import { compare } from '../../../src/usage/reconcile.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
@@ -16,6 +15,7 @@ const seed = process.env.MODEL_SEED === undefined ? {} : { seed: Number(process.
 const NOW = Date.parse('2031-03-20T12:34:56.789Z');
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
+const ALL = 999;
 
 let database: TestDatabase;
 let service: TestService;
@@ -50,10 +50,10 @@ const step = fc.oneof(
     weight: 4,
     arbitrary: fc.record({ do: fc.constantFrom('apply' as const, 'revert' as const, 'discard' as const) }),
   },
-  // So many chunks of one event; a step is left in the middle.
+  // So many turns; a step is left in the middle.
   {
     weight: 5,
-    arbitrary: fc.record({ do: fc.constant('work' as const), chunks: fc.constantFrom(1, 2, 99) }),
+    arbitrary: fc.record({ do: fc.constant('work' as const), turns: fc.constantFrom(1, 2, ALL) }),
   },
 );
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
@@ -175,26 +175,27 @@ async function setUp() {
     backfill.left = [...backfill.staged.keys()].sort();
   }
 
-  /** Chunks of one event of each backfill that goes on by itself; after so many that nothing is left its step is over. */
-  async function work(chunks: number): Promise<void> {
-    const group = await db.shards.locateOrganization(organization.id);
-    for (const backfill of backfills.filter(({ state }) => isGoing(state)))
-      for (let i = 0; i < chunks && backfill.left.length > 0; i++) {
-        const statement = { applying: applyNext, reverting: revertNext, discarding: discardNext }[
-          backfill.state as 'applying'
-        ];
-        const values = [organization.id, backfill.id, 1, new Date(NOW).toISOString()];
-        expect(await group.run(statement, values)).toEqual([['1']]);
-        settle(backfill, backfill.left.shift()!);
-      }
-    if (chunks < 99) return;
-    await createBackfillRunner({ db, clock: service.clock }, { turnMs: 60_000 })();
-    for (const backfill of backfills.filter(({ state }) => isGoing(state)))
-      backfill.state = ({ applying: 'applied', reverting: 'reverted', discarding: 'discarded' } as const)[
-        backfill.state as 'applying'
-      ];
-    for (const { id, state } of backfills)
-      expect((await call('GET', `${root}/backfills/${id}`)).body.backfill.state).toBe(state);
+  /** Turns of one event each; after so many that nothing is left all steps are over. */
+  async function work(turns: number): Promise<void> {
+    const run = createBackfillRunner({ db, clock: service.clock }, { chunk: 1, turnMs: 0 });
+    for (let i = 0; i < turns && backfills.some(({ state }) => isGoing(state)); i++) {
+      await run();
+      for (const backfill of backfills.filter(({ state }) => isGoing(state))) await catchUp(backfill);
+    }
+    if (turns === ALL) expect(backfills.filter(({ state }) => isGoing(state))).toEqual([]);
+  }
+
+  /** With what the service says that it has done. */
+  async function catchUp(backfill: Backfill): Promise<void> {
+    const { state, progress } = (await call('GET', `${root}/backfills/${backfill.id}`)).body.backfill;
+    while (backfill.staged.size - backfill.left.length < progress.done)
+      settle(backfill, backfill.left.shift()!);
+    if (state === backfill.state) return;
+    expect([state, backfill.left]).toEqual([
+      { applying: 'applied', reverting: 'reverted', discarding: 'discarded' }[backfill.state as 'applying'],
+      [],
+    ]);
+    backfill.state = state;
   }
 
   function settle(backfill: Backfill, name: string): void {
@@ -215,7 +216,7 @@ async function setUp() {
       case 'stage':
         return stage(one.events);
       case 'work':
-        return work(one.chunks);
+        return work(one.turns);
       default:
         return begin(one.do);
     }
