@@ -47,6 +47,8 @@ const WINDOW_DAYS = 60;
 const MIN_DATES = 9;
 /** The latest cases that are taken together: a fit of more is no better, and takes longer. */
 const MAX_CASES = 1_500;
+/** Put together in one step. */
+const CASES_AT_ONCE = 200;
 /** As for other fits: one of the last hours is kept, unless much more is known than it has seen. All of them are seconds of work. */
 const KEPT_MS = 18 * HOUR_MS;
 const MUCH_MORE = 2;
@@ -99,7 +101,7 @@ function* trainHour(
   const cases: HourCase[] = [];
   for (const day of days) {
     const found = cases.length < MAX_CASES ? toCase(history, day, wanted) : undefined;
-    if (found) cases.push(found);
+    if (found && cases.push(found) % CASES_AT_ONCE === 0) yield;
   }
   yield;
   if (cases.length < MIN_SAME_DAY_CASES)
@@ -109,6 +111,7 @@ function* trainHour(
   const seen = whatWasSeen(cases);
   if (before && isSame(before, seen)) return { fit: before };
   const found = (yield* fitSameDayInSteps(cases, before))!;
+  yield;
   const rawCrps = crpsOfCurve(cases, found);
   const problem = problemOf(found, rawCrps);
   if (problem) return `what was learned of days at this hour is not used: ${problem}`;
@@ -238,4 +241,4 @@ export function problemOf(fit: SameDayFit, rawCrps: number): string | undefined 
 }
 
 /** °F more in what is reached for each in what is forecast of the hours to come. */
-const POSSIBLE_SLOPE = { lowest: -0.25, highest: 1.75 };
+const POSSIBLE_SLOPE = { lowest: -0.5, highest: 3 };

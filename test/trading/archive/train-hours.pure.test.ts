@@ -128,7 +128,7 @@ describe('what is learned of days that run', () => {
     expect(problemOf(fit!, fit!.trainingCrps)).toMatch(/no better/);
     const withCoefficient = (over: Record<string, number>) =>
       problemOf({ ...fit!, coefficients: { ...fit!.coefficients, ...over } }, fit!.rawCrps);
-    expect(withCoefficient({ b: 3 })).toMatch(/slope of 3\.00/);
+    expect(withCoefficient({ b: 3.5 })).toMatch(/slope of 3\.50/);
     expect(withCoefficient({ a: -20 })).toMatch(/corrects by -20\.0/);
     expect(withCoefficient({ g1: Number.NaN })).toMatch(/broken/);
     expect(problemOf({ ...fit!, stationBiasF: { KNYC: 30 } }, fit!.rawCrps)).toMatch(/off by 30\.0/);

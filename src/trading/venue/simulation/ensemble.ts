@@ -57,6 +57,7 @@ const MAX_KEPT = 2_000;
 /** How early or late a run has a day's course (standard deviation), and °F that it is off for a few hours besides. */
 const LATE_MS = 40 * MINUTE_MS;
 const CURVE_NOISE_F = 0.8;
+const CURVE_NOISE_HOURS = 3;
 
 /** Runs share most of their error with those of the same day: it is made anew every other day. */
 const ERROR_LASTS_MS = 2 * DAY_MS;
@@ -151,13 +152,20 @@ export function simulateEnsembles(
     }) as [Extreme, Extreme];
     const name = [seed, station.id, day.date];
     const lateMs = LATE_MS * smoothNoise(runMs / ERROR_LASTS_MS, ...name, 'late');
+    // Blended in between, as smooth noise is, of knots that one hash is enough for.
+    const next = uniformsOf(...name, runMs, 'curve');
+    const knots = Array.from({ length: 24 / CURVE_NOISE_HOURS + 1 }, () => nextGaussian(next));
+    const noiseAt = (hour: number) => {
+      const angle = ((hour % CURVE_NOISE_HOURS) / CURVE_NOISE_HOURS) * (Math.PI / 2);
+      const knot = Math.floor(hour / CURVE_NOISE_HOURS);
+      return CURVE_NOISE_F * (Math.cos(angle) * knots[knot]! + Math.sin(angle) * knots[knot + 1]!);
+    };
     const stretch = (high.forecast - low.forecast) / (high.truth - low.truth);
     return Array.from({ length: 24 }, (_, hour) => {
       const atMs = day.start.getTime() + hour * HOUR_MS - lateMs;
       const within = Math.max(day.start.getTime(), Math.min(day.end.getTime() - 1, atMs));
       const truth = weather.temperature(station, new Date(within));
-      const noise = CURVE_NOISE_F * smoothNoise(hour / 3, ...name, runMs, 'curve');
-      return toTenths(low.forecast + (truth - low.truth) * stretch + noise);
+      return toTenths(low.forecast + (truth - low.truth) * stretch + noiseAt(hour));
     });
   }
 
