@@ -1,8 +1,9 @@
-/** The measures of limits and reservations: what a limit costs the events, and a permission beside them. */
+/** The measures of limits, webhooks and reservations: what they cost the events, and a permission beside them. */
 import pg from 'pg';
 import { pino } from 'pino';
 import { openDatabase } from '../src/core/db/open.js';
 import type { UsageLimit } from '../src/entitlements/table.js';
+import { createListener } from '../test/support/webhook-messages.js';
 import { fillEvents } from './fill.js';
 import type { LoadResult } from './load.js';
 import { atLeast, atMost, measureLoad, ratio, type Measure, type Sample, type World } from './measures.js';
@@ -20,6 +21,7 @@ import {
 } from './world.js';
 
 const block = (window: string): UsageLimit => ({ quantity: '1000000000', window, enforcement: 'block' });
+const warn = (window: string): UsageLimit => ({ ...block(window), enforcement: 'warn' });
 const silent = pino({ level: 'silent' });
 
 /** Sixteen tenants more, made once for each kind of limit. */
@@ -27,13 +29,37 @@ const limited = new Map<string, Promise<Tenant[]>>();
 
 function tenantsWith(world: World, name: string, limits: UsageLimit[]): Promise<Tenant[]> {
   let tenants = limited.get(name);
-  if (!tenants) limited.set(name, (tenants = createTenantsIn(world.productUrl, 16, limits)));
+  if (!tenants) limited.set(name, (tenants = createTenantsIn(world.productUrl, 16, { limits })));
   return tenants;
 }
 
-async function createTenantsIn(databaseUrl: string, count: number, limits: UsageLimit[]): Promise<Tenant[]> {
+type Terms = Parameters<typeof createTenants>[2];
+
+/** Sixteen tenants to whom webhooks listen, and sixteen of the same terms to whom none does. */
+const listening = new Map<string, Promise<[Tenant[], Tenant[]]>>();
+
+function tenantsListening(world: World, name: string, terms: Terms): Promise<[Tenant[], Tenant[]]> {
+  let sides = listening.get(name);
+  if (!sides) {
+    const { productUrl: url } = world;
+    sides = Promise.all([createTenantsIn(url, 16, terms, true), createTenantsIn(url, 16, terms)]);
+    listening.set(name, sides);
+  }
+  return sides;
+}
+
+async function createTenantsIn(
+  databaseUrl: string,
+  count: number,
+  terms: Terms,
+  isListening = false,
+): Promise<Tenant[]> {
   const db = await openDatabase({ databaseUrl, dataDir: '' }, silent);
-  return createTenants(db, count, { limits }).finally(() => db.close());
+  const tenants = await createTenants(db, count, terms);
+  if (isListening)
+    for (const { orgId } of tenants) await createListener(db, orgId, { types: ['usage.threshold_reached'] });
+  await db.close();
+  return tenants;
 }
 
 interface Work {
@@ -93,6 +119,22 @@ const limitMeasure = (key: string, name: string, size: number, limits: UsageLimi
   },
 });
 
+/** Of thresholds that are far, nothing is noted; where they were reached, with each statement. */
+const webhookMeasure = (key: string, name: string, size: number, terms: Terms): Measure => ({
+  key: `webhooks-${key}-${size}`,
+  name: `events with ${name} to which an endpoint listens ÷ to which none does, batch ${size}, by processor time`,
+  ...atLeast(0.95),
+  async run(world) {
+    const sides = await tenantsListening(world, key, terms);
+    const both = await compare(
+      world,
+      sides.map((tenants) => sendEvents(world, tenants, size)),
+    );
+    const { note } = ratio(both[0]!.perSecond, both[1]!.perSecond, 'requests/s');
+    return { value: both[1]!.cpuUs / both[0]!.cpuUs, note: `${note}; ${cpuNote(both)}` };
+  },
+});
+
 const MONTH = [block('calendar_month')];
 const FIVE_HOURS = [block('PT5H'), block('calendar_month')];
 
@@ -119,7 +161,7 @@ let rolling: Promise<{ product: Product; tenant: Tenant; client: pg.Client }> | 
 
 async function startRolling({ createDatabase, rows }: World) {
   const url = await createDatabase('rolling');
-  const [tenant] = await createTenantsIn(url, 1, [block('P7D')]);
+  const [tenant] = await createTenantsIn(url, 1, { limits: [block('P7D')] });
   // A little more than the window holds, so that it begins among them.
   await fillEvents(url, Math.ceil((rows * 7.5) / 7), { keys: 1, days: 7.5 });
   const client = new pg.Client({ connectionString: url });
@@ -166,6 +208,11 @@ export const reservationMeasures: Measure[] = [
   limitMeasure('month', 'a limit of the month', 1, MONTH),
   limitMeasure('rolling', 'limits of five hours and of the month', 1, FIVE_HOURS),
   limitMeasure('rolling', 'limits of five hours and of the month', 100, FIVE_HOURS),
+  ...[1, 100].flatMap((size) => [
+    webhookMeasure('far', 'a cap that is far', size, { hasOwnCap: true, unitCap: '1000000000000' }),
+    webhookMeasure('reached', 'a cap that is exceeded', size, { hasOwnCap: true, unitCap: '1' }),
+    webhookMeasure('rolling', 'a limit of five hours', size, { limits: [warn('PT5H')] }),
+  ]),
   {
     key: 'reserve-settle',
     name: 'reserve and settle ÷ two events at batch 1, 64 senders',

@@ -13,6 +13,8 @@ import { correctionRoutes } from './usage/corrections/routes.js';
 import { usageReadRoutes } from './usage/reading/routes.js';
 import { reservationRoutes } from './usage/reservations/routes.js';
 import { usageRoutes } from './usage/routes.js';
+import { deliveryRoutes } from './webhooks/delivery-routes.js';
+import { webhookRoutes } from './webhooks/routes.js';
 
 const ofMarkets = new Set<object>([
   ...publicReadRoutes,
@@ -33,6 +35,8 @@ const routes = [
   ownKeyRoute,
   ...apiKeyReadRoutes,
   ...keyChangeRoutes,
+  ...webhookRoutes,
+  ...deliveryRoutes,
   ...signInRoutes,
   ...sessionRoutes,
   ...operatorRoutes,

@@ -39,6 +39,7 @@ describe('the configuration', () => {
       redisUrl: undefined,
       sessionKeys: undefined,
       secretKeys: ['a key for trying gauge'],
+      webhooksAllowPrivate: false,
       auditExport: undefined,
       operatorTokens: [],
       metricsToken: undefined,
@@ -144,6 +145,7 @@ describe('the configuration', () => {
       LIMIT_CONNECTIONS_PER_ADDRESS: '9',
       LIMIT_BUFFERED_MB: '10',
       DEDUPE_HORIZON_MONTHS: '13',
+      WEBHOOK_ALLOW_PRIVATE: 'on',
     });
     expect(config).toEqual({
       production: true,
@@ -156,6 +158,7 @@ describe('the configuration', () => {
       redisUrl: 'rediss://:secret@redis:6380/1',
       sessionKeys: [`newest-${sessionKey}`, `older-${sessionKey}`],
       secretKeys: [`newest-${sessionKey}`],
+      webhooksAllowPrivate: true,
       auditExport: { target: 'https://heads.example.com/gauge', schedule: '0 0 * * * *' },
       operatorTokens: [
         { actor: 'operator', token: 'x'.repeat(32) },

@@ -1,11 +1,18 @@
 import type { Request, Response, Router } from 'express';
 import type { Orm } from '../core/db/client.js';
-import { prefersHtml } from '../core/http/request-line.js';
 import { parseInput } from '../core/http/validate.js';
 import { originOf } from '../core/http/own-origin.js';
 import { isUuid } from '../core/http/path-id.js';
 import { readLine, sendEventLine } from '../core/pages/curl-line.js';
-import { formRoute, isPostedForm, newForm, type FormFields, type FormState } from '../core/pages/form.js';
+import {
+  formRoute,
+  newForm,
+  onlyForms,
+  onlyPages,
+  renewForm,
+  type FormFields,
+  type FormState,
+} from '../core/pages/form.js';
 import { renderPage } from '../core/pages/layout.js';
 import { MINUTE_MS } from '../core/time.js';
 import { requireRole, sessionOf } from '../identity/session/session.js';
@@ -149,37 +156,13 @@ export function addCreatePages(router: Router, deps: KeyPageDeps): void {
       res,
       { view: 'api-keys/new', title: 'New API key', section: SECTION },
       {
-        form: renewed(form),
+        form: renewForm(form, newFormId(deps.clock.now())),
         budget: await showBudget(deps, res),
         scopeGuide: guideScopes(scopesFor(deps.config, sessionOf(res).marketAccess)),
         expiryChoices,
       },
     );
   }
-
-  /** A form that is too old for its id gets another one, and says so. */
-  function renewed(form: FormState): FormState {
-    const { id, ...errors } = form.errors;
-    if (id === undefined) return form;
-    return {
-      values: { ...form.values, id: newFormId(deps.clock.now()) },
-      errors,
-      problem:
-        'This form was open for too long and has been renewed. Nothing was made: please send it again.',
-    };
-  }
-}
-
-/** Programs find nothing here: there is no JSON at this address. */
-export function onlyPages(req: Request, _res: Response, next: (word?: 'route') => void): void {
-  if (prefersHtml(req)) next();
-  else next('route');
-}
-
-/** Lets forms of a browser through; everything else goes on to the JSON route at the same address. */
-function onlyForms(req: Request, _res: Response, next: (word?: 'route') => void): void {
-  if (isPostedForm(req) && prefersHtml(req)) next();
-  else next('route');
 }
 
 /** Replacing a key, with a choice of how long the old one goes on working. */

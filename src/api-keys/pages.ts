@@ -5,6 +5,7 @@ import { AppError } from '../core/errors.js';
 import { prefersHtml } from '../core/http/request-line.js';
 import { parseInput, text } from '../core/http/validate.js';
 import { toAddress, toPager } from '../core/pages/address.js';
+import { onlyPages } from '../core/pages/form.js';
 import { renderPage } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
 import { HOUR_MS } from '../core/time.js';
@@ -15,7 +16,6 @@ import {
   addRenamePages,
   addRevokePages,
   addRotatePages,
-  onlyPages,
   type KeyPageDeps,
 } from './change-pages.js';
 import { makeCallChart, readCutOver, startOfStep } from './cut-over.js';

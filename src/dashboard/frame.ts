@@ -8,6 +8,7 @@ import { managingRoles, type Role } from '../organizations/table.js';
 const sections: { id: string; href: string; label: string; roles?: readonly Role[]; isOfMarkets?: true }[] = [
   { id: 'overview', href: '/dashboard', label: 'Overview' },
   { id: 'api-keys', href: '/dashboard/api-keys', label: 'API keys' },
+  { id: 'webhooks', href: '/dashboard/webhooks', label: 'Webhooks', roles: managingRoles },
   { id: 'usage', href: '/dashboard/usage', label: 'Usage' },
   { id: 'entitlements', href: '/dashboard/entitlements', label: 'Entitlements' },
   { id: 'markets', href: '/dashboard/markets', label: 'Markets', isOfMarkets: true },

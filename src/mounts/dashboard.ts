@@ -62,6 +62,9 @@ import { riskPages } from '../trading/pages/risk-pages.js';
 import { scoresPages } from '../trading/pages/scores-pages.js';
 import type { TradingServices } from '../trading/services/services.js';
 import { usagePages } from '../usage/pages.js';
+import { deliveryRoutes } from '../webhooks/delivery-routes.js';
+import { webhookPages } from '../webhooks/pages.js';
+import { webhookRoutes } from '../webhooks/routes.js';
 
 export interface DashboardOptions {
   signInLimits?: Partial<SignInLimits>;
@@ -104,6 +107,8 @@ export function dashboardRoutes(
     requireOwnFactor,
     apiKeyPages({ ...context, keyUse, findLiveProduct }),
     mountRoutes(Router(), '/dashboard', [...apiKeyReadRoutes, ...keyChangeRoutes], context),
+    webhookPages(context),
+    mountRoutes(Router(), '/dashboard', [...webhookRoutes, ...deliveryRoutes], context),
     auditPages(context),
     usagePages(context),
     entitlementPages(context),

@@ -39,7 +39,7 @@ function tell(deps: EndingDeps, { orgId, keys, entitlements }: Endings): Promise
   const at = new Date(deps.clock.now());
   return change(deps, byService, async (tx) => {
     for (const { data, onceKey } of keys ?? []) {
-      const livemode = data.apiKey.livemode as boolean;
+      const { livemode } = data.apiKey;
       await tellWebhooks(tx, { orgId, livemode, type: 'api_key.expiring', data, onceKey, at });
     }
     for (const { data, onceKey } of entitlements ?? [])

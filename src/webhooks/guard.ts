@@ -1,5 +1,6 @@
-import { lookup as resolve, type LookupAddress, type LookupOptions } from 'node:dns';
+import { promises, type LookupAddress } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
+import { callbackify } from 'node:util';
 import ipaddr from 'ipaddr.js';
 
 export interface ReceiverRules {
@@ -61,16 +62,37 @@ const toHost = (hostname: string): string => hostname.replace(/^\[|\]$/g, '');
  * Resolves a receiver's name while it is connected to, so that what was judged is what is connected to. One address among
  * several that is refused refuses them all: which one a connection takes is chance.
  */
-export const guardedLookup =
-  (isPlain: boolean, rules: ReceiverRules): LookupFunction =>
-  (hostname, options, callback) => {
-    const asked: LookupOptions & { all: true } = { ...options, all: true };
-    resolve(hostname, asked, (error, addresses: LookupAddress[]) => {
-      if (error) return callback(error, '');
-      const refused = addresses.find(({ address }) => !mayReach(address, isPlain, rules));
-      if (refused || addresses.length === 0)
-        return callback(new ForbiddenAddressError('The name leads to a private or reserved address.'), '');
-      if (options.all) return callback(null, addresses);
-      callback(null, addresses[0]!.address, addresses[0]!.family);
+export function guardedLookup(isPlain: boolean, rules: ReceiverRules): LookupFunction {
+  const resolver = new promises.Resolver({ timeout: LOOKUP_MS, tries: 2 });
+  const resolve = callbackify((hostname: string) => resolveName(resolver, hostname));
+  return (hostname, { all }, callback) =>
+    resolve(hostname, (error: NodeJS.ErrnoException | null, addresses) => {
+      if (error) callback(error, '');
+      else if (addresses.some(({ address }) => !mayReach(address, isPlain, rules)))
+        callback(new ForbiddenAddressError('The name leads to a private or reserved address.'), '');
+      else if (all) callback(null, addresses);
+      else callback(null, addresses[0]!.address, addresses[0]!.family);
     });
-  };
+}
+
+const LOOKUP_MS = 2_000;
+
+/**
+ * In the DNS alone. The system's own way occupies one of a process's few threads for as long as a name server takes, and a
+ * customer's may take for ever.
+ */
+async function resolveName(resolver: promises.Resolver, hostname: string): Promise<LookupAddress[]> {
+  if (hostname === 'localhost') return promises.lookup(hostname, { all: true });
+  const answers = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);
+  const addresses = answers.flatMap((answer, i) =>
+    answer.status === 'fulfilled'
+      ? answer.value.map((address) => ({ address, family: i === 0 ? 4 : 6 }))
+      : [],
+  );
+  if (addresses.length > 0) return addresses;
+  const codes = answers.map((answer) =>
+    answer.status === 'rejected' ? (answer.reason as NodeJS.ErrnoException).code : undefined,
+  );
+  const isUnknown = codes.every((code) => code === 'ENOTFOUND' || code === 'ENODATA');
+  throw Object.assign(new Error('no address'), { code: isUnknown ? 'ENOTFOUND' : 'EAI_AGAIN' });
+}

@@ -142,14 +142,15 @@ export const tellInStatement = (t: Names, told: string, now: string): string => 
   insert into ${t('webhook_messages')} (org_id, id, livemode, type, data, created_at, once_key)
   select w.org_id, ${newIdAt(now)}, w.livemode, w.type, w.data, ${now}, w.once_key
   from ${told} w
-  where exists (select from ${t('webhook_endpoints')} e where ${listens('e', 'w')})
+  where (select true from ${t('webhook_endpoints')} e where ${listens('e', 'w')} limit 1)
   order by w.org_id, w.once_key
   on conflict (org_id, once_key) do nothing
   returning org_id, id, livemode, type
 ), webhook_delivery as (
   insert into ${t('webhook_deliveries')} (org_id, endpoint_id, message_id, next_attempt_at)
   select m.org_id, e.id, m.id, ${now}
-  from webhook_message m join ${t('webhook_endpoints')} e on ${listens('e', 'm')}
+  from webhook_message m
+  cross join lateral (select id from ${t('webhook_endpoints')} e where ${listens('e', 'm')} offset 0) e
 )`;
 
 const listens = (endpoint: string, message: string, type = `${message}.type`): string =>
@@ -158,7 +159,7 @@ const listens = (endpoint: string, message: string, type = `${message}.type`): s
 
 /** SQL of a condition: an endpoint listens for a type, of the Organization and mode of a row with org_id and livemode. */
 export const isListening = (t: Names, row: string, type: WebhookType): string =>
-  `exists (select from ${t('webhook_endpoints')} w where ${listens('w', row, `'${type}'`)})`;
+  `coalesce((select true from ${t('webhook_endpoints')} w where ${listens('w', row, `'${type}'`)} limit 1), false)`;
 
 /** A UUIDv7: a random UUID with the time in front, and the bits of its version. */
 const newIdAt = (now: string): string =>

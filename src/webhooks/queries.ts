@@ -12,7 +12,7 @@ const {
 
 /** Without its secrets. */
 export type EndpointRow = NonNullable<Awaited<ReturnType<typeof findEndpoint>>>;
-export type DeliveryStatus = (typeof webhookDeliveries.$inferSelect)['status'];
+type DeliveryStatus = (typeof webhookDeliveries.$inferSelect)['status'];
 
 const isEndpoint = (orgId: string, id: string) =>
   and(eq(webhookEndpoints.orgId, orgId), eq(webhookEndpoints.id, id));
@@ -123,7 +123,7 @@ export const listDeliveries = (
     .orderBy(desc(webhookDeliveries.messageId))
     .limit(limit);
 
-interface DeliveryKey {
+export interface DeliveryKey {
   orgId: string;
   endpointId: string;
   messageId: string;

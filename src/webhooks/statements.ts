@@ -39,14 +39,17 @@ export const claim: Template = {
   name: 'webhooks_claim',
   text: (t) => `
 ${t.withRecursive} ${waitingOf(t)}, due as materialized (
-  select d.* from endpoint e${t.held}
-  left join unnest($6::uuid[], $7::int[]) as own (endpoint_id, room) on own.endpoint_id = e.endpoint_id
-  join ${t('webhook_endpoints')} w on w.org_id = e.org_id and w.id = e.endpoint_id and w.is_enabled
+  select d.* from (
+    select e.org_id, e.endpoint_id, coalesce(own.room, $5::int) as room from endpoint e${t.held}
+    left join unnest($6::uuid[], $7::int[]) as own (endpoint_id, room) on own.endpoint_id = e.endpoint_id
+    join ${t('webhook_endpoints')} w on w.org_id = e.org_id and w.id = e.endpoint_id and w.is_enabled
+    order by e.place
+  ) e
   cross join lateral (
     select d.org_id, d.endpoint_id, d.message_id from ${t('webhook_deliveries')} d
     where d.org_id = e.org_id and d.endpoint_id = e.endpoint_id and d.status = 'waiting' and d.next_attempt_at <= $3::timestamptz
     order by d.next_attempt_at
-    limit coalesce(own.room, $5::int)
+    limit e.room
     for update skip locked
   ) d
   limit $8::int
@@ -67,18 +70,19 @@ join ${t('webhook_endpoints')} e on e.org_id = c.org_id and e.id = c.endpoint_id
 
 /**
  * Records what became of attempts, and since when an endpoint has been failing; answers with those that have been for too long.
- * Of an instance that took longer than its lease, only that it delivered still counts.
+ * Of an instance that took longer than its lease, or a delivery that was resent meanwhile, only that it was delivered still
+ * counts; the same again changes nothing.
  *
  * $1 org, $2 endpoint, $3 message, $4 attempt, $5 at, $6 duration in ms, $7 status code or null, $8 error or null, $9 answer or
- * null, $10 status from now on, $11 next attempt at, per attempt · $12 since when is too long
+ * null, $10 status from now on, $11 next attempt at, $12 failures before it, per attempt · $13 since when is too long
  */
 export const record: Template = {
   name: 'webhooks_record',
   text: (t) => `
 ${t.with} o as materialized (
   select o.* from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::int[], $5::timestamptz[], $6::int[], $7::int[], $8::text[], $9::text[],
-    $10::text[], $11::timestamptz[])
-    as o (org_id, endpoint_id, message_id, attempt, at, duration_ms, status_code, error, answer, status, next_attempt_at)${t.held}
+    $10::text[], $11::timestamptz[], $12::int[])
+    as o (org_id, endpoint_id, message_id, attempt, at, duration_ms, status_code, error, answer, status, next_attempt_at, failures)${t.held}
 ), attempted as (
   insert into ${t('webhook_attempts')} (org_id, endpoint_id, message_id, attempt, at, duration_ms, status_code, error, answer)
   select org_id, endpoint_id, message_id, attempt, at, duration_ms, status_code, error, answer from o
@@ -86,10 +90,10 @@ ${t.with} o as materialized (
   on conflict do nothing
 ), recorded as (
   update ${t('webhook_deliveries')} d set status = o.status, next_attempt_at = o.next_attempt_at,
-    failures = d.failures + (o.status <> 'delivered')::int
+    failures = o.failures + (o.status <> 'delivered')::int
   from o
   where d.org_id = o.org_id and d.endpoint_id = o.endpoint_id and d.message_id = o.message_id and d.status = 'waiting'
-    and (d.attempts = o.attempt or o.status = 'delivered')
+    and (d.attempts = o.attempt and d.failures = o.failures or o.status = 'delivered')
 ), seen as materialized (
   select e.org_id, e.id, s.failed_at, s.has_success
   from (
@@ -106,7 +110,7 @@ ${t.with} o as materialized (
 )
 select distinct e.org_id::text, e.id::text
 from o join ${t('webhook_endpoints')} e on e.org_id = o.org_id and e.id = o.endpoint_id
-where o.status <> 'delivered' and e.is_enabled and e.failing_since <= $12::timestamptz
+where o.status <> 'delivered' and e.is_enabled and e.failing_since <= $13::timestamptz
   and not exists (select from o s where s.endpoint_id = o.endpoint_id and s.status = 'delivered')`,
 };
 

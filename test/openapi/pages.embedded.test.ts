@@ -136,7 +136,7 @@ describe('/docs', () => {
         if (anchor) expect(target, `${page} leads to ${link}`).toContain(`id="${anchor}"`);
       }
     }
-    expect(seen.size).toBe(17);
+    expect(seen.size).toBe(18);
   });
 
   it('has no page of another name', async () => {

@@ -167,6 +167,76 @@ const keys = {
   },
 } satisfies Record<string, Row>;
 
+const endpoint = {
+  url: 'https://hooks.example.com/',
+  livemode: 'true',
+  types: 'api_key.created',
+};
+
+const webhooks = {
+  'get /dashboard/webhooks': { own: managersPage },
+  'get /dashboard/webhooks/new': { own: managersPage },
+  'post /dashboard/webhooks': { form: () => ({ ...endpoint, id: uuid() }), own: managersSecret },
+  'get /dashboard/webhooks/{id}': {
+    path: ({ webhook }) => `/dashboard/webhooks/${webhook.id}`,
+    own: managersPage,
+    foreign: noManagersPage,
+  },
+  'get /dashboard/webhooks/{id}/edit': {
+    path: ({ webhook }) => `/dashboard/webhooks/${webhook.id}/edit`,
+    own: managersPage,
+    foreign: noManagersPage,
+  },
+  'post /dashboard/webhooks/{id}/edit': {
+    path: ({ webhook }) => `/dashboard/webhooks/${webhook.id}/edit`,
+    form: () => ({ ...endpoint, isEnabled: 'true' }),
+    own: managersForm,
+    foreign: noManagersForm,
+  },
+  'get /dashboard/webhooks/{id}/rotate': {
+    path: ({ webhook }) => `/dashboard/webhooks/${webhook.id}/rotate`,
+    own: managersPage,
+    foreign: noManagersPage,
+  },
+  'post /dashboard/webhooks/{id}/rotate': {
+    path: ({ webhook }) => `/dashboard/webhooks/${webhook.id}/rotate`,
+    form: () => ({ graceMinutes: '60' }),
+    own: managersSecret,
+    foreign: noManagersForm,
+  },
+  'get /dashboard/webhooks/{id}/delete': {
+    path: ({ webhook }) => `/dashboard/webhooks/${webhook.id}/delete`,
+    own: managersPage,
+    foreign: noManagersPage,
+  },
+  'post /dashboard/webhooks/{id}/delete': {
+    path: async (of) => `/dashboard/webhooks/${await of.newWebhook()}/delete`,
+    own: managersForm,
+    foreign: noManagersForm,
+  },
+  'post /dashboard/webhooks/{id}/test': {
+    path: ({ webhook }) => `/dashboard/webhooks/${webhook.id}/test`,
+    own: managersForm,
+    foreign: noManagersForm,
+  },
+  'post /dashboard/webhooks/{id}/resend': {
+    path: ({ webhook }) => `/dashboard/webhooks/${webhook.id}/resend`,
+    form: () => ({ since: '24' }),
+    own: managersForm,
+    foreign: noManagersForm,
+  },
+  'get /dashboard/webhooks/{id}/deliveries/{messageId}': {
+    path: ({ webhook }) => `/dashboard/webhooks/${webhook.id}/deliveries/${webhook.messageId}`,
+    own: managersPage,
+    foreign: noManagersPage,
+  },
+  'post /dashboard/webhooks/{id}/deliveries/{messageId}/resend': {
+    path: ({ webhook }) => `/dashboard/webhooks/${webhook.id}/deliveries/${webhook.messageId}/resend`,
+    own: managersForm,
+    foreign: noManagersForm,
+  },
+} satisfies Record<string, Row>;
+
 const members = {
   'get /dashboard/members': { own: page },
   'get /dashboard/members/invite': { own: managersPage },
@@ -468,6 +538,7 @@ export const matrix: Record<string, Row> = {
   },
   ...usages,
   ...keys,
+  ...webhooks,
   ...members,
   ...portfolio,
   ...markets,

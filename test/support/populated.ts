@@ -5,6 +5,7 @@ import { operatorClient } from './operator.js';
 import { Browser, PASSWORD, sessionIdOf } from './accounts.js';
 import type { TestService } from './service.js';
 import { sendUsage } from './usage.js';
+import { createDispatcher } from '../../src/webhooks/dispatcher.js';
 import { memberAuthority } from '../../src/identity/session/authority.js';
 
 /** What people and products are called. There are as many of each as there are names, four people at least. */
@@ -55,6 +56,8 @@ export interface Populated {
   keyIds: string[];
   rotated: { oldKeyId: string; newKeyId: string };
   revokedKeyId: string;
+  /** An endpoint that fails, and a delivery to it that waits after its first attempt. */
+  webhook: { id: string; messageId: string };
   productSlugs: string[];
   eventKeys: string[];
   /** What it holds of a market that no other Organization holds, what YES of it can be sold for, and the order that bought it. */
@@ -63,6 +66,7 @@ export interface Populated {
   market: { ticker: string; limit: string };
   /** Makes one more of its kind, for a test to use up. */
   newKey(): Promise<{ id: string; secret: string }>;
+  newWebhook(): Promise<string>;
   newMember(): Promise<{ id: string; email: string }>;
   newInvitation(): Promise<{ id: string; token: string }>;
 }
@@ -161,11 +165,13 @@ export async function populate(service: TestService, names: Names): Promise<Popu
     keyIds: keys.filter((key) => key !== third && key !== fourth).map(({ id }) => id),
     rotated: { oldKeyId: third!.id, newKeyId: rotation.body.apiKey.id },
     revokedKeyId: fourth!.id,
+    webhook: await createFailing(service, owner),
     productSlugs,
     eventKeys,
     position: await buy(service, people.owner),
     market: await findMarket(service),
     newKey: () => createKey(owner, { name: names.keys[0], livemode: true }),
+    newWebhook: () => createWebhook(owner, 'https://hooks.example.com/another'),
     newMember: () => hire(names.people[0]!, 'member'),
     newInvitation: () => createInvitation(owner),
   };
@@ -226,6 +232,22 @@ async function createKey(owner: Browser, json: object): Promise<{ id: string; se
   const { status, body, text } = await owner.send('POST', '/dashboard/api-keys', { json });
   if (status !== 201) throw new Error(`no key was created: ${text}`);
   return { id: body.apiKey.id, secret: body.secret };
+}
+
+async function createWebhook(owner: Browser, url: string): Promise<string> {
+  const json = { url, types: ['api_key.created'], livemode: true };
+  const { status, body, text } = await owner.send('POST', '/dashboard/webhooks', { json });
+  if (status !== 201) throw new Error(`no endpoint was created: ${text}`);
+  return body.webhook.id;
+}
+
+async function createFailing(service: TestService, owner: Browser): Promise<Populated['webhook']> {
+  const id = await createWebhook(owner, 'http://127.0.0.1:9/a-receiver-that-is-down?with=a-long-address');
+  const { body } = await owner.send('POST', `/dashboard/webhooks/${id}/test`);
+  const dispatcher = createDispatcher(service.context);
+  await dispatcher.sweep();
+  await dispatcher.stop();
+  return { id, messageId: body.messageId };
 }
 
 async function createInvitation(owner: Browser): Promise<{ id: string; token: string }> {

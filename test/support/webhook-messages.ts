@@ -1,5 +1,5 @@
+import { deepStrictEqual } from 'node:assert';
 import { asc, eq } from 'drizzle-orm';
-import { expect } from 'vitest';
 import type { Database } from '../../src/core/db/client.js';
 import { newId } from '../../src/core/ids.js';
 import { webhookEndpoints, webhookMessages } from '../../src/tables.js';
@@ -38,6 +38,6 @@ export async function readTold(db: Database, orgId: string, type?: AnyType): Pro
     .from(webhookMessages)
     .where(eq(webhookMessages.orgId, orgId))
     .orderBy(asc(webhookMessages.createdAt), asc(webhookMessages.id))) as ToldMessage[];
-  for (const row of rows) expect(allTypes[row.type].schema.strict().parse(row.data)).toEqual(row.data);
+  for (const row of rows) deepStrictEqual(allTypes[row.type].schema.strict().parse(row.data), row.data);
   return rows.filter((row) => type === undefined || row.type === type);
 }

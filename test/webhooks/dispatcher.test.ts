@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { Webhook } from 'standardwebhooks';
 import { byService, change } from '../../src/audit/change.js';
@@ -294,7 +295,7 @@ describe('a receiver that fails', () => {
 
   it('delays no other: down, a byte a second, 500, 10 MB, and a redirect', { timeout: 60_000 }, async () => {
     const inner = await receive();
-    const drip = (res: import('node:http').ServerResponse) => {
+    const drip = (res: ServerResponse) => {
       res.writeHead(200);
       const timer = setInterval(() => res.write('x'), 1_000);
       res.on('close', () => clearInterval(timer));

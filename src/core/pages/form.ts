@@ -1,6 +1,7 @@
 import type { Request, RequestHandler, Response } from 'express';
 import { AppError, type ErrorCode } from '../errors.js';
 import { readForm } from '../http/form-body.js';
+import { prefersHtml } from '../http/request-line.js';
 import { setProblemHeaders, statusByCode, toAppError } from '../http/problem.js';
 
 /** The fields of a posted form. Where a name repeats (check boxes), its values are a list. */
@@ -31,6 +32,18 @@ const formCodes = new Set<ErrorCode>([
 /** True for what a browser posts from a form. A request without a body is none: it may be a call of the API. */
 export const isPostedForm = (req: Request): boolean =>
   req.is('application/x-www-form-urlencoded') === 'application/x-www-form-urlencoded';
+
+/** Programs find nothing here: there is no JSON at this address. */
+export function onlyPages(req: Request, _res: Response, next: (word?: 'route') => void): void {
+  if (prefersHtml(req)) next();
+  else next('route');
+}
+
+/** Lets forms of a browser through; everything else goes on to the JSON route at the same address. */
+export function onlyForms(req: Request, _res: Response, next: (word?: 'route') => void): void {
+  if (isPostedForm(req) && prefersHtml(req)) next();
+  else next('route');
+}
 
 interface FormRoute {
   /** Does what the form asks for and answers, in most cases by sending the browser on with 303. */
@@ -103,3 +116,14 @@ const toSentence = (detail: string): string => {
   const text = detail.charAt(0).toUpperCase() + detail.slice(1);
   return /[.!?]$/.test(text) ? text : `${text}.`;
 };
+
+/** A form that was open for too long for the id that it carries gets another one, and says so. */
+export function renewForm(form: FormState, id: string): FormState {
+  const { id: tooOld, ...errors } = form.errors;
+  if (tooOld === undefined) return form;
+  return {
+    values: { ...form.values, id },
+    errors,
+    problem: 'This form was open for too long and has been renewed. Nothing was made: please send it again.',
+  };
+}

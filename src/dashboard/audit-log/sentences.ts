@@ -26,6 +26,7 @@ export const titleOf = (action: string): string => own(titles, action) ?? toWord
 /** Where the thing is that an entry is about. */
 export function linkTo({ action, target }: Pick<Told, 'action' | 'target'>): string | undefined {
   const noun = action.split('.', 1)[0]!;
+  if (noun === 'webhook') return `/dashboard/webhooks/${encodeURIComponent(target)}`;
   if (noun === 'api_key') return `/dashboard/api-keys/${encodeURIComponent(target)}`;
   return own(pages, noun);
 }
@@ -74,6 +75,13 @@ const titles: Record<string, string> = {
   'usage.backfill_discarded': 'Backfill discarded',
   'usage.corrected': 'Events corrected',
   'usage.totals_repaired': 'Usage totals repaired',
+  'webhook.created': 'Webhook endpoint created',
+  'webhook.updated': 'Webhook endpoint changed',
+  'webhook.deleted': 'Webhook endpoint deleted',
+  'webhook.disabled': 'Webhook endpoint disabled',
+  'webhook.secret_rotated': 'Webhook secret rotated',
+  'webhook.tested': 'Webhook tested',
+  'webhook.resent': 'Webhooks sent again',
 };
 
 const switchOf: Record<string, string> = { own: "Organization's own", service: "whole service's" };
@@ -143,6 +151,20 @@ const sentences: Record<string, (entry: Told) => Part[]> = {
     const totals = formatCount(countOf(details.totals), 'total');
     return say`Set ${totals} and ${formatCount(countOf(details.hours), 'hour')} of usage to the sums of their events`;
   },
+  'webhook.created': (entry) => say`Created the ${mode(entry)}webhook endpoint ${endpoint(entry)}`,
+  'webhook.updated': (entry) => say`Changed the webhook endpoint ${endpoint(entry)}`,
+  'webhook.deleted': (entry) =>
+    say`Deleted the webhook endpoint ${{ name: textOf(entry.details, 'url') || entry.target }}`,
+  'webhook.disabled': (entry) =>
+    say`Disabled the webhook endpoint ${endpoint(entry)}: ${entry.details.reason === 'gone' ? 'it answered 410' : 'nothing but failures for five days'}`,
+  'webhook.secret_rotated': (entry) =>
+    say`Rotated the secret of the webhook endpoint ${endpoint(entry)}${grace(entry)}`,
+  'webhook.tested': (entry) => say`Sent a test to the webhook endpoint ${endpoint(entry)}`,
+  'webhook.resent': (entry) => {
+    const { resent } = entry.details;
+    const what = typeof resent === 'number' ? formatCount(resent, 'message') : 'a message';
+    return say`Sent ${what} again to the webhook endpoint ${endpoint(entry)}`;
+  },
 };
 
 function say(
@@ -161,6 +183,11 @@ function say(
 
 const target = (entry: Told) => ({ name: entry.target, href: linkTo(entry) });
 const key = (entry: Told) => ({ name: textOf(entry.details, 'name') || entry.target, href: linkTo(entry) });
+
+const endpoint = (entry: Told) => ({
+  name: textOf(entry.details, 'url') || entry.target,
+  href: linkTo(entry),
+});
 
 const mode = ({ details: { livemode } }: Told): string =>
   typeof livemode === 'boolean' ? `${livemode ? 'live' : 'test'} ` : '';

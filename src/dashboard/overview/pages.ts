@@ -21,6 +21,8 @@ import {
   stepsOf,
   type Period,
 } from '../../usage/period.js';
+import { listDisabled } from '../../webhooks/queries.js';
+import { toDisabledView } from '../../webhooks/view.js';
 import { readActors, toEntryView, type EntryView } from '../audit-log/view.js';
 import { listCurrentUse, listExpiringKeys, readProgress, type ProductUse } from './queries.js';
 
@@ -103,6 +105,8 @@ interface Overview {
   /** The newest entries of the audit log; undefined for who may not read it. */
   changes: EntryView[] | undefined;
   mayChangeKeys: boolean;
+  /** Endpoints that the service has disabled; empty for who may not manage them. */
+  disabledWebhooks: { href: string; url: string; reason: string }[];
 }
 
 async function readOverview(
@@ -140,6 +144,7 @@ async function readOverview(
     expiringKeys: await listExpiringKeys(db.orm, orgId, { now, until, limit: SHOWN_KEYS }),
     changes: isManager(role) ? await readChanges(db.orm, orgId) : undefined,
     mayChangeKeys: isManager(role),
+    disabledWebhooks: isManager(role) ? (await listDisabled(db.orm, orgId)).map(toDisabledView) : [],
   };
 }
 

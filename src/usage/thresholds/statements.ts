@@ -16,7 +16,7 @@ const useJson = (row: string): string =>
 
 /**
  * Notes that thresholds have to be judged, as a CTE beside `hourly` and `raised` in the statement that records events: where
- * an endpoint listens and the entitlement has limits, or its month has come up to the first threshold of its cap.
+ * an endpoint listens, and the month has crossed a threshold of the cap or of a limit, or there is a limit in another window.
  *
  * It judges nothing itself: what it sees of a window is older than the locks that it waited for, so of two statements that
  * reach a threshold together neither might see it. Whoever takes the note sees, in that one snapshot, all that was committed
@@ -28,12 +28,26 @@ export const noteRaised = (t: Names, now: string): string => `noted as (
   from hourly h
   join raised r on r.org_id = h.org_id and r.product_id = h.product_id and r.livemode = h.livemode and r.metric = h.metric
     and r.period = date_trunc('month', h.hour at time zone 'UTC')::date
-  where ${isListening(t, 'h', 'usage.threshold_reached')} and exists (
-    select from ${t('entitlements')} e
+  where ${isListening(t, 'h', 'usage.threshold_reached')} and coalesce((
+    select exists (select from jsonb_array_elements(e.limits) l where l ->> 'window' <> 'calendar_month') or exists (
+        select from unnest(${thresholdsOf('e')}) as h (threshold)
+        cross join (
+          select ${effectiveCap('e', 'p')} as quantity
+          union all
+          select (l ->> 'quantity')::numeric from jsonb_array_elements(e.limits) l where l ->> 'window' = 'calendar_month'
+        ) month
+        where month.quantity * h.threshold <= r.quantity * 100 and month.quantity * h.threshold > (r.quantity - added.quantity) * 100
+      )
+    from ${t('entitlements')} e
     cross join lateral (select unit_cap from ${t('products')} where id = e.product_id limit 1) p
+    cross join lateral (
+      select sum(quantity) as quantity from hourly o
+      where o.org_id = h.org_id and o.product_id = h.product_id and o.livemode = h.livemode and o.metric = h.metric
+        and date_trunc('month', o.hour at time zone 'UTC') = r.period
+    ) added
     where e.org_id = h.org_id and e.product_id = h.product_id
-      and (e.limits is not null or ${effectiveCap('e', 'p')} * (${thresholdsOf('e')})[1] <= r.quantity * 100)
-  )
+    limit 1
+  ), false)
   group by h.org_id, h.product_id, h.livemode, h.metric, date_trunc('day', h.hour at time zone 'UTC')
   returning 1
 )`;
@@ -43,7 +57,8 @@ export const noteRaised = (t: Names, now: string): string => `noted as (
  *
  * A window of the calendar is that of the events; the key of its message says that it was told. A window that rolls ends when
  * the events were recorded, or occurred if that is later by their sender's clock; what was told of it last is a row of its
- * own, which of two statements one renews. So no notes of two windows are taken together.
+ * own, which of two statements one renews. So no notes of two windows are taken together. It is read once for all notes of a
+ * product first, from the first of their times on: mostly that says that none of them reaches anything new.
  *
  * Answers with how many notes were taken. $1 now
  */
@@ -85,16 +100,35 @@ ${t.with} taken as (
     ) own
   ) l
   where ${isListening(t, 's', 'usage.threshold_reached')}
+), moment as materialized (
+  select distinct s.org_id, s.product_id, s.livemode, s.metric, m.as_of
+  from subject s join taken c using (org_id, product_id, livemode, metric)
+  cross join lateral (values (c.at), (greatest(c.at, c.latest_at))) as m (as_of)
+  where s.rolling is not null
+), near as materialized (
+  select distinct a.org_id, a.product_id, a.livemode, a.metric
+  from (
+    select s.*, s.rolling as limits, m.first_at, m.last_at from subject s
+    join (
+      select org_id, product_id, livemode, metric, min(as_of) as first_at, max(as_of) as last_at from moment group by 1, 2, 3, 4
+    ) m using (org_id, product_id, livemode, metric)
+  ) a${limitUsage(t, 'a', 'a.first_at')}
+  cross join lateral unnest(a.thresholds) as h (threshold)
+  where (u.used + u.ahead) * 100 >= l.quantity * h.threshold and coalesce((
+    select o.at + (a.first_at - v.since) <= a.last_at from ${t('usage_told')} o
+    where o.org_id = a.org_id and o.product_id = a.product_id and o.livemode = a.livemode and o.metric = a.metric
+      and o."window" = l.name and o.quantity = l.quantity and o.threshold = h.threshold
+    limit 1
+  ), true)
 ), asked as materialized (
   select s.org_id, s.product_id, s.livemode, s.metric, s.slug, s.thresholds, s.calendar as limits, max(c.latest_at) as as_of
   from subject s join taken c using (org_id, product_id, livemode, metric)
   where s.calendar is not null
   group by 1, 2, 3, 4, 5, 6, 7, date_trunc('day', c.latest_at at time zone 'UTC')
   union all
-  select distinct s.org_id, s.product_id, s.livemode, s.metric, s.slug, s.thresholds, s.rolling, moment.as_of
-  from subject s join taken c using (org_id, product_id, livemode, metric)
-  cross join lateral (values (c.at), (greatest(c.at, c.latest_at))) as moment (as_of)
-  where s.rolling is not null
+  select s.org_id, s.product_id, s.livemode, s.metric, s.slug, s.thresholds, s.rolling, m.as_of
+  from near join subject s using (org_id, product_id, livemode, metric)
+  join moment m using (org_id, product_id, livemode, metric)
 ), reached as materialized (
   select a.org_id, a.product_id, a.livemode, a.metric, a.slug, l.name as "window", l.quantity, l.enforcement, h.threshold, u.used,
     v.since, coalesce(v.until, a.as_of) as until, v.until is null as is_rolling

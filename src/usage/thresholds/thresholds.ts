@@ -19,7 +19,7 @@ export interface Thresholds {
 }
 
 /** Between two judgements of a group: what is noted meanwhile is judged together. */
-const PAUSE_MS = 100;
+const PAUSE_MS = 500;
 
 /** Judges what statements that record usage have noted. */
 export function createThresholds({

@@ -2,10 +2,12 @@ import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { textArray } from '../../../src/core/db/array-literal.js';
 import type { Statement, TextRow } from '../../../src/core/db/client.js';
+import { entitlements } from '../../../src/tables.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from '../../support/database.js';
 import { makeFaulty } from '../../support/faulty-database.js';
 import { startTestService } from '../../support/service.js';
 import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
+import { createListener } from '../../support/webhook-messages.js';
 
 /** Statements of requests read these by index: their cost must not grow with what other Organizations have. */
 const bigTables = [
@@ -16,6 +18,9 @@ const bigTables = [
   'api_key_calls',
   'api_key_scope_use',
   'entitlements',
+  'webhook_endpoints',
+  'webhook_messages',
+  'webhook_deliveries',
 ];
 const ROWS = 4_000;
 
@@ -23,7 +28,14 @@ let database: TestDatabase;
 let tenant: Awaited<ReturnType<typeof createTenant>>;
 beforeAll(async () => {
   database = await createTestDatabase();
-  tenant = await createTenant(database.db);
+  tenant = await createTenant(database.db, '1');
+  const limits = ['calendar_day', 'PT5H'].map((window) => ({
+    quantity: '1',
+    window,
+    enforcement: 'warn' as const,
+  }));
+  await database.db.orm.update(entitlements).set({ limits });
+  await createListener(database.db, tenant.organization.id, { types: ['usage.threshold_reached'] });
   await fillWithOthers();
 });
 afterAll(() => database.remove());
@@ -48,6 +60,13 @@ async function fillWithOthers() {
   await orm.execute(
     sql`insert into api_key_scope_use select ${id}, ${id}, 'usage:write', 1, now() from ${n}`,
   );
+  await orm.execute(sql`insert into webhook_endpoints (org_id, id, url, types, livemode, secret, created_at)
+    select ${id}, ${id}, 'https://example.com/', '{usage.threshold_reached}', true, '', now() from ${n}`);
+  await orm.execute(
+    sql`insert into webhook_messages select ${id}, ${id}, 'usage.threshold_reached', true, '{}', now(), 'once' from ${n}`,
+  );
+  await orm.execute(sql`insert into webhook_deliveries (org_id, endpoint_id, message_id, status, next_attempt_at)
+    select ${id}, ${id}, ${id}, 'delivered', now() from ${n}`);
   await orm.execute(sql`analyze`);
 }
 
@@ -111,6 +130,7 @@ it.each([1, 500])('statements for %i events read the big tables by index alone',
       'usage_ingest',
       'usage_find_mismatches',
       'usage_find_over_cap',
+      'usage_thresholds_judge',
     ]),
   );
   for (const [statement, values] of statements) {

@@ -352,6 +352,15 @@ const PASSKEYS = '/dashboard/account/passkeys';
 
 const SET_UP = '/dashboard/account/second-factor';
 
+const endpoint = { url: 'https://hooks.example.com/', types: ['api_key.created'], livemode: true };
+const endpointFields = { url: endpoint.url, types: 'api_key.created', livemode: 'true' };
+const webhookPath =
+  (end = '') =>
+  ({ own }: World) =>
+    `/dashboard/webhooks/${own.webhook.id}${end}`;
+const deliveryPath = (world: World) =>
+  webhookPath(`/deliveries/${world.own.webhook.messageId}/resend`)(world);
+
 const slugOf = ({ own }: World) => own.slug;
 const userOf = async ({ own }: World) => `/users/${(await own.newMember()).email}`;
 
@@ -522,6 +531,36 @@ const inConsole: Record<string, Prepare[]> = {
 
 /** Every route that changes something, with what is sent to it. What is missing here fails the test. */
 export const changes: Record<string, Prepare[]> = {
+  'post /dashboard/webhooks': [
+    byMember('POST', '/dashboard/webhooks', json(endpoint)),
+    byMember('POST', '/dashboard/webhooks', () => form({ ...endpointFields, id: uuid() })),
+  ],
+  'put /dashboard/webhooks/{id}': [byMember('PUT', webhookPath(), json({ ...endpoint, isEnabled: true }))],
+  'delete /dashboard/webhooks/{id}': [
+    byMember('DELETE', async ({ own }) => `/dashboard/webhooks/${await own.newWebhook()}`, none),
+  ],
+  'post /dashboard/webhooks/{id}/edit': [
+    byMember('POST', webhookPath('/edit'), form({ ...endpointFields, isEnabled: 'true' })),
+  ],
+  'post /dashboard/webhooks/{id}/delete': [
+    byMember('POST', async ({ own }) => `/dashboard/webhooks/${await own.newWebhook()}/delete`, none),
+  ],
+  'post /dashboard/webhooks/{id}/rotate': [
+    byMember('POST', webhookPath('/rotate'), none),
+    byMember('POST', webhookPath('/rotate'), form({ graceMinutes: '60' })),
+  ],
+  'post /dashboard/webhooks/{id}/test': [
+    byMember('POST', webhookPath('/test'), none),
+    byMember('POST', webhookPath('/test'), form({})),
+  ],
+  'post /dashboard/webhooks/{id}/resend': [
+    byMember('POST', webhookPath('/resend'), json({ since: '2026-01-01T00:00:00Z' })),
+    byMember('POST', webhookPath('/resend'), form({ since: '24' })),
+  ],
+  'post /dashboard/webhooks/{id}/deliveries/{messageId}/resend': [
+    byMember('POST', deliveryPath, none),
+    byMember('POST', deliveryPath, form({})),
+  ],
   'post /dashboard/api-keys': [
     byMember('POST', '/dashboard/api-keys', json({ name: 'half-sent', livemode: true })),
     byMember('POST', '/dashboard/api-keys', () =>

@@ -33,7 +33,12 @@ import {
   usageReservations,
   usageTotals,
   users,
+  webhookAttempts,
+  webhookDeliveries,
+  webhookEndpoints,
+  webhookMessages,
 } from '../../../src/tables.js';
+import { webhookTypes } from '../../../src/webhooks/types.js';
 import { exampleWorld } from '../../../src/core/reference/example-world.js';
 
 const createdAt = new Date(exampleWorld.createdAt);
@@ -63,6 +68,10 @@ const childrenFirst = [
   operatorLog,
   operatorChain,
   sessions,
+  webhookAttempts,
+  webhookDeliveries,
+  webhookMessages,
+  webhookEndpoints,
   apiKeys,
   entitlements,
   memberships,
@@ -149,6 +158,7 @@ export async function resetExampleWorld(db: Database): Promise<void> {
     );
     await insertReservation(tx);
     await insertBackfills(tx);
+    await insertWebhooks(tx);
     await insertTrade(tx);
     const { audit, users: people } = exampleWorld;
     const source = { ...audit.source, at: new Date(audit.source.at) };
@@ -208,6 +218,34 @@ async function insertBackfills(tx: Orm): Promise<void> {
       actor: 'operator',
     })),
   );
+}
+
+/** Two endpoints, one of another Organization, and a message whose receiver was down. */
+async function insertWebhooks(tx: Orm): Promise<void> {
+  const { live, disabled, message, otherId } = exampleWorld.webhooks;
+  const endpoint = { orgId, types: ['api_key.created'], livemode: true, secret: '', createdAt };
+  const other = { orgId: exampleWorld.otherOrganization.id, id: otherId, url: 'https://globex.example/' };
+  await tx.insert(webhookEndpoints).values([
+    { ...endpoint, ...live },
+    { ...endpoint, ...disabled, isEnabled: false, disabledReason: 'gone' },
+    { ...endpoint, ...other },
+  ]);
+  const at = new Date(message.createdAt);
+  const { example } = webhookTypes['api_key.created'];
+  await tx.insert(webhookMessages).values({
+    orgId,
+    id: message.id,
+    type: 'api_key.created',
+    livemode: true,
+    data: example,
+    createdAt: at,
+  });
+  const delivery = { orgId, endpointId: live.id, messageId: message.id };
+  await tx
+    .insert(webhookDeliveries)
+    .values({ ...delivery, status: 'failed', attempts: 1, failures: 1, nextAttemptAt: at });
+  const outcome = { attempt: 1, at, durationMs: 120, statusCode: 503, answer: 'down for maintenance' };
+  await tx.insert(webhookAttempts).values({ ...delivery, ...outcome });
 }
 
 /** What is held since a minute ago. */

@@ -10,6 +10,7 @@ import type { LiveExecutor, LiveOrder, VenueFill, VenueOutcome } from '../../../
 import { recordOutcome } from '../../../src/trading/orders/record-outcome.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey } from '../../support/fixtures.js';
+import { createListener, readTold } from '../../support/webhook-messages.js';
 import { startTradingTest, createTrader, type TradingTest, postTrade } from '../../fixtures/trade.js';
 
 const SLUG = 'the-live-one';
@@ -231,11 +232,16 @@ describe('the outcome of a live order', () => {
   };
 
   it('is booked once, however often and from however many places it is told', async () => {
+    for (const livemode of [true, false]) await createListener(db, trader.orgId, { livemode });
     const id = await lose();
     const outcome = done([fill(1, 45, 2), fill(2, 44, 1), fill(2, 44, 1)]);
     const told = await Promise.all(Array.from({ length: 5 }, () => record(id, outcome)));
     for (const found of told) expect(found).toMatchObject({ status: 'partially_filled', filledContracts: 3 });
     expect(await readBooks()).toMatchObject({ fills: '2', cash: '98635400', held: 'yes 3.00 1340000' });
+    const messages = (await readTold(db, trader.orgId)).filter(({ data }) => data.tradeId === id);
+    expect(messages).toMatchObject([
+      { livemode: true, type: 'trade.filled', data: { mode: 'live', fills: [{ n: 1 }, { n: 2 }] } },
+    ]);
   });
 
   it('stays final, but a fill that is told later is booked', async () => {

@@ -17,6 +17,7 @@ import {
   TICKER,
 } from '../../fixtures/trade.js';
 import { makeBook } from '../../fixtures/events.js';
+import { createListener, readTold } from '../../support/webhook-messages.js';
 
 let database: TestDatabase;
 let service: TradingTest;
@@ -54,6 +55,7 @@ const positionOf = async (orgId: string) =>
 describe('a paper order', () => {
   it('takes what the book holds, level by level, and is charged the fee of the venue', async () => {
     const { secret, orgId } = await createTrader(db);
+    await createListener(db, orgId, { types: ['trade.filled'], livemode: false });
     const { status, trade } = await postTrade(service.url, secret, { contracts: 8, limitPrice: '0.4600' });
     const now = new Date(service.clock.now()).toISOString();
     expect(status).toBe(201);
@@ -92,6 +94,20 @@ describe('a paper order', () => {
       realised: '0',
       fees: '138800',
     });
+    const told = {
+      mode: 'paper',
+      ticker: TICKER,
+      eventTicker: 'KXHIGHNY-26NOV21',
+      tradeId: trade!.id,
+      idempotencyKey: trade!.idempotencyKey,
+      status: 'filled',
+      side: 'yes',
+      action: 'buy',
+      contracts: 8,
+      filledContracts: 8,
+      fills: trade!.fills.map((fill, i) => ({ n: i + 1, ...fill })),
+    };
+    expect((await readTold(db, orgId)).map(({ data }) => data)).toEqual([told]);
   });
 
   it('takes nothing twice: the next order gets the next level, until the venue shows another book', async () => {

@@ -8,6 +8,7 @@ import { portfolioHistory, tradingAccounts } from '../../../src/trading/ledger/p
 import { jobLeases } from '../../../src/trading/ledger/risk-table.js';
 import { settlementEventOf } from '../../../src/trading/settlement/settlement-event.js';
 import { type TestDatabase } from '../../support/database.js';
+import { createListener, readTold } from '../../support/webhook-messages.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { type TestService, startTestService } from '../../support/service.js';
 import {
@@ -120,9 +121,15 @@ describe('a position', () => {
 
   it('is paid once, however often the venue repeats itself', async () => {
     const orgId = await holder();
+    for (const livemode of [true, false])
+      await createListener(database.db, orgId, { types: ['market.settled'], livemode });
     for (let i = 0; i < 3; i++) await say(ends.finalized(0n));
     expect(await wordsOf(database.db, orgId)).toEqual([['finalized', 0n, 0n]]);
     expect(await bookedOf(database.db, orgId)).toEqual([['settlement', 0n, 420n * CENT]]);
+    const told = await readTold(database.db, orgId);
+    expect(told.map(({ livemode }) => `${livemode}`).sort()).toEqual(['false', 'true']);
+    const paid = { mode: 'paper', ticker, state: 'finalized', value: '0.0000', side: 'yes', contracts: 10 };
+    expect(told[0]).toMatchObject({ data: { ...paid, payout: '0.0000', isCorrection: false } });
     expect(await cashOf(database.db, orgId)).toBe(BOUGHT);
     await expectLedgerToAgree();
   });

@@ -1,0 +1,189 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { textArray } from '../core/db/array-literal.js';
+import { createCoalescer, type Coalescer } from '../core/coalesce.js';
+import { isDatabaseUnavailable, type ShardGroup } from '../core/db/client.js';
+import { ShardGroupGoneError } from '../core/db/shards.js';
+import type { Context } from '../core/http/context.js';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.js';
+import { createSecretBox } from '../identity/second-factor/secret-box.js';
+import { disableEndpoint } from './endpoints.js';
+import { createSender, type Answer } from './send.js';
+import { record } from './statements.js';
+
+/** After the first attempt, and after each further one. */
+const retryAfterMs = [
+  5 * SECOND_MS,
+  5 * MINUTE_MS,
+  30 * MINUTE_MS,
+  2 * HOUR_MS,
+  5 * HOUR_MS,
+  10 * HOUR_MS,
+  14 * HOUR_MS,
+  20 * HOUR_MS,
+  24 * HOUR_MS,
+];
+/** Nothing but failures for so long disables an endpoint. */
+const FAILING_MS = 5 * DAY_MS;
+/** Outcomes that one statement records. */
+const MAX_RECORDED = 200;
+const RECORD_AGAIN_AFTER_MS = [200, 1_000, 3_000];
+
+export interface Delivery {
+  orgId: string;
+  endpointId: string;
+  messageId: string;
+  attempt: number;
+  failures: number;
+  url: string;
+  body: string;
+  /** As they are stored, newest first. */
+  secrets: string[];
+  createdAtMs: number;
+  log: { orgId: string; endpointId: string; webhookId: string; type: string; attempt: number };
+}
+
+interface Outcome extends Answer {
+  delivery: Delivery;
+  status: 'waiting' | 'delivered' | 'failed';
+  at: Date;
+  durationMs: number;
+  nextAttemptAt: Date;
+}
+
+export type DispatcherDeps = Pick<Context, 'config' | 'db' | 'clock' | 'log' | 'metrics'>;
+
+export interface Attempts {
+  /**
+   * Sends a message and records what became of it.
+   * @param onAnswer before it is recorded
+   */
+  make(
+    group: ShardGroup,
+    delivery: Delivery,
+    onAnswer: (answer: { isOk: boolean; durationMs: number }) => void,
+  ): Promise<void>;
+  /** Ends what is under way: nothing of it is recorded. */
+  close(): void;
+}
+
+export function createAttempts(deps: DispatcherDeps): Attempts {
+  const { config, clock, log, metrics } = deps;
+  const { production, webhooksAllowPrivate: allowsPrivate } = config;
+  const sender = createSender({ production, allowsPrivate });
+  const box = createSecretBox(config.secretKeys, 'webhook secret');
+  const recordOutcome = createRecorder(deps);
+  let isClosed = false;
+
+  function send(
+    { endpointId, messageId: id, url, body, secrets }: Delivery,
+    at: Date,
+  ): Promise<Answer> | Answer {
+    try {
+      const opened = secrets.map((secret) => box.open(endpointId, secret));
+      return sender.send({ id, url, body, secrets: opened, at });
+    } catch (error) {
+      log.error({ endpointId, err: error }, 'a webhook could not be signed');
+      return { statusCode: null, error: 'The message could not be signed.', text: null };
+    }
+  }
+
+  function tellOf({ delivery, status, statusCode, error, durationMs }: Outcome): void {
+    const line = { ...delivery.log, statusCode, durationMs, ...(error === null ? {} : { reason: error }) };
+    metrics.webhooks.inc({ outcome: status === 'waiting' ? 'deferred' : status });
+    if (status === 'delivered') log.debug(line, 'a webhook was delivered');
+    else if (status === 'waiting') log.info(line, 'a webhook could not be delivered yet; it is tried again');
+    else log.warn(line, 'a webhook was given up');
+  }
+
+  return {
+    async make(group, delivery, onAnswer) {
+      const { orgId, endpointId, createdAtMs } = delivery;
+      const at = new Date(clock.now());
+      const startedMs = performance.now();
+      if (delivery.attempt === 1)
+        metrics.webhookDelay.observe(Math.max(0, at.getTime() - createdAtMs) / 1000);
+      const answer = await send(delivery, at);
+      if (isClosed) return;
+      const durationMs = Math.round(performance.now() - startedMs);
+      const isOk = answer.error === null && answer.statusCode! >= 200 && answer.statusCode! < 300;
+      onAnswer({ isOk, durationMs });
+      if (answer.statusCode === 410) await disableEndpoint(deps, { orgId, id: endpointId, reason: 'gone' });
+      const outcome = { ...answer, delivery, at, durationMs, ...judge(delivery, answer, isOk, clock.now()) };
+      await recordOutcome(group, outcome);
+      tellOf(outcome);
+    },
+    close() {
+      isClosed = true;
+      sender.close();
+    },
+  };
+}
+
+function judge({ failures }: Delivery, { statusCode }: Answer, isOk: boolean, nowMs: number) {
+  const waitMs = statusCode === 410 ? undefined : retryAfterMs[failures];
+  const status = isOk ? 'delivered' : waitMs === undefined ? 'failed' : 'waiting';
+  return { status, nextAttemptAt: new Date(nowMs + (waitMs ?? 0)) } as const;
+}
+
+/** Records outcomes together that come together, for each shard group. What cannot be recorded is sent again when its lease has ended. */
+function createRecorder(deps: DispatcherDeps): (group: ShardGroup, outcome: Outcome) => Promise<void> {
+  const { db, clock } = deps;
+  const coalescers = new Map<ShardGroup, Coalescer<Outcome, void>>();
+
+  function open(group: ShardGroup): Coalescer<Outcome, void> {
+    const coalescer = createCoalescer<Outcome, void>({
+      flush: async (outcomes) => {
+        await recordAll(group, outcomes);
+        return outcomes.map(() => undefined);
+      },
+      parallel: 1,
+      fullWeight: MAX_RECORDED,
+      maxWeight: MAX_RECORDED,
+      queueLimit: { weight: Infinity, bytes: Infinity },
+    });
+    coalescers.set(group, coalescer);
+    return coalescer;
+  }
+
+  async function recordAll(group: ShardGroup, outcomes: Outcome[]): Promise<void> {
+    for (let again = 0; ; again++) {
+      try {
+        const failing = await group.run(record, recordValues(outcomes, clock.now() - FAILING_MS));
+        for (const [orgId, id] of failing)
+          await disableEndpoint(deps, { orgId: orgId!, id: id!, reason: 'failing' });
+        return;
+      } catch (error) {
+        if (error instanceof ShardGroupGoneError) {
+          for (const outcome of outcomes)
+            await recordAll(await db.shards.locateOrganization(outcome.delivery.orgId), [outcome]);
+          return;
+        }
+        const waitMs = RECORD_AGAIN_AFTER_MS[again];
+        if (waitMs === undefined || !isDatabaseUnavailable(error)) throw error;
+        await pause(waitMs);
+      }
+    }
+  }
+
+  return (group, outcome) => (coalescers.get(group) ?? open(group)).submit(outcome);
+}
+
+function recordValues(outcomes: Outcome[], tooLongSinceMs: number): unknown[] {
+  const list = (value: (outcome: Outcome) => string | number | null) =>
+    textArray(outcomes.map((outcome) => value(outcome)?.toString() ?? null));
+  return [
+    list(({ delivery }) => delivery.orgId),
+    list(({ delivery }) => delivery.endpointId),
+    list(({ delivery }) => delivery.messageId),
+    list(({ delivery }) => delivery.attempt),
+    list(({ at }) => at.toISOString()),
+    list(({ durationMs }) => durationMs),
+    list(({ statusCode }) => statusCode),
+    list(({ error }) => error),
+    list(({ text }) => text),
+    list(({ status }) => status),
+    list(({ nextAttemptAt }) => nextAttemptAt.toISOString()),
+    list(({ delivery }) => delivery.failures),
+    new Date(tooLongSinceMs).toISOString(),
+  ];
+}

@@ -1,0 +1,311 @@
+import type { Request, Response, Router } from 'express';
+import { parseInput } from '../core/http/validate.js';
+import { decodeCursor, encodeCursor, newFormId } from '../core/ids.js';
+import { toPager } from '../core/pages/address.js';
+import {
+  fieldError,
+  formRoute,
+  listField,
+  newForm,
+  onlyForms,
+  onlyPages,
+  renewForm,
+  textField,
+  type FormFields,
+  type FormState,
+} from '../core/pages/form.js';
+import { renderPage } from '../core/pages/layout.js';
+import { pageRouter } from '../core/pages/page-router.js';
+import { HOUR_MS } from '../core/time.js';
+import { requireRole, sessionOf } from '../identity/session/session.js';
+import { managingRoles } from '../organizations/table.js';
+import {
+  createEndpoint,
+  deleteEndpoint,
+  EndpointExists,
+  MAX_ENDPOINTS,
+  requireEndpoint,
+  resendDelivery,
+  resendFailed,
+  rotateSecret,
+  testEndpoint,
+  updateEndpoint,
+  type EndpointDeps,
+} from './endpoints.js';
+import { listDeliveries, listEndpoints, type EndpointRow } from './queries.js';
+import { actorOf, readDeliveryDetails, readEndpointId, readMessageId, toDeliveryJson } from './request.js';
+import { listDeliveriesSchema, rotateWebhookSchema, webhookInputSchema } from './schema.js';
+import { allTypes, webhookTypes } from './types.js';
+import {
+  deliveryStates,
+  endpointAddress,
+  graceChoices,
+  sinceChoices,
+  toDeliveryView,
+  toEndpointView,
+} from './view.js';
+
+const PATH = '/dashboard/webhooks';
+const PAGE_SIZE = 50;
+const section = 'webhooks';
+
+/** Owners and admins alone: an address may hold a credential of its receiver. */
+const mayManage = requireRole(...managingRoles);
+
+/** Webhooks for people. A request for no page falls through to the JSON routes at the same addresses. */
+export function webhookPages(deps: EndpointDeps): Router {
+  const router = pageRouter();
+  addListPages(router, deps);
+  addEditPages(router, deps);
+  addSecretPages(router, deps);
+  addDeletePages(router, deps);
+  addEndpointPage(router, deps);
+  addDeliveryPage(router, deps);
+  return router;
+}
+
+/** The list, and the form for a new endpoint: it carries the id, so sending it twice makes one. */
+function addListPages(router: Router, deps: EndpointDeps): void {
+  router.get('/webhooks', onlyPages, mayManage, async (req, res) => {
+    const endpoints = await listEndpoints(deps.db.orm, sessionOf(res).orgId);
+    const notices = { deleted: 'The endpoint is deleted. Nothing is sent to it any more.' };
+    const page = { view: 'webhooks/list', title: 'Webhooks', section, notices };
+    await renderPage(deps, req, res, page, {
+      endpoints: endpoints.map((endpoint) => toEndpointView(endpoint, deps.clock.now())),
+      maxEndpoints: MAX_ENDPOINTS,
+    });
+  });
+
+  router.get('/webhooks/new', onlyPages, mayManage, (req, res) =>
+    showForm(req, res, newForm({ id: newFormId(deps.clock.now()), url: '', livemode: 'true', types: [] })),
+  );
+
+  const create = formRoute({
+    async act(req, res, fields) {
+      try {
+        const input = parseInput(webhookInputSchema, { ...readFields(fields), isEnabled: true });
+        const id = textField(fields, 'id') ?? '';
+        await showSecret(deps, req, res, await createEndpoint(deps, actorOf(req, res), { ...input, id }));
+      } catch (error) {
+        if (!(error instanceof EndpointExists)) throw error;
+        res.redirect(303, `${endpointAddress(error.endpointId)}?done=exists`);
+      }
+    },
+    show: showForm,
+  });
+  router.post('/webhooks', onlyForms, mayManage, create);
+
+  async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
+    const page = { view: 'webhooks/new', title: 'New endpoint', section };
+    const renewed = renewForm(form, newFormId(deps.clock.now()));
+    await renderPage(deps, req, res, page, { form: renewed, types: typeChoices });
+  }
+}
+
+const typeChoices = Object.entries(webhookTypes).map(([value, { summary }]) => ({ value, summary }));
+
+const readFields = (fields: FormFields) => {
+  const livemode = textField(fields, 'livemode');
+  return {
+    url: textField(fields, 'url')?.trim() ?? '',
+    types: listField(fields, 'types').filter((type) => type !== ''),
+    livemode: livemode === 'true' ? true : livemode === 'false' ? false : undefined,
+  };
+};
+
+function addEditPages(router: Router, deps: EndpointDeps): void {
+  router.get('/webhooks/:id/edit', onlyPages, mayManage, async (req, res) => {
+    const { url, types, livemode, isEnabled } = await endpointOf(deps, req, res);
+    const values = { url, types, livemode: String(livemode), isEnabled: isEnabled ? 'true' : '' };
+    await showForm(req, res, newForm(values));
+  });
+
+  const update = formRoute({
+    async act(req, res, fields) {
+      const isEnabled = textField(fields, 'isEnabled') === 'true';
+      const input = parseInput(webhookInputSchema, { ...readFields(fields), isEnabled });
+      const { id } = await updateEndpoint(deps, actorOf(req, res), readEndpointId(req), input);
+      res.redirect(303, `${endpointAddress(id)}?done=saved`);
+    },
+    show: showForm,
+  });
+  router.post('/webhooks/:id/edit', mayManage, update);
+
+  async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
+    const endpoint = await endpointOf(deps, req, res);
+    const page = { view: 'webhooks/edit', title: 'Edit endpoint', section };
+    await renderPage(deps, req, res, page, {
+      endpoint: toEndpointView(endpoint, deps.clock.now()),
+      form,
+      types: typeChoices,
+    });
+  }
+}
+
+/** A new secret, with a choice of how long the old one goes on signing. */
+function addSecretPages(router: Router, deps: EndpointDeps): void {
+  router.get('/webhooks/:id/rotate', onlyPages, mayManage, (req, res) =>
+    showForm(req, res, newForm({ graceMinutes: '1440' })),
+  );
+
+  const rotate = formRoute({
+    async act(req, res, fields) {
+      const choice = textField(fields, 'graceMinutes') ?? '';
+      if (!graceChoices.some(({ value }) => value === choice))
+        throw fieldError('graceMinutes', 'must be one of the choices');
+      const { graceMinutes } = parseInput(rotateWebhookSchema, { graceMinutes: Number(choice) });
+      const made = await rotateSecret(deps, actorOf(req, res), readEndpointId(req), graceMinutes);
+      await showSecret(deps, req, res, made);
+    },
+    show: showForm,
+  });
+  router.post('/webhooks/:id/rotate', onlyForms, mayManage, rotate);
+
+  async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
+    const endpoint = toEndpointView(await endpointOf(deps, req, res), deps.clock.now());
+    const page = { view: 'webhooks/rotate', title: 'Rotate the secret', section };
+    await renderPage(deps, req, res, page, { endpoint, form, graceChoices });
+  }
+}
+
+/**
+ * Answers with a secret, the only time that it is shown. The answer is kept nowhere, and it is not compressed: the length of
+ * a compressed page says something about what is in it.
+ */
+async function showSecret(
+  deps: EndpointDeps,
+  req: Request,
+  res: Response,
+  { endpoint, secret }: { endpoint: EndpointRow; secret: string },
+): Promise<void> {
+  res.status(201).setHeader('Cache-Control', 'no-store, no-transform');
+  const page = { view: 'webhooks/secret', title: 'Secret of the endpoint', section };
+  await renderPage(deps, req, res, page, {
+    endpoint: toEndpointView(endpoint, deps.clock.now()),
+    secret,
+  });
+}
+
+function addDeletePages(router: Router, deps: EndpointDeps): void {
+  router.get('/webhooks/:id/delete', onlyPages, mayManage, async (req, res) => {
+    const endpoint = toEndpointView(await endpointOf(deps, req, res), deps.clock.now());
+    await renderPage(
+      deps,
+      req,
+      res,
+      { view: 'webhooks/delete', title: 'Delete endpoint', section },
+      { endpoint },
+    );
+  });
+
+  router.post('/webhooks/:id/delete', mayManage, async (req, res) => {
+    await deleteEndpoint(deps, actorOf(req, res), readEndpointId(req));
+    res.redirect(303, `${PATH}?done=deleted`);
+  });
+}
+
+const endpointNotices = {
+  saved: 'The endpoint is saved.',
+  exists:
+    'This form has created this endpoint already, and its secret was shown then, once. If you did not see it, rotate the secret.',
+  tested: 'The test message is on its way: reload this page to see what became of it.',
+  resent: 'What failed since then is on its way again, oldest first, 1,000 at most.',
+  none: 'Nothing has failed since then.',
+};
+
+const querySchema = listDeliveriesSchema.omit({ limit: true });
+
+/** An endpoint, and what was sent to it. */
+function addEndpointPage(router: Router, deps: EndpointDeps): void {
+  router.get('/webhooks/:id', onlyPages, mayManage, (req, res) => showEndpoint(req, res, newForm()));
+
+  const sendTest = formRoute({
+    async act(req, res) {
+      const id = readEndpointId(req);
+      await testEndpoint(deps, actorOf(req, res), id);
+      res.redirect(303, `${endpointAddress(id)}?done=tested`);
+    },
+    show: showEndpoint,
+  });
+  router.post('/webhooks/:id/test', onlyForms, mayManage, sendTest);
+
+  const resend = formRoute({
+    async act(req, res, fields) {
+      const id = readEndpointId(req);
+      const hours = textField(fields, 'since') ?? '';
+      if (!sinceChoices.some(({ value }) => value === hours))
+        throw fieldError('since', 'must be one of the choices');
+      const since = new Date(deps.clock.now() - Number(hours) * HOUR_MS);
+      const resent = await resendFailed(deps, actorOf(req, res), id, since);
+      res.redirect(303, `${endpointAddress(id)}?done=${resent > 0 ? 'resent' : 'none'}`);
+    },
+    show: showEndpoint,
+  });
+  router.post('/webhooks/:id/resend', onlyForms, mayManage, resend);
+
+  async function showEndpoint(req: Request, res: Response, form: FormState): Promise<void> {
+    const { orgId } = sessionOf(res);
+    const endpoint = await endpointOf(deps, req, res);
+    const { status, type, cursor } = parseInput(querySchema, withoutEmpty(req.query));
+    const before = cursor === undefined ? undefined : decodeCursor(cursor);
+    const where = { orgId, endpointId: endpoint.id };
+    const rows = await listDeliveries(deps.db.orm, where, { status, type, before, limit: PAGE_SIZE + 1 });
+    const shown = rows.slice(0, PAGE_SIZE);
+    const nextCursor = rows.length > PAGE_SIZE ? encodeCursor(shown.at(-1)!.messageId) : undefined;
+    const page = { view: 'webhooks/endpoint', title: 'Endpoint', section, notices: endpointNotices };
+    const view = toEndpointView(endpoint, deps.clock.now());
+    await renderPage(deps, req, res, page, {
+      endpoint: view,
+      deliveries: shown.map((row) => toDeliveryView(endpoint.id, toDeliveryJson(row))),
+      filter: { status: status ?? '', type: type ?? '' },
+      isFiltered: status !== undefined || type !== undefined || cursor !== undefined,
+      states: deliveryStates,
+      types: Object.keys(allTypes),
+      pager: toPager(view.href, { status, type }, { cursor, nextCursor }),
+      form: { ...form, values: { since: '24', ...form.values } },
+      sinceChoices,
+    });
+  }
+}
+
+/** What was sent once, and each attempt. */
+function addDeliveryPage(router: Router, deps: EndpointDeps): void {
+  router.get('/webhooks/:id/deliveries/:messageId', onlyPages, mayManage, (req, res) =>
+    showDelivery(req, res, newForm()),
+  );
+
+  const resendOne = formRoute({
+    async act(req, res) {
+      const [id, messageId] = [readEndpointId(req), readMessageId(req)];
+      await resendDelivery(deps, actorOf(req, res), id, messageId);
+      res.redirect(303, `${endpointAddress(id)}/deliveries/${messageId}?done=resent`);
+    },
+    show: showDelivery,
+  });
+  router.post('/webhooks/:id/deliveries/:messageId/resend', onlyForms, mayManage, resendOne);
+
+  async function showDelivery(req: Request, res: Response, form: FormState): Promise<void> {
+    const { orgId } = sessionOf(res);
+    const endpoint = await endpointOf(deps, req, res);
+    const key = { orgId, endpointId: endpoint.id, messageId: readMessageId(req) };
+    const { body, attemptLog, ...row } = await readDeliveryDetails(deps.db.orm, key);
+    const notices = {
+      resent: 'The delivery is on its way again: reload this page to see what became of it.',
+    };
+    const page = { view: 'webhooks/delivery', title: 'Delivery', section, notices };
+    await renderPage(deps, req, res, page, {
+      endpoint: toEndpointView(endpoint, deps.clock.now()),
+      delivery: toDeliveryView(endpoint.id, row),
+      body,
+      attempts: attemptLog,
+      form,
+    });
+  }
+}
+
+/** A form sends its empty fields, too. */
+const withoutEmpty = (query: object): object =>
+  Object.fromEntries(Object.entries(query).filter(([, value]) => value !== ''));
+
+const endpointOf = (deps: EndpointDeps, req: Request, res: Response): Promise<EndpointRow> =>
+  requireEndpoint(deps.db.orm, sessionOf(res).orgId, readEndpointId(req));

@@ -1,0 +1,160 @@
+import { z } from 'zod';
+import { idField, nextCursorField, timeField } from '../core/http/fields.js';
+import { text, timeInput } from '../core/http/validate.js';
+import { allTypes, webhookTypes, type AnyType, type WebhookType } from './types.js';
+
+export const MAX_BODY_BYTES = 16 * 1024;
+
+const typeNames = Object.keys(webhookTypes) as [WebhookType, ...WebhookType[]];
+const allTypeNames = Object.keys(allTypes) as [AnyType, ...AnyType[]];
+export const statuses = ['waiting', 'delivered', 'failed'] as const;
+
+export const webhookInputSchema = z
+  .strictObject({
+    url: text(2_000).describe(
+      'Where messages are sent: `https`, without a user, a password or a fragment. Private and reserved addresses are refused, also behind a name.',
+    ),
+    types: z
+      .array(z.enum(typeNames))
+      .min(1, 'must name at least one type')
+      .refine((list) => new Set(list).size === list.length, 'must not name a type twice')
+      .describe('What the endpoint is told of; none twice.'),
+    livemode: z.boolean().describe('True for what happens in live mode, false for test mode.'),
+    isEnabled: z
+      .boolean()
+      .default(true)
+      .describe('While false nothing is sent, and nothing is kept for later.'),
+  })
+  .meta({ id: 'WebhookInput' });
+
+export const rotateWebhookSchema = z
+  .strictObject({
+    graceMinutes: z
+      .int()
+      .min(0)
+      .max(10_080)
+      .default(1_440)
+      .describe(
+        'How long the old secret signs, too, in minutes: 0 to 10080 (a week), 1440 (a day) if left out.',
+      ),
+  })
+  .meta({ id: 'WebhookRotation' });
+
+export const resendWebhookSchema = z
+  .strictObject({ since: timeInput.describe('Messages from then on.') })
+  .meta({ id: 'WebhookResend' });
+
+export const listDeliveriesSchema = z.object({
+  status: z.enum(statuses).optional().describe('Only those.'),
+  type: z.enum(allTypeNames).optional().describe('Only those of this type.'),
+  limit: z
+    .string()
+    .regex(/^([1-9]\d?|100)$/, 'must be a whole number from 1 to 100')
+    .optional()
+    .describe('How many at most, 1 to 100; 50 if left out.'),
+  cursor: z
+    .string()
+    .regex(/^[\w-]{22}$/, 'must be a nextCursor of an earlier answer')
+    .optional()
+    .describe('The `nextCursor` of the page before.'),
+});
+
+/** Never its secret. */
+export const webhookSchema = z
+  .object({
+    id: idField('Names the endpoint within its Organization.'),
+    url: z.string().describe('Where messages are sent.'),
+    types: z.array(z.string()).describe('What it is told of.'),
+    livemode: z.boolean().describe('True for live mode, false for test mode.'),
+    isEnabled: z.boolean().describe('Whether it is sent anything.'),
+    disabledReason: z
+      .enum(['gone', 'failing'])
+      .nullable()
+      .describe(
+        'Why the service disabled it: `gone`, it answered 410; `failing`, nothing but failures for five days. `null` if it did not.',
+      ),
+    failingSince: timeField(
+      'The first failure that no success has followed; `null` if the last attempt succeeded.',
+    ).nullable(),
+    previousSecretEndsAt: timeField(
+      'Until then messages are signed with the secret from before the last rotation, too; `null` without one.',
+    ).nullable(),
+    createdAt: timeField('When it was made.'),
+  })
+  .meta({ id: 'Webhook', description: 'An endpoint, without its secret.' });
+
+export const webhookListSchema = z
+  .object({ webhooks: z.array(webhookSchema).describe('All, oldest first; 20 at most.') })
+  .meta({ id: 'WebhookList' });
+
+export const webhookAnswerSchema = z.object({ webhook: webhookSchema }).meta({ id: 'WebhookAnswer' });
+
+export const newWebhookSchema = z
+  .object({
+    webhook: webhookSchema,
+    secret: z
+      .string()
+      .regex(/^whsec_[\w+/]{43}=$/)
+      .describe('Verifies messages. It is in no other answer: keep it now.'),
+  })
+  .meta({ id: 'NewWebhook' });
+
+const deliveryFields = {
+  messageId: idField('The `webhook-id` of every attempt.'),
+  type: z.string().describe('What it tells of.'),
+  livemode: z.boolean().describe('True for live mode, false for test mode.'),
+  status: z
+    .enum(statuses)
+    .describe('`waiting` for its first or another attempt, `delivered`, or `failed`: given up.'),
+  attempts: z.int().min(0).describe('How many were begun.'),
+  lastAttemptAt: timeField('The last attempt that has ended; `null` before.').nullable(),
+  statusCode: z.int().nullable().describe('Of the answer to the last attempt; `null` if there was none.'),
+  error: z.string().nullable().describe('Why the last attempt got no whole answer, for a person.'),
+  nextAttemptAt: timeField('While it waits.').nullable(),
+  createdAt: timeField('When what it tells of happened.'),
+};
+
+export const deliveryListSchema = z
+  .object({
+    deliveries: z
+      .array(z.object(deliveryFields).meta({ id: 'WebhookDelivery' }))
+      .describe('Newest first; they are kept for 30 days.'),
+    nextCursor: nextCursorField,
+  })
+  .meta({ id: 'WebhookDeliveryList' });
+
+export const deliveryAnswerSchema = z
+  .object({
+    delivery: z
+      .object({
+        ...deliveryFields,
+        body: z.string().describe('The body, byte by byte as it is sent and signed.'),
+        attemptLog: z
+          .array(
+            z.object({
+              attempt: z.int().min(1).describe('Counted from 1.'),
+              at: timeField('When it began.'),
+              durationMs: z.int().min(0).describe('Up to the end of the answer, in milliseconds.'),
+              statusCode: z.int().nullable().describe('Of the answer; `null` if there was none.'),
+              error: z.string().nullable().describe('Why there was no whole answer, for a person.'),
+              answer: z.string().nullable().describe('The first 1 KB of the answer.'),
+            }),
+          )
+          .describe('Newest first, 50 at most.'),
+      })
+      .meta({ id: 'WebhookDeliveryDetails' }),
+  })
+  .meta({ id: 'WebhookDeliveryAnswer' });
+
+export const testAnswerSchema = z
+  .object({ messageId: idField('The `webhook-id` of the test message.') })
+  .meta({ id: 'WebhookTest' });
+
+export const resentAnswerSchema = z
+  .object({
+    resent: z
+      .int()
+      .min(0)
+      .describe('How many are sent again: 1000 at most, oldest first. Repeat it for the rest.'),
+  })
+  .meta({ id: 'WebhooksResent' });

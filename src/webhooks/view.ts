@@ -1,0 +1,79 @@
+import type { toDeliveryJson } from './request.js';
+import type { EndpointRow } from './queries.js';
+
+export const endpointAddress = (id: string): string => `/dashboard/webhooks/${id}`;
+
+/** How a status is called, and how much it should catch the eye. */
+const badges = {
+  waiting: { label: 'Waiting', tone: 'warn' },
+  delivered: { label: 'Delivered', tone: 'good' },
+  failed: { label: 'Failed', tone: 'bad' },
+} as const;
+
+export const deliveryStates = Object.entries(badges).map(([value, { label }]) => ({ value, label }));
+
+const reasons = {
+  gone: 'It answered 410 Gone, so it was disabled.',
+  failing: 'Nothing but failures for five days, so it was disabled.',
+};
+
+/** For the overview. */
+export const toDisabledView = ({
+  id,
+  url,
+  reason,
+}: {
+  id: string;
+  url: string;
+  reason: keyof typeof reasons | null;
+}) => ({
+  href: endpointAddress(id),
+  url,
+  reason: reasons[reason ?? 'failing'],
+});
+
+export function toEndpointView(endpoint: EndpointRow, nowMs: number) {
+  const { id, url, types, livemode, isEnabled, disabledReason, failingSince, createdAt } = endpoint;
+  const { previousSecretEndsAt } = endpoint;
+  return {
+    id,
+    href: endpointAddress(id),
+    url,
+    types,
+    mode: livemode ? 'live' : 'test',
+    isEnabled,
+    badge: isEnabled
+      ? failingSince === null
+        ? { label: 'Enabled', tone: 'good' }
+        : { label: 'Failing', tone: 'warn' }
+      : { label: 'Disabled', tone: disabledReason === null ? 'none' : 'bad' },
+    reason: disabledReason === null ? undefined : reasons[disabledReason],
+    failingSince: isEnabled ? failingSince : null,
+    previousSecretEndsAt:
+      previousSecretEndsAt !== null && previousSecretEndsAt.getTime() > nowMs ? previousSecretEndsAt : null,
+    createdAt,
+  };
+}
+
+export const toDeliveryView = (endpointId: string, row: ReturnType<typeof toDeliveryJson>) => ({
+  ...row,
+  href: `${endpointAddress(endpointId)}/deliveries/${row.messageId}`,
+  mode: row.livemode ? 'live' : 'test',
+  badge: badges[row.status],
+  answer: row.error ?? (row.statusCode === null ? undefined : String(row.statusCode)),
+});
+
+export const graceChoices = [
+  { value: '1440', label: '1 day', note: 'Enough to deploy the new secret.' },
+  { value: '60', label: '1 hour', note: undefined },
+  { value: '10080', label: '7 days', note: 'The longest there is.' },
+  { value: '0', label: 'None: end the old secret at once', note: 'For a secret that has leaked.' },
+];
+
+/** In hours. */
+export const sinceChoices = [
+  { value: '1', label: 'the last hour' },
+  { value: '24', label: 'the last day' },
+  { value: '168', label: 'the last 7 days' },
+  { value: '720', label: 'the last 30 days' },
+];

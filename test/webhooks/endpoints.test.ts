@@ -1,0 +1,301 @@
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { v7 as uuid } from 'uuid';
+import { createSecretBox } from '../../src/identity/second-factor/secret-box.js';
+import {
+  auditLog,
+  webhookAttempts,
+  webhookDeliveries,
+  webhookEndpoints,
+  webhookMessages,
+} from '../../src/tables.js';
+import { createDispatcher } from '../../src/webhooks/dispatcher.js';
+import { resealWebhookSecrets } from '../../src/webhooks/endpoints.js';
+import { deleteOldWebhooks, tendWebhooks } from '../../src/webhooks/upkeep.js';
+import { addMember, Browser, createUser, signedIn } from '../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { hostileTexts } from '../support/populated.js';
+import { startTestService, type TestService } from '../support/service.js';
+import { startReceiver, verifyBySpecification } from '../support/webhooks.js';
+
+const DAY_MS = 86_400_000;
+const PATH = '/dashboard/webhooks';
+const input = { url: 'https://hooks.example.com/', types: ['api_key.created'], livemode: true };
+
+let database: TestDatabase;
+let service: TestService;
+let receiver: Awaited<ReturnType<typeof startReceiver>>;
+let status = 200;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db);
+  receiver = await startReceiver((_req, res) => void res.writeHead(status).end('thanks'));
+});
+afterAll(async () => {
+  await receiver.stop();
+  await service.stop();
+  await database.remove();
+});
+
+async function owner() {
+  const { browser, organization } = await signedIn(database.db, service.url);
+  const create = async (more: object = {}) => {
+    const answer = await browser.send('POST', PATH, { json: { ...input, ...more } });
+    expect([answer.status, answer.text]).toEqual([201, answer.text]);
+    return answer.body as { webhook: { id: string }; secret: string };
+  };
+  return { browser, orgId: organization.id, create };
+}
+
+async function sweep() {
+  const dispatcher = createDispatcher(service.context);
+  await dispatcher.sweep();
+  await dispatcher.stop();
+}
+
+const actionsOf = async (orgId: string) => {
+  const rows = await database.db.orm
+    .select()
+    .from(auditLog)
+    .where(eq(auditLog.orgId, orgId))
+    .orderBy(auditLog.seq);
+  return rows.map(({ action }) => action).filter((action) => action.startsWith('webhook.'));
+};
+
+describe('endpoints', () => {
+  it('are created, read, changed and deleted, each with one audit row; the same again changes nothing', async () => {
+    const { browser, orgId, create } = await owner();
+    const { webhook, secret } = await create();
+    const path = `${PATH}/${webhook.id}`;
+    for (const answer of [await browser.get(PATH), await browser.get(path)])
+      expect(answer.text).not.toContain(secret);
+    const changed = { ...input, url: 'https://hooks.example.com/other', isEnabled: false };
+    for (let n = 0; n < 2; n++)
+      expect((await browser.send('PUT', path, { json: changed })).body.webhook).toMatchObject(changed);
+    expect((await browser.send('DELETE', path)).status).toBe(200);
+    expect((await browser.send('DELETE', path)).status).toBe(404);
+    expect(await actionsOf(orgId)).toEqual(['webhook.created', 'webhook.updated', 'webhook.deleted']);
+    const [row] = await database.db.orm.select().from(auditLog).where(eq(auditLog.action, 'webhook.created'));
+    expect(JSON.stringify(row)).not.toContain(secret);
+  });
+
+  it('are 20 at most, also when they are created at once', async () => {
+    const { browser } = await owner();
+    const answers = await Promise.all(
+      Array.from({ length: 24 }, () => browser.send('POST', PATH, { json: input })),
+    );
+    expect(answers.filter((answer) => answer.status === 201)).toHaveLength(20);
+    for (const answer of answers.filter((answer) => answer.status !== 201))
+      expect(answer.body).toMatchObject({
+        code: 'invalid_request',
+        detail: 'An Organization has at most 20 endpoints.',
+      });
+  });
+
+  it('are made once by a form that is sent twice', async () => {
+    const { browser } = await owner();
+    const form = {
+      id: uuid({ msecs: service.clock.now() }),
+      url: input.url,
+      types: 'api_key.created',
+      livemode: 'true',
+    };
+    const headers = { accept: 'text/html' };
+    expect((await browser.send('POST', PATH, { form, headers })).status).toBe(201);
+    const again = await browser.send('POST', PATH, { form, headers });
+    expect([again.status, again.headers.get('location')]).toEqual([303, `${PATH}/${form.id}?done=exists`]);
+    expect((await browser.get(PATH)).body.webhooks).toHaveLength(1);
+  });
+
+  it.each([
+    ['/url', { url: 'http://example.com/' }],
+    ['/url', { url: 'https://[::ffff:10.0.0.1]/' }],
+    ['/url', { url: 'https://10.1:8080/' }],
+    ['/url', { url: '' }],
+    ['/url', { url: `https://example.com/${'x'.repeat(2_000)}` }],
+    ['/url', { url: 'https://example.com/\u0000' }],
+    ['/url', { url: 7 }],
+    ['/types', { types: [] }],
+    ['/types', { types: ['api_key.created', 'api_key.created'] }],
+    ['/types/0', { types: ['webhook.test'] }],
+    ['/types/0', { types: ['constructor'] }],
+    ['/livemode', { livemode: 'true' }],
+    ['/isEnabled', { isEnabled: 1 }],
+    ['/secret', { secret: 'whsec_of_my_own' }],
+  ])('%s is refused in %j', async (pointer, wrong) => {
+    const { browser } = await owner();
+    const answer = await browser.send('POST', PATH, { json: { ...input, ...wrong } });
+    expect(answer.status).toBe(400);
+    expect(answer.body.errors[0]).toMatchObject({ pointer, code: 'invalid_request' });
+  });
+
+  it('are not there for members, nor for another Organization, nor in the clear in the database', async () => {
+    const { browser, orgId, create } = await owner();
+    const { webhook, secret } = await create();
+    const other = await owner();
+    const member = await createUser(database.db);
+    await addMember(database.db, orgId, member.id, 'member');
+    const theirs = new Browser(service.url);
+    await theirs.signIn(member.email);
+    const path = `${PATH}/${webhook.id}`;
+    const requests: [string, string, object?][] = [
+      ['GET', path],
+      ['PUT', path, input],
+      ['DELETE', path],
+      ['POST', `${path}/rotate`],
+      ['POST', `${path}/test`],
+      ['POST', `${path}/resend`, { since: '2026-01-01T00:00:00Z' }],
+      ['GET', `${path}/deliveries`],
+      ['GET', `${path}/deliveries/${uuid()}`],
+      ['POST', `${path}/deliveries/${uuid()}/resend`],
+    ];
+    for (const [method, address, json] of requests) {
+      const options = json ? { json } : {};
+      expect((await other.browser.send(method, address, options)).status, `${method} ${address}`).toBe(404);
+      expect((await theirs.send(method, address, options)).status, `${method} ${address}`).toBe(403);
+      expect((await new Browser(service.url).send(method, address, options)).status).toBe(401);
+    }
+    expect((await theirs.get('/dashboard', { accept: 'text/html' })).text).not.toContain(PATH);
+    expect((await browser.get('/dashboard', { accept: 'text/html' })).text).toContain(PATH);
+    const [row] = await database.db.orm
+      .select()
+      .from(webhookEndpoints)
+      .where(eq(webhookEndpoints.id, webhook.id));
+    expect(row!.secret).toMatch(/^v1\./);
+    expect(createSecretBox(['secret-key-of-the-tests'], 'webhook secret').open(webhook.id, row!.secret)).toBe(
+      secret,
+    );
+    // Bound to its endpoint.
+    expect(() =>
+      createSecretBox(['secret-key-of-the-tests'], 'webhook secret').open(uuid(), row!.secret),
+    ).toThrow();
+  });
+});
+
+describe('deliveries', () => {
+  it('are listed page by page and by what became of them, and told with body and answer', async () => {
+    const { browser, create } = await owner();
+    const { webhook, secret } = await create({ url: receiver.url });
+    const path = `${PATH}/${webhook.id}`;
+    const ids: string[] = [];
+    for (let n = 0; n < 5; n++) ids.unshift((await browser.send('POST', `${path}/test`)).body.messageId);
+    // An endpoint that nothing is known of gets four at once.
+    for (let n = 0; n < 2; n++) await sweep();
+    const pages: string[][] = [];
+    let cursor: string | null = '';
+    while (cursor !== null) {
+      const page = await browser.get(`${path}/deliveries?limit=2${cursor && `&cursor=${cursor}`}`);
+      pages.push(page.body.deliveries.map(({ messageId }: { messageId: string }) => messageId));
+      cursor = page.body.nextCursor;
+    }
+    expect(pages).toEqual([ids.slice(0, 2), ids.slice(2, 4), ids.slice(4)]);
+    const count = async (query: string) =>
+      (await browser.get(`${path}/deliveries?${query}`)).body.deliveries.length;
+    expect(await count('status=delivered')).toBe(5);
+    expect(await count('status=failed')).toBe(0);
+    expect(await count('type=webhook.test')).toBe(5);
+    expect(await count('type=api_key.created')).toBe(0);
+    const { delivery } = (await browser.get(`${path}/deliveries/${ids[0]}`)).body;
+    expect(delivery.attemptLog).toMatchObject([
+      { attempt: 1, statusCode: 200, error: null, answer: 'thanks' },
+    ]);
+    const sent = receiver.received.find(({ headers }) => headers['webhook-id'] === ids[0])!;
+    expect(sent.body).toBe(delivery.body);
+    verifyBySpecification(secret, sent, service.clock.now());
+  });
+
+  it.each([
+    'status=gone',
+    'type=%00',
+    'limit=0',
+    'limit=101',
+    'cursor=../../..',
+    `cursor=${encodeURIComponent(hostileTexts[0]!)}`,
+  ])('are refused to be listed by %s', async (query) => {
+    const { browser, create } = await owner();
+    const { webhook } = await create();
+    expect((await browser.get(`${PATH}/${webhook.id}/deliveries?${query}`)).status).toBe(400);
+  });
+});
+
+describe('upkeep', () => {
+  it('gives up what waits for an endpoint that was disabled or deleted, and measures the rest', async () => {
+    const { browser, orgId, create } = await owner();
+    const endpoints = [await create(), await create(), await create()];
+    const [kept, disabled, deleted] = endpoints.map(({ webhook }) => `${PATH}/${webhook.id}`);
+    for (const path of [kept, disabled, deleted]) await browser.send('POST', `${path}/test`);
+    await browser.send('PUT', disabled!, { json: { ...input, isEnabled: false } });
+    await browser.send('DELETE', deleted!);
+    service.clock.advance(90_000);
+    await tendWebhooks(service.context);
+    const rows = await database.db.orm
+      .select()
+      .from(webhookDeliveries)
+      .where(eq(webhookDeliveries.orgId, orgId));
+    const statusOf = (n: number) => rows.find((row) => row.endpointId === endpoints[n]!.webhook.id)!.status;
+    expect([statusOf(0), statusOf(1), statusOf(2)]).toEqual(['waiting', 'failed', 'failed']);
+    const { webhooksWaiting, webhooksOverdue } = service.context.metrics;
+    expect((await webhooksWaiting.get()).values[0]!.value).toBeGreaterThanOrEqual(1);
+    expect((await webhooksOverdue.get()).values[0]!.value).toBeGreaterThanOrEqual(90);
+    // Nothing is written for what is disabled.
+    expect((await browser.send('POST', `${disabled}/test`)).body).toMatchObject({
+      code: 'invalid_request',
+      detail: 'This endpoint is disabled: enable it first.',
+    });
+  });
+
+  it('deletes what is older than 30 days, and what is told once after 100', async () => {
+    const { browser, orgId, create } = await owner();
+    const { webhook } = await create({ url: receiver.url });
+    await browser.send('POST', `${PATH}/${webhook.id}/test`);
+    await database.db.orm
+      .update(webhookMessages)
+      .set({ onceKey: 'once' })
+      .where(eq(webhookMessages.orgId, orgId));
+    await browser.send('POST', `${PATH}/${webhook.id}/test`);
+    await sweep();
+    const tables = [webhookAttempts, webhookDeliveries, webhookMessages];
+    const counts = async () => {
+      await deleteOldWebhooks(service.context);
+      const rows = tables.map((table) => database.db.orm.select().from(table).where(eq(table.orgId, orgId)));
+      return (await Promise.all(rows)).map(({ length }) => length);
+    };
+    service.clock.advance(29 * DAY_MS);
+    expect(await counts()).toEqual([2, 2, 2]);
+    service.clock.advance(DAY_MS + 1);
+    expect(await counts()).toEqual([0, 0, 1]);
+    service.clock.advance(70 * DAY_MS);
+    expect(await counts()).toEqual([0, 0, 0]);
+  });
+
+  it('encrypts secrets anew under a newer key, and they go on signing', async () => {
+    const { create, browser } = await owner();
+    const { webhook, secret } = await create({ url: receiver.url });
+    const path = `${PATH}/${webhook.id}`;
+    await browser.send('POST', `${path}/rotate`, { json: { graceMinutes: 60 } });
+    const { config } = service.context;
+    const secretKeys = ['a newer key of the tests', ...config.secretKeys];
+    await resealWebhookSecrets({ ...service.context, config: { ...config, secretKeys } });
+    const [row] = await database.db.orm
+      .select()
+      .from(webhookEndpoints)
+      .where(eq(webhookEndpoints.id, webhook.id));
+    const box = createSecretBox(['a newer key of the tests'], 'webhook secret');
+    expect(box.open(webhook.id, row!.previousSecret!)).toBe(secret);
+    expect(box.open(webhook.id, row!.secret)).toMatch(/^whsec_/);
+    // With a key that is lost nothing is sent, and it is tried again.
+    await browser.send('POST', `${path}/test`);
+    status = 200;
+    await sweep();
+    const { deliveries } = (await browser.get(`${path}/deliveries`)).body;
+    expect(deliveries[0]).toMatchObject({
+      status: 'waiting',
+      statusCode: null,
+      error: 'The message could not be signed.',
+    });
+    await resealWebhookSecrets({
+      ...service.context,
+      config: { ...config, secretKeys: [...config.secretKeys, 'a newer key of the tests'] },
+    });
+  });
+});

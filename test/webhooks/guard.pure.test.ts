@@ -1,0 +1,189 @@
+import { createServer, type AddressInfo } from 'node:net';
+import { promises } from 'node:dns';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { guardedLookup, whyNoReceiver } from '../../src/webhooks/guard.js';
+import { createSender } from '../../src/webhooks/send.js';
+
+const production = { production: true, allowsPrivate: false };
+const development = { production: false, allowsPrivate: false };
+const ownNetwork = { production: true, allowsPrivate: true };
+
+const refused = [
+  'http://example.com/',
+  'ftp://example.com/',
+  'file:///etc/passwd',
+  'https://user:password@example.com/',
+  'https://example.com/#part',
+  'not a url',
+  'https://0.0.0.0/',
+  'https://10.0.0.1/',
+  'https://100.64.0.1/',
+  'https://127.0.0.1/',
+  'https://2130706433/',
+  'https://0x7f000001/',
+  'https://0177.0.0.1/',
+  'https://127.1/',
+  'https://169.254.169.254/latest/meta-data/',
+  'https://168.63.129.16/',
+  'https://192.0.0.192/',
+  'https://172.16.0.1/',
+  'https://192.168.1.1/',
+  'https://198.18.0.1/',
+  'https://224.0.0.1/',
+  'https://255.255.255.255/',
+  'https://[::]/',
+  'https://[::1]/',
+  'https://[::7f00:1]/',
+  'https://[::ffff:10.0.0.1]/',
+  'https://[::ffff:169.254.169.254]/',
+  'https://[64:ff9b::a00:1]/',
+  'https://[64:ff9b:1::a9fe:a9fe]/',
+  'https://[2002:a00:1::]/',
+  'https://[2001:db8::1]/',
+  'https://[fc00::1]/',
+  'https://[fd00:ec2::254]/',
+  'https://[fe80::1]/',
+  'https://[fec0::1]/',
+  'https://[ff02::1]/',
+  'https://[4000::1]/',
+];
+
+describe('an address as it is entered', () => {
+  it.each(refused)('%s is refused in production', (url) => {
+    expect(whyNoReceiver(url, production)).toMatch(/^must /);
+  });
+
+  it.each([
+    'https://example.com/webhooks?token=1',
+    'https://example.com:8443/',
+    'https://8.8.8.8/',
+    'https://[2606:4700::1111]/',
+    'https://[::ffff:8.8.8.8]/',
+    // Which addresses a name has is seen when it is connected to.
+    'https://localhost/',
+  ])('%s is taken', (url) => {
+    expect(whyNoReceiver(url, production)).toBeUndefined();
+  });
+
+  it('may be this machine outside of production, also without TLS', () => {
+    for (const host of ['127.0.0.1', '[::1]', 'localhost'])
+      for (const scheme of ['http', 'https']) {
+        expect(whyNoReceiver(`${scheme}://${host}:8080/`, development)).toBeUndefined();
+        if (scheme === 'http')
+          expect(whyNoReceiver(`http://${host}:8080/`, ownNetwork)).toBe('must be https');
+      }
+    expect(whyNoReceiver('http://example.com/', development)).toBe('must be https');
+    expect(whyNoReceiver('http://10.0.0.1/', development)).toBe('must be https');
+    expect(whyNoReceiver('https://10.0.0.1/', development)).toBeDefined();
+  });
+
+  it('may be private where that is allowed, never this machine or a link-local one', () => {
+    for (const host of [
+      '10.0.0.1',
+      '192.168.1.1',
+      '172.16.0.1',
+      '100.64.0.1',
+      '[fd00::1]',
+      '[::ffff:10.0.0.1]',
+    ])
+      expect(whyNoReceiver(`https://${host}/`, ownNetwork), host).toBeUndefined();
+    for (const host of [
+      '127.0.0.1',
+      '[::1]',
+      '169.254.169.254',
+      '[fe80::1]',
+      '0.0.0.0',
+      '224.0.0.1',
+      '168.63.129.16',
+    ])
+      expect(whyNoReceiver(`https://${host}/`, ownNetwork), host).toBeDefined();
+  });
+});
+
+describe('a name', () => {
+  afterEach(() => vi.restoreAllMocks());
+
+  /** What names lead to from now on. */
+  function resolveTo(...addresses: string[]) {
+    const isSix = (address: string) => address.includes(':');
+    answer('resolve4', () => Promise.resolve(addresses.filter((address) => !isSix(address))));
+    answer('resolve6', () => Promise.resolve(addresses.filter(isSix)));
+  }
+
+  const answer = (method: 'resolve4' | 'resolve6', how: () => Promise<unknown>) =>
+    vi.spyOn(promises.Resolver.prototype, method).mockImplementation(how as () => Promise<never>);
+
+  const look = (isPlain: boolean, rules = production, options = {}) =>
+    new Promise<unknown>((resolve) => {
+      guardedLookup(isPlain, rules)('a.example', options, (error, address) =>
+        resolve(error?.message ?? address),
+      );
+    });
+  const isRefused = /private or reserved/;
+
+  it.each([
+    [['10.0.0.1']],
+    [['93.184.216.34', '10.0.0.1']],
+    [['2606:4700::1111', 'fe80::1']],
+    [['::ffff:127.0.0.1']],
+    [['169.254.169.254']],
+    [['127.0.0.1']],
+  ])('that leads to %j is not connected to', async (addresses) => {
+    resolveTo(...addresses);
+    expect(await look(false)).toMatch(isRefused);
+    expect(await look(false, production, { all: true })).toMatch(isRefused);
+  });
+
+  it('is connected to where all of its addresses are public', async () => {
+    resolveTo('93.184.216.34', '2606:4700::1111');
+    expect(await look(false)).toBe('93.184.216.34');
+    expect(await look(false, production, { all: true })).toHaveLength(2);
+    // Plain http never leaves this machine.
+    expect(await look(true, development)).toMatch(isRefused);
+  });
+
+  it('is judged each time it is connected to: a second answer gains nothing', async () => {
+    let connections = 0;
+    // Where a connection ends that should not be there.
+    const server = createServer((socket) => void (connections++, socket.destroy()));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const send = async (rules: typeof production, url = `https://receiver.example:${port}/`) => {
+      const sender = createSender(rules);
+      const secrets = ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'];
+      const { error } = await sender.send({ id: 'msg', url, body: '{}', secrets, at: new Date() });
+      sender.close();
+      return error;
+    };
+    const forbidden = 'The name leads to a private or reserved address.';
+    resolveTo('127.0.0.1');
+    expect(await send(development)).toBe('The connection was closed before the answer.');
+    expect(connections).toBe(1);
+    resolveTo('127.0.0.1', '10.0.0.1');
+    expect(await send(development)).toBe(forbidden);
+    resolveTo('127.0.0.1');
+    expect(await send(production)).toBe(forbidden);
+    // What was entered before is judged by the rules of today.
+    expect(await send(production, `https://127.0.0.1:${port}/`)).toBe(
+      'The URL must not be a private or reserved address.',
+    );
+    expect(await send(production, `http://localhost:${port}/`)).toBe('The URL must be https.');
+    expect(connections).toBe(1);
+    server.close();
+  });
+
+  it('that is not there, or whose server does not answer, is told apart', async () => {
+    const fail = (code: string) => () => Promise.reject(Object.assign(new Error(code), { code }));
+    const codeOf = () =>
+      new Promise<unknown>((resolve) => {
+        guardedLookup(false, production)('a.example', {}, (error) =>
+          resolve((error as { code?: string }).code),
+        );
+      });
+    answer('resolve4', fail('ENOTFOUND'));
+    answer('resolve6', fail('ENODATA'));
+    expect(await codeOf()).toBe('ENOTFOUND');
+    answer('resolve4', fail('ETIMEOUT'));
+    expect(await codeOf()).toBe('EAI_AGAIN');
+  });
+});

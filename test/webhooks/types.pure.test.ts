@@ -1,0 +1,14 @@
+import { expect, it } from 'vitest';
+import { allTypes, describeWebhooks } from '../../src/webhooks/types.js';
+
+it.each(Object.entries(allTypes))(
+  'the example of %s has the fields of its schema, and no others',
+  (_, type) => {
+    expect(type.schema.strict().parse(type.example)).toEqual(type.example);
+  },
+);
+
+it('a service without markets describes nothing of markets', () => {
+  const left = describeWebhooks(false).map(({ type }) => type.split('.')[0]);
+  expect(new Set(left)).toEqual(new Set(['usage', 'entitlement', 'api_key', 'webhook']));
+});
