@@ -181,7 +181,7 @@ it(
       await Promise.allSettled(senders);
       await receiver.stop();
       await db.close();
+      await postgres.remove();
     }
-    await postgres.remove();
   },
 );
