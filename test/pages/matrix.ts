@@ -71,8 +71,8 @@ const usages = {
   'get /dashboard/usage/events/correction': {
     path: ({ eventKeys }) =>
       toAddress('/dashboard/usage/events/correction', { idempotencyKey: eventKeys[0], what: 'void' }),
+    // The key of an event is a text: what is asked for is in the address, whosever it is. The form has the other's.
     own: managersPage,
-    foreign: noManagersPage,
   },
   'post /dashboard/usage/events/correction': {
     form: ({ eventKeys }) => ({

@@ -76,7 +76,7 @@ export function addCorrectionPages(router: Router, context: Context): void {
     const about = { idempotencyKey: values.idempotencyKey, what: values.what };
     const { idempotencyKey, what } = parseInput(aboutSchema, about);
     const event = await findEvent(db.orm, sessionOf(res).orgId, idempotencyKey);
-    if (!event) throw new AppError('event_not_found', 'Your Organization has no such event.');
+    if (!event) throw noEvent();
     const counted = countedOf(event);
     const title = what === 'void' ? 'Void an event' : 'Correct an event';
     await renderPage(
@@ -98,8 +98,12 @@ export function addCorrectionPages(router: Router, context: Context): void {
   }
 }
 
+const noEvent = () => new AppError('event_not_found', 'Your Organization has no such event.');
+
 /** The place in the request as the field of the form. */
 function toFieldError(error: unknown): never {
-  const [place] = (error instanceof AppError && error.code === 'quantity_out_of_range' && error.errors) || [];
+  if (!(error instanceof AppError)) throw error;
+  if (error.code === 'event_not_found') throw noEvent();
+  const [place] = (error.code === 'quantity_out_of_range' && error.errors) || [];
   throw place ? fieldError('quantity', `is too much. ${place.detail}`) : error;
 }

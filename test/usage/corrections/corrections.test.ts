@@ -1,6 +1,15 @@
+import { v7 as uuid } from 'uuid';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { auditLog, entitlements, products, usageCorrections, usageTotals } from '../../../src/tables.js';
+import {
+  auditLog,
+  entitlements,
+  products,
+  usageCorrections,
+  usageTotals,
+  webhookEndpoints,
+  webhookMessages,
+} from '../../../src/tables.js';
 import { compare, repair } from '../../../src/usage/reconcile.js';
 import { asMaintained, createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
@@ -259,6 +268,22 @@ describe('a correction', () => {
     };
     expect(await total()).toEqual([['2031-03-01', last('a') + last('b'), 2]]);
     expect(await drift()).toEqual([]);
+  });
+
+  it('is told to webhooks that listen in its mode, once, with all its digits', async () => {
+    const { orgId, live, product, send } = await arrive();
+    const endpoint = { orgId, url: 'https://example.com/', types: ['usage.corrected' as const], secret: '' };
+    for (const livemode of [true, false])
+      await database.db.orm
+        .insert(webhookEndpoints)
+        .values({ ...endpoint, id: uuid(), livemode, createdAt: new Date(NOW) });
+    await send('a', { quantity: 10 });
+    const body = `{"corrections":[{"idempotencyKey":"a","quantity":0.12345678901234567,"reason":"r","correctionKey":"k"}]}`;
+    for (let i = 0; i < 2; i++)
+      expect((await call(live.secret, '/usage/corrections', body)).status).toBe(200);
+    const told = await database.db.orm.select().from(webhookMessages).where(eq(webhookMessages.orgId, orgId));
+    const data = { productSlug: product.slug, idempotencyKey: 'a', correctionKey: 'k', previousQuantity: 10 };
+    expect(told).toMatchObject([{ type: 'usage.corrected', livemode: true, data }]);
   });
 
   it('of all of a request is one entry of the audit log, and of none if nothing changed', async () => {
