@@ -158,7 +158,7 @@ const listens = (endpoint: string, message: string, type = `${message}.type`): s
     and ${type} = any (${endpoint}.types)`;
 
 /** SQL of a condition: an endpoint listens for a type, of the Organization and mode of a row with org_id and livemode. */
-export const isListening = (t: Names, row: string, type: WebhookType): string =>
+export const isListening = (t: (table: string) => string, row: string, type: WebhookType): string =>
   `coalesce((select true from ${t('webhook_endpoints')} w where ${listens('w', row, `'${type}'`)} limit 1), false)`;
 
 /** A UUIDv7: a random UUID with the time in front, and the bits of its version. */

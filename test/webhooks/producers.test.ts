@@ -208,6 +208,7 @@ describe('signal.gate_changed', () => {
         leadHours: 12,
         isOpen,
         ...unjudged,
+        n: 62,
         reason: 'For a test.',
       };
       const book = { madeAt: at(madeAt), gates: [{ ...gate, stationId: 'KMIA', isOpen: false }, gate] };

@@ -3,6 +3,7 @@ import { textArray } from '../../core/db/array-literal.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { selectRows, timeText } from '../../core/db/select-rows.js';
 import { addToHours, addToTotals } from '../statements.js';
+import { noteCorrected } from '../thresholds/statements.js';
 import type { usageCorrections } from '../table.js';
 
 /** An event as corrections find it. */
@@ -95,7 +96,7 @@ export interface MovedTotal {
 
 /**
  * Records corrections and moves the sums of their events' own places by the differences: totals before hours, each in the order
- * of its primary key, as ingestion does.
+ * of its primary key, as ingestion does. Where they raise what webhooks are told of, that is noted.
  */
 export async function insertCorrections(
   tx: Tx,
@@ -121,5 +122,6 @@ export async function insertCorrections(
     sql`${inserted} ${sql.raw(addToTotals((name) => name, 'corrected'))}`,
   );
   await tx.execute(sql`${inserted} ${sql.raw(addToHours((name) => name, 'corrected where true'))}`);
+  await tx.execute(sql`${inserted} ${sql.raw(noteCorrected((name) => name, 'corrected'))}`);
   return moved;
 }

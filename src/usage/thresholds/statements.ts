@@ -53,6 +53,17 @@ export const noteRaised = (t: Names, now: string): string => `noted as (
 )`;
 
 /**
+ * The same of corrections that have raised what their events count, whether a threshold lies in between or not.
+ * @param corrected the name of a CTE of corrections
+ */
+export const noteCorrected = (table: (name: string) => string, corrected: string): string => `
+  insert into ${table('usage_checks')} (org_id, id, product_id, livemode, metric, at, latest_at)
+  select c.org_id, gen_random_uuid(), c.product_id, c.livemode, c.metric, max(c.corrected_at), max(c.occurred_at)
+  from ${corrected} c
+  where c.quantity > c.previous_quantity and ${isListening(table, 'c', 'usage.threshold_reached')}
+  group by c.org_id, c.product_id, c.livemode, c.metric, date_trunc('day', c.occurred_at at time zone 'UTC')`;
+
+/**
  * Takes notes, the oldest second of them, and writes what is to be told: one commit.
  *
  * A window of the calendar is that of the events; the key of its message says that it was told. A window that rolls ends when

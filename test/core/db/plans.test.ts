@@ -180,6 +180,10 @@ it('reservations are read by index alone, and what is held by the index that has
   expect([made, settled, released, listed].map(({ status }) => status)).toEqual([201, 200, 200, 200]);
   await service.stop();
   const names = ['usage_reserve', 'usage_settle', 'usage_release', 'usage_reservations_list_expired'];
+  const others = sql.raw(`generate_series(1, ${ROWS}) as n`);
+  await db.orm.execute(sql`insert into usage_reservations
+      (org_id, id, product_id, api_key_id, created_at, expires_at, livemode, idempotency_key, metric, quantity)
+    select md5(n::text)::uuid, md5(n::text)::uuid, ${tenant.product.id}::uuid, md5(n::text)::uuid, now(), now(), true, 'key', 'calls', 1 from ${others}`);
   for (const isAnalyzed of [false, true]) {
     if (isAnalyzed) await db.orm.execute(sql`analyze usage_reservations`);
     for (const name of names) {

@@ -66,6 +66,39 @@ async function tenant({ unitCap = null, terms = {}, isListening = true }: Tenant
 }
 
 describe('usage.threshold_reached', () => {
+  it('tells of what a correction reaches, and not again of what an earlier one had reached before', async () => {
+    const t = await tenant({ unitCap: '100', terms: { limits: [limit('1000', 'PT5H')] } });
+    await t.send(10, { idempotencyKey: 'first' });
+    const { secret } = await createKey(database.db, t.organization.id, { scopes: ['usage:correct'] });
+    const correct = async (quantity: number) => {
+      const correction = {
+        idempotencyKey: 'first',
+        quantity,
+        reason: 'counted wrong',
+        correctionKey: `to ${quantity}`,
+      };
+      const response = await fetch(`${service.url}/api/usage/corrections`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ corrections: [correction] }),
+      });
+      expect(response.status).toBe(200);
+      await service.services.thresholds.judgeAll();
+    };
+    await correct(60);
+    expect(await t.told()).toEqual(['50 % of 100 calendar_month']);
+    await correct(5);
+    await correct(55);
+    expect(await t.told()).toEqual(['50 % of 100 calendar_month']);
+    await correct(500);
+    expect((await t.told()).sort()).toEqual([
+      '100 % of 100 calendar_month',
+      '50 % of 100 calendar_month',
+      '50 % of 1000 PT5H',
+      '80 % of 100 calendar_month',
+    ]);
+  });
+
   it('tells once of each threshold of a cap, in the month of the events', async () => {
     const t = await tenant({ unitCap: '100.5' });
     await t.send(50);
