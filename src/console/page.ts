@@ -32,6 +32,7 @@ const tabs = [
   { id: 'people', path: '/people', label: 'People' },
   { id: 'entitlements', path: '/entitlements', label: 'Entitlements' },
   { id: 'keys', path: '/keys', label: 'API keys' },
+  { id: 'usage', path: '/usage', label: 'Usage' },
   { id: 'trading', path: '/trading', label: 'Trading', isOfMarkets: true },
   { id: 'audit-log', path: '/audit-log', label: 'Audit log' },
 ] as const;

@@ -5,6 +5,7 @@ import { apiKeyReadRoutes } from '../api-keys/routes.js';
 import { consoleAuditPages } from '../console/audit-pages.js';
 import { customerEntitlementPages } from '../console/entitlement-pages.js';
 import { customerKeyPages } from '../console/key-pages.js';
+import { customerUsageChangePages } from '../console/usage-change-pages.js';
 import { customerPages } from '../console/customer-pages.js';
 import { operatorPages } from '../console/operator-pages.js';
 import type { ConsoleDeps } from '../console/page.js';
@@ -131,6 +132,7 @@ export function dashboardRoutes(
     customerPeoplePages(context),
     customerEntitlementPages(context),
     customerKeyPages(context),
+    customerUsageChangePages(context),
     ...(trading
       ? [customerTradingPages(context), serviceTradingPages({ ...context, live: trading.live })]
       : []),

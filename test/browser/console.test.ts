@@ -34,7 +34,7 @@ function toConsolePath(route: string): string {
     .slice('get '.length)
     .replace('{slug}', route.includes('/products/') ? hostile.productSlugs[0]! : hostile.slug)
     .replace('{userId}', route.includes('operators') ? operator.id : hostile.people.admin.id)
-    .replace('{id}', hostile.keyIds[0]!);
+    .replace('{id}', route.includes('/backfills/') ? hostile.backfillId : hostile.keyIds[0]!);
 }
 
 /** Is there only where a customer trades live. */

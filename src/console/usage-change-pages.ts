@@ -1,0 +1,219 @@
+import type { Request, Response, Router } from 'express';
+import { v7 as uuid } from 'uuid';
+import { z } from 'zod';
+import { toPlainDecimal } from '../core/decimal.js';
+import { AppError } from '../core/errors.js';
+import { readPathId } from '../core/http/path-id.js';
+import { parseInput, text } from '../core/http/validate.js';
+import { toAddress, toPager } from '../core/pages/address.js';
+import {
+  fieldError,
+  formRoute,
+  newForm,
+  textField,
+  type FormFields,
+  type FormState,
+} from '../core/pages/form.js';
+import { formatCount, formatDecimal } from '../core/pages/format.js';
+import { pageRouter } from '../core/pages/page-router.js';
+import { readQuery, requireOnce } from '../core/pages/query-form.js';
+import { changeAsOperator } from '../identity/operator/http.js';
+import { lockOrganizationId } from '../organizations/lock.js';
+import { beginStep, openBackfill, readBackfill, sumOf, type Step } from '../usage/backfills/backfills.js';
+import { listBackfills, listSums, type Backfill } from '../usage/backfills/queries.js';
+import { correctEvents } from '../usage/corrections/corrections.js';
+import { amount, mode } from '../usage/page-schema.js';
+import {
+  addressOf,
+  decodeKey,
+  encodeKey,
+  PAGE_SIZE,
+  readCustomer,
+  renderCustomer,
+  type ConsoleDeps,
+} from './page.js';
+
+const correctionSchema = z.object({
+  idempotencyKey: text(255),
+  quantity: amount,
+  why: text(200),
+  correctionKey: z.uuid(),
+});
+
+const day = z.iso.date('must be a date like 2026-01-31');
+const backfillSchema = z
+  .object({ reason: text(200), from: day, to: day, mode })
+  .refine(({ from, to }) => to > from, { path: ['to'], error: 'must be later than the first day' });
+
+const notices = {
+  corrected: 'The event is corrected.',
+  opened: 'The backfill is open: stage its events.',
+  apply: 'It is being applied, and goes on by itself.',
+  revert: 'It is being reverted, and goes on by itself.',
+  discard: 'It is being discarded, and goes on by itself.',
+};
+
+const given = (fields: FormFields, names: string[]) =>
+  Object.fromEntries(names.map((name) => [name, textField(fields, name)?.trim()]));
+
+/** `/console/customers/{slug}/usage`: events of a customer that are corrected, and such of long ago that are added. */
+export function customerUsageChangePages(deps: ConsoleDeps): Router {
+  const { orm } = deps.db;
+  const router = pageRouter();
+  const base = (slug: string) => `${addressOf(slug)}/usage`;
+
+  const show = (which: 'correction' | 'backfill') => async (req: Request, res: Response, form: FormState) => {
+    const customer = await readCustomer(deps, req);
+    const query = readQuery(req);
+    requireOnce(query);
+    const { cursor } = parseInput(z.object({ cursor: z.string().optional() }), query);
+    const after = decodeKey(cursor, z.uuid());
+    const found = await listBackfills(orm, customer.id, { after, limit: PAGE_SIZE });
+    const rows = found.slice(0, PAGE_SIZE);
+    const sums = await listSums(
+      orm,
+      customer.id,
+      rows.map(({ id }) => id),
+    );
+    const page = { view: 'usage-changes', tab: 'usage', title: 'Usage', notices } as const;
+    const formOf = (name: typeof which) => (name === which ? form : newForm());
+    const correction = formOf('correction');
+    await renderCustomer(deps, req, res, page, customer, {
+      // A form that is sent twice corrects once.
+      correctionForm: { ...correction, values: { correctionKey: uuid(), ...correction.values } },
+      backfillForm: formOf('backfill'),
+      backfills: rows.map((row) =>
+        toView(
+          row,
+          sumOf(
+            sums.filter(({ id }) => id === row.id),
+            'events',
+          ),
+        ),
+      ),
+      pager: toPager(
+        base(customer.slug),
+        {},
+        {
+          cursor,
+          nextCursor: found.length > PAGE_SIZE ? encodeKey(rows.at(-1)!.id) : undefined,
+        },
+      ),
+    });
+  };
+
+  router.get('/customers/:slug/usage', (req, res) => show('correction')(req, res, newForm()));
+
+  router.post(
+    '/customers/:slug/usage/corrections',
+    formRoute({
+      async act(req, res, fields) {
+        const { id: orgId, slug } = await readCustomer(deps, req);
+        const { why: reason, ...input } = parseInput(correctionSchema, {
+          ...given(fields, ['quantity', 'why', 'correctionKey']),
+          idempotencyKey: textField(fields, 'idempotencyKey'),
+        });
+        const corrections = [{ ...input, reason, quantity: toPlainDecimal(input.quantity, 0) }];
+        await changeAsOperator(deps, req, res, (tx, source) =>
+          correctEvents(tx, { orgId, livemode: undefined, isUnlimited: true, corrections }, source),
+        ).catch(toFieldError);
+        res.redirect(303, toAddress(base(slug), { done: 'corrected' }));
+      },
+      show: show('correction'),
+      codes: new Set(['idempotency_conflict']),
+    }),
+  );
+
+  router.post(
+    '/customers/:slug/usage/backfills',
+    formRoute({
+      async act(req, res, fields) {
+        const { id: orgId, slug } = await readCustomer(deps, req);
+        const input = parseInput(backfillSchema, given(fields, ['reason', 'from', 'to', 'mode']));
+        const [from, to] = [new Date(input.from), new Date(input.to)];
+        const backfill = { reason: input.reason, from, to, livemode: input.mode === 'live' };
+        const { id } = await changeAsOperator(deps, req, res, (tx, source) =>
+          openBackfill(tx, orgId, backfill, source),
+        );
+        res.redirect(303, toAddress(`${base(slug)}/backfills/${id}`, { done: 'opened' }));
+      },
+      show: show('backfill'),
+    }),
+  );
+
+  const showOne = async (req: Request, res: Response, form: FormState) => {
+    const customer = await readCustomer(deps, req);
+    const { backfill, changes, mismatches } = await readBackfill(orm, customer.id, readId(req));
+    const page = { view: 'backfill', tab: 'usage', title: 'Backfill', notices } as const;
+    await renderCustomer(deps, req, res, page, customer, {
+      form,
+      backfill: toView(backfill, sumOf(changes, 'events')),
+      changes,
+      mismatches,
+      steps: stepsOf[backfill.state] ?? [],
+    });
+  };
+
+  router.get('/customers/:slug/usage/backfills/:id', (req, res) => showOne(req, res, newForm()));
+
+  for (const step of ['apply', 'revert', 'discard'] as const)
+    router.post(
+      `/customers/:slug/usage/backfills/:id/${step}`,
+      formRoute({
+        async act(req, res) {
+          const { id: orgId, slug } = await readCustomer(deps, req);
+          const id = readId(req);
+          await changeAsOperator(deps, req, res, async (tx, source) => {
+            await lockOrganizationId(tx, orgId);
+            return beginStep(tx, orgId, id, step, source);
+          });
+          res.redirect(303, toAddress(`${base(slug)}/backfills/${id}`, { done: step }));
+        },
+        show: showOne,
+        codes: new Set(['backfill_state']),
+      }),
+    );
+  return router;
+}
+
+const readId = (req: Request): string => readPathId(req, 'id', 'backfill');
+
+/** What can be done with it in a state. */
+const stepsOf: Partial<Record<Backfill['state'], { step: Step; label: string; isDangerous: boolean }[]>> = {
+  open: [
+    { step: 'apply', label: 'Apply', isDangerous: false },
+    { step: 'discard', label: 'Discard', isDangerous: true },
+  ],
+  applied: [{ step: 'revert', label: 'Revert', isDangerous: true }],
+};
+
+function toView(
+  { id, state, reason, fromTime, toTime, livemode, createdAt, changedAt, done }: Backfill,
+  staged: number,
+) {
+  const isRunning = state.endsWith('ing');
+  return {
+    id,
+    state: state.charAt(0).toUpperCase() + state.slice(1),
+    isRunning,
+    isOpen: state === 'open',
+    reason,
+    from: fromTime,
+    to: toTime,
+    mode: livemode ? 'Live' : 'Test',
+    createdAt,
+    changedAt,
+    staged: formatCount(staged, 'event'),
+    share: isRunning && staged > 0 ? done / staged : null,
+    progress: `${formatDecimal(done)} of ${formatDecimal(staged)}`,
+  };
+}
+
+/** The place in the request as the field of the form. */
+function toFieldError(error: unknown): never {
+  if (!(error instanceof AppError)) throw error;
+  if (error.code === 'event_not_found')
+    throw fieldError('idempotencyKey', 'is that of no event of this customer');
+  const [place] = (error.code === 'quantity_out_of_range' && error.errors) || [];
+  throw place ? fieldError('quantity', `is too much. ${place.detail}`) : error;
+}
