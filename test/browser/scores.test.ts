@@ -29,7 +29,7 @@ async function lookAtPictures(page: Page, names: string[]): Promise<void> {
 
 it('the scores are accessible, on a desk and on a phone, in both schemes', async () => {
   const { service, db } = world;
-  await seedScores(service, { days: 40, model: 1.5, market: 2.2, stationIds: ['KNYC', 'KLAX'] });
+  await seedScores(service, { days: 40, model: 1, market: 3.2, stationIds: ['KNYC', 'KLAX'] });
   const { browser } = await signedIn(db, service.url, 'member');
   const page = await world.visit({ as: browser });
   await page.goto('/dashboard/scores');
