@@ -374,6 +374,9 @@ const customerPath =
   ({ own }: World) =>
     `${CUSTOMERS}/${own.slug}${end}`;
 
+const backfillPage = (state: 'open' | 'applied', more: string) => async (world: World) =>
+  (await backfill(state, more)(world)).replace('/organizations', CUSTOMERS);
+
 /** A customer of its own: archived, the common one would refuse the requests of other rows. */
 const otherCustomer = async ({ db }: World) => `${CUSTOMERS}/${(await createOrganization(db)).slug}/archive`;
 
@@ -427,6 +430,33 @@ const inConsole: Record<string, Prepare[]> = {
       async ({ own }) => `${CUSTOMERS}/${own.slug}/keys/${(await own.newKey()).id}/revoke`,
       () => ({}),
     ),
+  ],
+  'post /console/customers/{slug}/usage/corrections': [
+    withEvent((idempotencyKey) =>
+      byOperatorPerson(customerPath('/usage/corrections'), () => ({
+        idempotencyKey,
+        quantity: '1',
+        why: 'half-sent',
+        correctionKey: uuid(),
+      })),
+    ),
+  ],
+  'post /console/customers/{slug}/usage/backfills': [
+    byOperatorPerson(customerPath('/usage/backfills'), () => ({
+      reason: 'half-sent',
+      from: '2020-01-01',
+      to: '2020-02-01',
+      mode: 'live',
+    })),
+  ],
+  'post /console/customers/{slug}/usage/backfills/{id}/apply': [
+    byOperatorPerson(backfillPage('open', '/apply'), () => ({})),
+  ],
+  'post /console/customers/{slug}/usage/backfills/{id}/revert': [
+    byOperatorPerson(backfillPage('applied', '/revert'), () => ({})),
+  ],
+  'post /console/customers/{slug}/usage/backfills/{id}/discard': [
+    byOperatorPerson(backfillPage('open', '/discard'), () => ({})),
   ],
   'post /console/customers/{slug}/trading/limits': [
     byOperatorPerson(customerPath('/trading/limits'), () => ({ maxOpenOrders: '9' })),
