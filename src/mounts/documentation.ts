@@ -34,7 +34,7 @@ const topics: Record<string, { title: string; summary: string }> = {
   'key-rotation': { title: 'Rotating keys', summary: 'Replace a key while your runtimes keep running.' },
   'test-and-live': { title: 'Test and live', summary: 'Try everything without touching real totals.' },
   'paper-trading': { title: 'Paper trading', summary: 'Trade weather markets with paper money.' },
-  webhooks: { title: 'Webhooks', summary: 'Every message that your endpoints receive.' },
+  webhooks: { title: 'Webhook messages', summary: 'Every message that your endpoints receive.' },
   errors: { title: 'Errors', summary: 'Every code, and what to do about it.' },
 };
 
@@ -279,7 +279,8 @@ async function makeView(
   const shown = Object.fromEntries(
     Object.entries(topics).filter(([name]) => name !== 'paper-trading' || tags.has('Trading')),
   );
-  const group = present.find((one) => one.id === id);
+  // A subject and a group may have the same name.
+  const group = kind === 'reference' ? present.find((one) => one.id === id) : undefined;
   if (kind === 'topics' && !Object.hasOwn(shown, id)) return undefined;
   if (kind === 'reference' && !group) return undefined;
   const operations = routes.map(({ tag, operationId, summary }) => ({ tag, operationId, summary }));

@@ -1,6 +1,7 @@
 import { get, type IncomingHttpHeaders } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { statusByCode } from '../../src/core/http/problem.js';
+import { webhookTypes } from '../../src/webhooks/types.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
 
@@ -191,6 +192,15 @@ describe('/docs', () => {
       expect(Number(head.headers.get('content-length'))).toBeGreaterThan(0);
     }
   });
+});
+
+it('has each message of webhooks, and beside them the reference that has their name', async () => {
+  const [messages, reference] = await Promise.all(
+    ['/docs/webhooks', '/docs/reference/webhooks'].map(async (path) => (await ask(path)).text()),
+  );
+  for (const type of Object.keys(webhookTypes)) expect(messages).toContain(`aria-label="A message: ${type}"`);
+  expect(messages).not.toContain('Rotate the secret of a webhook endpoint');
+  expect(reference).toContain('Rotate the secret of a webhook endpoint');
 });
 
 describe('/docs/errors', () => {
