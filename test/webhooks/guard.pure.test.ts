@@ -74,7 +74,7 @@ describe('an address as it is entered', () => {
       }
     expect(whyNoReceiver('http://example.com/', development)).toBe('must be https');
     expect(whyNoReceiver('http://10.0.0.1/', development)).toBe('must be https');
-    expect(whyNoReceiver('https://10.0.0.1/', development)).toBeDefined();
+    expect(whyNoReceiver('https://10.0.0.1/', development)).toBe('must not be a private or reserved address');
   });
 
   it('may be private where that is allowed, never this machine or a link-local one', () => {
@@ -96,7 +96,7 @@ describe('an address as it is entered', () => {
       '224.0.0.1',
       '168.63.129.16',
     ])
-      expect(whyNoReceiver(`https://${host}/`, ownNetwork), host).toBeDefined();
+      expect(whyNoReceiver(`https://${host}/`, ownNetwork)).toBe('must not be a private or reserved address');
   });
 });
 

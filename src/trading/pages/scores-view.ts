@@ -46,8 +46,8 @@ export const filterOptions = (kind: TemperatureKind) => ({
 function describeErrorRates({ errorRates }: ScoresAnswer['gateRule']): string[] {
   const { gates, equal, better, betterBy, betterAfterDays } = errorRates;
   return [
-    `Of ${gates} gates at models that are only as good as their markets, ${equal} are ever open in a year, on average and at most.`,
-    `Of ${gates} at models that are better than mid prices by ${betterBy} in log score, at least ${better} open within a year, half of them within ${betterAfterDays} days.`,
+    `Of ${gates} gates at models that are only as good as their markets, at most ${equal} open within a year, on average.`,
+    `Of ${gates} at models that are better than mid prices by ${betterBy} in log score, at least ${better} open within a year, and half of these within ${betterAfterDays} days.`,
   ];
 }
 

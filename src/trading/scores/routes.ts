@@ -47,7 +47,7 @@ before; their markets are thresholds, and what is scored is what lies between tw
 The means are over calibrated forecasts of the last 90 days that model and market are both scored for, by station and lead; what was said before there was a past to learn from is
 in \`uncalibrated\`. \`difference\` is model less market: where it is above zero the market knew more. While nothing has settled, \`n\` is 0 and the scores are \`null\`.
 
-Each station and lead has a \`gate\`, and while it is shut signals are withheld. ${gateRuleText} \`errorRates\` says how often that is wrong. \`diagnostics\` is what diagrams are drawn of, over
+Each station and lead has a \`gate\`. ${gateRuleText} \`errorRates\` says how often that is wrong. \`diagnostics\` is what diagrams are drawn of, over
 everything that was asked for: how often what was said came true, where the outcomes lay in the forecasts' distributions, and the CRPS of each day.
 
 With the simulated markets the last ${PAST_DAYS} days are there soon after the first start: their world follows from its seed and the clock, so its past is asked and scored by the same code as its present.

@@ -113,7 +113,7 @@ describe('the scores page', () => {
     expect(cells.join()).toContain('Open');
     expect(gates).toContain('Chicago Closed 0 days Closed 0 days Closed 0 days Closed 0 days');
     expect(gates).toContain('ahead of the prices that could be paid, fees included');
-    expect(gates).toMatch(/only as good as their markets, 0\.2 are ever open in a year/);
+    expect(gates).toMatch(/only as good as their markets, at most 0\.2 open within a year/);
     expect(words.indexOf('Signals are on')).toBeLessThan(words.indexOf('CRPS over time'));
   });
 
