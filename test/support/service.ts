@@ -83,10 +83,10 @@ export async function startTestService(db: Database, options: TestServiceOptions
   };
   const services = createApiServices(context);
   const trading = createTradingServices(context, { selection: fewMarkets, ...options.trading });
-  const server = createHttpServer(
-    createApp(context, services, config.hasMarkets ? trading : undefined, options.app),
-    { limits: config.limits.connections },
-  );
+  const app = createApp(context, services, config.hasMarkets ? trading : undefined, options.app);
+  // As in production: a template is compiled once, not each time.
+  app.enable('view cache');
+  const server = createHttpServer(app, { limits: config.limits.connections });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as { port: number };
   return {
