@@ -46,7 +46,7 @@ it(
   async () => {
     const place = await createPlace();
     const port = await freePort();
-    const server = startServerProcess({ ...place.env, PORT: String(port) });
+    const server = startServerProcess({ ...place.env, PORT: String(port), MARKETS: 'off' });
     started.push(server);
     await server.ready;
     const to = { agent: new Agent({ keepAlive: true }), port };
