@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm';
 import { hashSecret } from '../../../src/api-keys/secret.js';
 import { hashCheaply } from '../../support/accounts.js';
 import type { Database, Orm } from '../../../src/core/db/client.js';
@@ -44,7 +45,7 @@ import { exampleWorld } from '../../../src/core/reference/example-world.js';
 const createdAt = new Date(exampleWorld.createdAt);
 const both = { createdAt, updatedAt: createdAt };
 const orgId = exampleWorld.organization.id;
-const childrenFirst = [
+const emptied = [
   tradingFills,
   tradingOrders,
   tradingPositions,
@@ -79,6 +80,7 @@ const childrenFirst = [
   users,
   organizations,
 ];
+const deletions = emptied.map((table, n) => sql`${sql.identifier(`deleted_${n}`)} as (delete from ${table})`);
 let passwordHash: Promise<string> | undefined;
 
 /** Makes the rows of the example world, and nothing but them. */
@@ -86,8 +88,8 @@ export async function resetExampleWorld(db: Database): Promise<void> {
   passwordHash ??= hashCheaply(exampleWorld.password);
   const hashed = await passwordHash;
   await db.orm.transaction(async (tx) => {
-    // Deleting a handful of rows is several times faster than truncating.
-    for (const table of childrenFirst) await tx.delete(table);
+    // Deleting a handful of rows is several times faster than truncating, and one statement faster than one for each table.
+    await tx.execute(sql`with ${sql.join(deletions, sql`, `)} select`);
     const { organization, otherOrganization } = exampleWorld;
     await tx
       .insert(organizations)
