@@ -1,3 +1,4 @@
+import { sql, type SQL } from 'drizzle-orm';
 import type { Names, Template } from '../../core/db/client.js';
 import { timeJson } from '../../core/db/select-rows.js';
 import { limitUsage } from '../../entitlements/limit-queries.js';
@@ -54,13 +55,14 @@ export const noteRaised = (t: Names, now: string): string => `noted as (
 
 /**
  * The same of corrections that have raised what their events count, whether a threshold lies in between or not.
- * @param corrected the name of a CTE of corrections
+ * @param isCorrected what tells them, as `c`, from the others of the table
  */
-export const noteCorrected = (table: (name: string) => string, corrected: string): string => `
-  insert into ${table('usage_checks')} (org_id, id, product_id, livemode, metric, at, latest_at)
+export const noteCorrected = (isCorrected: SQL): SQL => sql`
+  insert into usage_checks (org_id, id, product_id, livemode, metric, at, latest_at)
   select c.org_id, gen_random_uuid(), c.product_id, c.livemode, c.metric, max(c.corrected_at), max(c.occurred_at)
-  from ${corrected} c
-  where c.quantity > c.previous_quantity and ${isListening(table, 'c', 'usage.threshold_reached')}
+  from usage_corrections c
+  where ${isCorrected} and c.quantity > c.previous_quantity
+    and ${sql.raw(isListening((name) => name, 'c', 'usage.threshold_reached'))}
   group by c.org_id, c.product_id, c.livemode, c.metric, date_trunc('day', c.occurred_at at time zone 'UTC')`;
 
 /**
