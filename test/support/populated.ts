@@ -2,7 +2,7 @@ import { v7 as uuid } from 'uuid';
 import type { Role } from '../../src/organizations/table.js';
 import { CENT, formatDollars } from '../../src/trading/market/money.js';
 import { operatorClient } from './operator.js';
-import { Browser, PASSWORD, sessionIdOf } from './accounts.js';
+import { Browser, createUser, sessionIdOf } from './accounts.js';
 import type { TestService } from './service.js';
 import { sendUsage } from './usage.js';
 import { createDispatcher } from '../../src/webhooks/dispatcher.js';
@@ -198,8 +198,7 @@ export async function populate(service: TestService, names: Names): Promise<Popu
   }
 
   async function hire(name: string, role: Role): Promise<{ id: string; email: string }> {
-    const email = `person-${uuid()}@example.com`;
-    const { id } = await put(operator, `/users/${email}`, { name, password: PASSWORD });
+    const { id, email } = await createUser(service.context.db, { name });
     await put(operator, `/organizations/${slug}/members/${email}`, { role });
     return { id, email };
   }
