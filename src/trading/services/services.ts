@@ -130,6 +130,8 @@ export interface TradingOverrides {
   replay?: TapePlayer;
   /** Stands in for the venue's. */
   live?: LiveExecutor;
+  /** What a paper order does instead of waiting. */
+  onTheWay?: (ms: number) => Promise<void>;
   liveTimings?: Partial<LiveTimings>;
   streamTimings?: Partial<KeptBooksTimings>;
   venueBudget?: VenueBudget;
@@ -172,7 +174,11 @@ export function createTradingServices(
     ...learning,
     refresher,
     stream,
-    orders: createOrders(context, { snapshots: store, live: overrides.live ?? live }),
+    orders: createOrders(context, {
+      snapshots: store,
+      live: overrides.live ?? live,
+      onTheWay: overrides.onTheWay,
+    }),
     live,
     prices: createPriceRecorder({ db, store, clock }),
     settlement,
