@@ -134,7 +134,7 @@ function outcomeOf(
 
 /** Persists a live order before it is sent: whatever happens from here on, it is known that it may be at the venue. */
 async function writePending(tx: Tx, accepted: AcceptedOrder, reserved: Micros): Promise<Trade> {
-  const { at } = accepted;
+  const { input, view, at } = accepted;
   const order: OrderRow = {
     ...newOrder(accepted),
     status: 'pending',
@@ -142,6 +142,8 @@ async function writePending(tx: Tx, accepted: AcceptedOrder, reserved: Micros): 
     reserved,
     sentAt: at,
   };
+  const { fills, filledContracts, fees } = quoteOrder(view.book, view.feeRule, input);
+  const value = fills.reduce((sum, fill) => sum + valueOf(fill.price, fill.contracts), 0n);
   await writeExecution(tx, {
     order,
     isNew: true,
@@ -149,6 +151,7 @@ async function writePending(tx: Tx, accepted: AcceptedOrder, reserved: Micros): 
     position: undefined,
     cashChange: 0n,
     at,
+    shadow: { contracts: filledContracts, value, fees },
   });
   return toTrade(order, []);
 }
