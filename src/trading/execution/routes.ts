@@ -8,7 +8,7 @@ import { defineRoute, json } from '../../core/reference/define-route.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 import type { TradingContext } from '../config.js';
 import { horizons } from './queries.js';
-import { readExecution, toPeriod } from './report.js';
+import { readExecution, toExecutionJson, toPeriod } from './report.js';
 import { executionQuerySchema, executionSchema, MOST_DAYS } from './schema.js';
 
 export interface ExecutionRouteDeps extends Pick<TradingContext, 'db' | 'clock' | 'config'> {
@@ -94,15 +94,15 @@ Profit and loss are as if each fill had been held, for a minute or to the end of
     handler: (deps: ExecutionRouteDeps) => async (req, res) => {
       const hashedSecret = readHashedSecret(req);
       const authenticate = () => authenticateCall(deps, hashedSecret, scope);
-      const asked = await preferKeyError(authenticate, () => {
+      const { days, limit } = await preferKeyError(authenticate, () => {
         const query = parseInput(executionQuerySchema, req.query);
-        return { ...toPeriod(query, deps.clock.now()), limit: query.limit };
+        const most = query.limit === undefined ? undefined : Number(query.limit);
+        return { days: toPeriod(query, deps.clock.now()), limit: most };
       });
       const { orgId, livemode } = await authenticate();
-      const { limit, ...days } = asked;
-      const answer = await readExecution(deps, { orgId, ...days }, { withLive: livemode, limit });
+      const report = await readExecution(deps.db.orm, { orgId, ...days }, { withLive: livemode, limit });
       res.setHeader('Cache-Control', 'no-store');
-      sendJson(res, 200, JSON.stringify(answer));
+      sendJson(res, 200, JSON.stringify(toExecutionJson(report, deps.config.trading.paperLatencyMs)));
     },
   }),
 ];
