@@ -26,9 +26,9 @@ export function toPeriod(
 ): Pick<Period, 'from' | 'until'> {
   const last = Date.parse(to ?? new Date(nowMs).toISOString().slice(0, 10));
   const first = from === undefined ? last - (USUAL_DAYS - 1) * DAY_MS : Date.parse(from);
-  if (first > last) throw fieldError('from', 'must not be after `to`');
+  if (first > last) throw fieldError('from', 'must not be after the last day');
   if (last - first >= MOST_DAYS * DAY_MS)
-    throw fieldError('from', `must be within ${MOST_DAYS} days of \`to\``);
+    throw fieldError('from', `must be within ${MOST_DAYS} days of the last day`);
   return { from: new Date(first), until: new Date(last + DAY_MS) };
 }
 

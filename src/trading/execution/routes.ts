@@ -87,7 +87,7 @@ Profit and loss are as if each fill had been held, for a minute or to the end of
       problemExample('invalid_request', {
         summary: 'More days than are added up at once',
         at: '/from',
-        detail: `must be within ${MOST_DAYS} days of \`to\``,
+        detail: `must be within ${MOST_DAYS} days of the last day`,
         request: { query: { from: '2025-01-01', to: '2026-01-31' } },
       }),
     ],
