@@ -45,7 +45,7 @@ How far fills can be believed, of the Organization of the key, over days in UTC.
 
 **After a fill.** A minute after each fill the venue's prints and books since are looked at. \`after\` says how far the price had moved after ${horizons.join(', ')} seconds. \`missed\` counts fills that would not have come about:
 nobody else traded at their price or better within a minute, and the next book that was seen had nothing left there. Neither is known of every fill: books are read every half minute where they are not streamed, and prints are few.
-Resting orders are filled by prints, so they are not judged as missed.
+Resting orders are filled by prints, so they are not judged as missed. Live fills did come about: how many of them are called missed says how harsh the rule is.
 
 **Beside live orders.** With each live order it is recorded what paper would have filled of it on the book that was known when it was sent: \`shadow\` has both, and what each came to.
 
