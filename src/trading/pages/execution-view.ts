@@ -50,16 +50,17 @@ const toFillsRow = (
 const formatMove = (move: Micros): string =>
   move < 0n ? `−${formatPrice(-move)}` : `${move > 0n ? '+' : ''}${formatPrice(move)}`;
 
-/** Profit and loss of fills, held for a minute and to the end. */
+/** Profit and loss of fills, held for a minute and to the end, where that is known of any. */
 const toResults = (name: string, { pnl }: FillSums) =>
-  pnl.map(({ fills, all, missed }, i) => ({
-    name,
-    held: i === 0 ? 'For a minute' : 'To the end',
-    known: formatCount(fills, 'fill'),
-    all,
-    missed,
-    without: all === null ? null : all - (missed ?? 0n),
-  }));
+  pnl
+    .map(({ fills, all, missed }, i) => ({
+      name: `${name}, ${i === 0 ? 'for a minute' : 'to the end'}`,
+      fills,
+      all,
+      missed,
+      without: all === null ? null : all - (missed ?? 0n),
+    }))
+    .filter(({ fills }) => fills > 0);
 
 function toShadowedRow({
   id,
