@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { eq } from 'drizzle-orm';
 import type { OrderInput } from '../ledger/order-input.js';
 import type { Clock } from '../../core/clock.js';
@@ -13,7 +14,7 @@ import { findTrade, listFills, listOrders } from './queries.js';
 import { previewOrder } from './preview.js';
 import { recordOutcome } from './record-outcome.js';
 import { toTrade } from './trade.js';
-import { findRepeat, checkAndWrite } from './transaction.js';
+import { checkAndSend, checkAndWrite, findRepeat } from './transaction.js';
 
 interface TurnsOptions {
   clock: Clock;
@@ -116,9 +117,14 @@ interface OrdersDeps {
   snapshots: SnapshotStore;
   /** Undefined where there is nothing to trade live with. */
   live: LiveExecutor | undefined;
+  /** Of paper orders; left out: what the time of the configuration takes. */
+  onTheWay?: ((ms: number) => Promise<void>) | undefined;
 }
 
-export function createOrders(context: TradingContext, { snapshots, live }: OrdersDeps): Orders {
+export function createOrders(
+  context: TradingContext,
+  { snapshots, live, onTheWay = (ms) => sleep(ms) }: OrdersDeps,
+): Orders {
   const { db, clock, config, log, metrics } = context;
   const turns = createTurns({
     clock,
@@ -126,7 +132,8 @@ export function createOrders(context: TradingContext, { snapshots, live }: Order
     maxWaiting: MAX_WAITING,
     maxWaitMs: MAX_WAIT_MS,
   });
-  const deps = { snapshots, clock, paperCash: config.trading.paperCash };
+  const { paperCash, paperLatencyMs } = config.trading;
+  const deps = { snapshots, clock, paperCash };
 
   async function place(input: OrderInput): Promise<PlacedOrder> {
     const placed = await checkAndPlace(input).catch(async (error: unknown) => {
@@ -154,9 +161,13 @@ export function createOrders(context: TradingContext, { snapshots, live }: Order
     if (input.mode === 'live') await assertLive(context, live, input.orgId);
     // Before the queue: what cannot be traded needs no turn.
     requireTradable(snapshots, input, clock.now());
-    return turns.take(`${input.mode} ${input.orgId}`, () =>
-      db.transaction((tx) => checkAndWrite(tx, input, deps)),
-    );
+    const inTurn = <T>(work: (tx: Orm) => Promise<T>) =>
+      turns.take(`${input.mode} ${input.orgId}`, () => db.transaction(work));
+    if (input.mode === 'live' || paperLatencyMs === 0) return inTurn((tx) => checkAndWrite(tx, input, deps));
+    const sent = await inTurn((tx) => checkAndSend(tx, input, deps, paperLatencyMs));
+    if ('isRepeat' in sent) return sent;
+    await onTheWay(paperLatencyMs);
+    return inTurn((tx) => checkAndWrite(tx, input, deps, sent));
   }
 
   /** The last step of a live order. It is taken once: what became of an order that was sent is looked up, never asked for again. */

@@ -5,7 +5,7 @@ import { AppError } from '../../core/errors.js';
 import { newId } from '../../core/ids.js';
 import { lockAccount, openPaperAccount } from '../ledger/queries.js';
 import { bookFills } from '../ledger/positions.js';
-import { quoteOrder, worstCost, type OrderBook } from '../market/book.js';
+import { emptyBook, isCrossed, matchOrder, quoteOrder, worstCost, type OrderBook } from '../market/book.js';
 import { subtractCounts, valueOf } from '../market/contracts.js';
 import type { FeeRule } from '../market/fees.js';
 import { labelOf } from '../market/market.js';
@@ -35,6 +35,17 @@ interface AcceptedOrder {
   view: TradableMarket;
   state: AccountState;
   at: Date;
+  /** Undefined for one that was not on its way for any time. */
+  sent: SentOrder | undefined;
+}
+
+/** A paper order that passed every check and has been on its way since. */
+export interface SentOrder {
+  latencyMs: number;
+  /** What it was judged on, without what was taken from it. */
+  book: OrderBook;
+  /** What stood there for it. */
+  within: number;
 }
 
 /** Twice as long as a book may be traded on, for clocks that differ. */
@@ -67,7 +78,7 @@ async function fillOnPaper(tx: Tx, accepted: AcceptedOrder, book: TradableMarket
   const gross = quote.fills.reduce((sum, fill) => sum + sign * valueOf(fill.price, fill.contracts), 0n);
   const order: OrderRow = {
     ...newOrder(accepted),
-    ...outcomeOf(input, filledContracts),
+    ...outcomeOf(accepted, filledContracts, withinLimit(book, input)),
     filledContracts,
     fees,
     exact: quote.exact,
@@ -94,26 +105,36 @@ async function fillOnPaper(tx: Tx, accepted: AcceptedOrder, book: TradableMarket
   );
 }
 
+/** What stands there for an order, whether or not that is enough for it. */
+const withinLimit = (book: OrderBook, input: OrderInput): number =>
+  matchOrder(book, { ...input, timeInForce: 'immediate_or_cancel' }).filledContracts;
+
 function outcomeOf(
-  { contracts, timeInForce }: OrderInput,
+  { input: { contracts, timeInForce }, sent }: AcceptedOrder,
   filled: number,
+  within: number,
 ): Pick<OrderRow, 'status' | 'reason'> {
   if (filled === contracts) return { status: 'filled', reason: null };
+  const gone = sent ? subtractCounts(sent.within, within) : 0;
+  const missed =
+    gone > 0
+      ? `Of ${sent!.within} contracts that stood within the limit price when the order was sent, ${gone} were gone ${sent!.latencyMs} ms later, when it arrived. `
+      : '';
   if (filled > 0)
     return {
       status: 'partially_filled',
-      reason: `The book held ${filled} of ${contracts} contracts at the limit price or better; the rest was cancelled.`,
+      reason: `${missed}The book held ${filled} of ${contracts} contracts at the limit price or better; the rest was cancelled.`,
     };
   const reason =
     timeInForce === 'fill_or_kill'
       ? `The book does not hold all ${contracts} contracts at the limit price or better, and the order was to be filled whole or not at all.`
       : 'Nothing was filled.';
-  return { status: 'cancelled', reason };
+  return { status: 'cancelled', reason: missed + reason };
 }
 
 /** Persists a live order before it is sent: whatever happens from here on, it is known that it may be at the venue. */
 async function writePending(tx: Tx, accepted: AcceptedOrder, reserved: Micros): Promise<Trade> {
-  const { at } = accepted;
+  const { input, view, at } = accepted;
   const order: OrderRow = {
     ...newOrder(accepted),
     status: 'pending',
@@ -121,6 +142,8 @@ async function writePending(tx: Tx, accepted: AcceptedOrder, reserved: Micros): 
     reserved,
     sentAt: at,
   };
+  const { fills, filledContracts, fees } = quoteOrder(view.book, view.feeRule, input);
+  const value = fills.reduce((sum, fill) => sum + valueOf(fill.price, fill.contracts), 0n);
   await writeExecution(tx, {
     order,
     isNew: true,
@@ -128,6 +151,7 @@ async function writePending(tx: Tx, accepted: AcceptedOrder, reserved: Micros): 
     position: undefined,
     cashChange: 0n,
     at,
+    shadow: { contracts: filledContracts, value, fees },
   });
   return toTrade(order, []);
 }
@@ -177,13 +201,53 @@ export interface TransactionDeps {
  * Judges an order and writes it, and for a paper order all that follows from it, in the transaction that `orm` is.
  * Everything is decided on what is read under the lock of the account's row; an order that comes meanwhile, on any
  * instance, sees what this one has written.
+ * @param sent of a paper order that has arrived: what has gone from the book meanwhile is a miss, and no refusal
  * @throws AppError see `Orders.place`
  */
 export async function checkAndWrite(
   orm: Orm,
   input: OrderInput,
-  { snapshots, clock, paperCash }: TransactionDeps,
+  deps: TransactionDeps,
+  sent?: SentOrder,
 ): Promise<PlacedOrder> {
+  const judged = await judge(orm, input, deps, sent);
+  if ('isRepeat' in judged) return judged;
+  const { tx, accepted, book, outlay } = judged;
+  const trade =
+    input.mode === 'paper' ? await fillOnPaper(tx, accepted, book) : await writePending(tx, accepted, outlay);
+  return { trade, isRepeat: false };
+}
+
+/**
+ * Judges a paper order as `checkAndWrite` does and writes nothing of it: what it has found until it arrives.
+ * @throws AppError see `Orders.place`
+ */
+export async function checkAndSend(
+  orm: Orm,
+  input: OrderInput,
+  deps: TransactionDeps,
+  latencyMs: number,
+): Promise<PlacedOrder | SentOrder> {
+  const judged = await judge(orm, input, deps, undefined);
+  if ('isRepeat' in judged) return judged;
+  const { book } = judged;
+  return { latencyMs, book, within: withinLimit(book, input) };
+}
+
+interface JudgedOrder {
+  tx: Tx;
+  accepted: AcceptedOrder;
+  /** For a paper order without what was taken from it. */
+  book: OrderBook;
+  outlay: Micros;
+}
+
+async function judge(
+  orm: Orm,
+  input: OrderInput,
+  { snapshots, clock, paperCash }: TransactionDeps,
+  sent: SentOrder | undefined,
+): Promise<JudgedOrder | PlacedOrder> {
   const cash = await lockOrOpen(orm, input, { clock, paperCash });
   // Anew: while the order waited for its turn, time passed and the books have changed.
   const at = new Date(clock.now());
@@ -193,14 +257,12 @@ export async function checkAndWrite(
   const state = await readState(tx, input, bookHash(view.book));
   if (state.existing) return (await findRepeat(tx, input))!;
 
-  const isPaper = input.mode === 'paper';
-  const book = isPaper ? withoutTaken(view.book, state.taken) : view.book;
+  const book = input.mode === 'paper' ? withoutTaken(view.book, state.taken) : view.book;
   const facts = await readKnownFacts(tx, { orgId: input.orgId, mode: input.mode, at });
-  const outlay = assertAllowed(input, { view, state, book, cash, facts, at });
-
-  const accepted = { input, view, state, at };
-  const trade = isPaper ? await fillOnPaper(tx, accepted, book) : await writePending(tx, accepted, outlay);
-  return { trade, isRepeat: false };
+  const outlay = assertAllowed(input, { view, state, book, cash, facts, at, sent });
+  // Of a crossed book it is not known what stands in it.
+  const matched = sent && isCrossed(view.book) ? emptyBook : book;
+  return { tx, accepted: { input, view, state, at, sent }, book: matched, outlay };
 }
 
 /** All that an order is judged on beside its own numbers. */
@@ -213,6 +275,8 @@ export interface Grounds {
   /** Undefined where they cannot be read. */
   facts: RiskFacts | undefined;
   at: Date;
+  /** Of one that has arrived: its price was judged when it was sent. */
+  sent?: SentOrder | undefined;
 }
 
 /**
@@ -221,14 +285,18 @@ export interface Grounds {
  * @returns what the order takes from the balance at the most
  * @throws AppError insufficient_position, price_moved, entitlement_required, entitlement_read_only, risk_limit, insufficient_funds
  */
-export function assertAllowed(input: OrderInput, { view, state, book, cash, facts, at }: Grounds): Micros {
+export function assertAllowed(
+  input: OrderInput,
+  { view, state, book, cash, facts, at, sent }: Grounds,
+): Micros {
   assertHeld(input, state);
-  assertReachable(view.book, book, input);
+  if (!sent) assertReachable(view.book, book, input);
   const available = cash - state.reserved;
   const filledFrom = input.mode === 'paper' ? book : undefined;
   const cost = input.action === 'buy' ? costAtMost(input, view.feeRule, filledFrom) : 0n;
   const { market, snapshot } = view;
-  assertWithinRisk({ order: input, market, book, snapshot, worstCost: cost, available, at }, facts);
+  const priced = sent?.book ?? book;
+  assertWithinRisk({ order: input, market, book: priced, snapshot, worstCost: cost, available, at }, facts);
   const outlay = outlayOf(input, cost, state);
   assertFunds(outlay, available);
   return outlay;

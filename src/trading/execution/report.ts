@@ -1,0 +1,123 @@
+import type { z } from 'zod';
+import type { Orm } from '../../core/db/client.js';
+import { fieldError } from '../../core/pages/form.js';
+import { DAY_MS } from '../../core/time.js';
+import { perContract } from '../market/contracts.js';
+import { formatDollars, type Micros } from '../market/money.js';
+import {
+  horizons,
+  listShadowed,
+  sumFills,
+  sumShadowed,
+  type FillSums,
+  type Period,
+  type ShadowedOrder,
+  type ShadowSums,
+} from './queries.js';
+import { MOST_DAYS, USUAL_DAYS, type executionSchema } from './schema.js';
+
+/**
+ * Whole days in UTC.
+ * @throws AppError invalid_request
+ */
+export function toPeriod(
+  { from, to }: { from?: string | undefined; to?: string | undefined },
+  nowMs: number,
+): Pick<Period, 'from' | 'until'> {
+  const last = Date.parse(to ?? new Date(nowMs).toISOString().slice(0, 10));
+  const first = from === undefined ? last - (USUAL_DAYS - 1) * DAY_MS : Date.parse(from);
+  if (first > last) throw fieldError('from', 'must not be after the last day');
+  if (last - first >= MOST_DAYS * DAY_MS)
+    throw fieldError('from', `must be within ${MOST_DAYS} days of the last day`);
+  return { from: new Date(first), until: new Date(last + DAY_MS) };
+}
+
+/** How an Organization's orders were filled, on paper and live. */
+export interface ExecutionReport {
+  period: Pick<Period, 'from' | 'until'>;
+  paper: FillSums;
+  /** Undefined where nothing live is to be seen. */
+  live: { fills: FillSums; shadow: ShadowSums; orders: ShadowedOrder[] } | undefined;
+}
+
+/** @param limit of live orders that are listed */
+export async function readExecution(
+  orm: Orm,
+  period: Period,
+  { withLive, limit = 25 }: { withLive: boolean; limit?: number | undefined },
+): Promise<ExecutionReport> {
+  const paper = await sumFills(orm, period, 'paper');
+  if (!withLive) return { period, paper, live: undefined };
+  const fills = await sumFills(orm, period, 'live');
+  const shadow = await sumShadowed(orm, period);
+  return { period, paper, live: { fills, shadow, orders: await listShadowed(orm, period, limit) } };
+}
+
+export const toExecutionJson = (
+  { period, paper, live }: ExecutionReport,
+  paperLatencyMs: number,
+): z.output<typeof executionSchema> => ({
+  from: period.from.toISOString(),
+  until: period.until.toISOString(),
+  paperLatencyMs,
+  paper: toFills(paper),
+  live: live ? toFills(live.fills) : null,
+  shadow: live ? toShadow(live.shadow, live.orders) : null,
+});
+
+function toShadow({ orders: count, live, paper, pnl, roundTripMs }: ShadowSums, orders: ShadowedOrder[]) {
+  const [afterMinute, settled] = pnl.map((one) => ({
+    orders: one.orders,
+    live: formatAmount(one.live),
+    paper: formatAmount(one.paper),
+  }));
+  return {
+    count,
+    live: { contracts: live.contracts, fees: formatDollars(live.fees) },
+    paper: { contracts: paper.contracts, fees: formatDollars(paper.fees) },
+    afterMinute: afterMinute!,
+    settled: settled!,
+    roundTripMs,
+    orders: orders.map(toShadowed),
+  };
+}
+
+const toShadowed = ({ id, ticker, side, action, at, contracts, live, paper, after60 }: ShadowedOrder) => ({
+  id,
+  ticker,
+  side,
+  action,
+  at: at.toISOString(),
+  contracts,
+  live: toSide(live),
+  paper: toSide(paper),
+  afterMinute: formatAmount(after60),
+});
+
+const toSide = ({ contracts, value, fees }: ShadowedOrder['live']) => ({
+  contracts,
+  averagePrice: contracts === 0 ? null : formatDollars(perContract(value, contracts)),
+  fees: formatDollars(fees),
+});
+
+function toFills({ fees, after, pnl, ...counts }: FillSums) {
+  const [afterMinute, settled] = pnl.map(({ fills, all, missed }) => ({
+    fills,
+    all: formatAmount(all),
+    missed: formatAmount(missed),
+  }));
+  return {
+    ...counts,
+    fees: formatDollars(fees),
+    after: after.map(({ fills, contracts, gain }, i) => ({
+      seconds: horizons[i]!,
+      fills,
+      move: gain === null ? null : formatDollars(perContract(gain, contracts)),
+    })),
+    afterMinute: afterMinute!,
+    settled: settled!,
+  };
+}
+
+const formatAmount = (amount: Micros | null): string | null =>
+  amount === null ? null : formatDollars(amount);
