@@ -85,7 +85,7 @@ export const noteCorrected = (isCorrected: SQL): SQL => sql`
  *
  * Where none of those that roll has reached a threshold, by so much at least must the total of the month grow until one has:
  * nothing but events and corrections raises what is in a window, and totals, with what corrections took off them, have all of
- * both. That is kept beside the total, which is locked for it; one that has grown so far meanwhile is noted again.
+ * both. That is kept beside the total, in the order in which events raise totals; one that has grown so far meanwhile is noted again.
  *
  * Answers with how many notes were taken. $1 now
  */
@@ -167,17 +167,14 @@ ${t.with} taken as (
     where org_id = r.org_id and period = m.period and livemode = r.livemode and product_id = r.product_id and metric = r.metric
     limit 1
   ) t
-), locked as materialized (
-  select from ${t('usage_totals')} t
-  join month m using (org_id, period, livemode, product_id, metric)
-  order by t.org_id, t.period, t.livemode, t.product_id, t.metric
-  for update of t
 ), kept as (
-  update ${t('usage_totals')} t set unreached = m.unreached, unreached_terms = m.terms
-  from month m
-  where (select count(*) from locked) > 0 and t.org_id = m.org_id and t.period = m.period and t.livemode = m.livemode
-    and t.product_id = m.product_id and t.metric = m.metric and (t.unreached, t.unreached_terms) is distinct from (m.unreached, m.terms)
-  returning t.org_id, t.product_id, t.livemode, t.metric, t.quantity + t.lowered >= t.unreached as is_reached
+  insert into ${t('usage_totals')} as t (org_id, period, livemode, product_id, metric, quantity, events, unreached, unreached_terms)
+  select org_id, period, livemode, product_id, metric, 0, 0, unreached, terms from month
+  order by 1, 2, 3, 4, 5
+  on conflict (org_id, period, livemode, product_id, metric)
+  do update set unreached = excluded.unreached, unreached_terms = excluded.unreached_terms
+  where (t.unreached, t.unreached_terms) is distinct from (excluded.unreached, excluded.unreached_terms)
+  returning org_id, product_id, livemode, metric, quantity + lowered >= unreached as is_reached
 ), again as (
   insert into ${t('usage_checks')} (org_id, id, product_id, livemode, metric, at, latest_at)
   select org_id, gen_random_uuid(), product_id, livemode, metric, $1::timestamptz, $1::timestamptz from kept where is_reached
