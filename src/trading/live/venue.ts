@@ -7,6 +7,7 @@ import {
   type Query,
 } from '../venue/kalshi-client.js';
 import type { VenueBudget } from '../venue/venue-budget.js';
+import { formatCount } from '../market/contracts.js';
 import { CENT, parseDollars } from '../market/money.js';
 import type { VenueCash } from './compare.js';
 import { signRequest, type VenueKey } from './sign.js';
@@ -49,10 +50,13 @@ export interface Venue {
   takeTurn(signal: AbortSignal): Promise<void>;
   /** Sends an order, once. Whatever goes wrong on the way rejects: the order may have been carried out. */
   createOrder(order: WireOrder): Promise<VenueAnswer>;
-  cancelOrder(order: { venueOrderId: string; ticker: string }): Promise<VenueAnswer>;
-  /** `since` is inclusive, in seconds. Orders from long ago are in the archive. */
+  /** The same again does nothing more: nor does it of a decrease. */
+  cancelOrder(order: VenueOrderId): Promise<VenueAnswer>;
+  /** Leaves so many contracts in the book, or fewer if fewer are there. */
+  decreaseOrder(order: VenueOrderId, remaining: number): Promise<VenueAnswer>;
+  /** `since` is inclusive, in seconds. Orders from long ago are in the archive; what rests is never. */
   listOrders(
-    filter: { ticker?: string; sinceSeconds?: number; isArchived?: boolean },
+    filter: { ticker?: string; status?: 'resting'; sinceSeconds?: number; isArchived?: boolean },
     signal: AbortSignal,
   ): Promise<VenueOrder[]>;
   listFills(
@@ -63,6 +67,12 @@ export interface Venue {
   listPositions(signal: AbortSignal): Promise<VenuePosition[]>;
   listSettlements(ticker: string, signal: AbortSignal): Promise<VenueSettlement[]>;
   readBalance(signal: AbortSignal): Promise<VenueCash>;
+}
+
+/** An id does not say where an order is: its market does. */
+export interface VenueOrderId {
+  venueOrderId: string;
+  ticker: string;
 }
 
 const PAGE_SIZE = 1000;
@@ -83,8 +93,13 @@ export function createVenue(options: VenueOptions): Venue {
         `${ORDERS}/${encodeURIComponent(venueOrderId)}`,
         `?market_ticker=${encodeURIComponent(ticker)}`,
       ),
-    async listOrders({ ticker, sinceSeconds, isArchived }, signal) {
-      const query = queryOf({ ticker, min_ts: isArchived ? undefined : sinceSeconds });
+    decreaseOrder: ({ venueOrderId, ticker }, remaining) =>
+      write('POST', `${ORDERS}/${encodeURIComponent(venueOrderId)}/decrease`, '', {
+        reduce_to: formatCount(remaining),
+        market_ticker: ticker,
+      }),
+    async listOrders({ ticker, status, sinceSeconds, isArchived }, signal) {
+      const query = queryOf({ ticker, status, min_ts: isArchived ? undefined : sinceSeconds });
       const path = isArchived ? '/historical/orders' : '/portfolio/orders';
       return (await readAll(path, query, ordersPageSchema, signal)).flatMap(({ orders }) => orders);
     },
