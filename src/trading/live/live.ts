@@ -95,6 +95,8 @@ export function createLiveTrading(
         sending.delete(order.id);
       }
     },
+    cancel: refuseChange,
+    decrease: refuseChange,
     reconcile: () => watch.reconcile(),
     async accept(source, by) {
       const { account, comparison } = await compareToAccept(deps, slug, stopping.signal);
@@ -113,6 +115,9 @@ export function createLiveTrading(
     },
   };
 }
+
+const refuseChange = (): Promise<never> =>
+  Promise.reject(new AppError('unavailable', 'Orders that stand in the venue’s book cannot be changed yet.'));
 
 /** Reconciles one pass after the other, and shares between the instances what closes all of them. */
 function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {

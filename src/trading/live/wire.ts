@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { TimeInForce } from '../market/book.js';
 import { formatCount, parseCount } from '../market/contracts.js';
 import { DOLLAR, formatDollars, parseDollars, type Micros } from '../market/money.js';
 import type { LiveOrder, VenueFill } from '../orders/order.js';
@@ -87,7 +88,7 @@ export interface WireOrder {
   side: 'bid' | 'ask';
   count: string;
   price: string;
-  time_in_force: 'immediate_or_cancel' | 'fill_or_kill';
+  time_in_force: 'immediate_or_cancel' | 'fill_or_kill' | 'good_till_canceled';
   self_trade_prevention_type: 'taker_at_cross';
   reduce_only?: true;
 }
@@ -114,11 +115,18 @@ export function toWireOrder(
     side: (order.side === 'yes') === (order.action === 'buy') ? 'bid' : 'ask',
     count: formatCount(order.contracts),
     price: formatDollars(ofYes(order.side, order.limitPrice)),
-    time_in_force: order.timeInForce,
+    time_in_force: wireTimes[order.timeInForce],
     self_trade_prevention_type: 'taker_at_cross',
     ...(order.action === 'sell' ? { reduce_only: true as const } : {}),
   };
 }
+
+const wireTimes = {
+  immediate_or_cancel: 'immediate_or_cancel',
+  fill_or_kill: 'fill_or_kill',
+  good_till_cancelled: 'good_till_canceled',
+  good_till_time: 'good_till_canceled',
+} as const satisfies Record<TimeInForce, WireOrder['time_in_force']>;
 
 /** A price of a side as the price of YES, and back. */
 const ofYes = (side: 'yes' | 'no', price: Micros): Micros => (side === 'yes' ? price : DOLLAR - price);
