@@ -22,6 +22,8 @@ export interface FakeVenue {
   books: Map<string, WireBook>;
   /** Of each caller; undefined: as much as anybody asks. A read costs 10 tokens. */
   tokens: { refillPerSecond: number; capacity: number } | undefined;
+  /** As the venue lists them, newest first. */
+  trades: Json[];
   status: { exchange_active: boolean; trading_active: boolean };
   /** Of its climate category. */
   series: Json[];
@@ -85,6 +87,7 @@ export async function startFakeVenue(): Promise<FakeVenue> {
     historical: [],
     cutoff: '2026-01-01T00:00:00Z',
     books,
+    trades: [],
     tokens: undefined,
     status: { exchange_active: true, trading_active: true },
     series: ['KXHIGHNY', 'KXHIGHCHI', 'KXHIGHMIA', 'KXHIGHAUS', 'KXHIGHDEN'].map(wireSeries),
@@ -114,6 +117,7 @@ function answerTo(venue: FakeVenue, path: string, query: URLSearchParams): Json 
   if (path === '/exchange/status') return venue.status;
   const names = query.get('tickers')?.split(',');
   if (path === '/markets') return names ? findMarkets(venue.markets, names) : listMarkets(venue, query);
+  if (path === '/markets/trades') return listTrades(venue, query);
   if (path === '/historical/cutoff')
     return {
       market_settled_ts: venue.cutoff,
@@ -194,6 +198,35 @@ function listMarkets(venue: FakeVenue, query: URLSearchParams): Json {
   const end = start + size;
   return { markets: found.slice(start, end), cursor: end < found.length ? String(end) : '' };
 }
+
+/** "After" and "before" a time: a trade at the bound itself is none of them. */
+function listTrades({ trades, pageSize }: FakeVenue, query: URLSearchParams): Json {
+  const [min, max] = [Number(query.get('min_ts') ?? 0), Number(query.get('max_ts') ?? Infinity)];
+  const found = trades.filter((trade) => {
+    const at = Date.parse(String(trade.created_time)) / 1000;
+    return trade.ticker === (query.get('ticker') ?? trade.ticker) && at > min && at < max;
+  });
+  const start = Number(query.get('cursor') ?? 0);
+  const end = start + Math.min(Number(query.get('limit') ?? 100), pageSize);
+  return { trades: found.slice(start, end), cursor: end < found.length ? String(end) : '' };
+}
+
+let traded = 0;
+
+/** A trade as the venue lists it. */
+export const wireTrade = (ticker: string, more: Json = {}): Json => ({
+  trade_id: `trade-${++traded}`,
+  ticker,
+  count_fp: '10.00',
+  yes_price_dollars: '0.4200',
+  no_price_dollars: '0.5800',
+  taker_side: 'yes',
+  taker_outcome_side: 'yes',
+  taker_book_side: 'bid',
+  created_time: '2026-07-04T17:59:00.123456Z',
+  is_block_trade: false,
+  ...more,
+});
 
 /** A series as the venue lists it. */
 export const wireSeries = (ticker: string): Json => ({

@@ -1,7 +1,7 @@
 import type { WeatherData, WeatherSource } from '../../src/trading/forecast/forecast.js';
 import type { OrderBook } from '../../src/trading/market/book.js';
 import type { Market } from '../../src/trading/market/market.js';
-import type { MarketData, MarketSource } from '../../src/trading/market/source.js';
+import type { MarketData, MarketSource, Print } from '../../src/trading/market/source.js';
 import { CENT, DOLLAR } from '../../src/trading/market/money.js';
 import { findStation } from '../../src/trading/market/stations.js';
 import type { Clock } from '../../src/core/clock.js';
@@ -94,6 +94,7 @@ export class ScriptedMarkets implements MarketSource {
   asked = 0;
   markets = makeMarkets();
   books = makeBooks();
+  prints: Print[] = [];
   signals: AbortSignal[] = [];
   clock: Clock = { now: () => Date.parse('2026-01-31T12:00:00Z') };
 
@@ -112,6 +113,11 @@ export class ScriptedMarkets implements MarketSource {
 
   async find(tickers: readonly string[]) {
     return this.markets.filter(({ ticker }) => tickers.includes(ticker));
+  }
+
+  async readPrints(tickers: readonly string[], since: Date) {
+    const now = new Date(this.clock.now());
+    return this.prints.filter(({ ticker, at }) => tickers.includes(ticker) && at >= since && at <= now);
   }
 }
 

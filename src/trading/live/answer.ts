@@ -110,7 +110,7 @@ function readError(json: unknown): string | undefined {
 const neverConnected = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT']);
 
 /** What a request that ended without an answer says. */
-export function readFailure(error: unknown): Failure {
+export function readFailure(error: unknown): Extract<Failure, { kind: 'refused' | 'unclear' }> {
   const code = codeOf(error);
   if (code !== undefined && neverConnected.has(code))
     return { kind: 'refused', reason: `not sent: the venue cannot be reached (${code})` };

@@ -3,17 +3,18 @@ import { AppError } from '../../core/errors.js';
 import type { Source } from '../../identity/source.js';
 import { UnexpectedAnswerError, VenueUnavailableError } from '../venue/kalshi-client.js';
 import type { VenueBudget } from '../venue/venue-budget.js';
-import type { LiveExecutor } from '../orders/order.js';
+import type { LiveExecutor, LiveOrder, RestingOrder, VenueOutcome } from '../orders/order.js';
 import { createLease } from '../../core/db/lease.js';
 import { acceptDifferences } from './book.js';
-import { compareAccounts, reconcile, type ReconcileDeps } from './reconcile.js';
+import { compareAccounts, reconcile, watchResting, type ReconcileDeps } from './reconcile.js';
 import { findLiveAccount, findOrgId, updateLiveAccount } from './queries.js';
 import type { RecordOutcome } from './order-status.js';
 import type { LiveDifference, LiveReport } from './report.js';
-import { sendOrder } from './send.js';
+import { sendOrder, type SendDeps } from './send.js';
 import type { VenueKey } from './sign.js';
 import { createLiveStatus } from './status.js';
 import { createVenue } from './venue.js';
+import { withdraw } from './withdraw.js';
 import type { Authority } from '../../audit/change.js';
 
 /** Orders at the venue, and the watch over the account there. One Organization has it. */
@@ -24,6 +25,8 @@ export interface LiveTrading extends LiveExecutor {
   reportOf(orgId: string): LiveReport | undefined;
   /** Recovers lost orders and compares everything. One at a time: a call while it runs waits for that one. Never rejects. */
   reconcile(): Promise<void>;
+  /** Books what has become of the orders that stand in the venue's book. One at a time, as `reconcile`. Never rejects. */
+  watchResting(): Promise<void>;
   /**
    * Compares anew and books what differs as the venue has it.
    * @returns what was accepted; empty if both agreed
@@ -78,6 +81,24 @@ export function createLiveTrading(
   const sendingIds = { has: (id: string) => sending.has(id) } as ReadonlySet<string>;
   const deps: ReconcileDeps = { ...all, db, venue, now, log, record, status, lease, sending: sendingIds };
   const watch = createWatch(deps, slug, stopping.signal);
+  const depsOf = ({ orgId }: LiveOrder): SendDeps => {
+    const close = (problem: string) => watch.close(orgId, problem);
+    return { ...deps, ...all, close };
+  };
+
+  async function track(order: LiveOrder, work: Promise<VenueOutcome>): Promise<VenueOutcome> {
+    const before = sending.get(order.id);
+    const both = Promise.allSettled([before, work]);
+    sending.set(order.id, both);
+    try {
+      return await work;
+    } finally {
+      if (sending.get(order.id) === both) sending.delete(order.id);
+    }
+  }
+
+  const change = (order: RestingOrder, remaining: number) =>
+    track(order, withdraw(depsOf(order), order, remaining, stopping.signal));
 
   return {
     assertOpen: () => status.assertOpen(),
@@ -85,17 +106,11 @@ export function createLiveTrading(
       return status.report;
     },
     reportOf: (orgId) => (orgId === watch.owner ? status.report : undefined),
-    async send(order) {
-      const close = (problem: string) => watch.close(order.orgId, problem);
-      const work = sendOrder({ ...deps, ...all, close }, order, stopping.signal);
-      sending.set(order.id, work);
-      try {
-        return await work;
-      } finally {
-        sending.delete(order.id);
-      }
-    },
+    send: (order) => track(order, sendOrder(depsOf(order), order, stopping.signal)),
+    cancel: (order) => change(order, 0),
+    decrease: (order, remaining) => change(order, remaining),
     reconcile: () => watch.reconcile(),
+    watchResting: () => watch.watchResting(),
     async accept(source, by) {
       const { account, comparison } = await compareToAccept(deps, slug, stopping.signal);
       const problem = account.problem ?? status.problem;
@@ -107,7 +122,8 @@ export function createLiveTrading(
     },
     async stop() {
       stopping.abort();
-      await Promise.allSettled([watch.running, ...sending.values()]);
+      // What rests stays at the venue: it is found there again.
+      await Promise.allSettled([watch.running, watch.watching, ...sending.values()]);
       // A database that is gone ends the lease by itself.
       await lease.release().catch(() => undefined);
     },
@@ -118,6 +134,7 @@ export function createLiveTrading(
 function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {
   const { db, status, now, log } = deps;
   let running: Promise<void> | undefined;
+  let watching: Promise<void> | undefined;
   let unshared: string | undefined;
   let owner: string | undefined;
 
@@ -155,6 +172,16 @@ function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {
     if (reason !== before && reason === null) log.info('live trading is open');
   }
 
+  /** Whatever goes wrong is told by the reconciliation, which asks the same and more. */
+  async function watchOnce(): Promise<void> {
+    try {
+      if (owner !== undefined && running === undefined) await watchResting(deps, owner, stopping);
+    } catch (error) {
+      if (!stopping.aborted)
+        log.warn({ err: error }, 'orders in the book at the venue could not be looked up');
+    }
+  }
+
   return {
     /** The Organization that trades live, once it was found. */
     get owner() {
@@ -163,6 +190,10 @@ function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {
     get running() {
       return running;
     },
+    get watching() {
+      return watching;
+    },
+    watchResting: (): Promise<void> => (watching ??= watchOnce().finally(() => (watching = undefined))),
     reconcile: (): Promise<void> => (running ??= once().finally(() => (running = undefined))),
     close(orgId: string, problem: string): void {
       log.error({ problem }, 'live trading is closed: the venue said something that is not understood');

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { mayRest } from '../market/book.js';
+import { mayRest, type TimeInForce } from '../market/book.js';
 import { formatCount, parseCount } from '../market/contracts.js';
 import { DOLLAR, formatDollars, parseDollars, type Micros } from '../market/money.js';
 import type { LiveOrder, VenueFill } from '../orders/order.js';
@@ -126,16 +126,20 @@ export function toWireOrder(
     side: (order.side === 'yes') === (order.action === 'buy') ? 'bid' : 'ask',
     count: formatCount(order.contracts),
     price: formatDollars(ofYes(order.side, order.limitPrice)),
-    time_in_force:
-      timeInForce === 'immediate_or_cancel' || timeInForce === 'fill_or_kill'
-        ? timeInForce
-        : 'good_till_canceled',
+    time_in_force: wireTimes[timeInForce],
     self_trade_prevention_type: 'taker_at_cross',
     ...(order.action === 'sell' && !mayRest(timeInForce) ? { reduce_only: true as const } : {}),
     ...(rest?.expiresAt ? { expiration_time: Math.floor(rest.expiresAt.getTime() / 1000) } : {}),
     ...(rest?.postOnly ? { post_only: true as const } : {}),
   };
 }
+
+const wireTimes = {
+  immediate_or_cancel: 'immediate_or_cancel',
+  fill_or_kill: 'fill_or_kill',
+  good_till_cancelled: 'good_till_canceled',
+  good_till_time: 'good_till_canceled',
+} as const satisfies Record<TimeInForce, WireOrder['time_in_force']>;
 
 /** A price of a side as the price of YES, and back. */
 const ofYes = (side: 'yes' | 'no', price: Micros): Micros => (side === 'yes' ? price : DOLLAR - price);

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RestingOrder, VenueOutcome } from '../orders/order.js';
 import { readChange, readFailure, type ChangeVerdict } from './answer.js';
-import { findVenueStatus, type VenueStatus } from './order-status.js';
+import { findVenueStatus } from './order-status.js';
 import { CONCLUDE_MS, type SendDeps } from './send.js';
 import type { VenueOrderId } from './venue.js';
 
@@ -31,22 +31,32 @@ export async function withdraw(
           deps.log.warn({ orderId: order.id, reason }, 'an order that was to leave the book is looked up');
       }
       const found = await findVenueStatus(deps, order, signal);
-      if (isDone(found, remaining)) return found.outcome;
+      if (found.kind === 'final') return found.outcome;
       if (found.kind === 'incomplete') reason = found.reason;
-      if (found.kind === 'resting') ({ venueOrderId } = found.outcome);
+      if (found.kind !== 'resting') continue;
+      if (remaining > 0 && found.remaining <= remaining) return found.outcome;
+      ({ venueOrderId } = found.outcome);
     }
   } catch (error) {
-    deps.log.warn({ err: error, orderId: order.id }, 'an order that was to leave the book cannot be looked up');
+    deps.log.warn(
+      { err: error, orderId: order.id },
+      'an order that was to leave the book cannot be looked up',
+    );
     if (stopping.aborted) reason = 'the service is stopping';
   }
-  return { kind: 'unknown', reason: `${remaining === 0 ? 'Cancelling' : 'Decreasing'} it is not confirmed: ${reason}.` };
+  return {
+    kind: 'unknown',
+    reason: `${remaining === 0 ? 'Cancelling' : 'Decreasing'} it is not confirmed: ${reason}.`,
+  };
 }
 
 const NOT_SHOWN = 'the venue has taken the request and still shows the order as it was';
 
 /** Once the venue has had it, or will not have it, asking again changes nothing. */
 const mayAsk = (verdict: ChangeVerdict | undefined): boolean =>
-  verdict === undefined || verdict.kind === 'unclear' || (verdict.kind === 'refused' && verdict.isBusy === true);
+  verdict === undefined ||
+  verdict.kind === 'unclear' ||
+  (verdict.kind === 'refused' && verdict.isBusy === true);
 
 async function ask(
   { venue, close }: SendDeps,
@@ -63,12 +73,4 @@ async function ask(
   } catch (error) {
     return readFailure(error);
   }
-}
-
-function isDone(
-  found: VenueStatus,
-  remaining: number,
-): found is Extract<VenueStatus, { kind: 'final' | 'resting' }> {
-  if (found.kind === 'resting') return remaining > 0 && found.remaining <= remaining;
-  return found.kind === 'final';
 }

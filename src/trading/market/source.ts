@@ -1,6 +1,8 @@
-import type { OrderBook } from './book.js';
+import { HOUR_MS } from '../../core/time.js';
+import type { OrderBook, Side } from './book.js';
 import type { FeeRule } from './fees.js';
 import type { ListedMarket, Target, TemperatureKind } from './market.js';
+import type { Micros } from './money.js';
 
 /** What of the venue's answers could not be read or placed. `contradiction`: a market that says two things was left out. */
 export const noteKinds = [
@@ -98,6 +100,21 @@ export interface MarketChanges {
   stop(): void;
 }
 
+/** A trade that the venue has printed. */
+export interface Print {
+  id: string;
+  ticker: string;
+  at: Date;
+  /** Of YES, whatever the taker bought. */
+  yesPrice: Micros;
+  contracts: number;
+  /** What the taker went for. `yes`: YES was bought, or NO was sold, at the best ask for YES, where a bid for NO stood. */
+  takerSide: Side;
+}
+
+/** Prints of this time are read at once: who is further behind asks again from its end on. */
+export const PRINTS_SPAN_MS = HOUR_MS;
+
 export interface MarketSource {
   readonly name: string;
   /** Asks for everything anew. Whatever cannot be trusted rejects; the caller keeps what it had. */
@@ -107,6 +124,12 @@ export interface MarketSource {
    * things about that cannot be right, is left out. Rejects as `read` does.
    */
   find(tickers: readonly string[], signal: AbortSignal): Promise<ListedMarket[]>;
+  /**
+   * All prints of these markets in the order book from a time on, until `PRINTS_SPAN_MS` later or now, oldest first. Left out
+   * where they are not known. Rejects as `read` does.
+   * @param since included
+   */
+  readPrints?(tickers: readonly string[], since: Date, signal: AbortSignal): Promise<Print[]>;
   /** Left out where nothing is heard between two reads. */
   readonly changes?: MarketChanges | undefined;
   /** How past days came out; left out where it cannot be known any more. */

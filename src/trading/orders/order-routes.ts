@@ -16,6 +16,8 @@ import {
 } from '../../core/reference/define-route.js';
 import { exampleWorld } from '../../core/reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
+import { cancelCauses } from '../ledger/orders-table.js';
+import { mayRest } from '../market/book.js';
 import { parseDollars } from '../market/money.js';
 import type { Orders } from './order.js';
 import { MAX_BODY_BYTES, orderHeaders, orderSchema, tradeAnswerSchema } from './schema.js';
@@ -53,11 +55,14 @@ const placed = {
   createdAt: exampleWorld.now,
   finishedAt: exampleWorld.now,
 };
+/** Of an order that never stood in the book. */
+const immediate = { expiresAt: null, postOnly: false, cancelOn: [], remainingContracts: 0, queueAhead: null };
 export const filledOrder = {
   ...placed,
   status: 'filled',
   reason: null,
   timeInForce: 'immediate_or_cancel',
+  ...immediate,
   filledContracts: 40,
   averagePrice: '0.4520',
   fees: '0.6936',
@@ -74,6 +79,7 @@ const killed = {
   reason:
     'The book does not hold all 250 contracts at the limit price or better, and the order was to be filled whole or not at all.',
   timeInForce: 'fill_or_kill',
+  ...immediate,
   filledContracts: 0,
   averagePrice: null,
   fees: '0.0000',
@@ -257,6 +263,9 @@ async function readOrder(
     mode = 'paper',
     timeInForce = 'immediate_or_cancel',
     limitPrice,
+    expiresAt,
+    postOnly = false,
+    cancelOn = cancelCauses,
     ...order
   } = parseInput(orderSchema, value);
   if (mode === 'live' && !livemode)
@@ -272,6 +281,15 @@ async function readOrder(
     idempotencyKey,
     limitPrice: parseDollars(limitPrice),
     timeInForce,
+    ...(mayRest(timeInForce)
+      ? {
+          rest: {
+            expiresAt: expiresAt === undefined ? null : new Date(expiresAt),
+            postOnly,
+            cancelOn: [...new Set(cancelOn)],
+          },
+        }
+      : {}),
   };
 }
 

@@ -7,7 +7,7 @@ import type { TradingContext } from '../config.js';
 import { organizations } from '../../organizations/table.js';
 import { feeRuleOf } from '../market/fees.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
-import { requireTradable } from './tradable.js';
+import { assertTerms, requireTradable } from './tradable.js';
 import type { LiveExecutor, Orders, PlacedOrder, Trade, VenueOutcome } from './order.js';
 import { findTrade, listFills, listOrders } from './queries.js';
 import { previewOrder } from './preview.js';
@@ -152,6 +152,7 @@ export function createOrders(context: TradingContext, { snapshots, live }: Order
 
   async function checkAndPlace(input: OrderInput): Promise<PlacedOrder> {
     if (input.mode === 'live') await assertLive(context, live, input.orgId);
+    assertTerms(input, clock.now());
     // Before the queue: what cannot be traded needs no turn.
     requireTradable(snapshots, input, clock.now());
     return turns.take(`${input.mode} ${input.orgId}`, () =>

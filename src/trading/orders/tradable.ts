@@ -111,6 +111,14 @@ function assertPrice({ priceRanges }: ListedMarket, limitPrice: Micros): void {
   throw invalid('/limitPrice', `must be above $0 and below $1, and ${steps.join(', or ')}`);
 }
 
+/** @throws AppError invalid_request */
+export function assertTerms({ rest }: Pick<OrderInput, 'rest'>, nowMs: number): void {
+  if (!rest) return;
+  if (rest.expiresAt && rest.expiresAt.getTime() <= nowMs)
+    throw invalid('/expiresAt', 'must be in the future');
+  throw invalid('/timeInForce', 'must be immediate_or_cancel or fill_or_kill on this server');
+}
+
 function invalid(pointer: string, detail: string): AppError {
   const places: ErrorPlace[] = [{ pointer, code: 'invalid_request', detail }];
   return new AppError('invalid_request', `${pointer} ${detail}`, { errors: places });

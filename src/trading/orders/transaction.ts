@@ -133,7 +133,8 @@ async function writePending(tx: Tx, accepted: AcceptedOrder, reserved: Micros): 
 }
 
 function newOrder({ input, view, at }: AcceptedOrder): Omit<OrderRow, 'status' | 'reason'> {
-  const { orgId, mode, by, idempotencyKey, ticker, side, action, contracts, limitPrice, timeInForce } = input;
+  const { orgId, mode, by, idempotencyKey, ticker, side, action, contracts, limitPrice, timeInForce, rest } =
+    input;
   const { market, feeRule, snapshot } = view;
   return {
     orgId,
@@ -157,6 +158,13 @@ function newOrder({ input, view, at }: AcceptedOrder): Omit<OrderRow, 'status' |
     booked: 0n,
     fees: 0n,
     reserved: 0n,
+    expiresAt: rest?.expiresAt ?? null,
+    postOnly: rest?.postOnly ?? false,
+    cancelOn: [...(rest?.cancelOn ?? [])],
+    cancelRequestedAt: null,
+    cancelReason: null,
+    queueAhead: null,
+    printsSeen: null,
     feeRule: { type: feeRule.type, multiplier: String(feeRule.multiplier) },
     bookFetchedAt: snapshot.data.fetchedAt,
     apiKeyId: 'keyId' in by ? by.keyId : null,

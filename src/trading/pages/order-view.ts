@@ -14,6 +14,7 @@ import { formatDecimal, formatMoney, formatPrice } from '../../core/pages/format
 
 const orderStatuses: Record<OrderStatus, { label: string; tone: string }> = {
   pending: { label: 'Pending', tone: 'warn' },
+  resting: { label: 'Open', tone: 'info' },
   filled: { label: 'Filled', tone: 'good' },
   partially_filled: { label: 'Partly filled', tone: 'info' },
   cancelled: { label: 'Cancelled', tone: '' },

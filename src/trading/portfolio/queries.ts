@@ -57,19 +57,19 @@ export function listOpenPositions(orm: Orm, orgId: string, mode: TradeMode, limi
     .limit(limit);
 }
 
-const isPending = (orgId: string, mode: TradeMode) =>
+const isOpen = (orgId: string, mode: TradeMode) =>
   and(
     eq(tradingOrders.orgId, orgId),
     eq(tradingOrders.mode, mode),
     // Written out, because only so it is seen to be the condition of the index.
-    sql`${tradingOrders.status} = 'pending'`,
+    sql`${tradingOrders.status} in ('pending', 'resting')`,
   );
 
 export async function sumReserved(orm: Orm, orgId: string, mode: TradeMode) {
   const [sums] = await orm
     .select({ reserved: total(tradingOrders.reserved), count: sql`count(*)::int`.mapWith(Number) })
     .from(tradingOrders)
-    .where(isPending(orgId, mode));
+    .where(isOpen(orgId, mode));
   return sums!;
 }
 
@@ -91,7 +91,7 @@ export function listPendingOrders(orm: Orm, orgId: string, mode: TradeMode, limi
       createdAt: tradingOrders.createdAt,
     })
     .from(tradingOrders)
-    .where(isPending(orgId, mode))
+    .where(isOpen(orgId, mode))
     .orderBy(asc(tradingOrders.id))
     .limit(limit);
 }

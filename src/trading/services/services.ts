@@ -53,7 +53,12 @@ export const tradingJobs = (
     schedule: everySeconds(config.trading.refreshSeconds),
     run: () => refresher.refresh(),
   },
-  ...(live ? [{ name: 'reconcile-live', schedule: '20 * * * * *', run: () => live.reconcile() }] : []),
+  ...(live
+    ? [
+        { name: 'reconcile-live', schedule: '20 * * * * *', run: () => live.reconcile() },
+        { name: 'watch-resting-orders', schedule: '*/5 * * * * *', run: () => live.watchResting() },
+      ]
+    : []),
   ...(climate
     ? [
         // Looks every five minutes; there is something to ask for a few times a night.

@@ -11,9 +11,9 @@ import { ContradictionError, placeMarket } from './place-market.js';
  * What is read of the venue's answers (OpenAPI 3.13 to 3.32). Fields that are not read may come and go. A market that lacks one
  * of these, or has it in another type, is left out by itself, see `readMarket`.
  */
-const dollars = z.string().regex(/^-?\d{1,12}(\.\d{1,6})?$/);
-const count = z.string().regex(/^\d{1,12}(\.\d{1,2})?$/);
-const time = z.iso.datetime({ offset: true });
+export const dollars = z.string().regex(/^-?\d{1,12}(\.\d{1,6})?$/);
+export const count = z.string().regex(/^\d{1,12}(\.\d{1,2})?$/);
+export const time = z.iso.datetime({ offset: true });
 
 const priceRange = z.object({ start: dollars, end: dollars, step: dollars });
 

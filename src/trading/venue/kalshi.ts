@@ -18,6 +18,7 @@ import {
   shareTemperatures,
   toTopOfBook,
 } from './kalshi-market.js';
+import { readKalshiPrints } from './kalshi-prints.js';
 import { createKalshiPauses } from './kalshi-pauses.js';
 import { createKalshiChanges } from './socket/changes.js';
 import type { KeptBooks } from './socket/kept-books.js';
@@ -225,6 +226,7 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
     },
     changes,
     find: (tickers, signal) => findKalshiMarkets({ client, read }, tickers, signal),
+    readPrints: (tickers, since, signal) => readKalshiPrints({ client, clock }, tickers, since, signal),
     history: createKalshiHistory({ client, series, clock, read }),
   };
 }

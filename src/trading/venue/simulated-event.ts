@@ -4,6 +4,7 @@ import { bracketPays, type Bracket } from '../market/brackets.js';
 import { writeEventTicker } from '../market/event.js';
 import type { ListedMarket, Market, MarketStatus, TemperatureKind } from '../market/market.js';
 import { CENT, DOLLAR, type Micros } from '../market/money.js';
+import type { Print } from '../market/source.js';
 import { isStation, type Place, type Station } from '../market/stations.js';
 import { believe } from './simulation/crowd.js';
 import { nextGaussian, uniform, uniformsOf } from './simulation/random.js';
@@ -150,7 +151,7 @@ export interface ListedEvent {
 }
 
 /** An event as it stands at a time. */
-interface EventState {
+export interface EventState {
   subject: Subject;
   eventTicker: string;
   phase: Phase;
@@ -217,6 +218,45 @@ export function listEvent({ seed, weather }: Seeded, state: EventState): ListedE
     };
   });
   return { markets, books };
+}
+
+/**
+ * What is traded in an event between two changes of its books: the growth of each market's volume, at a time in between, where
+ * the best bid or the best ask has stood since the books changed. At most one print of each market.
+ */
+export function printsOf({ seed }: Seeded, state: EventState, { markets, books }: ListedEvent): Print[] {
+  const { phase, times, changedAt } = state;
+  if (phase !== 'active') return [];
+  const untilMs = Math.min(nextBookTime(seed, state), times.closeTime.getTime());
+  return markets.flatMap(({ ticker, volume }, i) => {
+    const contracts = volumeOf(seed, ticker, times, new Date(untilMs)) - volume;
+    if (contracts === 0) return [];
+    const next = uniformsOf(seed, ticker, changedAt.getTime(), 'print');
+    const [ask, bid] = [asksOf(books[i]!, 'yes')[0], books[i]!.yes[0]];
+    const takerSide = ask && (!bid || next() < 0.5) ? 'yes' : 'no';
+    const level = takerSide === 'yes' ? ask : bid;
+    if (!level) return [];
+    const at = new Date(changedAt.getTime() + Math.ceil(next() * (untilMs - changedAt.getTime())));
+    const id = `${ticker}-${changedAt.getTime()}`;
+    return [{ id, ticker, at, yesPrice: level.price, contracts, takerSide }];
+  });
+}
+
+const nextBookTime = (seed: string, { eventTicker, changedAt }: EventState): number =>
+  bookTimeOf(seed, eventTicker, changedAt).getTime() + BOOK_MS;
+
+/** The states of an event with which its books change within a time, and the one before it. */
+export function* statesWithin(
+  world: Seeded,
+  subject: Subject,
+  from: Date,
+  until: Date,
+): Generator<EventState> {
+  for (let at = from; at <= until;) {
+    const state = eventStateOf(world, subject, at);
+    yield state;
+    at = new Date(nextBookTime(world.seed, { ...state, changedAt: at }));
+  }
 }
 
 /** What the venue calls the series of a subject. */

@@ -5,7 +5,14 @@ import { readEventTicker, writeEventTicker } from '../market/event.js';
 import type { FeeRule } from '../market/fees.js';
 import type { ListedMarket, UnplacedMarket } from '../market/market.js';
 import { DOLLAR } from '../market/money.js';
-import type { MarketData, MarketHistory, MarketSource, SettledDay } from '../market/source.js';
+import {
+  PRINTS_SPAN_MS,
+  type MarketData,
+  type MarketHistory,
+  type MarketSource,
+  type Print,
+  type SettledDay,
+} from '../market/source.js';
 import { findSeries, indexAreas, stations, type Station } from '../market/stations.js';
 import {
   finalTimeOf,
@@ -13,11 +20,14 @@ import {
   listEvent,
   makeBook,
   pricesOf,
+  printsOf,
   rainRulesOf,
   rainTitleOf,
   eventStateOf,
   seriesOf,
+  statesWithin,
   volumeOf,
+  type EventState,
   type ListedEvent,
   type Seeded,
 } from './simulated-event.js';
@@ -127,8 +137,7 @@ export function createSimulatedSource(
   // An event stays as it is until its books change: most of them are as they were.
   const recall = createRecall<ListedEvent>(MAX_KEPT);
 
-  function listKnown(subject: Subject, at: Date): ListedEvent {
-    const state = eventStateOf(world, subject, at);
+  function listKnown(state: EventState): ListedEvent {
     const { eventTicker, phase, changedAt } = state;
     return recall(`${eventTicker} ${phase} ${changedAt.getTime()}`, () => listEvent(world, state));
   }
@@ -140,7 +149,7 @@ export function createSimulatedSource(
       const pace = createPace();
       const events: ListedEvent[] = [];
       for (const subject of subjectsAround(at, selection)) {
-        events.push(listKnown(subject, at));
+        events.push(listKnown(eventStateOf(world, subject, at)));
         await pace();
       }
       return toData([...events, listRain(world, at)], at);
@@ -152,6 +161,22 @@ export function createSimulatedSource(
       return [...events]
         .flatMap((eventTicker) => findEvent(world, eventTicker, at).markets)
         .filter(({ ticker }) => wanted.has(ticker));
+    },
+    /** Of temperatures: rain is not traded here. */
+    async readPrints(tickers, since, signal) {
+      const until = new Date(Math.min(world.clock.now(), since.getTime() + PRINTS_SPAN_MS));
+      const wanted = new Set(tickers);
+      const pace = createPace();
+      const prints: Print[] = [];
+      for (const subject of [...new Set(tickers.map(eventOf))].flatMap((name) => readSubject(name) ?? []))
+        for (const state of statesWithin(world, subject, since, until)) {
+          signal.throwIfAborted();
+          prints.push(...printsOf(world, state, listKnown(state)));
+          await pace();
+        }
+      return prints
+        .filter(({ ticker, at }) => wanted.has(ticker) && at >= since && at <= until)
+        .sort((a, b) => a.at.getTime() - b.at.getTime());
     },
     history: {
       async readSettledDays({ from, to }, signal) {

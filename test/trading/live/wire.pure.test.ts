@@ -6,8 +6,13 @@ import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { pino } from 'pino';
 import { ConfigError } from '../../../src/core/config.js';
-import { readAnswer } from '../../../src/trading/live/send.js';
-import { compareWithVenue, type Ours, type Venues } from '../../../src/trading/live/compare.js';
+import { readAnswer } from '../../../src/trading/live/answer.js';
+import {
+  compareWithVenue,
+  type OurOrder,
+  type Ours,
+  type Venues,
+} from '../../../src/trading/live/compare.js';
 import {
   isReadableByOthers,
   readSigningKey,
@@ -237,10 +242,18 @@ describe('signing', () => {
 });
 
 describe('the comparison', () => {
+  const mine: OurOrder = {
+    clientOrderId: 'ours-1',
+    venueOrderId: 'v1',
+    status: 'filled',
+    contracts: 10,
+    filledContracts: 10,
+    reserved: 0n,
+  };
   const ours: Ours = {
     cash: 100_000_000n,
     positions: [{ ticker: 'A', side: 'yes', contracts: 10 }],
-    orders: [{ clientOrderId: 'ours-1', venueOrderId: 'v1', status: 'filled', filledContracts: 10 }],
+    orders: [mine],
     expected: new Set(['ours-1']),
     foreignPositions: {},
     accepted: [],

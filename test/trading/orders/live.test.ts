@@ -28,6 +28,8 @@ const live: LiveExecutor & { sent: LiveOrder[]; outcome: VenueOutcome | Error; i
     if (this.outcome instanceof Error) throw this.outcome;
     return this.outcome;
   },
+  cancel: () => Promise.reject(new Error('nothing rests')),
+  decrease: () => Promise.reject(new Error('nothing rests')),
 };
 
 let database: TestDatabase;

@@ -8,7 +8,7 @@ import {
 } from '../../../src/trading/venue/kalshi-client.js';
 import { createKalshiSource } from '../../../src/trading/venue/kalshi.js';
 import { CENT } from '../../../src/trading/market/money.js';
-import { rulesOf, startFakeVenue, wireMarket, wireSeries, type FakeVenue } from '../fake-venue.js';
+import { rulesOf, startFakeVenue, wireMarket, wireSeries, wireTrade, type FakeVenue } from '../fake-venue.js';
 import { plentyOfTokens } from '../venue-tokens.js';
 
 const EVENT = 'KXHIGHNY-26JUL04';
@@ -381,4 +381,96 @@ it('each attempt is signed anew, for its method and its whole path without the q
   };
   await source(signed).find([`${EVENT}-T91`], new AbortController().signal);
   expect(seen).toEqual(['GET /trade-api/v2/markets', 'GET /trade-api/v2/markets']);
+});
+
+describe('prints', () => {
+  const since = new Date('2026-07-04T17:50:00Z');
+  const tickers = [`${EVENT}-B84.5`, `${EVENT}-T84`];
+  const readPrints = (from = since, of = tickers, options: Partial<KalshiClientOptions> = {}) =>
+    source(options).readPrints!(of, from, new AbortController().signal);
+  const tradeAt = (time: string, more = {}) => wireTrade(tickers[0]!, { created_time: time, ...more });
+
+  it('are read page by page to the end, oldest first, from a time on and up to now', async () => {
+    venue.pageSize = 2;
+    venue.trades = [
+      tradeAt('2026-07-04T18:00:00.500Z'),
+      tradeAt('2026-07-04T17:59:59.999999Z', { trade_id: 'last' }),
+      wireTrade(tickers[1]!, {
+        trade_id: 'of the other',
+        created_time: '2026-07-04T17:55:00Z',
+        count_fp: '0.25',
+        yes_price_dollars: '0.9150',
+        taker_outcome_side: 'no',
+      }),
+      tradeAt('2026-07-04T17:50:00Z', { trade_id: 'first' }),
+      tradeAt('2026-07-04T17:49:59.999Z'),
+      wireTrade(`${EVENT}-T91`),
+    ];
+    const prints = await readPrints();
+    expect(prints.map(({ id }) => id)).toEqual(['first', 'of the other', 'last']);
+    expect(prints[1]).toEqual({
+      id: 'of the other',
+      ticker: tickers[1],
+      at: new Date('2026-07-04T17:55:00Z'),
+      yesPrice: 915_000n,
+      contracts: 0.25,
+      takerSide: 'no',
+    });
+    expect(asked('/markets/trades')).toHaveLength(3);
+  });
+
+  it('are those of an hour at the most, and none that was agreed upon beside the book', async () => {
+    venue.trades = [
+      tradeAt('2026-07-04T17:59:00Z'),
+      tradeAt('2026-07-04T17:00:00Z', { trade_id: 'at the end' }),
+      tradeAt('2026-07-04T16:30:00Z', { is_block_trade: true }),
+    ];
+    const prints = await readPrints(new Date('2026-07-04T16:00:00Z'));
+    expect(prints.map(({ id }) => id)).toEqual(['at the end']);
+  });
+
+  it('that move to the next page while they are read are counted once', async () => {
+    venue.pageSize = 1;
+    venue.trades = [tradeAt('2026-07-04T17:59:02Z'), tradeAt('2026-07-04T17:59:01Z')];
+    venue.fault = (req) => {
+      if (req.url!.includes('cursor=')) {
+        venue.trades.unshift(tradeAt('2026-07-04T17:59:03Z'));
+        venue.fault = undefined;
+      }
+      return false;
+    };
+    const prints = await readPrints(since, tickers.slice(0, 1));
+    expect(prints.map(({ at }) => at.getUTCSeconds())).toEqual([1, 2]);
+  });
+
+  it.each([
+    ['a side that is none', { taker_outcome_side: 'both' }],
+    ['a price that is a number', { yes_price_dollars: 0.42 }],
+    ['a count with three decimals', { count_fp: '1.125' }],
+    ['a time that is none', { created_time: 'yesterday' }],
+    ['another market', { ticker: `${EVENT}-T91` }],
+  ])('with %s are not believed, nor any of the answer', async (_, fault) => {
+    venue.fault = (req, res) => {
+      if (!req.url!.includes('/markets/trades')) return false;
+      const trades = [tradeAt('2026-07-04T17:59:00Z'), tradeAt('2026-07-04T17:58:00Z', fault)];
+      res.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ trades, cursor: '' }));
+      return true;
+    };
+    await expect(readPrints()).rejects.toThrow(UnexpectedAnswerError);
+  });
+
+  it('are not read without end, and a failing venue is asked again only so often', async () => {
+    venue.pageSize = 1;
+    venue.trades = Array.from({ length: 30 }, () => tradeAt('2026-07-04T17:59:00Z'));
+    await expect(readPrints()).rejects.toThrow('more than 20 pages of');
+    venue.requests = [];
+    venue.fault = (_req, res) => {
+      res.writeHead(503).end();
+      return true;
+    };
+    await expect(readPrints(since, tickers.slice(0, 1), { attempts: 2 })).rejects.toThrow(
+      VenueUnavailableError,
+    );
+    expect(venue.requests).toHaveLength(2);
+  });
 });

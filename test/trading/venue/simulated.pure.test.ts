@@ -254,6 +254,70 @@ describe('the simulated markets', () => {
   });
 });
 
+describe('the simulated prints', () => {
+  const ofNewYork = async (time: string) =>
+    placedIn(await readAt(time)).filter(
+      ({ station, status }) => station === findStation('KNYC') && status === 'active',
+    );
+  const tickersOf = (markets: readonly Market[]) => markets.map(({ ticker }) => ticker);
+
+  it('add up to the growth of the volumes, and stand at the best prices of their moment', async () => {
+    const [from, until] = ['2026-07-04T20:00:00Z', '2026-07-04T20:20:00Z'];
+    const before = await ofNewYork(from);
+    const after = await ofNewYork(until);
+    // From the change of the books before the one time to that before the other; each event has its own rhythm.
+    const prints = await sourceAt(until).readPrints!(
+      tickersOf(before),
+      new Date(Date.parse(from) - 15_000),
+      signal,
+    );
+    expect(prints.length).toBeGreaterThan(20);
+    const within = (ticker: string, margin: number) =>
+      prints
+        .filter((print) => print.ticker === ticker && +print.at > Date.parse(from) - margin)
+        .filter(({ at }) => +at <= Date.parse(until) - (margin === 0 ? 15_000 : 0))
+        .reduce((sum, { contracts }) => sum + contracts, 0);
+    for (const [i, { ticker, volume }] of before.entries()) {
+      const grown = after[i]!.volume - volume;
+      expect(grown, ticker).toBeGreaterThanOrEqual(within(ticker, 0));
+      expect(grown, ticker).toBeLessThanOrEqual(within(ticker, 15_000));
+    }
+    for (const { ticker, at, yesPrice, contracts, takerSide } of prints.slice(0, 10)) {
+      // A millisecond before, the books were those that it has met.
+      const { books } = await readAt(new Date(+at - 1).toISOString());
+      const book = books.get(ticker)!;
+      const level = takerSide === 'no' ? book.yes[0]! : book.no[0]!;
+      expect(takerSide === 'no' ? level.price : DOLLAR - level.price).toBe(yesPrice);
+      expect(contracts).toBeLessThanOrEqual(level.contracts);
+    }
+  });
+
+  it('are the same whenever they are asked for, in one question or many, and never of the future', async () => {
+    const tickers = tickersOf(await ofNewYork('2026-07-04T20:00:00Z')).slice(0, 8);
+    const readBetween = async (from: string, now: string) =>
+      sourceAt(now).readPrints!(tickers, new Date(from), signal);
+    const all = await readBetween('2026-07-04T20:00:00Z', '2026-07-04T20:30:00Z');
+    const some = await readBetween('2026-07-04T20:00:00Z', '2026-07-04T20:10:07.123Z');
+    const others = await readBetween('2026-07-04T20:10:07.124Z', '2026-07-04T20:30:00Z');
+    expect([...some, ...others]).toEqual(all);
+    expect(new Set(all.map(({ id }) => id)).size).toBe(all.length);
+    expect(all.map(({ at }) => at)).toEqual(all.map(({ at }) => at).sort((a, b) => +a - +b));
+    // An hour at the most, and those of a day that is over are still known.
+    const late = await readBetween('2026-07-04T20:00:00Z', '2026-07-06T20:00:00Z');
+    expect(late.slice(0, all.length)).toEqual(all);
+    expect(+late.at(-1)!.at).toBeLessThanOrEqual(Date.parse('2026-07-04T21:00:00Z'));
+  });
+
+  it('are of no market that is unknown, not open or asked for by another name', async () => {
+    const prints = await sourceAt('2026-07-04T20:00:00Z').readPrints!(
+      ['KXHIGHNY-26JUL09-T80', 'KXHIGHNY-26JUL04-T1', 'nonsense', '', 'KXRAIN-26JUL04-NYC'],
+      new Date('2026-07-04T19:30:00Z'),
+      signal,
+    );
+    expect(prints).toEqual([]);
+  });
+});
+
 /** The market as the venue would send it, as far as it says what it is about. */
 function asWire(market: ListedMarket): KalshiMarket {
   const { bracket } = market;

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import * as venueSchemas from '../../../src/trading/live/wire.js';
+import { kalshiTradesPageSchema, kalshiTradeSchema } from '../../../src/trading/venue/kalshi-prints.js';
 import * as kalshiSchemas from '../../../src/trading/venue/kalshi-market.js';
 import { marketStatuses } from '../../../src/trading/market/market.js';
 
@@ -69,6 +70,8 @@ describe.skipIf(!existsSync(file))('the venue’s published document', () => {
     ['GetMarketsResponse', kalshiSchemas.kalshiMarketsPageSchema],
     ['GetMarketOrderbookResponse', kalshiSchemas.kalshiOrderBookSchema],
     ['GetMarketOrderbooksResponse', kalshiSchemas.kalshiOrderBooksSchema],
+    ['Trade', kalshiTradeSchema],
+    ['GetTradesResponse', kalshiTradesPageSchema],
     ['ExchangeStatus', kalshiSchemas.kalshiExchangeStatusSchema],
     ['Series', kalshiSchemas.kalshiSeriesSchema],
     ['GetSeriesListResponse', kalshiSchemas.kalshiSeriesListSchema],

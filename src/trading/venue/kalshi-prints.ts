@@ -1,0 +1,87 @@
+import { z } from 'zod';
+import type { Clock } from '../../core/clock.js';
+import { inParallel } from '../../core/steps.js';
+import { parseCount } from '../market/contracts.js';
+import { parseDollars } from '../market/money.js';
+import { PRINTS_SPAN_MS, type Print } from '../market/source.js';
+import { UnexpectedAnswerError, type KalshiClient, type Query } from './kalshi-client.js';
+import { count, dollars, time } from './kalshi-market.js';
+
+/** A trade as the venue lists it (OpenAPI 3.32). */
+export const kalshiTradeSchema = z.object({
+  trade_id: z.string().min(1),
+  ticker: z.string().min(1),
+  count_fp: count,
+  yes_price_dollars: dollars,
+  taker_outcome_side: z.enum(['yes', 'no']),
+  created_time: time,
+  // Agreed upon beside the order book: it fills nothing that stands there.
+  is_block_trade: z.boolean(),
+});
+type KalshiTrade = z.infer<typeof kalshiTradeSchema>;
+
+export const kalshiTradesPageSchema = z.object({ trades: z.array(kalshiTradeSchema), cursor: z.string() });
+
+const PATH = '/markets/trades';
+const PAGE_SIZE = 1000;
+/** Of one market in an hour. */
+const MAX_PAGES = 20;
+const MARKETS_AT_ONCE = 4;
+
+/** Prints of markets, each asked for by itself: the venue filters by no more than one. */
+export async function readKalshiPrints(
+  { client, clock }: { client: KalshiClient; clock: Clock },
+  tickers: readonly string[],
+  since: Date,
+  signal: AbortSignal,
+): Promise<Print[]> {
+  const until = new Date(Math.min(clock.now(), since.getTime() + PRINTS_SPAN_MS));
+  const found = await inParallel(
+    [...new Set(tickers)],
+    { width: MARKETS_AT_ONCE, signal },
+    (ticker, either) => readMarketPrints(client, ticker, { since, until }, either),
+  );
+  return found
+    .flat()
+    .filter(({ at }) => at >= since && at <= until)
+    .sort((a, b) => a.at.getTime() - b.at.getTime());
+}
+
+/** Of one market, oldest first; the bounds go out as whole seconds around what is asked for. */
+async function readMarketPrints(
+  client: KalshiClient,
+  ticker: string,
+  { since, until }: { since: Date; until: Date },
+  signal: AbortSignal,
+): Promise<Print[]> {
+  // A trade that comes in between two pages may move others to the next one.
+  const prints = new Map<string, Print>();
+  let cursor = '';
+  for (let page = 0; page === 0 || cursor !== ''; page++) {
+    if (page === MAX_PAGES)
+      throw new UnexpectedAnswerError(PATH, `more than ${MAX_PAGES} pages of ${ticker}`);
+    const query: Query = [
+      ['ticker', ticker],
+      ['min_ts', Math.floor(since.getTime() / 1000) - 1],
+      ['max_ts', Math.ceil(until.getTime() / 1000) + 1],
+      ['limit', PAGE_SIZE],
+    ];
+    if (cursor !== '') query.push(['cursor', cursor]);
+    const answer = await client.get(PATH, query, kalshiTradesPageSchema, signal);
+    for (const trade of answer.trades) {
+      if (trade.ticker !== ticker) throw new UnexpectedAnswerError(PATH, `${trade.ticker} was not asked for`);
+      if (!trade.is_block_trade) prints.set(trade.trade_id, toPrint(trade));
+    }
+    cursor = answer.cursor;
+  }
+  return [...prints.values()].reverse();
+}
+
+const toPrint = (trade: KalshiTrade): Print => ({
+  id: trade.trade_id,
+  ticker: trade.ticker,
+  at: new Date(trade.created_time),
+  yesPrice: parseDollars(trade.yes_price_dollars),
+  contracts: parseCount(trade.count_fp),
+  takerSide: trade.taker_outcome_side,
+});
