@@ -116,7 +116,7 @@ export function answerMember(
   if (path === '/portfolio/orders' && req.method === 'POST')
     return refuse(410, 'deprecated_v1_order_endpoint');
   expireOrders(exchange);
-  if (req.method === 'GET') return read(exchange, path, query);
+  if (req.method === 'GET' && !path.startsWith('/portfolio/order_groups')) return read(exchange, path, query);
   const [, id, change] = /^\/portfolio\/events\/orders(?:\/([\w-]+)(\/[a-z]+)?)?$/.exec(path) ?? [path];
   switch (`${req.method} ${path.replace(id ?? ' ', ':id')}`) {
     case 'POST /portfolio/events/orders':

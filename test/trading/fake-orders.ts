@@ -41,8 +41,8 @@ function findFault(exchange: FakeExchange, body: Json): FakeAnswer | undefined {
     return refuse(400, 'invalid_order', 'expiration_time');
   if (body.reduce_only === true && rests) return refuse(400, 'invalid_order', 'reduce_only');
   if (body.post_only === true && !rests) return refuse(400, 'invalid_order', 'post_only');
-  const group = body.order_group_id;
-  if (group !== undefined && exchange.groups.get(String(group))?.isTriggered !== false)
+  const group = body.order_group_id as string | undefined;
+  if (group !== undefined && exchange.groups.get(group)?.isTriggered !== false)
     return refuse(400, 'invalid_order', 'order group');
   return undefined;
 }
@@ -352,7 +352,7 @@ export function amendOrder(
   });
 }
 
-/** A triggered group cancels its orders and takes none until it is reset. */
+/** A triggered group cancels its orders and takes none until it is reset; one that is deleted is gone with its orders. */
 export function changeGroup(
   exchange: FakeExchange,
   request: string,
@@ -365,11 +365,19 @@ export function changeGroup(
     exchange.groups.set(id, { limit, isTriggered: false });
     return answer(201, { order_group_id: id, subaccount: 0, exchange_index: 0 });
   }
-  const [, id, change] = /^PUT \/portfolio\/order_groups\/([\w-]+)\/(trigger|reset)$/.exec(request) ?? [];
+  const [, method, id, change] =
+    /^(GET|PUT|DELETE) \/portfolio\/order_groups\/([\w-]+)(?:\/(trigger|reset))?$/.exec(request) ?? [];
   const group = exchange.groups.get(id ?? '');
-  if (!group) return refuse(404, 'not_found');
-  group.isTriggered = change === 'trigger';
-  if (group.isTriggered)
-    for (const order of exchange.orders) if (order.group === id && order.status === 'resting') end(order);
+  if (!group || (method === 'PUT') !== (change !== undefined)) return refuse(404, 'not_found');
+  const ofGroup = exchange.orders.filter((order) => order.group === id);
+  if (method === 'GET')
+    return answer(200, {
+      is_auto_cancel_enabled: true,
+      contracts_limit_fp: count(group.limit),
+      orders: ofGroup.map(({ order_id: order }) => order),
+    });
+  if (method === 'DELETE') exchange.groups.delete(id!);
+  else group.isTriggered = change === 'trigger';
+  if (change !== 'reset') for (const order of ofGroup) if (order.status === 'resting') end(order);
   return answer(200, {});
 }

@@ -35,6 +35,8 @@ export const liveAccounts = pgTable('live_accounts', {
   accepted: jsonb('accepted').$type<string[]>().notNull(),
   /** The venue said something that is not understood: no instance sends orders until that is accepted. */
   problem: text('problem'),
+  /** The venue's group of the orders that rest: one request takes all of them out of the book. Null where there is none. */
+  orderGroupId: text('order_group_id'),
   openedAt: time('opened_at').notNull(),
   updatedAt: time('updated_at').notNull(),
 });

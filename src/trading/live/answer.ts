@@ -1,7 +1,13 @@
 import { mayRest } from '../market/book.js';
 import { addCounts, parseCount } from '../market/contracts.js';
 import type { VenueAnswer } from './venue.js';
-import { changedOrderSchema, createdOrderSchema, errorSchema, type SentOrder } from './wire.js';
+import {
+  changedOrderSchema,
+  createdOrderSchema,
+  errorSchema,
+  orderGroupSchema,
+  type SentOrder,
+} from './wire.js';
 
 /** What an answer says before it is looked into. */
 type Reading =
@@ -84,6 +90,17 @@ export function readChange(answer: VenueAnswer, venueOrderId: string): ChangeVer
   if (parsed.data.order_id !== venueOrderId)
     return { kind: 'unexpected', reason: `${answer.status} about another order` };
   return { kind: 'told' };
+}
+
+/** The answer to the wish for a group of orders. */
+export function readOrderGroup(
+  answer: VenueAnswer,
+): { kind: 'body'; id: string } | Exclude<Reading, { kind: 'body' }> {
+  const reading = read(answer);
+  if (reading.kind !== 'body') return reading;
+  const parsed = orderGroupSchema.safeParse(reading.json);
+  if (!parsed.success) return misread(answer.status, parsed.error.issues[0]!);
+  return { kind: 'body', id: parsed.data.order_group_id };
 }
 
 const misread = (

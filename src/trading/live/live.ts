@@ -8,6 +8,7 @@ import { createLease } from '../../core/db/lease.js';
 import { acceptDifferences } from './book.js';
 import { compareAccounts, reconcile, watchResting, type ReconcileDeps } from './reconcile.js';
 import { findLiveAccount, findOrgId, updateLiveAccount } from './queries.js';
+import { dissolveOrderGroup, findOrderGroup } from './order-group.js';
 import type { RecordOutcome } from './order-status.js';
 import type { LiveDifference, LiveReport } from './report.js';
 import { sendOrder, type SendDeps } from './send.js';
@@ -83,7 +84,7 @@ export function createLiveTrading(
   const watch = createWatch(deps, slug, stopping.signal);
   const depsOf = ({ orgId }: LiveOrder): SendDeps => {
     const close = (problem: string) => watch.close(orgId, problem);
-    return { ...deps, ...all, close };
+    return { ...deps, ...all, close, findGroup: (of) => findOrderGroup(deps, of) };
   };
 
   async function track(order: LiveOrder, work: Promise<VenueOutcome>): Promise<VenueOutcome> {
@@ -109,6 +110,10 @@ export function createLiveTrading(
     send: (order) => track(order, sendOrder(depsOf(order), order, stopping.signal)),
     cancel: (order) => change(order, 0),
     decrease: (order, remaining) => change(order, remaining),
+    async cancelAll(orgId) {
+      await dissolveOrderGroup(deps, orgId, stopping.signal);
+      await watch.watchResting();
+    },
     reconcile: () => watch.reconcile(),
     watchResting: () => watch.watchResting(),
     async accept(source, by) {

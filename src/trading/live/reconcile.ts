@@ -18,6 +18,7 @@ import {
   readFingerprint,
   type LiveOrderRow,
 } from './queries.js';
+import { ensureOrderGroup } from './order-group.js';
 import { recoverOrders, type RecoverDeps } from './order-status.js';
 import type { LiveStatus } from './status.js';
 import type { Venue } from './venue.js';
@@ -32,6 +33,8 @@ const MAX_ORDERS = 20_000;
 const MAX_POSITIONS = 5_000;
 const MAX_PENDING = 200;
 const MAX_RESTING = 1_000;
+/** Each takes a few reads; the next ones come a few seconds later. */
+const MAX_LOOKED_UP = 50;
 
 /** Both sides at one moment. */
 export interface AccountComparison extends Comparison {
@@ -129,6 +132,7 @@ export async function reconcile(deps: ReconcileDeps, orgId: string, signal: Abor
   // An instance that has just started does not wait for the lease of one that may be gone: nothing is booked twice.
   if (isLeader || status.report.comparedAt === null) await recoverPending(deps, orgId, signal);
   if (!(await findLiveAccount(db.orm, orgId)) && !(await open(deps, orgId, isLeader, signal))) return;
+  if (isLeader) await ensureOrderGroup(deps, orgId, signal);
   const comparison = await compareUntilSure(deps, orgId, isLeader, signal);
   status.setPending((await listOpenOrders(db.orm, orgId, 'pending', MAX_PENDING)).length);
   if (!comparison) return;
@@ -182,7 +186,7 @@ export async function watchResting(deps: ReconcileDeps, orgId: string, signal: A
       parseCount(wire.remaining_count_fp) === subtractCounts(contracts, filledContracts);
     return !isSame;
   });
-  await recoverOrders(deps, changed, signal);
+  await recoverOrders(deps, changed.slice(0, MAX_LOOKED_UP), signal);
 }
 
 /** Looks until both agree, or until a difference has lasted. */

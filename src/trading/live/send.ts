@@ -19,6 +19,8 @@ export interface SendDeps extends StatusDeps {
   lookUpPausesMs: readonly number[];
   /** The venue has said something that is not understood: nothing more may be sent. */
   close: (reason: string) => void;
+  /** The venue's group that orders which rest stand in. */
+  findGroup: (orgId: string) => Promise<string | undefined>;
 }
 
 /** A caller waits no longer than this for the outcome of an order. */
@@ -54,9 +56,10 @@ export async function sendOrder(
   }
 }
 
-async function sendOnce({ venue }: SendDeps, order: LiveOrder): Promise<Verdict> {
+async function sendOnce({ venue, findGroup }: SendDeps, order: LiveOrder): Promise<Verdict> {
+  const group = mayRest(order.timeInForce) ? await findGroup(order.orgId) : undefined;
   try {
-    return readAnswer(await venue.createOrder(toWireOrder(order)), order);
+    return readAnswer(await venue.createOrder(toWireOrder(order, group)), order);
   } catch (error) {
     return readFailure(error);
   }

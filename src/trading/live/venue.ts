@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { Clock } from '../../core/clock.js';
 import {
   createKalshiClient,
@@ -54,6 +54,11 @@ export interface Venue {
   cancelOrder(order: VenueOrderId): Promise<VenueAnswer>;
   /** Leaves so many contracts in the book, or fewer if fewer are there. */
   decreaseOrder(order: VenueOrderId, remaining: number): Promise<VenueAnswer>;
+  /** Orders that one request can cancel. */
+  createOrderGroup(): Promise<VenueAnswer>;
+  hasOrderGroup(id: string, signal: AbortSignal): Promise<boolean>;
+  /** Cancels its orders, and takes none any more. */
+  deleteOrderGroup(id: string): Promise<VenueAnswer>;
   /** `since` is inclusive, in seconds. Orders from long ago are in the archive; what rests is never. */
   listOrders(
     filter: { ticker?: string; status?: 'resting'; sinceSeconds?: number; isArchived?: boolean },
@@ -79,6 +84,9 @@ const PAGE_SIZE = 1000;
 const MAX_PAGES = 50;
 /** What orders and their cancellations are charged as; the venue may charge these less. */
 const ORDERS = '/portfolio/events/orders';
+const GROUPS = '/portfolio/order_groups';
+/** Contracts in 15 seconds at which the venue would cancel a group without being asked: the most that it takes. */
+const GROUP_LIMIT = 1_000_000;
 
 export function createVenue(options: VenueOptions): Venue {
   const { budget } = options;
@@ -98,6 +106,18 @@ export function createVenue(options: VenueOptions): Venue {
         reduce_to: formatCount(remaining),
         market_ticker: ticker,
       }),
+    createOrderGroup: () => write('POST', `${GROUPS}/create`, '', { contracts_limit: GROUP_LIMIT }),
+    async hasOrderGroup(id, signal) {
+      const path = `${GROUPS}/${encodeURIComponent(id)}`;
+      try {
+        await client.get(path, [], z.object({}), signal);
+        return true;
+      } catch (error) {
+        if (error instanceof UnexpectedAnswerError && error.httpStatus === 404) return false;
+        throw error;
+      }
+    },
+    deleteOrderGroup: (id) => write('DELETE', `${GROUPS}/${encodeURIComponent(id)}`, ''),
     async listOrders({ ticker, status, sinceSeconds, isArchived }, signal) {
       const query = queryOf({ ticker, status, min_ts: isArchived ? undefined : sinceSeconds });
       const path = isArchived ? '/historical/orders' : '/portfolio/orders';

@@ -25,7 +25,6 @@ export const createdOrderSchema = z.object({
 /** The answer to a cancellation or a decrease: which order it is about, if nothing else. */
 export const changedOrderSchema = z.object({ order_id: id });
 
-/** What is known of an order in an answer about a group of orders. */
 export const orderGroupSchema = z.object({ order_group_id: id });
 
 export const venueOrderSchema = z.object({
@@ -100,6 +99,7 @@ export interface WireOrder {
   /** In seconds. */
   expiration_time?: number;
   post_only?: true;
+  order_group_id?: string;
 }
 
 /**
@@ -118,6 +118,7 @@ export function toWireOrder(
     LiveOrder,
     'ticker' | 'clientOrderId' | 'side' | 'action' | 'contracts' | 'limitPrice' | 'timeInForce' | 'rest'
   >,
+  group?: string,
 ): WireOrder {
   const { timeInForce, rest } = order;
   return {
@@ -131,6 +132,7 @@ export function toWireOrder(
     ...(order.action === 'sell' && !mayRest(timeInForce) ? { reduce_only: true as const } : {}),
     ...(rest?.expiresAt ? { expiration_time: Math.floor(rest.expiresAt.getTime() / 1000) } : {}),
     ...(rest?.postOnly ? { post_only: true as const } : {}),
+    ...(mayRest(timeInForce) && group !== undefined ? { order_group_id: group } : {}),
   };
 }
 

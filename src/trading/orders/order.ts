@@ -119,6 +119,11 @@ export interface LiveExecutor {
   cancel(order: RestingOrder): Promise<VenueOutcome>;
   /** Leaves so many contracts in the venue's book, or fewer if more was filled meanwhile. `resting` if it did so. */
   decrease(order: RestingOrder, remaining: number): Promise<VenueOutcome>;
+  /**
+   * Takes everything that an Organization has standing there out of the venue's book at once, as far as the venue does that, and books
+   * it. What stands there afterwards is still to be cancelled. Never rejects.
+   */
+  cancelAll(orgId: string): Promise<void>;
 }
 
 /** Places orders and lists them: the same for the API and for the pages. */

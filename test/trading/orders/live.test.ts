@@ -30,6 +30,7 @@ const live: LiveExecutor & { sent: LiveOrder[]; outcome: VenueOutcome | Error; i
   },
   cancel: () => Promise.reject(new Error('nothing rests')),
   decrease: () => Promise.reject(new Error('nothing rests')),
+  cancelAll: () => Promise.resolve(),
 };
 
 let database: TestDatabase;
