@@ -66,10 +66,11 @@ export const isOpen = (status: OrderStatus): boolean => status === 'pending' || 
 export const cancelCauses = ['observation', 'stale', 'gate_closed'] as const;
 export type CancelCause = (typeof cancelCauses)[number];
 
-/** How far a resting paper order has seen the venue's prints: the time of the last one, and which of that time were counted. */
+/** How far a resting paper order has seen the venue's prints: those from before `at` are done with, and of those since which ones were counted. */
 export interface PrintsSeen {
   at: string;
-  ids: string[];
+  /** Times in milliseconds, by print. */
+  counted: Record<string, number>;
 }
 
 /** Every order that passed the risk gate, once per idempotency key. Written before anything is sent to a venue. */

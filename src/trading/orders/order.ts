@@ -140,6 +140,11 @@ export interface Refusal {
 
 export type PaperOrder = OrderInput & { mode: 'paper' };
 
+/** Which order is to be changed, and by whom. */
+export interface OrderChange extends Pick<OrderInput, 'orgId' | 'by'> {
+  id: string;
+}
+
 export interface Orders {
   /**
    * Judges an order, and carries it out or sends it. Durable when it resolves.
@@ -159,4 +164,15 @@ export interface Orders {
     limit: number;
   }): Promise<{ trades: Trade[]; nextCursor: string | null }>;
   find(orgId: string, id: string): Promise<Trade | undefined>;
+  /**
+   * Takes an order out of the book. One that has ended stays as it ended, and one of which it is not known yet whether a fill
+   * has crossed the cancellation stays open, with that as its reason.
+   * @throws AppError not_found, unavailable, and what its author may be refused for
+   */
+  cancel(change: OrderChange): Promise<Trade>;
+  /**
+   * Leaves so many contracts to be filled, and the order where it stands; 0 cancels it.
+   * @throws AppError invalid_request for more than may still be filled, and as `cancel`
+   */
+  decrease(change: OrderChange & { remaining: number }): Promise<Trade>;
 }

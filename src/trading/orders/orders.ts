@@ -8,10 +8,12 @@ import { organizations } from '../../organizations/table.js';
 import { feeRuleOf } from '../market/fees.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { assertTerms, requireTradable } from './tradable.js';
+import { createOrderChanges } from './change-order.js';
 import type { LiveExecutor, Orders, PlacedOrder, Trade, VenueOutcome } from './order.js';
 import { findTrade, listFills, listOrders } from './queries.js';
 import { previewOrder } from './preview.js';
 import { recordOutcome } from './record-outcome.js';
+import type { Resting } from './resting.js';
 import { toTrade } from './trade.js';
 import { findRepeat, checkAndWrite } from './transaction.js';
 
@@ -116,9 +118,10 @@ interface OrdersDeps {
   snapshots: SnapshotStore;
   /** Undefined where there is nothing to trade live with. */
   live: LiveExecutor | undefined;
+  resting: Pick<Resting, 'advance'>;
 }
 
-export function createOrders(context: TradingContext, { snapshots, live }: OrdersDeps): Orders {
+export function createOrders(context: TradingContext, { snapshots, live, resting }: OrdersDeps): Orders {
   const { db, clock, config, log, metrics } = context;
   const turns = createTurns({
     clock,
@@ -126,6 +129,8 @@ export function createOrders(context: TradingContext, { snapshots, live }: Order
     maxWaiting: MAX_WAITING,
     maxWaitMs: MAX_WAIT_MS,
   });
+  const inTurn = <T>({ orgId, mode }: Pick<OrderInput, 'orgId' | 'mode'>, work: () => Promise<T>) =>
+    turns.take(`${mode} ${orgId}`, work);
   const deps = { snapshots, clock, paperCash: config.trading.paperCash };
 
   async function place(input: OrderInput): Promise<PlacedOrder> {
@@ -155,9 +160,7 @@ export function createOrders(context: TradingContext, { snapshots, live }: Order
     assertTerms(input, clock.now());
     // Before the queue: what cannot be traded needs no turn.
     requireTradable(snapshots, input, clock.now());
-    return turns.take(`${input.mode} ${input.orgId}`, () =>
-      db.transaction((tx) => checkAndWrite(tx, input, deps)),
-    );
+    return inTurn(input, () => db.transaction((tx) => checkAndWrite(tx, input, deps)));
   }
 
   /** The last step of a live order. It is taken once: what became of an order that was sent is looked up, never asked for again. */
@@ -179,6 +182,7 @@ export function createOrders(context: TradingContext, { snapshots, live }: Order
   return {
     place: placeAndCount,
     preview: (input) => previewOrder(db.orm, input, deps),
+    ...createOrderChanges({ db, clock, log, live, resting, inTurn }),
     list: (filter) => listTrades(db.orm, filter),
     async find(orgId, id) {
       const found = await findTrade(db.orm, orgId, { id });

@@ -168,12 +168,12 @@ const toSqlTime = (time: Date | null): string | null => time && time.toISOString
 const insertOrder = (o: OrderRow): SQL => sql`
     written as (
       insert into trading_orders (org_id, id, mode, idempotency_key, request_hash, client_order_id, venue_order_id, ticker, event_ticker, series_ticker, label,
-        side, action, contracts, limit_price, time_in_force, status, reason, filled_contracts, exact, booked, fees, reserved, expires_at, post_only, cancel_on, queue_ahead,
+        side, action, contracts, limit_price, time_in_force, status, reason, filled_contracts, exact, booked, fees, reserved, expires_at, post_only, cancel_on, queue_ahead, prints_seen,
         fee_rule, book_fetched_at, api_key_id, user_id, created_at, sent_at, finished_at)
       values (${o.orgId}, ${o.id}, ${o.mode}, ${o.idempotencyKey}, ${o.requestHash}, ${o.clientOrderId}, ${o.venueOrderId}, ${o.ticker}, ${o.eventTicker}, ${o.seriesTicker}, ${o.label},
         ${o.side}, ${o.action}, ${o.contracts}, ${String(o.limitPrice)}::bigint, ${o.timeInForce}, ${o.status}, ${o.reason}, ${o.filledContracts},
         ${String(o.exact)}::bigint, ${String(o.booked)}::bigint, ${String(o.fees)}::bigint, ${String(o.reserved)}::bigint,
-        ${toSqlTime(o.expiresAt)}::timestamptz, ${o.postOnly}, ${textArray(o.cancelOn)}::text[], ${o.queueAhead}, ${JSON.stringify(o.feeRule)}::jsonb,
+        ${toSqlTime(o.expiresAt)}::timestamptz, ${o.postOnly}, ${textArray(o.cancelOn)}::text[], ${o.queueAhead}, ${o.printsSeen && JSON.stringify(o.printsSeen)}::jsonb, ${JSON.stringify(o.feeRule)}::jsonb,
         ${o.bookFetchedAt.toISOString()}::timestamptz, ${o.apiKeyId}, ${o.userId}, ${o.createdAt.toISOString()}::timestamptz,
         ${toSqlTime(o.sentAt)}::timestamptz, ${toSqlTime(o.finishedAt)}::timestamptz)
     )`;

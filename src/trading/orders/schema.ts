@@ -62,7 +62,7 @@ export const orderSchema = z
       .max(cancelCauses.length)
       .optional()
       .describe(
-        'Only for orders that may rest; all three if left out. What cancels it without being asked. `observation`: a report of the market’s station has come in or is due since it was placed. `stale`: the market data are too old, or its book is in doubt. `gate_closed`: the gate of the market’s signal is closed. A trading switch that lets the order no longer pass cancels it always.',
+        'Only for orders that may rest; all three if left out. What cancels it without being asked. `observation`: a report of the market’s station has come in or is due since it was placed. `stale`: the market data are too old, or its book is in doubt. `gate_closed`: the gate of the market’s signal closes; left out of the answer where it is closed already. A trading switch that lets the order no longer pass cancels it always.',
       ),
   })
   .superRefine(({ timeInForce = 'immediate_or_cancel', expiresAt, postOnly, cancelOn }, context) => {
@@ -76,6 +76,23 @@ export const orderSchema = z
         refuse(field, 'is only for good_till_cancelled and good_till_time');
   })
   .meta({ id: 'OrderInput' });
+
+export const decreaseSchema = z
+  .strictObject({
+    remainingContracts: z
+      .number()
+      .refine(
+        (value) => value === 0 || isOrderSize(value),
+        `must be 0, or ${ORDER_SIZE.replace(/^must be /, '')}`,
+      )
+      .meta({
+        minimum: 0,
+        maximum: MAX_CONTRACTS,
+        description:
+          'How many may still be filled from now on: as many as now or fewer. 0 cancels the order.',
+      }),
+  })
+  .meta({ id: 'OrderDecrease' });
 
 export const orderHeaders = z.object({
   'Idempotency-Key': z

@@ -17,7 +17,7 @@ export interface TradableMarket {
   feeRule: FeeRule;
 }
 
-type AskedOrder = Pick<OrderInput, 'ticker' | 'side' | 'action' | 'contracts' | 'limitPrice'>;
+type AskedOrder = Pick<OrderInput, 'ticker' | 'side' | 'action' | 'contracts' | 'limitPrice' | 'rest'>;
 
 /**
  * The market of an order, if it can be traded now on data that can be trusted.
@@ -45,7 +45,8 @@ export function requireTradable(
   return { snapshot, market, book: snapshot.data.books.get(ticker) ?? emptyBook, feeRule };
 }
 
-function requireFresh({ current, sources }: SnapshotStore, nowMs: number): Snapshot {
+/** @throws AppError market_data_unavailable, market_data_stale */
+export function requireFresh({ current, sources }: SnapshotStore, nowMs: number): Snapshot {
   if (!current)
     throw new AppError('market_data_unavailable', 'No market data has been loaded yet.', {
       retryAfterSeconds: 5,
@@ -62,8 +63,11 @@ function requireFresh({ current, sources }: SnapshotStore, nowMs: number): Snaps
   return current;
 }
 
-/** A book may be older than the listing that it came with, or no longer the venue's. */
-function assertCertain({ data }: Snapshot, ticker: string, nowMs: number): void {
+/**
+ * A book may be older than the listing that it came with, or no longer the venue's.
+ * @throws AppError market_data_stale
+ */
+export function assertCertain({ data }: Snapshot, ticker: string, nowMs: number): void {
   if (data.doubts?.has(ticker))
     throw stale(
       `The order book of ${ticker} is in doubt: the venue's stream was interrupted, or contradicted itself. Orders are taken again once the book has been read anew.`,
@@ -112,20 +116,21 @@ function assertPrice({ priceRanges }: ListedMarket, limitPrice: Micros): void {
 }
 
 /** @throws AppError invalid_request */
-export function assertTerms({ rest }: Pick<OrderInput, 'rest'>, nowMs: number): void {
+export function assertTerms({ rest, mode }: Pick<OrderInput, 'rest' | 'mode'>, nowMs: number): void {
   if (!rest) return;
   if (rest.expiresAt && rest.expiresAt.getTime() <= nowMs)
     throw invalid('/expiresAt', 'must be in the future');
-  throw invalid('/timeInForce', 'must be immediate_or_cancel or fill_or_kill on this server');
+  if (mode === 'live')
+    throw invalid('/timeInForce', 'must be immediate_or_cancel or fill_or_kill for a live order');
 }
 
-function invalid(pointer: string, detail: string): AppError {
+export function invalid(pointer: string, detail: string): AppError {
   const places: ErrorPlace[] = [{ pointer, code: 'invalid_request', detail }];
   return new AppError('invalid_request', `${pointer} ${detail}`, { errors: places });
 }
 
 /**
- * Lets an order pass that can be filled at least in part.
+ * Lets an order pass that can be filled at least in part, or may rest; one that may only rest, if nothing of it can be filled.
  * @param whole the book as the venue shows it
  * @param book what is left of it
  * @throws AppError price_moved
@@ -136,10 +141,13 @@ export function assertReachable(whole: OrderBook, book: OrderBook, order: AskedO
       'price_moved',
       `The order book of ${order.ticker} is crossed: its best bid is as high as its best ask. It is about to change.`,
     );
-  const { side, action, limitPrice } = order;
+  const { side, action, limitPrice, rest } = order;
+  const reached = rest?.postOnly ? whole : book;
+  const isReached = matchOrder(reached, { ...order, timeInForce: 'immediate_or_cancel' }).filledContracts > 0;
+  if (rest ? !(rest.postOnly && isReached) : isReached) return;
   const levelsOf = action === 'buy' ? asksOf : bidsOf;
   const name = `${side.toUpperCase()} of ${order.ticker}`;
-  const [best] = levelsOf(book, side);
+  const [best] = levelsOf(reached, side);
   if (!best) {
     const isTaken = levelsOf(whole, side).length > 0;
     const offers = action === 'buy' ? 'asks' : 'bids';
@@ -148,10 +156,9 @@ export function assertReachable(whole: OrderBook, book: OrderBook, order: AskedO
       : ' at the moment';
     throw new AppError('price_moved', `There are no ${offers} for ${name}${why}.`);
   }
-  if (matchOrder(book, { ...order, timeInForce: 'immediate_or_cancel' }).filledContracts > 0) return;
   const offer = action === 'buy' ? 'is offered at' : 'can be sold at';
   throw new AppError(
     'price_moved',
-    `${name} ${offer} ${formatPrice(best.price)} at best (${best.contracts} contracts); the limit is ${formatPrice(limitPrice)}.`,
+    `${name} ${offer} ${formatPrice(best.price)} at best (${best.contracts} contracts); the limit is ${formatPrice(limitPrice)}${rest ? ', and the order may only rest' : ''}.`,
   );
 }

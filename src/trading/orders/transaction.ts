@@ -3,9 +3,10 @@ import type { Clock } from '../../core/clock.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import { newId } from '../../core/ids.js';
+import type { CancelCause } from '../ledger/orders-table.js';
 import { lockAccount, openPaperAccount } from '../ledger/queries.js';
 import { bookFills } from '../ledger/positions.js';
-import { quoteOrder, worstCost, type OrderBook } from '../market/book.js';
+import { emptyBook, quoteOrder, worstCost, type OrderBook } from '../market/book.js';
 import { subtractCounts, valueOf } from '../market/contracts.js';
 import type { FeeRule } from '../market/fees.js';
 import { labelOf } from '../market/market.js';
@@ -16,6 +17,7 @@ import { MAX_TRADING_AGE_MS } from '../market/source.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { assertReachable, requireTradable, type TradableMarket } from './tradable.js';
 import { clientOrderId, requestHash, type PlacedOrder, type Trade } from './order.js';
+import { gateOf } from './cancel-causes.js';
 import { addTaken, bookHash, withoutTaken } from './paper-book.js';
 import {
   findTrade,
@@ -25,6 +27,8 @@ import {
   type OrderRow,
   type WrittenFill,
 } from './queries.js';
+import { bidOf, shownAt } from './queue.js';
+import { reserveAfter } from './rest.js';
 import { tellFilled, toTrade } from './trade.js';
 import { confirmAuthority } from '../../audit/change.js';
 
@@ -43,11 +47,16 @@ const FORGET_AFTER_MS = 2 * MAX_TRADING_AGE_MS;
 /**
  * Fills a paper order from the book and books it.
  * @param book without what was taken from it
+ * @param outlay what all of it takes from the balance at the most
  */
-async function fillOnPaper(tx: Tx, accepted: AcceptedOrder, book: TradableMarket['book']): Promise<Trade> {
+async function fillOnPaper(
+  tx: Tx,
+  accepted: AcceptedOrder,
+  { book, outlay }: { book: OrderBook; outlay: Micros },
+): Promise<Trade> {
   const { input, view, state, at } = accepted;
-  const quote = quoteOrder(book, view.feeRule, input);
-  const { side, action } = input;
+  const { side, action, rest } = input;
+  const quote = quoteOrder(rest?.postOnly ? emptyBook : book, view.feeRule, input);
   const booked = bookFills(
     state.position,
     quote.fills.map(({ price, contracts, fee }) => ({ side, action, price, contracts, fee })),
@@ -65,15 +74,20 @@ async function fillOnPaper(tx: Tx, accepted: AcceptedOrder, book: TradableMarket
   const { filledContracts, fees } = quote;
   const sign = action === 'buy' ? -1n : 1n;
   const gross = quote.fills.reduce((sum, fill) => sum + sign * valueOf(fill.price, fill.contracts), 0n);
-  const order: OrderRow = {
+  const written = {
     ...newOrder(accepted),
-    ...outcomeOf(input, filledContracts),
     filledContracts,
     fees,
     exact: quote.exact,
     booked: gross - fees,
-    finishedAt: at,
   };
+  const order: OrderRow =
+    rest && filledContracts < input.contracts
+      ? {
+          ...written,
+          ...restOf(accepted, { ...written, filledContracts: 0, reserved: outlay }, filledContracts),
+        }
+      : { ...written, ...outcomeOf(input, filledContracts), finishedAt: at };
   await writeExecution(tx, {
     order,
     isNew: true,
@@ -92,6 +106,21 @@ async function fillOnPaper(tx: Tx, accepted: AcceptedOrder, book: TradableMarket
     order,
     fills.map((fill) => ({ ...fill, balanceChange: fill.postings.cash })),
   );
+}
+
+/** How what is not filled at once comes to rest: behind all that stands at its price, and before every print that is still to come. */
+function restOf(
+  { input, view, at }: AcceptedOrder,
+  order: Parameters<typeof reserveAfter>[0],
+  filled: number,
+): Pick<OrderRow, 'status' | 'reason' | 'reserved' | 'queueAhead' | 'printsSeen'> {
+  return {
+    status: 'resting',
+    reason: null,
+    reserved: reserveAfter(order, filled),
+    queueAhead: shownAt(view.book, bidOf(input)),
+    printsSeen: { at: new Date(at.getTime() + 1).toISOString(), counted: {} },
+  };
 }
 
 function outcomeOf(
@@ -132,6 +161,12 @@ async function writePending(tx: Tx, accepted: AcceptedOrder, reserved: Micros): 
   return toTrade(order, []);
 }
 
+/** What may yet cancel an order: a gate that is closed already will not close. */
+const causesOf = ({ snapshot, market }: TradableMarket, rest: OrderInput['rest']): CancelCause[] =>
+  (rest?.cancelOn ?? []).filter(
+    (cause) => cause !== 'gate_closed' || gateOf(snapshot, market.ticker)?.isOpen,
+  );
+
 function newOrder({ input, view, at }: AcceptedOrder): Omit<OrderRow, 'status' | 'reason'> {
   const { orgId, mode, by, idempotencyKey, ticker, side, action, contracts, limitPrice, timeInForce, rest } =
     input;
@@ -160,7 +195,7 @@ function newOrder({ input, view, at }: AcceptedOrder): Omit<OrderRow, 'status' |
     reserved: 0n,
     expiresAt: rest?.expiresAt ?? null,
     postOnly: rest?.postOnly ?? false,
-    cancelOn: [...(rest?.cancelOn ?? [])],
+    cancelOn: causesOf(view, rest),
     cancelRequestedAt: null,
     cancelReason: null,
     queueAhead: null,
@@ -207,7 +242,9 @@ export async function checkAndWrite(
   const outlay = assertAllowed(input, { view, state, book, cash, facts, at });
 
   const accepted = { input, view, state, at };
-  const trade = isPaper ? await fillOnPaper(tx, accepted, book) : await writePending(tx, accepted, outlay);
+  const trade = isPaper
+    ? await fillOnPaper(tx, accepted, { book, outlay })
+    : await writePending(tx, accepted, outlay);
   return { trade, isRepeat: false };
 }
 
@@ -285,7 +322,7 @@ function assertHeld({ action, side, ticker, contracts }: OrderInput, state: Acco
     state.committed[side],
     state.position?.side === side ? state.position.contracts : 0,
   );
-  const pending = claimed > 0 ? `, beside ${claimed} that a pending order may take` : '';
+  const pending = claimed > 0 ? `, beside ${claimed} that an open order may take` : '';
   throw new AppError(
     'insufficient_position',
     `${contracts} ${side.toUpperCase()} of ${ticker} are to be sold and ${free} are held${pending}.`,

@@ -15,6 +15,7 @@ import { readVenueKey } from '../live/sign.js';
 import type { MarketSource } from '../market/source.js';
 import type { LiveExecutor, Orders } from '../orders/order.js';
 import { createOrders } from '../orders/orders.js';
+import { createResting, type Resting } from '../orders/resting.js';
 import { recordOutcome } from '../orders/record-outcome.js';
 import { createPast, type Past } from '../past/past.js';
 import { createPortfolioHistory } from '../portfolio/history.js';
@@ -69,8 +70,10 @@ export const tradingJobs = (
   ...(isReplay ? [] : learningJobs({ scores, trainer, prices })),
 ];
 
-/** What books the past of portfolios. */
-export const bookingJobs = ({ settlement }: TradingServices): Job[] => [
+/** What books what happens to portfolios without being asked. */
+export const bookingJobs = ({ settlement, resting }: TradingServices): Job[] => [
+  // Twice with each refresh of the default schedule, a few seconds after it.
+  { name: 'look-after-resting-orders', schedule: '4,19,34,49 * * * * *', run: () => resting.pass() },
   // A few seconds after a refresh of the default schedule.
   { name: 'settle-markets', schedule: '8,38 * * * * *', run: () => settlement.settle() },
   { name: 'record-portfolio-history', schedule: '15 */15 * * * *', run: () => settlement.recordHistory() },
@@ -110,6 +113,7 @@ export interface TradingServices {
   refresher: Refresher;
   stream: MarketStream;
   orders: Orders;
+  resting: Resting;
   /** Undefined unless the configuration lets an Organization trade live. */
   live: LiveTrading | undefined;
   scores: ScoreKeeper;
@@ -167,6 +171,8 @@ export function createTradingServices(
     record: (...outcome) => recordOutcome(db.orm, ...outcome),
     timings: overrides.liveTimings,
   });
+  const executor = overrides.live ?? live;
+  const resting = createResting(context, { markets, snapshots: store, live: executor });
   const history = createPortfolioHistory({ db, clock, log, snapshots: store, paperCash });
   const settlement = createSettlement({ db, clock, log, markets, snapshots: store, history });
   const climate = createClimate(context, overrides, store);
@@ -177,7 +183,8 @@ export function createTradingServices(
     ...learning,
     refresher,
     stream,
-    orders: createOrders(context, { snapshots: store, live: overrides.live ?? live }),
+    orders: createOrders(context, { snapshots: store, live: executor, resting }),
+    resting,
     live,
     prices: createPriceRecorder({ db, store, clock }),
     settlement,
@@ -188,7 +195,7 @@ export function createTradingServices(
       stream.stop();
       learning.scores.stop();
       learning.trainer.stop();
-      await Promise.all([refresher.stop(), live?.stop(), settlement.stop(), climate?.stop()]);
+      await Promise.all([refresher.stop(), live?.stop(), settlement.stop(), resting.stop(), climate?.stop()]);
       await tape?.close();
     },
   };
