@@ -20,7 +20,7 @@ import {
   type QueuedOrder,
   type ShownBook,
 } from './queue.js';
-import { feeRuleOfOrder, finalStatus, reserveAfter } from './rest.js';
+import { EXPIRED, feeRuleOfOrder, finalStatus, reserveAfter } from './rest.js';
 import { listResting } from './resting-queries.js';
 import { tellFilled } from './trade.js';
 
@@ -110,9 +110,7 @@ function endingOf(order: OrderRow, { snapshots: { current }, at }: MarketNews): 
     order.cancelRequestedAt
       ? { at: order.cancelRequestedAt, reason: order.cancelReason ?? 'Cancelled.' }
       : undefined,
-    order.expiresAt && order.expiresAt <= at
-      ? { at: order.expiresAt, reason: 'Its time was over before all of it was filled.' }
-      : undefined,
+    order.expiresAt && order.expiresAt <= at ? { at: order.expiresAt, reason: EXPIRED } : undefined,
     market && market.closeTime <= at
       ? { at: market.closeTime, reason: 'The market closed before all of it was filled.' }
       : undefined,

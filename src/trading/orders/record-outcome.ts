@@ -7,7 +7,7 @@ import type { Trade, VenueFill, VenueOutcome } from './order.js';
 import { findTrade, writeExecution, type FillRow, type OrderRow, type WrittenFill } from './queries.js';
 import { tellFilled, toTrade } from './trade.js';
 import { isOpen } from '../ledger/orders-table.js';
-import { finalStatus, reserveAfter } from './rest.js';
+import { EXPIRED, finalStatus, reserveAfter } from './rest.js';
 import { subtractCounts, sumCounts, valueOf } from '../market/contracts.js';
 
 /**
@@ -124,6 +124,6 @@ function reasonOfEnd(
   at: Date,
 ): string | null {
   if (order.cancelReason !== null) return order.cancelReason;
-  if (order.expiresAt && order.expiresAt <= at) return 'Its time was over.';
+  if (order.expiresAt && order.expiresAt <= at) return EXPIRED;
   return outcome.kind === 'done' ? outcome.reason : order.reason;
 }

@@ -106,30 +106,49 @@ export function createResting(
     else shown.delete(ticker);
   }
 
-  async function cancelLiveOrders(): Promise<void> {
-    for (const order of await listRestingLive(db.orm, MAX_LIVE)) {
+  async function cancelLiveOrders(executor: LiveExecutor): Promise<void> {
+    const orders = await listRestingLive(db.orm, MAX_LIVE);
+    let marked = 0;
+    let barred = 0;
+    for (const order of orders) {
       stopping.signal.throwIfAborted();
-      const marked = await markLive(order).catch((error: unknown) => {
+      const mark = await markLive(order).catch((error: unknown) => {
         log.error({ err: error, orderId: order.id }, 'a live order could not be judged; it is tried again');
         return undefined;
       });
-      if (marked) await askVenue({ db, clock, log }, marked, (order) => live!.cancel(order));
+      if (mark) marked++;
+      if (mark?.isBarred) barred++;
+    }
+    if (marked === 0) return;
+    // Where nothing may stand any more one request is sooner than many, which each wait for their turn.
+    if (barred > 1 && barred === orders.length) await executor.cancelAll(orders[0]!.orgId);
+    for (const order of await listRestingLive(db.orm, MAX_LIVE)) {
+      stopping.signal.throwIfAborted();
+      if (order.cancelRequestedAt)
+        await askVenue({ db, clock, log }, order, (one) => executor.cancel(one)).catch((error: unknown) =>
+          log.error({ err: error, orderId: order.id }, 'what became of a live order could not be booked'),
+        );
     }
   }
 
-  /** The order, if it is to leave the book. Who cancels it and why is written before the venue is asked. */
-  const markLive = ({ orgId, id }: OrderRow): Promise<OrderRow | undefined> =>
+  /**
+   * Undefined if the order may stay in the book. Who cancels it and why is written before the venue is asked. `isBarred`: so is
+   * whatever else its account has there.
+   */
+  const markLive = ({ orgId, id }: OrderRow): Promise<{ isBarred: boolean } | undefined> =>
     db.transaction(async (tx) => {
       await lockAccount(tx, { orgId, mode: 'live' });
       const order = (await findTrade(tx, orgId, { id }))?.order;
       if (order?.status !== 'resting') return undefined;
-      if (order.cancelRequestedAt) return order;
+      if (order.cancelRequestedAt) return { isBarred: false };
       const at = new Date(clock.now());
       const facts = await readKnownFacts(tx, { orgId, mode: 'live', at });
       const position = await findPosition(tx, order, order.ticker);
-      const reason =
-        findBarrier(order, facts, position) ?? findCause(order, { snapshots, nowMs: at.getTime() });
-      return reason === undefined ? undefined : markCancelled(tx, order, { at, reason });
+      const barrier = findBarrier(order, facts, position);
+      const reason = barrier ?? findCause(order, { snapshots, nowMs: at.getTime() });
+      if (reason === undefined) return undefined;
+      await markCancelled(tx, order, { at, reason });
+      return { isBarred: barrier !== undefined };
     });
 
   /** An instance that does not hear the venue leaves the work to another, and does it itself where no other has taken it. */
@@ -165,7 +184,7 @@ export function createResting(
         if (page.length < MARKETS_AT_ONCE) break;
         if (!(await lease.hold())) return;
       }
-      if (live) await cancelLiveOrders();
+      if (live) await cancelLiveOrders(live);
     } catch (error) {
       if (!stopping.signal.aborted) throw error;
     }

@@ -116,12 +116,9 @@ function assertPrice({ priceRanges }: ListedMarket, limitPrice: Micros): void {
 }
 
 /** @throws AppError invalid_request */
-export function assertTerms({ rest, mode }: Pick<OrderInput, 'rest' | 'mode'>, nowMs: number): void {
-  if (!rest) return;
-  if (rest.expiresAt && rest.expiresAt.getTime() <= nowMs)
+export function assertTerms({ rest }: Pick<OrderInput, 'rest'>, nowMs: number): void {
+  if (rest?.expiresAt && rest.expiresAt.getTime() <= nowMs)
     throw invalid('/expiresAt', 'must be in the future');
-  if (mode === 'live')
-    throw invalid('/timeInForce', 'must be immediate_or_cancel or fill_or_kill for a live order');
 }
 
 export function invalid(pointer: string, detail: string): AppError {

@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { byService } from '../../../src/audit/change.js';
+import { byService, change } from '../../../src/audit/change.js';
+import { tradingSwitches } from '../../../src/tables.js';
 import type { Trade } from '../../../src/trading/orders/order.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import {
@@ -36,6 +37,14 @@ beforeEach(async () => {
   await account.live.reconcile();
   before = { cash: (await account.books()).cash, orders: account.venue.exchange.orders.length };
 });
+
+const setSwitch = (ownState: 'halt' | 'open') =>
+  change(account.service.context, byService, (tx) =>
+    tx
+      .insert(tradingSwitches)
+      .values({ orgId: account.organization.id, ownState, ownAt: new Date() })
+      .onConflictDoUpdate({ target: tradingSwitches.orgId, set: { ownState } }),
+  );
 
 type Answer = (req: IncomingMessage, res: ServerResponse) => boolean | Promise<boolean>;
 
@@ -136,7 +145,10 @@ describe('a live order that rests', () => {
     await expectConsistent({ cost: 0n, reserved: RESERVED });
     account.service.clock.advance(3_601_000);
     await account.live.watchResting();
-    expect(await account.find(trade.id)).toMatchObject({ status: 'cancelled', reason: 'Its time was over.' });
+    expect(await account.find(trade.id)).toMatchObject({
+      status: 'cancelled',
+      reason: 'Its time was over before all of it was filled.',
+    });
     await expectConsistent({ cost: 0n });
   });
 
@@ -507,6 +519,104 @@ describe('a restart', () => {
     expect((await account.find(trade.id)).status).toBe('resting');
     await account.live.watchResting();
     expect((await account.find(trade.id)).status).toBe('cancelled');
+    await expectConsistent({ cost: 0n });
+  });
+});
+
+describe('its Organization', () => {
+  it('cancels it, once however often it asks; what crossed that is the answer', async () => {
+    const trade = await account.rest();
+    account.print('ask', 43, 4);
+    const asked = countRequests();
+    const ends = await Promise.all([account.cancel(trade), account.cancel(trade)]);
+    for (const end of ends)
+      expect(end).toMatchObject({
+        status: 'partially_filled',
+        filledContracts: 4,
+        reason: 'Cancelled on request.',
+      });
+    expect(asked(/events\/orders/)).toBeLessThanOrEqual(2);
+    expect(await account.cancel(trade)).toEqual(ends[0]);
+    await expectConsistent({ cost: 1_720_000n });
+  });
+
+  it('is told that a cancellation is not confirmed, and it is asked for again by itself', async () => {
+    const trade = await account.rest();
+    account.venue.fault = (req, res, path) => isChange(req, path) && write(res, 503, 'down');
+    expect(await account.cancel(trade)).toMatchObject({
+      status: 'resting',
+      reason: expect.stringMatching(/not confirmed/),
+    });
+    expect(await account.books()).toMatchObject({ reserved: RESERVED });
+    account.venue.fault = undefined;
+    await account.service.trading.resting.pass();
+    expect(await account.find(trade.id)).toMatchObject({
+      status: 'cancelled',
+      reason: 'Cancelled on request.',
+    });
+    await expectConsistent({ cost: 0n });
+  });
+
+  it('decreases it, never to more than the venue has left', async () => {
+    const trade = await account.rest();
+    account.print('ask', 43, 8);
+    expect(await account.decrease(trade, 5)).toMatchObject({
+      status: 'resting',
+      contracts: 10,
+      filledContracts: 8,
+    });
+    expect(await account.decrease(trade, 1)).toMatchObject({ status: 'resting', contracts: 9 });
+    await expect(account.decrease(trade, 2)).rejects.toMatchObject({ code: 'invalid_request' });
+    expect(await account.decrease(trade, 0)).toMatchObject({
+      status: 'partially_filled',
+      filledContracts: 8,
+    });
+    await expectConsistent({ cost: 3_440_000n });
+  });
+
+  it('halts its trading: everything is taken out of the book with one request', async () => {
+    const trades = [await account.rest(), await account.rest({ limitPrice: 420_000n })];
+    account.print('ask', 43, 4);
+    await setSwitch('halt');
+    const asked = countRequests();
+    await account.service.trading.resting.pass();
+    const reason = expect.stringMatching(/^Cancelled: halt/) as string;
+    expect(await Promise.all(trades.map(({ id }) => account.find(id)))).toMatchObject([
+      { status: 'partially_filled', filledContracts: 4, reason },
+      { status: 'cancelled', reason },
+    ]);
+    expect([asked(/order_groups/), asked(/events\/orders/)]).toEqual([1, 0]);
+    await setSwitch('open');
+    await expectConsistent({ cost: 1_720_000n });
+  });
+
+  it('halts its trading while the venue does not answer: it is asked until it does', async () => {
+    const trades = [await account.rest(), await account.rest({ limitPrice: 420_000n })];
+    account.venue.fault = (req, res) => req.method !== 'GET' && write(res, 503, 'down');
+    await setSwitch('halt');
+    await account.service.trading.resting.pass();
+    for (const { id } of trades) expect((await account.find(id)).status).toBe('resting');
+    account.venue.fault = undefined;
+    await account.service.trading.resting.pass();
+    for (const { id } of trades) expect((await account.find(id)).status).toBe('cancelled');
+    await setSwitch('open');
+    await expectConsistent({ cost: 0n });
+  });
+
+  it('has it taken out of the book by what it said: the data are stale', async () => {
+    const rest = { ...restingTerms.rest, cancelOn: ['stale'] as const };
+    const [stays, goes] = [await account.rest(), await account.rest({ limitPrice: 420_000n, rest })];
+    account.service.clock.advance(61_000);
+    const { resting } = account.service.trading;
+    // The first pass without data leaves the work to an instance that has them.
+    await resting.pass();
+    await resting.pass();
+    expect(await account.find(stays.id)).toMatchObject({ status: 'resting' });
+    expect(await account.find(goes.id)).toMatchObject({
+      status: 'cancelled',
+      reason: expect.stringMatching(/^Cancelled by itself \(stale\)/),
+    });
+    await clear(stays);
     await expectConsistent({ cost: 0n });
   });
 });
