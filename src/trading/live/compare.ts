@@ -61,6 +61,8 @@ export interface Comparison {
   foreignPositions: Record<string, number>;
   /** Orders of ours that the venue has in another state than we do: to be looked up. */
   late: string[];
+  /** Of these, those that rest here and are not known there. */
+  lost: string[];
 }
 
 const SHOWN = 100;
@@ -97,6 +99,7 @@ export function compareWithVenue(ours: Ours, venues: Venues): Comparison {
     cashDifference,
     foreignPositions: positions.foreignPositions,
     late: orders.late,
+    lost: orders.lost,
     foreign: { ...orders.foreign, positions: positions.foreign },
   };
 }
@@ -112,6 +115,7 @@ function compareOrders({ orders, expected }: Ours, venues: Venues) {
   const byName = new Map(orders.map((order) => [order.clientOrderId, order]));
   const differences: LiveDifference[] = [];
   const late: string[] = [];
+  const lost: string[] = [];
   const filledByOrder = new Map<string, number>();
   for (const { order_id: id, count_fp: count } of venues.fills)
     filledByOrder.set(id, (filledByOrder.get(id) ?? 0) + parseHundredths(count));
@@ -142,7 +146,7 @@ function compareOrders({ orders, expected }: Ours, venues: Venues) {
     if (order.venueOrderId) ourVenueIds.add(order.venueOrderId);
     const mustBeListed = order.status === 'resting' || expected.has(order.clientOrderId);
     if (!mustBeListed || seen.has(order.clientOrderId) || !order.venueOrderId) continue;
-    if (order.status === 'resting') late.push(order.clientOrderId);
+    if (order.status === 'resting') lost.push(order.clientOrderId);
     differences.push({
       kind: 'order',
       subject: order.venueOrderId,
@@ -150,7 +154,13 @@ function compareOrders({ orders, expected }: Ours, venues: Venues) {
       venues: 'not listed',
     });
   }
-  return { differences, late, held, foreign: listForeign(venues, byName, ourVenueIds) };
+  return {
+    differences,
+    late: [...late, ...lost],
+    lost,
+    held,
+    foreign: listForeign(venues, byName, ourVenueIds),
+  };
 }
 
 const describe = (status: string, filled: number, left: number): string =>

@@ -7,7 +7,7 @@ import type { LiveExecutor, LiveOrder, RestingOrder, VenueOutcome } from '../ord
 import { createLease } from '../../core/db/lease.js';
 import { acceptDifferences } from './book.js';
 import { compareAccounts, reconcile, watchResting, type ReconcileDeps } from './reconcile.js';
-import { findLiveAccount, findOrgId, updateLiveAccount } from './queries.js';
+import { findLiveAccount, findOrgId, listOrdersNamed, updateLiveAccount } from './queries.js';
 import { dissolveOrderGroup, findOrderGroup } from './order-group.js';
 import type { RecordOutcome } from './order-status.js';
 import type { LiveDifference, LiveReport } from './report.js';
@@ -121,6 +121,9 @@ export function createLiveTrading(
       const problem = account.problem ?? status.problem;
       if (comparison.differences.length > 0 || problem !== null)
         await acceptDifferences({ db, clock, by }, { ...account, slug, problem }, comparison, source);
+      // What the venue does not know will not be filled any more.
+      for (const { orgId, id } of await listOrdersNamed(db.orm, account.orgId, comparison.lost))
+        await record(orgId, id, { kind: 'done', venueOrderId: null, fills: [], reason: LOST }, source.at);
       watch.open();
       await watch.reconcile();
       return { accepted: comparison.differences, report: status.report };
@@ -134,6 +137,8 @@ export function createLiveTrading(
     },
   };
 }
+
+const LOST = 'the venue does not know it any more';
 
 /** Reconciles one pass after the other, and shares between the instances what closes all of them. */
 function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {

@@ -134,7 +134,10 @@ export async function reconcile(deps: ReconcileDeps, orgId: string, signal: Abor
   if (!(await findLiveAccount(db.orm, orgId)) && !(await open(deps, orgId, isLeader, signal))) return;
   if (isLeader) await ensureOrderGroup(deps, orgId, signal);
   const comparison = await compareUntilSure(deps, orgId, isLeader, signal);
-  status.setPending((await listOpenOrders(db.orm, orgId, 'pending', MAX_PENDING)).length);
+  status.setOpen({
+    pendingOrders: (await listOpenOrders(db.orm, orgId, 'pending', MAX_PENDING)).length,
+    restingOrders: (await listOpenOrders(db.orm, orgId, 'resting', MAX_RESTING)).length,
+  });
   if (!comparison) return;
   const isRounded = await isOnlyRounding(deps, orgId, comparison);
   if (isRounded && isLeader) await bookRounding(db.orm, orgId, comparison, at);

@@ -217,6 +217,6 @@ it('whatever is placed, traded, cancelled, decreased, lost and asked again, both
       await expectSame(placed);
       await end(placed);
     }),
-    { numRuns: 25 },
+    { numRuns: 12 },
   );
 }, 240_000);

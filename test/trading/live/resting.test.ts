@@ -106,7 +106,12 @@ async function expectConsistent({ cost, reserved = 0n }: { cost: bigint; reserve
   expect(BigInt(Math.round(account.venue.exchange.balanceCents * 100)) * 100n).toBe(cash);
   const resting = account.venue.exchange.orders.filter(({ status }) => status === 'resting');
   expect(resting).toHaveLength(books.resting);
-  expect(account.live.report).toMatchObject({ state: 'open', reason: null, differences: [] });
+  expect(account.live.report).toMatchObject({
+    state: 'open',
+    reason: null,
+    differences: [],
+    restingOrders: books.resting,
+  });
 }
 
 /** 10 at 0.43, with the fee of a taker: 4.30 + 0.171570, up to $0.0001. */
@@ -709,6 +714,26 @@ describe('an order in the book that should not be there', () => {
     expect(account.live.report).toMatchObject({ state: 'closed', differences: [{ kind: 'cash' }] });
     exchange.balanceCents += 5_000;
     exchange.orders.pop();
+    await expectConsistent({ cost: 0n });
+  });
+});
+
+describe('an order that the venue has lost', () => {
+  it('closes trading, and has ended once that is accepted', async () => {
+    const trade = await account.rest();
+    const { exchange } = account.venue;
+    exchange.orders = exchange.orders.filter((order) => order !== atVenue(trade));
+    await account.live.reconcile();
+    expect(account.live.report).toMatchObject({
+      state: 'closed',
+      differences: [{ kind: 'order', ours: 'resting, 0.00 filled', venues: 'not listed' }],
+    });
+    const source = { actor: 'operator', at: new Date(), ip: undefined, requestId: undefined };
+    await account.live.accept(source, byService);
+    expect(await account.find(trade.id)).toMatchObject({
+      status: 'cancelled',
+      reason: 'the venue does not know it any more',
+    });
     await expectConsistent({ cost: 0n });
   });
 });

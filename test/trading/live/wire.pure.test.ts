@@ -392,6 +392,7 @@ describe('the comparison', () => {
     }
     expect(differ({ orders: [resting], expected: new Set() }, { orders: [] })).toMatchObject({
       late: ['ours-1'],
+      lost: ['ours-1'],
       differences: [{ ours: 'resting, 4.00 filled', venues: 'not listed' }],
     });
     const ended: OurOrder = { ...resting, status: 'partially_filled', reserved: 0n };
