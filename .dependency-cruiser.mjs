@@ -44,6 +44,7 @@ const floors = [
   'trading/live/',
   'trading/settlement/',
   'trading/portfolio/',
+  'trading/execution/',
   'trading/climate/',
   'trading/scores/',
   'trading/archive/',

@@ -50,6 +50,7 @@ export async function startProduct(
       LIMIT_READS_PER_MINUTE: '1000000000',
       LIMIT_TRADING_PER_MINUTE: '1000000000',
       PAPER_CASH: '100000000.00',
+      PAPER_LATENCY_MS: '0',
       ...env,
     },
     stdio: ['ignore', out, out],

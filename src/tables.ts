@@ -15,4 +15,5 @@ export * from './trading/ledger/risk-table.js';
 export * from './trading/forecast/table.js';
 export * from './trading/climate/table.js';
 export * from './trading/snapshot/table.js';
+export * from './trading/execution/table.js';
 export * from './trading/ledger/orders-table.js';

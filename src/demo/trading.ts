@@ -50,7 +50,11 @@ export async function seedDemoTrading(
   const metrics = createMetrics({ ofProcess: false });
   // What comes first of the past is enough for it, and who starts it the first time waits for no more.
   const [part] = pastParts;
-  const trading = createTradingServices({ ...context, clock: past, log, metrics }, { selection: part! });
+  const trading = createTradingServices(
+    { ...context, clock: past, log, metrics },
+    // Nothing changes there while an order is on its way.
+    { selection: part!, onTheWay: () => Promise.resolve() },
+  );
   try {
     if (!trading.past) return;
     past.ms = nowMs;

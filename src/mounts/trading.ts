@@ -15,6 +15,7 @@ import { createSnapshotReads } from '../trading/reads/snapshot-reads.js';
 import { requireReady } from '../core/http/availability.js';
 import { jsonHeaders } from '../core/http/json-headers.js';
 import { perKeyLimit, unknownKeyGuard } from '../core/http/rate-limit.js';
+import { executionRoutes } from '../trading/execution/routes.js';
 import { portfolioRoutes } from '../trading/portfolio/routes.js';
 import { streamRoute } from '../trading/stream/routes.js';
 import { scoresRoutes } from '../trading/scores/routes.js';
@@ -25,11 +26,19 @@ import { createStationList } from '../trading/reads/station-json.js';
 const publicReads = ['/markets', '/signals', '/forecast', '/stations', '/scores', '/stream'];
 
 export const publicReadRoutes = [...marketRoutes, ...forecastRoutes, streamRoute];
-export const accountRoutes = [placeOrderRoute, ...tradeRoutes, ...changeOrderRoutes, ...portfolioRoutes];
+const orderRoutes = [placeOrderRoute, ...tradeRoutes, ...changeOrderRoutes, ...portfolioRoutes];
+export const accountRoutes = [...orderRoutes, ...executionRoutes];
+/** Of an Organization, below what every caller may read. */
+const EXECUTION = '/scores/execution';
 
 /** The trading API: reads without a credential, portfolios and orders for an Organization's API key. */
 export function tradingRoutes(context: TradingContext, api: ApiServices, trading: TradingServices): Router {
   const router = Router();
+  const callLimit = keyLimit(context, api);
+  const deps = { ...context, ...api, ...trading, paperCash: context.config.trading.paperCash };
+  router.use(EXECUTION, requireReady(context.lifecycle), jsonHeaders);
+  mountRoutes(router, '', executionRoutes, deps, () => [callLimit]);
+  router.use(EXECUTION, countRefusedCalls(api));
   const beforeRead = readLayer(context);
   router.use(publicReads, (req, res, next) => {
     if (!leadToPage(req, res)) void beforeRead(req, res, next);
@@ -45,9 +54,7 @@ export function tradingRoutes(context: TradingContext, api: ApiServices, trading
     if (!leadToPage(req, res)) next();
   });
   router.use(['/portfolio', '/trade', '/trades'], requireReady(context.lifecycle), jsonHeaders);
-  const callLimit = keyLimit(context, api);
-  const deps = { ...context, ...api, ...trading, paperCash: context.config.trading.paperCash };
-  mountRoutes(router, '', accountRoutes, deps, () => [callLimit]);
+  mountRoutes(router, '', orderRoutes, deps, () => [callLimit]);
   router.use(['/portfolio', '/trade', '/trades'], countRefusedCalls(api));
   return router;
 }

@@ -36,6 +36,12 @@ export const tradingEnvironment = {
     .string()
     .regex(/^\d{1,9}(\.\d{1,2})?$/, 'must be an amount in dollars like 1000.00')
     .default('1000.00'),
+  PAPER_LATENCY_MS: z
+    .string()
+    .regex(/^\d{1,5}$/, 'must be a whole number')
+    .transform(Number)
+    .pipe(z.number().max(10_000, 'must be at most 10000'))
+    .default(250),
   TAPE_FILE: z.string().optional(),
   LIVE_TRADING: z.enum(['off', 'on']).default('off'),
   LIVE_TRADING_ORG: z.string().optional(),
@@ -65,6 +71,8 @@ export interface TradingConfig {
   modelUrl: string | undefined;
   nwsBaseUrl: string;
   paperCash: Micros;
+  /** How long a paper order is on its way before it is matched. */
+  paperLatencyMs: number;
   /** Each refresh's inputs are written here; undefined: nowhere. */
   tapeFile: string | undefined;
   /** Slug of the only Organization that may trade live; undefined: none may. */
@@ -88,6 +96,7 @@ export const readTradingConfig = (e: z.output<z.ZodObject<typeof tradingEnvironm
   modelUrl: e.MODEL_URL,
   nwsBaseUrl: e.NWS_BASE_URL.replace(/\/+$/, ''),
   paperCash: parseDollars(e.PAPER_CASH),
+  paperLatencyMs: e.PAPER_LATENCY_MS,
   tapeFile: e.TAPE_FILE,
   liveOrg: e.LIVE_TRADING === 'on' ? e.LIVE_TRADING_ORG : undefined,
   refreshSeconds: e.REFRESH_SECONDS,

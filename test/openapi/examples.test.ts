@@ -167,6 +167,7 @@ function settingsOf(circumstance: Circumstance | 'healthy'): TestServiceOptions 
     case 'defect':
       return { context: { db: failingDatabase(database.db, new TypeError('a defect')) } };
     default:
-      return {};
+      // As it is where nothing else is said.
+      return { env: { PAPER_LATENCY_MS: '250' } };
   }
 }

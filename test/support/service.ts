@@ -66,6 +66,7 @@ export async function startTestService(db: Database, options: TestServiceOptions
     LIMIT_TRADING_PER_MINUTE: '1000000',
     LIMIT_DOCUMENTS_PER_MINUTE: '1000000',
     LIMIT_DASHBOARD_PER_MINUTE: '1000000',
+    PAPER_LATENCY_MS: '0',
     ...options.env,
   });
   const lifecycle = createLifecycle();

@@ -110,6 +110,9 @@ the market has closed since; if not, it is placed now. The same key with another
 gone for its next one, until the venue shows another book. They sell at the bid, and pay the venue's fee: 7 % of contracts · price · (1 − price) · the multiplier of the series or event,
 up to $0.000001 for each level. Each level's balance change is rounded down to $0.0001, and what an order has overpaid by that is given back with its next ones.
 
+A paper order is on its way for a moment (\`PAPER_LATENCY_MS\` of the service's configuration, 250 ms), as a live one is: it is checked, travels, and is matched with the book as it stands then. What has gone meanwhile is
+a miss: the trade is \`cancelled\` or \`partially_filled\`, and its \`reason\` says how much was gone. A repeat is answered at once.
+
 **Live orders** need a live key, the live switch of the server, and the Organization named in its configuration. The order is stored before it is sent. If the venue's answer is lost it stays \`pending\` and is looked up,
 never sent again: read \`GET /trades/{id}\` until \`finishedAt\` is there.
 

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { eq } from 'drizzle-orm';
 import type { OrderInput } from '../ledger/order-input.js';
 import type { Clock } from '../../core/clock.js';
@@ -15,7 +16,7 @@ import { previewOrder } from './preview.js';
 import { recordOutcome } from './record-outcome.js';
 import type { Resting } from './resting.js';
 import { toTrade } from './trade.js';
-import { findRepeat, checkAndWrite } from './transaction.js';
+import { checkAndSend, checkAndWrite, findRepeat } from './transaction.js';
 
 interface TurnsOptions {
   clock: Clock;
@@ -119,9 +120,14 @@ interface OrdersDeps {
   /** Undefined where there is nothing to trade live with. */
   live: LiveExecutor | undefined;
   resting: Pick<Resting, 'advance'>;
+  /** Of paper orders; left out: what the time of the configuration takes. */
+  onTheWay?: ((ms: number) => Promise<void>) | undefined;
 }
 
-export function createOrders(context: TradingContext, { snapshots, live, resting }: OrdersDeps): Orders {
+export function createOrders(
+  context: TradingContext,
+  { snapshots, live, resting, onTheWay = (ms) => sleep(ms) }: OrdersDeps,
+): Orders {
   const { db, clock, config, log, metrics } = context;
   const turns = createTurns({
     clock,
@@ -131,7 +137,8 @@ export function createOrders(context: TradingContext, { snapshots, live, resting
   });
   const inTurn = <T>({ orgId, mode }: Pick<OrderInput, 'orgId' | 'mode'>, work: () => Promise<T>) =>
     turns.take(`${mode} ${orgId}`, work);
-  const deps = { snapshots, clock, paperCash: config.trading.paperCash };
+  const { paperCash, paperLatencyMs } = config.trading;
+  const deps = { snapshots, clock, paperCash };
 
   async function place(input: OrderInput): Promise<PlacedOrder> {
     const placed = await checkAndPlace(input).catch(async (error: unknown) => {
@@ -160,7 +167,12 @@ export function createOrders(context: TradingContext, { snapshots, live, resting
     assertTerms(input, clock.now());
     // Before the queue: what cannot be traded needs no turn.
     requireTradable(snapshots, input, clock.now());
-    return inTurn(input, () => db.transaction((tx) => checkAndWrite(tx, input, deps)));
+    const decide = <T>(work: (tx: Orm) => Promise<T>) => inTurn(input, () => db.transaction(work));
+    if (input.mode === 'live' || paperLatencyMs === 0) return decide((tx) => checkAndWrite(tx, input, deps));
+    const sent = await decide((tx) => checkAndSend(tx, input, deps, paperLatencyMs));
+    if ('isRepeat' in sent) return sent;
+    await onTheWay(paperLatencyMs);
+    return decide((tx) => checkAndWrite(tx, input, deps, sent));
   }
 
   /** The last step of a live order. It is taken once: what became of an order that was sent is looked up, never asked for again. */

@@ -121,14 +121,23 @@ export interface Execution {
   at: Date;
   /** What paper orders have taken from the market's book, this one included; undefined for live orders. */
   book?: { hash: string; taken: Taken; forgetBefore: Date };
+  /** What paper would have filled of a live order that is new. */
+  shadow?: { contracts: number; value: Micros; fees: Micros };
 }
 
 /** An order and everything that follows from it, in one statement: to be called under the account's lock. */
 export async function writeExecution(tx: Orm, execution: Execution): Promise<void> {
-  const { order, isNew, fills, position, cashChange, at, book } = execution;
+  const { order, isNew, fills, position, cashChange, at, book, shadow } = execution;
   const { orgId, mode, ticker, id } = order;
   const time = at.toISOString();
   const parts: SQL[] = [isNew ? insertOrder(order) : updateOrder(order)];
+  if (shadow)
+    parts.push(sql`
+    shadowed as (
+      insert into execution_marks (org_id, order_id, n, mode, ticker, side, action, contracts, value, fees, at)
+      values (${orgId}, ${id}, 0, ${mode}, ${ticker}, ${order.side}, ${order.action}, ${shadow.contracts}, ${String(shadow.value)}::bigint, ${String(shadow.fees)}::bigint,
+        ${time}::timestamptz)
+    )`);
   if (fills.length > 0) {
     parts.push(...insertFills(order, fills));
     const { side, contracts, cost, realised, fees } = position!;

@@ -6,7 +6,7 @@ import { newId } from '../../core/ids.js';
 import type { CancelCause } from '../ledger/orders-table.js';
 import { lockAccount, openPaperAccount } from '../ledger/queries.js';
 import { bookFills } from '../ledger/positions.js';
-import { emptyBook, quoteOrder, worstCost, type OrderBook } from '../market/book.js';
+import { emptyBook, isCrossed, matchOrder, quoteOrder, worstCost, type OrderBook } from '../market/book.js';
 import { subtractCounts, valueOf } from '../market/contracts.js';
 import type { FeeRule } from '../market/fees.js';
 import { labelOf } from '../market/market.js';
@@ -39,6 +39,17 @@ interface AcceptedOrder {
   view: TradableMarket;
   state: AccountState;
   at: Date;
+  /** Undefined for one that was not on its way for any time. */
+  sent: SentOrder | undefined;
+}
+
+/** A paper order that passed every check and has been on its way since. */
+export interface SentOrder {
+  latencyMs: number;
+  /** What it was judged on, without what was taken from it. */
+  book: OrderBook;
+  /** What stood there for it. */
+  within: number;
 }
 
 /** Twice as long as a book may be traded on, for clocks that differ. */
@@ -56,6 +67,8 @@ async function fillOnPaper(
 ): Promise<Trade> {
   const { input, view, state, at } = accepted;
   const { side, action, rest } = input;
+  // The price has come to it on its way: the venue would not take it.
+  const mayStand = rest && !(rest.postOnly && withinLimit(view.book, input) > 0);
   const quote = quoteOrder(rest?.postOnly ? emptyBook : book, view.feeRule, input);
   const booked = bookFills(
     state.position,
@@ -82,12 +95,12 @@ async function fillOnPaper(
     booked: gross - fees,
   };
   const order: OrderRow =
-    rest && filledContracts < input.contracts
+    mayStand && filledContracts < input.contracts
       ? {
           ...written,
           ...restOf(accepted, { ...written, filledContracts: 0, reserved: outlay }, filledContracts),
         }
-      : { ...written, ...outcomeOf(input, filledContracts), finishedAt: at };
+      : { ...written, ...outcomeOf(accepted, filledContracts, withinLimit(book, input)), finishedAt: at };
   await writeExecution(tx, {
     order,
     isNew: true,
@@ -123,26 +136,38 @@ function restOf(
   };
 }
 
+/** What stands there for an order, whether or not that is enough for it. */
+const withinLimit = (book: OrderBook, input: OrderInput): number =>
+  matchOrder(book, { ...input, timeInForce: 'immediate_or_cancel' }).filledContracts;
+
 function outcomeOf(
-  { contracts, timeInForce }: OrderInput,
+  { input: { contracts, timeInForce, rest }, sent }: AcceptedOrder,
   filled: number,
+  within: number,
 ): Pick<OrderRow, 'status' | 'reason'> {
   if (filled === contracts) return { status: 'filled', reason: null };
+  const gone = sent ? subtractCounts(sent.within, within) : 0;
+  const missed =
+    gone > 0
+      ? `Of ${sent!.within} contracts that stood within the limit price when the order was sent, ${gone} were gone ${sent!.latencyMs} ms later, when it arrived. `
+      : '';
   if (filled > 0)
     return {
       status: 'partially_filled',
-      reason: `The book held ${filled} of ${contracts} contracts at the limit price or better; the rest was cancelled.`,
+      reason: `${missed}The book held ${filled} of ${contracts} contracts at the limit price or better; the rest was cancelled.`,
     };
+  if (rest?.postOnly)
+    return { status: 'cancelled', reason: 'It would have traded when it arrived, and may only rest.' };
   const reason =
     timeInForce === 'fill_or_kill'
       ? `The book does not hold all ${contracts} contracts at the limit price or better, and the order was to be filled whole or not at all.`
       : 'Nothing was filled.';
-  return { status: 'cancelled', reason };
+  return { status: 'cancelled', reason: missed + reason };
 }
 
 /** Persists a live order before it is sent: whatever happens from here on, it is known that it may be at the venue. */
 async function writePending(tx: Tx, accepted: AcceptedOrder, reserved: Micros): Promise<Trade> {
-  const { at } = accepted;
+  const { input, view, at } = accepted;
   const order: OrderRow = {
     ...newOrder(accepted),
     status: 'pending',
@@ -150,6 +175,8 @@ async function writePending(tx: Tx, accepted: AcceptedOrder, reserved: Micros): 
     reserved,
     sentAt: at,
   };
+  const { fills, filledContracts, fees } = quoteOrder(view.book, view.feeRule, input);
+  const value = fills.reduce((sum, fill) => sum + valueOf(fill.price, fill.contracts), 0n);
   await writeExecution(tx, {
     order,
     isNew: true,
@@ -157,6 +184,7 @@ async function writePending(tx: Tx, accepted: AcceptedOrder, reserved: Micros): 
     position: undefined,
     cashChange: 0n,
     at,
+    shadow: { contracts: filledContracts, value, fees },
   });
   return toTrade(order, []);
 }
@@ -220,13 +248,55 @@ export interface TransactionDeps {
  * Judges an order and writes it, and for a paper order all that follows from it, in the transaction that `orm` is.
  * Everything is decided on what is read under the lock of the account's row; an order that comes meanwhile, on any
  * instance, sees what this one has written.
+ * @param sent of a paper order that has arrived: what has gone from the book meanwhile is a miss, and no refusal
  * @throws AppError see `Orders.place`
  */
 export async function checkAndWrite(
   orm: Orm,
   input: OrderInput,
-  { snapshots, clock, paperCash }: TransactionDeps,
+  deps: TransactionDeps,
+  sent?: SentOrder,
 ): Promise<PlacedOrder> {
+  const judged = await judge(orm, input, deps, sent);
+  if ('isRepeat' in judged) return judged;
+  const { tx, accepted, book, outlay } = judged;
+  const trade =
+    input.mode === 'paper'
+      ? await fillOnPaper(tx, accepted, { book, outlay })
+      : await writePending(tx, accepted, outlay);
+  return { trade, isRepeat: false };
+}
+
+/**
+ * Judges a paper order as `checkAndWrite` does and writes nothing of it: what it has found until it arrives.
+ * @throws AppError see `Orders.place`
+ */
+export async function checkAndSend(
+  orm: Orm,
+  input: OrderInput,
+  deps: TransactionDeps,
+  latencyMs: number,
+): Promise<PlacedOrder | SentOrder> {
+  const judged = await judge(orm, input, deps, undefined);
+  if ('isRepeat' in judged) return judged;
+  const { book } = judged;
+  return { latencyMs, book, within: withinLimit(book, input) };
+}
+
+interface JudgedOrder {
+  tx: Tx;
+  accepted: AcceptedOrder;
+  /** For a paper order without what was taken from it. */
+  book: OrderBook;
+  outlay: Micros;
+}
+
+async function judge(
+  orm: Orm,
+  input: OrderInput,
+  { snapshots, clock, paperCash }: TransactionDeps,
+  sent: SentOrder | undefined,
+): Promise<JudgedOrder | PlacedOrder> {
   const cash = await lockOrOpen(orm, input, { clock, paperCash });
   // Anew: while the order waited for its turn, time passed and the books have changed.
   const at = new Date(clock.now());
@@ -236,16 +306,12 @@ export async function checkAndWrite(
   const state = await readState(tx, input, bookHash(view.book));
   if (state.existing) return (await findRepeat(tx, input))!;
 
-  const isPaper = input.mode === 'paper';
-  const book = isPaper ? withoutTaken(view.book, state.taken) : view.book;
+  const book = input.mode === 'paper' ? withoutTaken(view.book, state.taken) : view.book;
   const facts = await readKnownFacts(tx, { orgId: input.orgId, mode: input.mode, at });
-  const outlay = assertAllowed(input, { view, state, book, cash, facts, at });
-
-  const accepted = { input, view, state, at };
-  const trade = isPaper
-    ? await fillOnPaper(tx, accepted, { book, outlay })
-    : await writePending(tx, accepted, outlay);
-  return { trade, isRepeat: false };
+  const outlay = assertAllowed(input, { view, state, book, cash, facts, at, sent });
+  // Of a crossed book it is not known what stands in it.
+  const matched = sent && isCrossed(view.book) ? emptyBook : book;
+  return { tx, accepted: { input, view, state, at, sent }, book: matched, outlay };
 }
 
 /** All that an order is judged on beside its own numbers. */
@@ -258,6 +324,8 @@ export interface Grounds {
   /** Undefined where they cannot be read. */
   facts: RiskFacts | undefined;
   at: Date;
+  /** Of one that has arrived: its price was judged when it was sent. */
+  sent?: SentOrder | undefined;
 }
 
 /**
@@ -266,14 +334,18 @@ export interface Grounds {
  * @returns what the order takes from the balance at the most
  * @throws AppError insufficient_position, price_moved, entitlement_required, entitlement_read_only, risk_limit, insufficient_funds
  */
-export function assertAllowed(input: OrderInput, { view, state, book, cash, facts, at }: Grounds): Micros {
+export function assertAllowed(
+  input: OrderInput,
+  { view, state, book, cash, facts, at, sent }: Grounds,
+): Micros {
   assertHeld(input, state);
-  assertReachable(view.book, book, input);
+  if (!sent) assertReachable(view.book, book, input);
   const available = cash - state.reserved;
   const filledFrom = input.mode === 'paper' ? book : undefined;
   const cost = input.action === 'buy' ? costAtMost(input, view.feeRule, filledFrom) : 0n;
   const { market, snapshot } = view;
-  assertWithinRisk({ order: input, market, book, snapshot, worstCost: cost, available, at }, facts);
+  const priced = sent?.book ?? book;
+  assertWithinRisk({ order: input, market, book: priced, snapshot, worstCost: cost, available, at }, facts);
   const outlay = outlayOf(input, cost, state);
   assertFunds(outlay, available);
   return outlay;

@@ -73,10 +73,10 @@ export async function sumReserved(orm: Orm, orgId: string, mode: TradeMode) {
   return sums!;
 }
 
-export type PendingRow = Awaited<ReturnType<typeof listPendingOrders>>[number];
+export type OpenOrderRow = Awaited<ReturnType<typeof listOpenOrders>>[number];
 
 /** Oldest first. */
-export function listPendingOrders(orm: Orm, orgId: string, mode: TradeMode, limit: number) {
+export function listOpenOrders(orm: Orm, orgId: string, mode: TradeMode, limit: number) {
   return orm
     .select({
       id: tradingOrders.id,
@@ -85,6 +85,9 @@ export function listPendingOrders(orm: Orm, orgId: string, mode: TradeMode, limi
       side: tradingOrders.side,
       action: tradingOrders.action,
       contracts: tradingOrders.contracts,
+      filledContracts: tradingOrders.filledContracts,
+      queueAhead: tradingOrders.queueAhead,
+      status: tradingOrders.status,
       limitPrice: tradingOrders.limitPrice,
       reserved: tradingOrders.reserved,
       reason: tradingOrders.reason,

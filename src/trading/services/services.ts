@@ -10,6 +10,8 @@ import { calibratedModel } from '../forecast/fits.js';
 import type { WeatherSource } from '../forecast/forecast.js';
 import type { IndexReader } from '../forecast/kalshi-index.js';
 import type { SourceNames } from '../forecast/queries.js';
+import { createBookMemory } from '../execution/books.js';
+import { createMarker, type Marker } from '../execution/marker.js';
 import { createLiveTrading, type LiveTimings, type LiveTrading } from '../live/live.js';
 import { readVenueKey } from '../live/sign.js';
 import type { MarketSource } from '../market/source.js';
@@ -47,7 +49,7 @@ import {
 
 export const tradingJobs = (
   { config }: TradingContext,
-  { refresher, live, scores, trainer, prices, climate, isReplay }: TradingServices,
+  { refresher, live, scores, trainer, prices, marker, climate, isReplay }: TradingServices,
 ): Job[] => [
   {
     name: 'refresh-markets',
@@ -67,7 +69,7 @@ export const tradingJobs = (
         { name: 'clean-up-climate-reports', schedule: '0 53 3 * * *', run: () => climate.cleanUp() },
       ]
     : []),
-  ...(isReplay ? [] : learningJobs({ scores, trainer, prices })),
+  ...(isReplay ? [] : [...learningJobs({ scores, trainer, prices }), markingJob(marker)]),
 ];
 
 /** What books what happens to portfolios without being asked. */
@@ -97,6 +99,13 @@ const learningJobs = ({
   { name: 'backfill-forecasts', schedule: '5 * * * * *', run: () => scores.backfill() },
 ];
 
+/** A few seconds after a refresh of the default schedule. */
+const markingJob = (marker: Marker): Job => ({
+  name: 'mark-fills',
+  schedule: '12,42 * * * * *',
+  run: () => marker.mark(),
+});
+
 /** `seconds` divides a minute. */
 const everySeconds = (seconds: number): string => (seconds === 60 ? '0 * * * * *' : `*/${seconds} * * * * *`);
 
@@ -119,6 +128,8 @@ export interface TradingServices {
   scores: ScoreKeeper;
   scoreReport: ScoreReport;
   prices: PriceRecorder;
+  /** Looks back at fills a minute later. */
+  marker: Marker;
   settlement: Settlement;
   /** Undefined for an invented world. */
   climate: ClimateWatch | undefined;
@@ -139,6 +150,8 @@ export interface TradingOverrides {
   replay?: TapePlayer;
   /** Stands in for the venue's. */
   live?: LiveExecutor;
+  /** What a paper order does instead of waiting. */
+  onTheWay?: (ms: number) => Promise<void>;
   liveTimings?: Partial<LiveTimings>;
   streamTimings?: Partial<KeptBooksTimings>;
   venueBudget?: VenueBudget;
@@ -175,6 +188,8 @@ export function createTradingServices(
   const resting = createResting(context, { markets, snapshots: store, live: executor });
   const history = createPortfolioHistory({ db, clock, log, snapshots: store, paperCash });
   const settlement = createSettlement({ db, clock, log, markets, snapshots: store, history });
+  const books = createBookMemory({ store, clock });
+  const marker = createMarker({ db, clock, log, markets, books });
   const climate = createClimate(context, overrides, store);
   return {
     markets,
@@ -183,10 +198,16 @@ export function createTradingServices(
     ...learning,
     refresher,
     stream,
-    orders: createOrders(context, { snapshots: store, live: executor, resting }),
+    orders: createOrders(context, {
+      snapshots: store,
+      live: executor,
+      resting,
+      onTheWay: overrides.onTheWay,
+    }),
     resting,
     live,
     prices: createPriceRecorder({ db, store, clock }),
+    marker,
     settlement,
     climate,
     index,
@@ -195,7 +216,14 @@ export function createTradingServices(
       stream.stop();
       learning.scores.stop();
       learning.trainer.stop();
-      await Promise.all([refresher.stop(), live?.stop(), settlement.stop(), resting.stop(), climate?.stop()]);
+      await Promise.all([
+        refresher.stop(),
+        live?.stop(),
+        settlement.stop(),
+        resting.stop(),
+        marker.stop(),
+        climate?.stop(),
+      ]);
       await tape?.close();
     },
   };

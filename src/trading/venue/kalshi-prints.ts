@@ -74,7 +74,7 @@ async function readMarketPrints(
     }
     cursor = answer.cursor;
   }
-  return [...prints.values()].reverse();
+  return [...prints.values()].toReversed();
 }
 
 const toPrint = (trade: KalshiTrade): Print => ({

@@ -50,6 +50,7 @@ const review = (changes: Partial<ReviewInput> = {}) =>
   reviewOrder({
     market,
     book,
+    whole: book,
     feeRule: { type: 'quadratic', multiplier: DOLLAR },
     order,
     held: undefined,

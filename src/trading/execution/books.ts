@@ -1,0 +1,57 @@
+import type { Clock } from '../../core/clock.js';
+import { MINUTE_MS } from '../../core/time.js';
+import { isSameBook, type OrderBook } from '../market/book.js';
+import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
+
+/** Longer than from a fill to its mark. */
+const KEPT_MS = 3 * MINUTE_MS;
+/** Of a market, whatever its book does. */
+const MOST_KEPT = 500;
+
+interface KnownBook {
+  atMs: number;
+  /** Undefined: it was in doubt. */
+  book: OrderBook | undefined;
+  /** The venue told of it when it changed: until then it was as before. */
+  isTold: boolean;
+}
+
+/** The books of the last minutes, as this process has known them. */
+export interface BookMemory {
+  /** The book as it stood at a time, if something is known of it from after `since`. */
+  bookAt(ticker: string, since: Date, at: Date): OrderBook | undefined;
+  stop(): void;
+}
+
+export function createBookMemory({ store, clock }: { store: SnapshotStore; clock: Clock }): BookMemory {
+  let known = new Map<string, KnownBook[]>();
+
+  function remember({ data, refreshed }: Snapshot): void {
+    const nowMs = clock.now();
+    const isTold = refreshed !== undefined;
+    const next = isTold ? known : new Map<string, KnownBook[]>();
+    for (const [ticker, shown] of data.books) {
+      const list = known.get(ticker) ?? [];
+      next.set(ticker, list);
+      const book = data.doubts?.has(ticker) ? undefined : shown;
+      const atMs = isTold ? nowMs : (data.bookTimes?.get(ticker) ?? data.fetchedAt).getTime();
+      const last = list.at(-1);
+      if (last === undefined || (last.atMs <= atMs && (last.book !== book || !isTold)))
+        list.push({ atMs, book, isTold });
+      while (list.length > MOST_KEPT || (list[1]?.atMs ?? nowMs) < nowMs - KEPT_MS) list.shift();
+    }
+    known = next;
+  }
+
+  return {
+    bookAt(ticker, since, at) {
+      const list = known.get(ticker) ?? [];
+      const i = list.findLastIndex(({ atMs }) => atMs <= at.getTime());
+      const [found, later] = [list[i], list[i + 1]];
+      if (!found?.book || found.atMs > since.getTime()) return found?.book;
+      const isAsBefore = later?.isTold || (later?.book && isSameBook(found.book, later.book));
+      return isAsBefore ? found.book : undefined;
+    },
+    stop: store.subscribe(remember),
+  };
+}

@@ -1,0 +1,123 @@
+import type { Context } from '../../core/http/context.js';
+import { createLease } from '../../core/db/lease.js';
+import { MINUTE_MS } from '../../core/time.js';
+import { matchOrder, type OrderBook, type Side } from '../market/book.js';
+import { DOLLAR, type Micros } from '../market/money.js';
+import { PRINTS_SPAN_MS, type MarketSource, type Print } from '../market/source.js';
+import type { BookMemory } from './books.js';
+import { horizons, listDueFills, listDueShadows, writeMarks, type DueMark, type Mark } from './queries.js';
+
+/** A mark looks so far ahead, and waits a little longer, for prints that are listed late. */
+const LOOK_MS = MINUTE_MS;
+const WAIT_MS = LOOK_MS + 5_000;
+/** What is older is marked no more: prints are read of an hour at once. */
+const MOST_AGE_MS = PRINTS_SPAN_MS - WAIT_MS;
+const AT_ONCE = 500;
+/** Of whose prints each costs a call. */
+const MARKETS_AT_ONCE = 40;
+/** Longer than the pause between two runs. */
+const LEASE_SECONDS = 90;
+
+/** Looks back at fills a minute later; one instance does it for all. */
+export interface Marker {
+  /** @returns how many were marked */
+  mark(): Promise<number>;
+  stop(): Promise<void>;
+}
+
+interface MarkerDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
+  markets: MarketSource;
+  books: BookMemory;
+}
+
+export function createMarker({ db: { orm }, clock, log, markets, books }: MarkerDeps): Marker {
+  const stopping = new AbortController();
+  const lease = createLease(orm, 'execution-marks', { lengthSeconds: LEASE_SECONDS });
+  let running: Promise<number> | undefined;
+
+  async function listDue(nowMs: number): Promise<DueMark[]> {
+    const span = { from: new Date(nowMs - MOST_AGE_MS), until: new Date(nowMs - WAIT_MS), limit: AT_ONCE };
+    const due = [...(await listDueFills(orm, span)), ...(await listDueShadows(orm, span))];
+    const tickers = new Set([...new Set(due.map(({ ticker }) => ticker))].slice(0, MARKETS_AT_ONCE));
+    return due.filter(({ ticker }) => tickers.has(ticker));
+  }
+
+  /** Undefined where the source has none. An instance that cannot read them leaves the work to another. */
+  async function readPrints(tickers: readonly string[], since: Date): Promise<Print[] | undefined> {
+    try {
+      return await markets.readPrints?.(tickers, since, stopping.signal);
+    } catch (error) {
+      await lease.release();
+      throw error;
+    }
+  }
+
+  async function markDue(): Promise<number> {
+    if (stopping.signal.aborted || !(await lease.hold())) return 0;
+    const nowMs = clock.now();
+    const due = await listDue(nowMs);
+    if (due.length === 0) return 0;
+    const since = new Date(Math.min(...due.map(({ at }) => at.getTime())));
+    const tickers = [...new Set(due.map(({ ticker }) => ticker))];
+    const prints = await readPrints(tickers, since);
+    const printsOf = (asked: string) => prints?.filter(({ ticker }) => ticker === asked);
+    const marks = due.map((one) => ({ ...one, ...markFill(one, printsOf(one.ticker), books) }));
+    await writeMarks(orm, marks, new Date(nowMs));
+    return marks.length;
+  }
+
+  return {
+    mark: () => (running ??= markDue().finally(() => (running = undefined))),
+    async stop() {
+      stopping.abort();
+      books.stop();
+      await running?.catch(() => undefined);
+      await lease.release().catch((error: unknown) => {
+        log.warn({ err: error }, 'the lease of the marks of fills ends by itself');
+      });
+    },
+  };
+}
+
+/**
+ * What a fill looks like a minute later. The price after it is the middle of the book as it is known from after the fill, or
+ * else the last print since. It would have missed if no taker of its kind got its price or a better one and the
+ * first book that is known from after it has nothing left there.
+ * @param prints of its market, oldest first; undefined where the source has none
+ */
+export function markFill(
+  fill: Pick<DueMark, 'ticker' | 'side' | 'action' | 'contracts' | 'price' | 'at' | 'hasTaken'>,
+  prints: readonly Print[] | undefined,
+  { bookAt }: Pick<BookMemory, 'bookAt'>,
+): Mark {
+  const { ticker, side, action, price, contracts, at } = fill;
+  const after = prints?.filter((print) => print.at > at && print.at.getTime() <= at.getTime() + LOOK_MS);
+  const moments = horizons.map((seconds) => new Date(at.getTime() + seconds * 1000));
+  const books = moments.map((moment) => bookAt(ticker, at, moment));
+  const priceAt = (moment: Date, book: OrderBook | undefined): Micros | null => {
+    const print = after?.findLast((one) => one.at <= moment);
+    return (book && midOf(book, side)) ?? (print ? priceOf(print, side) : null);
+  };
+  const takerSide = (side === 'yes') === (action === 'buy') ? 'yes' : 'no';
+  const isReached = (print: Print): boolean =>
+    print.takerSide === takerSide &&
+    (action === 'buy' ? priceOf(print, side) <= price : priceOf(print, side) >= price);
+  const book = books.find((one) => one !== undefined);
+  const order = { side, action, contracts, limitPrice: price, timeInForce: 'immediate_or_cancel' } as const;
+  const isLeft = book && matchOrder(book, order).filledContracts > 0;
+  const isSure = isLeft === true || (after?.some(isReached) ?? false);
+  const isUnknown = after === undefined || isLeft === undefined;
+  return {
+    missed: !fill.hasTaken ? null : isSure ? false : isUnknown ? null : true,
+    after: horizons.map((_, i) => priceAt(moments[i]!, books[i])),
+  };
+}
+
+const priceOf = ({ yesPrice }: Print, side: Side): Micros => (side === 'yes' ? yesPrice : DOLLAR - yesPrice);
+
+/** Between the best bid and the best ask; null where one of them is missing. */
+function midOf({ yes: [bid], no: [otherBid] }: OrderBook, side: Side): Micros | null {
+  if (!bid || !otherBid) return null;
+  const mid = (bid.price + DOLLAR - otherBid.price) / 2n;
+  return side === 'yes' ? mid : DOLLAR - mid;
+}

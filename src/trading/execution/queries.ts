@@ -1,0 +1,295 @@
+import { isNull, sql, type SQL } from 'drizzle-orm';
+import type { Orm } from '../../core/db/client.js';
+import { selectRows, timeText } from '../../core/db/select-rows.js';
+import type { TradeMode } from '../ledger/orders-table.js';
+import type { Side } from '../market/book.js';
+import { perContract, valueOf } from '../market/contracts.js';
+import { DOLLAR, type Micros } from '../market/money.js';
+import { executionMarks } from './table.js';
+
+/** Seconds after a fill at which its price is looked at again. */
+export const horizons = [15, 30, 60] as const;
+
+/** A fill, or what paper would have filled of a live order (`n` is 0), that waits for its mark. */
+export interface DueMark {
+  orgId: string;
+  orderId: string;
+  n: number;
+  mode: TradeMode;
+  ticker: string;
+  side: Side;
+  action: 'buy' | 'sell';
+  contracts: number;
+  /** Of a contract. */
+  price: Micros;
+  value: Micros;
+  fees: Micros;
+  at: Date;
+  /** It took what stood in the book. */
+  hasTaken: boolean;
+}
+
+export interface Mark {
+  missed: boolean | null;
+  /** In the order of `horizons`. */
+  after: (Micros | null)[];
+}
+
+interface Span {
+  from: Date;
+  until: Date;
+  limit: number;
+}
+
+type DueRow = Omit<DueMark, 'price' | 'value' | 'fees' | 'at' | 'n' | 'hasTaken'> & {
+  fees: string;
+  at: string;
+};
+
+/** Oldest first. */
+export async function listDueFills(orm: Orm, { from, until, limit }: Span): Promise<DueMark[]> {
+  const rows = await selectRows<DueRow & { n: number; price: string; hasTaken: boolean }>(
+    orm,
+    sql`
+    select f.org_id as "orgId", f.order_id as "orderId", f.n, o.mode, o.ticker, o.side, o.action, f.contracts::float8, f.price::text,
+      f.fee::text as fees, ${timeText(sql`f.filled_at`)} as at, o.time_in_force in ('immediate_or_cancel', 'fill_or_kill') as "hasTaken"
+    from trading_fills f
+    join trading_orders o on o.org_id = f.org_id and o.id = f.order_id
+    left join execution_marks m on m.org_id = f.org_id and m.order_id = f.order_id and m.n = f.n
+    where f.filled_at > ${from.toISOString()}::timestamptz and f.filled_at <= ${until.toISOString()}::timestamptz and m.n is null
+    order by f.filled_at, f.order_id, f.n limit ${limit}`,
+  );
+  return rows.map((row) => {
+    const price = BigInt(row.price);
+    const value = valueOf(price, row.contracts);
+    return { ...row, price, value, fees: BigInt(row.fees), at: new Date(row.at) };
+  });
+}
+
+/** Oldest first. */
+export async function listDueShadows(orm: Orm, { from, until, limit }: Span): Promise<DueMark[]> {
+  const rows = await selectRows<DueRow & { value: string }>(
+    orm,
+    sql`
+    select org_id as "orgId", order_id as "orderId", mode, ticker, side, action, contracts::float8, value::text, fees::text, ${timeText(sql`at`)} as at
+    from execution_marks
+    where marked_at is null and at > ${from.toISOString()}::timestamptz and at <= ${until.toISOString()}::timestamptz
+    order by at, order_id limit ${limit}`,
+  );
+  return rows.map((row) => {
+    const value = BigInt(row.value);
+    const price = row.contracts === 0 ? DOLLAR : perContract(value, row.contracts);
+    return { ...row, n: 0, price, value, fees: BigInt(row.fees), at: new Date(row.at), hasTaken: false };
+  });
+}
+
+/** What has a mark keeps it. */
+export async function writeMarks(
+  orm: Orm,
+  marks: readonly (DueMark & Mark)[],
+  markedAt: Date,
+): Promise<void> {
+  const rows = marks.map(({ after: [after15, after30, after60], ...mark }) => ({
+    ...mark,
+    markedAt,
+    after15,
+    after30,
+    after60,
+  }));
+  const { orgId, orderId, n } = executionMarks;
+  await orm
+    .insert(executionMarks)
+    .values(rows)
+    .onConflictDoUpdate({
+      target: [orgId, orderId, n],
+      set: {
+        markedAt: sql`excluded.marked_at`,
+        after15: sql`excluded.after_15`,
+        after30: sql`excluded.after_30`,
+        after60: sql`excluded.after_60`,
+      },
+      setWhere: isNull(executionMarks.markedAt),
+    });
+}
+
+/** What an Organization's report is about: `until` is left out of it. */
+export interface Period {
+  orgId: string;
+  from: Date;
+  until: Date;
+}
+
+/** 1 for a purchase, which gains with its price; -1 for a sale. */
+const direction = sql`case m.action when 'buy' then 1 else -1 end`;
+/** The venue's last word on each market, as what a contract of the order's side is worth. */
+const settledValue = sql`case m.side when 'yes' then s.value else ${String(DOLLAR)}::bigint - s.value end`;
+
+/** The marks of a period with what is known of their markets' ends, if that is final. */
+const marksOf = ({ orgId, from, until }: Period, mode: TradeMode, n: SQL): SQL => sql`
+  execution_marks m
+  left join (
+    select distinct on (ticker) ticker, state, value from trading_settlements
+    where org_id = ${orgId}::uuid and mode = ${mode} order by ticker, n desc
+  ) s on s.ticker = m.ticker and s.state = 'finalized'
+  where m.org_id = ${orgId}::uuid and m.mode = ${mode} and m.at >= ${from.toISOString()}::timestamptz
+    and m.at < ${until.toISOString()}::timestamptz and ${n}`;
+
+/** What a price makes of the fills, in millionths with their decimals; null if none has one. */
+const gainAt = (price: SQL): SQL => sql`${direction} * (${price} * m.contracts - m.value)`;
+const roundedSum = (amount: SQL, filter: SQL): SQL =>
+  sql`round(sum(${amount}) filter (where ${filter}))::text`;
+
+export interface FillSums {
+  fills: number;
+  contracts: number;
+  fees: Micros;
+  /** Of which it is known whether they would have missed. */
+  judged: number;
+  missed: number;
+  missedContracts: number;
+  /** In the order of `horizons`: those with a price then, and what it makes of them, before fees. */
+  after: { fills: number; contracts: number; gain: Micros | null }[];
+  /** At the price a minute later, and at what the market paid in the end; after fees. */
+  pnl: { fills: number; all: Micros | null; missed: Micros | null }[];
+}
+
+/** Sums over the fills of a period. */
+export async function sumFills(orm: Orm, period: Period, mode: TradeMode): Promise<FillSums> {
+  const columns = [sql`m.after_15`, sql`m.after_30`, sql`m.after_60`];
+  const ends = [sql`m.after_60`, settledValue];
+  const [row] = await selectRows<Record<string, string | number | null>>(
+    orm,
+    sql`
+    select count(*)::int as fills, coalesce(sum(m.contracts), 0)::float8 as contracts, coalesce(sum(m.fees), 0)::text as fees,
+      count(m.missed)::int as judged, (count(*) filter (where m.missed))::int as missed,
+      coalesce(sum(m.contracts) filter (where m.missed), 0)::float8 as "missedContracts",
+      ${sql.join(
+        columns.map(
+          (price, i) => sql`count(${price})::int as ${sql.identifier(`n${i}`)},
+        coalesce(sum(m.contracts) filter (where ${price} is not null), 0)::float8 as ${sql.identifier(`c${i}`)},
+        ${roundedSum(gainAt(price), sql`true`)} as ${sql.identifier(`g${i}`)}`,
+        ),
+        sql`, `,
+      )},
+      ${sql.join(
+        ends.map(
+          (price, i) => sql`count(${price})::int as ${sql.identifier(`e${i}`)},
+        ${roundedSum(sql`${gainAt(price)} - m.fees`, sql`true`)} as ${sql.identifier(`p${i}`)},
+        ${roundedSum(sql`${gainAt(price)} - m.fees`, sql`m.missed`)} as ${sql.identifier(`q${i}`)}`,
+        ),
+        sql`, `,
+      )}
+    from ${marksOf(period, mode, sql`m.n > 0`)}`,
+  );
+  const number = (name: string) => Number(row![name]);
+  const amount = (name: string) => toMicros(row![name]);
+  return {
+    fills: number('fills'),
+    contracts: number('contracts'),
+    fees: amount('fees')!,
+    judged: number('judged'),
+    missed: number('missed'),
+    missedContracts: number('missedContracts'),
+    after: columns.map((_, i) => ({
+      fills: number(`n${i}`),
+      contracts: number(`c${i}`),
+      gain: amount(`g${i}`),
+    })),
+    pnl: ends.map((_, i) => ({ fills: number(`e${i}`), all: amount(`p${i}`), missed: amount(`q${i}`) })),
+  };
+}
+
+const toMicros = (text: string | number | null | undefined): Micros | null =>
+  text === null || text === undefined ? null : BigInt(text);
+
+/** A live order beside what paper would have made of it. */
+export interface ShadowedOrder {
+  id: string;
+  ticker: string;
+  side: Side;
+  action: 'buy' | 'sell';
+  at: Date;
+  /** That were asked for. */
+  contracts: number;
+  live: ShadowFill;
+  paper: ShadowFill;
+  /** A minute later. */
+  after60: Micros | null;
+}
+
+interface ShadowFill {
+  contracts: number;
+  value: Micros;
+  fees: Micros;
+}
+
+/** Live orders whose outcome is known, with their shadows `m`. */
+const shadowsOf = (period: Period): SQL => sql`(
+    select m.*, ${settledValue} as settled from ${marksOf(period, 'live', sql`m.n = 0`)}
+  ) m
+  join trading_orders o on o.org_id = ${period.orgId}::uuid and o.id = m.order_id and o.finished_at is not null`;
+
+/** Newest first. */
+export async function listShadowed(orm: Orm, period: Period, limit: number): Promise<ShadowedOrder[]> {
+  const rows = await selectRows<
+    Record<string, string | null> & { contracts: number; filled: number; paper: number }
+  >(
+    orm,
+    sql`
+    select m.order_id as id, m.ticker, m.side, m.action, ${timeText(sql`m.at`)} as at, o.contracts::float8 as contracts, o.filled_contracts::float8 as filled,
+      (abs(o.booked + o.fees))::text as "liveValue", o.fees::text as "liveFees", m.contracts::float8 as paper, m.value::text as value,
+      m.fees::text as fees, m.after_60::text as "after60"
+    from ${shadowsOf(period)}
+    order by m.at desc, m.order_id desc limit ${limit}`,
+  );
+  return rows.map((row) => ({
+    id: row.id!,
+    ticker: row.ticker!,
+    side: row.side as Side,
+    action: row.action as 'buy' | 'sell',
+    at: new Date(row.at!),
+    contracts: row.contracts,
+    live: { contracts: row.filled, value: BigInt(row.liveValue!), fees: BigInt(row.liveFees!) },
+    paper: { contracts: row.paper, value: BigInt(row.value!), fees: BigInt(row.fees!) },
+    after60: toMicros(row.after60),
+  }));
+}
+
+export interface ShadowSums {
+  orders: number;
+  live: { contracts: number; fees: Micros };
+  paper: { contracts: number; fees: Micros };
+  /** At the price a minute later, and at what the market paid in the end; after fees. */
+  pnl: { orders: number; live: Micros | null; paper: Micros | null }[];
+  /** From sending to the venue's answer: the middle one. */
+  roundTripMs: number | null;
+}
+
+export async function sumShadowed(orm: Orm, period: Period): Promise<ShadowSums> {
+  const ends = [sql`m.after_60`, sql`m.settled`];
+  const [row] = await selectRows<Record<string, string | number | null>>(
+    orm,
+    sql`
+    select count(*)::int as orders, coalesce(sum(o.filled_contracts), 0)::float8 as live, coalesce(sum(o.fees), 0)::text as "liveFees",
+      coalesce(sum(m.contracts), 0)::float8 as paper, coalesce(sum(m.fees), 0)::text as "paperFees",
+      percentile_cont(0.5) within group (order by extract(epoch from o.finished_at - o.sent_at) * 1000)::float8 as "roundTripMs",
+      ${sql.join(
+        ends.map(
+          (price, i) => sql`count(${price})::int as ${sql.identifier(`e${i}`)},
+        ${roundedSum(sql`o.booked + ${direction} * ${price} * o.filled_contracts`, sql`true`)} as ${sql.identifier(`l${i}`)},
+        ${roundedSum(sql`${gainAt(price)} - m.fees`, sql`true`)} as ${sql.identifier(`p${i}`)}`,
+        ),
+        sql`, `,
+      )}
+    from ${shadowsOf(period)}`,
+  );
+  const number = (name: string) => Number(row![name]);
+  const amount = (name: string) => toMicros(row![name]);
+  return {
+    orders: number('orders'),
+    live: { contracts: number('live'), fees: amount('liveFees')! },
+    paper: { contracts: number('paper'), fees: amount('paperFees')! },
+    pnl: ends.map((_, i) => ({ orders: number(`e${i}`), live: amount(`l${i}`), paper: amount(`p${i}`) })),
+    roundTripMs: row!.roundTripMs === null ? null : Math.round(number('roundTripMs')),
+  };
+}

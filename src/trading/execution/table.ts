@@ -1,0 +1,45 @@
+import { sql } from 'drizzle-orm';
+import { boolean, check, index, integer, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core';
+import { time } from '../../core/db/columns.js';
+import { contractsColumn, micros, tradeModes } from '../ledger/orders-table.js';
+
+/**
+ * What became of prices after a fill, and beside each live order (`n` is 0) what paper would have filled of it at the
+ * moment it was sent. Prices are those of the order's own side.
+ */
+export const executionMarks = pgTable(
+  'execution_marks',
+  {
+    orgId: uuid('org_id').notNull(),
+    orderId: uuid('order_id').notNull(),
+    /** Of the fill; 0: of the order. */
+    n: integer().notNull(),
+    mode: text({ enum: tradeModes }).notNull(),
+    ticker: text().notNull(),
+    side: text({ enum: ['yes', 'no'] }).notNull(),
+    action: text({ enum: ['buy', 'sell'] }).notNull(),
+    contracts: contractsColumn('contracts').notNull(),
+    /** What the contracts cost or brought, without fees. */
+    value: micros('value').notNull(),
+    fees: micros('fees').notNull(),
+    /** When it was filled, or sent. */
+    at: time('at').notNull(),
+    /** Null until a minute has gone by. */
+    markedAt: time('marked_at'),
+    /** True if nothing was traded at its price or better in that minute and nothing was left there; null where that is not known. */
+    missed: boolean(),
+    /** The price so many seconds later; null where it is not known. */
+    after15: micros('after_15'),
+    after30: micros('after_30'),
+    after60: micros('after_60'),
+  },
+  (t) => [
+    primaryKey({ columns: [t.orgId, t.orderId, t.n] }),
+    index('execution_marks_list').on(t.orgId, t.mode, t.at),
+    // Serves the job, across Organizations.
+    index('execution_marks_waiting')
+      .on(t.at)
+      .where(sql`${t.markedAt} is null`),
+    check('execution_marks_contracts', sql`${t.contracts} >= 0 and (${t.n} = 0 or ${t.contracts} > 0)`),
+  ],
+);

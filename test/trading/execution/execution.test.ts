@@ -1,0 +1,269 @@
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Database } from '../../../src/core/db/client.js';
+import { executionMarks, tradingSettlements } from '../../../src/tables.js';
+import { CENT, DOLLAR } from '../../../src/trading/market/money.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createKey } from '../../support/fixtures.js';
+import { makeBook } from '../../fixtures/events.js';
+import { newBook, openLiveAccount, removeKeys, TICKER as LIVE_TICKER } from '../../fixtures/live-account.js';
+import {
+  createTrader,
+  postTrade,
+  startTradingTest,
+  TICKER,
+  usualBook,
+  type TradingTest,
+} from '../../fixtures/trade.js';
+import { wireTrade } from '../fake-venue.js';
+
+let database: TestDatabase;
+let db: Database;
+let service: TradingTest;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  ({ db } = database);
+  service = await startTradingTest(db);
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+  removeKeys();
+});
+beforeEach(async () => {
+  // Nothing of the test before is due any more.
+  service.clock.advance(2 * 3_600_000);
+  service.markets.prints = [];
+  service.markets.error = undefined;
+  await service.showBook(usualBook);
+});
+
+async function read(url: string, secret: string | undefined, query = '') {
+  const response = await fetch(`${url}/scores/execution${query}`, {
+    headers: secret === undefined ? {} : { authorization: `Bearer ${secret}` },
+  });
+  // oxlint-disable-next-line typescript/no-explicit-any -- what comes is what is tested
+  return { status: response.status, headers: response.headers, body: (await response.json()) as any };
+}
+const readMine = (secret: string | undefined, query?: string) => read(service.url, secret, query);
+const marksOf = (orgId: string) =>
+  db.orm
+    .select()
+    .from(executionMarks)
+    .where(eq(executionMarks.orgId, orgId))
+    .orderBy(executionMarks.at, executionMarks.n);
+
+/** Seconds go by, and then the venue shows a book. */
+async function showAfter(seconds: number, book = usualBook) {
+  service.clock.advance(seconds * 1000);
+  await service.showBook(book);
+}
+const dearer = makeBook([[46, 10]], [[52, 3]]);
+let prints = 0;
+const print = (cents: number, secondsAgo: number) =>
+  service.markets.prints.push({
+    id: `print-${++prints}`,
+    ticker: TICKER,
+    at: new Date(service.clock.now() - secondsAgo * 1000),
+    yesPrice: BigInt(cents) * CENT,
+    contracts: 2,
+    takerSide: 'yes',
+  });
+
+describe('a paper fill', () => {
+  it('is marked once a minute has gone by, level by level, and only once', async () => {
+    const { orgId, secret } = await createTrader(db);
+    await postTrade(service.url, secret, { contracts: 8, limitPrice: '0.46' });
+    await showAfter(20, dearer);
+    expect(await service.trading.marker.mark()).toBe(0);
+    await showAfter(46, dearer);
+    print(46, 10);
+    expect(await service.trading.marker.mark()).toBe(2);
+    expect(await marksOf(orgId)).toMatchObject([
+      // No taker paid 45 cents or less, and 48 is the best ask since: the first level was missed.
+      {
+        n: 1,
+        mode: 'paper',
+        contracts: 5,
+        value: 2_250_000n,
+        missed: true,
+        after15: null,
+        after30: 47n * CENT,
+        after60: 47n * CENT,
+      },
+      { n: 2, contracts: 3, value: 1_380_000n, missed: false, after60: 47n * CENT },
+    ]);
+    expect(await service.trading.marker.mark()).toBe(0);
+  });
+
+  it('waits for the venue’s prints while they cannot be read, for less than an hour', async () => {
+    const { orgId, secret } = await createTrader(db);
+    await postTrade(service.url, secret);
+    await showAfter(70);
+    service.markets.error = new Error('busy');
+    await expect(service.trading.marker.mark()).rejects.toThrow('busy');
+    expect(await marksOf(orgId)).toEqual([]);
+    service.markets.error = undefined;
+    expect(await service.trading.marker.mark()).toBe(1);
+    const other = await createTrader(db);
+    await showAfter(0, makeBook([[42, 10]], [[55, 6]]));
+    await postTrade(service.url, other.secret);
+    await showAfter(3_600);
+    expect(await service.trading.marker.mark()).toBe(0);
+  });
+});
+
+describe('GET /scores/execution', () => {
+  it('adds up what the fills of the days were worth, and what missing ones would take away', async () => {
+    const { orgId, secret } = await createTrader(db);
+    const today = new Date(service.clock.now()).toISOString().slice(0, 10);
+    await postTrade(service.url, secret, { contracts: 8, limitPrice: '0.46' });
+    await showAfter(20, dearer);
+    await showAfter(46, dearer);
+    print(46, 10);
+    await service.trading.marker.mark();
+    const { status, headers, body } = await readMine(secret);
+    expect([status, headers.get('cache-control')]).toEqual([200, 'no-store']);
+    expect(body).toMatchObject({
+      until: expect.stringMatching(/T00:00:00.000Z$/),
+      paperLatencyMs: 0,
+      paper: {
+        fills: 2,
+        contracts: 8,
+        fees: '0.1388',
+        judged: 2,
+        missed: 1,
+        missedContracts: 5,
+        after: [
+          { seconds: 15, fills: 0, move: null },
+          // 5 contracts gained two cents, 3 one.
+          { seconds: 30, fills: 2, move: '0.016250' },
+          { seconds: 60, fills: 2, move: '0.016250' },
+        ],
+        // 8 · 0.47 − 3.63 − 0.1388; of the first level 5 · 0.02 − 0.0867.
+        afterMinute: { fills: 2, all: '-0.0088', missed: '0.0133' },
+        settled: { fills: 0, all: null, missed: null },
+      },
+      live: { fills: 0 },
+      shadow: { count: 0, orders: [], roundTripMs: null },
+    });
+    await db.orm.insert(tradingSettlements).values({
+      orgId,
+      mode: 'paper',
+      ticker: TICKER,
+      n: 1,
+      state: 'finalized',
+      value: DOLLAR,
+      eventTicker: 'KXHIGHNY-26NOV21',
+      side: 'yes',
+      contracts: 8,
+      cost: 3_630_000n,
+      cashChange: 8n * DOLLAR,
+      at: new Date(service.clock.now()),
+    });
+    const settled = await readMine(secret, `?from=${today}&to=${today}`);
+    expect(settled.body.paper.settled).toEqual({ fills: 2, all: '4.2312', missed: '2.6633' });
+    expect((await readMine(secret, '?from=2026-01-01&to=2026-01-31')).body.paper.fills).toBe(0);
+  });
+
+  it('is of the Organization of the key alone, and a test key sees paper only', async () => {
+    const { orgId, secret } = await createTrader(db);
+    await postTrade(service.url, secret);
+    await showAfter(70);
+    await service.trading.marker.mark();
+    const other = await createTrader(db);
+    expect((await readMine(other.secret)).body.paper.fills).toBe(0);
+    const test = await createKey(db, orgId, { scopes: ['trading:read'], livemode: false });
+    const { body } = await readMine(test.secret);
+    expect([body.paper.fills, body.live, body.shadow]).toEqual([1, null, null]);
+  });
+
+  it('needs a key that may read trading', async () => {
+    const { orgId } = await createTrader(db);
+    const none = await readMine(undefined);
+    expect([none.status, none.body.code]).toEqual([401, 'missing_key']);
+    expect((await readMine('org_live_00000000000000000000000000000000')).body.code).toBe('invalid_key');
+    const { secret } = await createKey(db, orgId, { scopes: ['usage:write'] });
+    const wrong = await readMine(secret);
+    expect([wrong.status, wrong.body.code]).toEqual([403, 'insufficient_scope']);
+    expect((await read(service.url, secret, '/more')).status).toBe(404);
+  });
+
+  it.each([
+    ['?from=yesterday', '/from'],
+    ['?from=2026-02-30', '/from'],
+    ['?to=9999-12-31', '/to'],
+    ['?to=0000-01-01', '/to'],
+    ['?from=2026-11-02&to=2026-11-01', '/from'],
+    ['?from=2026-01-01&to=2026-11-01', '/from'],
+    ['?limit=0', '/limit'],
+    ['?limit=101', '/limit'],
+    ['?limit=1e1', '/limit'],
+    ["?from=2026-11-01'--", '/from'],
+    ['?from=2026-11-01&from=2026-11-02', '/from'],
+    ['?mode=live', '/mode'],
+  ])('refuses %s and names the place', async (query, pointer) => {
+    const { secret } = await createTrader(db);
+    const { status, body } = await readMine(secret, query);
+    expect([status, body.code]).toEqual([400, 'invalid_request']);
+    expect(body.errors[0].pointer).toBe(pointer);
+    // The key counts first.
+    expect((await readMine(undefined, query)).status).toBe(401);
+  });
+});
+
+describe('a live order', () => {
+  it('is written down beside what paper would have filled of it, and both are marked and compared', async () => {
+    const own = await createTestDatabase();
+    const account = await openLiveAccount(own.db);
+    const { venue, service: live, apiKey, organization } = account;
+    try {
+      // Seven of the ten that are known have gone when the order arrives.
+      venue.books.set(LIVE_TICKER, { ...newBook(), no_dollars: [['0.5400', '3.00']] });
+      const trade = await account.place({ contracts: 10, limitPrice: 46n * CENT });
+      expect(trade.filledContracts).toBe(3);
+      const [shadow] = await own.db.orm.select().from(executionMarks);
+      // 6 at 45 and 4 at 46 cents.
+      expect(shadow).toMatchObject({
+        orderId: trade.id,
+        n: 0,
+        mode: 'live',
+        contracts: 10,
+        value: 4_540_000n,
+        markedAt: null,
+      });
+      live.clock.advance(40_000);
+      await live.trading.refresher.refresh();
+      live.clock.advance(30_000);
+      venue.trades = [
+        wireTrade(LIVE_TICKER, { yes_price_dollars: '0.5000', created_time: '2026-07-04T15:00:20Z' }),
+      ];
+      expect(await live.trading.marker.mark()).toBe(2);
+      const { body } = await read(live.url, apiKey.secret, '?from=2026-07-04&to=2026-07-04');
+      expect(body.live).toMatchObject({ fills: 1, contracts: 3 });
+      expect(body.shadow).toMatchObject({
+        count: 1,
+        live: { contracts: 3, fees: '0.0522' },
+        paper: { contracts: 10 },
+        afterMinute: { orders: 1 },
+        orders: [
+          {
+            id: trade.id,
+            contracts: 10,
+            live: { contracts: 3, averagePrice: '0.4600' },
+            paper: { contracts: 10, averagePrice: '0.4540' },
+          },
+        ],
+      });
+      const [{ afterMinute }] = body.shadow.orders;
+      const [live60, paper60] = [body.shadow.afterMinute.live, body.shadow.afterMinute.paper].map(Number);
+      expect(live60).toBeCloseTo(3 * (Number(afterMinute) - 0.46) - 0.0522, 6);
+      expect(paper60).toBeCloseTo(10 * (Number(afterMinute) - 0.454) - Number(body.shadow.paper.fees), 6);
+      const test = await createKey(own.db, organization.id, { scopes: ['trading:read'], livemode: false });
+      expect((await read(live.url, test.secret)).body.shadow).toBeNull();
+    } finally {
+      await account.stop();
+      await own.remove();
+    }
+  });
+});

@@ -1,0 +1,173 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { makeBook } from '../../fixtures/events.js';
+import {
+  createTrader,
+  OTHER_TICKER,
+  postTrade,
+  startTradingTest,
+  TICKER,
+  usualBook,
+  type TradingTest,
+} from '../../fixtures/trade.js';
+
+let database: TestDatabase;
+let service: TradingTest;
+/** What happens while an order is on its way, and how often one was. */
+let meanwhile: () => Promise<unknown>;
+let trips: number[];
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTradingTest(database.db, {
+    env: { PAPER_LATENCY_MS: '400' },
+    trading: {
+      onTheWay: async (ms) => {
+        trips.push(ms);
+        await meanwhile();
+      },
+    },
+  });
+});
+beforeEach(async () => {
+  meanwhile = () => Promise.resolve();
+  trips = [];
+  service.markets.change = {};
+  service.markets.isTrading = true;
+  await service.showBook(usualBook);
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+const trade = (secret: string, change = {}, headers = {}) => postTrade(service.url, secret, change, headers);
+
+describe('a paper order that takes its time', () => {
+  it('is matched with the book as it stands when it arrives, better or worse within its limit', async () => {
+    const { secret } = await createTrader(database.db);
+    meanwhile = () => service.showBook(makeBook([[43, 10]], [[56, 20]]));
+    const better = await trade(secret, { contracts: 8, limitPrice: '0.46' });
+    expect(better.status).toBe(201);
+    expect(better.trade).toMatchObject({ status: 'filled', reason: null, averagePrice: '0.4400' });
+    meanwhile = () => service.showBook(makeBook([[43, 10]], [[54, 20]]));
+    const worse = await trade(secret, { contracts: 8, limitPrice: '0.46' });
+    expect(worse.trade).toMatchObject({ status: 'filled', averagePrice: '0.4600' });
+    expect(trips).toEqual([400, 400]);
+  });
+
+  it('misses what is gone, and says so: the order is recorded, and not refused', async () => {
+    const { secret } = await createTrader(database.db);
+    meanwhile = () => service.showBook(makeBook([[42, 10]], [[52, 30]]));
+    const missed = await trade(secret, { contracts: 8, limitPrice: '0.46' });
+    expect(missed.status).toBe(201);
+    expect(missed.trade).toMatchObject({
+      status: 'cancelled',
+      filledContracts: 0,
+      total: '0.0000',
+      reason:
+        'Of 8 contracts that stood within the limit price when the order was sent, 8 were gone 400 ms later, when it arrived. Nothing was filled.',
+    });
+    await service.showBook(usualBook);
+    meanwhile = () => service.showBook(makeBook([[42, 10]], [[55, 3.5]]));
+    const partly = await trade(secret, { contracts: 8, limitPrice: '0.46' });
+    expect(partly.trade).toMatchObject({ status: 'partially_filled', filledContracts: 3.5 });
+    expect(partly.trade!.reason).toContain('4.5 were gone 400 ms later');
+    await service.showBook(usualBook);
+    meanwhile = () => service.showBook(makeBook([[42, 10]], [[55, 3.25]]));
+    const whole = await trade(secret, { contracts: 8, limitPrice: '0.46', timeInForce: 'fill_or_kill' });
+    expect(whole.trade).toMatchObject({ status: 'cancelled', filledContracts: 0 });
+    expect(whole.trade!.reason).toContain('filled whole or not at all');
+    expect(whole.trade!.reason).toContain('4.75 were gone');
+  });
+
+  it.each([
+    ['without any asks', makeBook([[42, 10]], [])],
+    ['that is crossed', makeBook([[46, 10]], [[55, 5]])],
+  ])('misses on a book %s', async (_, book) => {
+    const { secret } = await createTrader(database.db);
+    meanwhile = () => service.showBook(book);
+    const { status, trade: missed } = await trade(secret);
+    expect([status, missed!.status]).toEqual([201, 'cancelled']);
+    expect(missed!.reason).toContain('5 were gone 400 ms later');
+  });
+
+  it('says nothing of a way where the book was too thin from the start', async () => {
+    const { secret } = await createTrader(database.db);
+    const { trade: thin } = await trade(secret, { contracts: 8 });
+    expect(thin!.reason).toBe(
+      'The book held 5 of 8 contracts at the limit price or better; the rest was cancelled.',
+    );
+  });
+
+  it('is refused before it is sent by what refused it before, and does not wait for that', async () => {
+    const { secret } = await createTrader(database.db);
+    expect((await trade(secret, { limitPrice: '0.40' })).code).toBe('price_moved');
+    expect((await trade(secret, { contracts: 50_000 })).code).toBe('risk_limit');
+    expect((await trade(secret, { ticker: 'KXHIGHNY-26NOV21-B99.5' })).code).toBe('unknown_market');
+    expect(trips).toEqual([]);
+  });
+
+  it('is refused when it arrives at a market that takes no orders, or its money or contracts are gone', async () => {
+    const { secret, orgId } = await createTrader(database.db);
+    meanwhile = async () => {
+      service.markets.isTrading = false;
+      await service.trading.refresher.refresh();
+    };
+    const closed = await trade(secret);
+    expect([closed.status, closed.code]).toEqual([409, 'market_closed']);
+    service.markets.isTrading = true;
+    meanwhile = () => Promise.resolve();
+    await service.showBook(usualBook);
+    await trade(secret);
+    const sale = { action: 'sell', contracts: 5, limitPrice: '0.42' };
+    // The same contracts are sold by another order that arrives first.
+    meanwhile = async () => {
+      meanwhile = () => Promise.resolve();
+      await trade(secret, sale);
+    };
+    expect((await trade(secret, sale)).code).toBe('insufficient_position');
+    const { trades } = await service.trading.orders.list({ orgId, limit: 10 });
+    expect(trades.map(({ status }) => status)).toEqual(['filled', 'filled']);
+  });
+
+  it('is told again without waiting, and two with the same key that are on their way at once are one', async () => {
+    const { secret } = await createTrader(database.db);
+    const headers = { 'idempotency-key': 'once' };
+    const first = await trade(secret, {}, headers);
+    expect(trips).toHaveLength(1);
+    const again = await trade(secret, {}, headers);
+    expect([first.status, again.status, trips.length]).toEqual([201, 200, 1]);
+    expect(again.trade).toEqual(first.trade);
+    const conflict = await trade(secret, { contracts: 4 }, headers);
+    expect([conflict.code, trips.length]).toEqual(['idempotency_conflict', 1]);
+
+    const other = { 'idempotency-key': 'twice' };
+    await service.showBook(usualBook, OTHER_TICKER);
+    let arrived = 0;
+    let open = () => {};
+    const both = new Promise<void>((resolve) => (open = resolve));
+    meanwhile = () => {
+      if (++arrived === 2) open();
+      return both;
+    };
+    const order = { ticker: OTHER_TICKER };
+    const answers = await Promise.all([trade(secret, order, other), trade(secret, order, other)]);
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 201]);
+    expect(answers[0].trade).toEqual(answers[1].trade);
+  });
+
+  it('holds no connection and no turn meanwhile: others of the Organization go on', async () => {
+    const { secret } = await createTrader(database.db);
+    let open = () => {};
+    const wait = new Promise<void>((resolve) => (open = resolve));
+    let isHeld = false;
+    meanwhile = () => (isHeld ? Promise.resolve() : ((isHeld = true), wait));
+    const slow = trade(secret, { contracts: 2 });
+    while (!isHeld) await new Promise((resolve) => setTimeout(resolve, 5));
+    const quick = await trade(secret, { contracts: 4 });
+    expect(quick.trade!.filledContracts).toBe(4);
+    open();
+    // What the quick one took of the five at 45 cents is gone for the slow one.
+    const { trade: late } = await slow;
+    expect(late).toMatchObject({ ticker: TICKER, status: 'partially_filled', filledContracts: 1 });
+  });
+});
