@@ -68,7 +68,8 @@ async function ask(
   try {
     const answer = await (remaining === 0 ? venue.cancelOrder(order) : venue.decreaseOrder(order, remaining));
     const verdict = readChange(answer, order.venueOrderId);
-    if (verdict.kind === 'unexpected') close(`the venue's answer to a cancellation: ${verdict.reason}`);
+    const what = remaining === 0 ? 'a cancellation' : 'a decrease';
+    if (verdict.kind === 'unexpected') close(`the venue's answer to ${what}: ${verdict.reason}`);
     return verdict;
   } catch (error) {
     return readFailure(error);

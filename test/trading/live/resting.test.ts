@@ -193,7 +193,10 @@ describe('a live order that rests', () => {
     await expectConsistent({ cost: 2_804_000n + 1_800_000n });
   });
 
-  it('that would trade at once and may not is rejected', async () => {
+  it('that would trade at once and may not is rejected, where the book has changed meanwhile', async () => {
+    account.venue.books.set(TICKER, { yes_dollars: [], no_dollars: [['0.4000', '5.00']] });
+    await account.service.trading.refresher.refresh();
+    account.venue.books.set(TICKER, newBook());
     const trade = await account.rest({
       limitPrice: 450_000n,
       rest: { ...restingTerms.rest, postOnly: true },
@@ -414,7 +417,9 @@ describe.each(ways)('an order that is %s', (way, remaining, ended) => {
     const changed = await account.withdraw(trade, remaining);
     expect(changed).toMatchObject(when === 'after' ? ended : { status: 'resting', contracts: 10 });
     expect(asked(/events\/orders/)).toBe(1);
-    expect(() => account.live.assertOpen()).toThrow(/Live trading is closed: the venue's answer to a cancel/);
+    expect(() => account.live.assertOpen()).toThrow(
+      /Live trading is closed: the venue's answer to a (cancellation|decrease)/,
+    );
     await account.live.reconcile();
     expect(account.live.report).toMatchObject({ state: 'closed', differences: [] });
     // What stands there can be taken back all the same.
@@ -634,7 +639,7 @@ describe('all orders that rest', () => {
     const foreign = { ...atVenue(trades[0]!), order_id: 'by-hand', client_order_id: '', group: undefined };
     account.venue.exchange.orders.push(foreign);
     account.print('ask', 43, 4);
-    const [before_] = groups();
+    const { group } = atVenue(trades[0]!);
     const asked = countRequests();
     await account.live.cancelAll(account.organization.id);
     expect(asked(/order_groups/)).toBe(1);
@@ -645,9 +650,9 @@ describe('all orders that rest', () => {
     expect(foreign.status).toBe('resting');
     account.venue.exchange.orders.pop();
     await expectConsistent({ cost: 1_720_000n });
-    expect(groups()).toEqual([expect.not.stringMatching(before_!)]);
+    expect(groups()).not.toContain(group);
     const next = await account.rest();
-    expect(atVenue(next).group).toBe(groups()[0]);
+    expect(groups()).toContain(atVenue(next).group);
     await clear(next);
   });
 
@@ -672,7 +677,7 @@ describe('all orders that rest', () => {
     expect((await account.rest()).status).toBe('rejected');
     await account.live.reconcile();
     const trade = await account.rest();
-    expect(atVenue(trade).group).toBe(groups()[0]);
+    expect(groups()).toContain(atVenue(trade).group);
     await clear(trade);
   });
 });
