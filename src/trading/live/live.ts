@@ -117,13 +117,15 @@ export function createLiveTrading(
     reconcile: () => watch.reconcile(),
     watchResting: () => watch.watchResting(),
     async accept(source, by) {
-      const { account, comparison } = await compareToAccept(deps, slug, stopping.signal);
-      const problem = account.problem ?? status.problem;
-      if (comparison.differences.length > 0 || problem !== null)
-        await acceptDifferences({ db, clock, by }, { ...account, slug, problem }, comparison, source);
+      let { account, comparison } = await compareToAccept(deps, slug, stopping.signal);
       // What the venue does not know will not be filled any more.
       for (const { orgId, id } of await listOrdersNamed(db.orm, account.orgId, comparison.lost))
         await record(orgId, id, { kind: 'done', venueOrderId: null, fills: [], reason: LOST }, source.at);
+      if (comparison.lost.length > 0)
+        ({ account, comparison } = await compareToAccept(deps, slug, stopping.signal));
+      const problem = account.problem ?? status.problem;
+      if (comparison.differences.length > 0 || problem !== null)
+        await acceptDifferences({ db, clock, by }, { ...account, slug, problem }, comparison, source);
       watch.open();
       await watch.reconcile();
       return { accepted: comparison.differences, report: status.report };

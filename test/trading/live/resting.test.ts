@@ -255,6 +255,21 @@ describe('a live order that rests', () => {
     await clear(await account.find(first.id));
   });
 
+  it('is no difference while it is filled between one look and the next', async () => {
+    const trade = await account.rest();
+    account.venue.answerFault = (_req, _res, path) => {
+      if (path === '/portfolio/balance') account.print('ask', 43, 1);
+      return false;
+    };
+    await account.live.reconcile();
+    expect(account.live.report).toMatchObject({ state: 'open', differences: [] });
+    account.venue.answerFault = undefined;
+    const { filled } = atVenue(trade);
+    expect((await account.find(trade.id)).filledContracts).toBe(filled);
+    await clear(trade);
+    await expectConsistent({ cost: BigInt(filled) * 430_000n });
+  });
+
   it('is left at the venue when the service stops', async () => {
     const trade = await account.rest();
     const next = await account.start();
