@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { byService, change } from '../../../src/audit/change.js';
 import { tradingSwitches } from '../../../src/tables.js';
 import type { Trade } from '../../../src/trading/orders/order.js';
@@ -313,6 +313,27 @@ describe('a resting order whose answer is lost is looked up and never sent again
     });
   });
 
+  it('it arrived after everybody had stopped waiting for it, and rests', async () => {
+    disturb('before', tooLate);
+    const trade = await account.rest();
+    await vi.waitUntil(() => account.arrived().length === 1);
+    await account.live.reconcile();
+    const found = await account.find(trade.id);
+    expect(found.status).toBe('resting');
+    await expectConsistent({ cost: 0n, reserved: RESERVED });
+    await clear(found);
+  });
+
+  it('it was sent twice after all, and stands there once', async () => {
+    const trade = await account.rest();
+    const createdAt = new Date(account.service.clock.now());
+    const again = await account.live.send({ ...trade, createdAt, feeRule: undefined as never });
+    expect(again).toMatchObject({ kind: 'resting', venueOrderId: trade.venueOrderId, contracts: 10 });
+    account.venue.exchange.received.pop();
+    await clear(trade);
+    await expectConsistent({ cost: 0n });
+  });
+
   it('too many requests, and it is rejected', async () => {
     disturb('before', answers(429, { error: 'too many requests' }));
     expect(await account.rest()).toMatchObject({ status: 'rejected', reason: 'too_many_requests' });
@@ -361,6 +382,7 @@ describe.each(ways)('an order that is %s', (way, remaining, ended) => {
     ['the venue failed', answers(503, 'down')],
     ['a page came instead', answers(200, '<html>')],
     ['too many requests', answers(429, { error: 'too many requests' })],
+    ['it arrived after the time-out', tooLate],
   ])('is asked for again: %s', async (_name, fault) => {
     const trade = await account.rest();
     disturb('before', fault);
