@@ -5,6 +5,8 @@ import type { SentExample } from '../../src/core/reference/problem-examples.js';
 import { routeDescriptions } from '../../src/reference.js';
 import type { MarketAccess } from '../../src/organizations/table.js';
 import { organizations, tradingOrders } from '../../src/tables.js';
+import { openPaperAccount } from '../../src/trading/ledger/queries.js';
+import { DOLLAR } from '../../src/trading/market/money.js';
 import type { Snapshot } from '../../src/trading/snapshot/snapshot.js';
 import { everything, leadingStations } from '../../src/trading/venue/simulation/world.js';
 import { startFakeVenue } from '../trading/fake-venue.js';
@@ -92,6 +94,8 @@ function mayChangeTheWorld({ method }: RouteDescription, { response, before }: S
 async function placeStandingOrder(circumstance: Circumstance | undefined): Promise<void> {
   if (circumstance !== 'order_rests') return;
   isWorldFresh = false;
+  const { orgId, createdAt: at } = restingOrder;
+  await openPaperAccount(database.db.orm, { orgId, cash: 10_000n * DOLLAR, at });
   await database.db.orm.insert(tradingOrders).values(restingOrder).onConflictDoNothing();
 }
 

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { keyAuthority } from '../../api-keys/authority.js';
 import { readHashedSecret } from '../../api-keys/bearer-key.js';
 import { authenticateCall } from '../../api-keys/key-use.js';
+import type { Principal } from '../../api-keys/key-reader.js';
 import { AppError } from '../../core/errors.js';
 import { readJsonBody } from '../../core/http/json-body.js';
 import { sendJson } from '../../core/http/json.js';
@@ -58,8 +59,11 @@ const noSuchTrade = problemExample('not_found', {
  * An order that the key may change. Live and test are apart: for a test key nothing was traded live.
  * @throws AppError not_found
  */
-async function readChange({ orders, ...deps }: OrderRouteDeps, req: Request): Promise<OrderChange> {
-  const { orgId, keyId, livemode } = await authenticateCall(deps, readHashedSecret(req), 'trading:write');
+async function findChange(
+  { orders }: OrderRouteDeps,
+  req: Request,
+  { orgId, keyId, livemode }: Principal,
+): Promise<OrderChange> {
   const id = readPathId(req, 'id', 'trade');
   const trade = await orders.find(orgId, id);
   if (!trade || (trade.mode === 'live' && !livemode))
@@ -101,7 +105,8 @@ the trade stays \`resting\` with a \`reason\` that says so; its end follows, and
     noSuchTrade,
   ],
   handler: (deps: OrderRouteDeps) => async (req, res) => {
-    const trade = await deps.orders.cancel(await readChange(deps, req));
+    const principal = await authenticateCall(deps, readHashedSecret(req), 'trading:write');
+    const trade = await deps.orders.cancel(await findChange(deps, req, principal));
     sendJson(res, 200, JSON.stringify({ trade: toTradeJson(trade) }));
   },
 });
@@ -146,9 +151,10 @@ The same request again changes nothing. More than may still be filled is refused
     { ...noSuchTrade, request: { ...noSuchTrade.request, body: { remainingContracts: 10 } } },
   ],
   handler: (deps: OrderRouteDeps) => async (req, res) => {
-    const change = await readChange(deps, req);
+    const principal = await authenticateCall(deps, readHashedSecret(req), 'trading:write');
     const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
     const { remainingContracts: remaining } = parseInput(decreaseSchema, value);
+    const change = await findChange(deps, req, principal);
     const trade = await deps.orders.decrease({ ...change, remaining });
     sendJson(res, 200, JSON.stringify({ trade: toTradeJson(trade) }));
   },

@@ -308,8 +308,7 @@ async function insertTrade(tx: Orm): Promise<void> {
   });
 }
 
-/** The paper account is open, with what example orders have left of it. */
-export const restingOrder: typeof tradingOrders.$inferInsert = {
+export const restingOrder = {
   orgId: exampleWorld.organization.id,
   id: exampleWorld.resting.id,
   mode: 'paper',
@@ -334,4 +333,4 @@ export const restingOrder: typeof tradingOrders.$inferInsert = {
   bookFetchedAt: new Date(exampleWorld.resting.createdAt),
   apiKeyId: exampleWorld.keys.traderKey.id,
   createdAt: new Date(exampleWorld.resting.createdAt),
-};
+} satisfies typeof tradingOrders.$inferInsert;
