@@ -92,7 +92,9 @@ export async function collectFills(
   signal: AbortSignal,
 ): Promise<VenueStatus> {
   const { venueOrderId, filled, isOld } = standing;
-  const rests = standing.remaining > 0 || standing.status === 'resting';
+  const rests = standing.remaining > 0;
+  if (standing.status === 'resting' && !rests)
+    return { kind: 'incomplete', reason: 'the venue shows it in its book, with nothing left of it' };
   if (filled === 0) return toStatus(order, standing, []);
   let fills: VenueFillAnswer[] = [];
   let listed = 0;
@@ -116,7 +118,7 @@ function toStatus(
   wires: readonly VenueFillAnswer[],
 ): VenueStatus {
   const fills = toVenueFills(order, wires);
-  if (remaining > 0 || status === 'resting') {
+  if (remaining > 0) {
     const contracts = addCounts(filled, remaining);
     return { kind: 'resting', outcome: { kind: 'resting', venueOrderId, fills, contracts }, remaining };
   }
