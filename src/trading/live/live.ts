@@ -132,7 +132,8 @@ export function createLiveTrading(
     },
     async stop() {
       stopping.abort();
-      // What rests stays at the venue: it is found there again.
+      const { restingOrders } = status.report;
+      if (restingOrders > 0) log.warn({ restingOrders }, 'live orders stay in the book at the venue');
       await Promise.allSettled([watch.running, watch.watching, ...sending.values()]);
       // A database that is gone ends the lease by itself.
       await lease.release().catch(() => undefined);

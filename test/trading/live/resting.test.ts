@@ -255,6 +255,18 @@ describe('a live order that rests', () => {
     await clear(await account.find(first.id));
   });
 
+  it('stays as it is where the venue contradicts itself, which closes trading', async () => {
+    const trade = await account.rest();
+    atVenue(trade).remaining = 0;
+    await account.live.watchResting();
+    await account.live.reconcile();
+    expect(await account.find(trade.id)).toMatchObject({ status: 'resting', contracts: 10 });
+    expect(account.live.report).toMatchObject({ state: 'closed', differences: [{ kind: 'order' }] });
+    atVenue(trade).remaining = 10;
+    await expectConsistent({ cost: 0n, reserved: RESERVED });
+    await clear(trade);
+  });
+
   it('is no difference while it is filled between one look and the next', async () => {
     const trade = await account.rest();
     account.venue.answerFault = (_req, _res, path) => {
