@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { byService, change } from '../../../src/audit/change.js';
 import { tradingSwitches } from '../../../src/tables.js';
+import { findLiveAccount } from '../../../src/trading/live/queries.js';
 import type { Trade } from '../../../src/trading/orders/order.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import {
@@ -21,6 +22,11 @@ let before: { cash: bigint; orders: number };
 beforeAll(async () => {
   database = await createTestDatabase();
   account = await openLiveAccount(database.db);
+  const hasGroup = async () => {
+    await account.live.reconcile();
+    return (await findLiveAccount(database.db.orm, account.organization.id))?.orderGroupId;
+  };
+  await vi.waitUntil(hasGroup, { timeout: 10_000 });
 });
 afterAll(async () => {
   await account.stop();
