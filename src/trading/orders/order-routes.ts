@@ -101,7 +101,7 @@ export const placeOrderRoute = defineRoute({
   operationId: 'placeOrder',
   summary: 'Place an order',
   description: `
-Buys or sells contracts of one side of a market, at once, at the limit price or better. The answer comes when it is durable: **201 says what became of the order**, not that it was received.
+Buys or sells contracts of one side of a market at the limit price or better: at once, or by waiting in the book. The answer comes when it is durable: **201 says what became of the order**, not that it was received.
 
 **Once.** \`Idempotency-Key\` names the order within the Organization. After a time-out, a 503 or a lost connection send the same request again: if it was carried out, the same trade comes back (200), also when
 the market has closed since; if not, it is placed now. The same key with another order is a \`409\`.
@@ -112,6 +112,9 @@ up to $0.000001 for each level. Each level's balance change is rounded down to $
 
 A paper order is on its way for a moment (\`PAPER_LATENCY_MS\` of the service's configuration, 250 ms), as a live one is: it is checked, travels, and is matched with the book as it stands then. What has gone meanwhile is
 a miss: the trade is \`cancelled\` or \`partially_filled\`, and its \`reason\` says how much was gone. A repeat is answered at once.
+
+**Orders that wait** (\`good_till_cancelled\`, \`good_till_time\`) take what they can at once, unless \`postOnly\`; the rest is \`resting\`, and \`DELETE /trades/{id}\` cancels it. On paper it stands behind all that the book shows at its price,
+and is filled by the venue's prints alone: those of takers on the other side, at its price or through it, once what stood before it is traded. It pays the fee of a maker. Until it ends it keeps back its money or contracts.
 
 **Live orders** need a live key, the live switch of the server, and the Organization named in its configuration. The order is stored before it is sent. If the venue's answer is lost it stays \`pending\` and is looked up,
 never sent again: read \`GET /trades/{id}\` until \`finishedAt\` is there.
