@@ -185,6 +185,11 @@ export async function repairDrift(
     table === 'totals'
       ? sql`'period', d.period`
       : sql`'hour', d.hour at time zone 'UTC', 'apiKeyId', d.api_key_id`;
+  // What is set right may be what they were judged by.
+  const orgIds = text([...new Set(places.map(({ orgId }) => orgId))]);
+  await tx.execute(
+    sql`update usage_totals set unreached = null where org_id = any (${orgIds}::uuid[]) and unreached is not null`,
+  );
   return rowsOf<Repair>(
     await tx.execute(sql`with ${driftOf(table, { places })}, removed as (
       delete from ${sums} where (${keys}) in (select ${keys} from drift where actual_events is null)

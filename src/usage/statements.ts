@@ -24,7 +24,7 @@ export const addToSums = (t: Names, now: string): string => `hourly as materiali
   order by 1, 2, 3, 4, 5
   on conflict (org_id, period, livemode, product_id, metric)
   do update set quantity = t.quantity + excluded.quantity, events = t.events + excluded.events
-  returning org_id, period, livemode, product_id, metric, quantity, lowered
+  returning org_id, period, livemode, product_id, metric, quantity, lowered, unreached, unreached_terms
 ), charted as (
   insert into ${t('usage_hours')} as h (org_id, product_id, livemode, hour, metric, api_key_id, quantity, events)
   select org_id, product_id, livemode, hour, metric, api_key_id, quantity, events

@@ -92,6 +92,9 @@ export const usageTotals = pgTable(
     events: bigint({ mode: 'number' }).notNull(),
     /** How much corrections have taken off altogether: with it the total never sinks. */
     lowered: numeric().notNull().default('0'),
+    /** Below it, with `lowered`, no limit of a window that rolls has reached a threshold in this month, on these terms (a hash). */
+    unreached: numeric(),
+    unreachedTerms: bigint('unreached_terms', { mode: 'bigint' }),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.period, t.livemode, t.productId, t.metric] }),

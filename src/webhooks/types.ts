@@ -294,9 +294,9 @@ export const webhookTypes = {
         .describe(
           'The hours before the end of the day, or before the hour, of the forecasts that it is judged by.',
         ),
-      state: z.enum(['open', 'shut']),
+      state: z.enum(['open', 'closed']),
       n: z.int().describe('Settled days that it is judged by.'),
-      reason: z.string().describe('Why it is open or shut.'),
+      reason: z.string().describe('Why it is open or closed.'),
     }),
     example: {
       kind: 'daily_maximum',

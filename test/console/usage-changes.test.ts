@@ -79,9 +79,7 @@ it('opens a backfill, shows what is staged, applies it and takes it back', async
   const opened = await post('/backfills', range);
   const path = /\/usage(\/backfills\/[^?]+)\?done=opened$/.exec(opened.headers.get('location')!)![1]!;
   const open = await page(path);
-  expect(open.text).toContain(
-    `npm run send -- FILE --backfill ${path.split('/').at(-1)} --organization acme`,
-  );
+  expect(open.text).toContain(`npm run send -- FILE --backfill ${path.split('/').at(-1)}`);
   expect(open.text).toContain('Nothing is staged.');
 
   const event = { ...usageEvent('calls', 'lost'), quantity: 3, occurredAt: '2026-01-12T08:00:00Z' };

@@ -529,6 +529,7 @@ export const consoleOf: Record<string, (typeof consoleRoutes)[number]> = {
   listBackfills: 'get /console/customers/{slug}/usage',
   openBackfill: 'post /console/customers/{slug}/usage/backfills',
   getBackfill: 'get /console/customers/{slug}/usage/backfills/{id}',
+  locateBackfill: 'get /console/customers/{slug}/usage/backfills/{id}',
   // Files are staged by a command, which the page names.
   stageBackfillEvents: 'get /console/customers/{slug}/usage/backfills/{id}',
   applyBackfill: 'post /console/customers/{slug}/usage/backfills/{id}/apply',

@@ -225,6 +225,6 @@ describe('signal.gate_changed', () => {
       { kind: 'daily_maximum', station: 'KNYC', leadHours: 12, state: 'open', n: 62, reason: 'For a test.' },
     ]);
     await judged(false, '2026-05-14T10:20:00.000Z');
-    expect((await dataOf(id, 'signal.gate_changed')).map(({ state }) => state)).toEqual(['open', 'shut']);
+    expect((await dataOf(id, 'signal.gate_changed')).map(({ state }) => state)).toEqual(['open', 'closed']);
   });
 });

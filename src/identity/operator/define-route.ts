@@ -33,7 +33,8 @@ export function operatorRoute<Path extends string, Deps = Context>({
 }: OwnParts<Path, Deps>): Route<Deps> {
   const names = [...own.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as ParameterName);
   const good = goodRequest(own);
-  const hasInput = names.length > 0 || own.query !== undefined || body !== undefined;
+  // What cannot be an id is as unknown as any other.
+  const hasInput = names.some((name) => name !== 'id') || own.query !== undefined || body !== undefined;
   return defineRoute<Path, Deps>({
     ...own,
     tag: 'Operator',
@@ -71,7 +72,6 @@ const parameters = {
     ),
     complaint: 'must be an e-mail address',
   },
-  // What cannot be an id is as unknown as any other.
   id: { schema: z.uuid().describe('Its id.'), complaint: undefined },
 };
 type ParameterName = keyof typeof parameters;

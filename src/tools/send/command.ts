@@ -1,7 +1,6 @@
 import { Command, Option } from 'commander';
 import { isUuid } from '../../core/http/path-id.js';
 import { printable } from '../../core/terminal.js';
-import { slugSchema } from '../../identity/operator/schema.js';
 import { CommandError, runCommand, wholeFrom, type Terminal } from '../kit/command.js';
 import type { MappingOptions } from './mapping.js';
 import { formats, guessFormat, type Format } from './records.js';
@@ -17,7 +16,6 @@ interface Flags extends MappingOptions {
   dryRun?: boolean;
   restart?: boolean;
   backfill?: string;
-  organization?: string;
   quiet?: boolean;
   json?: boolean;
 }
@@ -50,7 +48,7 @@ Examples:
   npm run send -- trades.json --product-slug 'lower($1)' --metric =contracts --quantity count \\
     --idempotency-key trade_id --occurred-at none
   xz -dc archive.csv.xz | npm run send -- - --format csv
-  npm run send -- last-month.ndjson --organization acme --backfill 019c13c7-9a00-7000-8000-4b1d0a6e2f90`;
+  npm run send -- last-month.ndjson --backfill 019c13c7-9a00-7000-8000-4b1d0a6e2f90`;
 
 const createSendCommand = (): Command =>
   new Command('send')
@@ -80,7 +78,6 @@ const createSendCommand = (): Command =>
     .option('--rejected <file>', 'where rejected records go (default: <file>.rejected.ndjson)')
     .option('--restart', 'start from the beginning, whatever an interrupted run has left')
     .option('--backfill <id>', 'stage events of more than 7 days ago into a backfill of the operator')
-    .option('--organization <slug>', 'whose backfill it is')
     .option('--dry-run', 'have every event checked and nothing recorded')
     .option('--quiet', 'show no progress')
     .option('--json', 'print the summary as JSON')
@@ -128,18 +125,13 @@ function readUrl(value: string | undefined): string {
   return text.replace(/\/+$/, '');
 }
 
-/** With what to send, and where to other than to be counted at once. @throws CommandError */
+/** With what to send, and the id of the backfill that it is staged into. @throws CommandError */
 function readDestination(
-  { backfill, organization, dryRun }: Flags,
+  { backfill, dryRun }: Flags,
   env: Record<string, string | undefined>,
 ): Pick<SendOptions, 'apiKey' | 'backfill'> {
-  if (backfill === undefined) {
-    if (organization !== undefined) throw new CommandError('--organization goes with --backfill.');
-    return { apiKey: readKey(env.GAUGE_API_KEY), backfill: undefined };
-  }
+  if (backfill === undefined) return { apiKey: readKey(env.GAUGE_API_KEY), backfill };
   if (!isUuid(backfill)) throw new CommandError('--backfill is the id that the backfill was opened with.');
-  if (organization === undefined || !slugSchema.safeParse(organization).success)
-    throw new CommandError('--backfill needs --organization, the slug of the Organization.');
   if (dryRun)
     throw new CommandError('--dry-run does not go with --backfill: what is staged counts nothing yet.');
   const token = env.OPERATOR_TOKEN?.trim();
@@ -147,8 +139,7 @@ function readDestination(
     throw new CommandError(
       'OPERATOR_TOKEN is not set. Staging into a backfill takes a token of the operator.',
     );
-  const path = `/operator/organizations/${encodeURIComponent(organization)}/usage/backfills/${backfill}`;
-  return { apiKey: token, backfill: path };
+  return { apiKey: token, backfill };
 }
 
 function readKey(value: string | undefined): string {

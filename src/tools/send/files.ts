@@ -45,7 +45,7 @@ export interface ProgressOptions extends FormatOptions {
   file: string;
   url: string;
   apiKey: string;
-  /** The address of the backfill that events are staged into; undefined: they are counted at once. */
+  /** The id of the backfill that events are staged into; undefined: they are counted at once. */
   backfill: string | undefined;
   mapping: MappingOptions;
   isDryRun: boolean;

@@ -39,6 +39,7 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
   const { stderr, interrupt } = surroundings;
   const startedAt = performance.now();
   const map = createMapping(options.mapping);
+  const backfill = await findBackfill(options);
   const input = openInput(options.file, surroundings.stdin);
   const progress = options.isQuiet ? noProgress : createProgress(stderr, LINE_EVERY_MS);
   const progressFile = openProgressFile(options, input, ({ message }) =>
@@ -60,7 +61,7 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
 
   let sent = 0;
   const stop = createStop(interrupt);
-  const client = openClient(options);
+  const client = openClient(options, backfill);
   const unanswered = new Set<OutgoingEvent>();
   const post = openPost(client, { options, surroundings, signal: stop.signal, progress, unanswered });
   const batches = toBatches(readRecords(input, options, resumed.lastRecord), map, options.batchSize);
@@ -107,7 +108,7 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
     stopReason: isComplete ? undefined : (failure?.message ?? 'The run was interrupted.'),
     url: options.url,
     dryRun: options.isDryRun,
-    backfill: options.backfill,
+    backfill,
     sent,
     rejectedFile: rejected.path,
     unanswered: options.isDryRun ? undefined : await lookUpEvents(client, [...unanswered]),
@@ -116,8 +117,21 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
   return toSummary(run, ledger.tally, resumed, ledger.warnings);
 }
 
+/** The address of the backfill, which is below that of its Organization. @throws CommandError */
+async function findBackfill({ url, apiKey, backfill: id }: SendOptions): Promise<string | undefined> {
+  if (id === undefined) return undefined;
+  const client = createGaugeClient({ baseUrl: url, apiKey });
+  const { data, error } = await client
+    .GET('/operator/usage/backfills/{id}', { params: { path: { id } } })
+    .catch(() => {
+      throw new CommandError(`GAUGE_URL cannot be reached: ${url}`);
+    });
+  if (data) return `/operator/organizations/${data.organization}/usage/backfills/${id}`;
+  throw new CommandError(`The backfill was not found: ${error.detail}`);
+}
+
 /** A backfill takes the same body as events that are counted at once and answers alike, at an address of its own. */
-function openClient({ url, apiKey, backfill }: SendOptions): GaugeClient {
+function openClient({ url, apiKey }: SendOptions, backfill: string | undefined): GaugeClient {
   if (backfill === undefined) return createGaugeClient({ baseUrl: url, apiKey });
   const address = `${url}${backfill}/events`;
   return createGaugeClient({

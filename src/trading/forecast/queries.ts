@@ -1,4 +1,4 @@
-import { sql } from 'drizzle-orm';
+import { sql, type SQL } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/select-rows.js';
 import type { Target, TemperatureKind } from '../market/market.js';
@@ -53,67 +53,52 @@ export function hoursOf(
 /** A statement deletes no more than this; what is left goes the next time. */
 const DELETED_AT_ONCE = 5_000;
 
-/** The first writer of a run wins. Resolves with the number of rows that are new. */
-export async function insertRuns(
+/** The first writer of a row wins. Resolves with the number of rows that are new. */
+async function insertNew(orm: Orm, insert: SQL): Promise<number> {
+  const [added] = await selectRows<{ count: number }>(
+    orm,
+    sql`with added as (${insert} on conflict do nothing returning 1) select count(*)::int as count from added`,
+  );
+  return added!.count;
+}
+
+export const insertRuns = (
   orm: Orm,
   forecastSource: string,
   runs: readonly (DayEnsemble & { mean: number; variance: number })[],
-): Promise<number> {
-  const rows = JSON.stringify(runs);
-  const [added] = await selectRows<{ count: number }>(
+): Promise<number> =>
+  insertNew(
     orm,
-    sql`with added as (
-      insert into ensemble_runs (forecast_source, kind, station, date, hour, model_run_at, fetched_at, members, mean, variance, curve)
+    sql`insert into ensemble_runs (forecast_source, kind, station, date, hour, model_run_at, fetched_at, members, mean, variance, curve)
       select ${forecastSource}, r.kind, r."stationId", r.date, coalesce(r.hour, 0), r."modelRunAt", r."fetchedAt", r."membersF", r.mean,
         r.variance, case when r.kind = 'daily_maximum' then r."curveF" end
-      from json_to_recordset(${rows}::json) as r(
+      from json_to_recordset(${JSON.stringify(runs)}::json) as r(
         kind text, "stationId" text, date date, hour smallint, "modelRunAt" timestamptz, "fetchedAt" timestamptz, "membersF" float8[], mean float8, variance float8,
         "curveF" float8[]
-      )
-      on conflict do nothing
-      returning 1
-    )
-    select count(*)::int as count from added`,
+      )`,
   );
-  return added!.count;
-}
 
-/** The first writer of an hour wins. Resolves with the number of rows that are new. */
-export async function insertHours(
-  orm: Orm,
-  forecastSource: string,
-  hours: readonly KnownHour[],
-): Promise<number> {
-  const rows = JSON.stringify(hours);
-  const [added] = await selectRows<{ count: number }>(
+export const insertHours = (orm: Orm, forecastSource: string, hours: readonly KnownHour[]): Promise<number> =>
+  insertNew(
     orm,
-    sql`with added as (
-      insert into observed_hours (forecast_source, station, date, hour, observed_at, fetched_at, temperature, highest, lowest)
+    sql`insert into observed_hours (forecast_source, station, date, hour, observed_at, fetched_at, temperature, highest, lowest)
       select ${forecastSource}, r."stationId", r.date, r.hour, r."observedAt", r."fetchedAt", r."temperatureF", r."highestF", r."lowestF"
-      from json_to_recordset(${rows}::json) as r(
+      from json_to_recordset(${JSON.stringify(hours)}::json) as r(
         "stationId" text, date date, hour smallint, "observedAt" timestamptz, "fetchedAt" timestamptz, "temperatureF" float8, "highestF" float8, "lowestF" float8
-      )
-      on conflict do nothing
-      returning 1
-    )
-    select count(*)::int as count from added`,
+      )`,
   );
-  return added!.count;
-}
 
-/** Only what differs from what was known by then is a new row. Resolves with the number of rows that are new. */
-export async function insertReports(
+/** Only what differs from what was known by then is a new row. */
+export const insertReports = (
   orm: Orm,
   marketSource: string,
   reports: readonly SettledDay[],
-): Promise<number> {
-  const rows = JSON.stringify(reports);
-  const [added] = await selectRows<{ count: number }>(
+): Promise<number> =>
+  insertNew(
     orm,
-    sql`with added as (
-      insert into climate_reports (market_source, kind, station, date, hour, known_at, temperature)
+    sql`insert into climate_reports (market_source, kind, station, date, hour, known_at, temperature)
       select ${marketSource}, r.kind, r."stationId", r.date, coalesce(r.hour, 0), r."knownAt", r."temperatureF"
-      from json_to_recordset(${rows}::json) as r(
+      from json_to_recordset(${JSON.stringify(reports)}::json) as r(
         kind text, "stationId" text, date date, hour smallint, "knownAt" timestamptz, "temperatureF" float8
       )
       where r."temperatureF" is distinct from (
@@ -121,14 +106,8 @@ export async function insertReports(
         where c.market_source = ${marketSource} and c.kind = r.kind and c.station = r."stationId" and c.date = r.date
           and c.hour = coalesce(r.hour, 0) and c.known_at <= r."knownAt"
         order by c.known_at desc limit 1
-      )
-      on conflict do nothing
-      returning 1
-    )
-    select count(*)::int as count from added`,
+      )`,
   );
-  return added!.count;
-}
 
 interface Window {
   kind: TemperatureKind;

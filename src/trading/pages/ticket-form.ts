@@ -22,6 +22,9 @@ import { addCounts, contractsText } from '../market/contracts.js';
 
 const DEFAULT_CONTRACTS = 10;
 
+const isLocalTime = (text: string): boolean =>
+  z.iso.datetime({ local: true, offset: false }).safeParse(text).success;
+
 const schema = z.object({
   side: z.enum(['yes', 'no'], 'must be YES or NO'),
   action: z.enum(['buy', 'sell'], 'must be a purchase or a sale'),
@@ -29,7 +32,7 @@ const schema = z.object({
   limitPrice: z.string().regex(/^0?\.(?=\d*[1-9])\d{1,6}$/, 'must be between 0 and 1, like 0.42 for 42¢'),
   timeInForce: z.enum(timesInForce, 'must be one of the choices'),
   /** In UTC, as the browser writes it. */
-  expiresAt: z.union([z.literal(''), z.iso.datetime({ local: true })], 'must be a time'),
+  expiresAt: z.string().refine((text) => text === '' || isLocalTime(text), 'must be a time'),
   postOnly: z.enum(['no', 'yes'], 'must be one of the choices'),
 });
 

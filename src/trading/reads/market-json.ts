@@ -70,7 +70,7 @@ const toEventJson = (event: EventSignals) => ({
 });
 
 const toGateJson = ({ isOpen, leadHours, n, evidence, needed, difference, reason }: Gate) => ({
-  state: isOpen ? 'open' : 'shut',
+  state: isOpen ? 'open' : 'closed',
   leadHours,
   n,
   evidence,

@@ -73,7 +73,7 @@ const signalSchema = z
 
 const gateSchema = z
   .object({
-    state: z.enum(['open', 'shut']).describe('Signals come through while it is `open`.'),
+    state: z.enum(['open', 'closed']).describe('Signals come through while it is `open`.'),
     leadHours: count(
       'The hours before the end of the day at which the forecasts were recorded that it is judged by; 0 where none are.',
     ),
@@ -90,7 +90,7 @@ const gateSchema = z
       .object({ low: z.number(), high: z.number() })
       .nullable()
       .describe('Where `difference` may lie by chance.'),
-    reason: z.string().describe('Why it is open or shut.'),
+    reason: z.string().describe('Why it is open or closed.'),
   })
   .meta({ id: 'SignalGate' });
 

@@ -42,12 +42,12 @@ export async function scoreForecasts({ orm }: Database, inputs: RecordInputs): P
   return scored;
 }
 
-/** Tells webhooks of gates that have opened or shut since they were judged last, here or on another instance. */
+/** Tells webhooks of gates that have opened or closed since they were judged last, here or on another instance. */
 export const recordGates = (deps: ChangeDeps, sources: SourceNames, book: GateBook): Promise<void> =>
   change(deps, byService, async (tx) => {
     for (const place of await storeGates(tx, sources, book)) {
       const { kind, stationId: station, leadHours, isOpen, n, reason } = book.gates[place]!;
-      const data = { kind, station, leadHours, state: isOpen ? 'open' : 'shut', n, reason } as const;
+      const data = { kind, station, leadHours, state: isOpen ? 'open' : 'closed', n, reason } as const;
       await tellTraders(tx, { type: 'signal.gate_changed', data, at: book.madeAt! });
     }
   });

@@ -26,7 +26,7 @@ const nothing = {
   crps: null,
 };
 const noLeads = LEAD_HOURS.map((leadHours) => ({ leadHours, ...nothing }));
-const shut = { isOpen: false, ...unjudged, reason: 'The scores have not been added up yet.' };
+const closed = { isOpen: false, ...unjudged, reason: 'The scores have not been added up yet.' };
 
 export const scoresRoutes = [
   defineRoute({
@@ -78,7 +78,7 @@ With the simulated markets the last ${PAST_DAYS} days are there soon after the f
               station: 'KNYC',
               city: 'New York',
               overall: nothing,
-              leads: noLeads.map((lead) => ({ ...lead, gate: shut })),
+              leads: noLeads.map((lead) => ({ ...lead, gate: closed })),
             },
           ],
           gateRule: { rule: gateRuleText, ...gateRule, errorRates: gateErrorRates },

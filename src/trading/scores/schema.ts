@@ -29,7 +29,7 @@ const gateSchema = z
       .describe(
         'Over the last days: mean log score of the model less that of what each outcome cost to buy, fee included, and the ends of its interval: below zero the model was ahead. `null` for too few days.',
       ),
-    reason: z.string().describe('Why it is open or shut, as a sentence.'),
+    reason: z.string().describe('Why it is open or closed, as a sentence.'),
   })
   .meta({ id: 'Gate' });
 

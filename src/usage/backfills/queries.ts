@@ -3,6 +3,7 @@ import { textArray } from '../../core/db/array-literal.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/select-rows.js';
 import type { Range } from '../../core/http/page.js';
+import { organizations } from '../../organizations/table.js';
 import { usageBackfills, type BackfillState } from './table.js';
 
 export type Backfill = typeof usageBackfills.$inferSelect;
@@ -20,6 +21,16 @@ export async function insertBackfill(
 export async function findBackfill(orm: Orm, orgId: string, id: string): Promise<Backfill | undefined> {
   const [row] = await orm.select().from(usageBackfills).where(is(orgId, id));
   return row;
+}
+
+/** The Organization's slug, and the backfill, by its id alone. */
+export async function locateBackfill(orm: Orm, id: string): Promise<[string, Backfill] | undefined> {
+  const [row] = await orm
+    .select({ slug: organizations.slug, backfill: usageBackfills })
+    .from(usageBackfills)
+    .innerJoin(organizations, eq(organizations.id, usageBackfills.orgId))
+    .where(eq(usageBackfills.id, id));
+  return row && [row.slug, row.backfill];
 }
 
 /** Held until the transaction ends: what is staged meanwhile waits, and what goes on by itself does. */

@@ -1,5 +1,6 @@
 import type { Request, Response } from 'express';
 import { z } from 'zod';
+import { AppError } from '../../core/errors.js';
 import { readJsonBody } from '../../core/http/json-body.js';
 import { usualBounds } from '../../core/http/json-shape.js';
 import { exact, sendJson, toJson } from '../../core/http/json.js';
@@ -24,8 +25,14 @@ import {
   type Staged,
   type Step,
 } from './backfills.js';
-import { listBackfills, listSums, type Backfill, type BackfillSum } from './queries.js';
-import { backfillDetailSchema, backfillSchema, newBackfillSchema, stagedSchema } from './schema.js';
+import { listBackfills, listSums, locateBackfill, type Backfill, type BackfillSum } from './queries.js';
+import {
+  backfillDetailSchema,
+  backfillSchema,
+  locatedBackfillSchema,
+  newBackfillSchema,
+  stagedSchema,
+} from './schema.js';
 
 const acme = { slug: 'acme' };
 const { id, appliedId, revertedId, reason } = exampleWorld.backfill;
@@ -88,7 +95,7 @@ export const backfillRoutes = [
     summary: 'Open a backfill',
     description: `
 For events that are too old to be sent: more than 7 days. They are staged into the backfill in batches of 500 (\`POST …/events\`), looked at (\`GET\`), and then counted (\`POST …/apply\`) like any other
-event. \`npm run send -- FILE --backfill ID --organization SLUG\` does the first.
+event. \`npm run send -- FILE --backfill ID\` does the first.
 `.trim(),
     body: newBackfillSchema,
     responses: { 201: json('It is open.', backfillSchema) },
@@ -203,6 +210,34 @@ How far it is, and what it would change (has changed, once it is applied) by pro
             mismatches,
           }),
         );
+      },
+  }),
+  operatorRoute({
+    method: 'get',
+    path: '/operator/usage/backfills/{id}',
+    operationId: 'locateBackfill',
+    summary: 'Find a backfill by its id',
+    description:
+      'For those who know nothing but the id, as `npm run send -- FILE --backfill ID` does: whose it is.',
+    responses: { 200: json('The backfill, and its Organization.', locatedBackfillSchema) },
+    errors: ['not_found'],
+    examples: [
+      {
+        name: 'located',
+        summary: 'Whose it is',
+        request: { params: { id } },
+        answer: { organization: 'acme', backfill: shown },
+      },
+      notFoundExample('There is no such backfill.', { params: { id: exampleWorld.unknownId } }),
+    ],
+    handler:
+      ({ db }) =>
+      async (req, res) => {
+        const located = await locateBackfill(db.orm, readId(req));
+        if (!located) throw new AppError('not_found', 'There is no such backfill.');
+        const [organization, backfill] = located;
+        const sums = await listSums(db.orm, backfill.orgId, [backfill.id]);
+        sendJson(res, 200, toJson({ organization, backfill: present(backfill, sumOf(sums, 'events')) }));
       },
   }),
   operatorRoute({

@@ -42,6 +42,10 @@ export const backfillSchema = z
     description: 'Events of more than 7 days ago that are staged, looked at, and then counted.',
   });
 
+export const locatedBackfillSchema = z
+  .object({ organization: z.string().describe('The slug of its Organization.'), backfill: backfillSchema })
+  .meta({ id: 'LocatedBackfill' });
+
 const changeSchema = z
   .object({
     productSlug: z.string(),

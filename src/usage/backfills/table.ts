@@ -39,6 +39,8 @@ export const usageBackfills = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
+    // Serves those who know the id alone.
+    index('usage_backfills_id').on(t.id),
     index('usage_backfills_unfinished')
       .on(t.orgId, t.id)
       .where(sql`${t.state} in ('applying', 'reverting', 'discarding')`),

@@ -113,15 +113,15 @@ export async function insertCorrections(
       livemode bool, number int, idempotency_key text, correction_key text, metric text, previous_quantity numeric, quantity numeric, reason text)
     order by idempotency_key collate "C", number`);
   // Only literals of our own stand in the text of the statement; the keys are its parameter.
-  const inserted = sql`with corrected as materialized (
-    select * from usage_corrections
-    where org_id = ${orgId}::uuid and correction_key = any (${textArray(corrections.map(({ correctionKey }) => correctionKey))}::text[])
-  )`;
+  const keys = textArray(corrections.map(({ correctionKey }) => correctionKey));
+  const isCorrected = sql`c.org_id = ${orgId}::uuid and c.correction_key = any (${keys}::text[])`;
+  const inserted = sql`with corrected as materialized (select * from usage_corrections c where ${isCorrected})`;
   const moved = await selectRows<MovedTotal>(
     tx,
     sql`${inserted} ${sql.raw(addToTotals((name) => name, 'corrected'))}`,
   );
   await tx.execute(sql`${inserted} ${sql.raw(addToHours((name) => name, 'corrected where true'))}`);
-  await tx.execute(sql`${inserted} ${sql.raw(noteCorrected((name) => name, 'corrected'))}`);
+  // Without the CTE: a distributed database correlates no subquery with one.
+  await tx.execute(noteCorrected(isCorrected));
   return moved;
 }

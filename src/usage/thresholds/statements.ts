@@ -1,3 +1,4 @@
+import { sql, type SQL } from 'drizzle-orm';
 import type { Names, Template } from '../../core/db/client.js';
 import { timeJson } from '../../core/db/select-rows.js';
 import { limitUsage } from '../../entitlements/limit-queries.js';
@@ -11,12 +12,17 @@ const thresholdsOf = (entitlement: string): string =>
 const limitJson = (row: string): string =>
   `jsonb_build_object('quantity', trim_scale(${row}.quantity), 'window', ${row}."window", 'enforcement', ${row}.enforcement)`;
 
+/** What a window that rolls was judged by. */
+const termsOf = (entitlement: string): string =>
+  `hashtextextended(concat(${entitlement}.limits, ${thresholdsOf(entitlement)}), 0)`;
+
 const useJson = (row: string): string =>
   `'productSlug', ${row}.slug, 'metric', ${row}.metric, 'livemode', ${row}.livemode, 'limit', ${limitJson(row)}`;
 
 /**
  * Notes that thresholds have to be judged, as a CTE beside `hourly` and `raised` in the statement that records events: where
  * an endpoint listens, and the month has crossed a threshold of the cap or of a limit, or there is a limit in another window.
+ * One that rolls is left alone while the total of this month says that it cannot have reached any.
  *
  * It judges nothing itself: what it sees of a window is older than the locks that it waited for, so of two statements that
  * reach a threshold together neither might see it. Whoever takes the note sees, in that one snapshot, all that was committed
@@ -29,7 +35,12 @@ export const noteRaised = (t: Names, now: string): string => `noted as (
   join raised r on r.org_id = h.org_id and r.product_id = h.product_id and r.livemode = h.livemode and r.metric = h.metric
     and r.period = date_trunc('month', h.hour at time zone 'UTC')::date
   where ${isListening(t, 'h', 'usage.threshold_reached')} and coalesce((
-    select exists (select from jsonb_array_elements(e.limits) l where l ->> 'window' <> 'calendar_month') or exists (
+    select exists (
+        select from jsonb_array_elements(e.limits) l
+        where l ->> 'window' <> 'calendar_month' and (l ->> 'window' like 'calendar%' or not coalesce(
+          r.period = date_trunc('month', ${now} at time zone 'UTC')::date and r.quantity + r.lowered < r.unreached
+            and r.unreached_terms = ${termsOf('e')}, false))
+      ) or exists (
         select from unnest(${thresholdsOf('e')}) as h (threshold)
         cross join (
           select ${effectiveCap('e', 'p')} as quantity
@@ -54,13 +65,14 @@ export const noteRaised = (t: Names, now: string): string => `noted as (
 
 /**
  * The same of corrections that have raised what their events count, whether a threshold lies in between or not.
- * @param corrected the name of a CTE of corrections
+ * @param isCorrected what tells them, as `c`, from the others of the table
  */
-export const noteCorrected = (table: (name: string) => string, corrected: string): string => `
-  insert into ${table('usage_checks')} (org_id, id, product_id, livemode, metric, at, latest_at)
+export const noteCorrected = (isCorrected: SQL): SQL => sql`
+  insert into usage_checks (org_id, id, product_id, livemode, metric, at, latest_at)
   select c.org_id, gen_random_uuid(), c.product_id, c.livemode, c.metric, max(c.corrected_at), max(c.occurred_at)
-  from ${corrected} c
-  where c.quantity > c.previous_quantity and ${isListening(table, 'c', 'usage.threshold_reached')}
+  from usage_corrections c
+  where ${isCorrected} and c.quantity > c.previous_quantity
+    and ${sql.raw(isListening((name) => name, 'c', 'usage.threshold_reached'))}
   group by c.org_id, c.product_id, c.livemode, c.metric, date_trunc('day', c.occurred_at at time zone 'UTC')`;
 
 /**
@@ -70,6 +82,10 @@ export const noteCorrected = (table: (name: string) => string, corrected: string
  * the events were recorded, or occurred if that is later by their sender's clock; what was told of it last is a row of its
  * own, which of two statements one renews. So no notes of two windows are taken together. It is read once for all notes of a
  * product first, from the first of their times on: mostly that says that none of them reaches anything new.
+ *
+ * Where none of those that roll has reached a threshold, by so much at least must the total of the month grow until one has:
+ * nothing but events and corrections raises what is in a window, and totals, with what corrections took off them, have all of
+ * both. That is kept beside the total, which is locked for it; one that has grown so far meanwhile is noted again.
  *
  * Answers with how many notes were taken. $1 now
  */
@@ -88,7 +104,7 @@ ${t.with} taken as (
   where c.org_id = n.org_id and c.id = n.id
   returning c.*
 ), subject as materialized (
-  select s.*, p.slug, ${thresholdsOf('e')} as thresholds, l.calendar, l.rolling
+  select s.*, p.slug, ${thresholdsOf('e')} as thresholds, ${termsOf('e')} as terms, l.calendar, l.rolling
   from (select distinct org_id, product_id, livemode, metric from taken) s
   cross join lateral (select slug, unit_cap from ${t('products')} where id = s.product_id limit 1) p
   cross join lateral (
@@ -116,21 +132,55 @@ ${t.with} taken as (
   from subject s join taken c using (org_id, product_id, livemode, metric)
   cross join lateral (values (c.at), (greatest(c.at, c.latest_at))) as m (as_of)
   where s.rolling is not null
-), near as materialized (
-  select distinct a.org_id, a.product_id, a.livemode, a.metric
+), reading as materialized (
+  select a.*, l.name, l.quantity, u.used + u.ahead as taken, v.since
   from (
     select s.*, s.rolling as limits, m.first_at, m.last_at from subject s
     join (
       select org_id, product_id, livemode, metric, min(as_of) as first_at, max(as_of) as last_at from moment group by 1, 2, 3, 4
     ) m using (org_id, product_id, livemode, metric)
   ) a${limitUsage(t, 'a', 'a.first_at')}
+), near as materialized (
+  select distinct a.org_id, a.product_id, a.livemode, a.metric
+  from reading a
   cross join lateral unnest(a.thresholds) as h (threshold)
-  where (u.used + u.ahead) * 100 >= l.quantity * h.threshold and coalesce((
-    select o.at + (a.first_at - v.since) <= a.last_at from ${t('usage_told')} o
+  where a.taken * 100 >= a.quantity * h.threshold and coalesce((
+    select o.at + (a.first_at - a.since) <= a.last_at from ${t('usage_told')} o
     where o.org_id = a.org_id and o.product_id = a.product_id and o.livemode = a.livemode and o.metric = a.metric
-      and o."window" = l.name and o.quantity = l.quantity and o.threshold = h.threshold
+      and o."window" = a.name and o.quantity = a.quantity and o.threshold = h.threshold
     limit 1
   ), true)
+), room as materialized (
+  select a.org_id, a.product_id, a.livemode, a.metric, a.terms, min(a.quantity * h.threshold / 100 - a.taken) as room
+  from reading a
+  cross join lateral unnest(a.thresholds) as h (threshold)
+  group by 1, 2, 3, 4, 5
+), month as materialized (
+  select r.*, m.period, case when m.n = 0 and r.room > 0 then t.total + r.room end as unreached
+  from room r
+  cross join lateral (
+    select n, (date_trunc('month', $1::timestamptz at time zone 'UTC') + make_interval(months => n))::date as period
+    from (values (-1), (0)) as v (n)
+  ) m
+  cross join lateral (
+    select quantity + lowered as total from ${t('usage_totals')}
+    where org_id = r.org_id and period = m.period and livemode = r.livemode and product_id = r.product_id and metric = r.metric
+    limit 1
+  ) t
+), locked as materialized (
+  select from ${t('usage_totals')} t
+  join month m using (org_id, period, livemode, product_id, metric)
+  order by t.org_id, t.period, t.livemode, t.product_id, t.metric
+  for update of t
+), kept as (
+  update ${t('usage_totals')} t set unreached = m.unreached, unreached_terms = m.terms
+  from month m
+  where (select count(*) from locked) > 0 and t.org_id = m.org_id and t.period = m.period and t.livemode = m.livemode
+    and t.product_id = m.product_id and t.metric = m.metric and (t.unreached, t.unreached_terms) is distinct from (m.unreached, m.terms)
+  returning t.org_id, t.product_id, t.livemode, t.metric, t.quantity + t.lowered >= t.unreached as is_reached
+), again as (
+  insert into ${t('usage_checks')} (org_id, id, product_id, livemode, metric, at, latest_at)
+  select org_id, gen_random_uuid(), product_id, livemode, metric, $1::timestamptz, $1::timestamptz from kept where is_reached
 ), asked as materialized (
   select s.org_id, s.product_id, s.livemode, s.metric, s.slug, s.thresholds, s.calendar as limits, max(c.latest_at) as as_of
   from subject s join taken c using (org_id, product_id, livemode, metric)

@@ -164,11 +164,11 @@ describe('a backtest', () => {
     expect(fair!.isEarning).toBe(false);
   });
 
-  it('buys nothing behind a shut gate, unless it is told to go around it', async () => {
-    const shut = await run({ ...better, isOpen: false }, { shuffles: 0 });
-    expect([shut.purchases, shut.profit]).toEqual([0, 0]);
-    expect(shut.withheld).toBeGreaterThan(50);
-    expect(shut.reasons.some(({ reason }) => reason.startsWith('withheld: '))).toBe(true);
+  it('buys nothing behind a closed gate, unless it is told to go around it', async () => {
+    const closed = await run({ ...better, isOpen: false }, { shuffles: 0 });
+    expect([closed.purchases, closed.profit]).toEqual([0, 0]);
+    expect(closed.withheld).toBeGreaterThan(50);
+    expect(closed.reasons.some(({ reason }) => reason.startsWith('withheld: '))).toBe(true);
     const ungated = await run({ ...better, isOpen: false }, { shuffles: 0, isUngated: true });
     expect(ungated.purchases).toBeGreaterThan(50);
   });

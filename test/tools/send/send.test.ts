@@ -246,7 +246,7 @@ it('stages events of long ago into a backfill, and says what comes next', async 
   const file = folder.path('old.ndjson');
   writeFileSync(file, lines.join('\n'));
   const env = { GAUGE_URL: service.url, OPERATOR_TOKEN: operatorToken };
-  const to = ['--organization', organization.slug, '--backfill', id];
+  const to = ['--backfill', id];
   const first = await send([file, ...to, '--json'], env);
   expect([first.code, first.summary, first.stderr]).toMatchObject([
     1,
@@ -265,13 +265,20 @@ it('stages events of long ago into a backfill, and says what comes next', async 
 });
 
 it.each([
-  [['--backfill', '019c13c7-9a00-7000-8000-4b1d0a6e2f90'], '--organization'],
-  [['--backfill', 'nonsense', '--organization', 'acme'], 'the id that the backfill was opened with'],
-  [['--organization', 'acme'], '--organization goes with --backfill'],
-  [
-    ['--backfill', '019c13c7-9a00-7000-8000-4b1d0a6e2f90', '--organization', 'acme'],
-    'OPERATOR_TOKEN is not set',
-  ],
+  [operatorToken, 'There is no such backfill.'],
+  ['another token of the operator', 'This is not the operator token.'],
+])('does not start into a backfill that it cannot find: %s', async (token, problem) => {
+  const flags = ['--backfill', '019c13c7-9a00-7000-8000-4b1d0a6e2f90'];
+  const { code, stderr } = await send(['events.ndjson', ...flags], {
+    GAUGE_URL: service.url,
+    OPERATOR_TOKEN: token,
+  });
+  expect([code, stderr]).toEqual([2, expect.stringContaining(`The backfill was not found: ${problem}`)]);
+});
+
+it.each([
+  [['--backfill', 'nonsense'], 'the id that the backfill was opened with'],
+  [['--backfill', '019c13c7-9a00-7000-8000-4b1d0a6e2f90'], 'OPERATOR_TOKEN is not set'],
 ])('does not start with %j', async (flags, problem) => {
   const { code, stderr } = await send(['events.ndjson', ...flags], {
     GAUGE_URL: service.url,

@@ -298,8 +298,7 @@ describe('a resting paper order', () => {
     const trade = await place(secret);
     print(12);
     service.clock.advance(1);
-    const { readPrints } = service.markets;
-    service.markets.readPrints = () => Promise.reject(new Error('the venue is not there'));
+    service.markets.error = new Error('the venue is not there');
     const { status, trade: waiting } = await cancel(secret, trade);
     expect(status).toBe(200);
     expect(waiting).toMatchObject({
@@ -307,7 +306,7 @@ describe('a resting paper order', () => {
       filledContracts: 0,
       reason: 'Cancelled on request. What was traded before that is still being read.',
     });
-    service.markets.readPrints = readPrints!;
+    service.markets.error = undefined;
     print(50);
     await pass();
     expect(await read(secret, trade)).toMatchObject({

@@ -626,7 +626,7 @@ it('an order that waits is placed, decreased and cancelled without a script', as
   for (const remainingContracts of ['', '9', '-1', '<b>']) {
     const refused = await postForm(browser, `${order!}/decrease`, { remainingContracts });
     expect([remainingContracts, refused.status]).toEqual([remainingContracts, 400]);
-    expect(textOf(refused)).toMatch(/Contracts that stay must be (at most 8|a number of contracts)/);
+    expect(textOf(refused)).toMatch(/Remaining contracts: Must be (at most 8|a number of contracts)/);
     expect(refused.text).not.toContain('<b>');
   }
   for (let i = 0; i < 2; i++) {
@@ -656,10 +656,18 @@ it('an order that waits is placed, decreased and cancelled without a script', as
 });
 
 it.each([
-  ['expiresAt', { timeInForce: 'good_till_time' }, /must be there for an order that waits until a time/],
-  ['expiresAt', { timeInForce: 'good_till_time', expiresAt: 'soon' }, /must be a time/],
-  ['postOnly', { timeInForce: 'good_till_cancelled', postOnly: 'maybe' }, /must be one of the choices/],
-  ['timeInForce', { timeInForce: 'good_till_never' }, /must be one of the choices/],
+  [
+    'expiresAt',
+    { timeInForce: 'good_till_time' },
+    /Expires at: Must be there for an order that waits until a time/,
+  ],
+  ['expiresAt', { timeInForce: 'good_till_time', expiresAt: 'soon' }, /Expires at: Must be a time/],
+  [
+    'postOnly',
+    { timeInForce: 'good_till_cancelled', postOnly: 'maybe' },
+    /Post only: Must be one of the choices/,
+  ],
+  ['timeInForce', { timeInForce: 'good_till_never' }, /Time in force: Must be one of the choices/],
 ])('an order that waits is refused for its %s in %j', async (_field, changes, words) => {
   const market = openMarket();
   const page = await postForm(owner.browser, `${PATH}/${market.ticker}`, form(market, changes));

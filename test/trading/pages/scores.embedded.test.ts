@@ -36,7 +36,7 @@ const toWords = (html: string): string =>
 
 // In the order of what is known: from nothing to many scores.
 describe('the scores page', () => {
-  it('says when the first scores come while nothing has settled, and that everything is shut', async () => {
+  it('says when the first scores come while nothing has settled, and that everything is closed', async () => {
     const { status, main, words } = await see();
     expect(status).toBe(200);
     expect(words).toContain('Signals are off: none of 96 gates is open.');

@@ -503,7 +503,7 @@ describe('a signal', () => {
           growth: 0.0009,
           suppressed,
         },
-        { method: null, gate: { state: 'shut', difference: null, interval: null }, signals: 0 },
+        { method: null, gate: { state: 'closed', difference: null, interval: null }, signals: 0 },
       ],
     });
   });

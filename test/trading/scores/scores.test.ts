@@ -341,7 +341,7 @@ describe('the gates', () => {
   const gateOf = ({ gates }: GateBook) =>
     gates.find(({ stationId, leadHours }) => stationId === 'KNYC' && leadHours === 24)!;
 
-  it('are shut until they are judged, and say so', async () => {
+  it('are closed until they are judged, and say so', async () => {
     service.clock.set('2026-10-20T12:00:00Z');
     const { stations, gatesJudgedAt } = await read();
     expect(gatesJudgedAt).toBeNull();

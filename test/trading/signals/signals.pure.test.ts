@@ -248,10 +248,10 @@ describe('the signals of an event', () => {
 });
 
 describe('the gate', () => {
-  const shut = makeGates(false);
+  const closed = makeGates(false);
 
-  it('withholds, where it is shut, what would be a signal, and says so with its score', () => {
-    const { signals, suppressed, gate, ...rest } = only({ gates: shut });
+  it('withholds, where it is closed, what would be a signal, and says so with its score', () => {
+    const { signals, suppressed, gate, ...rest } = only({ gates: closed });
     expect(signals).toEqual([]);
     expect(gate).toMatchObject({ isOpen: false, leadHours: 12, n: 62 });
     expect(suppressed.filter(({ isWithheld }) => isWithheld)).toEqual([
@@ -265,18 +265,18 @@ describe('the gate', () => {
     ]);
     expect(rest).toMatchObject({ stake: 0n, worstCase: 0n, growth: 0, isCalibrated: true, method: 'emos' });
     // What is not worth its price keeps the reason that it has with an open gate.
-    expect(reasonFor({ gates: shut }, 2, 'no')).toBe(reasonFor({}, 2, 'no'));
+    expect(reasonFor({ gates: closed }, 2, 'no')).toBe(reasonFor({}, 2, 'no'));
     expect(suppressed).toHaveLength(12);
   });
 
   it('withholds every purchase of an event that would be sized together', () => {
     const books = deepAsks(3, 12, 27, 30, 20, 13);
     const probabilities = [0.05, 0.15, 0.35, 0.28, 0.12, 0.05];
-    const { suppressed } = only({ gates: shut, books, probabilities });
+    const { suppressed } = only({ gates: closed, books, probabilities });
     expect(suppressed.filter(({ isWithheld }) => isWithheld)).toHaveLength(4);
   });
 
-  it('is shut while nothing has been scored, and for a lead that is not', () => {
+  it('is closed while nothing has been scored, and for a lead that is not', () => {
     expect(reasonFor({ gates: noGates }, 2, 'yes')).toBe('withheld: the scores have not been added up yet');
     // 23:30Z is 5.5 hours before the end of New York's day.
     const now = new Date('2026-07-04T23:30:00Z');
@@ -295,7 +295,7 @@ describe('the gate', () => {
     );
   });
 
-  it('is shut longer before the day than forecasts are scored', () => {
+  it('is closed longer before the day than forecasts are scored', () => {
     const { end } = climateDayOf(findStation('KNYC')!, date);
     const hoursBefore = (hours: number) => new Date(end.getTime() - hours * 3_600_000);
     const openAt = (hours: number, at = hoursBefore(hours)) =>
@@ -353,7 +353,7 @@ describe('the gate', () => {
     expect(reasonFor({ day: raw }, 2, 'yes')).toBe(
       'withheld: the forecast is not calibrated (only 12 days of the station are known; not corrected)',
     );
-    expect(reasonFor({ day: { ...raw, fallback: null }, gates: shut }, 2, 'yes')).toBe(
+    expect(reasonFor({ day: { ...raw, fallback: null }, gates: closed }, 2, 'yes')).toBe(
       'withheld: over 62 days at this lead the forecast was not ahead of the market: +0.041 [−0.020, +0.101]; the forecast is not calibrated',
     );
   });

@@ -391,6 +391,18 @@ describe('backfills of another Organization', () => {
     expect(rows).toMatchObject([{ state: 'open' }]);
   });
 
+  it('are found by their id alone, for those who have a token of the operator', async () => {
+    const { open } = await arrive();
+    const { path, read } = await open();
+    const [, , organization] = path.split('/');
+    const address = `/usage/backfills/${path.split('/').at(-1)}`;
+    const found = await operate('GET', address);
+    expect([found.status, found.body]).toEqual([200, { organization, backfill: (await read()).backfill }]);
+    const unknown = await operate('GET', '/usage/backfills/00000000-0000-7000-8000-000000000000');
+    expect([unknown.status, unknown.body.code]).toEqual([404, 'not_found']);
+    expect((await operate('GET', '/usage/backfills/acme')).status).toBe(404);
+  });
+
   it('are listed in pages', async () => {
     const { open, root } = await arrive();
     const paths: string[] = [];

@@ -59,6 +59,33 @@ it('events of two months that reach thresholds of one week together, on every in
   }
 }, 120_000);
 
+it('the event that reaches the threshold of a window that was judged before is told of once, whoever judges meanwhile', async () => {
+  const { db } = database;
+  const { id: orgId } = await createOrganization(db);
+  await createListener(db, orgId);
+  const { secret } = await createKey(db, orgId);
+  for (const { clock } of services) clock.set('2026-05-01T00:00:30.000Z');
+  const judgeAll = () => Promise.all(services.map((service) => service.services.thresholds.judgeAll()));
+  for (let round = 0; round < (isEmbedded ? 2 : 10); round++) {
+    const product = await createProduct(db);
+    const limits = [{ quantity: '60', window: 'PT24H', enforcement: 'warn' as const }];
+    await grant(db, orgId, product.id, { limits, thresholds: [100] });
+    const send = (i: number) => {
+      // Every sixth in the month before, whose total says nothing of how far this one's may grow.
+      const occurredAt = i % 6 === 5 ? '2026-04-30T23:59:59.000Z' : '2026-05-01T00:00:01.000Z';
+      const events = [usageEvent(product.slug, `quiet-${round}-${i}`, { occurredAt })];
+      return [sendUsage(instance(i).url, secret, events), ...(i % 8 === 0 ? [judgeAll()] : [])];
+    };
+    await Promise.all(send(0));
+    await judgeAll();
+    await Promise.all(Array.from({ length: 59 }, (_, i) => send(i + 1)).flat());
+    await judgeAll();
+    await Promise.all(services.map((service) => service.services.thresholds.drain()));
+    const told = (await readTold(db, orgId)).filter(({ data }) => data.productSlug === product.slug);
+    expect(told.map(({ data }) => data.threshold)).toEqual([100]);
+  }
+}, 120_000);
+
 it('refused reservations are told of at most once a minute of each limit', async () => {
   const { db } = database;
   const { id: orgId } = await createOrganization(db);

@@ -1,5 +1,6 @@
+import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { entitlements, UsageLimit } from '../../../src/entitlements/table.js';
+import { entitlements, type UsageLimit } from '../../../src/entitlements/table.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
 import { startTestService, type TestService } from '../../support/service.js';
@@ -247,6 +248,38 @@ describe('usage.threshold_reached', () => {
     const t = await tenant({ unitCap: '10', terms: { thresholds: [100], limits } });
     await t.send(10);
     expect(await t.messages()).toMatchObject([{ data: { limit: { quantity: 10, enforcement: 'block' } } }]);
+  });
+
+  it('judges a window that rolls again only where its month has grown by what was left, or the terms are others', async () => {
+    const noted = vi.spyOn(service.services.thresholds, 'noted');
+    const t = await tenant({ terms: { thresholds: [50, 100], limits: [limit('100', 'PT5H')] } });
+    const send = async (quantity: number, more = {}) => {
+      noted.mockClear();
+      await t.send(quantity, more);
+      return noted.mock.calls.length;
+    };
+    service.clock.set('2026-05-01T00:30:00.000Z');
+    expect([await send(10), await send(10)]).toEqual([1, 0]);
+    // Of another month: its total says nothing of this one's.
+    expect(await send(5, { occurredAt: '2026-04-30T23:50:00.000Z' })).toBe(1);
+    expect([await send(24), await t.told()]).toEqual([0, []]);
+    expect([await send(1), await t.told()]).toEqual([1, ['50 % of 100 PT5H']]);
+    // Above a threshold a window may be told of again.
+    expect(await send(1)).toBe(1);
+    service.clock.advance(6 * 3_600_000);
+    expect([await send(1), await send(1)]).toEqual([1, 0]);
+    const own = eq(entitlements.orgId, t.organization.id);
+    await database.db.orm
+      .update(entitlements)
+      .set({ limits: [limit('200', 'PT5H')] })
+      .where(own);
+    expect([await send(1), await send(1)]).toEqual([1, 0]);
+    await database.db.orm
+      .update(entitlements)
+      .set({ thresholds: [2, 50, 100] })
+      .where(own);
+    expect([await send(1), await t.told()]).toEqual([1, ['50 % of 100 PT5H', '2 % of 200 PT5H']]);
+    noted.mockRestore();
   });
 
   it('notes nothing where no endpoint listens, or the first threshold is far', async () => {

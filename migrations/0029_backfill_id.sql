@@ -1,0 +1,1 @@
+CREATE INDEX "usage_backfills_id" ON "usage_backfills" USING btree ("id");
