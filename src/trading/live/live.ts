@@ -11,11 +11,10 @@ import { findLiveAccount, findOrgId, listOrdersNamed, updateLiveAccount } from '
 import { dissolveOrderGroup, findOrderGroup } from './order-group.js';
 import type { RecordOutcome } from './order-status.js';
 import type { LiveDifference, LiveReport } from './report.js';
-import { sendOrder, type SendDeps } from './send.js';
+import { sendOrder, withdraw, type SendDeps } from './send.js';
 import type { VenueKey } from './sign.js';
 import { createLiveStatus } from './status.js';
 import { createVenue } from './venue.js';
-import { withdraw } from './withdraw.js';
 import type { Authority } from '../../audit/change.js';
 
 /** Orders at the venue, and the watch over the account there. One Organization has it. */
