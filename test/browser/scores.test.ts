@@ -8,6 +8,7 @@ import { writeReport } from '../../src/tools/evaluate/report.js';
 import { newEvaluation } from '../tools/evaluate/evaluation-fixture.js';
 import { browserWorld, DESKTOP, PHONE } from '../support/browser.js';
 import { signedIn } from '../support/accounts.js';
+import { seedExecution } from '../fixtures/execution-page.js';
 import { seedScores } from '../fixtures/scores-page.js';
 import { findAllBarriers } from './barriers.js';
 
@@ -45,6 +46,28 @@ it('the scores are accessible, on a desk and on a phone, in both schemes', async
   await page.getByRole('button', { name: 'Show' }).click();
   await page.waitForURL('**/scores?station=KLAX&lead=24');
   expect(await page.getByText(/^Signals are on/).innerText()).toContain('of 1 gate');
+});
+
+it('the execution of orders is accessible, on a desk and on a phone, in both schemes', async () => {
+  const { service, db } = world;
+  const { browser, organization } = await signedIn(db, service.url, 'member');
+  await seedExecution(service, organization.id);
+  const page = await world.visit({ as: browser });
+  await page.goto('/dashboard/scores');
+  await page.getByRole('link', { name: 'Execution' }).click();
+  await page.waitForURL('**/scores/execution');
+  expect(await page.getByRole('row').count()).toBe(2 + 1 + 2 + 1 + 2 + 1 + 3 + 1);
+  expect(await findAllBarriers(page)).toEqual([]);
+  const today = new Date(service.clock.now()).toISOString().slice(0, 10);
+  await page.getByLabel('First day').fill('2026-01-01');
+  await page.getByLabel('Last day').fill('2026-01-02');
+  await page.getByRole('button', { name: 'Show' }).click();
+  await page.getByRole('heading', { name: 'Nothing to compare in these days' }).waitFor();
+  expect(await findAllBarriers(page)).toEqual([]);
+  await page.getByLabel('First day').fill(today);
+  await page.getByRole('button', { name: 'Show' }).click();
+  await page.getByText('must not be after the last day').waitFor();
+  expect(await findAllBarriers(page)).toEqual([]);
 });
 
 it('the report of an evaluation opens from a folder, on a desk and on a phone, in both schemes', async () => {

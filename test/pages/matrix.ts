@@ -348,6 +348,7 @@ const markets = {
 /** As are their scores. */
 const scores = {
   'get /dashboard/scores': { path: () => '/dashboard/scores?station=KNYC&lead=24', own: page },
+  'get /dashboard/scores/execution': { own: page },
 } satisfies Record<string, Row>;
 
 /** What is a person's own has nothing to do with their Organization: the ids of others are other people's. */

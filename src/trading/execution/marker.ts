@@ -60,8 +60,10 @@ export function createMarker({ db: { orm }, clock, log, markets, books }: Marker
     const since = new Date(Math.min(...due.map(({ at }) => at.getTime())));
     const tickers = [...new Set(due.map(({ ticker }) => ticker))];
     const prints = await readPrints(tickers, since);
-    const printsOf = (asked: string) => prints?.filter(({ ticker }) => ticker === asked);
-    const marks = due.map((one) => ({ ...one, ...markFill(one, printsOf(one.ticker), books) }));
+    const byTicker = new Map(
+      tickers.map((asked) => [asked, prints?.filter(({ ticker }) => ticker === asked)]),
+    );
+    const marks = due.map((one) => ({ ...one, ...markFill(one, byTicker.get(one.ticker), books) }));
     await writeMarks(orm, marks, new Date(nowMs));
     return marks.length;
   }

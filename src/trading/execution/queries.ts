@@ -206,6 +206,7 @@ const toMicros = (text: string | number | null | undefined): Micros | null =>
 export interface ShadowedOrder {
   id: string;
   ticker: string;
+  label: string;
   side: Side;
   action: 'buy' | 'sell';
   at: Date;
@@ -236,7 +237,7 @@ export async function listShadowed(orm: Orm, period: Period, limit: number): Pro
   >(
     orm,
     sql`
-    select m.order_id as id, m.ticker, m.side, m.action, ${timeText(sql`m.at`)} as at, o.contracts::float8 as contracts, o.filled_contracts::float8 as filled,
+    select m.order_id as id, m.ticker, o.label, m.side, m.action, ${timeText(sql`m.at`)} as at, o.contracts::float8 as contracts, o.filled_contracts::float8 as filled,
       (abs(o.booked + o.fees))::text as "liveValue", o.fees::text as "liveFees", m.contracts::float8 as paper, m.value::text as value,
       m.fees::text as fees, m.after_60::text as "after60"
     from ${shadowsOf(period)}
@@ -245,6 +246,7 @@ export async function listShadowed(orm: Orm, period: Period, limit: number): Pro
   return rows.map((row) => ({
     id: row.id!,
     ticker: row.ticker!,
+    label: row.label!,
     side: row.side as Side,
     action: row.action as 'buy' | 'sell',
     at: new Date(row.at!),

@@ -1,8 +1,7 @@
 import type { z } from 'zod';
-import type { Context } from '../../core/http/context.js';
+import type { Orm } from '../../core/db/client.js';
 import { fieldError } from '../../core/pages/form.js';
 import { DAY_MS } from '../../core/time.js';
-import type { TradingContext } from '../config.js';
 import { perContract } from '../market/contracts.js';
 import { formatDollars, type Micros } from '../market/money.js';
 import {
@@ -13,52 +12,60 @@ import {
   type FillSums,
   type Period,
   type ShadowedOrder,
+  type ShadowSums,
 } from './queries.js';
-import { MOST_DAYS, USUAL_DAYS, type executionQuerySchema, type executionSchema } from './schema.js';
-
-type Execution = z.output<typeof executionSchema>;
-export type ExecutionQuery = z.output<typeof executionQuerySchema>;
+import { MOST_DAYS, USUAL_DAYS, type executionSchema } from './schema.js';
 
 /**
  * Whole days in UTC.
  * @throws AppError invalid_request
  */
 export function toPeriod(
-  { from, to }: Pick<ExecutionQuery, 'from' | 'to'>,
+  { from, to }: { from?: string | undefined; to?: string | undefined },
   nowMs: number,
 ): Pick<Period, 'from' | 'until'> {
   const last = Date.parse(to ?? new Date(nowMs).toISOString().slice(0, 10));
   const first = from === undefined ? last - (USUAL_DAYS - 1) * DAY_MS : Date.parse(from);
-  if (first > last) throw fieldError('from', 'must not be after `to`');
+  if (first > last) throw fieldError('from', 'must not be after the last day');
   if (last - first >= MOST_DAYS * DAY_MS)
-    throw fieldError('from', `must be within ${MOST_DAYS} days of \`to\``);
+    throw fieldError('from', `must be within ${MOST_DAYS} days of the last day`);
   return { from: new Date(first), until: new Date(last + DAY_MS) };
 }
 
 /** How an Organization's orders were filled, on paper and live. */
-export async function readExecution(
-  { db: { orm }, config }: Pick<TradingContext, 'db' | 'config'>,
-  period: Period,
-  { withLive, limit = 25 }: { withLive: boolean; limit?: number | undefined },
-): Promise<Execution> {
-  const paper = await sumFills(orm, period, 'paper');
-  const live = withLive ? await sumFills(orm, period, 'live') : null;
-  return {
-    from: period.from.toISOString(),
-    until: period.until.toISOString(),
-    paperLatencyMs: config.trading.paperLatencyMs,
-    paper: toFills(paper),
-    live: live && toFills(live),
-    shadow: withLive ? await readShadow(orm, period, limit) : null,
-  };
+export interface ExecutionReport {
+  period: Pick<Period, 'from' | 'until'>;
+  paper: FillSums;
+  /** Undefined where nothing live is to be seen. */
+  live: { fills: FillSums; shadow: ShadowSums; orders: ShadowedOrder[] } | undefined;
 }
 
-async function readShadow(
-  orm: Context['db']['orm'],
+/** @param limit of live orders that are listed */
+export async function readExecution(
+  orm: Orm,
   period: Period,
-  limit: number,
-): Promise<Execution['shadow']> {
-  const { orders: count, live, paper, pnl, roundTripMs } = await sumShadowed(orm, period);
+  { withLive, limit = 25 }: { withLive: boolean; limit?: number | undefined },
+): Promise<ExecutionReport> {
+  const paper = await sumFills(orm, period, 'paper');
+  if (!withLive) return { period, paper, live: undefined };
+  const fills = await sumFills(orm, period, 'live');
+  const shadow = await sumShadowed(orm, period);
+  return { period, paper, live: { fills, shadow, orders: await listShadowed(orm, period, limit) } };
+}
+
+export const toExecutionJson = (
+  { period, paper, live }: ExecutionReport,
+  paperLatencyMs: number,
+): z.output<typeof executionSchema> => ({
+  from: period.from.toISOString(),
+  until: period.until.toISOString(),
+  paperLatencyMs,
+  paper: toFills(paper),
+  live: live ? toFills(live.fills) : null,
+  shadow: live ? toShadow(live.shadow, live.orders) : null,
+});
+
+function toShadow({ orders: count, live, paper, pnl, roundTripMs }: ShadowSums, orders: ShadowedOrder[]) {
   const [afterMinute, settled] = pnl.map((one) => ({
     orders: one.orders,
     live: formatAmount(one.live),
@@ -71,13 +78,17 @@ async function readShadow(
     afterMinute: afterMinute!,
     settled: settled!,
     roundTripMs,
-    orders: (await listShadowed(orm, period, limit)).map(toShadowed),
+    orders: orders.map(toShadowed),
   };
 }
 
-const toShadowed = ({ at, live, paper, after60, ...order }: ShadowedOrder) => ({
-  ...order,
+const toShadowed = ({ id, ticker, side, action, at, contracts, live, paper, after60 }: ShadowedOrder) => ({
+  id,
+  ticker,
+  side,
+  action,
   at: at.toISOString(),
+  contracts,
   live: toSide(live),
   paper: toSide(paper),
   afterMinute: formatAmount(after60),
@@ -89,7 +100,7 @@ const toSide = ({ contracts, value, fees }: ShadowedOrder['live']) => ({
   fees: formatDollars(fees),
 });
 
-function toFills({ fees, after, pnl, ...counts }: FillSums): Execution['paper'] {
+function toFills({ fees, after, pnl, ...counts }: FillSums) {
   const [afterMinute, settled] = pnl.map(({ fills, all, missed }) => ({
     fills,
     all: formatAmount(all),

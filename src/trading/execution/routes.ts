@@ -8,7 +8,7 @@ import { defineRoute, json } from '../../core/reference/define-route.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 import type { TradingContext } from '../config.js';
 import { horizons } from './queries.js';
-import { readExecution, toPeriod } from './report.js';
+import { readExecution, toExecutionJson, toPeriod } from './report.js';
 import { executionQuerySchema, executionSchema, MOST_DAYS } from './schema.js';
 
 export interface ExecutionRouteDeps extends Pick<TradingContext, 'db' | 'clock' | 'config'> {
@@ -45,7 +45,7 @@ How far fills can be believed, of the Organization of the key, over days in UTC.
 
 **After a fill.** A minute after each fill the venue's prints and books since are looked at. \`after\` says how far the price had moved after ${horizons.join(', ')} seconds. \`missed\` counts fills that would not have come about:
 nobody else traded at their price or better within a minute, and the next book that was seen had nothing left there. Neither is known of every fill: books are read every half minute where they are not streamed, and prints are few.
-Resting orders are filled by prints, so they are not judged as missed.
+Resting orders are filled by prints, so they are not judged as missed. Live fills did come about: how many of them are called missed says how harsh the rule is.
 
 **Beside live orders.** With each live order it is recorded what paper would have filled of it on the book that was known when it was sent: \`shadow\` has both, and what each came to.
 
@@ -87,22 +87,22 @@ Profit and loss are as if each fill had been held, for a minute or to the end of
       problemExample('invalid_request', {
         summary: 'More days than are added up at once',
         at: '/from',
-        detail: `must be within ${MOST_DAYS} days of \`to\``,
+        detail: `must be within ${MOST_DAYS} days of the last day`,
         request: { query: { from: '2025-01-01', to: '2026-01-31' } },
       }),
     ],
     handler: (deps: ExecutionRouteDeps) => async (req, res) => {
       const hashedSecret = readHashedSecret(req);
       const authenticate = () => authenticateCall(deps, hashedSecret, scope);
-      const asked = await preferKeyError(authenticate, () => {
+      const { days, limit } = await preferKeyError(authenticate, () => {
         const query = parseInput(executionQuerySchema, req.query);
-        return { ...toPeriod(query, deps.clock.now()), limit: query.limit };
+        const most = query.limit === undefined ? undefined : Number(query.limit);
+        return { days: toPeriod(query, deps.clock.now()), limit: most };
       });
       const { orgId, livemode } = await authenticate();
-      const { limit, ...days } = asked;
-      const answer = await readExecution(deps, { orgId, ...days }, { withLive: livemode, limit });
+      const report = await readExecution(deps.db.orm, { orgId, ...days }, { withLive: livemode, limit });
       res.setHeader('Cache-Control', 'no-store');
-      sendJson(res, 200, JSON.stringify(answer));
+      sendJson(res, 200, JSON.stringify(toExecutionJson(report, deps.config.trading.paperLatencyMs)));
     },
   }),
 ];

@@ -14,11 +14,9 @@ export const executionQuerySchema = z.strictObject({
     .optional()
     .describe(`The first day in UTC, \`YYYY-MM-DD\`. Left out: ${USUAL_DAYS - 1} days before \`to\`.`),
   to: day.optional().describe('The last day in UTC, which is included. Left out: today.'),
-  limit: z.coerce
-    .number('must be a whole number from 1 to 100')
-    .int('must be a whole number from 1 to 100')
-    .min(1, 'must be a whole number from 1 to 100')
-    .max(100, 'must be a whole number from 1 to 100')
+  limit: z
+    .string()
+    .regex(/^([1-9]\d?|100)$/, 'must be a whole number from 1 to 100')
     .optional()
     .describe('How many of the newest live orders are listed in `shadow.orders`: 1 to 100, 25 if left out.'),
 });

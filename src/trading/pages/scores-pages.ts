@@ -8,11 +8,16 @@ import type { TradingServices } from '../services/services.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
 import { findPlace, placesOf } from '../market/stations.js';
 import { leadsOf } from '../signals/signal.js';
-import { filterOptions, toKindTabs, toScoresPage } from './scores-view.js';
+import { sessionOf } from '../../identity/session/session.js';
+import { readExecution, toPeriod } from '../execution/report.js';
+import { executionQuerySchema } from '../execution/schema.js';
+import { parseInput } from '../../core/http/validate.js';
+import { toExecutionPage } from './execution-view.js';
+import { filterOptions, toScoresPage, toScoresTabs } from './scores-view.js';
 import type { ScoreReport, ScoresAsked } from '../scores/report.js';
 import type { ScoresAnswer } from '../scores/schema.js';
 
-/** `/dashboard/scores`: how good forecasts and market were, and which gates are open, for every role. */
+/** `/dashboard/scores`: how good forecasts and market were, which gates are open, and how orders were filled, for every role. */
 export function scoresPages(context: Context, trading: Pick<TradingServices, 'scoreReport'>): Router {
   const router = pageRouter();
 
@@ -25,12 +30,27 @@ export function scoresPages(context: Context, trading: Pick<TradingServices, 'sc
     });
     const page = { view: 'scores/scores', title: 'Scores', section: 'scores' };
     const kind = findKind(textField(query, 'kind')) ?? 'daily_maximum';
-    const view = { form, kind, kinds: toKindTabs(kind), ...filterOptions(kind), scores: result };
+    const view = { form, kind, tabs: toScoresTabs(kind), ...filterOptions(kind), scores: result };
+    await renderPage(context, req, res, page, view);
+  });
+
+  router.get('/scores/execution', async (req, res) => {
+    const { orgId } = sessionOf(res);
+    const query = readQuery(req);
+    const { form, result } = await tryQuery(res, query, async () => {
+      requireOnce(query);
+      const days = toPeriod(parseInput(daysSchema, query), context.clock.now());
+      return readExecution(context.db.orm, { orgId, ...days }, { withLive: true });
+    });
+    const page = { view: 'scores/execution', title: 'Execution', section: 'scores' };
+    const view = { form, tabs: toScoresTabs('execution'), execution: result && toExecutionPage(result) };
     await renderPage(context, req, res, page, view);
   });
 
   return router;
 }
+
+const daysSchema = executionQuerySchema.pick({ from: true, to: true });
 
 /** What `GET /scores` answers: it is kept, since adding the scores up reads megabytes, and looking through it again does not. */
 async function readAnswer(report: ScoreReport, asked: ScoresAsked): Promise<ScoresAnswer> {

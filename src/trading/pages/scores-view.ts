@@ -7,6 +7,7 @@ import { toAddress } from '../../core/pages/address.js';
 import { formatCount, formatDecimal, formatDegrees } from '../../core/pages/format.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
 import { formatOdds } from '../scores/gates.js';
+import { SCORES_PATH } from './addresses.js';
 import { formatDate, formatHour } from './labels.js';
 import { findPlace, placesOf } from '../market/stations.js';
 import type { ScoresAsked } from '../scores/report.js';
@@ -21,12 +22,14 @@ const scoredKinds = {
   hourly: { tab: 'Hours', value: 'Temperature', end: 'the hour', of: 'hour' },
 } as const satisfies Record<TemperatureKind, object>;
 
-export const toKindTabs = (current: TemperatureKind) =>
-  temperatureKinds.map((kind) => ({
+export const toScoresTabs = (current: TemperatureKind | 'execution') => [
+  ...temperatureKinds.map((kind) => ({
     label: scoredKinds[kind].tab,
-    href: toAddress('/dashboard/scores', { kind: kind === 'daily_maximum' ? undefined : kind }),
+    href: toAddress(SCORES_PATH, { kind: kind === 'daily_maximum' ? undefined : kind }),
     isCurrent: kind === current,
-  }));
+  })),
+  { label: 'Execution', href: `${SCORES_PATH}/execution`, isCurrent: current === 'execution' },
+];
 
 export const filterOptions = (kind: TemperatureKind) => ({
   stationOptions: [

@@ -137,8 +137,8 @@ describe('GET /scores/execution', () => {
         after: [
           { seconds: 15, fills: 0, move: null },
           // 5 contracts gained two cents, 3 one.
-          { seconds: 30, fills: 2, move: '0.016250' },
-          { seconds: 60, fills: 2, move: '0.016250' },
+          { seconds: 30, fills: 2, move: '0.01625' },
+          { seconds: 60, fills: 2, move: '0.01625' },
         ],
         // 8 · 0.47 − 3.63 − 0.1388; of the first level 5 · 0.02 − 0.0867.
         afterMinute: { fills: 2, all: '-0.0088', missed: '0.0133' },

@@ -151,7 +151,7 @@ describe('a paper order that takes its time', () => {
     };
     const order = { ticker: OTHER_TICKER };
     const answers = await Promise.all([trade(secret, order, other), trade(secret, order, other)]);
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 201]);
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 201]));
     expect(answers[0].trade).toEqual(answers[1].trade);
   });
 

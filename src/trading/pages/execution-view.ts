@@ -1,0 +1,119 @@
+import { formatChange, formatCount, formatDecimal, formatPrice } from '../../core/pages/format.js';
+import { horizons, type FillSums, type ShadowedOrder } from '../execution/queries.js';
+import type { ExecutionReport } from '../execution/report.js';
+import { perContract } from '../market/contracts.js';
+import { nameMarket } from '../market/market-name.js';
+import type { Micros } from '../market/money.js';
+import { ORDERS_PATH } from './addresses.js';
+import { toMarketView } from './labels.js';
+
+export function toExecutionPage({ paper, live }: ExecutionReport) {
+  const fills = [{ name: 'Paper', sums: paper }, ...(live ? [{ name: 'Live', sums: live.fills }] : [])];
+  const shown = fills.filter(({ sums }) => sums.fills > 0);
+  const shadow = live && live.shadow.orders > 0 ? live.shadow : undefined;
+  return {
+    isEmpty: shown.length === 0 && !shadow,
+    horizons,
+    fills: shown.map(({ name, sums }) => toFillsRow(name, sums)),
+    results: shown.flatMap(({ name, sums }) => toResults(name, sums)),
+    shadow: shadow && {
+      count: formatCount(shadow.orders, 'live order'),
+      roundTripMs: shadow.roundTripMs,
+      rows: [
+        { name: 'Live', ...shadow.live, pnl: shadow.pnl.map((one) => one.live) },
+        { name: 'Paper', ...shadow.paper, pnl: shadow.pnl.map((one) => one.paper) },
+      ],
+      known: shadow.pnl.map(({ orders }) => `of ${formatCount(orders, 'order')}`),
+      orders: live!.orders.map(toShadowedRow),
+    },
+  };
+}
+
+const toFillsRow = (
+  name: string,
+  { fills, contracts, fees, judged, missed, missedContracts, after }: FillSums,
+) => ({
+  name,
+  fills,
+  contracts,
+  fees,
+  missed: judged === 0 ? null : `${formatDecimal(missed)} of ${formatDecimal(judged)}`,
+  missedContracts: missed === 0 ? null : formatCount(missedContracts, 'contract'),
+  moves: after.map(({ fills: known, contracts: count, gain }, i) => ({
+    label: `After ${horizons[i]} s`,
+    move: gain === null ? null : formatMove(perContract(gain, count)),
+    known: gain === null ? null : `of ${formatCount(known, 'fill')}`,
+  })),
+});
+
+/** Of a price: `+1.6¢`. */
+const formatMove = (move: Micros): string =>
+  move < 0n ? `−${formatPrice(-move)}` : `${move > 0n ? '+' : ''}${formatPrice(move)}`;
+
+/** Profit and loss of fills, held for a minute and to the end, where that is known of any. */
+const toResults = (name: string, { pnl }: FillSums) =>
+  pnl
+    .map(({ fills, all, missed }, i) => ({
+      name: `${name}, ${i === 0 ? 'for a minute' : 'to the end'}`,
+      fills,
+      all,
+      missed,
+      without: all === null ? null : all - (missed ?? 0n),
+    }))
+    .filter(({ fills }) => fills > 0);
+
+function toShadowedRow({
+  id,
+  ticker,
+  label,
+  side,
+  action,
+  at,
+  contracts,
+  live,
+  paper,
+  after60,
+}: ShadowedOrder) {
+  const isEqual =
+    live.contracts === paper.contracts && live.value === paper.value && live.fees === paper.fees;
+  return {
+    href: `${ORDERS_PATH}/${id}`,
+    name: `${action === 'buy' ? 'Buy' : 'Sell'} ${formatDecimal(contracts)} ${side.toUpperCase()}`,
+    market: toMarketView(nameMarket(ticker, undefined, label)),
+    at,
+    live: describeSide(live),
+    paper: describeSide(paper),
+    difference: isEqual ? 'The same' : describeDifference({ action, live, paper }),
+    after60,
+  };
+}
+
+const describeSide = ({ contracts, value }: ShadowedOrder['live']): string =>
+  contracts === 0
+    ? 'Nothing'
+    : `${formatDecimal(contracts)} at ${formatPrice(perContract(value, contracts))}`;
+
+/** Of a contract at what live did better or worse than paper, where both were filled; else of how much was filled. */
+function describeDifference({
+  action,
+  live,
+  paper,
+}: Pick<ShadowedOrder, 'action' | 'live' | 'paper'>): string {
+  const parts: string[] = [];
+  if (live.contracts !== paper.contracts) {
+    const more = live.contracts > paper.contracts;
+    const count = formatCount(
+      Math.abs(Math.round((live.contracts - paper.contracts) * 100) / 100),
+      'contract',
+    );
+    parts.push(`${count} ${more ? 'more' : 'fewer'} live`);
+  }
+  if (live.contracts > 0 && paper.contracts > 0) {
+    const dearer = perContract(live.value, live.contracts) - perContract(paper.value, paper.contracts);
+    const worse = action === 'buy' ? dearer : -dearer;
+    if (worse !== 0n)
+      parts.push(`${formatPrice(worse < 0n ? -worse : worse)} a contract ${worse > 0n ? 'worse' : 'better'}`);
+  }
+  if (parts.length === 0) parts.push(`fees ${formatChange(live.fees - paper.fees)}`);
+  return parts.join(', ');
+}

@@ -1,0 +1,77 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { signedIn } from '../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { startTestService, type TestService } from '../../support/service.js';
+import { seedExecution } from '../../fixtures/execution-page.js';
+
+const PAGE = '/dashboard/scores/execution';
+
+let database: TestDatabase;
+let service: TestService;
+let orgId: string;
+let see: (path?: string) => Promise<{ status: number; main: string; words: string }>;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db);
+  service.clock.set('2026-11-21T15:00:00Z');
+  const person = await signedIn(database.db, service.url, 'billing');
+  orgId = person.organization.id;
+  see = async (path = PAGE) => {
+    const { status, text } = await person.browser.get(path, { accept: 'text/html' });
+    const main = text.slice(text.indexOf('<main'), text.indexOf('</main>'));
+    return { status, main, words: main.replace(/<[^>]+>/g, ' ').replace(/\s+/g, ' ') };
+  };
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+describe('the execution page', () => {
+  it('stands beside the scores, and says what comes while there are no fills', async () => {
+    const scores = await see('/dashboard/scores');
+    expect(scores.main).toContain(`<a href="${PAGE}">Execution</a>`);
+    const { status, main, words } = await see();
+    expect(status).toBe(200);
+    expect(main).toContain(`<a href="${PAGE}" aria-current="true">Execution</a>`);
+    expect(words).toContain('Nothing to compare in these days Each fill is looked at again');
+  });
+
+  it('shows fills, what would have missed, and live orders beside paper', async () => {
+    await seedExecution(service, orgId);
+    const { words } = await see();
+    expect(words).toContain('Paper 5 50 $0.87 2 of 4 20 contracts – +1¢ of 5 fills +2¢ of 5 fills');
+    expect(words).toContain('Live 2 14 $0.2436 – – +0.71¢ of 2 fills +1.71¢ of 2 fills');
+    // 50 · 2¢ − $0.87; two of the five would have missed.
+    expect(words).toContain('Paper, for a minute 5 fills +$0.13 +$0.0520 +$0.0780');
+    expect(words).not.toContain('Paper, to the end');
+    expect(words).toContain('3 live orders');
+    expect(words).toContain('took 210 ms');
+    expect(words).toContain('Live 14 $0.2436');
+    expect(words).toContain('Paper 30 $0.5220');
+    expect(words).toMatch(/10 at 45¢ 10 at 45¢ The same 47¢/);
+    expect(words).toMatch(/4 at 46¢ 10 at 45¢ 6 contracts fewer live, 1¢ a contract worse 47¢/);
+    expect(words).toMatch(/Nothing 10 at 45¢ 10 contracts fewer live 47¢/);
+    expect(words).toContain('40° to 41°');
+  });
+
+  it('is of the days that are asked for', async () => {
+    expect((await see(`${PAGE}?from=2026-11-21&to=2026-11-21`)).words).toContain('3 live orders');
+    expect((await see(`${PAGE}?from=&to=2026-11-20`)).words).toContain('Nothing to compare in these days');
+    for (const [wrong, why] of [
+      ['from=2026-11-22&to=2026-11-21', 'must not be after'],
+      ['from=2026-01-01&to=2026-11-21', 'must be within 92 days'],
+      ['from=soon', 'must be a day'],
+      ['to=2026-11-21&to=2026-11-20', 'must be given once'],
+    ] as const) {
+      const { status, words } = await see(`${PAGE}?${wrong}`);
+      expect([status, words.toLowerCase().includes(why)], wrong).toEqual([400, true]);
+    }
+  });
+
+  it('shows nothing of another Organization', async () => {
+    const other = await signedIn(database.db, service.url, 'owner');
+    const { text } = await other.browser.get(PAGE, { accept: 'text/html' });
+    expect(text).toContain('Nothing to compare in these days');
+  });
+});
