@@ -46,13 +46,16 @@ type DueRow = Omit<DueMark, 'price' | 'value' | 'fees' | 'at' | 'n' | 'hasTaken'
   at: string;
 };
 
+/** An order that takes what stands in the book and rests with nothing: what it is filled with at once is the whole of it. */
+const takesAtOnce = sql`o.time_in_force in ('immediate_or_cancel', 'fill_or_kill')`;
+
 /** Oldest first. */
 export async function listDueFills(orm: Orm, { from, until, limit }: Span): Promise<DueMark[]> {
   const rows = await selectRows<DueRow & { n: number; price: string; hasTaken: boolean }>(
     orm,
     sql`
     select f.org_id as "orgId", f.order_id as "orderId", f.n, o.mode, o.ticker, o.side, o.action, f.contracts::float8, f.price::text,
-      f.fee::text as fees, ${timeText(sql`f.filled_at`)} as at, o.time_in_force in ('immediate_or_cancel', 'fill_or_kill') as "hasTaken"
+      f.fee::text as fees, ${timeText(sql`f.filled_at`)} as at, ${takesAtOnce} as "hasTaken"
     from trading_fills f
     join trading_orders o on o.org_id = f.org_id and o.id = f.order_id
     left join execution_marks m on m.org_id = f.org_id and m.order_id = f.order_id and m.n = f.n
@@ -228,7 +231,8 @@ interface ShadowFill {
 const shadowsOf = (period: Period): SQL => sql`(
     select m.*, ${settledValue} as settled from ${marksOf(period, 'live', sql`m.n = 0`)}
   ) m
-  join trading_orders o on o.org_id = ${period.orgId}::uuid and o.id = m.order_id and o.finished_at is not null`;
+  join trading_orders o on o.org_id = ${period.orgId}::uuid and o.id = m.order_id and o.finished_at is not null
+    and ${takesAtOnce}`;
 
 /** Newest first. */
 export async function listShadowed(orm: Orm, period: Period, limit: number): Promise<ShadowedOrder[]> {

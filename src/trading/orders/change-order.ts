@@ -21,6 +21,14 @@ interface ChangeOrderDeps extends Pick<TradingContext, 'db' | 'clock' | 'log'> {
 const remainingOf = ({ status, contracts, filledContracts }: OrderRow): number =>
   isOpen(status) ? subtractCounts(contracts, filledContracts) : 0;
 
+function requireLive(live: LiveExecutor | undefined): LiveExecutor {
+  if (live) return live;
+  throw new AppError(
+    'unavailable',
+    'Live trading is switched off on this server, which cannot reach the order.',
+  );
+}
+
 /** See `Orders.cancel` and `Orders.decrease`. */
 export function createOrderChanges({ db, clock, log, live, resting, inTurn }: ChangeOrderDeps) {
   async function find(orgId: string, id: string) {
@@ -44,15 +52,6 @@ export function createOrderChanges({ db, clock, log, live, resting, inTurn }: Ch
       }),
     );
 
-  function requireLive(): LiveExecutor {
-    if (!live)
-      throw new AppError(
-        'unavailable',
-        'Live trading is switched off on this server, which cannot reach the order.',
-      );
-    return live;
-  }
-
   async function cancel(change: OrderChange): Promise<Trade> {
     const { orgId, id } = change;
     const { mode, ticker } = (await find(orgId, id)).order;
@@ -64,7 +63,7 @@ export function createOrderChanges({ db, clock, log, live, resting, inTurn }: Ch
     if (order.status === 'resting' && mode === 'paper') await resting.advance(orgId, ticker);
     // One that is still on its way is cancelled once it stands in the book.
     if (order.status === 'resting' && mode === 'live')
-      await askVenue({ db, clock, log }, order, (one) => requireLive().cancel(one));
+      await askVenue({ db, clock, log }, order, (one) => requireLive(live).cancel(one));
     const { order: now, fills } = await find(orgId, id);
     return toTrade(now, fills);
   }
@@ -97,7 +96,7 @@ export function createOrderChanges({ db, clock, log, live, resting, inTurn }: Ch
         throw new AppError('unavailable', 'The venue has not said yet that the order stands in its book.', {
           retryAfterSeconds: 5,
         });
-      await askVenue({ db, clock, log }, order, (one) => requireLive().decrease(one, remaining));
+      await askVenue({ db, clock, log }, order, (one) => requireLive(live).decrease(one, remaining));
     }
     const { order: now, fills } = await find(orgId, id);
     return toTrade(now, fills);

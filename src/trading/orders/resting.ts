@@ -1,4 +1,4 @@
-import { createLease } from '../../core/db/lease.js';
+import { createLease, type Lease } from '../../core/db/lease.js';
 import { AppError } from '../../core/errors.js';
 import { MINUTE_MS } from '../../core/time.js';
 import type { TradingContext } from '../config.js';
@@ -41,35 +41,22 @@ const LEASE_SECONDS = 60;
 const MARKETS_AT_ONCE = 200;
 const MAX_LIVE = 500;
 const READ_TIMEOUT_MS = 5_000;
+/** The first data are there within it, if there are any. */
+const STARTING_MS = 2 * MINUTE_MS;
 const first: Pick<RestingMarket, 'ticker' | 'orgId'> = {
   ticker: '',
   orgId: '00000000-0000-0000-0000-000000000000',
 };
 
-export function createResting(
-  { db, clock, log }: TradingContext,
-  { markets, snapshots, live }: RestingDeps,
-): Resting {
+export function createResting(context: TradingContext, { markets, snapshots, live }: RestingDeps): Resting {
+  const { db, clock, log } = context;
   const stopping = new AbortController();
   const lease = createLease(db.orm, 'resting-orders', { lengthSeconds: LEASE_SECONDS });
-  const startedAt = clock.now();
   /** What books showed at the last pass: prints from before are listed by now. */
   const shown = new Map<string, ShownBook>();
-  let wasBlind = false;
+  const readPrints = createPrintReader(context, markets, stopping.signal);
+  const mayWork = createSight(context, snapshots, lease);
   let running: Promise<void> | undefined;
-
-  async function readPrints(ticker: string, since: Date): Promise<KnownPrints | undefined> {
-    const through = new Date(Math.min(clock.now(), since.getTime() + PRINTS_SPAN_MS));
-    if (!markets.readPrints) return { prints: [], through };
-    try {
-      const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(READ_TIMEOUT_MS)]);
-      return { prints: await markets.readPrints([ticker], since, signal), through };
-    } catch (error) {
-      stopping.signal.throwIfAborted();
-      log.warn({ err: error, ticker }, 'the prints of a market could not be read: its resting orders wait');
-      return undefined;
-    }
-  }
 
   async function advanceMarket(
     { orgId, ticker }: Omit<RestingMarket, 'since'>,
@@ -106,75 +93,6 @@ export function createResting(
     else shown.delete(ticker);
   }
 
-  async function cancelLiveOrders(executor: LiveExecutor): Promise<void> {
-    const orders = await listRestingLive(db.orm, MAX_LIVE);
-    let marked = 0;
-    let barred = 0;
-    for (const order of orders) {
-      stopping.signal.throwIfAborted();
-      const mark = await markLive(order).catch((error: unknown) => {
-        log.error({ err: error, orderId: order.id }, 'a live order could not be judged; it is tried again');
-        return undefined;
-      });
-      if (mark) marked++;
-      if (mark?.isBarred) barred++;
-    }
-    if (marked === 0) return;
-    // Where nothing may stand any more one request is sooner than many, which each wait for their turn.
-    if (barred > 1 && barred === orders.length) await executor.cancelAll(orders[0]!.orgId);
-    for (const order of await listRestingLive(db.orm, MAX_LIVE)) {
-      stopping.signal.throwIfAborted();
-      if (order.cancelRequestedAt)
-        await askVenue({ db, clock, log }, order, (one) => executor.cancel(one)).catch((error: unknown) =>
-          log.error({ err: error, orderId: order.id }, 'what became of a live order could not be booked'),
-        );
-    }
-  }
-
-  /**
-   * Undefined if the order may stay in the book. Who cancels it and why is written before the venue is asked. `isBarred`: so is
-   * whatever else its account has there.
-   */
-  const markLive = ({ orgId, id }: OrderRow): Promise<{ isBarred: boolean } | undefined> =>
-    db.transaction(async (tx) => {
-      await lockAccount(tx, { orgId, mode: 'live' });
-      const order = (await findTrade(tx, orgId, { id }))?.order;
-      if (order?.status !== 'resting') return undefined;
-      if (order.cancelRequestedAt) return { isBarred: false };
-      const at = new Date(clock.now());
-      const facts = await readKnownFacts(tx, { orgId, mode: 'live', at });
-      const position = await findPosition(tx, order, order.ticker);
-      const barrier = findBarrier(order, facts, position);
-      const reason = barrier ?? findCause(order, { snapshots, nowMs: at.getTime() });
-      if (reason === undefined) return undefined;
-      await markCancelled(tx, order, { at, reason });
-      return { isBarred: barrier !== undefined };
-    });
-
-  /** An instance that does not hear the venue leaves the work to another, and does it itself where no other has taken it. */
-  async function mayWork(): Promise<boolean> {
-    const isBlind = !canSee();
-    const isNew = isBlind && !wasBlind;
-    wasBlind = isBlind;
-    if (isNew) {
-      await lease.release();
-      return false;
-    }
-    // After a start the first data are on their way.
-    if (!snapshots.current && clock.now() - startedAt < STARTING_MS) return false;
-    return lease.hold();
-  }
-
-  function canSee(): boolean {
-    try {
-      requireFresh(snapshots, clock.now());
-      return true;
-    } catch (error) {
-      if (error instanceof AppError) return false;
-      throw error;
-    }
-  }
-
   async function once(): Promise<void> {
     if (stopping.signal.aborted || !(await mayWork())) return;
     try {
@@ -184,7 +102,7 @@ export function createResting(
         if (page.length < MARKETS_AT_ONCE) break;
         if (!(await lease.hold())) return;
       }
-      if (live) await cancelLiveOrders(live);
+      if (live) await cancelLiveOrders(context, { snapshots, live }, stopping.signal);
     } catch (error) {
       if (!stopping.signal.aborted) throw error;
     }
@@ -209,8 +127,108 @@ export function createResting(
   };
 }
 
-/** The first data are there within it, if there are any. */
-const STARTING_MS = 2 * MINUTE_MS;
+/** Undefined where the venue could not be asked. */
+function createPrintReader(
+  { clock, log }: Pick<TradingContext, 'clock' | 'log'>,
+  markets: RestingDeps['markets'],
+  stopping: AbortSignal,
+) {
+  return async (ticker: string, since: Date): Promise<KnownPrints | undefined> => {
+    const through = new Date(Math.min(clock.now(), since.getTime() + PRINTS_SPAN_MS));
+    if (!markets.readPrints) return { prints: [], through };
+    try {
+      const signal = AbortSignal.any([stopping, AbortSignal.timeout(READ_TIMEOUT_MS)]);
+      return { prints: await markets.readPrints([ticker], since, signal), through };
+    } catch (error) {
+      stopping.throwIfAborted();
+      log.warn({ err: error, ticker }, 'the prints of a market could not be read: its resting orders wait');
+      return undefined;
+    }
+  };
+}
+
+/** An instance that does not hear the venue leaves the work to another, and does it itself where no other has taken it. */
+function createSight({ clock }: Pick<TradingContext, 'clock'>, snapshots: SnapshotStore, lease: Lease) {
+  const startedAt = clock.now();
+  let wasBlind = false;
+
+  function canSee(): boolean {
+    try {
+      requireFresh(snapshots, clock.now());
+      return true;
+    } catch (error) {
+      if (error instanceof AppError) return false;
+      throw error;
+    }
+  }
+
+  return async (): Promise<boolean> => {
+    const isBlind = !canSee();
+    const isNew = isBlind && !wasBlind;
+    wasBlind = isBlind;
+    if (isNew) {
+      await lease.release();
+      return false;
+    }
+    // After a start the first data are on their way.
+    if (!snapshots.current && clock.now() - startedAt < STARTING_MS) return false;
+    return lease.hold();
+  };
+}
+
+async function cancelLiveOrders(
+  context: TradingContext,
+  { snapshots, live }: { snapshots: SnapshotStore; live: LiveExecutor },
+  stopping: AbortSignal,
+): Promise<void> {
+  const { db, log } = context;
+  const orders = await listRestingLive(db.orm, MAX_LIVE);
+  let marked = 0;
+  let barred = 0;
+  for (const order of orders) {
+    stopping.throwIfAborted();
+    const mark = await markLive(context, snapshots, order).catch((error: unknown) => {
+      log.error({ err: error, orderId: order.id }, 'a live order could not be judged; it is tried again');
+      return undefined;
+    });
+    if (mark) marked++;
+    if (mark?.isBarred) barred++;
+  }
+  if (marked === 0) return;
+  // Where nothing may stand any more one request is sooner than many, which each wait for their turn.
+  if (barred > 1 && barred === orders.length) await live.cancelAll(orders[0]!.orgId);
+  for (const order of await listRestingLive(db.orm, MAX_LIVE)) {
+    stopping.throwIfAborted();
+    if (order.cancelRequestedAt)
+      await askVenue(context, order, (one) => live.cancel(one)).catch((error: unknown) =>
+        log.error({ err: error, orderId: order.id }, 'what became of a live order could not be booked'),
+      );
+  }
+}
+
+/**
+ * Undefined if the order may stay in the book. Who cancels it and why is written before the venue is asked. `isBarred`: the
+ * switches or the access to markets do not let it stand.
+ */
+const markLive = (
+  { db, clock }: TradingContext,
+  snapshots: SnapshotStore,
+  { orgId, id }: OrderRow,
+): Promise<{ isBarred: boolean } | undefined> =>
+  db.transaction(async (tx) => {
+    await lockAccount(tx, { orgId, mode: 'live' });
+    const order = (await findTrade(tx, orgId, { id }))?.order;
+    if (order?.status !== 'resting') return undefined;
+    if (order.cancelRequestedAt) return { isBarred: false };
+    const at = new Date(clock.now());
+    const facts = await readKnownFacts(tx, { orgId, mode: 'live', at });
+    const position = await findPosition(tx, order, order.ticker);
+    const barrier = findBarrier(order, facts, position);
+    const reason = barrier ?? findCause(order, { snapshots, nowMs: at.getTime() });
+    if (reason === undefined) return undefined;
+    await markCancelled(tx, order, { at, reason });
+    return { isBarred: barrier !== undefined };
+  });
 
 /** Has the venue change a live order that stands in its book, and books what it says became of it. */
 export async function askVenue(
