@@ -5,6 +5,7 @@ import type { TradingContext } from '../trading/config.js';
 import { isNavigation } from '../core/http/request-line.js';
 import { unknownRoute } from '../core/http/unknown-route.js';
 import { mountRoutes } from '../core/reference/define-route.js';
+import { changeOrderRoutes } from '../trading/orders/change-routes.js';
 import { placeOrderRoute } from '../trading/orders/order-routes.js';
 import { tradeRoutes } from '../trading/orders/trade-routes.js';
 import { readLayer } from '../trading/reads/public-read.js';
@@ -25,7 +26,7 @@ import { createStationList } from '../trading/reads/station-json.js';
 const publicReads = ['/markets', '/signals', '/forecast', '/stations', '/scores', '/stream'];
 
 export const publicReadRoutes = [...marketRoutes, ...forecastRoutes, streamRoute];
-const orderRoutes = [placeOrderRoute, ...tradeRoutes, ...portfolioRoutes];
+const orderRoutes = [placeOrderRoute, ...tradeRoutes, ...changeOrderRoutes, ...portfolioRoutes];
 export const accountRoutes = [...orderRoutes, ...executionRoutes];
 /** Of an Organization, below what every caller may read. */
 const EXECUTION = '/scores/execution';

@@ -212,7 +212,7 @@ export const webhookTypes = {
       ...marketFields,
       tradeId: idField('Of the trade.'),
       idempotencyKey: z.string(),
-      status: z.enum(['pending', 'filled', 'partially_filled', 'cancelled', 'rejected']),
+      status: z.enum(['pending', 'resting', 'filled', 'partially_filled', 'cancelled', 'rejected']),
       side: sideField,
       action: z.enum(['buy', 'sell']),
       contracts: contracts('As ordered.'),

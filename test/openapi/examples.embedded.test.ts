@@ -4,7 +4,9 @@ import { exampleWorld, type Credential } from '../../src/core/reference/example-
 import type { SentExample } from '../../src/core/reference/problem-examples.js';
 import { routeDescriptions } from '../../src/reference.js';
 import type { MarketAccess } from '../../src/organizations/table.js';
-import { organizations } from '../../src/tables.js';
+import { organizations, tradingOrders } from '../../src/tables.js';
+import { openPaperAccount } from '../../src/trading/ledger/queries.js';
+import { DOLLAR } from '../../src/trading/market/money.js';
 import type { Snapshot } from '../../src/trading/snapshot/snapshot.js';
 import { everything, leadingStations } from '../../src/trading/venue/simulation/world.js';
 import { startFakeVenue } from '../trading/fake-venue.js';
@@ -12,7 +14,7 @@ import { liveSettings, member, removeKeys } from '../fixtures/live-account.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService, type TestServiceOptions } from '../support/service.js';
 import { differences, expectDocumentedHeaders, expectDocumentedSchema } from './support/documented.js';
-import { resetExampleWorld } from './support/example-rows.js';
+import { resetExampleWorld, restingOrder } from './support/example-rows.js';
 import { connectionRefused, failingDatabase } from './support/failing-database.js';
 import { presentCredential, sendExample } from './support/send-example.js';
 
@@ -50,6 +52,7 @@ describe.each(routeDescriptions)('$method $path answers as documented', (route) 
     if (!isWorldFresh) await resetWorld();
     isWorldFresh = !mayChangeTheWorld(route, example);
     await withdrawAccess(example.circumstance);
+    await placeStandingOrder(example.circumstance);
     const { url } = await serviceIn(route, example.circumstance ?? 'healthy');
     // People sign in where all is well, whatever the circumstance.
     const credentials = presentCredential((await serviceIn(route, 'healthy')).url, jar);
@@ -86,6 +89,14 @@ async function withdrawAccess(circumstance: Circumstance | undefined): Promise<v
 
 function mayChangeTheWorld({ method }: RouteDescription, { response, before }: SentExample): boolean {
   return method !== 'get' && (response.status < 400 || before !== undefined);
+}
+
+async function placeStandingOrder(circumstance: Circumstance | undefined): Promise<void> {
+  if (circumstance !== 'order_rests') return;
+  isWorldFresh = false;
+  const { orgId, createdAt: at } = restingOrder;
+  await openPaperAccount(database.db.orm, { orgId, cash: 10_000n * DOLLAR, at });
+  await database.db.orm.insert(tradingOrders).values(restingOrder).onConflictDoNothing();
 }
 
 async function serviceIn(

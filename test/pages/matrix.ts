@@ -309,6 +309,17 @@ const portfolio = {
     own: page,
     foreign: noPage,
   },
+  'post /dashboard/portfolio/orders/{id}/cancel': {
+    path: async (of) => `/dashboard/portfolio/orders/${await of.newRestingOrder()}/cancel`,
+    own: managersForm,
+    foreign: noManagersForm,
+  },
+  'post /dashboard/portfolio/orders/{id}/decrease': {
+    path: async (of) => `/dashboard/portfolio/orders/${await of.newRestingOrder()}/decrease`,
+    form: () => ({ remainingContracts: '1' }),
+    own: managersForm,
+    foreign: noManagersForm,
+  },
   'get /dashboard/portfolio/settlements': { own: page },
   'get /dashboard/portfolio/trades.csv': { own: page },
 } satisfies Record<string, Row>;

@@ -71,6 +71,8 @@ export interface Populated {
   newWebhook(): Promise<string>;
   newMember(): Promise<{ id: string; email: string }>;
   newInvitation(): Promise<{ id: string; token: string }>;
+  /** A paper order that stands in the book, far from being filled. The same one until it is used up. */
+  newRestingOrder(): Promise<string>;
 }
 
 const roles = ['owner', 'admin', 'member', 'billing'] as const;
@@ -177,6 +179,7 @@ export async function populate(service: TestService, names: Names): Promise<Popu
     newWebhook: () => createWebhook(owner, 'https://hooks.example.com/another'),
     newMember: () => hire(names.people[0]!, 'member'),
     newInvitation: () => createInvitation(owner),
+    newRestingOrder: createRestingOrders(service, people.owner),
   };
 
   /** One that is open, of an event of a month ago. */
@@ -202,6 +205,38 @@ export async function populate(service: TestService, names: Names): Promise<Popu
     await put(operator, `/organizations/${slug}/members/${email}`, { role });
     return { id, email };
   }
+}
+
+function createRestingOrders(
+  { trading, clock }: TestService,
+  { id: userId, browser }: { id: string; browser: Browser },
+): () => Promise<string> {
+  let last: string | undefined;
+  return async () => {
+    const orgId: string = (await browser.get('/dashboard/session')).body.organization.id;
+    const found = last === undefined ? undefined : await trading.orders.find(orgId, last);
+    if (found?.status === 'resting' && found.contracts === 8) return found.id;
+    await trading.refresher.refresh();
+    const { ticker, priceRanges } = [...trading.snapshots.current!.markets.values()].find(
+      ({ status, yesAsk, yesBid }) =>
+        status === 'active' && yesAsk !== null && yesAsk > 5n * CENT && yesBid !== null,
+    )!;
+    const { trade } = await trading.orders.place({
+      orgId,
+      mode: 'paper',
+      by: memberAuthority({ orgId, userId, sessionId: sessionIdOf(browser), roles: ['owner'] }),
+      idempotencyKey: uuid({ msecs: clock.now() }),
+      ticker,
+      side: 'yes',
+      action: 'buy',
+      contracts: 8,
+      limitPrice: priceRanges[0]!.start + priceRanges[0]!.step,
+      timeInForce: 'good_till_cancelled',
+      rest: { expiresAt: null, postOnly: true, cancelOn: [] },
+    });
+    last = trade.id;
+    return last;
+  };
 }
 
 let boughtMarkets = 0;

@@ -156,6 +156,7 @@ export type Circumstance =
   | 'old_market_data'
   | 'old_event'
   | 'small_account'
+  | 'order_rests'
   | 'metrics_protected'
   | 'trading_live'
   | 'no_market_access'

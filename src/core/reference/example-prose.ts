@@ -12,6 +12,7 @@ export const circumstances: Record<Circumstance, string> = {
   old_market_data: 'the last market data is 61 seconds old',
   old_event: 'the event was received 36 days ago',
   small_account: 'a paper account begins with one dollar',
+  order_rests: 'an order of the Organization stands in the book',
   metrics_protected: 'METRICS_TOKEN is set',
   no_market_access: 'the Organization has no access to markets',
   read_market_access: 'the Organization may read markets, and not trade',

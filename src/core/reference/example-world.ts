@@ -185,6 +185,15 @@ export const exampleWorld = {
     ticker: 'KXHIGHNY-26JAN31-B49.5',
     createdAt: '2026-01-30T15:04:05.000Z',
   },
+  /** Only where an order stands in the book. */
+  resting: {
+    id: '019c13a6-8a00-7000-8000-000000000062',
+    idempotencyKey: 'ny-jan31-patient',
+    clientOrderId: 'b3f0a7d2-51c9-5e08-8a64-2d9e7c1f4a30',
+    ticker: 'KXHIGHNY-26JAN31-B49.5',
+    createdAt: '2026-01-31T12:00:00.000Z',
+    queueAhead: 120,
+  },
   /** One entry of the operator's log and one of Acme's. */
   audit: {
     operator: {

@@ -1,11 +1,20 @@
 import type { MemberAuthority } from '../../identity/session/authority.js';
-import type { Side } from '../market/book.js';
+import type { Side, TimeInForce } from '../market/book.js';
 import type { Micros } from '../market/money.js';
-import type { TradeMode } from './orders-table.js';
+import type { CancelCause, TradeMode } from './orders-table.js';
 import type { KeyAuthority } from '../../api-keys/authority.js';
 
 export type Action = 'buy' | 'sell';
-type TimeInForce = 'immediate_or_cancel' | 'fill_or_kill';
+
+/** How an order stands in the book. */
+export interface RestTerms {
+  /** Null: until it is cancelled. */
+  expiresAt: Date | null;
+  /** Never to take what stands in the book already. */
+  postOnly: boolean;
+  /** What takes it out of the book without being asked. */
+  cancelOn: readonly CancelCause[];
+}
 
 export interface OrderInput {
   orgId: string;
@@ -20,4 +29,6 @@ export interface OrderInput {
   /** The worst price to trade at, of a contract of `side`. */
   limitPrice: Micros;
   timeInForce: TimeInForce;
+  /** Of an order that may rest, and of no other. */
+  rest?: RestTerms | undefined;
 }

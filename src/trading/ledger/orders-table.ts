@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import {
   bigint,
+  boolean,
   check,
   index,
   integer,
@@ -14,6 +15,7 @@ import {
   uuid,
 } from 'drizzle-orm/pg-core';
 import { time } from '../../core/db/columns.js';
+import { timesInForce } from '../market/book.js';
 
 /** Millionths of a dollar. */
 export const micros = (name: string) => bigint(name, { mode: 'bigint' });
@@ -33,6 +35,8 @@ export const liveAccounts = pgTable('live_accounts', {
   accepted: jsonb('accepted').$type<string[]>().notNull(),
   /** The venue said something that is not understood: no instance sends orders until that is accepted. */
   problem: text('problem'),
+  /** The venue's group of the orders that rest: one request takes all of them out of the book. Null where there is none. */
+  orderGroupId: text('order_group_id'),
   openedAt: time('opened_at').notNull(),
   updatedAt: time('updated_at').notNull(),
 });
@@ -42,11 +46,32 @@ export type TradeMode = (typeof tradeModes)[number];
 
 /**
  * `pending`: persisted, and its outcome is not known yet (only live orders stay so: on their way to the venue, or its
- * answer was lost). The others are final: `filled` whole, `partially_filled` (the rest was cancelled at once),
- * `cancelled` (nothing was filled), `rejected` (the venue would not take it).
+ * answer was lost). `resting`: what was not filled yet stands in the book. The others are final: `filled` whole,
+ * `partially_filled` (the rest was cancelled), `cancelled` (nothing was filled), `rejected` (the venue would not take it).
  */
-export const orderStatuses = ['pending', 'filled', 'partially_filled', 'cancelled', 'rejected'] as const;
+export const orderStatuses = [
+  'pending',
+  'resting',
+  'filled',
+  'partially_filled',
+  'cancelled',
+  'rejected',
+] as const;
 export type OrderStatus = (typeof orderStatuses)[number];
+
+/** May yet be filled, and keeps back what it takes for that. */
+export const isOpen = (status: OrderStatus): boolean => status === 'pending' || status === 'resting';
+
+/** What takes a resting order out of the book: news of the weather, data that cannot be trusted, a signal's gate that is closed. */
+export const cancelCauses = ['observation', 'stale', 'gate_closed'] as const;
+export type CancelCause = (typeof cancelCauses)[number];
+
+/** How far a resting paper order has seen the venue's prints: those from before `at` are done with, and of those since which ones were counted. */
+export interface PrintsSeen {
+  at: string;
+  /** Times in milliseconds, by print. */
+  counted: Record<string, number>;
+}
 
 /** Every order that passed the risk gate, once per idempotency key. Written before anything is sent to a venue. */
 export const tradingOrders = pgTable(
@@ -70,9 +95,9 @@ export const tradingOrders = pgTable(
     action: text({ enum: ['buy', 'sell'] }).notNull(),
     contracts: contractsColumn('contracts').notNull(),
     limitPrice: micros('limit_price').notNull(),
-    timeInForce: text('time_in_force', { enum: ['immediate_or_cancel', 'fill_or_kill'] }).notNull(),
+    timeInForce: text('time_in_force', { enum: timesInForce }).notNull(),
     status: text({ enum: orderStatuses }).notNull(),
-    /** Why it was cancelled or rejected, or what is known about a pending one. */
+    /** Why it was cancelled or rejected, or what is known about one that is open. */
     reason: text(),
     filledContracts: contractsColumn('filled_contracts').notNull().default(0),
     /** The fee accumulator, see `OrderAccount`. */
@@ -85,10 +110,21 @@ export const tradingOrders = pgTable(
     fees: micros('fees')
       .notNull()
       .default(sql`0`),
-    /** Cash that a pending purchase may still take: not to be spent twice while the venue's answer is out. */
+    /** Cash that an open purchase may still take: not to be spent twice. */
     reserved: micros('reserved')
       .notNull()
       .default(sql`0`),
+    /** Of a `good_till_time` order. */
+    expiresAt: time('expires_at'),
+    postOnly: boolean('post_only').notNull().default(false),
+    cancelOn: text('cancel_on', { enum: cancelCauses }).array().notNull().default([]),
+    /** Somebody, or something that it was to be cancelled on, wants it out of the book: the venue's word on that is awaited. */
+    cancelRequestedAt: time('cancel_requested_at'),
+    cancelReason: text('cancel_reason'),
+    /** Contracts that stand before a resting paper order at its price; null for all others. */
+    queueAhead: contractsColumn('queue_ahead'),
+    /** Null until a print was counted; prints from before it came to rest never are. */
+    printsSeen: jsonb('prints_seen').$type<PrintsSeen>(),
     /** `multiplier` and `type` of the series' fees when the order was accepted. */
     feeRule: jsonb('fee_rule').$type<{ type: string; multiplier: string }>().notNull(),
     /** When the order book that was matched or checked against was fetched. */
@@ -106,10 +142,13 @@ export const tradingOrders = pgTable(
     unique('trading_orders_client').on(t.orgId, t.clientOrderId),
     index('trading_orders_list').on(t.orgId, t.mode, t.id),
     index('trading_orders_ticker').on(t.orgId, t.mode, t.ticker, t.id),
-    // Serves the recovery at start, across Organizations, and the count of open orders.
-    index('trading_orders_pending')
+    index('trading_orders_open')
       .on(t.orgId, t.mode)
-      .where(sql`${t.status} = 'pending'`),
+      .where(sql`${t.status} in ('pending', 'resting')`),
+    // Across Organizations: what stands in the book, market by market.
+    index('trading_orders_resting')
+      .on(t.mode, t.ticker, t.orgId)
+      .where(sql`${t.status} = 'resting'`),
     index('trading_orders_pending_all')
       .on(t.createdAt)
       .where(sql`${t.status} = 'pending'`),
@@ -120,7 +159,11 @@ export const tradingOrders = pgTable(
     check('trading_orders_mode', sql`${t.mode} in ('paper', 'live')`),
     check(
       'trading_orders_status',
-      sql`${t.status} in ('pending', 'filled', 'partially_filled', 'cancelled', 'rejected')`,
+      sql`${t.status} in ('pending', 'resting', 'filled', 'partially_filled', 'cancelled', 'rejected')`,
+    ),
+    check(
+      'trading_orders_rest',
+      sql`(${t.timeInForce} = 'good_till_time') = (${t.expiresAt} is not null) and ${t.queueAhead} >= 0`,
     ),
     check('trading_orders_actor', sql`(${t.apiKeyId} is null) <> (${t.userId} is null)`),
   ],

@@ -34,6 +34,7 @@ export function openLiveAccount(
       foreignPositions,
       accepted: [],
       problem: null,
+      orderGroupId: null,
       openedAt: at,
       updatedAt: at,
     });

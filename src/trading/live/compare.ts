@@ -1,14 +1,25 @@
-import { CENT, formatDollars, parseDollars, type Micros } from '../market/money.js';
+import { CENT, DOLLAR, formatDollars, parseDollars, type Micros } from '../market/money.js';
 import type { ForeignPosition, LiveDifference, LiveReport } from './report.js';
 import type { VenueFillAnswer, VenueOrder, VenuePosition, VenueSettlement } from './wire.js';
-import { formatCount, formatHundredths, parseHundredths, toHundredths } from '../market/contracts.js';
+import {
+  formatCount,
+  formatHundredths,
+  parseCount,
+  parseHundredths,
+  toHundredths,
+  valueOf,
+} from '../market/contracts.js';
+import type { OrderStatus } from '../ledger/orders-table.js';
 
 /** An order of ours, as far as the venue can know of it. */
 export interface OurOrder {
   clientOrderId: string;
   venueOrderId: string | null;
-  status: string;
+  status: OrderStatus;
+  contracts: number;
   filledContracts: number;
+  /** Cash that it may still take. */
+  reserved: Micros;
 }
 
 export interface VenueCash {
@@ -44,12 +55,14 @@ export interface Comparison {
   differences: LiveDifference[];
   settling: string[];
   foreign: LiveReport['foreign'];
-  /** The venue's cash without ours, settlements on their way taken into account. */
+  /** The venue's cash without ours, as far as neither settlements on their way nor orders that rest explain it. */
   cashDifference: Micros;
   /** Contracts of others, if the venue is right. */
   foreignPositions: Record<string, number>;
-  /** Orders of ours of which the venue filled more than we have booked. */
+  /** Orders of ours that the venue has in another state than we do: to be looked up. */
   late: string[];
+  /** Of these, those that rest here and are not known there. */
+  lost: string[];
 }
 
 const SHOWN = 100;
@@ -63,7 +76,7 @@ export const keyOf = ({ subject, ours, venues }: LiveDifference): string => `${s
 export function compareWithVenue(ours: Ours, venues: Venues): Comparison {
   const orders = compareOrders(ours, venues);
   const positions = comparePositions(ours, venues);
-  const cashDifference = venues.cash.amount - (ours.cash + positions.expectedCash);
+  const cashDifference = differenceOf(venues.cash.amount - (ours.cash + positions.expectedCash), orders.held);
   const isSame = cashDifference > -venues.cash.step && cashDifference < venues.cash.step;
   const cash: LiveDifference[] = isSame
     ? []
@@ -71,7 +84,7 @@ export function compareWithVenue(ours: Ours, venues: Venues): Comparison {
         {
           kind: 'cash',
           subject: 'cash',
-          ours: formatDollars(ours.cash + positions.expectedCash),
+          ours: formatDollars(venues.cash.amount - cashDifference),
           venues: formatDollars(venues.cash.amount),
         },
       ];
@@ -86,38 +99,54 @@ export function compareWithVenue(ours: Ours, venues: Venues): Comparison {
     cashDifference,
     foreignPositions: positions.foreignPositions,
     late: orders.late,
+    lost: orders.lost,
     foreign: { ...orders.foreign, positions: positions.foreign },
   };
 }
+
+/**
+ * The venue tells the cash that can be spent: without what resting orders may take, by its own reckoning. So while orders rest it
+ * may tell less than we have, by up to what they can take at the worst.
+ */
+const differenceOf = (difference: Micros, held: Micros): Micros =>
+  difference >= 0n ? difference : difference < -held ? difference + held : 0n;
 
 function compareOrders({ orders, expected }: Ours, venues: Venues) {
   const byName = new Map(orders.map((order) => [order.clientOrderId, order]));
   const differences: LiveDifference[] = [];
   const late: string[] = [];
+  const lost: string[] = [];
   const filledByOrder = new Map<string, number>();
   for (const { order_id: id, count_fp: count } of venues.fills)
     filledByOrder.set(id, (filledByOrder.get(id) ?? 0) + parseHundredths(count));
   const seen = new Set<string>();
   const ourVenueIds = new Set<string>();
+  let held = 0n;
   for (const wire of venues.orders) {
     const order = byName.get(wire.client_order_id);
+    if (wire.status === 'resting') held += order?.reserved ?? mostOf(wire);
     if (!order) continue;
     seen.add(order.clientOrderId);
     ourVenueIds.add(wire.order_id);
     const filled = toHundredths(order.filledContracts);
     const theirs = Math.max(parseHundredths(wire.fill_count_fp), filledByOrder.get(wire.order_id) ?? 0);
-    if (wire.status !== 'resting' && theirs === filled) continue;
-    if (theirs > filled) late.push(order.clientOrderId);
+    const rests = wire.status === 'resting';
+    const left = rests ? parseHundredths(wire.remaining_count_fp) : 0;
+    const ourLeft = order.status === 'resting' ? toHundredths(order.contracts) - filled : 0;
+    if (rests === (order.status === 'resting') && theirs === filled && left === ourLeft) continue;
+    if (theirs > filled || rests || order.status === 'resting') late.push(order.clientOrderId);
     differences.push({
-      kind: wire.status === 'resting' ? 'order' : 'fill',
+      kind: rests || order.status === 'resting' ? 'order' : 'fill',
       subject: wire.order_id,
-      ours: `${order.status}, ${formatHundredths(filled)} filled`,
-      venues: `${wire.status}, ${formatHundredths(theirs)} filled`,
+      ours: describe(order.status, filled, ourLeft),
+      venues: describe(wire.status, theirs, left),
     });
   }
   for (const order of orders) {
     if (order.venueOrderId) ourVenueIds.add(order.venueOrderId);
-    if (!expected.has(order.clientOrderId) || seen.has(order.clientOrderId) || !order.venueOrderId) continue;
+    const mustBeListed = order.status === 'resting' || expected.has(order.clientOrderId);
+    if (!mustBeListed || seen.has(order.clientOrderId) || !order.venueOrderId) continue;
+    if (order.status === 'resting') lost.push(order.clientOrderId);
     differences.push({
       kind: 'order',
       subject: order.venueOrderId,
@@ -125,8 +154,20 @@ function compareOrders({ orders, expected }: Ours, venues: Venues) {
       venues: 'not listed',
     });
   }
-  return { differences, late, foreign: listForeign(venues, byName, ourVenueIds) };
+  return {
+    differences,
+    late: [...late, ...lost],
+    lost,
+    held,
+    foreign: listForeign(venues, byName, ourVenueIds),
+  };
 }
+
+const describe = (status: string, filled: number, left: number): string =>
+  `${status}, ${formatHundredths(filled)} filled${left > 0 ? `, ${formatHundredths(left)} left` : ''}`;
+
+/** What a resting order of others may take at the most: we do not know its side, nor what it closes. */
+const mostOf = ({ remaining_count_fp: count }: VenueOrder): Micros => valueOf(DOLLAR, parseCount(count));
 
 function listForeign(venues: Venues, byName: Map<string, OurOrder>, ourVenueIds: Set<string>) {
   const newestFirst = <T extends { created_time?: string | null | undefined }>(rows: T[]) =>

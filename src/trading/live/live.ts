@@ -3,14 +3,15 @@ import { AppError } from '../../core/errors.js';
 import type { Source } from '../../identity/source.js';
 import { UnexpectedAnswerError, VenueUnavailableError } from '../venue/kalshi-client.js';
 import type { VenueBudget } from '../venue/venue-budget.js';
-import type { LiveExecutor } from '../orders/order.js';
+import type { LiveExecutor, LiveOrder, RestingOrder, VenueOutcome } from '../orders/order.js';
 import { createLease } from '../../core/db/lease.js';
 import { acceptDifferences } from './book.js';
-import { compareAccounts, reconcile, type ReconcileDeps } from './reconcile.js';
-import { findLiveAccount, findOrgId, updateLiveAccount } from './queries.js';
+import { compareAccounts, reconcile, watchResting, type ReconcileDeps } from './reconcile.js';
+import { findLiveAccount, findOrgId, listOrdersNamed, updateLiveAccount } from './queries.js';
+import { dissolveOrderGroup, findOrderGroup } from './order-group.js';
 import type { RecordOutcome } from './order-status.js';
 import type { LiveDifference, LiveReport } from './report.js';
-import { sendOrder } from './send.js';
+import { sendOrder, withdraw, type SendDeps } from './send.js';
 import type { VenueKey } from './sign.js';
 import { createLiveStatus } from './status.js';
 import { createVenue } from './venue.js';
@@ -24,6 +25,8 @@ export interface LiveTrading extends LiveExecutor {
   reportOf(orgId: string): LiveReport | undefined;
   /** Recovers lost orders and compares everything. One at a time: a call while it runs waits for that one. Never rejects. */
   reconcile(): Promise<void>;
+  /** Books what has become of the orders that stand in the venue's book. One at a time, as `reconcile`. Never rejects. */
+  watchResting(): Promise<void>;
   /**
    * Compares anew and books what differs as the venue has it.
    * @returns what was accepted; empty if both agreed
@@ -78,6 +81,24 @@ export function createLiveTrading(
   const sendingIds = { has: (id: string) => sending.has(id) } as ReadonlySet<string>;
   const deps: ReconcileDeps = { ...all, db, venue, now, log, record, status, lease, sending: sendingIds };
   const watch = createWatch(deps, slug, stopping.signal);
+  const depsOf = ({ orgId }: LiveOrder): SendDeps => {
+    const close = (problem: string) => watch.close(orgId, problem);
+    return { ...deps, ...all, close, findGroup: (of) => findOrderGroup(deps, of) };
+  };
+
+  async function track(order: LiveOrder, work: Promise<VenueOutcome>): Promise<VenueOutcome> {
+    const before = sending.get(order.id);
+    const both = Promise.allSettled([before, work]);
+    sending.set(order.id, both);
+    try {
+      return await work;
+    } finally {
+      if (sending.get(order.id) === both) sending.delete(order.id);
+    }
+  }
+
+  const change = (order: RestingOrder, remaining: number) =>
+    track(order, withdraw(depsOf(order), order, remaining, stopping.signal));
 
   return {
     assertOpen: () => status.assertOpen(),
@@ -85,19 +106,22 @@ export function createLiveTrading(
       return status.report;
     },
     reportOf: (orgId) => (orgId === watch.owner ? status.report : undefined),
-    async send(order) {
-      const close = (problem: string) => watch.close(order.orgId, problem);
-      const work = sendOrder({ ...deps, ...all, close }, order, stopping.signal);
-      sending.set(order.id, work);
-      try {
-        return await work;
-      } finally {
-        sending.delete(order.id);
-      }
+    send: (order) => track(order, sendOrder(depsOf(order), order, stopping.signal)),
+    cancel: (order) => change(order, 0),
+    decrease: (order, remaining) => change(order, remaining),
+    async cancelAll(orgId) {
+      await dissolveOrderGroup(deps, orgId, stopping.signal);
+      await watch.watchResting();
     },
     reconcile: () => watch.reconcile(),
+    watchResting: () => watch.watchResting(),
     async accept(source, by) {
-      const { account, comparison } = await compareToAccept(deps, slug, stopping.signal);
+      let { account, comparison } = await compareToAccept(deps, slug, stopping.signal);
+      // What the venue does not know will not be filled any more.
+      for (const { orgId, id } of await listOrdersNamed(db.orm, account.orgId, comparison.lost))
+        await record(orgId, id, { kind: 'done', venueOrderId: null, fills: [], reason: LOST }, source.at);
+      if (comparison.lost.length > 0)
+        ({ account, comparison } = await compareToAccept(deps, slug, stopping.signal));
       const problem = account.problem ?? status.problem;
       if (comparison.differences.length > 0 || problem !== null)
         await acceptDifferences({ db, clock, by }, { ...account, slug, problem }, comparison, source);
@@ -107,17 +131,22 @@ export function createLiveTrading(
     },
     async stop() {
       stopping.abort();
-      await Promise.allSettled([watch.running, ...sending.values()]);
+      const { restingOrders } = status.report;
+      if (restingOrders > 0) log.warn({ restingOrders }, 'live orders stay in the book at the venue');
+      await Promise.allSettled([watch.running, watch.watching, ...sending.values()]);
       // A database that is gone ends the lease by itself.
       await lease.release().catch(() => undefined);
     },
   };
 }
 
+const LOST = 'the venue does not know it any more';
+
 /** Reconciles one pass after the other, and shares between the instances what closes all of them. */
 function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {
   const { db, status, now, log } = deps;
   let running: Promise<void> | undefined;
+  let watching: Promise<void> | undefined;
   let unshared: string | undefined;
   let owner: string | undefined;
 
@@ -155,6 +184,16 @@ function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {
     if (reason !== before && reason === null) log.info('live trading is open');
   }
 
+  /** Whatever goes wrong is told by the reconciliation, which asks the same and more. */
+  async function watchOnce(): Promise<void> {
+    try {
+      if (owner !== undefined && running === undefined) await watchResting(deps, owner, stopping);
+    } catch (error) {
+      if (!stopping.aborted)
+        log.warn({ err: error }, 'orders in the book at the venue could not be looked up');
+    }
+  }
+
   return {
     /** The Organization that trades live, once it was found. */
     get owner() {
@@ -163,6 +202,10 @@ function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {
     get running() {
       return running;
     },
+    get watching() {
+      return watching;
+    },
+    watchResting: (): Promise<void> => (watching ??= watchOnce().finally(() => (watching = undefined))),
     reconcile: (): Promise<void> => (running ??= once().finally(() => (running = undefined))),
     close(orgId: string, problem: string): void {
       log.error({ problem }, 'live trading is closed: the venue said something that is not understood');

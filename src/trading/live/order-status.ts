@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
-import { formatCount, parseCount, sumCounts } from '../market/contracts.js';
+import { isOpen } from '../ledger/orders-table.js';
+import { mayRest } from '../market/book.js';
+import { addCounts, formatCount, parseCount, sumCounts } from '../market/contracts.js';
 import type { Trade, VenueOutcome } from '../orders/order.js';
 import type { LiveOrderRow } from './queries.js';
 import type { Venue } from './venue.js';
@@ -10,9 +12,9 @@ import { toVenueFills, type SentOrder, type VenueFillAnswer, type VenueOrder } f
 export type VenueStatus =
   | { kind: 'final'; outcome: Extract<VenueOutcome, { kind: 'done' }> }
   | { kind: 'absent' }
-  /** It stands in the book, which orders of this service never should. */
-  | { kind: 'resting'; venueOrderId: string }
-  /** Its fills are not all listed yet. */
+  /** What was not filled stands in the book. */
+  | { kind: 'resting'; outcome: Extract<VenueOutcome, { kind: 'resting' }>; remaining: number }
+  /** It has ended, and its fills are not all listed yet. */
   | { kind: 'incomplete'; reason: string };
 
 /**
@@ -56,52 +58,82 @@ export async function findVenueStatus(
   return { kind: 'absent' };
 }
 
-async function settle(
+function settle(
   deps: StatusDeps,
   order: SentOrder,
-  found: VenueOrder,
+  { order_id: venueOrderId, status, fill_count_fp, remaining_count_fp }: VenueOrder,
   isOld: boolean,
   signal: AbortSignal,
 ): Promise<VenueStatus> {
-  if (found.status === 'resting') return { kind: 'resting', venueOrderId: found.order_id };
-  const expected = parseCount(found.fill_count_fp);
-  return collectFills(deps, order, { venueOrderId: found.order_id, expected, isOld }, signal);
+  const filled = parseCount(fill_count_fp);
+  const remaining = status === 'resting' ? parseCount(remaining_count_fp) : 0;
+  return collectFills(deps, order, { venueOrderId, filled, remaining, status, isOld }, signal);
+}
+
+/** An order at the venue, at one moment. */
+interface Standing {
+  venueOrderId: string;
+  filled: number;
+  /** What stands in the book. */
+  remaining: number;
+  /** Undefined where the answer to the order itself says it. */
+  status?: VenueOrder['status'];
+  isOld: boolean;
 }
 
 /**
- * The fills of a finished order, once they are as many as the order says. The venue lists fills a moment after it has
- * answered, so the list is read again until both agree.
+ * The fills of an order. Those of one that has ended are known once they are as many as the order says: the venue lists fills
+ * a moment after it has answered, so the list is read again until both agree. Of one that rests those that are listed are known.
  */
 export async function collectFills(
   { venue, fillPausesMs }: StatusDeps,
   order: SentOrder,
-  { venueOrderId, expected, isOld }: { venueOrderId: string; expected: number; isOld: boolean },
+  standing: Standing,
   signal: AbortSignal,
 ): Promise<VenueStatus> {
-  if (expected === 0) return final(order, venueOrderId, []);
+  const { venueOrderId, filled, isOld } = standing;
+  const rests = standing.remaining > 0;
+  if (standing.status === 'resting' && !rests)
+    return { kind: 'incomplete', reason: 'the venue shows it in its book, with nothing left of it' };
+  if (filled === 0) return toStatus(order, standing, []);
+  let fills: VenueFillAnswer[] = [];
   let listed = 0;
   for (const pauseMs of [0, ...fillPausesMs]) {
     if (pauseMs > 0) await sleep(pauseMs, undefined, { signal });
     const filter = { ticker: order.ticker, orderId: venueOrderId };
     const present = await venue.listFills(filter, signal);
     const moved = isOld ? await venue.listFills({ ...filter, isArchived: true }, signal) : [];
-    const fills = [...new Map([...present, ...moved].map((fill) => [fill.fill_id, fill])).values()];
+    fills = [...new Map([...present, ...moved].map((fill) => [fill.fill_id, fill])).values()];
     listed = sumCounts(fills.map((fill) => parseCount(fill.count_fp)));
-    if (listed === expected) return final(order, venueOrderId, fills);
+    if (rests ? listed >= filled : listed === filled) return toStatus(order, standing, fills);
   }
-  const [some, all] = [formatCount(listed), formatCount(expected)];
+  if (rests) return toStatus(order, standing, fills);
+  const [some, all] = [formatCount(listed), formatCount(filled)];
   return { kind: 'incomplete', reason: `the venue lists ${some} of ${all} filled contracts` };
 }
 
-function final(order: SentOrder, venueOrderId: string, wires: readonly VenueFillAnswer[]): VenueStatus {
+function toStatus(
+  order: SentOrder,
+  { venueOrderId, filled, remaining, status }: Standing,
+  wires: readonly VenueFillAnswer[],
+): VenueStatus {
   const fills = toVenueFills(order, wires);
-  const filled = sumCounts(fills.map(({ contracts }) => contracts));
-  const reason = filled === order.contracts ? null : UNFILLED;
-  return { kind: 'final', outcome: { kind: 'done', venueOrderId, fills, reason } };
+  if (remaining > 0) {
+    const contracts = addCounts(filled, remaining);
+    return { kind: 'resting', outcome: { kind: 'resting', venueOrderId, fills, contracts }, remaining };
+  }
+  const mayHaveRested = mayRest(order.timeInForce);
+  // Filled to the end of what it was decreased to.
+  const isDecreased = mayHaveRested && status === 'executed' && filled < order.contracts;
+  const unfilled = mayHaveRested ? TAKEN_OUT : UNFILLED;
+  const reason = filled === order.contracts || isDecreased ? null : unfilled;
+  const contracts = isDecreased ? { contracts: filled } : {};
+  return { kind: 'final', outcome: { kind: 'done', venueOrderId, fills, reason, ...contracts } };
 }
 
 /** Why an order ended with less than it asked for. */
 export const UNFILLED = 'no more contracts stood at the limit price or better';
+const TAKEN_OUT = 'the rest was taken out of the book at the venue';
 
 /** Books an outcome, once however often it is told. */
 export type RecordOutcome = (
@@ -148,19 +180,22 @@ async function findOutcome(
   row: LiveOrderRow,
   signal: AbortSignal,
 ): Promise<VenueOutcome | undefined> {
-  const order: SentOrder = row;
   const isSafe = deps.now() - row.createdAt.getTime() > SAFE_MS;
-  let found = await findVenueStatus(deps, order, signal);
-  if (found.kind === 'resting' && isSafe) {
-    deps.log.error({ orderId: row.id }, 'an order stands in the book at the venue: it is cancelled there');
-    await deps.venue.cancelOrder({ venueOrderId: found.venueOrderId, ticker: row.ticker });
-    found = await findVenueStatus(deps, order, signal);
+  const belongs = mayRest(row.timeInForce) && isOpen(row.status);
+  let found = await findVenueStatus(deps, row, signal);
+  if (found.kind === 'resting' && !belongs && (isSafe || !isOpen(row.status))) {
+    deps.log.error({ orderId: row.id }, 'an order stands in the book that should not: it is cancelled there');
+    await deps.venue.takeTurn(signal);
+    await deps.venue.cancelOrder({ venueOrderId: found.outcome.venueOrderId, ticker: row.ticker });
+    found = await findVenueStatus(deps, row, signal);
   }
-  if (found.kind === 'absent' && isSafe) {
+  // One that rested was there: it is looked for until it is found.
+  if (found.kind === 'absent' && isSafe && row.status !== 'resting') {
     await sleep(deps.secondLookMs, undefined, { signal });
-    found = await findVenueStatus(deps, order, signal);
+    found = await findVenueStatus(deps, row, signal);
     if (found.kind === 'absent')
       return { kind: 'done', venueOrderId: null, fills: [], reason: 'never reached the venue' };
   }
+  if (found.kind === 'resting') return belongs ? found.outcome : undefined;
   return found.kind === 'final' ? found.outcome : undefined;
 }

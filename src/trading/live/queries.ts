@@ -58,13 +58,25 @@ export async function insertEntry(tx: Orm, entry: typeof ledgerEntries.$inferIns
   await tx.insert(ledgerEntries).values(entry);
 }
 
-/** Oldest first. */
-export function listPendingOrders(orm: Orm, orgId: string, limit: number): Promise<LiveOrderRow[]> {
+/** Oldest first: those whose outcome is not known, or those that stand in the venue's book. */
+export function listOpenOrders(
+  orm: Orm,
+  orgId: string,
+  status: 'pending' | 'resting',
+  limit: number,
+): Promise<LiveOrderRow[]> {
+  const isOpen = sql`${tradingOrders.status} in ('pending', 'resting')`;
   return orm
     .select()
     .from(tradingOrders)
     .where(
-      and(eq(tradingOrders.orgId, orgId), eq(tradingOrders.mode, MODE), eq(tradingOrders.status, 'pending')),
+      and(
+        eq(tradingOrders.orgId, orgId),
+        eq(tradingOrders.mode, MODE),
+        // Written out, because only so it is seen to be the condition of the index.
+        isOpen,
+        eq(tradingOrders.status, status),
+      ),
     )
     .orderBy(asc(tradingOrders.id))
     .limit(limit);

@@ -4,7 +4,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { findAccount, listHoldings } from '../ledger/queries.js';
 import type { Database } from '../../core/db/client.js';
 import type { Lease } from '../../core/db/lease.js';
-import { parseHundredths } from '../market/contracts.js';
+import { parseCount, parseHundredths, subtractCounts } from '../market/contracts.js';
 import { BALANCE_STEP, type Micros } from '../market/money.js';
 import { bookRounding, openLiveAccount } from './book.js';
 import { compareWithVenue, type Comparison, type OurOrder } from './compare.js';
@@ -13,11 +13,12 @@ import {
   findLiveAccount,
   listOrdersNamed,
   listOrdersSince,
-  listPendingOrders,
+  listOpenOrders,
   listSettledSince,
   readFingerprint,
   type LiveOrderRow,
 } from './queries.js';
+import { ensureOrderGroup } from './order-group.js';
 import { recoverOrders, type RecoverDeps } from './order-status.js';
 import type { LiveStatus } from './status.js';
 import type { Venue } from './venue.js';
@@ -31,6 +32,9 @@ const SETTLING_MS = 2 * HOUR_MS;
 const MAX_ORDERS = 20_000;
 const MAX_POSITIONS = 5_000;
 const MAX_PENDING = 200;
+const MAX_RESTING = 1_000;
+/** Each takes a few reads; the next ones come a few seconds later. */
+const MAX_LOOKED_UP = 50;
 
 /** Both sides at one moment. */
 export interface AccountComparison extends Comparison {
@@ -55,14 +59,17 @@ export async function compareAccounts(
   orgId: string,
   signal: AbortSignal,
 ): Promise<AccountComparison | undefined> {
-  const isQuiet = async () => (await listPendingOrders(orm, orgId, 1)).length === 0;
+  const isQuiet = async () => (await listOpenOrders(orm, orgId, 'pending', 1)).length === 0;
   const fingerprint = await readFingerprint(orm, orgId);
   if (!(await isQuiet())) return undefined;
   const since = now() - COMPARED_MS;
   const sinceSeconds = Math.floor(since / 1000);
   const cash = await venue.readBalance(signal);
   const positions = await venue.listPositions(signal);
-  const orders = await venue.listOrders({ sinceSeconds }, signal);
+  const recentOrders = await venue.listOrders({ sinceSeconds }, signal);
+  // However long they have stood there.
+  const resting = await venue.listOrders({ status: 'resting' }, signal);
+  const orders = [...new Map([...recentOrders, ...resting].map((order) => [order.order_id, order])).values()];
   const fills = await venue.listFills({ sinceSeconds }, signal);
 
   const account = await findLiveAccount(orm, orgId);
@@ -81,7 +88,7 @@ export async function compareAccounts(
   const ours = {
     cash: (await findAccount(orm, { orgId, mode: 'live' }))?.cash ?? 0n,
     positions: held,
-    orders: distinct([...named, ...recent]),
+    orders: distinct([...named, ...recent, ...(await listOpenOrders(orm, orgId, 'resting', MAX_RESTING))]),
     expected: new Set(recent.map(({ clientOrderId }) => clientOrderId)),
     foreignPositions: account?.foreignPositions ?? {},
     accepted: account?.accepted ?? [],
@@ -125,8 +132,12 @@ export async function reconcile(deps: ReconcileDeps, orgId: string, signal: Abor
   // An instance that has just started does not wait for the lease of one that may be gone: nothing is booked twice.
   if (isLeader || status.report.comparedAt === null) await recoverPending(deps, orgId, signal);
   if (!(await findLiveAccount(db.orm, orgId)) && !(await open(deps, orgId, isLeader, signal))) return;
+  if (isLeader) await ensureOrderGroup(deps, orgId, signal);
   const comparison = await compareUntilSure(deps, orgId, isLeader, signal);
-  status.setPending((await listPendingOrders(db.orm, orgId, MAX_PENDING)).length);
+  status.setOpen({
+    pendingOrders: (await listOpenOrders(db.orm, orgId, 'pending', MAX_PENDING)).length,
+    restingOrders: (await listOpenOrders(db.orm, orgId, 'resting', MAX_RESTING)).length,
+  });
   if (!comparison) return;
   const isRounded = await isOnlyRounding(deps, orgId, comparison);
   if (isRounded && isLeader) await bookRounding(db.orm, orgId, comparison, at);
@@ -134,7 +145,7 @@ export async function reconcile(deps: ReconcileDeps, orgId: string, signal: Abor
 }
 
 async function recoverPending(deps: ReconcileDeps, orgId: string, signal: AbortSignal): Promise<void> {
-  const pending = await listPendingOrders(deps.db.orm, orgId, MAX_PENDING);
+  const pending = await listOpenOrders(deps.db.orm, orgId, 'pending', MAX_PENDING);
   const lost = pending.filter(({ id }) => !deps.sending.has(id));
   await recoverOrders(deps, lost, signal);
 }
@@ -160,6 +171,27 @@ async function open(
   return true;
 }
 
+/**
+ * Finds out what became of the orders that stand in the venue's book, between two comparisons: one read where nothing has
+ * happened to them. One instance does it at a time; nothing is booked twice where two do.
+ * @throws UnexpectedAnswerError, VenueUnavailableError
+ */
+export async function watchResting(deps: ReconcileDeps, orgId: string, signal: AbortSignal): Promise<void> {
+  const ours = await listOpenOrders(deps.db.orm, orgId, 'resting', MAX_RESTING);
+  if (ours.length === 0 || !(await deps.lease.hold())) return;
+  const listed = await deps.venue.listOrders({ status: 'resting' }, signal);
+  const byName = new Map(listed.map((wire) => [wire.client_order_id, wire]));
+  const changed = ours.filter(({ clientOrderId, contracts, filledContracts }) => {
+    const wire = byName.get(clientOrderId);
+    const isSame =
+      wire &&
+      parseCount(wire.fill_count_fp) === filledContracts &&
+      parseCount(wire.remaining_count_fp) === subtractCounts(contracts, filledContracts);
+    return !isSame;
+  });
+  await recoverOrders(deps, changed.slice(0, MAX_LOOKED_UP), signal);
+}
+
 /** Looks until both agree, or until a difference has lasted. */
 async function compareUntilSure(
   deps: ReconcileDeps,
@@ -174,11 +206,14 @@ async function compareUntilSure(
     if (!comparison) continue;
     last = comparison;
     if (comparison.differences.length === 0) return comparison;
-    // An order that was given up for lost, and was carried out after all.
+    // An order that was given up for lost, and was carried out after all; one that rests, and was filled or ended.
     if (isLeader && comparison.late.length > 0)
       await recoverOrders(deps, await listOrdersNamed(deps.db.orm, orgId, comparison.late), signal);
   }
-  return last;
+  // Orders that are filled all the time are no difference as long as that is booked.
+  const isMoving =
+    last && last.late.length > 0 && (await readFingerprint(deps.db.orm, orgId)) !== last.fingerprint;
+  return isMoving ? undefined : last;
 }
 
 /** At most what one fill is rounded by, or what the venue leaves out when it tells the cash, for each fill since the cash was last made to agree. */

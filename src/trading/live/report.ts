@@ -17,6 +17,7 @@ export const offJson = (organization: string) => ({
   agreedAt: null,
   differences: [],
   pendingOrders: 0,
+  restingOrders: 0,
   settling: [],
   foreign: { orders: [], fills: [], positions: [] },
 });
@@ -69,6 +70,8 @@ export interface LiveReport {
   differences: readonly LiveDifference[];
   /** Orders whose outcome is not known yet. */
   pendingOrders: number;
+  /** Orders that stand in the venue's book. */
+  restingOrders: number;
   /** Markets that one of both has settled already, and the other has not yet. */
   settling: readonly string[];
   /** What others do with the same account: shown, never adopted. At most 100 of each, newest first. */

@@ -32,6 +32,7 @@ export const reconciliationSchema = z
     agreedAt: timeField('Of the last comparison without a difference.').nullable(),
     differences: z.array(difference).describe('At most 100.'),
     pendingOrders: z.int().describe('Orders whose outcome is not known yet.'),
+    restingOrders: z.int().describe('Orders that stand in the venue’s book.'),
     settling: z
       .array(z.string())
       .describe('Markets that have ended for one of both sides, and not yet for the other.'),

@@ -1,91 +1,27 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { parseCount } from '../market/contracts.js';
-import type { LiveOrder, VenueOutcome } from '../orders/order.js';
+import { mayRest } from '../market/book.js';
+import type { LiveOrder, RestingOrder, VenueOutcome } from '../orders/order.js';
+import { readAnswer, readChange, readFailure, type ChangeVerdict, type Verdict } from './answer.js';
 import {
   MAX_SEND_AGE_MS,
   UNFILLED,
   collectFills,
   findVenueStatus,
-  type VenueStatus,
   type StatusDeps,
+  type VenueStatus,
 } from './order-status.js';
-import type { VenueAnswer } from './venue.js';
-import { createdOrderSchema, errorSchema, toWireOrder, type SentOrder } from './wire.js';
+import type { VenueOrderId } from './venue.js';
+import { toWireOrder } from './wire.js';
 
-type Verdict =
-  | { kind: 'accepted'; venueOrderId: string; filled: number }
-  /** The venue will not have it; nothing was traded. */
-  | { kind: 'refused'; reason: string }
-  /** Fill or kill, and it could not be filled whole. */
-  | { kind: 'killed'; reason: string }
-  /** The venue has an order of this name already. */
-  | { kind: 'conflict'; reason: string }
-  /** It may have been carried out. */
-  | { kind: 'unclear'; reason: string }
-  /** The same, and the venue speaks another language than the one that is known here: nothing more is sent to it. */
-  | { kind: 'unexpected'; reason: string };
-
-/** The venue's word for an order that found too little to trade with: it comes as a conflict. */
-const killed = /insufficient_resting_volume$/;
-
-/** @see https://docs.kalshi.com/getting_started/order_errors for statuses and codes */
-export function readAnswer({ status, body, contentType }: VenueAnswer, order: SentOrder): Verdict {
-  if (status === 408 || status >= 500) return { kind: 'unclear', reason: `the venue answered ${status}` };
-  // A limit is checked before anything else: whatever the body says, nothing was done.
-  if (status === 429) return { kind: 'refused', reason: 'too_many_requests' };
-  let json: unknown;
-  try {
-    json = JSON.parse(body) as unknown;
-  } catch {
-    return { kind: 'unclear', reason: `${status} and no JSON but ${contentType ?? 'something else'}` };
-  }
-  const error = readError(json);
-  if (status >= 200 && status < 300) return readSuccess(status, json, error, order);
-  if (error === undefined)
-    return { kind: 'unexpected', reason: `${status} without an error that is understood` };
-  if (status === 410) return { kind: 'unexpected', reason: `410 ${error}` };
-  if (status === 409)
-    return { kind: killed.test(error.split(':')[0]!) ? 'killed' : 'conflict', reason: error };
-  if (status >= 400) return { kind: 'refused', reason: error };
-  return { kind: 'unexpected', reason: `${status} ${error}` };
-}
-
-function readSuccess(status: number, json: unknown, error: string | undefined, order: SentOrder): Verdict {
-  // An error that calls itself a success has been seen.
-  if (error !== undefined) return { kind: 'unexpected', reason: `${status} with the error ${error}` };
-  const parsed = createdOrderSchema.safeParse(json);
-  if (!parsed.success) {
-    const { path, message } = parsed.error.issues[0]!;
-    return { kind: 'unexpected', reason: `${status}, but ${path.join('.') || 'the body'}: ${message}` };
-  }
-  const { order_id: venueOrderId, client_order_id: name, fill_count: count } = parsed.data;
-  if (name !== undefined && name !== order.clientOrderId)
-    return { kind: 'unexpected', reason: `${status} about another order` };
-  const filled = parseCount(count);
-  if (filled > order.contracts)
-    return { kind: 'unexpected', reason: `${filled} of ${order.contracts} contracts filled` };
-  return { kind: 'accepted', venueOrderId, filled };
-}
-
-/** `code: message`, without what cannot be stored or shown. */
-function readError(json: unknown): string | undefined {
-  const parsed = errorSchema.safeParse(json);
-  if (!parsed.success) return undefined;
-  const error = 'error' in parsed.data ? parsed.data.error : parsed.data;
-  const text =
-    typeof error === 'string'
-      ? error
-      : [error.code, error.details ?? error.message].filter((part) => part && part !== '').join(': ');
-  return text.replace(/[\p{Cc}\p{Cs}]/gu, ' ').slice(0, 200);
-}
-
-interface SendDeps extends StatusDeps {
+export interface SendDeps extends StatusDeps {
   log: Logger;
   /** Pauses before the venue is asked again for an order whose answer was lost. */
   lookUpPausesMs: readonly number[];
   /** The venue has said something that is not understood: nothing more may be sent. */
   close: (reason: string) => void;
+  /** The venue's group that orders which rest stand in. */
+  findGroup: (orgId: string) => Promise<string | undefined>;
 }
 
 /** A caller waits no longer than this for the outcome of an order. */
@@ -121,26 +57,13 @@ export async function sendOrder(
   }
 }
 
-async function sendOnce({ venue }: SendDeps, order: LiveOrder): Promise<Verdict> {
+async function sendOnce({ venue, findGroup }: SendDeps, order: LiveOrder): Promise<Verdict> {
+  const group = mayRest(order.timeInForce) ? await findGroup(order.orgId) : undefined;
   try {
-    return readAnswer(await venue.createOrder(toWireOrder(order)), order);
+    return readAnswer(await venue.createOrder(toWireOrder(order, group)), order);
   } catch (error) {
-    const code = codeOf(error);
-    if (code !== undefined && neverConnected.has(code))
-      return { kind: 'refused', reason: `not sent: the venue cannot be reached (${code})` };
-    return { kind: 'unclear', reason: `no answer came: ${(error as Error).name} ${code ?? ''}`.trim() };
+    return readFailure(error);
   }
-}
-
-/** Nothing can have been carried out where no connection was made. */
-const neverConnected = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT']);
-
-function codeOf(error: unknown): string | undefined {
-  for (let e = error; e instanceof Error; e = e.cause) {
-    const { code } = e as NodeJS.ErrnoException;
-    if (typeof code === 'string') return code;
-  }
-  return undefined;
 }
 
 async function conclude(
@@ -154,10 +77,8 @@ async function conclude(
       return { kind: 'rejected', reason: verdict.reason };
     case 'killed':
       return { kind: 'done', venueOrderId: null, fills: [], reason: UNFILLED };
-    case 'accepted': {
-      const { venueOrderId, filled: expected } = verdict;
-      return outcomeOf(await collectFills(deps, order, { venueOrderId, expected, isOld: false }, signal));
-    }
+    case 'accepted':
+      return outcomeOf(order, await collectFills(deps, order, { ...verdict, isOld: false }, signal));
     default:
       return askRepeatedly(deps, order, verdict, signal);
   }
@@ -173,7 +94,7 @@ async function askRepeatedly(
   for (const pauseMs of deps.lookUpPausesMs) {
     await sleep(pauseMs, undefined, { signal });
     const found = await findVenueStatus(deps, order, signal);
-    if (found.kind !== 'absent') return outcomeOf(found);
+    if (found.kind !== 'absent') return outcomeOf(order, found);
   }
   // A conflict about something else than the order's name is a refusal, now that there is no such order.
   if (verdict.kind === 'conflict' && !verdict.reason.startsWith('order_already_exists'))
@@ -181,13 +102,14 @@ async function askRepeatedly(
   return { kind: 'unknown', reason: reasonOf(verdict) };
 }
 
-function outcomeOf(found: VenueStatus): VenueOutcome {
+function outcomeOf({ timeInForce }: LiveOrder, found: VenueStatus): VenueOutcome {
   switch (found.kind) {
     case 'final':
       return found.outcome;
     case 'incomplete':
       return { kind: 'unknown', reason: found.reason };
     case 'resting':
+      if (mayRest(timeInForce)) return found.outcome;
       return { kind: 'unknown', reason: 'the venue has put it into the book' };
     default:
       return { kind: 'unknown', reason: 'the venue does not know it yet' };
@@ -196,3 +118,74 @@ function outcomeOf(found: VenueStatus): VenueOutcome {
 
 const reasonOf = (verdict: Verdict): string =>
   verdict.kind === 'accepted' ? 'the venue took it and has not listed its fills yet' : verdict.reason;
+
+/**
+ * Takes an order out of the venue's book, or all but `remaining` contracts of it, and says what is true of it afterwards: what
+ * the venue answers to the request is never believed, because a fill may have crossed it. The request asks for a state, so it is
+ * sent again where it may have been lost. Never rejects: what is not known is `unknown`.
+ */
+export async function withdraw(
+  deps: SendDeps,
+  order: RestingOrder,
+  remaining: number,
+  stopping: AbortSignal,
+): Promise<VenueOutcome> {
+  const signal = AbortSignal.any([stopping, AbortSignal.timeout(CONCLUDE_MS)]);
+  let reason = 'the venue was not asked yet';
+  try {
+    let verdict: ChangeVerdict | undefined;
+    let { venueOrderId } = order;
+    for (const pauseMs of [0, ...deps.lookUpPausesMs]) {
+      if (pauseMs > 0) await sleep(pauseMs, undefined, { signal });
+      if (venueOrderId !== null && mayAsk(verdict)) {
+        const { ticker } = order;
+        verdict = await ask(deps, { venueOrderId, ticker }, remaining, signal);
+        reason = verdict.kind === 'told' ? NOT_SHOWN : verdict.reason;
+        if (verdict.kind !== 'told')
+          deps.log.warn({ orderId: order.id, reason }, 'an order that was to leave the book is looked up');
+      }
+      const found = await findVenueStatus(deps, order, signal);
+      if (found.kind === 'final') return found.outcome;
+      if (found.kind === 'incomplete') reason = found.reason;
+      if (found.kind !== 'resting') continue;
+      if (remaining > 0 && found.remaining <= remaining) return found.outcome;
+      ({ venueOrderId } = found.outcome);
+    }
+  } catch (error) {
+    deps.log.warn(
+      { err: error, orderId: order.id },
+      'an order that was to leave the book cannot be looked up',
+    );
+    if (stopping.aborted) reason = 'the service is stopping';
+  }
+  return {
+    kind: 'unknown',
+    reason: `${remaining === 0 ? 'Cancelling' : 'Decreasing'} it is not confirmed: ${reason}.`,
+  };
+}
+
+const NOT_SHOWN = 'the venue has taken the request and still shows the order as it was';
+
+/** Once the venue has had it, or will not have it, asking again changes nothing. */
+const mayAsk = (verdict: ChangeVerdict | undefined): boolean =>
+  verdict === undefined ||
+  verdict.kind === 'unclear' ||
+  (verdict.kind === 'refused' && verdict.isBusy === true);
+
+async function ask(
+  { venue, close }: SendDeps,
+  order: VenueOrderId,
+  remaining: number,
+  signal: AbortSignal,
+): Promise<ChangeVerdict> {
+  await venue.takeTurn(signal);
+  try {
+    const answer = await (remaining === 0 ? venue.cancelOrder(order) : venue.decreaseOrder(order, remaining));
+    const verdict = readChange(answer, order.venueOrderId);
+    const what = remaining === 0 ? 'a cancellation' : 'a decrease';
+    if (verdict.kind === 'unexpected') close(`the venue's answer to ${what}: ${verdict.reason}`);
+    return verdict;
+  } catch (error) {
+    return readFailure(error);
+  }
+}

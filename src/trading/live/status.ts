@@ -18,7 +18,7 @@ export interface LiveStatus {
   failed(reason: string, isUnexpected: boolean): void;
   /** What the venue said that is not understood; null once that is accepted. */
   setProblem(problem: string | null): void;
-  setPending(orders: number): void;
+  setOpen(orders: Pick<LiveReport, 'pendingOrders' | 'restingOrders'>): void;
 }
 
 const NOT_YET = "orders, fills, positions and cash have not been compared with the venue's yet";
@@ -30,7 +30,7 @@ export function createLiveStatus(organization: string, now: () => number): LiveS
   let agreedAt: Date | null = null;
   let failure: { reason: string; isUnexpected: boolean } | undefined;
   let problem: string | null = null;
-  let pendingOrders = 0;
+  let open = { pendingOrders: 0, restingOrders: 0 };
 
   function findReason(): string | null {
     if (problem !== null) return problem;
@@ -61,7 +61,7 @@ export function createLiveStatus(organization: string, now: () => number): LiveS
         comparedAt,
         agreedAt,
         differences: (comparison?.differences ?? []).slice(0, SHOWN),
-        pendingOrders,
+        ...open,
         settling: (comparison?.settling ?? []).slice(0, SHOWN),
         foreign: comparison?.foreign ?? { orders: [], fills: [], positions: [] },
       };
@@ -81,8 +81,8 @@ export function createLiveStatus(organization: string, now: () => number): LiveS
     setProblem(next) {
       problem = next;
     },
-    setPending(orders) {
-      pendingOrders = orders;
+    setOpen(orders) {
+      open = orders;
     },
   };
 }

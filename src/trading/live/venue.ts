@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { Clock } from '../../core/clock.js';
 import {
   createKalshiClient,
@@ -7,6 +7,7 @@ import {
   type Query,
 } from '../venue/kalshi-client.js';
 import type { VenueBudget } from '../venue/venue-budget.js';
+import { formatCount } from '../market/contracts.js';
 import { CENT, parseDollars } from '../market/money.js';
 import type { VenueCash } from './compare.js';
 import { signRequest, type VenueKey } from './sign.js';
@@ -49,10 +50,18 @@ export interface Venue {
   takeTurn(signal: AbortSignal): Promise<void>;
   /** Sends an order, once. Whatever goes wrong on the way rejects: the order may have been carried out. */
   createOrder(order: WireOrder): Promise<VenueAnswer>;
-  cancelOrder(order: { venueOrderId: string; ticker: string }): Promise<VenueAnswer>;
-  /** `since` is inclusive, in seconds. Orders from long ago are in the archive. */
+  /** The same again does nothing more: nor does it of a decrease. */
+  cancelOrder(order: VenueOrderId): Promise<VenueAnswer>;
+  /** Leaves so many contracts in the book, or fewer if fewer are there. */
+  decreaseOrder(order: VenueOrderId, remaining: number): Promise<VenueAnswer>;
+  /** Orders that one request can cancel. */
+  createOrderGroup(): Promise<VenueAnswer>;
+  hasOrderGroup(id: string, signal: AbortSignal): Promise<boolean>;
+  /** Cancels its orders, and takes none any more. */
+  deleteOrderGroup(id: string): Promise<VenueAnswer>;
+  /** `since` is inclusive, in seconds. Orders from long ago are in the archive; what rests is never. */
   listOrders(
-    filter: { ticker?: string; sinceSeconds?: number; isArchived?: boolean },
+    filter: { ticker?: string; status?: 'resting'; sinceSeconds?: number; isArchived?: boolean },
     signal: AbortSignal,
   ): Promise<VenueOrder[]>;
   listFills(
@@ -65,10 +74,19 @@ export interface Venue {
   readBalance(signal: AbortSignal): Promise<VenueCash>;
 }
 
+/** An id does not say where an order is: its market does. */
+export interface VenueOrderId {
+  venueOrderId: string;
+  ticker: string;
+}
+
 const PAGE_SIZE = 1000;
 const MAX_PAGES = 50;
 /** What orders and their cancellations are charged as; the venue may charge these less. */
 const ORDERS = '/portfolio/events/orders';
+const GROUPS = '/portfolio/order_groups';
+/** Contracts in 15 seconds at which the venue would cancel a group without being asked: the most that it takes. */
+const GROUP_LIMIT = 1_000_000;
 
 export function createVenue(options: VenueOptions): Venue {
   const { budget } = options;
@@ -83,8 +101,25 @@ export function createVenue(options: VenueOptions): Venue {
         `${ORDERS}/${encodeURIComponent(venueOrderId)}`,
         `?market_ticker=${encodeURIComponent(ticker)}`,
       ),
-    async listOrders({ ticker, sinceSeconds, isArchived }, signal) {
-      const query = queryOf({ ticker, min_ts: isArchived ? undefined : sinceSeconds });
+    decreaseOrder: ({ venueOrderId, ticker }, remaining) =>
+      write('POST', `${ORDERS}/${encodeURIComponent(venueOrderId)}/decrease`, '', {
+        reduce_to: formatCount(remaining),
+        market_ticker: ticker,
+      }),
+    createOrderGroup: () => write('POST', `${GROUPS}/create`, '', { contracts_limit: GROUP_LIMIT }),
+    async hasOrderGroup(id, signal) {
+      const path = `${GROUPS}/${encodeURIComponent(id)}`;
+      try {
+        await client.get(path, [], z.object({}), signal);
+        return true;
+      } catch (error) {
+        if (error instanceof UnexpectedAnswerError && error.httpStatus === 404) return false;
+        throw error;
+      }
+    },
+    deleteOrderGroup: (id) => write('DELETE', `${GROUPS}/${encodeURIComponent(id)}`, ''),
+    async listOrders({ ticker, status, sinceSeconds, isArchived }, signal) {
+      const query = queryOf({ ticker, status, min_ts: isArchived ? undefined : sinceSeconds });
       const path = isArchived ? '/historical/orders' : '/portfolio/orders';
       return (await readAll(path, query, ordersPageSchema, signal)).flatMap(({ orders }) => orders);
     },

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mayRest, type TimeInForce } from '../market/book.js';
 import { formatCount, parseCount } from '../market/contracts.js';
 import { DOLLAR, formatDollars, parseDollars, type Micros } from '../market/money.js';
 import type { LiveOrder, VenueFill } from '../orders/order.js';
@@ -20,6 +21,11 @@ export const createdOrderSchema = z.object({
   fill_count: count,
   remaining_count: count,
 });
+
+/** The answer to a cancellation or a decrease: which order it is about, if nothing else. */
+export const changedOrderSchema = z.object({ order_id: id });
+
+export const orderGroupSchema = z.object({ order_group_id: id });
 
 export const venueOrderSchema = z.object({
   order_id: id,
@@ -77,7 +83,7 @@ export const errorSchema = z.union([z.object({ error: z.union([errorFields, z.st
 /** What identifies an order and says how to read its fills. */
 export type SentOrder = Pick<
   LiveOrder,
-  'id' | 'clientOrderId' | 'ticker' | 'side' | 'action' | 'contracts' | 'createdAt'
+  'id' | 'clientOrderId' | 'ticker' | 'side' | 'action' | 'contracts' | 'timeInForce' | 'createdAt'
 >;
 
 /** The body of an order: one book, whose side and price are always those of YES. */
@@ -87,9 +93,13 @@ export interface WireOrder {
   side: 'bid' | 'ask';
   count: string;
   price: string;
-  time_in_force: 'immediate_or_cancel' | 'fill_or_kill';
+  time_in_force: 'immediate_or_cancel' | 'fill_or_kill' | 'good_till_canceled';
   self_trade_prevention_type: 'taker_at_cross';
   reduce_only?: true;
+  /** In seconds. */
+  expiration_time?: number;
+  post_only?: true;
+  order_group_id?: string;
 }
 
 /**
@@ -100,25 +110,38 @@ export interface WireOrder {
  * | buy NO at q | ask | 1 − q |
  * | sell NO at q | bid | 1 − q |
  *
- * A sale may only reduce what is held: if a person has sold the same contracts by hand it would otherwise buy the other side.
+ * A sale may only reduce what is held: if a person has sold the same contracts by hand it would otherwise buy the other side. The
+ * venue knows this of orders that do not rest only.
  */
 export function toWireOrder(
   order: Pick<
     LiveOrder,
-    'ticker' | 'clientOrderId' | 'side' | 'action' | 'contracts' | 'limitPrice' | 'timeInForce'
+    'ticker' | 'clientOrderId' | 'side' | 'action' | 'contracts' | 'limitPrice' | 'timeInForce' | 'rest'
   >,
+  group?: string,
 ): WireOrder {
+  const { timeInForce, rest } = order;
   return {
     ticker: order.ticker,
     client_order_id: order.clientOrderId,
     side: (order.side === 'yes') === (order.action === 'buy') ? 'bid' : 'ask',
     count: formatCount(order.contracts),
     price: formatDollars(ofYes(order.side, order.limitPrice)),
-    time_in_force: order.timeInForce,
+    time_in_force: wireTimes[timeInForce],
     self_trade_prevention_type: 'taker_at_cross',
-    ...(order.action === 'sell' ? { reduce_only: true as const } : {}),
+    ...(order.action === 'sell' && !mayRest(timeInForce) ? { reduce_only: true as const } : {}),
+    ...(rest?.expiresAt ? { expiration_time: Math.floor(rest.expiresAt.getTime() / 1000) } : {}),
+    ...(rest?.postOnly ? { post_only: true as const } : {}),
+    ...(mayRest(timeInForce) && group !== undefined ? { order_group_id: group } : {}),
   };
 }
+
+const wireTimes = {
+  immediate_or_cancel: 'immediate_or_cancel',
+  fill_or_kill: 'fill_or_kill',
+  good_till_cancelled: 'good_till_canceled',
+  good_till_time: 'good_till_canceled',
+} as const satisfies Record<TimeInForce, WireOrder['time_in_force']>;
 
 /** A price of a side as the price of YES, and back. */
 const ofYes = (side: 'yes' | 'no', price: Micros): Micros => (side === 'yes' ? price : DOLLAR - price);

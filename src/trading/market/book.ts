@@ -2,13 +2,25 @@ import { addCounts, perContract, subtractCounts, valueOf } from './contracts.js'
 import { chargeFill, newOrderAccount, type FeeRule } from './fees.js';
 import { DOLLAR, type Micros } from './money.js';
 
+/** How long an order waits for what does not fill at once: not at all, or in the book, until it is cancelled or its time is over. */
+export const timesInForce = [
+  'immediate_or_cancel',
+  'fill_or_kill',
+  'good_till_cancelled',
+  'good_till_time',
+] as const;
+export type TimeInForce = (typeof timesInForce)[number];
+
+export const mayRest = (timeInForce: TimeInForce): boolean =>
+  timeInForce === 'good_till_cancelled' || timeInForce === 'good_till_time';
+
 export interface MarketableOrder {
   side: Side;
   action: 'buy' | 'sell';
   contracts: number;
   /** The worst price to trade at, of the order's own side. */
   limitPrice: Micros;
-  timeInForce: 'immediate_or_cancel' | 'fill_or_kill';
+  timeInForce: TimeInForce;
 }
 
 interface Match {
@@ -19,7 +31,7 @@ interface Match {
 
 /**
  * What an order takes from a book at once: level by level from the best price on, never beyond its limit, never more than
- * stands there. The rest is cancelled; fill-or-kill takes all or nothing.
+ * stands there. What becomes of the rest is not said here; fill-or-kill takes all or nothing.
  */
 export function matchOrder(book: OrderBook, order: MarketableOrder): Match {
   const levels = order.action === 'buy' ? asksOf(book, order.side) : bidsOf(book, order.side);

@@ -16,6 +16,8 @@ import {
 } from '../../core/reference/define-route.js';
 import { exampleWorld } from '../../core/reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
+import { cancelCauses } from '../ledger/orders-table.js';
+import { mayRest } from '../market/book.js';
 import { parseDollars } from '../market/money.js';
 import type { Orders } from './order.js';
 import { MAX_BODY_BYTES, orderHeaders, orderSchema, tradeAnswerSchema } from './schema.js';
@@ -53,11 +55,14 @@ const placed = {
   createdAt: exampleWorld.now,
   finishedAt: exampleWorld.now,
 };
+/** Of an order that never stood in the book. */
+const immediate = { expiresAt: null, postOnly: false, cancelOn: [], remainingContracts: 0, queueAhead: null };
 export const filledOrder = {
   ...placed,
   status: 'filled',
   reason: null,
   timeInForce: 'immediate_or_cancel',
+  ...immediate,
   filledContracts: 40,
   averagePrice: '0.4520',
   fees: '0.6936',
@@ -74,6 +79,7 @@ const killed = {
   reason:
     'The book does not hold all 250 contracts at the limit price or better, and the order was to be filled whole or not at all.',
   timeInForce: 'fill_or_kill',
+  ...immediate,
   filledContracts: 0,
   averagePrice: null,
   fees: '0.0000',
@@ -95,7 +101,7 @@ export const placeOrderRoute = defineRoute({
   operationId: 'placeOrder',
   summary: 'Place an order',
   description: `
-Buys or sells contracts of one side of a market, at once, at the limit price or better. The answer comes when it is durable: **201 says what became of the order**, not that it was received.
+Buys or sells contracts of one side of a market at the limit price or better: at once, or by waiting in the book. The answer comes when it is durable: **201 says what became of the order**, not that it was received.
 
 **Once.** \`Idempotency-Key\` names the order within the Organization. After a time-out, a 503 or a lost connection send the same request again: if it was carried out, the same trade comes back (200), also when
 the market has closed since; if not, it is placed now. The same key with another order is a \`409\`.
@@ -106,6 +112,9 @@ up to $0.000001 for each level. Each level's balance change is rounded down to $
 
 A paper order is on its way for a moment (\`PAPER_LATENCY_MS\` of the service's configuration, 250 ms), as a live one is: it is checked, travels, and is matched with the book as it stands then. What has gone meanwhile is
 a miss: the trade is \`cancelled\` or \`partially_filled\`, and its \`reason\` says how much was gone. A repeat is answered at once.
+
+**Orders that wait** (\`good_till_cancelled\`, \`good_till_time\`) take what they can at once, unless \`postOnly\`; the rest is \`resting\`, and \`DELETE /trades/{id}\` cancels it. On paper it stands behind all that the book shows at its price,
+and is filled by the venue's prints alone: those of takers on the other side, at its price or through it, once what stood before it is traded. It pays the fee of a maker. Until it ends it keeps back its money or contracts.
 
 **Live orders** need a live key, the live switch of the server, and the Organization named in its configuration. The order is stored before it is sent. If the venue's answer is lost it stays \`pending\` and is looked up,
 never sent again: read \`GET /trades/{id}\` until \`finishedAt\` is there.
@@ -260,6 +269,9 @@ async function readOrder(
     mode = 'paper',
     timeInForce = 'immediate_or_cancel',
     limitPrice,
+    expiresAt,
+    postOnly = false,
+    cancelOn = cancelCauses,
     ...order
   } = parseInput(orderSchema, value);
   if (mode === 'live' && !livemode)
@@ -275,6 +287,15 @@ async function readOrder(
     idempotencyKey,
     limitPrice: parseDollars(limitPrice),
     timeInForce,
+    ...(mayRest(timeInForce)
+      ? {
+          rest: {
+            expiresAt: expiresAt === undefined ? null : new Date(expiresAt),
+            postOnly,
+            cancelOn: [...new Set(cancelOn)],
+          },
+        }
+      : {}),
   };
 }
 

@@ -6,10 +6,14 @@ import type { OrderStatus, TradeMode } from '../ledger/orders-table.js';
 import type { FeeRule } from '../market/fees.js';
 import type { Micros } from '../market/money.js';
 
-/** What makes two orders the same order, SHA-256, hex: everything that was asked for, however it was written. */
+/**
+ * What makes two orders the same order, SHA-256, hex: everything that was asked for, however it was written. An order that
+ * may not rest has the hash that it had before there were others.
+ */
 export function requestHash(order: OrderInput): string {
-  const { mode, ticker, side, action, contracts, limitPrice, timeInForce } = order;
-  const fields = [mode, ticker, side, action, contracts, String(limitPrice), timeInForce];
+  const { mode, ticker, side, action, contracts, limitPrice, timeInForce, rest } = order;
+  const fields: unknown[] = [mode, ticker, side, action, contracts, String(limitPrice), timeInForce];
+  if (rest) fields.push(rest.expiresAt?.toISOString() ?? null, rest.postOnly, rest.cancelOn.toSorted());
   return createHash('sha256').update(JSON.stringify(fields)).digest('hex');
 }
 
@@ -36,6 +40,8 @@ export interface Trade extends Omit<OrderInput, 'by'> {
   status: OrderStatus;
   reason: string | null;
   filledContracts: number;
+  /** Contracts before a paper order in the book; null where it does not stand there. */
+  queueAhead: number | null;
   /** Of what was filled; null if nothing was. */
   averagePrice: Micros | null;
   fees: Micros;
@@ -65,8 +71,19 @@ export interface VenueFill {
 
 /** What is known about an order that was sent to a venue. */
 export type VenueOutcome =
-  /** Carried out as far as it could be. Without an id of the venue's if nothing was traded and the venue gave none. */
-  | { kind: 'done'; venueOrderId: string | null; fills: VenueFill[]; reason: string | null }
+  /** What was not filled stands in the book. `fills`: those so far. `contracts`: what the venue takes it to be for, filled ones included. */
+  | { kind: 'resting'; venueOrderId: string; fills: VenueFill[]; contracts: number }
+  /**
+   * Carried out as far as it could be. Without an id of the venue's if nothing was traded and the venue gave none. `contracts`:
+   * where it was decreased before it was filled.
+   */
+  | {
+      kind: 'done';
+      venueOrderId: string | null;
+      fills: VenueFill[];
+      reason: string | null;
+      contracts?: number;
+    }
   | { kind: 'rejected'; reason: string }
   /** No answer came, or none that can be understood. It may have been carried out: it is looked up, never sent again. */
   | { kind: 'unknown'; reason: string };
@@ -82,8 +99,12 @@ export type LiveOrder = Pick<
   | 'contracts'
   | 'limitPrice'
   | 'timeInForce'
+  | 'rest'
   | 'createdAt'
 > & { feeRule: FeeRule };
+
+/** A live order that stands in the venue's book. */
+export type RestingOrder = LiveOrder & Pick<Trade, 'venueOrderId' | 'filledContracts'>;
 
 /** The last step of a live order: everything before it is what a paper order goes through as well. */
 export interface LiveExecutor {
@@ -94,6 +115,15 @@ export interface LiveExecutor {
   assertOpen(): void;
   /** Sends an order that is persisted as pending, once. */
   send(order: LiveOrder): Promise<VenueOutcome>;
+  /** Takes an order out of the venue's book. A fill that crosses it wins: the answer is the venue's final word. */
+  cancel(order: RestingOrder): Promise<VenueOutcome>;
+  /** Leaves so many contracts in the venue's book, or fewer if more was filled meanwhile. `resting` if it did so. */
+  decrease(order: RestingOrder, remaining: number): Promise<VenueOutcome>;
+  /**
+   * Takes everything that an Organization has standing there out of the venue's book at once, as far as the venue does that, and books
+   * it. What stands there afterwards is still to be cancelled. Never rejects.
+   */
+  cancelAll(orgId: string): Promise<void>;
 }
 
 /** Places orders and lists them: the same for the API and for the pages. */
@@ -109,6 +139,11 @@ export interface Refusal {
 }
 
 export type PaperOrder = OrderInput & { mode: 'paper' };
+
+/** Which order is to be changed, and by whom. */
+export interface OrderChange extends Pick<OrderInput, 'orgId' | 'by'> {
+  id: string;
+}
 
 export interface Orders {
   /**
@@ -129,4 +164,15 @@ export interface Orders {
     limit: number;
   }): Promise<{ trades: Trade[]; nextCursor: string | null }>;
   find(orgId: string, id: string): Promise<Trade | undefined>;
+  /**
+   * Takes an order out of the book. One that has ended stays as it ended, and one of which it is not known yet whether a fill
+   * has crossed the cancellation stays open, with that as its reason.
+   * @throws AppError not_found, unavailable, and what its author may be refused for
+   */
+  cancel(change: OrderChange): Promise<Trade>;
+  /**
+   * Leaves so many contracts to be filled, and the order where it stands; 0 cancels it.
+   * @throws AppError invalid_request for more than may still be filled, and as `cancel`
+   */
+  decrease(change: OrderChange & { remaining: number }): Promise<Trade>;
 }

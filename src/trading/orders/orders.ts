@@ -8,11 +8,13 @@ import type { TradingContext } from '../config.js';
 import { organizations } from '../../organizations/table.js';
 import { feeRuleOf } from '../market/fees.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
-import { requireTradable } from './tradable.js';
+import { assertTerms, requireTradable } from './tradable.js';
+import { createOrderChanges } from './change-order.js';
 import type { LiveExecutor, Orders, PlacedOrder, Trade, VenueOutcome } from './order.js';
 import { findTrade, listFills, listOrders } from './queries.js';
 import { previewOrder } from './preview.js';
 import { recordOutcome } from './record-outcome.js';
+import type { Resting } from './resting.js';
 import { toTrade } from './trade.js';
 import { checkAndSend, checkAndWrite, findRepeat } from './transaction.js';
 
@@ -117,13 +119,14 @@ interface OrdersDeps {
   snapshots: SnapshotStore;
   /** Undefined where there is nothing to trade live with. */
   live: LiveExecutor | undefined;
+  resting: Pick<Resting, 'advance'>;
   /** Of paper orders; left out: what the time of the configuration takes. */
   onTheWay?: ((ms: number) => Promise<void>) | undefined;
 }
 
 export function createOrders(
   context: TradingContext,
-  { snapshots, live, onTheWay = (ms) => sleep(ms) }: OrdersDeps,
+  { snapshots, live, resting, onTheWay = (ms) => sleep(ms) }: OrdersDeps,
 ): Orders {
   const { db, clock, config, log, metrics } = context;
   const turns = createTurns({
@@ -132,6 +135,8 @@ export function createOrders(
     maxWaiting: MAX_WAITING,
     maxWaitMs: MAX_WAIT_MS,
   });
+  const inTurn = <T>({ orgId, mode }: Pick<OrderInput, 'orgId' | 'mode'>, work: () => Promise<T>) =>
+    turns.take(`${mode} ${orgId}`, work);
   const { paperCash, paperLatencyMs } = config.trading;
   const deps = { snapshots, clock, paperCash };
 
@@ -159,15 +164,15 @@ export function createOrders(
 
   async function checkAndPlace(input: OrderInput): Promise<PlacedOrder> {
     if (input.mode === 'live') await assertLive(context, live, input.orgId);
+    assertTerms(input, clock.now());
     // Before the queue: what cannot be traded needs no turn.
     requireTradable(snapshots, input, clock.now());
-    const inTurn = <T>(work: (tx: Orm) => Promise<T>) =>
-      turns.take(`${input.mode} ${input.orgId}`, () => db.transaction(work));
-    if (input.mode === 'live' || paperLatencyMs === 0) return inTurn((tx) => checkAndWrite(tx, input, deps));
-    const sent = await inTurn((tx) => checkAndSend(tx, input, deps, paperLatencyMs));
+    const decide = <T>(work: (tx: Orm) => Promise<T>) => inTurn(input, () => db.transaction(work));
+    if (input.mode === 'live' || paperLatencyMs === 0) return decide((tx) => checkAndWrite(tx, input, deps));
+    const sent = await decide((tx) => checkAndSend(tx, input, deps, paperLatencyMs));
     if ('isRepeat' in sent) return sent;
     await onTheWay(paperLatencyMs);
-    return inTurn((tx) => checkAndWrite(tx, input, deps, sent));
+    return decide((tx) => checkAndWrite(tx, input, deps, sent));
   }
 
   /** The last step of a live order. It is taken once: what became of an order that was sent is looked up, never asked for again. */
@@ -189,6 +194,7 @@ export function createOrders(
   return {
     place: placeAndCount,
     preview: (input) => previewOrder(db.orm, input, deps),
+    ...createOrderChanges({ db, clock, log, live, resting, inTurn }),
     list: (filter) => listTrades(db.orm, filter),
     async find(orgId, id) {
       const found = await findTrade(db.orm, orgId, { id });

@@ -23,7 +23,7 @@ export interface AccountState {
   existing: { id: string; requestHash: string } | undefined;
   position: Position | undefined;
   reserved: Micros;
-  /** Contracts of each side that pending orders may still sell, or close by buying the other side. */
+  /** Contracts of each side that open orders may still sell, or close by buying the other side. */
   committed: Record<Side, number>;
   taken: Taken;
 }
@@ -56,13 +56,13 @@ export async function readState(
     tx,
     sql`
     select o.id, o.request_hash as "requestHash", p.side, p.contracts::float8, p.cost::text as cost, p.realised::text as realised,
-      p.fees::text as fees, pending.reserved::text as reserved, pending.yes::float8 as "committedYes", pending.no::float8 as "committedNo", b.taken
+      p.fees::text as fees, out.reserved::text as reserved, out.yes::float8 as "committedYes", out.no::float8 as "committedNo", b.taken
     from (
       select coalesce(sum(reserved), 0) as reserved,
-        coalesce(sum(contracts) filter (where ticker = ${ticker} and (side = 'yes') = (action = 'sell')), 0) as yes,
-        coalesce(sum(contracts) filter (where ticker = ${ticker} and (side = 'no') = (action = 'sell')), 0) as no
-      from trading_orders where org_id = ${orgId} and mode = ${mode} and status = 'pending'
-    ) pending
+        coalesce(sum(contracts - filled_contracts) filter (where ticker = ${ticker} and (side = 'yes') = (action = 'sell')), 0) as yes,
+        coalesce(sum(contracts - filled_contracts) filter (where ticker = ${ticker} and (side = 'no') = (action = 'sell')), 0) as no
+      from trading_orders where org_id = ${orgId} and mode = ${mode} and status in ('pending', 'resting')
+    ) out
     left join lateral (
       select id, request_hash from trading_orders
       where org_id = ${orgId} and idempotency_key between ${idempotencyKey} and ${idempotencyKey} order by idempotency_key limit 1
@@ -172,16 +172,19 @@ export async function writeExecution(tx: Orm, execution: Execution): Promise<voi
   await tx.execute(sql`with ${sql.join(parts, sql`, `)} select ${id}::text`);
 }
 
+const toSqlTime = (time: Date | null): string | null => time && time.toISOString();
+
 const insertOrder = (o: OrderRow): SQL => sql`
     written as (
       insert into trading_orders (org_id, id, mode, idempotency_key, request_hash, client_order_id, venue_order_id, ticker, event_ticker, series_ticker, label,
-        side, action, contracts, limit_price, time_in_force, status, reason, filled_contracts, exact, booked, fees, reserved, fee_rule, book_fetched_at,
-        api_key_id, user_id, created_at, sent_at, finished_at)
+        side, action, contracts, limit_price, time_in_force, status, reason, filled_contracts, exact, booked, fees, reserved, expires_at, post_only, cancel_on, queue_ahead, prints_seen,
+        fee_rule, book_fetched_at, api_key_id, user_id, created_at, sent_at, finished_at)
       values (${o.orgId}, ${o.id}, ${o.mode}, ${o.idempotencyKey}, ${o.requestHash}, ${o.clientOrderId}, ${o.venueOrderId}, ${o.ticker}, ${o.eventTicker}, ${o.seriesTicker}, ${o.label},
         ${o.side}, ${o.action}, ${o.contracts}, ${String(o.limitPrice)}::bigint, ${o.timeInForce}, ${o.status}, ${o.reason}, ${o.filledContracts},
-        ${String(o.exact)}::bigint, ${String(o.booked)}::bigint, ${String(o.fees)}::bigint, ${String(o.reserved)}::bigint, ${JSON.stringify(o.feeRule)}::jsonb,
+        ${String(o.exact)}::bigint, ${String(o.booked)}::bigint, ${String(o.fees)}::bigint, ${String(o.reserved)}::bigint,
+        ${toSqlTime(o.expiresAt)}::timestamptz, ${o.postOnly}, ${textArray(o.cancelOn)}::text[], ${o.queueAhead}, ${o.printsSeen && JSON.stringify(o.printsSeen)}::jsonb, ${JSON.stringify(o.feeRule)}::jsonb,
         ${o.bookFetchedAt.toISOString()}::timestamptz, ${o.apiKeyId}, ${o.userId}, ${o.createdAt.toISOString()}::timestamptz,
-        ${o.sentAt?.toISOString() ?? null}::timestamptz, ${o.finishedAt?.toISOString() ?? null}::timestamptz)
+        ${toSqlTime(o.sentAt)}::timestamptz, ${toSqlTime(o.finishedAt)}::timestamptz)
     )`;
 
 /** What may change of an order once it was written. */
@@ -189,7 +192,8 @@ const updateOrder = (o: OrderRow): SQL => sql`
     written as (
       update trading_orders set venue_order_id = ${o.venueOrderId}, status = ${o.status}, reason = ${o.reason}, filled_contracts = ${o.filledContracts},
         exact = ${String(o.exact)}::bigint, booked = ${String(o.booked)}::bigint, fees = ${String(o.fees)}::bigint, reserved = ${String(o.reserved)}::bigint,
-        finished_at = ${o.finishedAt?.toISOString() ?? null}::timestamptz
+        contracts = ${o.contracts}, cancel_requested_at = ${toSqlTime(o.cancelRequestedAt)}::timestamptz, cancel_reason = ${o.cancelReason},
+        queue_ahead = ${o.queueAhead}, prints_seen = ${o.printsSeen && JSON.stringify(o.printsSeen)}::jsonb, finished_at = ${toSqlTime(o.finishedAt)}::timestamptz
       where org_id = ${o.orgId} and id = ${o.id}
     )`;
 

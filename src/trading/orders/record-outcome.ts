@@ -6,7 +6,9 @@ import { applyVenueFill, bookFills } from '../ledger/positions.js';
 import type { Trade, VenueFill, VenueOutcome } from './order.js';
 import { findTrade, writeExecution, type FillRow, type OrderRow, type WrittenFill } from './queries.js';
 import { tellFilled, toTrade } from './trade.js';
-import { sumCounts, valueOf } from '../market/contracts.js';
+import { isOpen } from '../ledger/orders-table.js';
+import { EXPIRED, finalStatus, reserveAfter } from './rest.js';
+import { subtractCounts, sumCounts, valueOf } from '../market/contracts.js';
 
 /**
  * Books what is known about a live order, once however often it is told: a fill by the venue's id of it, and an order
@@ -60,12 +62,15 @@ function applyOutcome(
   outcome: VenueOutcome,
   at: Date,
 ): { order: OrderRow; fills: VenueFill[] } | undefined {
-  const isFinal = order.status !== 'pending';
-  if (outcome.kind === 'done') {
+  const isFinal = !isOpen(order.status);
+  if (outcome.kind === 'done' || outcome.kind === 'resting') {
     const seen = new Set(known.map(({ venueFillId }) => venueFillId));
     const fills = outcome.fills.filter(({ venueFillId }) => !seen.has(venueFillId) && seen.add(venueFillId));
     if (isFinal && fills.length === 0) return undefined;
-    return { order: addFills(order, outcome, fills, at), fills };
+    const next = addFills(order, outcome, fills, at);
+    const isSame =
+      next.status === 'resting' && order.status === 'resting' && next.contracts === order.contracts;
+    return isSame && fills.length === 0 ? undefined : { order: next, fills };
   }
   if (isFinal) return undefined;
   if (outcome.kind === 'unknown') return { order: { ...order, reason: outcome.reason }, fills: [] };
@@ -75,7 +80,7 @@ function applyOutcome(
 
 function addFills(
   order: OrderRow,
-  { venueOrderId, reason }: Extract<VenueOutcome, { kind: 'done' }>,
+  outcome: Extract<VenueOutcome, { kind: 'done' | 'resting' }>,
   fills: readonly VenueFill[],
   at: Date,
 ): OrderRow {
@@ -84,20 +89,41 @@ function addFills(
     throw new RangeError(
       `The venue says that ${filledContracts} contracts of order ${order.id} were filled; it was for ${order.contracts}.`,
     );
+  const wasOpen = isOpen(order.status);
+  // Decreased: never below what is filled, and never again once it has ended.
+  const asked = wasOpen ? Math.min(outcome.contracts ?? order.contracts, order.contracts) : order.contracts;
+  const contracts = Math.max(asked, filledContracts);
+  const rests = outcome.kind === 'resting' && wasOpen && filledContracts < contracts;
   const sign = order.action === 'buy' ? -1n : 1n;
   const gross = fills.reduce((sum, fill) => sum + sign * valueOf(fill.price, fill.contracts), 0n);
   const fees = fills.reduce((sum, { fee }) => sum + fee, 0n);
+  const newlyFilled = subtractCounts(filledContracts, order.filledContracts);
   return {
     ...order,
-    venueOrderId: venueOrderId ?? order.venueOrderId,
-    status:
-      filledContracts === order.contracts ? 'filled' : filledContracts > 0 ? 'partially_filled' : 'cancelled',
-    reason,
+    ...(rests
+      ? { status: 'resting', reason: null }
+      : {
+          status: finalStatus({ contracts, filledContracts }),
+          reason: filledContracts === contracts ? null : reasonOfEnd(order, outcome, at),
+        }),
+    venueOrderId: outcome.venueOrderId ?? order.venueOrderId,
+    contracts,
     filledContracts,
     exact: order.exact + gross - fees,
     booked: order.booked + gross - fees,
     fees: order.fees + fees,
-    reserved: 0n,
-    finishedAt: order.finishedAt ?? at,
+    reserved: rests ? reserveAfter(order, newlyFilled, contracts) : 0n,
+    finishedAt: rests ? null : (order.finishedAt ?? at),
   };
+}
+
+/** Why not all of it was filled: what was wanted of it comes before what the venue says. */
+function reasonOfEnd(
+  order: OrderRow,
+  outcome: Extract<VenueOutcome, { kind: 'done' | 'resting' }>,
+  at: Date,
+): string | null {
+  if (order.cancelReason !== null) return order.cancelReason;
+  if (order.expiresAt && order.expiresAt <= at) return EXPIRED;
+  return outcome.kind === 'done' ? outcome.reason : order.reason;
 }

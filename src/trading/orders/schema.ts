@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { idField, nextCursorField, timeField } from '../../core/http/fields.js';
+import { mayRest, timesInForce } from '../market/book.js';
 import {
   contractsField,
   isOrderSize,
@@ -7,14 +8,13 @@ import {
   MIN_CONTRACTS,
   ORDER_SIZE,
 } from '../market/contracts.js';
-import { orderStatuses, tradeModes } from '../ledger/orders-table.js';
+import { cancelCauses, orderStatuses, tradeModes } from '../ledger/orders-table.js';
 
 export const MAX_BODY_BYTES = 4 * 1024;
 export const MAX_PAGE = 100;
 
 const sides = ['yes', 'no'] as const;
 const actions = ['buy', 'sell'] as const;
-const timesInForce = ['immediate_or_cancel', 'fill_or_kill'] as const;
 
 /** As venues write them; longer than any that exists. */
 const ticker = z
@@ -45,10 +45,54 @@ export const orderSchema = z
       .enum(timesInForce)
       .optional()
       .describe(
-        '`immediate_or_cancel` (if left out): what the book holds is filled, the rest is cancelled. `fill_or_kill`: all or nothing.',
+        '`immediate_or_cancel` (if left out): what the book holds is filled, the rest is cancelled. `fill_or_kill`: all or nothing. `good_till_cancelled`: the rest stands in the book until it is filled or cancelled. `good_till_time`: until `expiresAt` at the latest.',
+      ),
+    expiresAt: z.iso
+      .datetime({ offset: true, error: 'must be a time like 2026-01-31T12:00:00Z' })
+      .optional()
+      .describe('When what still stands in the book is cancelled; with `good_till_time`, and only with it.'),
+    postOnly: z
+      .boolean()
+      .optional()
+      .describe(
+        'Only for orders that may rest: never takes what stands in the book. One that would be filled at once is refused with `price_moved`.',
+      ),
+    cancelOn: z
+      .array(z.enum(cancelCauses))
+      .max(cancelCauses.length)
+      .optional()
+      .describe(
+        'Only for orders that may rest; all three if left out. What cancels it without being asked. `observation`: a report of the market’s station has come in or is due since it was placed. `stale`: the market data are too old, or its book is in doubt. `gate_closed`: the gate of the market’s signal closes; left out of the answer where it is closed already. A trading switch that lets the order no longer pass cancels it always.',
       ),
   })
+  .superRefine(({ timeInForce = 'immediate_or_cancel', expiresAt, postOnly, cancelOn }, context) => {
+    const refuse = (field: string, message: string) =>
+      context.addIssue({ code: 'custom', path: [field], message });
+    const isTimed = timeInForce === 'good_till_time';
+    if (isTimed && expiresAt === undefined) refuse('expiresAt', 'must be there with good_till_time');
+    if (!isTimed && expiresAt !== undefined) refuse('expiresAt', 'is only for good_till_time');
+    for (const [field, value] of Object.entries({ postOnly, cancelOn }))
+      if (!mayRest(timeInForce) && value !== undefined)
+        refuse(field, 'is only for good_till_cancelled and good_till_time');
+  })
   .meta({ id: 'OrderInput' });
+
+export const decreaseSchema = z
+  .strictObject({
+    remainingContracts: z
+      .number()
+      .refine(
+        (value) => value === 0 || isOrderSize(value),
+        `must be 0, or ${ORDER_SIZE.replace(/^must be /, '')}`,
+      )
+      .meta({
+        minimum: 0,
+        maximum: MAX_CONTRACTS,
+        description:
+          'How many may still be filled from now on: as many as now or fewer. 0 cancels the order.',
+      }),
+  })
+  .meta({ id: 'OrderDecrease' });
 
 export const orderHeaders = z.object({
   'Idempotency-Key': z
@@ -97,19 +141,26 @@ export const tradeSchema = z
     status: z
       .enum(orderStatuses)
       .describe(
-        '`pending`: sent to the venue, and its answer is not known yet; only live trades. The others are final. `partially_filled`: the rest was cancelled. `cancelled`: nothing was filled. `rejected`: the venue would not take it.',
+        '`pending`: sent to the venue, and its answer is not known yet; only live trades. `resting`: what is not filled yet stands in the book. The others are final. `partially_filled`: the rest was cancelled. `cancelled`: nothing was filled. `rejected`: the venue would not take it.',
       ),
-    reason: z.string().nullable().describe('Why not all of it was filled; `null` if all was.'),
+    reason: z.string().nullable().describe('Why not all of it was filled; `null` if all was, or may be yet.'),
     ticker: z.string(),
     eventTicker: z.string(),
     seriesTicker: z.string(),
     station: z.string().nullable().describe('The id of the station that the series settles on.'),
     side: z.enum(sides),
     action: z.enum(actions),
-    contracts: contractsField('As ordered.'),
+    contracts: contractsField('As ordered, or as decreased since.'),
     limitPrice: dollars('As ordered.'),
     timeInForce: z.enum(timesInForce),
+    expiresAt: timeField('Of a `good_till_time` order.').nullable(),
+    postOnly: z.boolean().describe('Never takes what stands in the book.'),
+    cancelOn: z.array(z.enum(cancelCauses)).describe('What cancels it without being asked.'),
     filledContracts: contractsField('What was filled of them.'),
+    remainingContracts: contractsField('What may yet be filled; 0 once it has ended.'),
+    queueAhead: contractsField(
+      'Of a resting paper order: contracts that stand before it at its price and are to be traded first. `null` else.',
+    ).nullable(),
     averagePrice: dollars('Of what was filled, without fees; `null` if nothing was.').nullable(),
     fees: dollars('Of all fills.'),
     total: dollars(
@@ -122,7 +173,7 @@ export const tradeSchema = z
       .describe('What the venue knows the order by; follows from the idempotency key.'),
     venueOrderId: z.string().nullable().describe('The venue’s id of a live order.'),
     createdAt: timeField('When it was accepted.'),
-    finishedAt: timeField('When its outcome was known; `null` while it is pending.').nullable(),
+    finishedAt: timeField('When it ended; `null` while it is pending or resting.').nullable(),
   })
   .meta({ id: 'Trade', description: 'An order and what became of it.' });
 

@@ -17,7 +17,7 @@ export interface TradableMarket {
   feeRule: FeeRule;
 }
 
-type AskedOrder = Pick<OrderInput, 'ticker' | 'side' | 'action' | 'contracts' | 'limitPrice'>;
+type AskedOrder = Pick<OrderInput, 'ticker' | 'side' | 'action' | 'contracts' | 'limitPrice' | 'rest'>;
 
 /**
  * The market of an order, if it can be traded now on data that can be trusted.
@@ -45,7 +45,8 @@ export function requireTradable(
   return { snapshot, market, book: snapshot.data.books.get(ticker) ?? emptyBook, feeRule };
 }
 
-function requireFresh({ current, sources }: SnapshotStore, nowMs: number): Snapshot {
+/** @throws AppError market_data_unavailable, market_data_stale */
+export function requireFresh({ current, sources }: SnapshotStore, nowMs: number): Snapshot {
   if (!current)
     throw new AppError('market_data_unavailable', 'No market data has been loaded yet.', {
       retryAfterSeconds: 5,
@@ -62,8 +63,11 @@ function requireFresh({ current, sources }: SnapshotStore, nowMs: number): Snaps
   return current;
 }
 
-/** A book may be older than the listing that it came with, or no longer the venue's. */
-function assertCertain({ data }: Snapshot, ticker: string, nowMs: number): void {
+/**
+ * A book may be older than the listing that it came with, or no longer the venue's.
+ * @throws AppError market_data_stale
+ */
+export function assertCertain({ data }: Snapshot, ticker: string, nowMs: number): void {
   if (data.doubts?.has(ticker))
     throw stale(
       `The order book of ${ticker} is in doubt: the venue's stream was interrupted, or contradicted itself. Orders are taken again once the book has been read anew.`,
@@ -111,13 +115,19 @@ function assertPrice({ priceRanges }: ListedMarket, limitPrice: Micros): void {
   throw invalid('/limitPrice', `must be above $0 and below $1, and ${steps.join(', or ')}`);
 }
 
-function invalid(pointer: string, detail: string): AppError {
+/** @throws AppError invalid_request */
+export function assertTerms({ rest }: Pick<OrderInput, 'rest'>, nowMs: number): void {
+  if (rest?.expiresAt && rest.expiresAt.getTime() <= nowMs)
+    throw invalid('/expiresAt', 'must be in the future');
+}
+
+export function invalid(pointer: string, detail: string): AppError {
   const places: ErrorPlace[] = [{ pointer, code: 'invalid_request', detail }];
   return new AppError('invalid_request', `${pointer} ${detail}`, { errors: places });
 }
 
 /**
- * Lets an order pass that can be filled at least in part.
+ * Lets an order pass that can be filled at least in part, or may rest; one that may only rest, if nothing of it can be filled.
  * @param whole the book as the venue shows it
  * @param book what is left of it
  * @throws AppError price_moved
@@ -128,10 +138,13 @@ export function assertReachable(whole: OrderBook, book: OrderBook, order: AskedO
       'price_moved',
       `The order book of ${order.ticker} is crossed: its best bid is as high as its best ask. It is about to change.`,
     );
-  const { side, action, limitPrice } = order;
+  const { side, action, limitPrice, rest } = order;
+  const reached = rest?.postOnly ? whole : book;
+  const isReached = matchOrder(reached, { ...order, timeInForce: 'immediate_or_cancel' }).filledContracts > 0;
+  if (rest ? !(rest.postOnly && isReached) : isReached) return;
   const levelsOf = action === 'buy' ? asksOf : bidsOf;
   const name = `${side.toUpperCase()} of ${order.ticker}`;
-  const [best] = levelsOf(book, side);
+  const [best] = levelsOf(reached, side);
   if (!best) {
     const isTaken = levelsOf(whole, side).length > 0;
     const offers = action === 'buy' ? 'asks' : 'bids';
@@ -140,10 +153,9 @@ export function assertReachable(whole: OrderBook, book: OrderBook, order: AskedO
       : ' at the moment';
     throw new AppError('price_moved', `There are no ${offers} for ${name}${why}.`);
   }
-  if (matchOrder(book, { ...order, timeInForce: 'immediate_or_cancel' }).filledContracts > 0) return;
   const offer = action === 'buy' ? 'is offered at' : 'can be sold at';
   throw new AppError(
     'price_moved',
-    `${name} ${offer} ${formatPrice(best.price)} at best (${best.contracts} contracts); the limit is ${formatPrice(limitPrice)}.`,
+    `${name} ${offer} ${formatPrice(best.price)} at best (${best.contracts} contracts); the limit is ${formatPrice(limitPrice)}${rest ? ', and the order may only rest' : ''}.`,
   );
 }

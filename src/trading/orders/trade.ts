@@ -1,9 +1,10 @@
 import type { z } from 'zod';
 import { AppError } from '../../core/errors.js';
 import type { Tx } from '../../core/db/client.js';
-import type { TradeMode } from '../ledger/orders-table.js';
+import { isOpen, type TradeMode } from '../ledger/orders-table.js';
 import { tellOfMode } from '../ledger/webhooks.js';
-import { perContract, valueOf } from '../market/contracts.js';
+import { mayRest } from '../market/book.js';
+import { perContract, subtractCounts, valueOf } from '../market/contracts.js';
 import { formatDollars } from '../market/money.js';
 import { findSeries } from '../market/stations.js';
 import type { Trade, TradeFill } from './order.js';
@@ -39,6 +40,11 @@ export function toTradeJson(trade: Trade): z.output<typeof tradeSchema> {
     limitPrice: formatDollars(trade.limitPrice),
     timeInForce: trade.timeInForce,
     filledContracts: trade.filledContracts,
+    remainingContracts: isOpen(trade.status) ? subtractCounts(trade.contracts, trade.filledContracts) : 0,
+    queueAhead: trade.queueAhead,
+    expiresAt: trade.rest?.expiresAt?.toISOString() ?? null,
+    postOnly: trade.rest?.postOnly ?? false,
+    cancelOn: [...(trade.rest?.cancelOn ?? [])],
     averagePrice: trade.averagePrice === null ? null : formatDollars(trade.averagePrice),
     fees: formatDollars(trade.fees),
     total: formatDollars(trade.balanceChange),
@@ -94,7 +100,18 @@ type FillOfTrade = TradeFill & Pick<FillRow, 'balanceChange'>;
 export function toTrade(order: OrderRow, fills: readonly FillOfTrade[]): Trade {
   const { orgId, id, mode, idempotencyKey, clientOrderId, venueOrderId, status, reason } = order;
   const { ticker, eventTicker, seriesTicker, side, action, contracts, limitPrice, timeInForce } = order;
-  const { filledContracts, fees, apiKeyId, userId, createdAt, finishedAt } = order;
+  const {
+    expiresAt,
+    postOnly,
+    cancelOn,
+    queueAhead,
+    filledContracts,
+    fees,
+    apiKeyId,
+    userId,
+    createdAt,
+    finishedAt,
+  } = order;
   const value = fills.reduce((sum, fill) => sum + valueOf(fill.price, fill.contracts), 0n);
   return {
     orgId,
@@ -113,7 +130,9 @@ export function toTrade(order: OrderRow, fills: readonly FillOfTrade[]): Trade {
     contracts,
     limitPrice,
     timeInForce,
+    ...(mayRest(timeInForce) ? { rest: { expiresAt, postOnly, cancelOn } } : {}),
     filledContracts,
+    queueAhead,
     averagePrice: filledContracts === 0 ? null : perContract(value, filledContracts),
     fees,
     balanceChange: fills.reduce((sum, fill) => sum + fill.balanceChange, 0n),

@@ -3,6 +3,7 @@ import type { Clock } from '../../core/clock.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import { newId } from '../../core/ids.js';
+import type { CancelCause } from '../ledger/orders-table.js';
 import { lockAccount, openPaperAccount } from '../ledger/queries.js';
 import { bookFills } from '../ledger/positions.js';
 import { emptyBook, isCrossed, matchOrder, quoteOrder, worstCost, type OrderBook } from '../market/book.js';
@@ -16,6 +17,7 @@ import { MAX_TRADING_AGE_MS } from '../market/source.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { assertReachable, requireTradable, type TradableMarket } from './tradable.js';
 import { clientOrderId, requestHash, type PlacedOrder, type Trade } from './order.js';
+import { gateOf } from './cancel-causes.js';
 import { addTaken, bookHash, withoutTaken } from './paper-book.js';
 import {
   findTrade,
@@ -25,6 +27,8 @@ import {
   type OrderRow,
   type WrittenFill,
 } from './queries.js';
+import { bidOf, shownAt } from './queue.js';
+import { reserveAfter } from './rest.js';
 import { tellFilled, toTrade } from './trade.js';
 import { confirmAuthority } from '../../audit/change.js';
 
@@ -54,11 +58,18 @@ const FORGET_AFTER_MS = 2 * MAX_TRADING_AGE_MS;
 /**
  * Fills a paper order from the book and books it.
  * @param book without what was taken from it
+ * @param outlay what all of it takes from the balance at the most
  */
-async function fillOnPaper(tx: Tx, accepted: AcceptedOrder, book: TradableMarket['book']): Promise<Trade> {
+async function fillOnPaper(
+  tx: Tx,
+  accepted: AcceptedOrder,
+  { book, outlay }: { book: OrderBook; outlay: Micros },
+): Promise<Trade> {
   const { input, view, state, at } = accepted;
-  const quote = quoteOrder(book, view.feeRule, input);
-  const { side, action } = input;
+  const { side, action, rest } = input;
+  // The price has come to it on its way: the venue would not take it.
+  const mayStand = rest && !(rest.postOnly && withinLimit(view.book, input) > 0);
+  const quote = quoteOrder(rest?.postOnly ? emptyBook : book, view.feeRule, input);
   const booked = bookFills(
     state.position,
     quote.fills.map(({ price, contracts, fee }) => ({ side, action, price, contracts, fee })),
@@ -76,15 +87,20 @@ async function fillOnPaper(tx: Tx, accepted: AcceptedOrder, book: TradableMarket
   const { filledContracts, fees } = quote;
   const sign = action === 'buy' ? -1n : 1n;
   const gross = quote.fills.reduce((sum, fill) => sum + sign * valueOf(fill.price, fill.contracts), 0n);
-  const order: OrderRow = {
+  const written = {
     ...newOrder(accepted),
-    ...outcomeOf(accepted, filledContracts, withinLimit(book, input)),
     filledContracts,
     fees,
     exact: quote.exact,
     booked: gross - fees,
-    finishedAt: at,
   };
+  const order: OrderRow =
+    mayStand && filledContracts < input.contracts
+      ? {
+          ...written,
+          ...restOf(accepted, { ...written, filledContracts: 0, reserved: outlay }, filledContracts),
+        }
+      : { ...written, ...outcomeOf(accepted, filledContracts, withinLimit(book, input)), finishedAt: at };
   await writeExecution(tx, {
     order,
     isNew: true,
@@ -105,12 +121,27 @@ async function fillOnPaper(tx: Tx, accepted: AcceptedOrder, book: TradableMarket
   );
 }
 
+/** How what is not filled at once comes to rest: behind all that stands at its price, and before every print that is still to come. */
+function restOf(
+  { input, view, at }: AcceptedOrder,
+  order: Parameters<typeof reserveAfter>[0],
+  filled: number,
+): Pick<OrderRow, 'status' | 'reason' | 'reserved' | 'queueAhead' | 'printsSeen'> {
+  return {
+    status: 'resting',
+    reason: null,
+    reserved: reserveAfter(order, filled),
+    queueAhead: shownAt(view.book, bidOf(input)),
+    printsSeen: { at: new Date(at.getTime() + 1).toISOString(), counted: {} },
+  };
+}
+
 /** What stands there for an order, whether or not that is enough for it. */
 const withinLimit = (book: OrderBook, input: OrderInput): number =>
   matchOrder(book, { ...input, timeInForce: 'immediate_or_cancel' }).filledContracts;
 
 function outcomeOf(
-  { input: { contracts, timeInForce }, sent }: AcceptedOrder,
+  { input: { contracts, timeInForce, rest }, sent }: AcceptedOrder,
   filled: number,
   within: number,
 ): Pick<OrderRow, 'status' | 'reason'> {
@@ -125,6 +156,8 @@ function outcomeOf(
       status: 'partially_filled',
       reason: `${missed}The book held ${filled} of ${contracts} contracts at the limit price or better; the rest was cancelled.`,
     };
+  if (rest?.postOnly)
+    return { status: 'cancelled', reason: 'It would have traded when it arrived, and may only rest.' };
   const reason =
     timeInForce === 'fill_or_kill'
       ? `The book does not hold all ${contracts} contracts at the limit price or better, and the order was to be filled whole or not at all.`
@@ -156,8 +189,15 @@ async function writePending(tx: Tx, accepted: AcceptedOrder, reserved: Micros): 
   return toTrade(order, []);
 }
 
+/** What may yet cancel an order: a gate that is closed already will not close. */
+const causesOf = ({ snapshot, market }: TradableMarket, rest: OrderInput['rest']): CancelCause[] =>
+  (rest?.cancelOn ?? []).filter(
+    (cause) => cause !== 'gate_closed' || gateOf(snapshot, market.ticker)?.isOpen,
+  );
+
 function newOrder({ input, view, at }: AcceptedOrder): Omit<OrderRow, 'status' | 'reason'> {
-  const { orgId, mode, by, idempotencyKey, ticker, side, action, contracts, limitPrice, timeInForce } = input;
+  const { orgId, mode, by, idempotencyKey, ticker, side, action, contracts, limitPrice, timeInForce, rest } =
+    input;
   const { market, feeRule, snapshot } = view;
   return {
     orgId,
@@ -181,6 +221,13 @@ function newOrder({ input, view, at }: AcceptedOrder): Omit<OrderRow, 'status' |
     booked: 0n,
     fees: 0n,
     reserved: 0n,
+    expiresAt: rest?.expiresAt ?? null,
+    postOnly: rest?.postOnly ?? false,
+    cancelOn: causesOf(view, rest),
+    cancelRequestedAt: null,
+    cancelReason: null,
+    queueAhead: null,
+    printsSeen: null,
     feeRule: { type: feeRule.type, multiplier: String(feeRule.multiplier) },
     bookFetchedAt: snapshot.data.fetchedAt,
     apiKeyId: 'keyId' in by ? by.keyId : null,
@@ -214,7 +261,9 @@ export async function checkAndWrite(
   if ('isRepeat' in judged) return judged;
   const { tx, accepted, book, outlay } = judged;
   const trade =
-    input.mode === 'paper' ? await fillOnPaper(tx, accepted, book) : await writePending(tx, accepted, outlay);
+    input.mode === 'paper'
+      ? await fillOnPaper(tx, accepted, { book, outlay })
+      : await writePending(tx, accepted, outlay);
   return { trade, isRepeat: false };
 }
 
@@ -345,7 +394,7 @@ function assertHeld({ action, side, ticker, contracts }: OrderInput, state: Acco
     state.committed[side],
     state.position?.side === side ? state.position.contracts : 0,
   );
-  const pending = claimed > 0 ? `, beside ${claimed} that a pending order may take` : '';
+  const pending = claimed > 0 ? `, beside ${claimed} that an open order may take` : '';
   throw new AppError(
     'insufficient_position',
     `${contracts} ${side.toUpperCase()} of ${ticker} are to be sold and ${free} are held${pending}.`,

@@ -7,7 +7,7 @@ import { fieldError } from '../../core/pages/form.js';
 import { readQuery, requireOnce } from '../../core/pages/query-form.js';
 import type { Action } from '../ledger/order-input.js';
 import { tradeModes, type TradeMode } from '../ledger/orders-table.js';
-import type { Side } from '../market/book.js';
+import type { Side, TimeInForce } from '../market/book.js';
 import type { MarketEvent } from '../market/event.js';
 import type { TemperatureKind } from '../market/market.js';
 import { formatDollars, type Micros } from '../market/money.js';
@@ -93,6 +93,8 @@ interface TicketChoice {
   action?: Action;
   contracts?: number;
   limitPrice?: Micros;
+  timeInForce?: TimeInForce;
+  postOnly?: 'yes';
 }
 
 export const ticketAddress = (ticker: string, { limitPrice, ...choice }: TicketChoice = {}): string =>

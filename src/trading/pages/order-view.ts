@@ -1,6 +1,7 @@
-import type { OrderStatus } from '../ledger/orders-table.js';
+import type { CancelCause, OrderStatus } from '../ledger/orders-table.js';
 import type { LedgerKind, SettlementState } from '../ledger/portfolio-table.js';
-import { perContract, valueOf } from '../market/contracts.js';
+import type { TimeInForce } from '../market/book.js';
+import { perContract, subtractCounts, valueOf } from '../market/contracts.js';
 import { nameMarket, type MarketName } from '../market/market-name.js';
 import type { Micros } from '../market/money.js';
 import type { SettlementSource } from '../market/rules.js';
@@ -10,10 +11,12 @@ import { isFairPrice } from '../settlement/settlement-event.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { ORDERS_PATH } from './addresses.js';
 import { marketStatuses, toMarketView } from './labels.js';
+import type { FormState } from '../../core/pages/form.js';
 import { formatDecimal, formatMoney, formatPrice } from '../../core/pages/format.js';
 
 const orderStatuses: Record<OrderStatus, { label: string; tone: string }> = {
   pending: { label: 'Pending', tone: 'warn' },
+  resting: { label: 'Open', tone: 'info' },
   filled: { label: 'Filled', tone: 'good' },
   partially_filled: { label: 'Partly filled', tone: 'info' },
   cancelled: { label: 'Cancelled', tone: '' },
@@ -34,10 +37,12 @@ export const toOrderView = (order: ListedOrder, snapshot: Snapshot | undefined) 
 export function describePlaced(order: ListedOrder): string {
   const { status, action, side, contracts, filledContracts, balanceChange } = order;
   if (status === 'pending') return 'Order placed. Its outcome is not known yet.';
+  if (status === 'resting' && filledContracts === 0) return 'Order placed. It waits in the book.';
   if (filledContracts === 0) return 'Order placed. Nothing was filled, and no money moved.';
   const part = filledContracts < contracts ? `${formatDecimal(filledContracts)} of ` : '';
   const count = `${part}${formatDecimal(contracts)} ${side.toUpperCase()}`;
-  const rest = part === '' ? '' : ' The rest was cancelled.';
+  const rest =
+    part === '' ? '' : status === 'resting' ? ' The rest waits in the book.' : ' The rest was cancelled.';
   return action === 'buy'
     ? `Bought ${count} for ${formatMoney(-balanceChange)}, fee included.${rest}`
     : `Sold ${count} for ${formatMoney(balanceChange)} after the fee.${rest}`;
@@ -71,17 +76,34 @@ const kinds: Record<LedgerKind, string> = {
   adjustment: 'Adjustment',
 };
 
+const timesInForce: Record<TimeInForce, string> = {
+  immediate_or_cancel: 'What can be filled at once',
+  fill_or_kill: 'All at once or nothing',
+  good_till_cancelled: 'What can be filled, the rest waits',
+  good_till_time: 'What can be filled, the rest waits until a time',
+};
+
+const causeNames: Record<CancelCause, string> = {
+  observation: 'a report of the weather',
+  stale: 'prices that cannot be trusted',
+  gate_closed: 'a closed gate',
+};
+
 export const toOrderPage = (
   order: ListedOrder,
   fills: FillRow[],
   postings: PostingRow[],
-  snapshot: Snapshot | undefined,
+  { snapshot, form, mayChange }: { snapshot: Snapshot | undefined; form: FormState; mayChange: boolean },
 ) => ({
+  form,
+  mayChange,
   order: {
     ...toOrderView(order, snapshot),
-    timeInForce:
-      order.timeInForce === 'fill_or_kill' ? 'All at once or nothing' : 'What can be filled at once',
+    timeInForce: `${timesInForce[order.timeInForce]}${order.postOnly ? ', only waiting' : ''}`,
     isPending: order.status === 'pending',
+    isResting: order.status === 'resting',
+    remaining: subtractCounts(order.contracts, order.filledContracts),
+    cancelOn: order.cancelOn.map((cause) => causeNames[cause]),
   },
   fills: fills.map((fill) => ({ ...fill, value: valueOf(fill.price, fill.contracts) })),
   postings: postings.map((posting) => ({

@@ -28,7 +28,17 @@ import { toPortfolioView } from './portfolio-view.js';
 /** How the live account stands beside the venue's, for its page; undefined where the Organization does not trade live. */
 function toVenueView(report: LiveReport | undefined) {
   if (!report) return { isOff: true as const };
-  const { state, reason, comparedAt, agreedAt, differences, pendingOrders, settling, foreign } = report;
+  const {
+    state,
+    reason,
+    comparedAt,
+    agreedAt,
+    differences,
+    pendingOrders,
+    restingOrders,
+    settling,
+    foreign,
+  } = report;
   return {
     isOff: false as const,
     isOpen: state === 'open',
@@ -37,6 +47,7 @@ function toVenueView(report: LiveReport | undefined) {
     agreedAt,
     differences,
     pendingOrders,
+    restingOrders,
     settling,
     orders: foreign.orders,
     fills: foreign.fills,

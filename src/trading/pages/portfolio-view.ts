@@ -5,7 +5,7 @@ import { isFairPrice } from '../settlement/settlement-event.js';
 import { ORDERS_PATH, ticketAddress } from './addresses.js';
 import type { Portfolio, ValuedPosition } from '../portfolio/portfolio.js';
 import { nameMarket } from '../market/market-name.js';
-import type { PendingRow } from '../portfolio/queries.js';
+import type { OpenOrderRow } from '../portfolio/queries.js';
 import { marketStatuses, toMarketView } from './labels.js';
 import type { EventOutcomes } from '../ledger/valuation.js';
 import { MAX_TRADING_AGE_MS, TIME_TO_LIVE_MS } from '../market/source.js';
@@ -127,7 +127,7 @@ function toEventView(
   };
 }
 
-const toOpenOrderView = (order: PendingRow, snapshot: Snapshot | undefined) => ({
+const toOpenOrderView = (order: OpenOrderRow, snapshot: Snapshot | undefined) => ({
   ...order,
   href: toAddress(`${ORDERS_PATH}/${order.id}`, {}),
   market: toMarketView(nameMarket(order.ticker, snapshot?.markets.get(order.ticker), order.label)),

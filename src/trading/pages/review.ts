@@ -1,6 +1,7 @@
 import {
   asksOf,
   bidsOf,
+  emptyBook,
   quoteOrder,
   worstCost,
   type MarketableOrder,
@@ -9,6 +10,8 @@ import {
 } from '../market/book.js';
 import { isPlaced, labelOf, type ListedMarket } from '../market/market.js';
 import { DOLLAR, type Micros } from '../market/money.js';
+import type { RestTerms } from '../ledger/order-input.js';
+import { bidOf, shownAt } from '../orders/queue.js';
 import { applyFill, type Holding } from '../ledger/positions.js';
 import { chargeFill, newOrderAccount, type FeeRule } from '../market/fees.js';
 import { formatMoney, formatPrice } from '../../core/pages/format.js';
@@ -19,7 +22,9 @@ export interface ReviewInput {
   /** What can be taken: without what the Organization's paper orders have taken already. */
   book: OrderBook;
   feeRule: FeeRule;
-  order: MarketableOrder;
+  order: MarketableOrder & { rest?: RestTerms };
+  /** As the venue shows it: what an order that waits stands behind. */
+  whole: OrderBook;
   held: Holding | undefined;
   cash: Micros;
   /** That YES pays, by the forecast; null where there is none. */
@@ -50,15 +55,15 @@ type Fact = { label: string; note?: string; isSum?: true } & (
 /** What an order would do at this moment, and the worst that it can do. */
 export function reviewOrder(input: ReviewInput): Review {
   const { order, market, book, feeRule } = input;
-  const quote = quoteOrder(book, feeRule, order);
+  const quote = quoteOrder(order.rest?.postOnly ? emptyBook : book, feeRule, order);
   const name = `${order.contracts} ${order.side.toUpperCase()}`;
   const price = formatPrice(order.limitPrice);
   return {
     headline: order.action === 'buy' ? `Buy ${name} at ${price} or less` : `Sell ${name} at ${price} or more`,
-    outcome: outcomeOf(order, quote, book),
+    outcome: order.rest ? restingOutcome(input, quote) : outcomeOf(order, quote, book),
     facts:
       quote.filledContracts === 0
-        ? []
+        ? reserveOf(input)
         : order.action === 'buy'
           ? costs(input, quote)
           : proceeds(input, quote),
@@ -67,6 +72,22 @@ export function reviewOrder(input: ReviewInput): Review {
     fills: quote.fills,
   };
 }
+
+/** What of an order that may rest fills now, and what it then waits behind. */
+function restingOutcome({ order, whole }: ReviewInput, { filledContracts }: Quote): Review['outcome'] {
+  const rest = subtractCounts(order.contracts, filledContracts);
+  if (rest === 0) return { tone: 'good', text: `All ${order.contracts} fill now.` };
+  const ahead = shownAt(whole, bidOf(order));
+  const queue = ahead === 0 ? 'first at its price' : `behind ${ahead} that stand at its price`;
+  const now = filledContracts === 0 ? 'Nothing fills now' : `${filledContracts} fill now`;
+  return { tone: 'warn', text: `${now}: ${rest} wait in the book, ${queue}. They may never fill.` };
+}
+
+/** A purchase keeps its cost back while it waits. */
+const reserveOf = ({ order, feeRule }: ReviewInput): Review['facts'] =>
+  order.rest && order.action === 'buy'
+    ? [{ label: 'Kept back', money: worstCost(feeRule, order), note: 'while it waits, at the most' }]
+    : [];
 
 function outcomeOf(order: MarketableOrder, quote: Quote, book: OrderBook): Review['outcome'] {
   const { contracts, action, side, timeInForce } = order;

@@ -66,6 +66,16 @@ export const toSignalView = (signal: Signal) => ({
     contracts: signal.contracts,
     limitPrice: signal.limitPrice,
   }),
+  restHref:
+    signal.rest &&
+    ticketAddress(signal.market.ticker, {
+      side: signal.side,
+      action: 'buy',
+      contracts: signal.contracts,
+      limitPrice: signal.rest.price,
+      timeInForce: 'good_till_cancelled',
+      postOnly: 'yes',
+    }),
   // An expectation is charged to no account: cents say enough.
   expectedValue: floorTo(signal.expectedValue, CENT),
 });

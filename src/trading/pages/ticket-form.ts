@@ -5,6 +5,8 @@ import { formatPrice } from '../../core/pages/format.js';
 import {
   asksOf,
   bidsOf,
+  mayRest,
+  timesInForce,
   type Level,
   type MarketableOrder,
   type OrderBook,
@@ -12,20 +14,30 @@ import {
 } from '../market/book.js';
 import { isOnTick, type Market } from '../market/market.js';
 import { formatDollars, parseDollars, type Micros } from '../market/money.js';
-import type { Action } from '../ledger/order-input.js';
+import type { Action, RestTerms } from '../ledger/order-input.js';
+import { cancelCauses } from '../ledger/orders-table.js';
 import type { Holding } from '../ledger/positions.js';
 import { trimZeros } from './addresses.js';
 import { addCounts, contractsText } from '../market/contracts.js';
 
 const DEFAULT_CONTRACTS = 10;
 
+const isLocalTime = (text: string): boolean =>
+  z.iso.datetime({ local: true, offset: false }).safeParse(text).success;
+
 const schema = z.object({
   side: z.enum(['yes', 'no'], 'must be YES or NO'),
   action: z.enum(['buy', 'sell'], 'must be a purchase or a sale'),
   contracts: contractsText,
   limitPrice: z.string().regex(/^0?\.(?=\d*[1-9])\d{1,6}$/, 'must be between 0 and 1, like 0.42 for 42¢'),
-  timeInForce: z.enum(['immediate_or_cancel', 'fill_or_kill'], 'must be one of the two choices'),
+  timeInForce: z.enum(timesInForce, 'must be one of the choices'),
+  /** In UTC, as the browser writes it. */
+  expiresAt: z.string().refine((text) => text === '' || isLocalTime(text), 'must be a time'),
+  postOnly: z.enum(['no', 'yes'], 'must be one of the choices'),
 });
+
+/** The fields of a ticket, in the order of the form. */
+export const ticketFields = Object.keys(schema.shape) as (keyof z.infer<typeof schema>)[];
 
 /** What a ticket for a market is filled in with: what was asked for, and for the rest what suits most. */
 export function fillTicket(
@@ -48,6 +60,8 @@ export function fillTicket(
     limitPrice:
       textField(given, 'limitPrice') ?? (price === undefined ? '' : trimZeros(formatDollars(price))),
     timeInForce: textField(given, 'timeInForce') ?? 'immediate_or_cancel',
+    expiresAt: textField(given, 'expiresAt') ?? '',
+    postOnly: textField(given, 'postOnly') ?? 'no',
   };
 }
 
@@ -80,17 +94,29 @@ function priceToSell(bids: readonly Level[], contracts: number): Micros | undefi
 export function readTicket(
   fields: FormFields,
   { priceRanges }: Pick<Market, 'priceRanges'>,
-): MarketableOrder {
-  const { contracts, limitPrice, ...words } = parseInput(
-    schema,
-    Object.fromEntries(Object.keys(schema.shape).map((name) => [name, textField(fields, name)])),
-  );
+): MarketableOrder & { rest?: RestTerms } {
+  const given = Object.fromEntries(ticketFields.map((name) => [name, textField(fields, name)]));
+  const { contracts, limitPrice, expiresAt, postOnly, ...words } = parseInput(schema, {
+    ...given,
+    expiresAt: given.expiresAt ?? '',
+    postOnly: given.postOnly ?? 'no',
+  });
   const price = parseDollars(limitPrice.replace(/^\./, '0.'));
   if (!isOnTick(priceRanges, price)) {
     const steps = priceRanges.map(({ step }) => formatPrice(step));
     throw fieldError('limitPrice', `must be a multiple of ${[...new Set(steps)].join(' or ')} here`);
   }
-  return { ...words, contracts: Number(contracts), limitPrice: price };
+  const order = { ...words, contracts: Number(contracts), limitPrice: price };
+  if (!mayRest(order.timeInForce)) return order;
+  const isTimed = order.timeInForce === 'good_till_time';
+  if (isTimed && expiresAt === '')
+    throw fieldError('expiresAt', 'must be there for an order that waits until a time');
+  const rest = {
+    expiresAt: isTimed ? new Date(`${expiresAt}Z`) : null,
+    postOnly: postOnly === 'yes',
+    cancelOn: cancelCauses,
+  };
+  return { ...order, rest };
 }
 
 export function priceLimits(ranges: Market['priceRanges']): { min: string; max: string; step: string } {

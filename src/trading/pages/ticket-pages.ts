@@ -43,6 +43,8 @@ interface TicketFacts {
   tradingSwitch: TradingSwitch;
   market: ListedMarket;
   book: OrderBook;
+  /** As the venue shows it. */
+  whole: OrderBook;
   held: Holding | undefined;
   cash: Micros;
   /** False until the first order: the cash is what the account begins with. */
@@ -178,6 +180,7 @@ async function readFacts(
     snapshot,
     tradingSwitch,
     market,
+    whole,
     book: withoutTaken(whole, taken),
     held: holdings.get(market.ticker),
     cash: cash ?? config.trading.paperCash,

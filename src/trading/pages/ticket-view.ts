@@ -16,7 +16,7 @@ import { kindLabels, kindNames } from './labels.js';
 import { formatClimateDay, formatMoment, sourceNames } from './market-view.js';
 import { nameOf } from './overview-view.js';
 import type { Review } from './review.js';
-import { bestPrice, priceLimits } from './ticket-form.js';
+import { bestPrice, priceLimits, ticketFields } from './ticket-form.js';
 import { isCount, perContract } from '../market/contracts.js';
 
 export interface TicketInput {
@@ -63,6 +63,8 @@ export function toTicketView(input: TicketInput) {
       average: perContract(held.cost, held.contracts),
     },
     form,
+    fieldNames: ticketFields,
+    isResting: form.values.timeInForce?.includes('good_till') ?? false,
     priceLimits: priceLimits(market.priceRanges),
     review: input.review,
     refusal: toRefusal(input),
@@ -141,8 +143,7 @@ function toRefusal({ refusal, market, form: { values } }: TicketInput) {
           text: `Limit: ${remedy.bound} ${formatPrice(remedy.price)} now.`,
           value: trimZeros(formatDollars(remedy.price)),
         };
-  const names = ['side', 'action', 'contracts', 'limitPrice', 'timeInForce'];
-  const query = Object.fromEntries(names.map((name) => [name, textField(values, name)]));
+  const query = Object.fromEntries(ticketFields.map((name) => [name, textField(values, name)]));
   return {
     title,
     detail: error.message,

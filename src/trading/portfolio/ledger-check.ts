@@ -172,15 +172,15 @@ const rules: Rule[] = [
       where s.n is null or s.cash_change <> coalesce(e.cash, 0)`,
   },
   {
-    name: 'only an order on its way keeps cash back, and never more than its account has',
+    name: 'only an open order keeps cash back, and never more than its account has',
     broken: (rows) => sql`
       select org_id, mode, id::text as about, reserved as recorded, 0::bigint as actual
-      from ${rows('trading_orders')} o where status <> 'pending' and reserved <> 0
+      from ${rows('trading_orders')} o where status not in ('pending', 'resting') and reserved <> 0
       union all
       select o.org_id, o.mode, '', sum(o.reserved), max(a.cash)
       from ${rows('trading_orders')} o
       left join ${rows('trading_accounts')} a on a.org_id = o.org_id and a.mode = o.mode
-      where o.status = 'pending' and o.mode = 'paper' group by o.org_id, o.mode
+      where o.status in ('pending', 'resting') and o.mode = 'paper' group by o.org_id, o.mode
       having sum(o.reserved) > coalesce(max(a.cash), 0)`,
   },
 ];

@@ -2,7 +2,7 @@ import { reportJson, type LiveReport } from '../live/report.js';
 import { formatDollars, type Micros } from '../market/money.js';
 import { ageOf, type SnapshotStore } from '../snapshot/snapshot.js';
 import type { Portfolio, ValuedPosition } from './portfolio.js';
-import type { PendingRow } from './queries.js';
+import type { OpenOrderRow } from './queries.js';
 import type { EventOutcomes } from '../ledger/valuation.js';
 import { TIME_TO_LIVE_MS } from '../market/source.js';
 
@@ -101,15 +101,21 @@ const toOpenOrderJson = ({
   side,
   action,
   contracts,
+  filledContracts,
+  status,
+  queueAhead,
   limitPrice,
   reserved,
   createdAt,
-}: PendingRow) => ({
+}: OpenOrderRow) => ({
   id,
   ticker,
   side,
   action,
   contracts,
+  filledContracts,
+  status,
+  queueAhead,
   limitPrice: dollars(limitPrice),
   reserved: dollars(reserved),
   createdAt,

@@ -107,9 +107,14 @@ const openOrderSchema = z
     ticker: z.string(),
     side: z.enum(['yes', 'no']),
     action: z.enum(['buy', 'sell']),
-    contracts: contractsField('As ordered.'),
+    contracts: contractsField('As ordered, or as decreased since.'),
+    filledContracts: contractsField('What was filled of them.'),
+    status: z.enum(['pending', 'resting']).describe('On the way to the venue, or in the book.'),
+    queueAhead: contractsField(
+      'Of a resting paper order: contracts that stand before it. `null` else.',
+    ).nullable(),
     limitPrice: dollarsField('The worst price to trade at.'),
-    reserved: dollarsField('Kept from the cash until its outcome is known.'),
+    reserved: dollarsField('Kept from the cash for what may yet be filled.'),
     createdAt: timeField('When it was placed.'),
   })
   .meta({ id: 'OpenOrder' });
@@ -118,7 +123,7 @@ const portfolioSchema = z
   .object({
     mode: z.enum(tradeModes),
     cash: dollarsField('Cash, with what is reserved.'),
-    reserved: dollarsField('Kept for orders whose outcome is not known yet.'),
+    reserved: dollarsField('Kept for open orders.'),
     available: dollarsField('`cash` less `reserved`: what may be spent.'),
     equity: dollarsField('`cash` and `liquidationValue`; `null` while that is.').nullable(),
     liquidationValue: dollarsField('The sum over the positions; `null` while one of them is.').nullable(),
@@ -132,7 +137,9 @@ const portfolioSchema = z
       .boolean()
       .describe('True if there are more positions than that: the others count as worth nothing.'),
     events: z.array(eventSchema),
-    openOrders: z.array(openOrderSchema).describe('Oldest first, 100 at most. Paper orders are never open.'),
+    openOrders: z
+      .array(openOrderSchema)
+      .describe('Oldest first, 100 at most: orders in the book, or on their way to the venue.'),
     openOrderCount: z.int(),
   })
   .meta({ id: 'Portfolio' });

@@ -9,11 +9,11 @@ import { nameMarket, type MarketName } from '../market/market-name.js';
 import {
   listLastSettlementEvents,
   listOpenPositions,
-  listPendingOrders,
+  listOpenOrders,
   sumPositions,
   sumReserved,
   type LastSettlementEvent,
-  type PendingRow,
+  type OpenOrderRow,
   type PositionRow,
 } from './queries.js';
 import {
@@ -79,7 +79,7 @@ export interface Portfolio {
   /** True if there are more than `positions` shows: their value counts as nothing then. */
   isCut: boolean;
   events: EventOutcomes[];
-  openOrders: PendingRow[];
+  openOrders: OpenOrderRow[];
   openOrderCount: number;
 }
 
@@ -107,7 +107,7 @@ const readBooked = (orm: Orm, orgId: string, mode: TradeMode) =>
       const sums = await sumPositions(tx, orgId, mode);
       const positions = await listOpenPositions(tx, orgId, mode, MAX_POSITIONS + 1);
       const pending = await sumReserved(tx, orgId, mode);
-      const openOrders = pending.count > 0 ? await listPendingOrders(tx, orgId, mode, MAX_OPEN_ORDERS) : [];
+      const openOrders = pending.count > 0 ? await listOpenOrders(tx, orgId, mode, MAX_OPEN_ORDERS) : [];
       const tickers = positions.map(({ ticker }) => ticker);
       const lastEvents = await listLastSettlementEvents(tx, orgId, mode, tickers);
       return { account, sums, positions, pending, openOrders, lastEvents };

@@ -57,26 +57,26 @@ export function listOpenPositions(orm: Orm, orgId: string, mode: TradeMode, limi
     .limit(limit);
 }
 
-const isPending = (orgId: string, mode: TradeMode) =>
+const isOpen = (orgId: string, mode: TradeMode) =>
   and(
     eq(tradingOrders.orgId, orgId),
     eq(tradingOrders.mode, mode),
     // Written out, because only so it is seen to be the condition of the index.
-    sql`${tradingOrders.status} = 'pending'`,
+    sql`${tradingOrders.status} in ('pending', 'resting')`,
   );
 
 export async function sumReserved(orm: Orm, orgId: string, mode: TradeMode) {
   const [sums] = await orm
     .select({ reserved: total(tradingOrders.reserved), count: sql`count(*)::int`.mapWith(Number) })
     .from(tradingOrders)
-    .where(isPending(orgId, mode));
+    .where(isOpen(orgId, mode));
   return sums!;
 }
 
-export type PendingRow = Awaited<ReturnType<typeof listPendingOrders>>[number];
+export type OpenOrderRow = Awaited<ReturnType<typeof listOpenOrders>>[number];
 
 /** Oldest first. */
-export function listPendingOrders(orm: Orm, orgId: string, mode: TradeMode, limit: number) {
+export function listOpenOrders(orm: Orm, orgId: string, mode: TradeMode, limit: number) {
   return orm
     .select({
       id: tradingOrders.id,
@@ -85,13 +85,16 @@ export function listPendingOrders(orm: Orm, orgId: string, mode: TradeMode, limi
       side: tradingOrders.side,
       action: tradingOrders.action,
       contracts: tradingOrders.contracts,
+      filledContracts: tradingOrders.filledContracts,
+      queueAhead: tradingOrders.queueAhead,
+      status: tradingOrders.status,
       limitPrice: tradingOrders.limitPrice,
       reserved: tradingOrders.reserved,
       reason: tradingOrders.reason,
       createdAt: tradingOrders.createdAt,
     })
     .from(tradingOrders)
-    .where(isPending(orgId, mode))
+    .where(isOpen(orgId, mode))
     .orderBy(asc(tradingOrders.id))
     .limit(limit);
 }

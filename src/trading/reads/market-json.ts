@@ -37,6 +37,7 @@ function writeSignal(signal: Signal, marketJson: (ticker: string) => string): st
     stake: formatDollars(signal.stake),
     expectedValue: formatDollars(signal.expectedValue),
     worstCase: formatDollars(signal.worstCase),
+    rest: signal.rest && { ...signal.rest, price: formatDollars(signal.rest.price) },
     isHedge: signal.isHedge,
     limitedBy: signal.limitedBy,
     reasons: signal.reasons,

@@ -34,6 +34,25 @@ const signalSchema = z
     worstCase: dollars(
       'The most that it can lose by itself: its stake. What the purchases of an event lose together is with the event.',
     ),
+    rest: z
+      .object({
+        price: dollars(
+          'One step above the best bid of the side, where that reaches no ask; else the best bid.',
+        ),
+        contractsAhead: contractsField('Contracts that stand before it there.'),
+        breakEven: z.number().describe('With the fee of who waits.'),
+        edge: z.number().describe('`probability` less `breakEven`: what it is worth **if it fills**.'),
+        worthMoreAbove: z
+          .number()
+          .nullable()
+          .describe(
+            'From which share of such orders filled on waiting is worth more than taking, the probability being the same; `null` where it is not worth its cost either way.',
+          ),
+      })
+      .nullable()
+      .describe(
+        'The same purchase as an order that waits in the book (`timeInForce`, `postOnly`). It pays only if it fills, which nothing here promises: those who trade with it may know more. `null` for a hedge.',
+      ),
     isHedge: z
       .boolean()
       .describe(

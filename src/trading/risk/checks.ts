@@ -68,13 +68,20 @@ const ownerNames: Record<SwitchOwner, string> = {
   own: "the Organization's own switch",
 };
 
+type AskedOrder = Pick<RiskInput['order'], 'action' | 'contracts' | 'side' | 'ticker'>;
+
+/** What access and switches are asked about: also an order that stands in the book already. */
+interface JudgedOrder extends Pick<CandidateOrder, 'facts' | 'isReducing' | 'closable'> {
+  input: { order: AskedOrder };
+}
+
 /** What the operator lets the Organization do: an Organization that may only read still closes what it holds. */
 export function checkAccess({
   input: { order },
   facts: { access },
   isReducing,
   closable,
-}: CandidateOrder): RiskRefusal | undefined {
+}: JudgedOrder): RiskRefusal | undefined {
   const check = 'market_access';
   if (access === 'none') {
     const detail = 'The Organization has no access to markets. The operator of this service can give it.';
@@ -85,7 +92,7 @@ export function checkAccess({
   return { check, code: 'entitlement_read_only', detail };
 }
 
-const describe = ({ action, contracts, side, ticker }: RiskInput['order']): string =>
+const describe = ({ action, contracts, side, ticker }: AskedOrder): string =>
   `${action} ${count(contracts, `${side} contract`)} of ${ticker}`;
 
 /** The kill switch: `halt` lets nothing pass, `reduce_only` what gives up contracts that are held. */
@@ -94,7 +101,7 @@ export function checkSwitches({
   facts: { switches },
   isReducing,
   closable,
-}: CandidateOrder): RiskRefusal | undefined {
+}: JudgedOrder): RiskRefusal | undefined {
   for (const owner of switchOwners)
     if (!switchStates.includes(switches[owner].state)) throw new RangeError(`${owner} switch is not known`);
   const halting = switchOwners.find((owner) => switches[owner].state === 'halt');

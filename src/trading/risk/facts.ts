@@ -128,7 +128,7 @@ export interface HeldPosition {
   cost: Micros;
 }
 
-/** An order whose outcome is not known yet: it may still be filled, whole or in part. */
+/** What of an order is still out: it may yet be filled, whole or in part. */
 export interface PendingOrder {
   ticker: string;
   eventTicker: string;

@@ -156,7 +156,7 @@ export async function selectRisk(
           'ticker', ticker, 'eventTicker', event_ticker, 'side', side, 'action', action,
           'contracts', (contracts - filled_contracts)::text, 'limitPrice', limit_price::text)), '[]')
         from trading_orders
-        where org_id = given.org_id and mode = given.mode and status = 'pending') as "pending",
+        where org_id = given.org_id and mode = given.mode and status in ('pending', 'resting')) as "pending",
       (h.cash + h.liquidation)::text as "equity",
       (select coalesce(-sum(capital), 0)::text from ledger_entries
         where org_id = given.org_id and mode = given.mode and capital <> 0

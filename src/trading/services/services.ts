@@ -17,6 +17,7 @@ import { readVenueKey } from '../live/sign.js';
 import type { MarketSource } from '../market/source.js';
 import type { LiveExecutor, Orders } from '../orders/order.js';
 import { createOrders } from '../orders/orders.js';
+import { createResting, type Resting } from '../orders/resting.js';
 import { recordOutcome } from '../orders/record-outcome.js';
 import { createPast, type Past } from '../past/past.js';
 import { createPortfolioHistory } from '../portfolio/history.js';
@@ -55,7 +56,12 @@ export const tradingJobs = (
     schedule: everySeconds(config.trading.refreshSeconds),
     run: () => refresher.refresh(),
   },
-  ...(live ? [{ name: 'reconcile-live', schedule: '20 * * * * *', run: () => live.reconcile() }] : []),
+  ...(live
+    ? [
+        { name: 'reconcile-live', schedule: '20 * * * * *', run: () => live.reconcile() },
+        { name: 'watch-resting-orders', schedule: '*/5 * * * * *', run: () => live.watchResting() },
+      ]
+    : []),
   ...(climate
     ? [
         // Looks every five minutes; there is something to ask for a few times a night.
@@ -66,8 +72,10 @@ export const tradingJobs = (
   ...(isReplay ? [] : [...learningJobs({ scores, trainer, prices }), markingJob(marker)]),
 ];
 
-/** What books the past of portfolios. */
-export const bookingJobs = ({ settlement }: TradingServices): Job[] => [
+/** What books what happens to portfolios without being asked. */
+export const bookingJobs = ({ settlement, resting }: TradingServices): Job[] => [
+  // Twice with each refresh of the default schedule, a few seconds after it.
+  { name: 'look-after-resting-orders', schedule: '4,19,34,49 * * * * *', run: () => resting.pass() },
   // A few seconds after a refresh of the default schedule.
   { name: 'settle-markets', schedule: '8,38 * * * * *', run: () => settlement.settle() },
   { name: 'record-portfolio-history', schedule: '15 */15 * * * *', run: () => settlement.recordHistory() },
@@ -114,6 +122,7 @@ export interface TradingServices {
   refresher: Refresher;
   stream: MarketStream;
   orders: Orders;
+  resting: Resting;
   /** Undefined unless the configuration lets an Organization trade live. */
   live: LiveTrading | undefined;
   scores: ScoreKeeper;
@@ -175,6 +184,8 @@ export function createTradingServices(
     record: (...outcome) => recordOutcome(db.orm, ...outcome),
     timings: overrides.liveTimings,
   });
+  const executor = overrides.live ?? live;
+  const resting = createResting(context, { markets, snapshots: store, live: executor });
   const history = createPortfolioHistory({ db, clock, log, snapshots: store, paperCash });
   const settlement = createSettlement({ db, clock, log, markets, snapshots: store, history });
   const books = createBookMemory({ store, clock });
@@ -189,9 +200,11 @@ export function createTradingServices(
     stream,
     orders: createOrders(context, {
       snapshots: store,
-      live: overrides.live ?? live,
+      live: executor,
+      resting,
       onTheWay: overrides.onTheWay,
     }),
+    resting,
     live,
     prices: createPriceRecorder({ db, store, clock }),
     marker,
@@ -203,7 +216,14 @@ export function createTradingServices(
       stream.stop();
       learning.scores.stop();
       learning.trainer.stop();
-      await Promise.all([refresher.stop(), live?.stop(), settlement.stop(), marker.stop(), climate?.stop()]);
+      await Promise.all([
+        refresher.stop(),
+        live?.stop(),
+        settlement.stop(),
+        resting.stop(),
+        marker.stop(),
+        climate?.stop(),
+      ]);
       await tape?.close();
     },
   };

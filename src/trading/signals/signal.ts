@@ -31,6 +31,23 @@ type Leads = readonly [longest: number, second: number, ...rest: number[]];
 /** The longest first. */
 export const leadsOf = (kind: TemperatureKind): Leads => (kind === 'hourly' ? HOURLY_LEADS : LEAD_HOURS);
 
+/**
+ * What a purchase would be worth that waits in the book instead of taking what stands there. Nothing says that it is filled, and it
+ * is filled sooner where those who trade with it know more.
+ */
+export interface RestHint {
+  /** One step above the best bid of the side, where that does not reach an ask; else the best bid. */
+  price: Micros;
+  /** Contracts that stand before it there. */
+  contractsAhead: number;
+  /** With the fee of who waits. */
+  breakEven: number;
+  /** What it is worth more than it costs, if it is filled. */
+  edge: number;
+  /** The share of such purchases that has to be filled for waiting to be worth more than taking; null where it is not worth its cost either. */
+  worthMoreAbove: number | null;
+}
+
 /** A purchase that the forecast speaks for, at what it would really cost. */
 export interface Signal extends Omit<SizedPurchase, 'ticker' | 'limitedBy'> {
   market: Market;
@@ -38,6 +55,8 @@ export interface Signal extends Omit<SizedPurchase, 'ticker' | 'limitedBy'> {
   edge: number;
   /** The most that it can lose by itself: its stake. What all purchases of the event can lose together is often less. */
   worstCase: Micros;
+  /** Null for a hedge, which is worth nothing by itself. */
+  rest: RestHint | null;
   /** What kept it smaller than Kelly would have it. */
   limitedBy: SizedPurchase['limitedBy'] | 'day';
   reasons: readonly string[];

@@ -2,10 +2,13 @@ import { formatPrice } from '../../core/pages/format.js';
 import { allAtOnce, type Steps } from '../../core/steps.js';
 import type { RunningDay } from '../forecast/running-day.js';
 import type { DayForecast, StationForecast } from '../forecast/forecast.js';
-import type { Side } from '../market/book.js';
+import { asksOf, bidsOf, type Side } from '../market/book.js';
+import { valueOf } from '../market/contracts.js';
 import { bracketLabel } from '../market/brackets.js';
 import type { MarketEvent } from '../market/event.js';
-import { formatDollars, type Micros } from '../market/money.js';
+import { chargeFill, feeRuleOf, newOrderAccount } from '../market/fees.js';
+import { isOnTick, type Market } from '../market/market.js';
+import { CENT, DOLLAR, formatDollars, type Micros } from '../market/money.js';
 import { TIME_TO_LIVE_MS, type MarketData } from '../market/source.js';
 import type { SizedPurchase } from '../sizing/event.js';
 import { sizeEvents, worthOf, type EventSizes, type Money, type SignalAccount } from './sizes.js';
@@ -17,6 +20,7 @@ import {
   KELLY_SHARE,
   MARKET_CAP,
   type EventSignals,
+  type RestHint,
   type Signal,
   type SignalReport,
   type Suppressed,
@@ -43,6 +47,7 @@ function toSignal(parts: SignalParts): Signal {
     market,
     edge: purchase.probability - purchase.breakEven,
     worstCase: purchase.stake,
+    rest: hintAtRest(market, purchase, data),
     limitedBy,
     reasons: [
       theForecast(purchase, bracketLabel(market.bracket), parts.day),
@@ -55,6 +60,36 @@ function toSignal(parts: SignalParts): Signal {
 }
 
 type Purchase = Omit<SizedPurchase, 'ticker'>;
+
+function hintAtRest(market: Market, purchase: Purchase, data: MarketData): RestHint | null {
+  const { side, probability, contracts } = purchase;
+  const [book, feeRule] = [data.books.get(market.ticker), feeRuleOf(data, market)];
+  const [best, ask] = [book && bidsOf(book, side)[0], book && asksOf(book, side)[0]];
+  if (!best || !ask || !feeRule || purchase.isHedge) return null;
+  const better = best.price + stepAt(market.priceRanges, best.price);
+  const isBetter = better < ask.price && isOnTick(market.priceRanges, better);
+  const price = isBetter ? better : best.price;
+  const { balanceChange } = chargeFill(feeRule, newOrderAccount, {
+    action: 'buy',
+    price,
+    contracts,
+    isMaker: true,
+  });
+  const breakEven = Number(-balanceChange) / Number(valueOf(DOLLAR, contracts));
+  const edge = probability - breakEven;
+  const taken = probability - purchase.breakEven;
+  return {
+    price,
+    contractsAhead: isBetter ? 0 : best.contracts,
+    breakEven,
+    edge,
+    worthMoreAbove: edge > 0 ? taken / edge : null,
+  };
+}
+
+/** From a price to the next one above it. */
+const stepAt = (ranges: Market['priceRanges'], price: Micros): Micros =>
+  ranges.find(({ start, end }) => price >= start && price < end)?.step ?? CENT;
 
 const percent = (share: number): string => `${(share * 100).toFixed(1)} %`;
 const points = (difference: number): string => `${(Math.abs(difference) * 100).toFixed(1)} points`;

@@ -666,6 +666,20 @@ export const changes: Record<string, Prepare[]> = {
       (world) => form(order(world)),
     ),
   ],
+  'post /dashboard/portfolio/orders/{id}/cancel': [
+    byMember(
+      'POST',
+      async (world) => `/dashboard/portfolio/orders/${await world.own.newRestingOrder()}/cancel`,
+      form({}),
+    ),
+  ],
+  'post /dashboard/portfolio/orders/{id}/decrease': [
+    byMember(
+      'POST',
+      async (world) => `/dashboard/portfolio/orders/${await world.own.newRestingOrder()}/decrease`,
+      form({ remainingContracts: '1' }),
+    ),
+  ],
   'post /dashboard/portfolio/risk/switch': [
     byMember('POST', '/dashboard/portfolio/risk/switch', form({ state: 'open', reason: 'half-sent' })),
   ],
@@ -883,6 +897,19 @@ export const changes: Record<string, Prepare[]> = {
       contracts: 1,
       limitPrice: own.market.limit,
     })),
+  ],
+  'delete /trades/{id}': [
+    byKey(
+      async ({ own }) => `/trades/${await own.newRestingOrder()}`,
+      () => ({}),
+      'DELETE',
+    ),
+  ],
+  'post /trades/{id}/decrease': [
+    byKey(
+      async ({ own }) => `/trades/${await own.newRestingOrder()}/decrease`,
+      () => ({ remainingContracts: 1 }),
+    ),
   ],
   'post /api/usage/events': [
     byKey('/api/usage/events', ({ own }) => ({

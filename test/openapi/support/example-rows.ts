@@ -309,3 +309,30 @@ async function insertTrade(tx: Orm): Promise<void> {
     filledAt: at,
   });
 }
+
+export const restingOrder = {
+  orgId: exampleWorld.organization.id,
+  id: exampleWorld.resting.id,
+  mode: 'paper',
+  idempotencyKey: exampleWorld.resting.idempotencyKey,
+  requestHash: '',
+  clientOrderId: exampleWorld.resting.clientOrderId,
+  ticker: exampleWorld.resting.ticker,
+  eventTicker: exampleWorld.markets.today.eventTicker,
+  seriesTicker: 'KXHIGHNY',
+  label: exampleWorld.markets.today.traded.bracket.label,
+  side: 'yes',
+  action: 'buy',
+  contracts: 40,
+  limitPrice: 410_000n,
+  timeInForce: 'good_till_cancelled',
+  cancelOn: ['observation', 'stale'],
+  status: 'resting',
+  queueAhead: exampleWorld.resting.queueAhead,
+  printsSeen: { at: '2026-01-31T12:00:00.001Z', counted: {} },
+  reserved: 17_077_400n,
+  feeRule: { type: 'quadratic', multiplier: '1000000' },
+  bookFetchedAt: new Date(exampleWorld.resting.createdAt),
+  apiKeyId: exampleWorld.keys.traderKey.id,
+  createdAt: new Date(exampleWorld.resting.createdAt),
+} satisfies typeof tradingOrders.$inferInsert;

@@ -339,7 +339,7 @@ describe('a restart', () => {
   it('an order that stands in the book is cancelled there', async () => {
     const trade = await account.persist();
     await account.live.send({ ...trade, feeRule: undefined as never });
-    Object.assign(account.venue.exchange.orders.at(-1)!, { status: 'resting', count: 12 });
+    Object.assign(account.venue.exchange.orders.at(-1)!, { status: 'resting', count: 12, remaining: 2 });
     account.service.clock.advance(61_000);
     await expectConsistent({ orders: 1, cost: COST });
     expect(account.venue.exchange.orders.at(-1)!.status).toBe('canceled');

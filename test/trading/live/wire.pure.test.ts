@@ -6,15 +6,25 @@ import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { pino } from 'pino';
 import { ConfigError } from '../../../src/core/config.js';
-import { readAnswer } from '../../../src/trading/live/send.js';
-import { compareWithVenue, type Ours, type Venues } from '../../../src/trading/live/compare.js';
+import { readAnswer, readChange } from '../../../src/trading/live/answer.js';
+import {
+  compareWithVenue,
+  type OurOrder,
+  type Ours,
+  type Venues,
+} from '../../../src/trading/live/compare.js';
 import {
   isReadableByOthers,
   readSigningKey,
   readVenueKey,
   signRequest,
 } from '../../../src/trading/live/sign.js';
-import { toVenueFills, toWireOrder, type SentOrder } from '../../../src/trading/live/wire.js';
+import {
+  toVenueFills,
+  toWireOrder,
+  type SentOrder,
+  type VenueOrder,
+} from '../../../src/trading/live/wire.js';
 import { CENT, parseDollars } from '../../../src/trading/market/money.js';
 
 const order = {
@@ -47,6 +57,26 @@ describe('an order on the wire', () => {
       // A sale of what is not there any more must not buy the other side.
       ...(action === 'sell' ? { reduce_only: true } : {}),
     });
+  });
+
+  it('that may rest says until when, and whether it may trade at once; the venue does not reduce with it', () => {
+    const expiresAt = new Date('2026-07-04T13:00:00.900Z');
+    const rest = { expiresAt, postOnly: true, cancelOn: [] };
+    expect(toWireOrder({ ...order, action: 'sell', timeInForce: 'good_till_time', rest })).toEqual({
+      ticker: 'KXHIGHNY-26JUL04-B80.5',
+      client_order_id: 'ours-1',
+      side: 'ask',
+      count: '10.00',
+      price: '0.5600',
+      time_in_force: 'good_till_canceled',
+      self_trade_prevention_type: 'taker_at_cross',
+      expiration_time: Date.parse('2026-07-04T13:00:00Z') / 1000,
+      post_only: true,
+    });
+    const open = { expiresAt: null, postOnly: false, cancelOn: [] };
+    const wire = toWireOrder({ ...order, timeInForce: 'good_till_cancelled', rest: open });
+    expect(Object.keys(wire)).not.toEqual(expect.arrayContaining(['expiration_time']));
+    expect(wire).not.toHaveProperty('post_only');
   });
 
   it('keeps prices that are finer than a cent', () => {
@@ -120,6 +150,31 @@ describe("the venue's answer to an order", () => {
     ['cut short', 201, '{"order_id": "v', 'unclear'],
   ])('%s', (_name, status, body, kind) => {
     expect(judge(status, body).kind).toBe(kind);
+  });
+
+  it('says what rests of an order that may rest, and of no other', () => {
+    const resting = { ...order, timeInForce: 'good_till_cancelled' } as const;
+    const answer = { ...created, remaining_count: '6.00' };
+    const read = (body: object, of: SentOrder) =>
+      readAnswer({ status: 201, body: JSON.stringify(body), contentType: null }, of);
+    expect(read(answer, resting)).toMatchObject({ kind: 'accepted', filled: 4, remaining: 6 });
+    expect(read(answer, order)).toMatchObject({ kind: 'accepted', filled: 4, remaining: 0 });
+    expect(read({ ...answer, remaining_count: '6.01' }, resting).kind).toBe('unexpected');
+  });
+
+  it.each([
+    ['done', 200, { order_id: 'v1', client_order_id: 'ours-1', reduced_by: '6.00', ts_ms: 1 }, 'told'],
+    ['about another order', 200, { order_id: 'v2', reduced_by: '6.00' }, 'unexpected'],
+    ['a renamed field', 200, { id: 'v1' }, 'unexpected'],
+    ['an error that calls itself a success', 200, error('deprecated_v1_order_endpoint'), 'unexpected'],
+    ['not there', 404, error('order_not_found'), 'refused'],
+    ['in the way of something', 409, error('conflict'), 'refused'],
+    ['too much', 429, '<html>', 'refused'],
+    ['a failure', 503, error('unavailable'), 'unclear'],
+    ['a page', 200, '<html>', 'unclear'],
+  ])('to a cancellation: %s', (_name, status, body, kind) => {
+    const text = typeof body === 'string' ? body : JSON.stringify(body);
+    expect(readChange({ status, body: text, contentType: null }, 'v1').kind).toBe(kind);
   });
 
   it("gives the venue's own code as the reason, and nothing that cannot be stored", () => {
@@ -237,10 +292,18 @@ describe('signing', () => {
 });
 
 describe('the comparison', () => {
+  const mine: OurOrder = {
+    clientOrderId: 'ours-1',
+    venueOrderId: 'v1',
+    status: 'filled',
+    contracts: 10,
+    filledContracts: 10,
+    reserved: 0n,
+  };
   const ours: Ours = {
     cash: 100_000_000n,
     positions: [{ ticker: 'A', side: 'yes', contracts: 10 }],
-    orders: [{ clientOrderId: 'ours-1', venueOrderId: 'v1', status: 'filled', filledContracts: 10 }],
+    orders: [mine],
     expected: new Set(['ours-1']),
     foreignPositions: {},
     accepted: [],
@@ -291,6 +354,52 @@ describe('the comparison', () => {
     expect(told({}, { orders: [{ ...wireOrder, status: 'resting' }] })).toEqual([
       'order v1: filled, 10.00 filled / resting, 10.00 filled',
     ]);
+  });
+
+  const resting: OurOrder = { ...mine, status: 'resting', filledContracts: 4, reserved: 3_000_000n };
+  const restingThere = {
+    ...wireOrder,
+    status: 'resting' as const,
+    fill_count_fp: '4.00',
+    remaining_count_fp: '6.00',
+  };
+
+  it('finds an order that rests on both sides, and the cash that it may take', () => {
+    const both = { orders: [restingThere] };
+    const ofOurs = { orders: [resting] };
+    expect(told(ofOurs, both)).toEqual([]);
+    for (const cash of [100_000_000n, 98_000_000n, 97_000_000n])
+      expect(told(ofOurs, { ...both, cash: exactly(cash) })).toEqual([]);
+    expect(told(ofOurs, { ...both, cash: exactly(96_999_900n) })).toEqual(['cash cash: 97.0000 / 96.9999']);
+    expect(told(ofOurs, { ...both, cash: exactly(100_000_100n) })).toHaveLength(1);
+    // One of others may take a dollar for each contract.
+    const foreign = { ...restingThere, order_id: 'v2', client_order_id: '' };
+    const more = { orders: [restingThere, foreign] };
+    expect(told(ofOurs, { ...more, cash: exactly(91_000_000n) })).toEqual([]);
+    expect(told(ofOurs, { ...more, cash: exactly(90_990_000n) })).toHaveLength(1);
+  });
+
+  it('looks up what of an order that rests is not the same', () => {
+    const changes: Partial<VenueOrder>[] = [
+      { fill_count_fp: '5.00', remaining_count_fp: '5.00' },
+      { remaining_count_fp: '2.00' },
+      { status: 'canceled', remaining_count_fp: '0.00' },
+      { status: 'executed', fill_count_fp: '10.00', remaining_count_fp: '0.00' },
+    ];
+    for (const change of changes) {
+      const found = differ({ orders: [resting] }, { orders: [{ ...restingThere, ...change }] });
+      expect(found).toMatchObject({ late: ['ours-1'], differences: [{ kind: 'order', subject: 'v1' }] });
+    }
+    expect(differ({ orders: [resting], expected: new Set() }, { orders: [] })).toMatchObject({
+      late: ['ours-1'],
+      lost: ['ours-1'],
+      differences: [{ ours: 'resting, 4.00 filled', venues: 'not listed' }],
+    });
+    const ended: OurOrder = { ...resting, status: 'partially_filled', reserved: 0n };
+    expect(differ({ orders: [ended] }, { orders: [restingThere] })).toMatchObject({
+      late: ['ours-1'],
+      differences: [{ ours: 'partially_filled, 4.00 filled', venues: 'resting, 4.00 filled, 6.00 left' }],
+    });
   });
 
   it('tells an accepted difference of an order not again, until it changes', () => {

@@ -28,6 +28,9 @@ const live: LiveExecutor & { sent: LiveOrder[]; outcome: VenueOutcome | Error; i
     if (this.outcome instanceof Error) throw this.outcome;
     return this.outcome;
   },
+  cancel: () => Promise.reject(new Error('nothing rests')),
+  decrease: () => Promise.reject(new Error('nothing rests')),
+  cancelAll: () => Promise.resolve(),
 };
 
 let database: TestDatabase;
@@ -192,7 +195,7 @@ describe('a live order', () => {
     expect((await trade(sale)).trade!.status).toBe('pending');
     const twice = await trade(sale);
     expect(twice.code).toBe('insufficient_position');
-    expect(twice.detail).toMatch(/0 are held, beside 1 that a pending order may take\.$/);
+    expect(twice.detail).toMatch(/0 are held, beside 1 that an open order may take\.$/);
   });
 
   it('needs the account to be compared with the venue, the Organization, a live key and an open venue', async () => {

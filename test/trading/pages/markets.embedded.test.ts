@@ -20,7 +20,7 @@ import { makeSignals } from '../../../src/trading/signals/signals.js';
 import type { Snapshot } from '../../../src/trading/snapshot/snapshot.js';
 import { fieldOf, getPage, linksOf, postForm, textOf } from '../../api-keys/html.js';
 import { everything, leadingStations } from '../../../src/trading/venue/simulation/world.js';
-import { Browser, signedIn } from '../../support/accounts.js';
+import { addMember, Browser, createUser, signedIn } from '../../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { startTestService, type TestService } from '../../support/service.js';
 import type { HourFit, RunningDay } from '../../../src/trading/forecast/running-day.js';
@@ -604,6 +604,74 @@ it('a form sent twice places one order, and leads to it both times', async () =>
     `Bought 2 YES for ${formatMoney(-balanceChange)}, fee included.`,
   );
   expect(textOf(await getPage(browser, `${order}?done=repeated`))).toContain('Nothing was ordered again.');
+});
+
+it('an order that waits is placed, decreased and cancelled without a script', async () => {
+  const market = openMarket();
+  const { browser, organization } = await signedIn(database.db, service.url);
+  const path = `${PATH}/${market.ticker}`;
+  const waits = { limitPrice: '0.01', timeInForce: 'good_till_cancelled', postOnly: 'yes', contracts: '8' };
+  const query = new URLSearchParams({ side: 'yes', action: 'buy', ...waits });
+  const reviewed = await getPage(browser, `${path}?${query.toString()}`);
+  expect(textOf(reviewed)).toMatch(/Nothing fills now: 8 wait in the book/);
+  expect(fieldOf(reviewed, 'postOnly').at(-1)).toBe('yes');
+  const placed = await postForm(browser, path, form(market, waits));
+  expect(placed.status).toBe(303);
+  const [order] = placed.headers.get('location')!.split('?');
+  expect(textOf(await getPage(browser, `${order!}?done=placed`))).toContain(
+    'Order placed. It waits in the book.',
+  );
+  expect(textOf(await getPage(browser, '/dashboard/portfolio'))).toContain('Open orders');
+
+  for (const remainingContracts of ['', '9', '-1', '<b>']) {
+    const refused = await postForm(browser, `${order!}/decrease`, { remainingContracts });
+    expect([remainingContracts, refused.status]).toEqual([remainingContracts, 400]);
+    expect(textOf(refused)).toMatch(/Remaining contracts: Must be (at most 8|a number of contracts)/);
+    expect(refused.text).not.toContain('<b>');
+  }
+  for (let i = 0; i < 2; i++) {
+    const decreased = await postForm(browser, `${order!}/decrease`, { remainingContracts: '3' });
+    expect(decreased.headers.get('location')).toBe(`${order!}?done=decreased`);
+  }
+  expect(textOf(await getPage(browser, order!))).toContain('3 may yet be filled');
+
+  const stranger = await signedIn(database.db, service.url);
+  const user = await createUser(database.db);
+  await addMember(database.db, organization.id, user.id, 'member');
+  const member = { browser: new Browser(service.url) };
+  await member.browser.signIn(user.email);
+  for (const end of ['cancel', 'decrease']) {
+    const fields = { remainingContracts: '1' };
+    expect((await postForm(stranger.browser, `${order!}/${end}`, fields)).status).toBe(404);
+    expect((await postForm(member.browser, `${order!}/${end}`, fields)).status).toBe(403);
+    expect((await postForm(new Browser(service.url), `${order!}/${end}`, fields)).status).toBe(401);
+  }
+  expect((await getPage(member.browser, order!)).text).not.toContain('Cancel order');
+  for (let i = 0; i < 2; i++) {
+    const cancelled = await postForm(browser, `${order!}/cancel`, {});
+    expect(cancelled.headers.get('location')).toBe(`${order!}?done=cancelled`);
+  }
+  const { trades } = await service.trading.orders.list({ orgId: organization.id, limit: 10 });
+  expect(trades).toMatchObject([{ status: 'cancelled', contracts: 3, reason: 'Cancelled on request.' }]);
+});
+
+it.each([
+  [
+    'expiresAt',
+    { timeInForce: 'good_till_time' },
+    /Expires at: Must be there for an order that waits until a time/,
+  ],
+  ['expiresAt', { timeInForce: 'good_till_time', expiresAt: 'soon' }, /Expires at: Must be a time/],
+  [
+    'postOnly',
+    { timeInForce: 'good_till_cancelled', postOnly: 'maybe' },
+    /Post only: Must be one of the choices/,
+  ],
+  ['timeInForce', { timeInForce: 'good_till_never' }, /Time in force: Must be one of the choices/],
+])('an order that waits is refused for its %s in %j', async (_field, changes, words) => {
+  const market = openMarket();
+  const page = await postForm(owner.browser, `${PATH}/${market.ticker}`, form(market, changes));
+  expect([page.status, textOf(page)]).toEqual([400, expect.stringMatching(words)]);
 });
 
 it('what was placed is what was quoted, to the last digit', async () => {

@@ -50,6 +50,7 @@ const review = (changes: Partial<ReviewInput> = {}) =>
   reviewOrder({
     market,
     book,
+    whole: book,
     feeRule: { type: 'quadratic', multiplier: DOLLAR },
     order,
     held: undefined,
@@ -162,6 +163,8 @@ it('a ticket begins with the best price of its side, and a sale with what is hel
     contracts: '10',
     limitPrice: '0.42',
     timeInForce: 'immediate_or_cancel',
+    expiresAt: '',
+    postOnly: 'no',
   });
   const held = { side: 'no' as const, contracts: 7, cost: cents(280) };
   expect(fillTicket({ action: 'sell' }, book, held)).toMatchObject({
@@ -242,4 +245,33 @@ it('prices, money and probabilities are written as traders read them', () => {
     '2\u00a0minutes',
     '2\u00a0hours',
   ]);
+});
+
+const waiting = { ...order, timeInForce: 'good_till_cancelled' as const };
+const terms = { expiresAt: null, postOnly: false, cancelOn: [] };
+
+it.each([
+  ['that fits now', {}, 'good', 'All 10 fill now.'],
+  [
+    'of which a part fits',
+    { contracts: 1_000 },
+    'warn',
+    /fill now: \d+ wait in the book, first at its price/,
+  ],
+  [
+    'that waits with others',
+    { limitPrice: cents(40) },
+    'warn',
+    /^Nothing fills now: 10 wait in the book, behind \d+ that stand/,
+  ],
+])('an order that may wait, %s, says where it waits', (_what, change, tone, text) => {
+  const reviewed = review({ order: { ...waiting, ...change, rest: terms } });
+  expect(reviewed.outcome.tone).toBe(tone);
+  expect(reviewed.outcome.text).toMatch(text);
+});
+
+it('an order that only waits takes nothing, and shows what it keeps back', () => {
+  const { outcome, facts } = review({ order: { ...waiting, rest: { ...terms, postOnly: true } } });
+  expect(outcome.text).toMatch(/^Nothing fills now/);
+  expect(facts).toMatchObject([{ label: 'Kept back' }]);
 });

@@ -139,7 +139,7 @@ it.each<[string, (orgId: string) => SQL, string[]]>([
       sql`update trading_orders set reserved = case when contracts = 10 then 2000000000 else 5 end,
         status = case when contracts = 10 then 'pending' else 'filled' end
       where org_id = ${orgId}::uuid and contracts >= 4`,
-    Array(2).fill('only an order on its way keeps cash back, and never more than its account has'),
+    Array(2).fill('only an open order keeps cash back, and never more than its account has'),
   ],
 ])('with %s is told', async (_what, spoil, rules) => {
   const { id } = await trader();

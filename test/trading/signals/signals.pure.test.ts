@@ -100,6 +100,18 @@ describe('the signals of an event', () => {
     expect(signal!.edge).toBeCloseTo(0.0825, 12);
   });
 
+  it('say what waiting would be worth if it fills, and from which share on that is more than taking', () => {
+    const books = (bid: number, ask: number) => [empty, empty, makeBook([[bid, 30]], [[100 - ask, 1_000]])];
+    const restAt = (bid: number, ask: number) => only({ books: books(bid, ask) }).signals[0]!.rest!;
+    // One step above the best bid, where nobody stands, without a fee: 60 % at 46 cents.
+    const better = restAt(45, 50);
+    expect(better).toMatchObject({ price: 46n * CENT, contractsAhead: 0, breakEven: 0.46 });
+    expect(better.edge).toBeCloseTo(0.14, 12);
+    expect(better.worthMoreAbove).toBeCloseTo(0.0825 / 0.14, 12);
+    // A step more would take what is offered: it joins those that bid already.
+    expect(restAt(49, 50)).toMatchObject({ price: 49n * CENT, contractsAhead: 30, breakEven: 0.49 });
+  });
+
   /** Asks and probabilities of the reference's vector B: four brackets, the fourth of them a hedge. */
   const four = {
     probabilities: [0.05, 0.15, 0.35, 0.28, 0.12, 0.05],

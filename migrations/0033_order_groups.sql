@@ -1,0 +1,1 @@
+ALTER TABLE "live_accounts" ADD COLUMN "order_group_id" text;

@@ -1,0 +1,55 @@
+import { readOrderGroup } from './answer.js';
+import { findLiveAccount, updateLiveAccount } from './queries.js';
+import type { ReconcileDeps } from './reconcile.js';
+
+type GroupDeps = Pick<ReconcileDeps, 'db' | 'venue' | 'now' | 'log'>;
+
+/** The venue's group that an order of the account is to stand in. One that cannot be read is done without. */
+export async function findOrderGroup({ db, log }: GroupDeps, orgId: string): Promise<string | undefined> {
+  try {
+    return (await findLiveAccount(db.orm, orgId))?.orderGroupId ?? undefined;
+  } catch (error) {
+    log.warn({ err: error }, 'an order is sent without its group: it cannot be read');
+    return undefined;
+  }
+}
+
+/** Makes the group that the orders of an account stand in, where the venue has none. Orders go without until there is one. */
+export async function ensureOrderGroup(deps: GroupDeps, orgId: string, signal: AbortSignal): Promise<void> {
+  const { venue, log } = deps;
+  const group = await findOrderGroup(deps, orgId);
+  try {
+    if (group !== undefined && (await venue.hasOrderGroup(group, signal))) return;
+    await setGroup(deps, orgId, null);
+    await venue.takeTurn(signal);
+    const made = readOrderGroup(await venue.createOrderGroup());
+    if (made.kind === 'body') await setGroup(deps, orgId, made.id);
+    else log.warn({ reason: made.reason }, 'the venue makes no group for orders that rest');
+  } catch (error) {
+    signal.throwIfAborted();
+    log.warn({ err: error }, 'the venue could not be asked for a group for orders that rest');
+  }
+}
+
+/**
+ * Takes all orders of an account out of the venue's book with one request, as far as that arrives: what became of each is looked
+ * up, and what still stands there is cancelled by itself. The group is gone with it: what is sent to it is refused.
+ */
+export async function dissolveOrderGroup(deps: GroupDeps, orgId: string, signal: AbortSignal): Promise<void> {
+  const group = await findOrderGroup(deps, orgId);
+  if (group === undefined) return;
+  await setGroup(deps, orgId, null);
+  try {
+    await deps.venue.takeTurn(signal);
+    const { status } = await deps.venue.deleteOrderGroup(group);
+    deps.log.info({ status }, 'all orders that rest at the venue were to be cancelled with one request');
+  } catch (error) {
+    deps.log.warn(
+      { err: error },
+      'the orders that rest at the venue could not be cancelled with one request',
+    );
+  }
+}
+
+const setGroup = ({ db, now }: GroupDeps, orgId: string, orderGroupId: string | null): Promise<void> =>
+  updateLiveAccount(db.orm, orgId, { orderGroupId, updatedAt: new Date(now()) });

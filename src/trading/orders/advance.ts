@@ -1,0 +1,228 @@
+import { byService, confirmAuthority } from '../../audit/change.js';
+import type { Orm } from '../../core/db/client.js';
+import { newId } from '../../core/ids.js';
+import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
+import { bookFills, type Position } from '../ledger/positions.js';
+import { findPosition, lockAccount, type Account } from '../ledger/queries.js';
+import { subtractCounts, sumCounts } from '../market/contracts.js';
+import { chargeFill } from '../market/fees.js';
+import type { Micros } from '../market/money.js';
+import { readKnownFacts } from '../risk/gate.js';
+import type { SnapshotStore } from '../snapshot/snapshot.js';
+import { findBarrier, findCause } from './cancel-causes.js';
+import { listFills, writeExecution, type FillRow, type OrderRow, type WrittenFill } from './queries.js';
+import {
+  advanceQueue,
+  bidOf,
+  type Advanced,
+  type KnownPrints,
+  type Place,
+  type QueuedOrder,
+  type ShownBook,
+} from './queue.js';
+import { EXPIRED, feeRuleOfOrder, finalStatus, reserveAfter } from './rest.js';
+import { listResting } from './resting-queries.js';
+import { tellFilled } from './trade.js';
+
+export interface MarketNews {
+  snapshots: SnapshotStore;
+  /** Undefined where the venue could not be asked: nothing is filled then, and nothing ends that a print may have filled before. */
+  known: KnownPrints | undefined;
+  shown: ShownBook | undefined;
+  /** Whether orders are judged by what they were told to be cancelled on. */
+  isJudged: boolean;
+  at: Date;
+}
+
+/** When an order leaves the book, and why. */
+interface Ending {
+  at: Date;
+  reason: string;
+}
+
+/** After so long an order ends without the prints that were to be known first. */
+const LONGEST_WAIT_MS = HOUR_MS;
+/** How far the watermark of an order that nothing happens to may be behind: well within what is read at once. */
+const WRITTEN_EVERY_MS = 15 * MINUTE_MS;
+
+/**
+ * Brings all paper orders that an account has standing in a market up to now, in the transaction that `tx` is: fills them by the prints
+ * since, and ends those whose time is over. A crash leaves all of it or nothing, and no print counts twice: how
+ * far the prints are seen is written with what they have filled.
+ * @returns how many orders have been filled in part or have ended
+ */
+export async function advanceOrders(
+  orm: Orm,
+  orgId: string,
+  ticker: string,
+  news: MarketNews,
+): Promise<number> {
+  const account: Account = { orgId, mode: 'paper' };
+  const { at, known } = news;
+  let cash = (await lockAccount(orm, account))!;
+  const orders = await listResting(orm, account, ticker);
+  if (orders.length === 0) return 0;
+  const tx = await confirmAuthority(orm, byService, at);
+  let position = await findPosition(tx, account, ticker);
+  const facts = news.isJudged ? await readKnownFacts(tx, { orgId, mode: 'paper', at }) : undefined;
+  const judged = orders.map((order) => {
+    const barrier = news.isJudged ? findBarrier(order, facts, position) : undefined;
+    const cause = barrier ?? (news.isJudged ? findCause(order, { ...news, nowMs: at.getTime() }) : undefined);
+    return cause === undefined || order.cancelRequestedAt !== null
+      ? order
+      : { ...order, cancelRequestedAt: at, cancelReason: cause };
+  });
+  const endings = new Map(judged.map((order) => [order.id, endingOf(order, news)]));
+  const queued = judged.map((order) => toQueued(order, endings.get(order.id)));
+  const advanced = known ? advanceQueue(queued, known, news.shown) : undefined;
+  const earlier = advanced?.fills.length
+    ? await listFills(
+        tx,
+        orgId,
+        judged.map(({ id }) => id),
+      )
+    : [];
+  let changed = 0;
+  for (const [i, order] of judged.entries()) {
+    const booked = bookPrints(order, advanced, { position, cash, earlier, at });
+    const next = conclude(booked, endings.get(order.id), advanced?.places.get(order.id), news);
+    if (booked.fills.length === 0 && !isWorthWriting(orders[i]!, next)) continue;
+    const { fills } = booked;
+    ({ position } = booked);
+    cash += booked.cashChange;
+    await writeExecution(tx, {
+      order: next,
+      isNew: false,
+      fills,
+      position,
+      cashChange: booked.cashChange,
+      at,
+    });
+    await tellFilled(tx, next, fills, at);
+    if (fills.length > 0 || next.finishedAt) changed++;
+  }
+  return changed;
+}
+
+function endingOf(order: OrderRow, { snapshots: { current }, at }: MarketNews): Ending | undefined {
+  const market = current?.markets.get(order.ticker);
+  const endings: (Ending | undefined)[] = [
+    order.cancelRequestedAt
+      ? { at: order.cancelRequestedAt, reason: order.cancelReason ?? 'Cancelled.' }
+      : undefined,
+    order.expiresAt && order.expiresAt <= at ? { at: order.expiresAt, reason: EXPIRED } : undefined,
+    market && market.closeTime <= at
+      ? { at: market.closeTime, reason: 'The market closed before all of it was filled.' }
+      : undefined,
+  ];
+  return endings.filter((one) => one !== undefined).toSorted((a, b) => a.at.getTime() - b.at.getTime())[0];
+}
+
+const toQueued = (order: OrderRow, ending: Ending | undefined): QueuedOrder => ({
+  id: order.id,
+  bid: bidOf(order),
+  remaining: subtractCounts(order.contracts, order.filledContracts),
+  queueAhead: order.queueAhead ?? 0,
+  seen: order.printsSeen ?? { at: order.createdAt.toISOString(), counted: {} },
+  endsAt: ending?.at ?? null,
+});
+
+interface Held {
+  position: Position | undefined;
+  cash: Micros;
+  earlier: readonly FillRow[];
+  at: Date;
+}
+
+interface BookedPrints {
+  order: OrderRow;
+  fills: WrittenFill[];
+  position: Position | undefined;
+  cashChange: Micros;
+  /** Why what was printed could not be booked. */
+  failure?: string;
+}
+
+/** What prints have filled of an order, at its own price and the fee of who had rested. */
+function bookPrints(order: OrderRow, advanced: Advanced | undefined, held: Held): BookedPrints {
+  const { position, at } = held;
+  const { side, action, limitPrice: price } = order;
+  const prints = (advanced?.fills ?? []).filter(({ orderId }) => orderId === order.id);
+  const nothing = { order, fills: [], position, cashChange: 0n };
+  if (prints.length === 0) return nothing;
+  let account = { exact: order.exact, booked: order.booked };
+  const charged = prints.map(({ contracts }) => {
+    const charge = chargeFill(feeRuleOfOrder(order), account, { action, price, contracts, isMaker: true });
+    ({ account } = charge);
+    return { side, action, price, contracts, fee: charge.fee };
+  });
+  const filled = sumCounts(charged.map(({ contracts }) => contracts));
+  // What was reserved is gone where the end of a market was booked meanwhile, or corrected.
+  if (action === 'sell' && (position?.side !== side || position.contracts < filled))
+    return { ...nothing, failure: 'Cancelled: the contracts that it sells are not held any more.' };
+  const booked = bookFills(position, charged);
+  if (held.cash + booked.cashChange < 0n)
+    return { ...nothing, failure: 'Cancelled: the cash that it takes is not there any more.' };
+  const before = held.earlier.filter(({ orderId }) => orderId === order.id).length;
+  const fills = charged.map(({ contracts, fee }, i): WrittenFill => {
+    const printedAt = prints[i]!.print.at;
+    return {
+      n: before + i + 1,
+      price,
+      contracts,
+      fee,
+      filledAt: printedAt < at ? printedAt : at,
+      venueFillId: null,
+      ledgerId: newId(at.getTime()),
+      postings: booked.postings[i]!,
+    };
+  });
+  const next: OrderRow = {
+    ...order,
+    ...account,
+    filledContracts: sumCounts([order.filledContracts, filled]),
+    fees: order.fees + charged.reduce((sum, { fee }) => sum + fee, 0n),
+    reserved: reserveAfter(order, filled),
+  };
+  return { order: next, fills, position: booked.position, cashChange: booked.cashChange };
+}
+
+/** The order as it is after that: at its place in the book, or at its end. */
+function conclude(
+  { order, failure }: BookedPrints,
+  ending: Ending | undefined,
+  place: Place | undefined,
+  { known, at }: MarketNews,
+): OrderRow {
+  const isFilled = order.filledContracts === order.contracts;
+  const isOver =
+    ending !== undefined &&
+    ((known && known.through >= ending.at) || at.getTime() - ending.at.getTime() > LONGEST_WAIT_MS);
+  if (isFilled || isOver || failure !== undefined)
+    return {
+      ...order,
+      status: finalStatus(order),
+      reason: isFilled ? null : (failure ?? ending!.reason),
+      reserved: 0n,
+      queueAhead: null,
+      finishedAt: at,
+    };
+  return {
+    ...order,
+    ...(place && { queueAhead: place.queueAhead, printsSeen: place.seen }),
+    reason: ending ? `${ending.reason} What was traded before that is still being read.` : null,
+  };
+}
+
+/** Where an order stands changes rarely; how far it has seen the prints changes always, and is written now and then. */
+function isWorthWriting(before: OrderRow, next: OrderRow): boolean {
+  const seenMs = (order: OrderRow) => Date.parse(order.printsSeen?.at ?? '');
+  return (
+    next.status !== before.status ||
+    next.reason !== before.reason ||
+    next.cancelRequestedAt !== before.cancelRequestedAt ||
+    next.queueAhead !== before.queueAhead ||
+    Object.keys(next.printsSeen?.counted ?? {}).some((id) => !before.printsSeen?.counted[id]) ||
+    !(seenMs(next) - seenMs(before) < WRITTEN_EVERY_MS)
+  );
+}

@@ -1,0 +1,90 @@
+import { AppError } from '../../core/errors.js';
+import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
+import type { CancelCause } from '../ledger/orders-table.js';
+import type { Position } from '../ledger/positions.js';
+import { forecastOf } from '../forecast/forecast.js';
+import { isPlaced, spanOf } from '../market/market.js';
+import { checkAccess, checkSwitches } from '../risk/checks.js';
+import type { RiskFacts } from '../risk/facts.js';
+import { refreshOf, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.js';
+import type { OrderRow } from './queries.js';
+import { assertCertain, requireFresh } from './tradable.js';
+import { subtractCounts } from '../market/contracts.js';
+
+type Causes = Record<CancelCause, (order: OrderRow, seen: Seen) => string | undefined>;
+
+interface Seen {
+  snapshots: SnapshotStore;
+  nowMs: number;
+}
+
+/** Stations make their hourly report in the last ten minutes of the hour. */
+const REPORT_MS = 50 * MINUTE_MS;
+
+const causes: Causes = {
+  observation({ ticker, createdAt }, { snapshots: { current }, nowMs }) {
+    const market = current?.markets.get(ticker);
+    if (!current || !market || !isPlaced(market)) return undefined;
+    const seen = forecastOf(current.forecasts, market)?.observed;
+    if (seen && seen.observedAt > createdAt)
+      return `${market.station.name} made a report at ${seen.observedAt.toISOString()}.`;
+    const { start, end } = spanOf(market.station, market);
+    const due = Math.floor((nowMs - REPORT_MS) / HOUR_MS) * HOUR_MS + REPORT_MS;
+    const isOfDay = due >= start.getTime() && due < end.getTime();
+    return isOfDay && due > createdAt.getTime()
+      ? `A report of ${market.station.name} is due from ${new Date(due).toISOString()} on.`
+      : undefined;
+  },
+  stale({ ticker }, { snapshots, nowMs }) {
+    try {
+      assertCertain(requireFresh(snapshots, nowMs), ticker, nowMs);
+      return undefined;
+    } catch (error) {
+      if (error instanceof AppError) return error.message;
+      throw error;
+    }
+  },
+  gate_closed({ ticker }, { snapshots: { current } }) {
+    const gate = current && gateOf(current, ticker);
+    return !gate || gate.isOpen ? undefined : `The gate of its signal is closed. ${gate.reason}`;
+  },
+};
+
+/** The gate of the signals of a market's event; undefined where it has none. */
+export const gateOf = (snapshot: Snapshot, ticker: string) => {
+  const eventTicker = snapshot.markets.get(ticker)?.eventTicker;
+  return refreshOf(snapshot).signals.events.find((event) => event.eventTicker === eventTicker)?.gate;
+};
+
+/** What cancels a resting order now, by what it was told to be cancelled on; undefined if nothing does. */
+export function findCause(order: OrderRow, seen: Seen): string | undefined {
+  const { current } = seen.snapshots;
+  if (current && !current.markets.has(order.ticker)) return 'Cancelled: the market is not listed any more.';
+  for (const cause of order.cancelOn) {
+    const reason = causes[cause](order, seen);
+    if (reason !== undefined) return `Cancelled by itself (${cause}): ${reason}`;
+  }
+  return undefined;
+}
+
+/** Why the switches or the Organization's access to markets let a resting order no longer stand; undefined if they do. */
+export function findBarrier(
+  order: OrderRow,
+  facts: RiskFacts | undefined,
+  position: Pick<Position, 'side' | 'contracts'> | undefined,
+): string | undefined {
+  // What is not known lets nothing pass.
+  if (!facts) return 'Cancelled: the switches of trading are not known.';
+  const { side, action } = order;
+  const remaining = subtractCounts(order.contracts, order.filledContracts);
+  const closes = action === 'sell' ? side : side === 'yes' ? 'no' : 'yes';
+  const closable = position?.side === closes ? position.contracts : 0;
+  const judged = {
+    input: { order: { ...order, contracts: remaining } },
+    facts,
+    closable,
+    isReducing: remaining <= closable,
+  };
+  const refusal = checkAccess(judged) ?? checkSwitches(judged);
+  return refusal && `Cancelled: ${refusal.detail}`;
+}

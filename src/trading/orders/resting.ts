@@ -1,0 +1,267 @@
+import { createLease, type Lease } from '../../core/db/lease.js';
+import { AppError } from '../../core/errors.js';
+import { MINUTE_MS } from '../../core/time.js';
+import type { TradingContext } from '../config.js';
+import { findPosition, lockAccount } from '../ledger/queries.js';
+import { PRINTS_SPAN_MS, type MarketSource } from '../market/source.js';
+import { readKnownFacts } from '../risk/gate.js';
+import type { SnapshotStore } from '../snapshot/snapshot.js';
+import { advanceOrders } from './advance.js';
+import { findBarrier, findCause } from './cancel-causes.js';
+import type { LiveExecutor, RestingOrder, Trade, VenueOutcome } from './order.js';
+import { findTrade, writeExecution, type OrderRow } from './queries.js';
+import type { KnownPrints, ShownBook } from './queue.js';
+import { recordOutcome } from './record-outcome.js';
+import { feeRuleOfOrder } from './rest.js';
+import { requireFresh } from './tradable.js';
+import { toTrade } from './trade.js';
+import { listResting, listRestingLive, listRestingMarkets, type RestingMarket } from './resting-queries.js';
+
+/** What keeps an eye on orders that stand in the book. */
+export interface Resting {
+  /**
+   * Fills paper orders by what was printed, and takes orders out of the book, live ones too, that are to be cancelled. Done by
+   * one instance at a time; another one's work is no failure.
+   */
+  pass(): Promise<void>;
+  /** Brings an account's paper orders of one market up to now, without asking what else would cancel them. */
+  advance(orgId: string, ticker: string): Promise<void>;
+  stop(): Promise<void>;
+}
+
+interface RestingDeps {
+  markets: Pick<MarketSource, 'readPrints'>;
+  snapshots: SnapshotStore;
+  /** Undefined where there is nothing to trade live with. */
+  live: LiveExecutor | undefined;
+}
+
+/** Longer than the pause between two passes; another instance takes over after this time. */
+const LEASE_SECONDS = 60;
+const MARKETS_AT_ONCE = 200;
+const MAX_LIVE = 500;
+const READ_TIMEOUT_MS = 5_000;
+/** The first data are there within it, if there are any. */
+const STARTING_MS = 2 * MINUTE_MS;
+const first: Pick<RestingMarket, 'ticker' | 'orgId'> = {
+  ticker: '',
+  orgId: '00000000-0000-0000-0000-000000000000',
+};
+
+export function createResting(context: TradingContext, { markets, snapshots, live }: RestingDeps): Resting {
+  const { db, clock, log } = context;
+  const stopping = new AbortController();
+  const lease = createLease(db.orm, 'resting-orders', { lengthSeconds: LEASE_SECONDS });
+  /** What books showed at the last pass: prints from before are listed by now. */
+  const shown = new Map<string, ShownBook>();
+  const readPrints = createPrintReader(context, markets, stopping.signal);
+  const mayWork = createSight(context, snapshots, lease);
+  let running: Promise<void> | undefined;
+
+  async function advanceMarket(
+    { orgId, ticker }: Omit<RestingMarket, 'since'>,
+    known: KnownPrints | undefined,
+    isJudged: boolean,
+  ): Promise<void> {
+    const news = { snapshots, known, shown: shown.get(ticker), isJudged, at: new Date(clock.now()) };
+    await db.transaction((tx) => advanceOrders(tx, orgId, ticker, news));
+  }
+
+  /** One that fails keeps no other from being looked at. */
+  async function advanceAll(page: readonly RestingMarket[]): Promise<void> {
+    for (const ticker of new Set(page.map((one) => one.ticker))) {
+      const accounts = page.filter((one) => one.ticker === ticker);
+      const since = new Date(Math.min(...accounts.map((one) => one.since.getTime())));
+      const known = await readPrints(ticker, since);
+      for (const account of accounts) {
+        stopping.signal.throwIfAborted();
+        await advanceMarket(account, known, true).catch((error: unknown) =>
+          log.error(
+            { err: error, ...account },
+            'resting orders could not be looked after; they are tried again',
+          ),
+        );
+      }
+      remember(ticker);
+    }
+  }
+
+  function remember(ticker: string): void {
+    const data = snapshots.current?.data;
+    const book = data?.doubts?.has(ticker) ? undefined : data?.books.get(ticker);
+    if (book) shown.set(ticker, { at: new Date(clock.now()), book });
+    else shown.delete(ticker);
+  }
+
+  async function once(): Promise<void> {
+    if (stopping.signal.aborted || !(await mayWork())) return;
+    try {
+      for (let after = first, page; ; after = page.at(-1)!) {
+        page = await listRestingMarkets(db.orm, after, MARKETS_AT_ONCE);
+        await advanceAll(page);
+        if (page.length < MARKETS_AT_ONCE) break;
+        if (!(await lease.hold())) return;
+      }
+      if (live) await cancelLiveOrders(context, { snapshots, live }, stopping.signal);
+    } catch (error) {
+      if (!stopping.signal.aborted) throw error;
+    }
+  }
+
+  return {
+    pass: () => (running ??= once().finally(() => (running = undefined))),
+    async advance(orgId, ticker) {
+      const orders = await listResting(db.orm, { orgId, mode: 'paper' }, ticker);
+      if (orders.length === 0) return;
+      const since = Math.min(
+        ...orders.map(({ printsSeen, createdAt }) => Date.parse(printsSeen?.at ?? createdAt.toISOString())),
+      );
+      await advanceMarket({ orgId, ticker }, await readPrints(ticker, new Date(since)), false);
+    },
+    async stop() {
+      stopping.abort();
+      await running?.catch(() => undefined);
+      // A database that is gone ends the lease by itself.
+      await lease.release().catch(() => undefined);
+    },
+  };
+}
+
+/** Undefined where the venue could not be asked. */
+function createPrintReader(
+  { clock, log }: Pick<TradingContext, 'clock' | 'log'>,
+  markets: RestingDeps['markets'],
+  stopping: AbortSignal,
+) {
+  return async (ticker: string, since: Date): Promise<KnownPrints | undefined> => {
+    const through = new Date(Math.min(clock.now(), since.getTime() + PRINTS_SPAN_MS));
+    if (!markets.readPrints) return { prints: [], through };
+    try {
+      const signal = AbortSignal.any([stopping, AbortSignal.timeout(READ_TIMEOUT_MS)]);
+      return { prints: await markets.readPrints([ticker], since, signal), through };
+    } catch (error) {
+      stopping.throwIfAborted();
+      log.warn({ err: error, ticker }, 'the prints of a market could not be read: its resting orders wait');
+      return undefined;
+    }
+  };
+}
+
+/** An instance that does not hear the venue leaves the work to another, and does it itself where no other has taken it. */
+function createSight({ clock }: Pick<TradingContext, 'clock'>, snapshots: SnapshotStore, lease: Lease) {
+  const startedAt = clock.now();
+  let wasBlind = false;
+
+  function canSee(): boolean {
+    try {
+      requireFresh(snapshots, clock.now());
+      return true;
+    } catch (error) {
+      if (error instanceof AppError) return false;
+      throw error;
+    }
+  }
+
+  return async (): Promise<boolean> => {
+    const isBlind = !canSee();
+    const isNew = isBlind && !wasBlind;
+    wasBlind = isBlind;
+    if (isNew) {
+      await lease.release();
+      return false;
+    }
+    // After a start the first data are on their way.
+    if (!snapshots.current && clock.now() - startedAt < STARTING_MS) return false;
+    return lease.hold();
+  };
+}
+
+async function cancelLiveOrders(
+  context: TradingContext,
+  { snapshots, live }: { snapshots: SnapshotStore; live: LiveExecutor },
+  stopping: AbortSignal,
+): Promise<void> {
+  const { db, log } = context;
+  const orders = await listRestingLive(db.orm, MAX_LIVE);
+  let marked = 0;
+  let barred = 0;
+  for (const order of orders) {
+    stopping.throwIfAborted();
+    const mark = await markLive(context, snapshots, order).catch((error: unknown) => {
+      log.error({ err: error, orderId: order.id }, 'a live order could not be judged; it is tried again');
+      return undefined;
+    });
+    if (mark) marked++;
+    if (mark?.isBarred) barred++;
+  }
+  if (marked === 0) return;
+  // Where nothing may stand any more one request is sooner than many, which each wait for their turn.
+  if (barred > 1 && barred === orders.length) await live.cancelAll(orders[0]!.orgId);
+  for (const order of await listRestingLive(db.orm, MAX_LIVE)) {
+    stopping.throwIfAborted();
+    if (order.cancelRequestedAt)
+      await askVenue(context, order, (one) => live.cancel(one)).catch((error: unknown) =>
+        log.error({ err: error, orderId: order.id }, 'what became of a live order could not be booked'),
+      );
+  }
+}
+
+/**
+ * Undefined if the order may stay in the book. Who cancels it and why is written before the venue is asked. `isBarred`: the
+ * switches or the access to markets do not let it stand.
+ */
+const markLive = (
+  { db, clock }: TradingContext,
+  snapshots: SnapshotStore,
+  { orgId, id }: OrderRow,
+): Promise<{ isBarred: boolean } | undefined> =>
+  db.transaction(async (tx) => {
+    await lockAccount(tx, { orgId, mode: 'live' });
+    const order = (await findTrade(tx, orgId, { id }))?.order;
+    if (order?.status !== 'resting') return undefined;
+    if (order.cancelRequestedAt) return { isBarred: false };
+    const at = new Date(clock.now());
+    const facts = await readKnownFacts(tx, { orgId, mode: 'live', at });
+    const position = await findPosition(tx, order, order.ticker);
+    const barrier = findBarrier(order, facts, position);
+    const reason = barrier ?? findCause(order, { snapshots, nowMs: at.getTime() });
+    if (reason === undefined) return undefined;
+    await markCancelled(tx, order, { at, reason });
+    return { isBarred: barrier !== undefined };
+  });
+
+/** Has the venue change a live order that stands in its book, and books what it says became of it. */
+export async function askVenue(
+  { db, clock, log }: Pick<TradingContext, 'db' | 'clock' | 'log'>,
+  row: OrderRow,
+  ask: (order: RestingOrder) => Promise<VenueOutcome>,
+): Promise<Trade> {
+  const outcome = await ask({ ...toTrade(row, []), feeRule: feeRuleOfOrder(row) }).catch(
+    (error: unknown): VenueOutcome => {
+      log.error(
+        { err: error, orderId: row.id },
+        'a live order was to be changed and its outcome is not known',
+      );
+      return { kind: 'unknown', reason: 'The venue has not confirmed the change yet.' };
+    },
+  );
+  return recordOutcome(db.orm, row.orgId, row.id, outcome, new Date(clock.now()));
+}
+
+/** Writes that an order is to leave the book; its outcome follows. */
+export async function markCancelled(
+  tx: Parameters<typeof writeExecution>[0],
+  order: OrderRow,
+  { at, reason }: { at: Date; reason: string },
+): Promise<OrderRow> {
+  const marked: OrderRow = { ...order, cancelRequestedAt: at, cancelReason: reason };
+  await writeExecution(tx, {
+    order: marked,
+    isNew: false,
+    fills: [],
+    position: undefined,
+    cashChange: 0n,
+    at,
+  });
+  return marked;
+}

@@ -1,0 +1,222 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { eq } from 'drizzle-orm';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { AppError } from '../../../src/core/errors.js';
+import { tradingFills, tradingOrders, tradingPositions } from '../../../src/tables.js';
+import { CENT } from '../../../src/trading/market/money.js';
+import type { Trade } from '../../../src/trading/orders/order.js';
+import {
+  newBook,
+  openLiveAccount,
+  removeKeys,
+  restingTerms,
+  TICKER,
+  type LiveAccount,
+} from '../../fixtures/live-account.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+
+let database: TestDatabase;
+let account: LiveAccount;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  account = await openLiveAccount(database.db);
+});
+afterAll(async () => {
+  await account.stop();
+  await database.remove();
+  removeKeys();
+});
+
+const cents = fc.integer({ min: 38, max: 50 });
+const contracts = fc.integer({ min: 1, max: 1_500 }).map((hundredths) => hundredths / 100);
+const faults = ['cut', 'late', '500', '429', 'page'] as const;
+
+const steps = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constant('place' as const),
+      side: fc.constantFrom('yes', 'no'),
+      action: fc.constantFrom('buy', 'buy', 'sell'),
+      cents,
+      contracts,
+      postOnly: fc.constantFrom(false, false, false, true),
+      /** In seconds; 0: until it is cancelled. */
+      expires: fc.constantFrom(0, 0, 45),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant('print' as const),
+      side: fc.constantFrom('bid', 'ask'),
+      cents,
+      contracts,
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('withdraw' as const),
+      which: fc.nat(),
+      /** What is to be left, in hundredths of what is there. */
+      share: fc.constantFrom(0, 0, 50, 90),
+      /** Contracts that are filled between the request and its handling. */
+      crossing: fc.constantFrom(0, 0, 3),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('fault' as const),
+      when: fc.constantFrom('fault', 'answerFault'),
+      what: fc.constantFrom(...faults),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('watch' as const) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('stale' as const), looks: fc.integer({ min: 1, max: 4 }) }),
+  },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('reconcile' as const) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('wait' as const), seconds: fc.integer({ min: 1, max: 50 }) }),
+  },
+);
+type Step = typeof steps extends fc.Arbitrary<infer T> ? T : never;
+
+/** One request that changes an order meets a fault. */
+function disturb(when: 'fault' | 'answerFault', what: (typeof faults)[number]): void {
+  account.venue[when] = async (req, res, path) => {
+    if (req.method === 'GET' || !path.startsWith('/portfolio/events/orders')) return false;
+    account.venue[when] = undefined;
+    if (what === 'late') await sleep(200);
+    if (what === 'late' && when === 'answerFault') return false;
+    if (what === 'cut' || what === 'late') req.socket.destroy();
+    else if (what === 'page') res.writeHead(200, { 'content-type': 'text/html' }).end('<html>');
+    else res.writeHead(Number(what), { 'content-type': 'application/json' }).end('{"error":"x"}');
+    return true;
+  };
+}
+
+async function take(step: Step, placed: string[]): Promise<void> {
+  const { venue, service, live } = account;
+  if (step.kind === 'place') {
+    const { side, action, postOnly, expires } = step;
+    const expiresAt = expires === 0 ? null : new Date(service.clock.now() + expires * 1000);
+    await service.trading.refresher.refresh();
+    const order = {
+      side,
+      action,
+      contracts: step.contracts,
+      limitPrice: BigInt(side === 'yes' ? step.cents : 100 - step.cents) * CENT,
+    };
+    const timeInForce = expiresAt ? 'good_till_time' : restingTerms.timeInForce;
+    const rest = { expiresAt, postOnly, cancelOn: [] };
+    // What may not be sold, or stands at a price that has gone, is refused before it is sent.
+    const trade = await account.rest({ ...order, timeInForce, rest }).catch((error: unknown) => {
+      if (error instanceof AppError) return undefined;
+      throw error;
+    });
+    if (trade) placed.push(trade.id);
+  } else if (step.kind === 'print') account.print(step.side, step.cents, step.contracts);
+  else if (step.kind === 'fault') disturb(step.when, step.what);
+  else if (step.kind === 'stale')
+    venue.exchange.stale = { orders: structuredClone(venue.exchange.orders), looks: step.looks };
+  else if (step.kind === 'watch') await live.watchResting();
+  else if (step.kind === 'reconcile') await live.reconcile();
+  else if (step.kind === 'wait') service.clock.advance(step.seconds * 1000);
+  else await withdrawOne(step, placed);
+}
+
+async function withdrawOne(
+  { which, share, crossing }: Extract<Step, { kind: 'withdraw' }>,
+  placed: string[],
+): Promise<void> {
+  const { venue } = account;
+  const id = placed.length === 0 ? undefined : placed[which % placed.length];
+  const trade = id === undefined ? undefined : await account.find(id);
+  if (trade?.status !== 'resting') return;
+  const open = Math.round((trade.contracts - trade.filledContracts) * 100);
+  if (crossing > 0)
+    venue.fault ??= (req, _res, path) => {
+      if (req.method === 'GET' || !path.includes(trade.venueOrderId!)) return false;
+      venue.fault = undefined;
+      account.print('ask', 38, crossing);
+      account.print('bid', 50, crossing);
+      return false;
+    };
+  const remaining = share === 0 ? 0 : Math.max(1, Math.floor((open * share) / 100)) / 100;
+  await Promise.all([account.withdraw(trade, remaining), account.live.watchResting()]);
+}
+
+/** Both sides have the same: each order, each fill, the position and the cash. */
+async function expectSame(placed: readonly string[]): Promise<void> {
+  const { venue, live } = account;
+  const { orm } = database.db;
+  expect(live.report).toMatchObject({ state: 'open', reason: null, differences: [], pendingOrders: 0 });
+  const { cash, sums, reserved, resting } = await account.books();
+  expect(sums.cash).toBe(cash);
+  expect(sums.cash + sums.positions + sums.fees + sums.realised + sums.capital).toBe(0n);
+  expect(BigInt(Math.round(venue.exchange.balanceCents * 100)) * 100n).toBe(cash);
+  if (resting === 0) expect(reserved).toBe(0n);
+  for (const id of placed) expectSameOrder(await account.find(id));
+  const orgId = account.organization.id;
+  const fills = await orm.select().from(tradingFills).where(eq(tradingFills.orgId, orgId));
+  expect(fills).toHaveLength(venue.exchange.fills.length);
+  expect(new Set(fills.map(({ venueFillId }) => venueFillId))).toEqual(
+    new Set(venue.exchange.fills.map(({ fill_id: id }) => id)),
+  );
+  const [position] = await orm.select().from(tradingPositions).where(eq(tradingPositions.orgId, orgId));
+  const held = position ? (position.side === 'yes' ? position.contracts : -position.contracts) : 0;
+  expect(held).toBe(venue.exchange.positions.get(TICKER) ?? 0);
+  expect(account.arrived()).toHaveLength(new Set(account.arrived()).size);
+}
+
+function expectSameOrder(trade: Trade): void {
+  const wire = account.venue.exchange.orders.find(
+    ({ client_order_id: name }) => name === trade.clientOrderId,
+  );
+  if (!wire) {
+    expect(trade).toMatchObject({ status: expect.stringMatching(/cancelled|rejected/), filledContracts: 0 });
+    return;
+  }
+  expect(trade.filledContracts).toBe(wire.filled);
+  expect(trade.status === 'resting').toBe(wire.status === 'resting');
+  if (wire.status === 'resting')
+    expect(Math.round((trade.contracts - trade.filledContracts) * 100)).toBe(
+      Math.round(wire.remaining * 100),
+    );
+}
+
+/** Nothing of it is left for the next run. */
+async function end(placed: readonly string[]): Promise<void> {
+  for (const id of placed) {
+    const trade = await account.find(id);
+    if (trade.status === 'resting') await account.withdraw(trade);
+  }
+  const rows = await database.db.orm.select({ status: tradingOrders.status }).from(tradingOrders);
+  expect(rows.filter(({ status }) => status === 'resting' || status === 'pending')).toEqual([]);
+}
+
+it('whatever is placed, traded, cancelled, decreased, lost and asked again, both sides end with the same', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(steps, { minLength: 12, maxLength: 24 }), async (plan) => {
+      const placed: string[] = [];
+      account.venue.books.set(TICKER, newBook());
+      await account.live.reconcile();
+      for (const step of plan) await take(step, placed);
+      const { venue, live, service } = account;
+      venue.fault = venue.answerFault = venue.exchange.stale = undefined;
+      // What is still on its way cannot arrive any more.
+      service.clock.advance(61_000);
+      await live.reconcile();
+      await live.reconcile();
+      await expectSame(placed);
+      await end(placed);
+    }),
+    { numRuns: 12 },
+  );
+}, 240_000);

@@ -1,0 +1,127 @@
+import { describe, expect, it } from 'vitest';
+import { climateDayOf } from '../../../src/trading/market/climate-day.js';
+import { findCause, gateOf } from '../../../src/trading/orders/cancel-causes.js';
+import type { OrderRow } from '../../../src/trading/orders/queries.js';
+import { makeSignals } from '../../../src/trading/signals/signals.js';
+import type { Snapshot } from '../../../src/trading/snapshot/snapshot.js';
+import {
+  calibrated,
+  makeBook,
+  makeData,
+  makeEvent,
+  makeForecasts,
+  makeGates,
+} from '../../fixtures/events.js';
+
+const event = makeEvent({ date: '2026-01-31', lowest: 38 });
+const { start, end } = climateDayOf(event.station, event.date);
+const market = event.markets[2]!;
+const HOUR_MS = 3_600_000;
+/** Ten o'clock of the day, by its own clock. */
+const TEN = new Date(start.getTime() + 10 * HOUR_MS);
+const after = (minutes: number, since = TEN): Date => new Date(since.getTime() + minutes * 60_000);
+
+interface Seen {
+  placed?: Date;
+  now: Date;
+  reported?: Date;
+  isOpen?: boolean;
+  cancelOn?: OrderRow['cancelOn'];
+}
+
+/** Why an order that was placed at ten is cancelled. */
+function causeOf({ placed = TEN, now, reported, isOpen = true, cancelOn = ['observation'] }: Seen) {
+  const data = makeData(
+    event,
+    event.markets.map(() => makeBook([[30, 10]], [[60, 10]])),
+    now,
+  );
+  const observed = reported && {
+    kind: event.kind,
+    stationId: event.station.id,
+    date: event.date,
+    extremeF: 30,
+    observedAt: reported,
+    fetchedAt: reported,
+  };
+  const forecasts = makeForecasts(
+    event,
+    event.markets.map(() => 1 / 6),
+    { at: now, ...calibrated, observed: observed ?? null },
+  );
+  const gates = makeGates(isOpen, [event.station.id], now);
+  const signals = makeSignals({ data, events: [event], forecasts, gates, bankroll: 1_000_000n, at: now });
+  const markets = new Map(event.markets.map((one) => [one.ticker, one]));
+  const current = {
+    asOf: now,
+    data,
+    markets,
+    events: [event],
+    forecasts,
+    gates,
+    signals,
+    sources: [],
+  } as unknown as Snapshot;
+  const order = { ticker: market.ticker, createdAt: placed, cancelOn } as unknown as OrderRow;
+  const snapshots = {
+    current,
+    sources: [],
+    replace: () => undefined,
+    setSources: () => undefined,
+    subscribe: () => () => undefined,
+  };
+  return {
+    cause: findCause(order, { snapshots, nowMs: now.getTime() }),
+    gate: gateOf(current, market.ticker),
+  };
+}
+
+describe('a resting order is cancelled on an observation', () => {
+  it.each<[string, Seen, RegExp | undefined]>([
+    ['while nothing was reported and nothing is due', { now: after(49) }, undefined],
+    [
+      'once its station has reported',
+      { now: after(6), reported: after(5) },
+      /^Cancelled by itself \(observation\): .* made a report at /,
+    ],
+    ['not on a report from before it was placed', { now: after(6), reported: after(-5) }, undefined],
+    [
+      'once a report is due',
+      { now: after(50) },
+      /^Cancelled by itself \(observation\): A report of .* is due from .*:50:00\.000Z on\.$/,
+    ],
+    ['not by a report that was due before', { placed: after(51), now: after(59) }, undefined],
+    ['not before the day begins', { placed: after(-300, start), now: after(-1, start) }, undefined],
+    ['not after it has ended', { placed: after(1, end), now: after(300, end) }, undefined],
+    ['not where it was told otherwise', { now: after(50), cancelOn: ['stale'] }, undefined],
+  ])('%s', (_when, seen, reason) => {
+    const { cause } = causeOf(seen);
+    if (reason) expect(cause).toMatch(reason);
+    else expect(cause).toBeUndefined();
+  });
+});
+
+it.each([
+  [true, undefined],
+  [false, expect.stringMatching(/^Cancelled by itself \(gate_closed\): The gate of its signal is closed\. /)],
+])(
+  'a resting order is cancelled by the gate of its signal where that is closed (open: %s)',
+  (isOpen, reason) => {
+    const { cause, gate } = causeOf({ now: after(10), isOpen, cancelOn: ['gate_closed'] });
+    expect(gate!.isOpen).toBe(isOpen);
+    expect(cause).toEqual(reason);
+  },
+);
+
+it('a resting order leaves the book with its market', () => {
+  const order = { ticker: 'GONE', createdAt: TEN, cancelOn: [] } as unknown as OrderRow;
+  const current = { markets: new Map() } as unknown as Snapshot;
+  const snapshots = {
+    current,
+    sources: [],
+    replace: () => undefined,
+    setSources: () => undefined,
+    subscribe: () => () => undefined,
+  };
+  expect(findCause(order, { snapshots, nowMs: TEN.getTime() })).toMatch(/not listed any more/);
+});

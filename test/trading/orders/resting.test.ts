@@ -1,0 +1,573 @@
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { selectRows } from '../../../src/core/db/select-rows.js';
+import { byService, change } from '../../../src/audit/change.js';
+import { tradingSwitches } from '../../../src/tables.js';
+import { CENT } from '../../../src/trading/market/money.js';
+import { checkLedger } from '../../../src/trading/portfolio/ledger-check.js';
+import { makeBook } from '../../fixtures/events.js';
+import {
+  createTrader,
+  postTrade,
+  startTradingTest,
+  TICKER,
+  usualBook,
+  type TradeAnswer,
+  type TradeJson,
+  type TradingTest,
+} from '../../fixtures/trade.js';
+import { createKey } from '../../support/fixtures.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createListener, readTold } from '../../support/webhook-messages.js';
+
+let database: TestDatabase;
+let service: TradingTest;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTradingTest(database.db);
+});
+beforeEach(async () => {
+  service.markets.change = {};
+  service.markets.said = {};
+  service.markets.error = undefined;
+  service.markets.prints = [];
+  // What earlier tests have left standing.
+  await database.db.orm.execute(
+    sql`update trading_orders set status = 'cancelled', reserved = 0 where status = 'resting'`,
+  );
+  await service.showBook(usualBook);
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+/** The usual order at the best bid, behind ten: it waits. */
+const patient = { limitPrice: '0.42', timeInForce: 'good_till_cancelled' };
+const place = async (secret: string, order = {}): Promise<TradeJson> => {
+  const { trade, status, detail } = await postTrade(service.url, secret, { ...patient, ...order });
+  expect(status, detail).toBe(201);
+  return trade!;
+};
+async function send(
+  method: string,
+  path: string,
+  secret: string | undefined,
+  body?: unknown,
+): Promise<TradeAnswer> {
+  const response = await fetch(`${service.url}${path}`, {
+    method,
+    headers: {
+      ...(secret === undefined ? {} : { authorization: `Bearer ${secret}` }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  });
+  const answer = (await response.json()) as Omit<TradeAnswer, 'status' | 'headers'>;
+  return { ...answer, status: response.status, headers: response.headers };
+}
+const read = async (secret: string, { id }: TradeJson) => (await send('GET', `/trades/${id}`, secret)).trade!;
+const cancel = (secret: string, { id }: Pick<TradeJson, 'id'>) => send('DELETE', `/trades/${id}`, secret);
+const decrease = (secret: string, { id }: Pick<TradeJson, 'id'>, remainingContracts: unknown) =>
+  send('POST', `/trades/${id}/decrease`, secret, { remainingContracts });
+
+let printed = 0;
+/** Somebody sells YES a second later. */
+function print(contracts: number, cents = 42): void {
+  service.clock.advance(1_000);
+  service.markets.prints.push({
+    id: `print-${++printed}`,
+    ticker: TICKER,
+    at: new Date(service.clock.now()),
+    yesPrice: BigInt(cents) * CENT,
+    contracts,
+    takerSide: 'no',
+  });
+}
+async function pass(): Promise<void> {
+  service.clock.advance(1_000);
+  await service.trading.refresher.refresh();
+  await service.trading.resting.pass();
+}
+const accountOf = async (orgId: string) =>
+  (
+    await selectRows<{ cash: string; reserved: string }>(
+      database.db.orm,
+      sql`select cash::text, (select coalesce(sum(reserved), 0)::text from trading_orders where org_id = a.org_id) as reserved
+      from trading_accounts a where org_id = ${orgId}`,
+    )
+  )[0]!;
+const ledgerProblems = (orgId: string) => checkLedger(database.db.orm, { orgId }, 10);
+
+describe('a resting paper order', () => {
+  it('stands behind what the book shows at its price, and is filled there by prints alone, without a fee', async () => {
+    const { secret, orgId } = await createTrader(database.db);
+    await createListener(database.db, orgId, { types: ['trade.filled'] });
+    const placed = await place(secret);
+    expect(placed).toMatchObject({
+      status: 'resting',
+      reason: null,
+      contracts: 5,
+      filledContracts: 0,
+      remainingContracts: 5,
+      queueAhead: 10,
+      expiresAt: null,
+      postOnly: false,
+      // The gate is closed, and will not close.
+      cancelOn: ['observation', 'stale'],
+      finishedAt: null,
+    });
+    expect(await accountOf(orgId)).toMatchObject({ reserved: '2185300' });
+    print(12);
+    await pass();
+    expect(await read(secret, placed)).toMatchObject({
+      status: 'resting',
+      filledContracts: 2,
+      remainingContracts: 3,
+      queueAhead: 0,
+      fees: '0.0000',
+      total: '-0.8400',
+    });
+    expect(await accountOf(orgId)).toMatchObject({ reserved: '1311200' });
+    // Others bid higher, and the price comes through.
+    await service.showBook(makeBook([[43, 10]], [[55, 5]]));
+    await pass();
+    expect(await read(secret, placed)).toMatchObject({ filledContracts: 2 });
+    print(40, 41);
+    await pass();
+    const filled = await read(secret, placed);
+    expect(filled).toMatchObject({
+      status: 'filled',
+      filledContracts: 5,
+      remainingContracts: 0,
+      queueAhead: null,
+    });
+    expect(filled.fills.map(({ price, contracts }) => [price, contracts])).toEqual([
+      ['0.4200', 2],
+      ['0.4200', 3],
+    ]);
+    expect(await accountOf(orgId)).toMatchObject({ reserved: '0' });
+    expect(await ledgerProblems(orgId)).toEqual([]);
+    const told = await readTold(database.db, orgId);
+    expect(
+      told.map(({ data }) => (data as { status: string; filledContracts: number }).filledContracts),
+    ).toContain(2);
+  });
+
+  it('takes at once what stands within its limit, and only the rest waits', async () => {
+    const { secret, orgId } = await createTrader(database.db);
+    const trade = await place(secret, { contracts: 9, limitPrice: '0.45' });
+    expect(trade).toMatchObject({
+      status: 'resting',
+      filledContracts: 5,
+      remainingContracts: 4,
+      queueAhead: 0,
+    });
+    expect(trade.fees).not.toBe('0.0000');
+    print(4, 45);
+    await pass();
+    expect(await read(secret, trade)).toMatchObject({
+      status: 'filled',
+      filledContracts: 9,
+      fees: trade.fees,
+    });
+    expect(await ledgerProblems(orgId)).toEqual([]);
+  });
+
+  it('that may only rest is refused where it would trade at once', async () => {
+    const { secret } = await createTrader(database.db);
+    const { status, code, detail } = await postTrade(service.url, secret, {
+      ...patient,
+      limitPrice: '0.45',
+      postOnly: true,
+    });
+    expect([status, code]).toEqual([422, 'price_moved']);
+    expect(detail).toMatch(/offered at 45¢ at best .* and the order may only rest\.$/);
+    expect(await place(secret, { limitPrice: '0.44', postOnly: true })).toMatchObject({
+      status: 'resting',
+      postOnly: true,
+      queueAhead: 0,
+    });
+  });
+
+  it('keeps back its money and contracts as an order on its way does', async () => {
+    const { secret, orgId } = await createTrader(database.db);
+    await place(secret, { contracts: 5, limitPrice: '0.45', timeInForce: 'immediate_or_cancel' });
+    const sale = await place(secret, { action: 'sell', limitPrice: '0.60', contracts: 4 });
+    expect(sale).toMatchObject({ status: 'resting', queueAhead: 0 });
+    const twice = await postTrade(service.url, secret, { action: 'sell', contracts: 2, limitPrice: '0.42' });
+    expect([twice.status, twice.code]).toEqual([422, 'insufficient_position']);
+    expect(twice.detail).toMatch(/beside 4 that an open order may take/);
+    service.clock.advance(1_000);
+    service.markets.prints.push({
+      id: `print-${++printed}`,
+      ticker: TICKER,
+      at: new Date(service.clock.now()),
+      yesPrice: 61n * CENT,
+      contracts: 3,
+      takerSide: 'yes',
+    });
+    await pass();
+    expect(await read(secret, sale)).toMatchObject({ filledContracts: 3, total: '1.8000' });
+    const more = await postTrade(service.url, secret, { action: 'sell', contracts: 1, limitPrice: '0.42' });
+    expect(more.status, more.detail).toBe(201);
+    expect(await ledgerProblems(orgId)).toEqual([]);
+  });
+
+  it('closes pairs: the reserve follows what they pay', async () => {
+    const { secret, orgId } = await createTrader(database.db);
+    await place(secret, { contracts: 5, limitPrice: '0.45', timeInForce: 'immediate_or_cancel' });
+    const closing = await place(secret, { side: 'no', limitPrice: '0.50', contracts: 8 });
+    expect(closing).toMatchObject({ status: 'resting', queueAhead: 0 });
+    service.clock.advance(1_000);
+    service.markets.prints.push({
+      id: `print-${++printed}`,
+      ticker: TICKER,
+      at: new Date(service.clock.now()),
+      yesPrice: 50n * CENT,
+      contracts: 6,
+      takerSide: 'yes',
+    });
+    await pass();
+    expect(await read(secret, closing)).toMatchObject({ filledContracts: 6, total: '2.0000' });
+    // Two more at 50 cents with the fee of who takes, at the most.
+    expect(await accountOf(orgId)).toMatchObject({ reserved: '1035000' });
+    expect(await ledgerProblems(orgId)).toEqual([]);
+  });
+
+  it('is filled once by what was printed, also by two instances at once and after a crash in between', async () => {
+    const { secret, orgId } = await createTrader(database.db);
+    const trade = await place(secret);
+    const other = await startTradingTest(database.db, { trading: { markets: service.markets } });
+    other.clock.set(new Date(service.clock.now()).toISOString());
+    print(13);
+    other.clock.advance(1_000);
+    await Promise.all([
+      service.trading.resting.advance(orgId, TICKER),
+      other.trading.resting.advance(orgId, TICKER),
+      pass(),
+    ]);
+    await pass();
+    expect(await read(secret, trade)).toMatchObject({
+      filledContracts: 3,
+      remainingContracts: 2,
+      queueAhead: 0,
+    });
+    await other.stop();
+    // The database is gone between the prints and the commit: nothing of it has happened, and nothing is lost.
+    print(1);
+    await database.db.orm.execute(
+      sql`alter table ledger_entries add constraint crash check (org_id <> ${sql.raw(`'${orgId}'`)} or at < ${sql.raw(`'${new Date(service.clock.now()).toISOString()}'`)}::timestamptz) not valid`,
+    );
+    await pass();
+    expect(await read(secret, trade)).toMatchObject({ filledContracts: 3, remainingContracts: 2 });
+    await database.db.orm.execute(sql`alter table ledger_entries drop constraint crash`);
+    await pass();
+    expect(await read(secret, trade)).toMatchObject({ filledContracts: 4, remainingContracts: 1 });
+    await pass();
+    expect(await read(secret, trade)).toMatchObject({ filledContracts: 4 });
+    expect(await ledgerProblems(orgId)).toEqual([]);
+  });
+
+  it('ends when its time is over or the market closes, filled by what was printed before', async () => {
+    const { secret, orgId } = await createTrader(database.db);
+    const expiresAt = new Date(service.clock.now() + 1_500).toISOString();
+    const timed = await place(secret, { timeInForce: 'good_till_time', expiresAt });
+    expect(timed).toMatchObject({ status: 'resting', expiresAt });
+    print(11);
+    print(50);
+    await pass();
+    expect(await read(secret, timed)).toMatchObject({
+      status: 'partially_filled',
+      filledContracts: 1,
+      reason: 'Its time was over before all of it was filled.',
+    });
+    const open = await place(secret);
+    service.markets.change = { closeTime: new Date(service.clock.now() + 500) };
+    await service.trading.refresher.refresh();
+    await pass();
+    expect(await read(secret, open)).toMatchObject({
+      status: 'cancelled',
+      reason: 'The market closed before all of it was filled.',
+    });
+    expect(await accountOf(orgId)).toMatchObject({ reserved: '0' });
+  });
+
+  it('waits while the prints cannot be read, and ends then as they say', async () => {
+    const { secret } = await createTrader(database.db);
+    const trade = await place(secret);
+    print(12);
+    service.clock.advance(1);
+    service.markets.error = new Error('the venue is not there');
+    const { status, trade: waiting } = await cancel(secret, trade);
+    expect(status).toBe(200);
+    expect(waiting).toMatchObject({
+      status: 'resting',
+      filledContracts: 0,
+      reason: 'Cancelled on request. What was traded before that is still being read.',
+    });
+    service.markets.error = undefined;
+    print(50);
+    await pass();
+    expect(await read(secret, trade)).toMatchObject({
+      status: 'partially_filled',
+      filledContracts: 2,
+      reason: 'Cancelled on request.',
+    });
+  });
+});
+
+describe('what cancels a resting order by itself', () => {
+  it('is the switch, always; one that only reduces stays where no more than that is closed', async () => {
+    const { secret, orgId } = await createTrader(database.db);
+    await place(secret, { contracts: 5, limitPrice: '0.45', timeInForce: 'immediate_or_cancel' });
+    const [purchase, sale] = [
+      await place(secret, { cancelOn: [] }),
+      await place(secret, { action: 'sell', limitPrice: '0.60' }),
+    ];
+    const setSwitch = (ownState: 'halt' | 'reduce_only') =>
+      change(service.context, byService, (tx) =>
+        tx
+          .insert(tradingSwitches)
+          .values({ orgId, ownState, ownAt: new Date() })
+          .onConflictDoUpdate({ target: tradingSwitches.orgId, set: { ownState } }),
+      );
+    await setSwitch('reduce_only');
+    await pass();
+    await pass();
+    expect(await read(secret, purchase)).toMatchObject({
+      status: 'cancelled',
+      reason: expect.stringMatching(/^Cancelled: reduce_only: the Organization's own switch/) as string,
+    });
+    expect(await read(secret, sale)).toMatchObject({ status: 'resting' });
+    await setSwitch('halt');
+    await pass();
+    await pass();
+    expect(await read(secret, sale)).toMatchObject({
+      status: 'cancelled',
+      reason: expect.stringMatching(/^Cancelled: halt/) as string,
+    });
+  });
+
+  it('is a book in doubt, for those that were not told otherwise', async () => {
+    const { secret } = await createTrader(database.db);
+    const [usual, stubborn] = [await place(secret), await place(secret, { cancelOn: ['observation'] })];
+    service.markets.said = { doubts: new Map([[TICKER, new Date(service.clock.now())]]) };
+    await pass();
+    await pass();
+    expect(await read(secret, usual)).toMatchObject({
+      status: 'cancelled',
+      reason: expect.stringMatching(/^Cancelled by itself \(stale\): The order book of/) as string,
+    });
+    expect(await read(secret, stubborn)).toMatchObject({ status: 'resting', cancelOn: ['observation'] });
+  });
+
+  it('is data that are too old, which another instance is let look at first', async () => {
+    const { secret } = await createTrader(database.db);
+    const trade = await place(secret);
+    service.markets.error = new Error('the venue is not there');
+    service.clock.advance(61_000);
+    await service.trading.resting.pass();
+    expect(await read(secret, trade)).toMatchObject({ status: 'resting', reason: null });
+    await service.trading.resting.pass();
+    // What was traded until now is not known yet.
+    expect(await read(secret, trade)).toMatchObject({
+      status: 'resting',
+      reason: expect.stringMatching(/^Cancelled by itself \(stale\): The market data is 61 s old/) as string,
+    });
+    service.markets.error = undefined;
+    await pass();
+    expect(await read(secret, trade)).toMatchObject({ status: 'cancelled' });
+  });
+});
+
+describe('DELETE /trades/{id}', () => {
+  it('takes what is not filled out of the book, frees what was kept back, and says the same again', async () => {
+    const { secret, orgId } = await createTrader(database.db);
+    const trade = await place(secret);
+    print(11);
+    service.clock.advance(1);
+    const { status, trade: cancelled } = await cancel(secret, trade);
+    expect(status).toBe(200);
+    // What was printed until then is filled first.
+    expect(cancelled).toMatchObject({
+      status: 'partially_filled',
+      filledContracts: 1,
+      remainingContracts: 0,
+      queueAhead: null,
+      reason: 'Cancelled on request.',
+    });
+    expect(await accountOf(orgId)).toMatchObject({ reserved: '0' });
+    print(50);
+    await pass();
+    expect(await cancel(secret, trade)).toMatchObject({ status: 200, trade: cancelled });
+    expect(await ledgerProblems(orgId)).toEqual([]);
+  });
+
+  it('tells of the fill that it crossed', async () => {
+    const { secret } = await createTrader(database.db);
+    const trade = await place(secret);
+    print(30);
+    service.clock.advance(1);
+    const answers = await Promise.all([cancel(secret, trade), cancel(secret, trade), cancel(secret, trade)]);
+    for (const answer of answers)
+      expect(answer).toMatchObject({
+        status: 200,
+        trade: { status: 'filled', filledContracts: 5, reason: null },
+      });
+  });
+});
+
+describe('POST /trades/{id}/decrease', () => {
+  it('leaves fewer, where they stand; the same again changes nothing', async () => {
+    const { secret, orgId } = await createTrader(database.db);
+    const trade = await place(secret);
+    print(11);
+    service.clock.advance(1);
+    for (let i = 0; i < 2; i++)
+      expect(await decrease(secret, trade, 1.5)).toMatchObject({
+        status: 200,
+        trade: {
+          status: 'resting',
+          contracts: 2.5,
+          filledContracts: 1,
+          remainingContracts: 1.5,
+          queueAhead: 0,
+        },
+      });
+    expect(await accountOf(orgId)).toMatchObject({ reserved: '655600' });
+    print(50);
+    await pass();
+    expect(await read(secret, trade)).toMatchObject({
+      status: 'filled',
+      contracts: 2.5,
+      filledContracts: 2.5,
+    });
+    expect(await decrease(secret, trade, 0)).toMatchObject({ status: 200, trade: { status: 'filled' } });
+    expect(await ledgerProblems(orgId)).toEqual([]);
+  });
+
+  it('refuses more than may still be filled, and what it cannot read', async () => {
+    const { secret } = await createTrader(database.db);
+    const trade = await place(secret);
+    for (const [remaining, detail] of [
+      [5.01, /must be at most 5, as many as may still be filled/],
+      [-1, /must be 0, or a number of contracts/],
+      [0.001, /must be 0, or a number of contracts/],
+      ['3', /must be a number/],
+    ] as const) {
+      const answer = await decrease(secret, trade, remaining);
+      expect([answer.status, answer.code]).toEqual([400, 'invalid_request']);
+      expect(answer.errors![0]).toMatchObject({
+        pointer: '/remainingContracts',
+        detail: expect.stringMatching(detail) as string,
+      });
+    }
+    expect((await send('POST', `/trades/${trade.id}/decrease`, secret, '{')).code).toBe('invalid_json');
+    expect(
+      (await send('POST', `/trades/${trade.id}/decrease`, secret, { remainingContracts: 1, all: true })).code,
+    ).toBe('invalid_request');
+    expect(await decrease(secret, trade, 0)).toMatchObject({
+      status: 200,
+      trade: { status: 'cancelled', contracts: 5 },
+    });
+    expect(await decrease(secret, trade, 1)).toMatchObject({ status: 400, code: 'invalid_request' });
+  });
+});
+
+describe.each([
+  ['DELETE', ''],
+  ['POST', '/decrease'],
+])('%s /trades/{id}%s', (method, end) => {
+  const body = method === 'POST' ? { remainingContracts: 1 } : undefined;
+
+  it('is for keys that may trade, and for trades of their own Organization', async () => {
+    const { secret, orgId } = await createTrader(database.db);
+    const trade = await place(secret);
+    const path = `/trades/${trade.id}${end}`;
+    const reader = await createKey(database.db, orgId, { scopes: ['trading:read'] });
+    const stranger = await createTrader(database.db);
+    const answers = [
+      await send(method, path, undefined, body),
+      await send(method, path, `${secret}x`, body),
+      await send(method, path, reader.secret, body),
+      await send(method, path, stranger.secret, body),
+      await send(method, `/trades/${crypto.randomUUID()}${end}`, secret, body),
+      await send(method, `/trades/none${end}`, secret, body),
+    ];
+    expect(answers.map(({ status, code }) => `${status} ${code}`)).toEqual([
+      '401 missing_key',
+      '401 invalid_key',
+      '403 insufficient_scope',
+      '404 not_found',
+      '404 not_found',
+      '404 not_found',
+    ]);
+    expect(await read(secret, trade)).toMatchObject({ status: 'resting', contracts: 5 });
+  });
+
+  it('shows a test key paper trades only', async () => {
+    const { secret, orgId } = await createTrader(database.db);
+    const trade = await place(secret);
+    const test = await createKey(database.db, orgId, { scopes: ['trading:write'], livemode: false });
+    await database.db.orm.execute(
+      sql`update trading_orders set mode = 'live', status = 'cancelled' where id = ${trade.id}`,
+    );
+    expect(await send(method, `/trades/${trade.id}${end}`, test.secret, body)).toMatchObject({
+      status: 404,
+      code: 'not_found',
+    });
+  });
+});
+
+describe('the terms of a resting order', () => {
+  it.each([
+    ['/expiresAt', { timeInForce: 'good_till_time' }, 'must be there with good_till_time'],
+    ['/expiresAt', { expiresAt: '2030-01-01T00:00:00Z' }, 'is only for good_till_time'],
+    [
+      '/expiresAt',
+      { timeInForce: 'good_till_time', expiresAt: 'soon' },
+      'must be a time like 2026-01-31T12:00:00Z',
+    ],
+    [
+      '/expiresAt',
+      { timeInForce: 'good_till_time', expiresAt: '2020-01-01T00:00:00Z' },
+      'must be in the future',
+    ],
+    [
+      '/postOnly',
+      { timeInForce: 'fill_or_kill', postOnly: true },
+      'is only for good_till_cancelled and good_till_time',
+    ],
+    [
+      '/cancelOn',
+      { timeInForce: 'immediate_or_cancel', cancelOn: [] },
+      'is only for good_till_cancelled and good_till_time',
+    ],
+    ['/cancelOn/0', { cancelOn: ['whim'] }, /must be "observation" or/],
+  ])('are refused at %s for %j', async (pointer, terms, detail) => {
+    const { secret } = await createTrader(database.db);
+    const answer = await postTrade(service.url, secret, { ...patient, ...terms });
+    expect([answer.status, answer.code]).toEqual([400, 'invalid_request']);
+    expect(answer.errors).toHaveLength(1);
+    expect(answer.errors![0]!.pointer).toBe(pointer);
+    expect(answer.errors![0]!.detail).toMatch(detail);
+  });
+
+  it('are part of what makes two orders the same', async () => {
+    const { secret } = await createTrader(database.db);
+    const key = { 'idempotency-key': 'the-same' };
+    const ask = (change: object) => postTrade(service.url, secret, { ...patient, ...change }, key);
+    const { trade } = await ask({});
+    expect(await ask({ cancelOn: ['gate_closed', 'stale', 'observation'] })).toMatchObject({
+      status: 200,
+      trade: { id: trade!.id },
+    });
+    for (const change of [
+      { cancelOn: ['stale'] },
+      { postOnly: true },
+      { timeInForce: 'immediate_or_cancel' },
+    ])
+      expect(await ask(change)).toMatchObject({ status: 409, code: 'idempotency_conflict' });
+  });
+});
