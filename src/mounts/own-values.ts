@@ -6,6 +6,7 @@ import { listProductsInEffect } from '../entitlements/queries.js';
 import type { ReadSession } from '../identity/session/session.js';
 import { CENT, formatDollars } from '../trading/market/money.js';
 import { listOrders } from '../trading/orders/queries.js';
+import { findNewestResting } from '../trading/orders/resting-queries.js';
 import { listByOwner } from '../usage/reservations/reservations.js';
 import type { SnapshotStore } from '../trading/snapshot/snapshot.js';
 
@@ -40,10 +41,11 @@ export function createOwnValuesReader(deps: OwnValuesDeps): (req: Request) => Pr
 
 async function readOwnValues({ db, clock, snapshots }: OwnValuesDeps, orgId: string): Promise<OwnValues> {
   const now = new Date(clock.now());
-  const [products, prefixes, orders, held] = await Promise.all([
+  const [products, prefixes, orders, resting, held] = await Promise.all([
     listProductsInEffect(db.orm, orgId, { now, limit: MAX_PRODUCTS }),
     listActivePrefixes(db.orm, orgId, now),
     listOrders(db.orm, { orgId, limit: 1 }),
+    findNewestResting(db.orm, orgId),
     listByOwner(db, { orgId, livemode: true }, { limit: 1, status: 'held' }, clock.now()),
   ]);
   return {
@@ -56,6 +58,7 @@ async function readOwnValues({ db, clock, snapshots }: OwnValuesDeps, orgId: str
     },
     market: snapshots && findMarket(snapshots, now),
     tradeId: orders[0]?.id,
+    restingId: resting?.id,
     reservation: held[0],
   };
 }

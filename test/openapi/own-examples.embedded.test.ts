@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { scopes as allScopes } from '../../src/core/scopes.js';
 import { routeDescriptions } from '../../src/reference.js';
@@ -58,6 +59,21 @@ async function readRequests(path: string) {
   );
 }
 
+/** An order like one that is shown, except that it stays in the book. */
+async function rest(body: string): Promise<void> {
+  const order = { ...(JSON.parse(body) as object), contracts: 40, limitPrice: '0.0100' };
+  const response = await fetch(`${service.url}/trade`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      'idempotency-key': randomUUID(),
+      authorization: `Bearer ${secret}`,
+    },
+    body: JSON.stringify({ ...order, timeInForce: 'good_till_cancelled', postOnly: true, cancelOn: [] }),
+  });
+  expect([response.status, await response.text()]).toEqual([201, expect.stringContaining('"resting"')]);
+}
+
 describe('to a member of an Organization the documentation shows', () => {
   it('their own product, key prefix and time, and never a secret', async () => {
     const response = await read('/docs/start');
@@ -77,6 +93,7 @@ describe('to a member of an Organization the documentation shows', () => {
       let settled = 0;
       for (const visit of ['trading', 'usage'].includes(group) ? ['first', 'second'] : ['only'])
         for (const { method, path, headers, body } of await readRequests(`/docs/reference/${group}`)) {
+          if (visit === 'first' && path === '/trade') await rest(body);
           const wanted = /^\/api\/usage\/events\/([^/]+)$/.exec(method === 'GET' ? path : '')?.[1];
           const corrected =
             path === '/api/usage/corrections' && (JSON.parse(body) as Corrections).corrections;

@@ -160,4 +160,4 @@ The same request again changes nothing. More than may still be filled is refused
   },
 });
 
-export const changeOrderRoutes = [cancel, decrease];
+export const changeOrderRoutes = [decrease, cancel];

@@ -1,4 +1,4 @@
-import { and, asc, eq, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, sql } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/select-rows.js';
 import { tradingOrders } from '../ledger/orders-table.js';
@@ -44,6 +44,16 @@ export function listResting(orm: Orm, { orgId, mode }: Account, ticker: string):
       ),
     )
     .orderBy(asc(tradingOrders.id));
+}
+
+export async function findNewestResting(orm: Orm, orgId: string): Promise<OrderRow | undefined> {
+  const [order] = await orm
+    .select()
+    .from(tradingOrders)
+    .where(and(eq(tradingOrders.orgId, orgId), isResting))
+    .orderBy(desc(tradingOrders.id))
+    .limit(1);
+  return order;
 }
 
 /** Live orders that stand in the venue's book, oldest first. */

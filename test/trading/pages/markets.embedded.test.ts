@@ -633,7 +633,7 @@ it('an order that waits is placed, decreased and cancelled without a script', as
     const decreased = await postForm(browser, `${order!}/decrease`, { remainingContracts: '3' });
     expect(decreased.headers.get('location')).toBe(`${order!}?done=decreased`);
   }
-  expect(textOf(await getPage(browser, order!))).toContain('3 may yet be filled');
+  expect(textOf(await getPage(browser, order!))).toContain('3 still open');
 
   const stranger = await signedIn(database.db, service.url);
   const user = await createUser(database.db);
