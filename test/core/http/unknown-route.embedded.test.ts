@@ -18,7 +18,7 @@ it.each([
   ['DELETE', '/api/usage/events', 'POST'],
   ['POST', '/api/entitlements', 'GET, HEAD'],
   ['PUT', '/markets', 'GET, HEAD'],
-  ['PATCH', '/trades/019b8d9a-6400-7000-8000-000000000041', 'GET, HEAD'],
+  ['PATCH', '/trades/019b8d9a-6400-7000-8000-000000000041', 'DELETE, GET, HEAD'],
   ['GET', '/trade', 'POST'],
   ['POST', '/', 'GET, HEAD'],
   ['DELETE', '/login', 'GET, HEAD, POST'],
