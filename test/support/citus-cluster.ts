@@ -14,7 +14,7 @@ export interface CitusCluster {
 const settings = {
   shared_preload_libraries: 'citus',
   wal_level: 'logical',
-  max_connections: '200',
+  max_connections: '400',
   max_prepared_transactions: '200',
   max_worker_processes: '32',
   'citus.enable_create_database_propagation': 'off',
