@@ -15,7 +15,7 @@ const settings = {
   shared_preload_libraries: 'citus',
   wal_level: 'logical',
   max_connections: '400',
-  max_prepared_transactions: '200',
+  max_prepared_transactions: '400',
   max_worker_processes: '32',
   'citus.enable_create_database_propagation': 'off',
 };

@@ -81,11 +81,15 @@ it('replayed in the order of its commits, a race over two instances holds no uni
       if (i % 4 === 1) await another.release(hashedSecret, id);
       else await another.settle({ hashedSecret, id, quantity: String(quantity % 3), occurredAt: undefined });
     };
-    // Two waves: what ends in the first makes room in the second, and so do the holds that expire in between.
-    const half = RESERVES / 2;
-    await Promise.all(Array.from({ length: half }, (_, i) => work(i)));
+    let next = 0;
+    const wave = (size: number) => Promise.all(Array.from({ length: size }, () => work(next++)));
+    // Small ones, of which both instances judge a part at the same moment.
+    for (let i = 0; i < 20; i++) await wave(20);
+    // Two large ones: what ends in the first makes room in the second, and so do the holds that expire in between.
+    const half = (RESERVES - next) / 2;
+    await wave(half);
     await setTimeout(500);
-    await Promise.all(Array.from({ length: half }, (_, i) => work(half + i)));
+    await wave(half);
 
     const history = await readHistory(db);
     let commits: Change[] = [];
