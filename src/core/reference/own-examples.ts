@@ -22,7 +22,7 @@ export interface OwnValues {
   /** A market that can be bought now, and at which price. */
   market?: { ticker: string; ask: string } | undefined;
   tradeId?: string | undefined;
-  /** Of a trade that stands in the book. */
+  /** Of a paper trade that stands in the book. */
   restingId?: string | undefined;
   /** One that is held now. */
   reservation?: { id: string; quantity: string } | undefined;
@@ -101,7 +101,7 @@ function rename(value: unknown, own: OwnValues, byExample: ReadonlyMap<string, O
 function renameText(text: string, own: OwnValues, byExample: ReadonlyMap<string, OwnProduct>): string {
   if (text === markets.today.traded.ticker) return own.market?.ticker ?? text;
   if (text === trade.id) return own.tradeId ?? text;
-  if (text === resting.id) return own.restingId ?? own.tradeId ?? text;
+  if (text === resting.id) return own.restingId ?? text;
   if (text === reservation.id) return own.reservation?.id ?? text;
   const shiftedMs = own.now.getTime() - Date.parse(exampleNow);
   if (time.test(text)) return new Date(Date.parse(text) + shiftedMs).toISOString();

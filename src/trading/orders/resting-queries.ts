@@ -46,11 +46,12 @@ export function listResting(orm: Orm, { orgId, mode }: Account, ticker: string):
     .orderBy(asc(tradingOrders.id));
 }
 
+/** On paper: what the documentation offers to cancel must not be real money. */
 export async function findNewestResting(orm: Orm, orgId: string): Promise<OrderRow | undefined> {
   const [order] = await orm
     .select()
     .from(tradingOrders)
-    .where(and(eq(tradingOrders.orgId, orgId), isResting))
+    .where(and(eq(tradingOrders.orgId, orgId), eq(tradingOrders.mode, 'paper'), isResting))
     .orderBy(desc(tradingOrders.id))
     .limit(1);
   return order;
