@@ -9,10 +9,11 @@ import { openDatabase } from '../src/core/db/open.js';
 import { inSlices } from '../src/core/steps.js';
 import { buildSnapshotInSteps } from '../src/trading/snapshot/build-snapshot.js';
 import { createArchive } from '../src/trading/archive/archive.js';
-import { insertFits, insertHourFits } from '../src/trading/archive/queries.js';
+import { insertFits, insertHourFits, insertMixes } from '../src/trading/archive/queries.js';
 import { trainHoursInSteps } from '../src/trading/archive/train-hours.js';
 import { trainInSteps } from '../src/trading/archive/training.js';
 import { noFits } from '../src/trading/forecast/fits.js';
+import { createSimulatedWeatherSource } from '../src/trading/forecast/simulated.js';
 import { newId } from '../src/core/ids.js';
 import { createPast, pastParts } from '../src/trading/past/past.js';
 import { readGates } from '../src/trading/scores/gates.js';
@@ -127,13 +128,15 @@ async function pauseOf(work: () => Promise<unknown>): Promise<Pause> {
 async function measureLearning(database: { databaseUrl?: string; dataDir: string }): Promise<Sample> {
   const db = await openDatabase({ databaseUrl: undefined, ...database }, silent);
   const clock = { now: () => NOON.getTime() };
-  const archive = createArchive({ db, ...names });
+  const { furtherModels } = createSimulatedWeatherSource({ clock, seed: SEED, weather });
+  const archive = createArchive({ db, ...names, furtherModels });
   const past = createPast({ db, archive, clock, names, world: { seed: SEED, weather }, days: PAST_DAYS });
   const { signal } = new AbortController();
   try {
     for (const table of [
       'forecast_records',
       'forecast_fits',
+      'forecast_mixes',
       'same_day_fits',
       'ensemble_runs',
       'observed_hours',
@@ -164,6 +167,7 @@ async function measureLearning(database: { databaseUrl?: string; dataDir: string
             await insertHourFits(db.orm, names, [added]);
             await nextTurn();
           }
+          await insertMixes(db.orm, names, value.addedMixes);
           return;
         }
       }),

@@ -68,7 +68,7 @@ async function work(db: MaintenanceDatabase, flags: RangeFlags): Promise<number>
   });
   const names: Names = { forecastSource: weather.name, marketSource: markets.name };
   const stop = listenForInterrupt();
-  const archive = createArchive({ db, ...names });
+  const archive = createArchive({ db, ...names, furtherModels: weather.furtherModels });
   const result = await backfill({
     orm: db.orm,
     archive,

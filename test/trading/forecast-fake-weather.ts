@@ -24,10 +24,10 @@ export interface Product {
 
 export interface FakeWeather {
   url: string;
-  /** °F by station, member and hour since the first one asked for. */
-  temperature: (stationId: string, member: number, timeMs: number) => number | null;
+  /** °F by station, member and hour since the first one asked for, of a model as it is asked for. */
+  temperature: (stationId: string, member: number, timeMs: number, model: string) => number | null;
   /** °F by station, hour, and the days before that hour that the forecast was made. */
-  previous: (stationId: string, timeMs: number, days: number) => number | null;
+  previous: (stationId: string, timeMs: number, days: number, model: string) => number | null;
   /** Seconds; undefined: the service does not tell. */
   lastRun: number | undefined;
   reports: Map<string, Report[]>;
@@ -83,10 +83,13 @@ function answerTo(fake: FakeWeather, { pathname, searchParams }: URL): unknown {
     return fake.spoil ? fake.spoil(locations) : locations;
   }
   if (pathname === '/v1/forecast') {
-    const locations = previousRuns(fake, searchParams);
+    const isPast = searchParams.has('start_date');
+    const locations = isPast ? previousRuns(fake, searchParams) : ensembles(fake, searchParams);
     return fake.spoil ? fake.spoil(locations) : locations;
   }
-  if (pathname === '/data/ncep_gefs025/static/meta.json')
+  if (
+    /^\/data\/(ncep_gefs025|ecmwf_ifs025_ensemble|ncep_(hrrr|nbm)_conus)\/static\/meta.json$/.test(pathname)
+  )
     return fake.lastRun === undefined
       ? undefined
       : { last_run_initialisation_time: fake.lastRun, last_run_availability_time: fake.lastRun + 18_000 };
@@ -114,14 +117,18 @@ const productList = ({ products, url }: FakeWeather, location: string): Json => 
     })),
 });
 
+/** The control run counted; a model that is none of these has one run. */
+const memberCounts: Record<string, number> = { gfs025: 31, ecmwf_ifs025: 51 };
+
 function ensembles(fake: FakeWeather, query: URLSearchParams): Json[] {
   const first = Date.parse(`${fake.today}T00:00:00Z`) - Number(query.get('past_days')) * 24 * HOUR_MS;
   const hours = (Number(query.get('past_days')) + Number(query.get('forecast_days'))) * 24;
   const times = Array.from({ length: hours }, (_, hour) => first + hour * HOUR_MS);
+  const model = query.get('models')!;
   return places(query, times, (stationId) =>
-    Array.from({ length: 31 }, (_, member): [string, unknown] => [
+    Array.from({ length: memberCounts[model] ?? 1 }, (_, member): [string, unknown] => [
       member === 0 ? 'temperature_2m' : `temperature_2m_member${String(member).padStart(2, '0')}`,
-      times.map((ms) => fake.temperature(stationId, member, ms)),
+      times.map((ms) => fake.temperature(stationId, member, ms, model)),
     ]),
   );
 }
@@ -136,7 +143,7 @@ function previousRuns(fake: FakeWeather, query: URLSearchParams): Json[] {
       .split(',')
       .map((name): [string, unknown] => [
         name,
-        times.map((ms) => fake.previous(stationId, ms, Number(name.at(-1)))),
+        times.map((ms) => fake.previous(stationId, ms, Number(name.at(-1)), query.get('models')!)),
       ]),
   );
 }

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { DAY_MS } from '../../core/time.js';
 import type { Database } from '../../core/db/client.js';
-import { isPossible, meanAndVariance, type DayEnsemble } from '../forecast/forecast.js';
+import { isPossible, MAIN_MODEL, meanAndVariance, type DayEnsemble } from '../forecast/forecast.js';
 import { spanOf, targetKey, temperatureKinds, type Target, type TemperatureKind } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
 import { findPlace, placesOf, stations } from '../market/stations.js';
@@ -131,10 +131,18 @@ export interface Archive {
 interface ArchiveOptions {
   db: Pick<Database, 'orm'>;
   forecastSource: string;
+  /** What `WeatherSource` has by this name. */
+  furtherModels?: readonly string[] | undefined;
   marketSource: string;
 }
 
-export function createArchive({ db: { orm }, forecastSource, marketSource }: ArchiveOptions): Archive {
+export function createArchive(options: ArchiveOptions): Archive {
+  const {
+    db: { orm },
+    forecastSource,
+    furtherModels = [],
+    marketSource,
+  } = options;
   let changes = 0;
 
   /** Writes chunk after chunk; other work gets its turn in between. */
@@ -177,8 +185,11 @@ export function createArchive({ db: { orm }, forecastSource, marketSource }: Arc
       for (const kind of temperatureKinds) {
         const window = { kind, at, from: dateBefore(at, WINDOW_DAYS[kind]) };
         for (const { id } of placesOf(kind)) {
-          for (const run of await readRuns(orm, { ...window, forecastSource, stationId: id })) runs.push(run);
-          await nextTurn();
+          for (const model of [MAIN_MODEL, ...furtherModels]) {
+            const asked = { ...window, forecastSource, model, stationId: id };
+            for (const run of await readRuns(orm, asked)) runs.push(run);
+            await nextTurn();
+          }
           for (const report of await readReports(orm, { ...window, marketSource, stationId: id }))
             reports.push(report);
           await nextTurn();

@@ -7,6 +7,7 @@ import {
   fitLeadOf,
   type Fit,
   type FitBook,
+  type FitOf,
 } from '../forecast/fits.js';
 import { rawDeviation } from '../forecast/day-forecast.js';
 import { fitEmos, predictEmos, type EmosCase, type EmosFit, type NoFitReason } from '../forecast/emos.js';
@@ -157,7 +158,7 @@ function shrunken(errors: readonly KeyedError[], keys: readonly string[]): Recor
 const meanOf = (errors: readonly KeyedError[]): number =>
   errors.length === 0 ? 0 : errors.reduce((sum, { error }) => sum + error, 0) / errors.length;
 
-export interface Group extends Pick<Fit, 'kind' | 'stationId' | 'leadHours' | 'stationBiasF' | 'hourBiasF'> {
+export interface Group extends FitOf, Pick<Fit, 'stationBiasF' | 'hourBiasF'> {
   cases: readonly TrainingCase[];
 }
 
@@ -183,7 +184,7 @@ export function makeFit(
   trainedAt: Date,
   { previous, newId }: { previous: FitBook; newId: () => string },
 ): { fit: Fit; isNew: boolean } | string {
-  const { kind, stationId, leadHours, stationBiasF, hourBiasF, cases } = group;
+  const { model, kind, stationId, leadHours, stationBiasF, hourBiasF, cases } = group;
   const before = findFit(previous, group, trainedAt);
   if (before && isRecent(before, cases, trainedAt)) return { fit: before, isNew: false };
   const unbiased = cases.map((each): EmosCase => ({
@@ -200,6 +201,7 @@ export function makeFit(
   const { coefficients, trainingCrps } = found;
   const fit = {
     id: newId(),
+    ...(model !== undefined && { model }),
     kind,
     stationId,
     leadHours,

@@ -4,7 +4,9 @@ import { insertRows } from '../../core/db/insert-rows.js';
 import type { Fit } from '../forecast/fits.js';
 import type { SourceNames } from '../forecast/queries.js';
 import { signOf, type HourFit } from '../forecast/running-day.js';
-import { forecastFits, sameDayFits } from '../forecast/table.js';
+import { MAIN_MODEL } from '../forecast/forecast.js';
+import type { Mix } from '../forecast/mix.js';
+import { forecastFits, forecastMixes, sameDayFits } from '../forecast/table.js';
 import type { TrainedHourFit } from './train-hours.js';
 import type { TrainedFit } from './training.js';
 
@@ -28,6 +30,7 @@ function toRow(sources: SourceNames, { fit, cases }: TrainedFit): typeof forecas
     ...sources,
     ...rest,
     ...coefficients,
+    model: fit.model ?? MAIN_MODEL,
     station: fit.stationId,
     stationBias: fit.stationBiasF,
     hourBias: fit.hourBiasF,
@@ -108,15 +111,16 @@ export async function newestHourFits(
   return rows;
 }
 
-/** The newest fit of each kind, station and lead that was there at a time, of those that were trained after another one. */
+/** The newest fit of each model, kind, station and lead that was there at a time, of those that were trained after another one. */
 export async function newestFits(
   orm: Orm,
   sources: SourceNames,
   { at, after }: { at: Date; after: Date },
 ): Promise<Fit[]> {
   const rows = await orm
-    .selectDistinctOn([forecastFits.kind, forecastFits.station, forecastFits.leadHours], {
+    .selectDistinctOn([forecastFits.model, forecastFits.kind, forecastFits.station, forecastFits.leadHours], {
       id: forecastFits.id,
+      model: forecastFits.model,
       kind: forecastFits.kind,
       stationId: forecastFits.station,
       leadHours: forecastFits.leadHours,
@@ -138,15 +142,53 @@ export async function newestFits(
     })
     .from(forecastFits)
     .where(and(ofSources(sources), gt(forecastFits.trainedAt, after), lte(forecastFits.trainedAt, at)))
-    .orderBy(forecastFits.kind, forecastFits.station, forecastFits.leadHours, desc(forecastFits.trainedAt))
+    .orderBy(
+      forecastFits.model,
+      forecastFits.kind,
+      forecastFits.station,
+      forecastFits.leadHours,
+      desc(forecastFits.trainedAt),
+    )
     .limit(1_000);
-  return rows.map(({ a, b, c, d, ...fit }) => ({ ...fit, coefficients: { a, b, c, d } }));
+  return rows.map(({ a, b, c, d, model, ...fit }) => ({
+    ...fit,
+    ...(model !== MAIN_MODEL && { model }),
+    coefficients: { a, b, c, d },
+  }));
 }
 
-/** Of days or of hours. */
+export const insertMixes = (orm: Orm, sources: SourceNames, mixes: readonly Mix[]): Promise<void> =>
+  insertRows(
+    orm,
+    forecastMixes,
+    mixes.map((mix) => ({ ...sources, ...mix })),
+  );
+
+/** The newest mix of each kind and lead that was there at a time, of those that were made after another one. */
+export async function newestMixes(
+  orm: Orm,
+  { forecastSource, marketSource }: SourceNames,
+  { at, after }: { at: Date; after: Date },
+): Promise<Mix[]> {
+  const t = forecastMixes;
+  return orm
+    .selectDistinctOn([t.kind, t.leadHours])
+    .from(t)
+    .where(
+      and(
+        eq(t.forecastSource, forecastSource),
+        eq(t.marketSource, marketSource),
+        gt(t.trainedAt, after),
+        lte(t.trainedAt, at),
+      ),
+    )
+    .orderBy(t.kind, t.leadHours, desc(t.trainedAt));
+}
+
+/** Of days, of hours or of mixes. */
 export async function deleteOldFits(
   orm: Orm,
-  table: typeof forecastFits | typeof sameDayFits,
+  table: typeof forecastFits | typeof sameDayFits | typeof forecastMixes,
   { forecastSource, marketSource }: SourceNames,
   before: Date,
 ): Promise<void> {

@@ -5,15 +5,23 @@ import type { Clock } from '../../core/clock.js';
 import type { Database } from '../../core/db/client.js';
 import { newId } from '../../core/ids.js';
 import { inSlices } from '../../core/steps.js';
-import { forecastFits, sameDayFits } from '../forecast/table.js';
+import { forecastFits, forecastMixes, sameDayFits } from '../forecast/table.js';
 import { LONGEST_AGE_DAYS } from '../forecast/fits.js';
-import type { DayEnsemble } from '../forecast/forecast.js';
+import { EARLIER_RUN, MAIN_MODEL, type DayEnsemble } from '../forecast/forecast.js';
 import { targetKey } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
 import { finalOutcomes } from '../market/event.js';
 import type { CalibrationStore, Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
 import type { Archive } from './archive.js';
-import { deleteOldFits, insertFits, insertHourFits, newestFits, newestHourFits } from './queries.js';
+import {
+  deleteOldFits,
+  insertFits,
+  insertHourFits,
+  insertMixes,
+  newestFits,
+  newestHourFits,
+  newestMixes,
+} from './queries.js';
 import { trainInSteps, type Training } from './training.js';
 import { hoursOf, type KnownHour, type SourceNames } from '../forecast/queries.js';
 
@@ -43,16 +51,20 @@ function createCollector(
 
 const runsIn = ({ forecasts }: Snapshot): DayEnsemble[] =>
   [...forecasts].flatMap(([stationId, { days }]) =>
-    days.map(({ kind, date, hour, modelRunAt, fetchedAt, membersF, curveF }) => ({
-      kind,
-      stationId,
-      date,
-      hour,
-      modelRunAt,
-      fetchedAt,
-      membersF,
-      curveF,
-    })),
+    days.flatMap(({ kind, date, hour, modelRunAt, fetchedAt, membersF, curveF, models = [] }) => {
+      const target = { kind, stationId, date, hour };
+      const further = models.filter(({ model }) => model !== MAIN_MODEL && model !== EARLIER_RUN);
+      return [
+        { ...target, modelRunAt, fetchedAt, membersF, curveF },
+        ...further.map(({ model, modelRunAt, fetchedAt, membersF }) => ({
+          ...target,
+          model,
+          modelRunAt,
+          fetchedAt,
+          membersF,
+        })),
+      ];
+    }),
   );
 
 const hoursIn = ({ forecasts }: Snapshot): KnownHour[] =>
@@ -69,7 +81,8 @@ const reportsIn = ({ events, asOf }: Snapshot): SettledDay[] =>
 
 const keyOfHour = ({ stationId, date, hour }: KnownHour): string => `${stationId} ${date} hour ${hour}`;
 
-const keyOfRun = (run: DayEnsemble): string => `${targetKey(run)} ${run.modelRunAt.getTime()}`;
+const keyOfRun = (run: DayEnsemble): string =>
+  `${targetKey(run)} ${run.modelRunAt.getTime()} ${run.model ?? ''}`;
 
 const keyOfReport = (report: SettledDay): string => `${targetKey(report)} ${report.temperatureF} °F`;
 
@@ -124,6 +137,7 @@ export function createTrainer(options: TrainerOptions): Trainer {
       await insertHourFits(db.orm, sources, [added]);
       await nextTurn();
     }
+    if (training && training.addedMixes.length > 0) await insertMixes(db.orm, sources, training.addedMixes);
     return training;
   }
 
@@ -134,9 +148,10 @@ export function createTrainer(options: TrainerOptions): Trainer {
         const after = new Date(at.getTime() - LONGEST_AGE_DAYS * DAY_MS);
         const fits = await newestFits(db.orm, sources, { at, after });
         const ofHours = await newestHourFits(db.orm, sources, { at, after });
+        const mixes = await newestMixes(db.orm, sources, { at, after });
         if (fits.length === 0 || calibration.current.fits.madeAt !== null) return;
         const madeAt = new Date(Math.max(...fits.map(({ trainedAt }) => trainedAt.getTime())));
-        calibration.replace({ fits: { madeAt, fits, hours: { fits: ofHours, missing: [] } } });
+        calibration.replace({ fits: { madeAt, fits, mixes, hours: { fits: ofHours, missing: [] } } });
       } catch (error) {
         log.warn({ err: error }, 'the stored fits could not be read: new ones will be made');
       }
@@ -167,6 +182,7 @@ export function createTrainer(options: TrainerOptions): Trainer {
       const before = new Date(clock.now() - KEPT_DAYS * DAY_MS);
       await archive.deleteBefore(before.toISOString().slice(0, 10));
       await deleteOldFits(db.orm, forecastFits, sources, before);
+      await deleteOldFits(db.orm, forecastMixes, sources, before);
       await deleteOldFits(db.orm, sameDayFits, sources, new Date(clock.now() - HOUR_FITS_KEPT_DAYS * DAY_MS));
     },
     stop() {

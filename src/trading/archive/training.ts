@@ -20,6 +20,8 @@ import {
   type TrainingCase,
 } from './make-fit.js';
 import { trainHoursInSteps, type TrainedHourFit } from './train-hours.js';
+import { trainMixesInSteps, type PooledFit } from './train-mixes.js';
+import type { Mix } from '../forecast/mix.js';
 import type { KnownHistory } from './archive.js';
 import type { KnownRun } from '../forecast/queries.js';
 
@@ -42,6 +44,7 @@ export interface Training {
   /** The fits in it that were made anew. */
   added: readonly TrainedFit[];
   addedHours: readonly TrainedHourFit[];
+  addedMixes: readonly Mix[];
 }
 
 export interface TrainingOptions {
@@ -54,43 +57,52 @@ export interface TrainingOptions {
 
 /**
  * Learns from what was known at one time, and from nothing else: for each kind and lead a fit for each station that has enough
- * days, and one for all stations together. Hours of an area are learned from together, each hour of the day with a bias of its
- * own, and days that run hour by hour. Each step is a few milliseconds of work: the caller may do other things in between.
+ * days, and one for all stations together; of further models only the latter, which is as good with the stations' biases in it. Hours of
+ * an area are learned from together, each hour of the day with a bias of its own, and days that run hour by hour. Each step is a few
+ * milliseconds of work: the caller may do other things in between.
  */
 export function* trainInSteps(history: KnownHistory, options: TrainingOptions): Steps<Training> {
   const runs = groupByStation(history.runs);
+  const models = [...new Set(history.runs.map(({ model }) => model))];
   yield;
   const fits: Fit[] = [];
   const added: TrainedFit[] = [];
   const missing: MissingFit[] = [];
-  for (const kind of temperatureKinds) {
-    const byStation = new Map<string, Map<number, TrainingCase[]>>();
-    for (const station of placesOf(kind)) {
-      byStation.set(station.id, casesOf(history, station, runs.get(`${kind} ${station.id}`) ?? []));
-      yield;
-    }
-    for (const group of groupsOf(kind, byStation)) {
-      const { stationId, leadHours } = group;
-      const made = group.reason ?? makeFit(group, history.knownAt, options);
-      if (typeof made === 'string') missing.push({ kind, stationId, leadHours, reason: made });
-      else {
-        fits.push(made.fit);
-        if (made.isNew) added.push({ fit: made.fit, cases: group.cases });
+  const pooled: PooledFit[] = [];
+  for (const kind of temperatureKinds)
+    for (const model of new Set([undefined, ...models])) {
+      const byStation = new Map<string, Map<number, TrainingCase[]>>();
+      for (const station of placesOf(kind)) {
+        const ofStation = runs.get(groupKey({ kind, stationId: station.id, model })) ?? [];
+        byStation.set(station.id, casesOf(history, station, ofStation));
+        yield;
       }
-      yield;
+      for (const group of groupsOf({ kind, model }, byStation)) {
+        const { stationId, leadHours } = group;
+        const made = group.reason ?? makeFit(group, history.knownAt, options);
+        if (typeof made === 'string')
+          missing.push({ ...(model !== undefined && { model }), kind, stationId, leadHours, reason: made });
+        else {
+          fits.push(made.fit);
+          if (made.isNew) added.push({ fit: made.fit, cases: group.cases });
+          if (stationId === null) pooled.push({ ...made, cases: group.cases });
+        }
+        yield;
+      }
     }
-  }
+  const { mixes, added: addedMixes } = yield* trainMixesInSteps(pooled, history.knownAt, options);
   const { added: addedHours, ...hours } = yield* trainHoursInSteps(history, {
     ...options,
     previous: options.previous.hours?.fits ?? [],
   });
-  return { book: { madeAt: history.knownAt, fits, missing, hours }, added, addedHours };
+  const book = { madeAt: history.knownAt, fits, missing, mixes, hours };
+  return { book, added, addedHours, addedMixes };
 }
 
 type WantedGroup = Group & { reason: string | null };
 
 function* groupsOf(
-  kind: TemperatureKind,
+  { kind, model }: Pick<Group, 'kind' | 'model'>,
   byStation: ReadonlyMap<string, ReadonlyMap<number, readonly TrainingCase[]>>,
 ): Generator<WantedGroup> {
   for (let leadHours = LEAD_STEP_HOURS; leadHours <= MAX_LEAD_HOURS[kind]; leadHours += LEAD_STEP_HOURS) {
@@ -98,9 +110,9 @@ function* groupsOf(
     for (const [stationId, byLead] of byStation) {
       const cases = byLead.get(leadHours) ?? [];
       all.push(...cases);
-      yield { kind, leadHours, ...ownGroup(kind, stationId, cases) };
+      if (model === undefined) yield { kind, leadHours, ...ownGroup(kind, stationId, cases) };
     }
-    yield { kind, leadHours, ...pooledGroup(kind, all) };
+    if (model === undefined || all.length > 0) yield { kind, model, leadHours, ...pooledGroup(kind, all) };
   }
 }
 
@@ -108,10 +120,13 @@ function* groupsOf(
 export const train = (history: KnownHistory, options: TrainingOptions): Training =>
   allAtOnce(trainInSteps(history, options));
 
+const groupKey = ({ kind, stationId, model = '' }: Pick<KnownRun, 'kind' | 'stationId' | 'model'>): string =>
+  `${kind} ${stationId} ${model}`;
+
 function groupByStation(runs: readonly KnownRun[]): Map<string, KnownRun[]> {
   const groups = new Map<string, KnownRun[]>();
   for (const run of runs) {
-    const key = `${run.kind} ${run.stationId}`;
+    const key = groupKey(run);
     const group = groups.get(key);
     if (group) group.push(run);
     else groups.set(key, [run]);
@@ -119,7 +134,7 @@ function groupByStation(runs: readonly KnownRun[]): Map<string, KnownRun[]> {
   return groups;
 }
 
-type OwnGroup = Omit<WantedGroup, 'kind' | 'leadHours'>;
+type OwnGroup = Omit<WantedGroup, 'kind' | 'model' | 'leadHours'>;
 
 function ownGroup(kind: TemperatureKind, stationId: string, cases: readonly TrainingCase[]): OwnGroup {
   const days = daysIn(cases);

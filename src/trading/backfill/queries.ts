@@ -2,6 +2,7 @@ import { sql } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { textArray } from '../../core/db/array-literal.js';
 import { selectRows } from '../../core/db/select-rows.js';
+import { MAIN_MODEL } from '../forecast/forecast.js';
 import type { TemperatureKind } from '../market/market.js';
 
 /** Climate days, both included. */
@@ -19,7 +20,7 @@ export interface DayRuns {
   firstRunMs: number;
 }
 
-/** How many runs there are of each day: a row for each kind, station and day of the range that has any. */
+/** How many runs of the first model there are of each day: a row for each kind, station and day of the range that has any. */
 export async function countRuns(
   orm: Orm,
   source: string,
@@ -30,7 +31,7 @@ export async function countRuns(
     orm,
     sql`select kind, station, date::text, count(*)::int as runs, (extract(epoch from min(model_run_at)) * 1000)::float8 as "firstRunMs"
     from ensemble_runs
-    where forecast_source = ${source} and kind = any(${textArray(kinds)}) and date between ${from}::date and ${to}::date
+    where forecast_source = ${source} and model = ${MAIN_MODEL} and kind = any(${textArray(kinds)}) and date between ${from}::date and ${to}::date
     group by kind, station, date`,
   );
 }

@@ -30,7 +30,7 @@ const noHourFits: HourFits = { fits: [], missing: [] };
 const quantileLevels = [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95];
 
 /** A run of an ensemble as a correction sees it. */
-export interface Ensemble extends Target {
+export interface Ensemble extends Pick<DayEnsemble, keyof Target | 'model' | 'fetchedAt' | 'membersF'> {
   modelRunAt: Date;
   /** Of the climate day, or the hour itself. */
   end: Date;
@@ -42,11 +42,19 @@ export interface Ensemble extends Target {
 /** What an ensemble is taken to say. */
 export type Corrected = Pick<
   DayForecast,
-  'method' | 'isCalibrated' | 'fallback' | 'fit' | 'meanF' | 'deviationF'
+  'method' | 'isCalibrated' | 'fallback' | 'fit' | 'meanF' | 'deviationF' | 'models'
 >;
 
-/** How what an ensemble says is made of its mean and spread, by what had been learned at a time. */
-export type Correction = (ensemble: Ensemble, fits: FitBook, at: Date) => Corrected;
+/**
+ * How what an ensemble says is made of its mean and spread, by what had been learned at a time.
+ * @param further what other models say of the same, and the same model before
+ */
+export type Correction = (
+  ensemble: Ensemble,
+  fits: FitBook,
+  at: Date,
+  further: readonly Ensemble[],
+) => Corrected;
 
 /**
  * A model: the newest run of each day and hour, corrected, and bounded by what was observed. What was not known at the time
@@ -62,13 +70,12 @@ export const modelWith =
       const station = findPlace(ensemble.stationId);
       if (!station) continue;
       const { end } = spanOf(station, ensemble);
-      const { mean, variance } = meanAndVariance(ensemble.membersF);
-      const { kind, stationId, date, hour, modelRunAt } = ensemble;
-      const run = { kind, stationId, date, hour, modelRunAt, end, meanF: mean, varianceF: variance };
+      const run = toRun(ensemble, end);
+      const further = (known.further.get(key) ?? []).map((each) => toRun(each, end));
       const day = forecastDay({
         ensemble,
         run,
-        corrected: correct(run, fits, at),
+        corrected: correct(run, fits, at, further),
         observed: known.observed.get(key),
         event: eventOf.get(key),
         fits,
@@ -81,6 +88,11 @@ export const modelWith =
     for (const { days } of forecasts.values()) days.sort(byTarget);
     return forecasts;
   };
+
+function toRun(ensemble: DayEnsemble, end: Date): Ensemble {
+  const { mean, variance } = meanAndVariance(ensemble.membersF);
+  return { ...ensemble, end, meanF: mean, varianceF: variance };
+}
 
 const byTarget = (a: DayForecast, b: DayForecast): number =>
   temperatureKinds.indexOf(a.kind) - temperatureKinds.indexOf(b.kind) ||

@@ -1,6 +1,8 @@
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import type { Target, TemperatureKind } from '../market/market.js';
 import { asItIs, modelWith, type Corrected, type Ensemble } from './day-forecast.js';
+import { EARLIER_RUN } from './forecast.js';
+import { mixCandidates, type Mix } from './mix.js';
 import type { HourFits } from './running-day.js';
 import { predictEmos, type EmosCoefficients } from './emos.js';
 
@@ -15,10 +17,18 @@ const FAR_F = 10;
 export const POSSIBLE_DEVIATION_F = { lowest: 0.5, highest: 15 };
 
 /**
- * Corrected by how earlier forecasts came out: by the station's own fit, else by that of all stations together, else as
- * the members are.
+ * Corrected by how earlier forecasts came out, each model by itself: by the station's own fit, else by that of all stations
+ * together, else as the members are. Several are mixed by how they have done lately.
  */
-export const calibratedModel = modelWith((ensemble, fits, at) => {
+export const calibratedModel = modelWith((ensemble, fits, at, further) => {
+  const candidates = [ensemble, ...further].map((run) => ({ run, corrected: correct(run, fits, at) }));
+  const { kind, modelRunAt, end } = ensemble;
+  const leadHours = fitLeadOf(kind, modelRunAt, end);
+  const mixed = mixCandidates(candidates, findMix(fits, { kind, leadHours }, at));
+  return { ...mixed, deviationF: Math.max(POSSIBLE_DEVIATION_F.lowest, mixed.deviationF) };
+});
+
+function correct(ensemble: Ensemble, fits: FitBook, at: Date): Corrected {
   const hours = (ensemble.end.getTime() - ensemble.modelRunAt.getTime()) / HOUR_MS;
   const longest = MAX_LEAD_HOURS[ensemble.kind];
   if (hours > longest) {
@@ -32,7 +42,7 @@ export const calibratedModel = modelWith((ensemble, fits, at) => {
     return { ...pooled, method: 'emos_pooled', fallback: `${own}; all stations together` };
   const why = own === pooled ? own : `${own}; ${pooled}`;
   return asItIs(ensemble, `${why}; not corrected`);
-});
+}
 
 type Correction = Omit<Corrected, 'method' | 'fallback'>;
 
@@ -44,7 +54,8 @@ function correctBy(
   at: Date,
 ): Correction | string {
   const { kind } = ensemble;
-  const wanted = { kind, stationId, leadHours: fitLeadOf(kind, ensemble.modelRunAt, ensemble.end) };
+  const leadHours = fitLeadOf(kind, ensemble.modelRunAt, ensemble.end);
+  const wanted = { kind, stationId, leadHours, model: fittedModel(ensemble) };
   const fit = findFit(fits, wanted, at);
   if (!fit) return whyMissing(fits, wanted, at);
   if (at.getTime() - fit.trainedAt.getTime() > LONGEST_AGE_DAYS * DAY_MS)
@@ -52,17 +63,25 @@ function correctBy(
   return applyFit(fit, ensemble);
 }
 
+/** An earlier run of the first model is corrected as its newest one is, at the lead that it has. */
+const fittedModel = ({ model }: Pick<Ensemble, 'model'>): string | undefined =>
+  model === EARLIER_RUN ? undefined : model;
+
 const nameOf = (stationId: string | null): string =>
   stationId === null ? 'the fit of all stations' : "the station's fit";
 
 function whyMissing(
   { madeAt, missing = [] }: FitBook,
-  { kind, stationId, leadHours }: Pick<Fit, 'kind' | 'stationId' | 'leadHours'>,
+  { kind, stationId, leadHours, model }: FitOf,
   at: Date,
 ): string {
   if (madeAt === null || madeAt > at) return 'nothing has been learned yet';
   const found = missing.find(
-    (each) => each.kind === kind && each.stationId === stationId && each.leadHours === leadHours,
+    (each) =>
+      each.kind === kind &&
+      each.stationId === stationId &&
+      each.leadHours === leadHours &&
+      each.model === model,
   );
   return found?.reason ?? `${nameOf(stationId)} does not exist for this lead`;
 }
@@ -109,6 +128,8 @@ export function fitLeadOf(kind: TemperatureKind, modelRunAt: Date, end: Date): n
 export interface Fit {
   /** UUIDv7 under which it is stored. */
   id: string;
+  /** Left out: the source's first one. */
+  model?: string | undefined;
   kind: TemperatureKind;
   /** Id of a station or an area; null: all of them together. */
   stationId: string | null;
@@ -147,14 +168,16 @@ export interface FitBook {
   fits: readonly Fit[];
   /** Why there is none where there is none. */
   missing?: readonly MissingFit[];
+  /** By which several models are mixed, one for each kind and lead. */
+  mixes?: readonly Mix[];
   /** By which days are gone on from while they run. */
   hours?: HourFits;
 }
 
-export interface MissingFit {
-  kind: TemperatureKind;
-  stationId: string | null;
-  leadHours: number;
+/** What a fit is for. */
+export type FitOf = Pick<Fit, 'kind' | 'stationId' | 'leadHours' | 'model'>;
+
+export interface MissingFit extends FitOf {
   /** In words. */
   reason: string;
 }
@@ -162,16 +185,29 @@ export interface MissingFit {
 export const noFits: FitBook = Object.freeze({ madeAt: null, fits: [] });
 
 /** The newest fit that was there at a time; null stands for all stations. */
-export function findFit(
+export const findFit = (
   { fits }: FitBook,
-  { kind, stationId, leadHours }: Pick<Fit, 'kind' | 'stationId' | 'leadHours'>,
+  { stationId, model, ...wanted }: FitOf,
   at: Date,
-): Fit | undefined {
-  let newest: Fit | undefined;
-  for (const fit of fits) {
-    if (fit.stationId !== stationId || fit.leadHours !== leadHours || fit.kind !== kind) continue;
-    if (fit.trainedAt > at) continue;
-    if (!newest || fit.trainedAt > newest.trainedAt) newest = fit;
+): Fit | undefined =>
+  findNewest(fits, { ...wanted, at }, (fit) => fit.stationId === stationId && fit.model === model);
+
+export const findMix = (
+  { mixes = [] }: FitBook,
+  wanted: Pick<Mix, 'kind' | 'leadHours'>,
+  at: Date,
+): Mix | undefined => findNewest(mixes, { ...wanted, at }, () => true);
+
+function findNewest<T extends Pick<Fit, 'kind' | 'leadHours' | 'trainedAt'>>(
+  all: readonly T[],
+  { kind, leadHours, at }: Pick<Fit, 'kind' | 'leadHours'> & { at: Date },
+  isWanted: (each: T) => boolean,
+): T | undefined {
+  let newest: T | undefined;
+  for (const each of all) {
+    if (each.leadHours !== leadHours || each.kind !== kind || !isWanted(each) || each.trainedAt > at)
+      continue;
+    if (!newest || each.trainedAt > newest.trainedAt) newest = each;
   }
   return newest;
 }

@@ -4,6 +4,7 @@ import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { MarketEvent } from '../market/event.js';
 import type { TemperatureDistribution } from '../market/distribution.js';
 import { targetKey, type Target, type TemperatureKind } from '../market/market.js';
+import type { VenueNote } from '../market/source.js';
 import type { Place } from '../market/stations.js';
 import type { Fit, FitBook } from './fits.js';
 import type { KnownHour } from './queries.js';
@@ -26,15 +27,34 @@ export const isPossible = (temperatureF: number): boolean =>
 /** A spread of fewer members says nothing. */
 export const MIN_MEMBERS = 10;
 
-/** By target: the newest ensemble that can be used, and the extreme that was reported. */
+/** A source's first model: it alone decides whether there is a forecast, and how old that is. */
+export const MAIN_MODEL = 'main';
+/** The first model's run of half a day before its newest one, or the last before that: another vintage of the same. */
+export const EARLIER_RUN = 'earlier';
+export const EARLIER_MS = 12 * HOUR_MS;
+
+/** By target: the newest ensemble that can be used, what else there is beside it, and the extreme that was reported. */
 export function whatWasKnown({ ensembles, observed }: WeatherData, at: Date) {
-  const newest = new Map<string, DayEnsemble>();
-  for (const ensemble of ensembles) {
-    if (ensemble.fetchedAt > at || ensemble.modelRunAt > at || !isUsable(ensemble.membersF)) continue;
-    const key = targetKey(ensemble);
-    const found = newest.get(key);
-    if (!found || isNewer(ensemble, found)) newest.set(key, ensemble);
-  }
+  const there = ensembles.filter((ensemble) => ensemble.fetchedAt <= at && ensemble.modelRunAt <= at);
+  const newest = newestOf(there.filter(({ model, membersF }) => model === undefined && isUsable(membersF)));
+  const further = new Map<string, DayEnsemble[]>();
+  const add = (key: string, run: DayEnsemble) => {
+    const found = further.get(key);
+    if (found) found.push(run);
+    else further.set(key, [run]);
+  };
+  const isEarlier = (run: DayEnsemble): boolean =>
+    run.model === undefined &&
+    run.modelRunAt.getTime() + EARLIER_MS <= (newest.get(targetKey(run))?.modelRunAt.getTime() ?? 0) &&
+    isUsable(run.membersF);
+  for (const [key, run] of newestOf(there.filter(isEarlier))) add(key, { ...run, model: EARLIER_RUN });
+  const models = new Set(there.map(({ model }) => model));
+  for (const name of models)
+    if (name !== undefined)
+      for (const [key, run] of newestOf(
+        there.filter((each) => each.model === name && isSound(each.membersF)),
+      ))
+        add(key, run);
   const extremes = new Map<string, ObservedExtreme>();
   for (const observation of observed) {
     const { fetchedAt, observedAt, extremeF } = observation;
@@ -43,7 +63,17 @@ export function whatWasKnown({ ensembles, observed }: WeatherData, at: Date) {
     const found = extremes.get(key);
     extremes.set(key, found ? takeTogether(found, observation) : observation);
   }
-  return { ensembles: newest, observed: extremes };
+  return { ensembles: newest, further, observed: extremes };
+}
+
+function newestOf(runs: readonly DayEnsemble[]): Map<string, DayEnsemble> {
+  const newest = new Map<string, DayEnsemble>();
+  for (const run of runs) {
+    const key = targetKey(run);
+    const found = newest.get(key);
+    if (!found || isNewer(run, found)) newest.set(key, run);
+  }
+  return newest;
 }
 
 /** What two services have said of the same: the day's own report is the last word, before it the more extreme counts. */
@@ -79,7 +109,10 @@ export function hourlyTemperatures(
 }
 
 const isUsable = (membersF: readonly number[]): boolean =>
-  membersF.length >= MIN_MEMBERS && membersF.every(isPossible);
+  membersF.length >= MIN_MEMBERS && isSound(membersF);
+
+/** A single run is enough where nothing is made of it uncorrected. */
+const isSound = (membersF: readonly number[]): boolean => membersF.length > 0 && membersF.every(isPossible);
 
 const isNewer = (a: DayEnsemble, b: DayEnsemble): boolean =>
   a.modelRunAt.getTime() === b.modelRunAt.getTime() ? a.fetchedAt > b.fetchedAt : a.modelRunAt > b.modelRunAt;
@@ -119,6 +152,8 @@ export function createObserver(
 
 /** One run of an ensemble for one temperature. */
 export interface DayEnsemble extends Target {
+  /** Left out: the source's first one. */
+  model?: string | undefined;
   /** When the weather model was started: nothing later is in it. */
   modelRunAt: Date;
   /** When we got it. */
@@ -148,6 +183,8 @@ export interface ObservedExtreme extends Target {
 /** What a weather source knew at one time. */
 export interface WeatherData {
   fetchedAt: Date;
+  /** Models that are missing, beside those that are there; left out: none. */
+  notes?: readonly VenueNote[];
   ensembles: readonly DayEnsemble[];
   observed: readonly ObservedExtreme[];
 }
@@ -155,6 +192,8 @@ export interface WeatherData {
 /** Where forecasts and observations come from. */
 export interface WeatherSource {
   readonly name: string;
+  /** Beside the first model those whose runs it may have, too; left out: none. */
+  readonly furtherModels?: readonly string[] | undefined;
   /** How long its data are good for: it is not asked again before. */
   readonly freshMs: number;
   /** Rejects with whatever cannot be trusted; the caller keeps what it had. */
@@ -191,6 +230,23 @@ export interface WeatherHistory {
 export const forecastMethods = ['same_day', 'emos', 'emos_pooled', 'raw_ensemble'] as const;
 export type ForecastMethod = (typeof forecastMethods)[number];
 
+/** What one of several models says by itself, and its share in the forecast. */
+export interface ModelPart {
+  /** `MAIN_MODEL`, `EARLIER_RUN`, or what the source calls it. */
+  model: string;
+  modelRunAt: Date;
+  fetchedAt: Date;
+  membersF: readonly number[];
+  /** °F: of its members, and corrected by its own fit. */
+  rawMeanF: number;
+  meanF: number;
+  deviationF: number;
+  /** They sum to one. */
+  weight: number;
+  /** Why its weight is 0; null where it is not. */
+  reason: string | null;
+}
+
 /** What is expected of one temperature: a climate day's maximum or minimum at a station, an hour's of an area. */
 export interface DayForecast {
   kind: TemperatureKind;
@@ -211,6 +267,8 @@ export interface DayForecast {
   /** °F, before what was observed is taken into account. */
   meanF: number;
   deviationF: number;
+  /** What went into mean and deviation, where more than one model has a run; left out: the first one alone. */
+  models?: readonly ModelPart[] | undefined;
   /** The members' own, before any correction. */
   rawMeanF: number;
   rawDeviationF: number;

@@ -2,98 +2,87 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import type { Clock } from '../../core/clock.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
-import { addDays, climateDayAt, climateDayOf, clockAt, daysBetween, hourOf } from '../market/climate-day.js';
-import { spanOf, type Target } from '../market/market.js';
-import { isStation, places, type Place } from '../market/stations.js';
+import { addDays, climateDayAt, climateDayOf, clockAt } from '../market/climate-day.js';
+import type { Target } from '../market/market.js';
+import type { VenueNote } from '../market/source.js';
+import { isStation, type Place } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import {
   createObserver,
+  EARLIER_MS,
   meanAndVariance,
   type DayEnsemble,
   type ObservationPart,
   type WeatherSource,
 } from './forecast.js';
+import { readPreviousRuns } from './open-meteo-history.js';
+import {
+  hourlyF,
+  matchPlaces,
+  placeFields,
+  placeQuery,
+  targetReader,
+  targetsOn,
+} from './open-meteo-places.js';
 import { createPoll, readJson } from './read-json.js';
 
-/** The grids' points are at most a quarter of a degree apart. */
-const NEAR_DEGREES = 0.5;
-
-/** One hourly series, °F; null where the service has nothing. */
-const hourlyF = z.array(z.number().min(-100).max(150).nullable());
-
-const placeFields = { latitude: z.number(), longitude: z.number(), utc_offset_seconds: z.literal(0) };
-
-/**
- * All stations and areas in one question, hours in UTC, temperatures in °F.
- *
- * A question counts as several of the free 600 a minute, 5,000 an hour and 10,000 a day: once for each place, times a tenth of the
- * series for each (members count as series) if they are more than ten, times the weeks if it is more than one. Never asked for by
- * station: 28 questions would count as much, and take 28 times as long.
- */
-const placeQuery = {
-  latitude: places.map(({ latitude }) => latitude).join(','),
-  longitude: places.map(({ longitude }) => longitude).join(','),
-  temperature_unit: 'fahrenheit',
-  timezone: 'GMT',
-  timeformat: 'unixtime',
-} as const;
-
-/** Each place with its answer: they come in the order of the question. */
-function matchPlaces<T extends { latitude: number; longitude: number }>(
-  url: string,
-  answers: readonly T[],
-): [Place, T][] {
-  if (answers.length !== places.length)
-    throw new UnexpectedAnswerError(url, `${answers.length} places instead of ${places.length}`);
-  return places.map((place, i) => {
-    const { latitude, longitude } = answers[i]!;
-    const distance = Math.max(Math.abs(latitude - place.latitude), Math.abs(longitude - place.longitude));
-    if (distance > NEAR_DEGREES)
-      throw new UnexpectedAnswerError(url, `${latitude}, ${longitude} is not where ${place.id} is`);
-    return [place, answers[i]!];
-  });
+/** A model as the service has it. */
+interface OnlineModel {
+  /** As `DayEnsemble` has it; left out: the first one. */
+  model?: string;
+  /** As it is asked for, and the name under which the service tells of its runs. */
+  asked: string;
+  dataset: string;
+  /** Of ensembles or of single runs, which come from different hosts. */
+  from: 'ensemble' | 'forecast';
+  leastMembers: number;
+  runMs: number;
+  /** No run of this model has ever been there sooner after its start. */
+  takesMs: number;
+  everyMs: number;
 }
 
-/** What is forecast for a place on a day: its maximum and minimum, or of an area each hour by its clock. */
-const targetsOn = (place: Place, date: string): Target[] =>
-  isStation(place)
-    ? [
-        { kind: 'daily_maximum', stationId: place.id, date },
-        { kind: 'daily_minimum', stationId: place.id, date },
-      ]
-    : Array.from({ length: 24 }, (_, hour) => ({ kind: 'hourly', stationId: place.id, date, hour }));
+/**
+ * NOAA's GEFS at a quarter of a degree: a control run and 30 members, four runs a day: asking more often than once an hour brings little.
+ * 24 questions a day count as about 2,100 of the 10,000 that are free, one as 88 of 600 a minute; while the service fails up to 96
+ * questions as 8,400.
+ */
+const gefs: OnlineModel = {
+  asked: 'gfs025',
+  dataset: 'ncep_gefs025',
+  from: 'ensemble',
+  leastMembers: 20,
+  runMs: 6 * HOUR_MS,
+  takesMs: 3.5 * HOUR_MS,
+  everyMs: HOUR_MS,
+};
 
 /**
- * Reads a target from series that have a value for each hour; null if one is missing that it needs: the day's peak might have been
- * in it.
- * @param time of each value, seconds since 1970, an hour apart
+ * ECMWF's ensemble of 51, and NOAA's HRRR and NBM, which have a run each hour, of HRRR every sixth one for more than 18 hours. A question
+ * counts as 144, and twice as 29: together 1,330 a day, and 800 while they fail.
  */
-function targetReader(
-  place: Place,
-  { kind, date, hour }: Target,
-  time: readonly number[],
-): (values: readonly (number | null)[]) => number | null {
-  const isHour = kind === 'hourly';
-  const start = (isHour ? hourOf(place, date, hour!) : climateDayOf(place, date).start).getTime() / 1000;
-  const first = time.indexOf(start);
-  const end = first + (isHour ? 1 : 24);
-  const isThere = first >= 0 && time[end - 1] === start + ((end - 1 - first) * HOUR_MS) / 1000;
-  return (values) => {
-    if (!isThere) return null;
-    const wanted = values.slice(first, end);
-    if (wanted.includes(null)) return null;
-    return kind === 'daily_minimum' ? Math.min(...(wanted as number[])) : Math.max(...(wanted as number[]));
-  };
-}
-
-/** NOAA's GEFS at a quarter of a degree: a control run and 30 members, four runs a day. */
-const MODEL = 'gfs025';
-/** The same by the name under which the service tells of its runs. */
-const DATASET = 'ncep_gefs025';
-const MIN_SERIES = 20;
-const RUN_MS = 6 * HOUR_MS;
-/** No run of this model has ever been there sooner after its start. */
-const RUN_TAKES_MS = 3.5 * HOUR_MS;
+const furtherModels: readonly (OnlineModel & { model: string })[] = [
+  {
+    model: 'ecmwf',
+    asked: 'ecmwf_ifs025',
+    dataset: 'ecmwf_ifs025_ensemble',
+    from: 'ensemble',
+    leastMembers: 20,
+    runMs: 6 * HOUR_MS,
+    takesMs: 6 * HOUR_MS,
+    everyMs: 4 * HOUR_MS,
+  },
+  ...['hrrr', 'nbm'].map((model) => ({
+    model,
+    asked: `ncep_${model}_conus`,
+    dataset: `ncep_${model}_conus`,
+    from: 'forecast' as const,
+    leastMembers: 1,
+    runMs: HOUR_MS,
+    takesMs: 0.75 * HOUR_MS,
+    everyMs: 3 * HOUR_MS,
+  })),
+];
 
 const locationSchema = z.looseObject({
   ...placeFields,
@@ -106,22 +95,28 @@ const metadataSchema = z.looseObject({
   last_run_initialisation_time: z.int(),
 });
 
+interface Hosts {
+  baseUrls: Readonly<Record<OnlineModel['from'], string>>;
+  clock: Clock;
+}
+
 /**
  * Asks Open-Meteo for all places in one call: each member's maximum and minimum over a station's climate days, from its hourly
  * values, and its hours for the areas of the index. A call counts as 28 places × 31 members ÷ 10, so 87, and one for the run's time.
  */
 async function readEnsembles(
-  { baseUrl, clock }: { baseUrl: string; clock: Clock },
+  model: OnlineModel,
+  { baseUrls, clock }: Hosts,
   signal: AbortSignal,
 ): Promise<DayEnsemble[]> {
   const query = new URLSearchParams({
     ...placeQuery,
     hourly: 'temperature_2m',
-    models: MODEL,
+    models: model.asked,
     past_days: '2',
     forecast_days: '3',
   });
-  const url = `${baseUrl}/v1/ensemble`;
+  const url = `${baseUrls[model.from]}/v1/${model.from}`;
   const locations = await readJson({
     url: `${url}?${query.toString()}`,
     schema: z.array(locationSchema),
@@ -130,9 +125,10 @@ async function readEnsembles(
   const matched = matchPlaces(url, locations);
   const fetchedAt = new Date(clock.now());
   // Asked last: if a new run arrives in between, the data are taken for newer than they are, never for older.
-  const modelRunAt = await readRunTime(baseUrl, fetchedAt, signal);
+  const modelRunAt = await readRunTime(model, baseUrls[model.from], fetchedAt, signal);
+  const of = model.model === undefined ? {} : { model: model.model };
   return matched.flatMap(([place, location]) =>
-    toRuns(url, place, location, fetchedAt).map((run) => ({ ...run, modelRunAt, fetchedAt })),
+    toRuns(model, url, place, location, fetchedAt).map((run) => ({ ...of, ...run, modelRunAt, fetchedAt })),
   );
 }
 
@@ -140,9 +136,14 @@ async function readEnsembles(
  * When the run was started that the data are from. Where the service does not tell: the last one that can be there, so
  * that the data are not taken to have been known earlier than they were.
  */
-async function readRunTime(baseUrl: string, fetchedAt: Date, signal: AbortSignal): Promise<Date> {
-  const url = `${baseUrl}/data/${DATASET}/static/meta.json`;
-  const latest = Math.floor((fetchedAt.getTime() - RUN_TAKES_MS) / RUN_MS) * RUN_MS;
+async function readRunTime(
+  { dataset, runMs: everyMs, takesMs }: OnlineModel,
+  baseUrl: string,
+  fetchedAt: Date,
+  signal: AbortSignal,
+): Promise<Date> {
+  const url = `${baseUrl}/data/${dataset}/static/meta.json`;
+  const latest = Math.floor((fetchedAt.getTime() - takesMs) / everyMs) * everyMs;
   try {
     const metadata = await readJson({ url, schema: metadataSchema, signal });
     const runMs = metadata.last_run_initialisation_time * 1000;
@@ -154,6 +155,7 @@ async function readRunTime(baseUrl: string, fetchedAt: Date, signal: AbortSignal
 
 /** What every member has every hour of. */
 function toRuns(
+  { model, leastMembers }: OnlineModel,
   url: string,
   place: Place,
   { hourly }: z.output<typeof locationSchema>,
@@ -163,12 +165,14 @@ function toRuns(
   const members = Object.entries(columns)
     .filter(([name]) => /^temperature_2m(_member\d+)?$/.test(name))
     .map(([, values]) => values);
-  if (members.length < MIN_SERIES)
-    throw new UnexpectedAnswerError(url, `${members.length} members instead of 31`);
+  if (members.length < leastMembers)
+    throw new UnexpectedAnswerError(url, `${members.length} members instead of at least ${leastMembers}`);
   if (members.some((values) => values.length !== time.length))
     throw new UnexpectedAnswerError(url, 'the members do not have a value for each hour');
   return datesInView(place, at).flatMap((date) => {
-    const curveF = isStation(place) ? meanCurve(place, date, { time, members }) : undefined;
+    // A day that runs is gone on from by the first model alone.
+    const isWanted = isStation(place) && model === undefined;
+    const curveF = isWanted ? meanCurve(place, date, { time, members }) : undefined;
     return targetsOn(place, date).flatMap((target) => {
       const membersF = members.map(targetReader(place, target, time));
       return membersF.includes(null) ? [] : [{ ...target, membersF: membersF as number[], curveF }];
@@ -195,18 +199,74 @@ function datesInView(place: Place, at: Date): string[] {
   return (isStation(place) ? [-1, 0, 1] : [0, 1]).map((days) => addDays(today, days));
 }
 
-/**
- * The model runs four times a day: asking more often brings little. 24 questions a day count as about 2,100 of the 10,000 that are
- * free, one as 88 of 600 a minute; while the service fails up to 96 questions as 8,400.
- */
-const ENSEMBLES_EVERY_MS = HOUR_MS;
 /** Ensembles are used on for as long while the service fails: until about the next run they are still the newest. */
 const ENSEMBLES_LAST_MS = 3 * HOUR_MS;
+
+/** After a failure: a question that is not answered may count, too. */
+const FURTHER_PAUSE_MS = 6 * HOUR_MS;
+/** A further model's runs are used as long; of a service that goes on answering with an older one they are not. */
+const FURTHER_LAST_MS = 9 * HOUR_MS;
+const OLDEST_RUN_MS = DAY_MS;
+
+interface Read {
+  ensembles: DayEnsemble[];
+  readAt: number;
+}
+
+/** What a further model has that may be used; why there is nothing, if there is not. */
+type Further = { ensembles: readonly DayEnsemble[] } | { missing: string };
+
+/** Reads a model at its own pace. It never rejects, and its failure is told once. */
+function createFurtherModel(
+  model: OnlineModel & { model: string },
+  hosts: Hosts,
+  log: Pick<Logger, 'warn'>,
+): (signal: AbortSignal) => Promise<Further> {
+  const { clock } = hosts;
+  const poll = createPoll(
+    clock,
+    model.everyMs,
+    async (signal): Promise<Read> => ({
+      ensembles: await readEnsembles(model, hosts, signal),
+      readAt: clock.now(),
+    }),
+    FURTHER_PAUSE_MS,
+  );
+  let told: unknown;
+  return async (signal) => {
+    const { value, problem } = await poll(signal);
+    if (problem !== undefined && problem !== told)
+      log.warn({ err: problem, model: model.model }, 'a further model was not read: the others are used');
+    told = problem;
+    const runAt = value?.ensembles[0]?.modelRunAt.getTime();
+    if (value && runAt !== undefined && clock.now() - value.readAt < FURTHER_LAST_MS) {
+      if (clock.now() - runAt < OLDEST_RUN_MS) return { ensembles: value.ensembles };
+      return { missing: `its newest run is of ${new Date(runAt).toISOString()}` };
+    }
+    return { missing: problem instanceof Error ? problem.message : 'it has said nothing of these days' };
+  };
+}
+
+/** Longer ago nothing is of use: a run of a day before is corrected by a fit for twice the way. */
+const KEPT_RUNS_MS = DAY_MS;
+
+/** Keeps the first model's runs, so that the one of half a day before can stand beside the newest. */
+function createEarlierRuns(): (newest: readonly DayEnsemble[]) => DayEnsemble[] {
+  const byRun = new Map<number, readonly DayEnsemble[]>();
+  return (newest) => {
+    const newestMs = newest[0]?.modelRunAt.getTime();
+    if (newestMs === undefined) return [];
+    byRun.set(newestMs, newest);
+    for (const runMs of byRun.keys()) if (newestMs - runMs > KEPT_RUNS_MS) byRun.delete(runMs);
+    const earlier = Math.max(...[...byRun.keys()].filter((runMs) => newestMs - runMs >= EARLIER_MS));
+    return (byRun.get(earlier) ?? []).map((run) => ({ ...run, curveF: undefined }));
+  };
+}
 
 interface OpenMeteoOptions {
   /** Of the ensembles. */
   baseUrl: string;
-  /** Of the archive of earlier runs. */
+  /** Of single runs, and of the archive of earlier ones. */
   historyBaseUrl: string;
   /** What was measured in the world that the markets are about. */
   observations: readonly ObservationPart[];
@@ -215,106 +275,61 @@ interface OpenMeteoOptions {
 }
 
 /**
- * The real weather: ensembles from Open-Meteo beside what was observed, each at its own pace. Without observations the ensembles
- * are as good as before, so a service that fails to observe takes nothing away.
+ * The real weather: runs of several models from Open-Meteo beside what was observed, each at its own pace. Without observations
+ * or further models the first one's ensembles are as good as before, so a service that fails there takes nothing away.
  */
 export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource {
   const { baseUrl, historyBaseUrl, observations, clock, log } = options;
-  const pollEnsembles = createPoll(clock, ENSEMBLES_EVERY_MS, async (signal) => {
-    const ensembles = await readEnsembles({ baseUrl, clock }, signal);
-    return { ensembles, readAt: clock.now() };
-  });
+  const hosts = { baseUrls: { ensemble: baseUrl, forecast: historyBaseUrl }, clock };
+  const pollEnsembles = createPoll(clock, gefs.everyMs, async (signal): Promise<Read> => ({
+    ensembles: await readEnsembles(gefs, hosts, signal),
+    readAt: clock.now(),
+  }));
+  const further = furtherModels.map((model) => ({
+    name: model.model,
+    read: createFurtherModel(model, hosts, log),
+  }));
+  const earlierThan = createEarlierRuns();
   const observe = createObserver(observations, { clock, log });
   let told: unknown;
 
   return {
     name: 'openmeteo',
+    furtherModels: furtherModels.map(({ model }) => model),
     freshMs: MINUTE_MS,
     async read(signal) {
-      const [forecast, observed] = await Promise.all([pollEnsembles(signal), observe(signal)]);
+      const [forecast, observed, ...others] = await Promise.all([
+        pollEnsembles(signal),
+        observe(signal),
+        ...further.map(async ({ name, read }) => ({ name, ...(await read(signal)) })),
+      ]);
       const { value, problem } = forecast;
       const isUsable = value && clock.now() - value.readAt < ENSEMBLES_LAST_MS;
       if (!isUsable || problem instanceof UnexpectedAnswerError) throw problem;
       if (problem !== undefined && problem !== told)
         log.warn({ err: problem }, 'no new ensembles: the last ones are kept');
       told = problem;
-      return { fetchedAt: new Date(clock.now()), ensembles: value.ensembles, observed };
+      const { ensembles } = value;
+      return {
+        fetchedAt: new Date(clock.now()),
+        notes: others.flatMap((other) => ('missing' in other ? [noteOf(other)] : [])),
+        ensembles: [
+          ...ensembles,
+          ...earlierThan(ensembles),
+          ...others.flatMap((other) => ('missing' in other ? [] : other.ensembles)),
+        ],
+        observed,
+      };
     },
     history: {
-      readRuns: (range, signal) => readPreviousRuns({ baseUrl: historyBaseUrl, clock }, range, signal),
+      readRuns: (range, signal) => readPreviousRuns({ baseUrl: historyBaseUrl, clock, log }, range, signal),
     },
   };
 }
 
-/** NOAA's GFS alone, the model that the ensemble is made with; `gfs_seamless` would be another one near the stations. */
-const ARCHIVED_MODEL = 'gfs_global';
-const ARCHIVED_RUN_MS = 6 * HOUR_MS;
-/** The archive begins on this day for temperatures of this model. */
-const FIRST_DAY = '2021-04-01';
-
-/** By the days that the forecast is older than the hour that it is about. */
-const columns = ['temperature_2m_previous_day1', 'temperature_2m_previous_day2'] as const;
-const [dayBefore, twoDaysBefore] = columns;
-
-const placeSchema = z.looseObject({
-  ...placeFields,
-  hourly_units: z.looseObject({ [dayBefore]: z.literal('°F'), [twoDaysBefore]: z.literal('°F') }),
-  hourly: z.looseObject({ time: z.array(z.int()), [dayBefore]: hourlyF, [twoDaysBefore]: hourlyF }),
+const noteOf = ({ name, missing }: { name: string; missing: string }): VenueNote => ({
+  kind: 'missing_model',
+  name,
+  count: 1,
+  example: missing.slice(0, 300),
 });
-
-/**
- * What a single run of the model said of past days, one and two days before: ensembles of one member each. The
- * archive of ensembles themselves keeps only what each run said of its own first hours, which were not known in time.
- *
- * When such a forecast was made: the archive gives for each hour the value of the newest run that was started at least one (two)
- * days before that hour, so a day's hours are of several runs. The newest one among them, that of the day's last hour,
- * stands for all: none of the values was known before an earlier run and none is of a later one. With four runs a day
- * that is 25 to 30 (49 to 54) hours before the day's end. An hour of an area is of one run.
- *
- * Asks for all places at once: 31 days (and one more) count as 28 places × 32/7 weeks, so 128, and a year as 1,540.
- */
-async function readPreviousRuns(
-  { baseUrl, clock }: { baseUrl: string; clock: Clock },
-  { from, to }: { from: string; to: string },
-  signal: AbortSignal,
-): Promise<DayEnsemble[]> {
-  const first = from < FIRST_DAY ? FIRST_DAY : from;
-  if (to < first) return [];
-  const query = new URLSearchParams({
-    ...placeQuery,
-    hourly: columns.join(','),
-    models: ARCHIVED_MODEL,
-    start_date: first,
-    // A climate day ends some hours after midnight UTC.
-    end_date: addDays(to, 1),
-  });
-  const url = `${baseUrl}/v1/forecast`;
-  const answers = await readJson({ url: `${url}?${query.toString()}`, schema: z.array(placeSchema), signal });
-  const fetchedAt = new Date(clock.now());
-  return matchPlaces(url, answers).flatMap(([place, { hourly }]) => {
-    if (columns.some((column) => hourly[column].length !== hourly.time.length))
-      throw new UnexpectedAnswerError(url, 'there is not a value for each hour');
-    return daysBetween(first, to)
-      .flatMap((date) => targetsOn(place, date))
-      .flatMap((target) => {
-        const { end } = spanOf(place, target);
-        if (end > fetchedAt) return [];
-        const read = targetReader(place, target, hourly.time);
-        return columns.flatMap((column, i) => {
-          const valueF = read(hourly[column]);
-          const modelRunAt = newestRun(lastHourOf(place, target), i + 1);
-          return valueF === null ? [] : [{ ...target, modelRunAt, fetchedAt, membersF: [valueF] }];
-        });
-      });
-  });
-}
-
-/** The last whole hour whose value is in what is forecast. */
-const lastHourOf = (place: Place, target: Target): number => {
-  const { start, end } = spanOf(place, target);
-  return start < end ? end.getTime() - HOUR_MS : end.getTime();
-};
-
-/** The newest run that was started at least so many days before an hour. */
-const newestRun = (hourMs: number, days: number): Date =>
-  new Date(Math.floor((hourMs - days * DAY_MS) / ARCHIVED_RUN_MS) * ARCHIVED_RUN_MS);

@@ -3,7 +3,7 @@ import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/select-rows.js';
 import type { Target, TemperatureKind } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
-import type { DayEnsemble, ObservedExtreme } from './forecast.js';
+import { MAIN_MODEL, type DayEnsemble, type ObservedExtreme } from './forecast.js';
 
 /** Where prices and forecasts came from: what is learned and scored of one pair says nothing of another. */
 export interface SourceNames {
@@ -13,6 +13,8 @@ export interface SourceNames {
 
 /** A run of an ensemble for one temperature, without its members. */
 export interface KnownRun extends Target {
+  /** Left out: the source's first one. */
+  model?: string | undefined;
   modelRunAt: Date;
   fetchedAt: Date;
   members: number;
@@ -69,11 +71,11 @@ export const insertRuns = (
 ): Promise<number> =>
   insertNew(
     orm,
-    sql`insert into ensemble_runs (forecast_source, kind, station, date, hour, model_run_at, fetched_at, members, mean, variance, curve)
-      select ${forecastSource}, r.kind, r."stationId", r.date, coalesce(r.hour, 0), r."modelRunAt", r."fetchedAt", r."membersF", r.mean,
+    sql`insert into ensemble_runs (forecast_source, model, kind, station, date, hour, model_run_at, fetched_at, members, mean, variance, curve)
+      select ${forecastSource}, coalesce(r.model, ${MAIN_MODEL}), r.kind, r."stationId", r.date, coalesce(r.hour, 0), r."modelRunAt", r."fetchedAt", r."membersF", r.mean,
         r.variance, case when r.kind = 'daily_maximum' then r."curveF" end
       from json_to_recordset(${JSON.stringify(runs)}::json) as r(
-        kind text, "stationId" text, date date, hour smallint, "modelRunAt" timestamptz, "fetchedAt" timestamptz, "membersF" float8[], mean float8, variance float8,
+        model text, kind text, "stationId" text, date date, hour smallint, "modelRunAt" timestamptz, "fetchedAt" timestamptz, "membersF" float8[], mean float8, variance float8,
         "curveF" float8[]
       )`,
   );
@@ -128,7 +130,7 @@ const milliseconds = (column: string) => sql.raw(`(extract(epoch from ${column})
 /** The rows come as one JSON text: thousands of them are read in a quarter of the time that as many rows of columns take. */
 export async function readRuns(
   orm: Orm,
-  { forecastSource, kind, stationId, from, at }: Window & { forecastSource: string },
+  { forecastSource, model, kind, stationId, from, at }: Window & { forecastSource: string; model: string },
 ): Promise<KnownRun[]> {
   const time = at.toISOString();
   const [answer] = await selectRows<{ runs: RunRow[] | null }>(
@@ -140,13 +142,14 @@ export async function readRuns(
       select date, hour, model_run_at, fetched_at, cardinality(members) as members, mean, variance,
         case when fetched_at > date - interval '12 hours' then curve end as curve
       from ensemble_runs
-      where forecast_source = ${forecastSource} and kind = ${kind} and station = ${stationId} and date >= ${from}::date
+      where forecast_source = ${forecastSource} and kind = ${kind} and station = ${stationId} and date >= ${from}::date and model = ${model}
         and model_run_at <= ${time}::timestamptz and fetched_at <= ${time}::timestamptz
       order by date desc, model_run_at desc limit ${MAX_RUNS}
     ) as newest`,
   );
   const runs = answer?.runs ?? [];
   return runs.map(([date, hour, modelRunMs, fetchedMs, members, meanF, varianceF, curveF]) => ({
+    ...(model !== MAIN_MODEL && { model }),
     ...toTarget({ kind, stationId, date, hour }),
     members,
     meanF,

@@ -18,11 +18,13 @@ const LONGEST_PAUSE_MS = 15 * MINUTE_MS;
 /**
  * Asks a service at its own pace, however often it is called: every `everyMs`, and after failures with growing pauses.
  * In between the last answer stands. Never rejects.
+ * @param leastPauseMs after a failure; left out: none
  */
 export function createPoll<T>(
   clock: Clock,
   everyMs: number,
   ask: (signal: AbortSignal) => Promise<T>,
+  leastPauseMs = 0,
 ): (signal: AbortSignal) => Promise<Polled<T>> {
   let last: Polled<T> = { value: undefined, problem: undefined };
   let failures = 0;
@@ -35,7 +37,8 @@ export function createPoll<T>(
       nextMs = clock.now() + everyMs;
     } catch (error) {
       last = { ...last, problem: error };
-      nextMs = clock.now() + Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures++);
+      const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures++);
+      nextMs = clock.now() + Math.max(leastPauseMs, pauseMs);
     }
     return last;
   };

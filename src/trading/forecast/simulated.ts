@@ -17,6 +17,7 @@ import {
   type Subject,
 } from '../venue/simulation/world.js';
 import {
+  EARLIER_MS,
   hourlyTemperatures,
   type DayEnsemble,
   type ObservedExtreme,
@@ -24,6 +25,9 @@ import {
   type WeatherHistory,
   type WeatherSource,
 } from './forecast.js';
+
+/** The other model of the invented world. */
+const SINGLE = 'single';
 
 /** Stations report at 9 minutes to the hour, and a report is there some minutes later. */
 const REPORT_MINUTE_MS = 51 * MINUTE_MS;
@@ -39,6 +43,7 @@ export function createSimulatedWeatherSource(
   const now = () => new Date(world.clock.now());
   return {
     name: 'simulated',
+    furtherModels: [SINGLE],
     freshMs: MINUTE_MS,
     read: async () => {
       const at = now();
@@ -98,14 +103,24 @@ type Seeded = Pick<SimulatedWorld, 'weather'>;
 export const readWeather = (world: Seeded, days: readonly StationDay[], at: Date): WeatherData =>
   readWeatherOf(world, subjectsOf(days), at);
 
-/** What was known of any subjects at any time: the newest run of each, and what has been measured of it so far. */
+/** What was known of any subjects at any time: the newest run of each model, an earlier one of the first, and what has been measured of it so far. */
 export function readWeatherOf({ weather }: Seeded, subjects: readonly Subject[], at: Date): WeatherData {
   const ensembles: DayEnsemble[] = [];
   const observed: ObservedExtreme[] = [];
   for (const subject of subjects) {
     const target = targetOfSubject(subject);
     const modelRunAt = newestRunAt(subject.span, at);
-    ensembles.push({ ...target, modelRunAt, fetchedAt: at, ...runOf({ weather }, subject, modelRunAt) });
+    const earlierRunAt = new Date(modelRunAt.getTime() - EARLIER_MS);
+    ensembles.push(
+      { ...target, modelRunAt, fetchedAt: at, ...runOf({ weather }, subject, modelRunAt) },
+      {
+        ...target,
+        modelRunAt: earlierRunAt,
+        fetchedAt: at,
+        membersF: weather.members(subject, earlierRunAt),
+      },
+      { ...target, fetchedAt: at, ...singleOf({ weather }, subject, modelRunAt) },
+    );
     const seen = observe({ weather }, subject, at);
     if (seen) observed.push({ ...target, ...seen, fetchedAt: at });
   }
@@ -149,11 +164,24 @@ function listRuns({ weather }: Seeded, subject: Subject, now: Date): DayEnsemble
   return runsOf(span).flatMap((modelRunAt) => {
     const fetchedAt = firstSeenAt(span, modelRunAt);
     if (fetchedAt > now) return [];
+    const known = { ...targetOfSubject(subject), fetchedAt };
     return [
-      { ...targetOfSubject(subject), modelRunAt, fetchedAt, ...runOf({ weather }, subject, modelRunAt) },
+      { ...known, modelRunAt, ...runOf({ weather }, subject, modelRunAt) },
+      { ...known, ...singleOf({ weather }, subject, modelRunAt) },
     ];
   });
 }
+
+/** The same of the other model, whose runs are there at the same time. */
+const singleOf = (
+  { weather }: Seeded,
+  subject: Subject,
+  modelRunAt: Date,
+): Pick<DayEnsemble, 'model' | 'modelRunAt' | 'membersF'> => ({
+  model: SINGLE,
+  modelRunAt,
+  membersF: [weather.single(subject, modelRunAt)],
+});
 
 /** What a run says of a subject. */
 function runOf(

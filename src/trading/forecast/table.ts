@@ -17,7 +17,8 @@ import {
 import { time } from '../../core/db/columns.js';
 import type { DistributionShape } from '../market/distribution.js';
 import type { DailyKind, TemperatureKind } from '../market/market.js';
-import type { ForecastMethod } from './forecast.js';
+import { MAIN_MODEL, type ForecastMethod } from './forecast.js';
+import type { Mix } from './mix.js';
 
 /**
  * What is forecast. `hour` is by the clock of the place and only of hours; of a day it is 0 and means nothing, so that it can be
@@ -36,6 +37,9 @@ const targetColumns = {
 const hourCheck = (name: string, t: { kind: AnyPgColumn; hour: AnyPgColumn }) =>
   check(name, sql`${t.hour} between 0 and 23 and (${t.kind} = 'hourly' or ${t.hour} = 0)`);
 
+/** Which of a source's models; its first one where rows are from before there were several. */
+const modelColumn = () => text('model').notNull().default(MAIN_MODEL);
+
 /** Dollars of a contract of either side, with its fee. */
 export interface BracketCost {
   yes: number;
@@ -52,6 +56,21 @@ interface RecordedBracket {
   market: number | null;
   /** What it cost then; null where it had no price, left out in records of earlier versions. */
   cost?: BracketCost | null;
+}
+
+/** What a model said by itself before anything was observed, and its share in the forecast. */
+interface RecordedModel {
+  model: string;
+  weight: number;
+  /** °F. */
+  mean: number;
+  deviation: number;
+}
+
+/** Of one of several models by itself, as the scores of the record are. */
+export interface ModelScore {
+  logScore: number;
+  crps: number;
 }
 
 /**
@@ -83,6 +102,8 @@ export const forecastRecords = pgTable(
     shape: text().$type<DistributionShape>(),
     /** What the ensemble said before any correction, °F. */
     members: doublePrecision().array(),
+    /** Of a forecast before the day, where several models had a run: those that had a share. */
+    models: jsonb().$type<RecordedModel[]>(),
     /** Mean and deviation of what was reported in the 30 days that were known then; null where they were too few. */
     climateMean: doublePrecision('climate_mean'),
     climateDeviation: doublePrecision('climate_deviation'),
@@ -98,6 +119,8 @@ export const forecastRecords = pgTable(
     /** The model's log score ahead of what the outcome cost to buy; and the least that could have been, known before. Null without prices. */
     advantage: doublePrecision(),
     worstAdvantage: doublePrecision('worst_advantage'),
+    /** By model, of `models`. */
+    modelScores: jsonb('model_scores').$type<Record<string, ModelScore>>(),
     /** °F: of the same degrees for each of the four. */
     modelCrps: doublePrecision('model_crps'),
     rawCrps: doublePrecision('raw_crps'),
@@ -124,6 +147,7 @@ export const ensembleRuns = pgTable(
   'ensemble_runs',
   {
     forecastSource: text('forecast_source').notNull(),
+    model: modelColumn(),
     ...targetColumns,
     modelRunAt: time('model_run_at').notNull(),
     fetchedAt: time('fetched_at').notNull(),
@@ -139,7 +163,7 @@ export const ensembleRuns = pgTable(
     // Serves a station's training window.
     primaryKey({
       name: 'ensemble_runs_pk',
-      columns: [t.forecastSource, t.kind, t.station, t.date, t.hour, t.modelRunAt],
+      columns: [t.forecastSource, t.kind, t.station, t.date, t.hour, t.modelRunAt, t.model],
     }),
     // Serves the clean-up.
     index('ensemble_runs_age').on(t.date),
@@ -205,6 +229,7 @@ export const forecastFits = pgTable(
     id: uuid().primaryKey(),
     forecastSource: text('forecast_source').notNull(),
     marketSource: text('market_source').notNull(),
+    model: modelColumn(),
     kind: text().$type<TemperatureKind>().notNull().default('daily_maximum'),
     /** Null: all stations together. */
     station: text(),
@@ -243,9 +268,31 @@ export const forecastFits = pgTable(
       .notNull(),
   },
   (t) => [
-    // Serves the fits in use: the newest of each kind, station and lead.
+    // Serves the fits in use: the newest of each model, kind, station and lead.
     index('forecast_fits_newest').on(t.forecastSource, t.marketSource, t.trainedAt),
     check('forecast_fits_variance', sql`${t.c} >= 0 and ${t.d} >= 0`),
+  ],
+);
+
+/** By what several models are mixed. Written once. */
+export const forecastMixes = pgTable(
+  'forecast_mixes',
+  {
+    id: uuid().primaryKey(),
+    forecastSource: text('forecast_source').notNull(),
+    marketSource: text('market_source').notNull(),
+    kind: text().$type<TemperatureKind>().notNull(),
+    leadHours: integer('lead_hours').notNull(),
+    skill: jsonb().$type<Mix['skill']>().notNull(),
+    correlation: jsonb().$type<Mix['correlation']>().notNull(),
+    firstDate: date('first_date', { mode: 'string' }).notNull(),
+    lastDate: date('last_date', { mode: 'string' }).notNull(),
+    knownThrough: time('known_through').notNull(),
+    trainedAt: time('trained_at').notNull(),
+  },
+  (t) => [
+    // Serves those in use: the newest of each kind and lead.
+    index('forecast_mixes_newest').on(t.forecastSource, t.marketSource, t.trainedAt),
   ],
 );
 

@@ -8,6 +8,7 @@ import type { Micros } from './money.js';
 export const noteKinds = [
   'contradiction',
   'missing_field',
+  'missing_model',
   'unknown_kind',
   'unknown_place',
   'unknown_result',

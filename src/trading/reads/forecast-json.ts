@@ -1,6 +1,7 @@
 import { openJson } from '../../core/http/json.js';
 import type { DayForecast, ObservedExtreme, StationForecast } from '../forecast/forecast.js';
 import { biasOf, type Fit } from '../forecast/fits.js';
+import { MAIN_MODEL } from '../forecast/forecast.js';
 import { signOf, type HourFit } from '../forecast/running-day.js';
 import { labelOf, spanOf, type ListedMarket, type TemperatureKind } from '../market/market.js';
 import type { Place, Station } from '../market/stations.js';
@@ -88,7 +89,21 @@ const toDayJson = (day: DayForecast, { station, source, markets }: Setting) => (
   modelRunAt: day.modelRunAt.toISOString(),
   fetchedAt: day.fetchedAt.toISOString(),
   membersF: day.membersF,
+  models: toModelsJson(day),
 });
+
+const toModelsJson = (day: DayForecast) =>
+  (day.models ?? [{ ...day, model: MAIN_MODEL, weight: 1, reason: null }]).map((part) => ({
+    model: part.model,
+    weight: part.weight,
+    meanF: part.meanF,
+    standardDeviationF: part.deviationF,
+    rawMeanF: part.rawMeanF,
+    members: part.membersF.length,
+    modelRunAt: part.modelRunAt.toISOString(),
+    fetchedAt: part.fetchedAt.toISOString(),
+    reason: part.reason,
+  }));
 
 const toRunningJson = ({ running, distribution, observed, curveF }: DayForecast, stationId: string) => ({
   running: running && {

@@ -95,6 +95,24 @@ const observed = (what: string, at: string) =>
     })
     .nullable();
 
+const modelSchema = z
+  .object({
+    model: z
+      .string()
+      .describe(
+        "`main`: the source's first model. `earlier`: its run of at least 12 hours before. Else what the source calls it: of Open-Meteo `ecmwf`, `hrrr` and `nbm`.",
+      ),
+    weight: probability('Its share; they sum to one.'),
+    meanF: temperature('Of this model alone, corrected by its own fit'),
+    standardDeviationF: temperature('Likewise'),
+    rawMeanF: temperature('The mean of its members, before any correction'),
+    members: count('Its members; 1 of a single run'),
+    modelRunAt: timeField('When it was started.'),
+    fetchedAt: timeField('When its run was fetched.'),
+    reason: z.string().nullable().describe('Why it has no share, in words; `null` where it has one.'),
+  })
+  .meta({ id: 'ForecastModelShare' });
+
 const forecastFields = {
   date: dateField,
   eventTicker: z.string().nullable(),
@@ -134,6 +152,11 @@ const forecastFields = {
   modelRunAt: timeField('When the weather model was started: nothing later is in it.'),
   fetchedAt: timeField('When its run was fetched.'),
   membersF: z.array(z.number()).describe('What each member says, °F.'),
+  models: z
+    .array(modelSchema)
+    .describe(
+      'What `meanF` and `standardDeviationF` were made of: each model corrected by its own fit, mixed by recent skill. `method`, `fit`, `rawMeanF`, `modelRunAt` and `membersF` are of the first one (of another where that has no share `method` and `fit`). A day that runs is gone on from by the first one alone.',
+    ),
 };
 
 const dayFields = {

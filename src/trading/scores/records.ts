@@ -96,6 +96,7 @@ function toRecord(
     stays,
     shape,
     members: [...day.membersF],
+    models: recordedModels(day),
     climateMean: climate?.mean ?? null,
     climateDeviation: climate?.deviation ?? null,
     brackets: markets.map(({ ticker, bracket: { floor, cap } }, i) => ({
@@ -107,4 +108,12 @@ function toRecord(
       cost: costsOf(data.books.get(ticker), feeRule),
     })),
   };
+}
+
+/** Once something was observed of a day what models said of it before is not what is scored. */
+function recordedModels({ models, observed }: DayForecast): ForecastRecord['models'] {
+  if (!models || observed) return null;
+  return models
+    .filter(({ weight }) => weight > 0)
+    .map(({ model, weight, meanF, deviationF }) => ({ model, weight, mean: meanF, deviation: deviationF }));
 }

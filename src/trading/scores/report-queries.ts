@@ -70,6 +70,49 @@ export async function listCrpsByDay(orm: Orm, wanted: Wanted): Promise<CrpsPoint
   );
 }
 
+/** Means of one of several models by itself, beside those of what was made of all of them on the same days. */
+export interface ModelMeans {
+  model: string;
+  n: number;
+  logScore: number;
+  crps: number;
+  mixedLogScore: number;
+  mixedCrps: number;
+  /** Mean of its shares in the forecasts of the last day that has any; null for none. */
+  weight: number | null;
+}
+
+export async function meanModelScores(orm: Orm, wanted: Wanted): Promise<ModelMeans[]> {
+  return selectRows<ModelMeans>(
+    orm,
+    sql`
+      with wanted as (
+        select date, models, model_scores, model_log_score, model_crps
+        from forecast_records
+        where ${wantedRows(wanted)} and models is not null
+      ), latest as (
+        select m.model, avg(m.weight) as weight
+        from wanted, jsonb_to_recordset(models) as m(model text, weight float8)
+        where date = (select max(date) from wanted)
+        group by m.model
+      )
+      select
+        s.key as model,
+        count(*)::int as n,
+        avg((s.value ->> 'logScore')::float8) as "logScore",
+        avg((s.value ->> 'crps')::float8) as crps,
+        avg(model_log_score) as "mixedLogScore",
+        avg(model_crps) as "mixedCrps",
+        min(latest.weight) as weight
+      from wanted cross join jsonb_each(model_scores) as s left join latest on latest.model = s.key
+      where model_scores is not null
+      group by s.key
+      order by s.key
+      limit 20
+    `,
+  );
+}
+
 export interface Wanted extends SourceNames {
   kind: TemperatureKind;
   /** The first day. */

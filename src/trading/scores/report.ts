@@ -25,8 +25,10 @@ import {
   listPits,
   listSaid,
   listScoredRecords,
+  meanModelScores,
   meanScores,
   type Means,
+  type ModelMeans,
   type Wanted,
 } from './report-queries.js';
 import type { ScoreSummary, ScoresAnswer } from './schema.js';
@@ -58,8 +60,9 @@ export async function readScores(deps: ScoresDeps, asked: ScoresAsked): Promise<
   const asOf = new Date(clock.now());
   const { kind, station, leadHours } = asked;
   const wanted: Wanted = { ...sources, kind, since: judgedSince(asOf), station, leadHours };
-  const [means, records, reliability, pits, crps] = await Promise.all([
+  const [means, models, records, reliability, pits, crps] = await Promise.all([
     meanScores(db.orm, wanted),
+    meanModelScores(db.orm, wanted),
     listScoredRecords(db.orm, wanted, MAX_RECORDS),
     readReliability(db, wanted),
     listPits(db.orm, wanted),
@@ -69,6 +72,7 @@ export async function readScores(deps: ScoresDeps, asked: ScoresAsked): Promise<
     asOf,
     wanted,
     means,
+    models,
     records,
     reliability,
     pits,
@@ -108,6 +112,7 @@ interface FoundScores {
   asOf: Date;
   wanted: Wanted;
   means: readonly Means[];
+  models: readonly ModelMeans[];
   records: readonly ForecastRecord[];
   reliability: Readonly<Record<Side, readonly ReliabilityCount[]>>;
   pits: readonly DatedPit[];
@@ -139,6 +144,7 @@ function toScoresAnswer(found: FoundScores): ScoresAnswer {
     overall: summary(null, null),
     uncalibrated: summary(null, null, false),
     leads: leads(null),
+    models: found.models.map(toModelScores),
     stations: shown.map(({ id, city }) => ({
       station: id,
       city,
@@ -176,6 +182,11 @@ function crpsOf({ crpsN, modelCrps, rawCrps, climateCrps, marketCrps }: Means): 
   if (crpsN === 0) return null;
   return { n: crpsN, model: modelCrps!, raw: rawCrps!, climate: climateCrps!, market: marketCrps! };
 }
+
+const toModelScores = ({ mixedLogScore, mixedCrps, ...own }: ModelMeans) => ({
+  ...own,
+  mixed: { logScore: mixedLogScore, crps: mixedCrps },
+});
 
 function toGate(book: GateBook, kind: TemperatureKind, stationId: string, leadHours: number) {
   // As judged: when that was is said beside it.

@@ -47,6 +47,8 @@ before; their markets are thresholds, and what is scored is what lies between tw
 The means are over calibrated forecasts of the last 90 days that model and market are both scored for, by station and lead; what was said before there was a past to learn from is
 in \`uncalibrated\`. \`difference\` is model less market: where it is above zero the market knew more. While nothing has settled, \`n\` is 0 and the scores are \`null\`.
 
+\`models\` says how each of several weather models has done by itself, and the weight that it has now: they are mixed by their recent skill.
+
 Each station and lead has a \`gate\`. ${gateRuleText} \`errorRates\` says how often that is wrong. \`diagnostics\` is what diagrams are drawn of, over
 everything that was asked for: how often what was said came true, where the outcomes lay in the forecasts' distributions, and the CRPS of each day.
 
@@ -73,6 +75,7 @@ With the simulated markets the last ${PAST_DAYS} days are there soon after the f
           overall: nothing,
           uncalibrated: nothing,
           leads: noLeads,
+          models: [],
           stations: [
             {
               station: 'KNYC',

@@ -194,6 +194,30 @@ const stationLeadSchema = z
   .object({ leadHours: leadField, ...summaryFields, gate: gateSchema })
   .meta({ id: 'StationLeadScores' });
 
+const modelScoreFields = {
+  logScore: scoreField('As of the forecast.'),
+  crps: crpsField('°F.'),
+};
+
+const modelSchema = z
+  .object({
+    model: z
+      .string()
+      .describe(
+        "`main`: the source's first model. `earlier`: its run of at least 12 hours before. Else what the source calls it: of Open-Meteo `ecmwf`, `hrrr` and `nbm`.",
+      ),
+    n: z.int().describe('Settled forecasts in which it had a share.'),
+    ...modelScoreFields,
+    mixed: z
+      .object(modelScoreFields)
+      .describe('Of the forecast that was made of all models, on the same days.'),
+    weight: z
+      .number()
+      .nullable()
+      .describe('Its share, on average over the forecasts of the last day; `null` for none.'),
+  })
+  .meta({ id: 'ModelScores' });
+
 const sideSchema = z.object({
   probability: z
     .number()
@@ -239,6 +263,11 @@ export const scoresSchema = z
       'Of forecasts that were the ensemble as it was, while there was too little to calibrate it by. They are in nothing else but `records`.',
     ),
     leads: z.array(leadSchema).describe('Over all stations that were asked for, the longest lead first.'),
+    models: z
+      .array(modelSchema)
+      .describe(
+        'Each model by itself, corrected by its own fit, over all stations that were asked for: of calibrated forecasts from before anything was observed of their day. Empty while there has been one model only.',
+      ),
     stations: z.array(
       z.object({
         station: z.string(),

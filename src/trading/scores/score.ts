@@ -1,4 +1,4 @@
-import type { BracketCost } from '../forecast/table.js';
+import type { BracketCost, ModelScore } from '../forecast/table.js';
 import { asksOf, isCrossed, quoteOrder, type OrderBook, type Side } from '../market/book.js';
 import {
   outcomeAt,
@@ -8,7 +8,7 @@ import {
   type Bracket,
   type Outcomes,
 } from '../market/brackets.js';
-import { probabilityWithin, type TemperatureDistribution } from '../market/distribution.js';
+import { probabilityOf, probabilityWithin, type TemperatureDistribution } from '../market/distribution.js';
 import type { FeeRule } from '../market/fees.js';
 import type { TemperatureKind } from '../market/market.js';
 import { DOLLAR } from '../market/money.js';
@@ -75,6 +75,7 @@ export interface Scores {
   marketCrps: number | null;
   pitLow: number | null;
   pitHigh: number | null;
+  modelScores: Record<string, ModelScore> | null;
 }
 
 export type ScorableRecord = Pick<
@@ -89,13 +90,35 @@ export type ScorableRecord = Pick<
   | 'climateMean'
   | 'climateDeviation'
 > &
-  Partial<Pick<ForecastRecord, 'stays' | 'shape'>>;
+  Partial<Pick<ForecastRecord, 'stays' | 'shape' | 'models'>>;
 
 /** Scores a record by the reported temperature: by outcomes, as the market is traded, and by degrees. */
 export const scoreRecord = (record: ScorableRecord, temperatureF: number): Scores => ({
   ...scoreBrackets(record, temperatureF),
   ...scoreDegrees(record, temperatureF),
+  modelScores: scoreModels(record, temperatureF),
 });
+
+/** Each of several models by itself, by the same rules as what was made of all of them. */
+function scoreModels(
+  { kind, brackets, models }: ScorableRecord,
+  temperatureF: number,
+): Record<string, ModelScore> | null {
+  if (!models) return null;
+  const step = stepOf(kind);
+  return Object.fromEntries(
+    models.map(({ model, mean, deviation }) => {
+      const distribution = { mean, deviation, atLeast: null };
+      const said = brackets.map((each) => ({
+        ...each,
+        model: probabilityOf(distribution, bracketOf(each, kind)),
+      }));
+      const { outcome, model: given } = outcomeOf({ kind, brackets: said }, temperatureF);
+      const crps = degreeCrps(atMostOf(distribution, step), temperatureF, step);
+      return [model, { logScore: logScore(given, outcome), crps }];
+    }),
+  );
+}
 
 /** By what the markets tell apart alone: all that gates are judged by. */
 export function scoreBrackets(record: Pick<ScorableRecord, 'kind' | 'brackets'>, temperatureF: number) {

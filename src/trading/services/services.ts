@@ -176,7 +176,11 @@ export function createTradingServices(
   const names = { marketSource: markets.name, forecastSource: weather.name };
   const shared = { store, calibration, names };
   const { refresher, tape } = createSnapshots(context, overrides, { ...shared, markets, weather });
-  const learning = createLearning(context, overrides, { ...shared, world });
+  const learning = createLearning(context, overrides, {
+    ...shared,
+    world,
+    furtherModels: weather.furtherModels,
+  });
   const stream = createMarketStream({ store, metrics, log, limits: overrides.streamLimits });
   const live = createLiveTrading(context, {
     key,
@@ -296,12 +300,18 @@ function createSnapshots(
 function createLearning(
   { db, clock, log, config }: TradingContext,
   { pastDays: days = PAST_DAYS, markets, weather, replay }: TradingOverrides,
-  { store, calibration, names, world }: Shared & Pick<Sources, 'world'>,
+  {
+    store,
+    calibration,
+    names,
+    world,
+    furtherModels,
+  }: Shared & Pick<Sources, 'world'> & Pick<WeatherSource, 'furtherModels'>,
 ): Pick<TradingServices, 'archive' | 'trainer' | 'past' | 'scores' | 'scoreReport'> {
   const { marketSource, forecastSource } = config.trading;
   const isInvented =
     marketSource === 'simulated' && forecastSource === 'simulated' && !markets && !weather && !replay;
-  const archive = createArchive({ db, ...names });
+  const archive = createArchive({ db, ...names, furtherModels });
   const past = isInvented && days > 0 ? createPast({ db, archive, clock, names, world, days }) : undefined;
   return {
     archive,

@@ -25,7 +25,7 @@ export const sourceSchema = z
       )
       .optional()
       .describe(
-        'What of its last good answer could not be read or placed; what depends on it is closed, and nothing else. Streams leave it out.',
+        'What of its last good answer could not be read or placed; what depends on it is closed, and nothing else. A weather model that is missing (`missing_model`) is left out of the forecast. Streams leave it out.',
       ),
   })
   .meta({ id: 'MarketDataSource' });

@@ -67,6 +67,24 @@ const hours: World = {
 };
 const hour = makeHour({ date, hour: 23 });
 
+/** The same world with a second model, of which fewer days are known, and an earlier run of the first. */
+const asOther = <T extends object>(all: readonly T[]) => all.map((each) => ({ ...each, model: 'other' }));
+const several: World = {
+  ...world,
+  runs: [
+    ...world.runs,
+    ...asOther(makePast({ ...newYork, biasF: -1 }, 28, { from: 4, leadHours: 23 }).runs),
+    ...asOther(makePast({ ...newYork, stationId: 'KMIA' }, 20, { from: 12, leadHours: 23 }).runs),
+    ...makePast({ ...newYork, errorF: 1.5 }, 28, { from: 4, leadHours: 35 }).runs,
+    ...makePast({ ...newYork, stationId: 'KMIA', errorF: 1.5 }, 20, { from: 12, leadHours: 35 }).runs,
+  ],
+  ensembles: [
+    ...world.ensembles,
+    ...asOther(world.ensembles).map((each) => ({ ...each, membersF: [69] })),
+    { ...world.ensembles[0]!, modelRunAt: before(19), fetchedAt: before(15) },
+  ],
+};
+
 /** A whole decision: what was known → fits → model → probabilities. */
 function decide({ ensembles, observed, ...past }: World, read: Reader) {
   const { book } = train(read(past, at), { previous: noFits, newId: () => 'a fit' });
@@ -188,6 +206,7 @@ describe('no look-ahead', () => {
 });
 
 describe.each([
+  ['several models', several, 'KNYC'],
   ['minima', minima, 'KNYC'],
   ['hours', hours, 'INDEX-NYC'],
 ])('no look-ahead at %s', (_what, ofKind, stationId) => {
@@ -246,5 +265,31 @@ describe('kinds', () => {
       const [own] = decide(alone, honest).get(id)!.days;
       expect(all.get(id)!.days.find(({ kind }) => kind === own!.kind)).toEqual(own);
     }
+  });
+});
+
+describe('several models', () => {
+  it('all have a share in the decision that is held to it', () => {
+    const { models } = decide(several, honest).get('KNYC')!.days[0]!;
+    expect(models!.map(({ model }) => model).toSorted()).toEqual(['earlier', 'main', 'other']);
+    expect(models!.filter(({ weight }) => weight > 0.02)).toHaveLength(3);
+  });
+
+  it('are weighed by nothing that is known later: readers that leak are caught', () => {
+    const ofWeights = (world: World, read: Reader) =>
+      decide(world, read)
+        .get('KNYC')!
+        .days[0]!.models!.map(({ weight }) => weight);
+    const index = several.reports.length - 1;
+    const time = new Date(at.getTime() + HOUR_MS);
+    const later = several.reports.map((report, i) => (i === index ? { ...report, knownAt: time } : report));
+    const known = ofWeights({ ...several, reports: several.reports.slice(0, -1) }, honest);
+    expect(ofWeights({ ...several, reports: later }, honest)).toEqual(known);
+    const leaky: Reader = (past, when) =>
+      KnownHistory.at(when, {
+        ...past,
+        reports: past.reports.map((report) => ({ ...report, knownAt: new Date(`${report.date}T00:00:00Z`) })),
+      });
+    expect(ofWeights({ ...several, reports: later }, leaky)).not.toEqual(known);
   });
 });

@@ -14,8 +14,8 @@ let database: TestDatabase;
 let service: TestService;
 /** Of the seven leading cities; four of them have an area whose hours there are markets of. */
 const selection = { ...everything, stations: leadingStations };
-/** Yesterday, today and tomorrow, maxima and minima; of hours those of a day ahead and of the last two. */
-const RUNS = 7 * 3 * 2 + 4 * 13;
+/** Yesterday, today and tomorrow, maxima and minima; of hours those of a day ahead and of the last two. Of two models. */
+const RUNS = 2 * (7 * 3 * 2 + 4 * 13);
 const never = new AbortController().signal;
 beforeAll(async () => {
   database = await createTestDatabase();

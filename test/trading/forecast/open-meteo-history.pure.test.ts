@@ -19,7 +19,8 @@ beforeEach(() => {
   Object.assign(fake, { previous: () => 60, spoil: undefined, fault: undefined, requests: [] });
 });
 
-const readRuns = (from: string, to: string) =>
+/** Of all models. */
+const readAll = (from: string, to: string) =>
   createOpenMeteoSource({
     baseUrl: 'http://unused.invalid',
     historyBaseUrl: fake.url,
@@ -27,6 +28,9 @@ const readRuns = (from: string, to: string) =>
     clock: { now: () => now },
     log: pino({ level: 'silent' }),
   }).history!.readRuns({ from, to }, signal);
+
+const readRuns = async (from: string, to: string) =>
+  (await readAll(from, to)).filter(({ model }) => model === undefined);
 
 describe('what was forecast of past days', () => {
   it('is the highest hour of the climate day in standard time, one and two days before, as ensembles of one', async () => {
@@ -89,15 +93,35 @@ describe('what was forecast of past days', () => {
     }
   });
 
-  it('is asked of one model, for all stations at once, and never of the archive that was put together afterwards', async () => {
+  it('is asked of each model alone, for all stations at once, and never of the archive that was put together afterwards', async () => {
     await readRuns('2026-06-01', '2026-07-01');
-    expect(fake.requests).toHaveLength(1);
+    expect(fake.requests).toHaveLength(4);
     const query = new URL(fake.requests[0]!.path, 'http://x').searchParams;
     expect(query.get('hourly')).toBe('temperature_2m_previous_day1,temperature_2m_previous_day2');
     expect(query.get('models')).toBe('gfs_global');
     expect([query.get('start_date'), query.get('end_date')]).toEqual(['2026-06-01', '2026-07-02']);
     expect(query.get('latitude')!.split(',')).toHaveLength(28);
+    const models = fake.requests.map(({ path }) => new URL(path, 'http://x').searchParams.get('models'));
+    expect(models).toEqual(['gfs_global', 'ecmwf_ifs025', 'ncep_hrrr_conus', 'ncep_nbm_conus']);
   });
+
+  it.each([400, 503])(
+    'is of each model that has a past; one that answers %d takes nothing from the others',
+    async (status) => {
+      fake.previous = (_station, _ms, _days, model) => (model === 'ncep_nbm_conus' ? null : 60);
+      fake.fault = (req, res) => req.url!.includes('ecmwf') && (res.writeHead(status).end('{}'), true);
+      const runs = await readAll('2026-06-01', '2026-06-01');
+      expect(new Set(runs.map(({ model }) => model))).toEqual(new Set([undefined, 'hrrr']));
+      // A run each hour: the last hour of New York's day is 04:00Z of the next.
+      expect(runs.find(({ model }) => model === 'hrrr')).toMatchObject({
+        stationId: 'KNYC',
+        modelRunAt: new Date('2026-06-01T04:00:00Z'),
+      });
+      // The others might be too busy as well, and are asked again with it.
+      fake.fault = (req, res) => req.url!.includes('ecmwf') && (res.writeHead(429).end(), true);
+      await expect(readAll('2026-06-01', '2026-06-01')).rejects.toBeInstanceOf(WeatherUnavailableError);
+    },
+  );
 
   it('is nothing of a day that lacks an hour or is not over', async () => {
     const gap = Date.parse('2026-07-03T12:00:00Z');

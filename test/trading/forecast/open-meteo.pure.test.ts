@@ -42,8 +42,14 @@ const makeSource = (timeoutMs?: number) =>
     clock,
     log,
   });
+/** What the first model says. */
+const readMain = async (source = makeSource()) => {
+  const data = await source.read(signal);
+  return { ...data, ensembles: data.ensembles.filter(({ model }) => model === undefined) };
+};
 const ofMaximum = ({ kind }: { kind: string }) => kind === 'daily_maximum';
 const asked = (part: string) => fake.requests.filter(({ path }) => path.startsWith(part)).length;
+const askedOfMain = () => fake.requests.filter(({ path }) => path.includes('models=gfs025')).length;
 
 /** A report of Central Park as it comes: body in whole degrees, remarks in tenths. */
 const metar = (time: string, body: string, remarks: string, over: Partial<Report> = {}): Report => ({
@@ -63,7 +69,7 @@ describe('ensembles', () => {
       return time === '2026-07-04T21:00:00.000Z' ? 70 + member : 60;
     };
     fake.lastRun = Date.parse('2026-07-04T12:00:00Z') / 1000;
-    const { ensembles, fetchedAt } = await makeSource().read(signal);
+    const { ensembles, fetchedAt } = await readMain();
     const find = (kind: string, id: string) =>
       ensembles.find((run) => run.kind === kind && run.stationId === id && run.date === '2026-07-04')!;
     const day = find('daily_maximum', 'KNYC');
@@ -76,14 +82,14 @@ describe('ensembles', () => {
     // Los Angeles' day begins at 08:00Z, so the heat at 05:00Z is in its day of 4 July.
     const coast = find('daily_maximum', 'KLAX');
     expect(Math.min(...coast.membersF)).toBe(110);
-    expect(asked('/v1/ensemble')).toBe(1);
+    expect(askedOfMain()).toBe(1);
     expect(fake.requests[0]!.path).toContain('latitude=40.78333,41.78417,');
     expect(fake.requests[0]!.path).toContain('past_days=2&forecast_days=3');
   });
 
   it("say how the day goes: the members' mean at each hour of the climate day, for both of its extremes", async () => {
     fake.temperature = (_station, member, ms) => 50 + new Date(ms).getUTCHours() + (member % 3);
-    const { ensembles } = await makeSource().read(signal);
+    const { ensembles } = await readMain();
     const ofDay = (stationId: string) =>
       ensembles.filter((run) => run.stationId === stationId && run.date === '2026-07-04');
     const [high, low] = ofDay('KNYC');
@@ -105,7 +111,7 @@ describe('ensembles', () => {
       if (time === '2026-07-04T04:00:00.000Z' || time === '2026-07-05T05:00:00.000Z') return 10;
       return time === '2026-07-04T09:00:00.000Z' ? 50 - member : 60;
     };
-    const { ensembles } = await makeSource().read(signal);
+    const { ensembles } = await readMain();
     const day = ensembles.find(
       ({ kind, stationId, date }) =>
         kind === 'daily_minimum' && stationId === 'KNYC' && date === '2026-07-04',
@@ -124,7 +130,7 @@ describe('ensembles', () => {
       station === 'INDEX-MIAMI' && new Date(ms).toISOString() === '2026-07-04T16:00:00.000Z'
         ? 88 + member / 10
         : 61;
-    const { ensembles } = await makeSource().read(signal);
+    const { ensembles } = await readMain();
     const hours = ensembles.filter(({ kind }) => kind === 'hourly');
     expect(hours).toHaveLength(4 * 48);
     expect(new Set(hours.map(({ stationId }) => stationId))).toEqual(
@@ -137,9 +143,7 @@ describe('ensembles', () => {
     // After midnight by Miami's clock, before it by the standard time of its climate day.
     now = Date.parse('2026-07-05T04:30:00Z');
     fake.today = '2026-07-05';
-    const later = (await makeSource().read(signal)).ensembles.filter(
-      ({ stationId }) => stationId === 'INDEX-MIAMI',
-    );
+    const later = (await readMain()).ensembles.filter(({ stationId }) => stationId === 'INDEX-MIAMI');
     fake.today = '2026-07-04';
     expect(new Set(later.map(({ date }) => date))).toEqual(new Set(['2026-07-05', '2026-07-06']));
   });
@@ -148,7 +152,7 @@ describe('ensembles', () => {
     const gap = Date.parse('2026-07-04T18:00:00Z');
     fake.temperature = (station, member, ms) =>
       station === 'KNYC' && member === 7 && ms === gap ? null : 60;
-    const { ensembles } = await makeSource().read(signal);
+    const { ensembles } = await readMain();
     const dates = ensembles
       .filter((run) => ofMaximum(run) && run.stationId === 'KNYC')
       .map(({ date }) => date);
@@ -159,7 +163,7 @@ describe('ensembles', () => {
     // 3.5 hours before 20:02Z: the run of 12:00Z.
     const run = async (lastRun: number | undefined) => {
       fake.lastRun = lastRun;
-      return (await makeSource().read(signal)).ensembles[0]!.modelRunAt.toISOString();
+      return (await readMain()).ensembles[0]!.modelRunAt.toISOString();
     };
     expect(await run(undefined)).toBe('2026-07-04T12:00:00.000Z');
     // A run of tomorrow.
@@ -221,6 +225,99 @@ describe('ensembles', () => {
       return true;
     };
     await expect(makeSource().read(signal)).rejects.toBeInstanceOf(kind);
+  });
+});
+
+describe('further models', () => {
+  const ofModel = ({ ensembles }: { ensembles: readonly { model?: string | undefined }[] }, model: string) =>
+    ensembles.filter((run) => run.model === model);
+
+  it('are read beside the first one, each with its own members and the time of its own run', async () => {
+    fake.temperature = (_station, _member, _ms, model) =>
+      ({ gfs025: 60, ecmwf_ifs025: 61, ncep_hrrr_conus: 62, ncep_nbm_conus: 63 })[model] ?? null;
+    fake.lastRun = Date.parse('2026-07-04T12:00:00Z') / 1000;
+    const data = await makeSource().read(signal);
+    expect(data.notes).toEqual([]);
+    for (const [model, temperatureF, members] of [
+      ['ecmwf', 61, 51],
+      ['hrrr', 62, 1],
+      ['nbm', 63, 1],
+    ] as const) {
+      const runs = ofModel(data, model);
+      expect(runs).toHaveLength(24 * 2 * 3 + 4 * 48);
+      expect(runs[0]).toMatchObject({
+        membersF: Array.from({ length: members }, () => temperatureF),
+        modelRunAt: new Date('2026-07-04T12:00:00Z'),
+      });
+      expect(runs[0]).not.toHaveProperty('curveF', expect.anything());
+    }
+  });
+
+  it.each<[string, string, (path: string) => [status: number, body: string] | undefined]>([
+    ['one that fails', 'nbm', (path) => (path.includes('ncep_nbm') ? [503, 'down'] : undefined)],
+    ['one that is busy', 'hrrr', (path) => (path.includes('ncep_hrrr') ? [429, 'limit'] : undefined)],
+    ['one that is not known any more', 'ecmwf', (path) => (path.includes('ecmwf') ? [400, '{}'] : undefined)],
+    [
+      'one that answers with no JSON',
+      'ecmwf',
+      (path) => (path.includes('ecmwf') ? [200, '<html>'] : undefined),
+    ],
+    [
+      'one that says something else',
+      'nbm',
+      (path) => (path.includes('ncep_nbm') ? [200, '[{}]'] : undefined),
+    ],
+  ])('take nothing from the others: %s is counted and left out', async (_what, name, answer) => {
+    fake.fault = (req, res) => {
+      const found = answer(decodeURIComponent(req.url!));
+      if (found) res.writeHead(found[0]).end(found[1]);
+      return found !== undefined;
+    };
+    const data = await makeSource().read(signal);
+    expect(data.notes).toMatchObject([{ kind: 'missing_model', name, count: 1 }]);
+    expect(data.notes![0]!.example).not.toBe('');
+    expect(ofModel(data, name)).toEqual([]);
+    expect(new Set(data.ensembles.map(({ model }) => model)).size).toBe(3);
+  });
+
+  it('are no reason to go on without the first one', async () => {
+    fake.fault = (req, res) => req.url!.includes('models=gfs025') && (res.writeHead(503).end(), true);
+    await expect(makeSource().read(signal)).rejects.toBeInstanceOf(WeatherUnavailableError);
+  });
+
+  it('are left out where the newest run is of more than a day ago, or the last answer of nine hours', async () => {
+    const source = makeSource();
+    const names = async () => new Set((await source.read(signal)).ensembles.map(({ model }) => model));
+    expect((await names()).has('hrrr')).toBe(true);
+    fake.fault = (req, res) => req.url!.includes('hrrr') && (res.writeHead(503).end(), true);
+    now += 8 * 60 * MINUTE_MS;
+    expect((await names()).has('hrrr')).toBe(true);
+    now += 61 * MINUTE_MS;
+    expect([...(await names())]).toEqual([undefined, 'ecmwf', 'nbm']);
+    fake.fault = undefined;
+    fake.lastRun = now / 1000 - 25 * 3600;
+    now += 6 * 60 * MINUTE_MS;
+    const { notes } = await source.read(signal);
+    expect(notes!.map(({ name }) => name)).toEqual(['ecmwf', 'hrrr', 'nbm']);
+    expect(notes![0]!.example).toContain('its newest run is of');
+  });
+
+  it('are joined by the first one’s run of half a day before', async () => {
+    const source = makeSource();
+    const runsOfMain = async () =>
+      new Set((await readMain(source)).ensembles.map(({ modelRunAt }) => modelRunAt.toISOString()));
+    for (const [run, known] of [
+      ['2026-07-04T06:00:00', ['06']],
+      ['2026-07-04T12:00:00', ['12']],
+      ['2026-07-04T18:00:00', ['18', '06']],
+      ['2026-07-05T00:00:00', ['00', '12']],
+    ] as const) {
+      fake.lastRun = Date.parse(`${run}Z`) / 1000;
+      now = fake.lastRun * 1000 + 5 * 60 * MINUTE_MS;
+      fake.today = new Date(now).toISOString().slice(0, 10);
+      expect([...(await runsOfMain())].map((time) => time.slice(11, 13))).toEqual(known);
+    }
+    fake.today = '2026-07-04';
   });
 });
 
@@ -424,13 +521,11 @@ describe('the pace', () => {
     const calls = () =>
       fake.requests.reduce((sum, { path }) => {
         const query = new URL(path, 'http://x').searchParams;
-        const isEnsemble = path.startsWith('/v1/ensemble');
-        return (
-          sum +
-          (isEnsemble ? query.get('latitude')!.split(',').length * 3.1 : path.startsWith('/data/') ? 1 : 0)
-        );
+        const members = { gfs025: 31, ecmwf_ifs025: 51 }[query.get('models') ?? ''] ?? 1;
+        const places = query.get('latitude')?.split(',').length ?? 0;
+        return sum + (path.startsWith('/data/') ? 1 : places * Math.max(1, members / 10));
       }, 0);
-    const callsOfSixHours = async () => {
+    const callsOfADay = async () => {
       fake.requests = [];
       const source = createOpenMeteoSource({
         baseUrl: fake.url,
@@ -439,17 +534,19 @@ describe('the pace', () => {
         clock,
         log,
       });
-      for (let minute = 0; minute < 6 * 60; minute += 5) {
+      for (let minute = 0; minute < 24 * 60; minute += 5) {
         await source.read(signal).catch(() => undefined);
         now += 5 * MINUTE_MS;
       }
       return calls();
     };
     now = Date.parse('2026-07-04T12:00:00Z');
-    expect(await callsOfSixHours()).toBeCloseTo(6 * (28 * 3.1 + 1), 6);
+    const further = 6 * (28 * 5.1 + 1) + 2 * 8 * (28 + 1);
+    expect(await callsOfADay()).toBeCloseTo(24 * (28 * 3.1 + 1) + further, 6);
     now = Date.parse('2026-07-04T12:00:00Z');
     fake.fault = (_req, res) => (res.writeHead(503).end(), true);
-    expect(4 * (await callsOfSixHours())).toBeLessThan(9_500);
+    const whileItFails = await callsOfADay();
+    expect(whileItFails).toBeLessThan(9_500);
   });
 
   it('is every hour for ensembles and every five minutes for observations, however often it is read', async () => {
@@ -458,26 +555,27 @@ describe('the pace', () => {
       await source.read(signal);
       now += MINUTE_MS;
     }
-    expect(asked('/v1/ensemble')).toBe(2);
-    expect(asked('/data/')).toBe(2);
+    expect(askedOfMain()).toBe(2);
+    expect(asked('/data/ncep_gefs025')).toBe(2);
+    expect(asked('/v1/')).toBe(5);
     expect(asked('/stations/KNYC')).toBe(24);
   });
 
   it('slows down while a service fails, and the last ensembles stay for three hours', async () => {
     const source = makeSource();
-    const first = await source.read(signal);
-    fake.fault = (_req, res, path) => path === '/v1/ensemble' && (res.writeHead(503).end(), true);
+    const first = await readMain(source);
+    fake.fault = (req, res) => req.url!.includes('models=gfs025') && (res.writeHead(503).end(), true);
     const fates: boolean[] = [];
     for (let minute = 0; minute < 240; minute += 5) {
       now += 5 * MINUTE_MS;
-      const read = await source.read(signal).catch(() => undefined);
+      const read = await readMain(source).catch(() => undefined);
       fates.push(read !== undefined);
-      if (read) expect(read.ensembles).toBe(first.ensembles);
+      if (read) expect(read.ensembles).toEqual(first.ensembles);
     }
     // Up to three hours after the last answer, and not beyond.
     expect(fates.indexOf(false)).toBe(35);
     // Once an attempt is due after an hour, then with pauses of 1, 2, 4, 8 and 15 minutes: not one for each read.
-    expect(asked('/v1/ensemble')).toBeLessThan(22);
+    expect(askedOfMain()).toBeLessThan(22);
     fake.fault = undefined;
     now += 15 * MINUTE_MS;
     expect((await source.read(signal)).ensembles[0]!.fetchedAt).toEqual(new Date(now));

@@ -72,7 +72,10 @@ describe('the simulated forecasts', () => {
       for (const station of leadingStations) {
         // Tomorrow's.
         const of = (kind: string) =>
-          ensembles.filter((each) => each.stationId === station.id && each.kind === kind)[2]!;
+          ensembles.filter(
+            ({ stationId, kind: its, model }) =>
+              stationId === station.id && its === kind && model === undefined,
+          )[4]!;
         const { membersF, date } = of('daily_maximum');
         const mean = membersF.reduce((sum, x) => sum + x, 0) / membersF.length;
         note(station.id, mean - weather.maximum(station, date));

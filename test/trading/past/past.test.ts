@@ -64,6 +64,11 @@ describe('the past of an invented world', () => {
       expect(record.stays === null).toBe(record.method !== 'same_day');
       expect(fit.trainedAt <= record.recordedAt && fit.knownThrough <= fit.trainedAt).toBe(true);
       const isFinal = end.getTime() + 9 * 3_600_000 <= Date.parse('2026-11-21T12:30:00Z');
+      // Mixed of both models of that world before the day, and each scored by itself.
+      const mixed = record.models?.map(({ model }) => model) ?? [];
+      expect(mixed.includes('main') && mixed.includes('single')).toBe(record.leadHours >= 24);
+      const scored = Object.keys(record.modelScores ?? {}).toSorted();
+      expect(scored).toEqual(isFinal ? mixed.toSorted() : []);
       expect(record.outcome).toBe(isFinal ? world.weather.report(station, record.date) : null);
       expect(record.modelLogScore === null).toBe(!isFinal);
       if (isFinal) expect(record.settledAt).toEqual(new Date(end.getTime() + 9 * 3_600_000));

@@ -270,6 +270,9 @@ describe('GET /forecast/:station', () => {
       modelRunAt: '2026-01-31T06:00:00.000Z',
       fetchedAt: NOW,
       membersF: members,
+      models: [
+        { model: 'main', weight: 1, meanF: 40, members: members.length, fetchedAt: NOW, reason: null },
+      ],
       observedMaximum: { temperatureF: 36.5, observedAt: '2026-01-31T11:51:00.000Z', fetchedAt: NOW },
       isReported: false,
       hourlyMeanF: null,
@@ -284,6 +287,36 @@ describe('GET /forecast/:station', () => {
     const brackets = day!.brackets as { ticker: string; label: string; probability: number }[];
     expect(brackets.map(({ label }) => label)).toEqual(['39° or below', '40° or above']);
     expect(brackets.reduce((sum, { probability }) => sum + probability, 0)).toBeCloseTo(1, 9);
+  });
+
+  it('says which models went in, each with its run, mean, deviation and weight, and why another did not', () => {
+    const event = makeEvent({ date: '2026-01-31', lowest: 68 });
+    const at = new Date(NOW);
+    const part = { modelRunAt: at, fetchedAt: at, membersF: [70], rawMeanF: 70, meanF: 71, deviationF: 2 };
+    const models = [
+      { ...part, model: 'main', weight: 0.25, reason: null },
+      { ...part, model: 'hrrr', weight: 0.75, reason: null },
+      { ...part, model: 'nbm', weight: 0, reason: 'nothing has been learned yet' },
+    ];
+    const days = makeForecasts(event, [0, 0, 1, 0, 0, 0], { at, models }).get('KNYC');
+    const text = writeForecast({ station: findStation('KNYC')!, days, hours: undefined }, new Map());
+    const [day] = (JSON.parse(`${text}}`) as z.output<typeof forecastSchema>).days;
+    expect(day!.models.map(({ model, weight, reason }) => [model, weight, reason])).toEqual([
+      ['main', 0.25, null],
+      ['hrrr', 0.75, null],
+      ['nbm', 0, 'nothing has been learned yet'],
+    ]);
+    expect(day!.models[1]).toEqual({
+      model: 'hrrr',
+      weight: 0.75,
+      meanF: 71,
+      standardDeviationF: 2,
+      rawMeanF: 70,
+      members: 1,
+      modelRunAt: NOW,
+      fetchedAt: NOW,
+      reason: null,
+    });
   });
 
   it('says of a day that runs what was known and when, and which fit it was gone on from by', () => {

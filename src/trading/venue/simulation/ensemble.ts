@@ -59,6 +59,12 @@ const LATE_MS = 40 * MINUTE_MS;
 const CURVE_NOISE_F = 0.8;
 const CURVE_NOISE_HOURS = 3;
 
+/**
+ * The other model has a finer grid, whose points are warmer or colder than stations in ways of their own. Its errors are a little less,
+ * and half of them those of the first one: models start from the same measurements.
+ */
+const other = { biasShare: -0.5, errorShare: 0.9, inCommon: Math.SQRT1_2 };
+
 /** Runs share most of their error with those of the same day: it is made anew every other day. */
 const ERROR_LASTS_MS = 2 * DAY_MS;
 
@@ -100,6 +106,8 @@ export const firstSeenAt = ({ start }: Span, runAt: Date): Date =>
 export interface Ensembles {
   /** Each member, °F. */
   members(subject: Subject, runAt: Date): readonly number[];
+  /** What the other model says, which is a single run, °F. */
+  single(subject: Subject, runAt: Date): number;
   /** The mean of the members at a day's hours 0 to 23 by local standard time, °F. */
   curve(day: StationDay, runAt: Date): readonly number[];
 }
@@ -125,16 +133,30 @@ export function simulateEnsembles(
   },
 ): Ensembles {
   const recallMembers = createRecall<readonly number[]>(MAX_KEPT);
+  const recallSingle = createRecall<number>(MAX_KEPT);
   const recallCurve = createRecall<readonly number[]>(MAX_KEPT);
+
+  const leadHoursOf = (subject: Subject, runMs: number): number =>
+    (weather.decidedAt(subject).getTime() - runMs) / HOUR_MS;
+
+  /** Standard normal. The hours of a day go wrong together. */
+  function errorOf(subject: Subject, runMs: number, ...name: string[]): number {
+    const { hour: _, ...day } = subject;
+    return smoothNoise(runMs / ERROR_LASTS_MS, seed, ...nameOf(day), 'error', ...name);
+  }
 
   /** What the members agree about. */
   function centreOf(subject: Subject, runMs: number): number {
-    const { hour: _, ...day } = subject;
-    const leadHours = (weather.decidedAt(subject).getTime() - runMs) / HOUR_MS;
-    // The hours of a day go wrong together.
-    const shared =
-      sharedErrorF(leadHours) * smoothNoise(runMs / ERROR_LASTS_MS, seed, ...nameOf(day), 'error');
+    const shared = sharedErrorF(leadHoursOf(subject, runMs)) * errorOf(subject, runMs);
     return weather.truth(subject) + gridBiasF(subject) + shared;
+  }
+
+  function makeSingle(subject: Subject, runMs: number): number {
+    const { biasShare, errorShare, inCommon } = other;
+    const own = Math.sqrt(1 - inCommon ** 2) * errorOf(subject, runMs, 'single');
+    const error = errorShare * (inCommon * errorOf(subject, runMs) + own);
+    const shared = sharedErrorF(leadHoursOf(subject, runMs)) * error;
+    return toTenths(weather.truth(subject) + biasShare * gridBiasF(subject) + shared);
   }
 
   function makeMembers(subject: Subject, runMs: number): readonly number[] {
@@ -173,6 +195,10 @@ export function simulateEnsembles(
     members: (subject, runAt) =>
       recallMembers(`${nameOf(subject).join(' ')} ${runAt.getTime()}`, () =>
         makeMembers(subject, runAt.getTime()),
+      ),
+    single: (subject, runAt) =>
+      recallSingle(`${nameOf(subject).join(' ')} ${runAt.getTime()}`, () =>
+        makeSingle(subject, runAt.getTime()),
       ),
     curve: (stationDay, runAt) =>
       recallCurve(`${stationDay.station.id} ${stationDay.day.date} ${runAt.getTime()}`, () =>

@@ -1,0 +1,140 @@
+import type { Logger } from 'pino';
+import { z } from 'zod';
+import type { Clock } from '../../core/clock.js';
+import { DAY_MS, HOUR_MS } from '../../core/time.js';
+import { addDays, daysBetween } from '../market/climate-day.js';
+import { spanOf, type Target } from '../market/market.js';
+import type { Place } from '../market/stations.js';
+import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
+import type { DayEnsemble } from './forecast.js';
+import {
+  hourlyF,
+  matchPlaces,
+  placeFields,
+  placeQuery,
+  targetReader,
+  targetsOn,
+} from './open-meteo-places.js';
+import { readJson, WeatherUnavailableError } from './read-json.js';
+
+/** A model as the archive has it. */
+interface ArchivedModel {
+  /** As `DayEnsemble` has it. */
+  model?: string;
+  asked: string;
+  runMs: number;
+  /** The archive begins on this day for its temperatures. */
+  firstDay: string;
+}
+
+/**
+ * NOAA's GFS alone, the model that the ensemble is made with (`gfs_seamless` would be another one near the stations), and ECMWF's in the
+ * same way; HRRR and NBM, of which some hours are of runs in between.
+ */
+const archivedModels: readonly ArchivedModel[] = [
+  { asked: 'gfs_global', runMs: 6 * HOUR_MS, firstDay: '2021-04-01' },
+  { model: 'ecmwf', asked: 'ecmwf_ifs025', runMs: 6 * HOUR_MS, firstDay: '2024-02-04' },
+  { model: 'hrrr', asked: 'ncep_hrrr_conus', runMs: HOUR_MS, firstDay: '2024-01-01' },
+  { model: 'nbm', asked: 'ncep_nbm_conus', runMs: HOUR_MS, firstDay: '2024-01-01' },
+];
+
+/** By the days that the forecast is older than the hour that it is about. */
+const columns = ['temperature_2m_previous_day1', 'temperature_2m_previous_day2'] as const;
+const [dayBefore, twoDaysBefore] = columns;
+
+const placeSchema = z.looseObject({
+  ...placeFields,
+  hourly_units: z.looseObject({ [dayBefore]: z.literal('°F'), [twoDaysBefore]: z.literal('°F') }),
+  hourly: z.looseObject({ time: z.array(z.int()), [dayBefore]: hourlyF, [twoDaysBefore]: hourlyF }),
+});
+
+interface HistoryOptions {
+  baseUrl: string;
+  clock: Clock;
+  log: Pick<Logger, 'warn'>;
+}
+
+/** The runs of all models. A further one that fails takes nothing from the others; where it is busy all are asked again later. */
+export async function readPreviousRuns(
+  options: HistoryOptions,
+  range: { from: string; to: string },
+  signal: AbortSignal,
+): Promise<DayEnsemble[]> {
+  const runs: DayEnsemble[] = [];
+  for (const archived of archivedModels) {
+    try {
+      for (const run of await readRunsOf(archived, options, range, signal)) runs.push(run);
+    } catch (error) {
+      if (archived.model === undefined || !isItsOwn(error, signal)) throw error;
+      options.log.warn(
+        { err: error, model: archived.model },
+        'what a model forecast in the past is left out',
+      );
+    }
+  }
+  return runs;
+}
+
+const isItsOwn = (error: unknown, { aborted }: AbortSignal): boolean =>
+  error instanceof UnexpectedAnswerError ||
+  (error instanceof WeatherUnavailableError && error.retryAfterMs === undefined && !aborted);
+
+/**
+ * What a single run of the model said of past days, one and two days before: ensembles of one member each. The
+ * archive of ensembles themselves keeps only what each run said of its own first hours, which were not known in time.
+ *
+ * When such a forecast was made: the archive gives for each hour the value of the newest run that was started at least one (two)
+ * days before that hour, so a day's hours are of several runs. The newest one among them, that of the day's last hour,
+ * stands for all: none of the values was known before an earlier run and none is of a later one. With four runs a day
+ * that is 25 to 30 (49 to 54) hours before the day's end. An hour of an area is of one run.
+ *
+ * Asks for all places at once: 31 days (and one more) count as 28 places × 32/7 weeks, so 128, and 512 for all four models; a year
+ * as 6,160, which is more than an hour's.
+ */
+async function readRunsOf(
+  { model, asked, runMs, firstDay }: ArchivedModel,
+  { baseUrl, clock }: HistoryOptions,
+  { from, to }: { from: string; to: string },
+  signal: AbortSignal,
+): Promise<DayEnsemble[]> {
+  const first = from < firstDay ? firstDay : from;
+  if (to < first) return [];
+  const query = new URLSearchParams({
+    ...placeQuery,
+    hourly: columns.join(','),
+    models: asked,
+    start_date: first,
+    // A climate day ends some hours after midnight UTC.
+    end_date: addDays(to, 1),
+  });
+  const url = `${baseUrl}/v1/forecast`;
+  const answers = await readJson({ url: `${url}?${query.toString()}`, schema: z.array(placeSchema), signal });
+  const fetchedAt = new Date(clock.now());
+  return matchPlaces(url, answers).flatMap(([place, { hourly }]) => {
+    if (columns.some((column) => hourly[column].length !== hourly.time.length))
+      throw new UnexpectedAnswerError(url, 'there is not a value for each hour');
+    return daysBetween(first, to)
+      .flatMap((date) => targetsOn(place, date))
+      .flatMap((target) => {
+        const { end } = spanOf(place, target);
+        if (end > fetchedAt) return [];
+        const read = targetReader(place, target, hourly.time);
+        return columns.flatMap((column, i) => {
+          const valueF = read(hourly[column]);
+          if (valueF === null) return [];
+          const modelRunAt = newestRun(lastHourOf(place, target), i + 1, runMs);
+          return [{ ...(model && { model }), ...target, modelRunAt, fetchedAt, membersF: [valueF] }];
+        });
+      });
+  });
+}
+
+/** The last whole hour whose value is in what is forecast. */
+const lastHourOf = (place: Place, target: Target): number => {
+  const { start, end } = spanOf(place, target);
+  return start < end ? end.getTime() - HOUR_MS : end.getTime();
+};
+
+/** The newest run that was started at least so many days before an hour. */
+const newestRun = (hourMs: number, days: number, runMs: number): Date =>
+  new Date(Math.floor((hourMs - days * DAY_MS) / runMs) * runMs);

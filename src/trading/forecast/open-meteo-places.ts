@@ -1,0 +1,77 @@
+import { z } from 'zod';
+import { HOUR_MS } from '../../core/time.js';
+import { climateDayOf, hourOf } from '../market/climate-day.js';
+import type { Target } from '../market/market.js';
+import { isStation, places, type Place } from '../market/stations.js';
+import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
+
+/** The grids' points are at most a quarter of a degree apart. */
+const NEAR_DEGREES = 0.5;
+
+/** One hourly series, °F; null where the service has nothing. */
+export const hourlyF = z.array(z.number().min(-100).max(150).nullable());
+
+export const placeFields = { latitude: z.number(), longitude: z.number(), utc_offset_seconds: z.literal(0) };
+
+/**
+ * All stations and areas in one question, hours in UTC, temperatures in °F.
+ *
+ * A question counts as several of the free 600 a minute, 5,000 an hour and 10,000 a day: once for each place, times a tenth of the
+ * series for each (members count as series) if they are more than ten, times the weeks if it is more than one. Never asked for by
+ * station: 28 questions would count as much, and take 28 times as long.
+ */
+export const placeQuery = {
+  latitude: places.map(({ latitude }) => latitude).join(','),
+  longitude: places.map(({ longitude }) => longitude).join(','),
+  temperature_unit: 'fahrenheit',
+  timezone: 'GMT',
+  timeformat: 'unixtime',
+} as const;
+
+/** Each place with its answer: they come in the order of the question. */
+export function matchPlaces<T extends { latitude: number; longitude: number }>(
+  url: string,
+  answers: readonly T[],
+): [Place, T][] {
+  if (answers.length !== places.length)
+    throw new UnexpectedAnswerError(url, `${answers.length} places instead of ${places.length}`);
+  return places.map((place, i) => {
+    const { latitude, longitude } = answers[i]!;
+    const distance = Math.max(Math.abs(latitude - place.latitude), Math.abs(longitude - place.longitude));
+    if (distance > NEAR_DEGREES)
+      throw new UnexpectedAnswerError(url, `${latitude}, ${longitude} is not where ${place.id} is`);
+    return [place, answers[i]!];
+  });
+}
+
+/** What is forecast for a place on a day: its maximum and minimum, or of an area each hour by its clock. */
+export const targetsOn = (place: Place, date: string): Target[] =>
+  isStation(place)
+    ? [
+        { kind: 'daily_maximum', stationId: place.id, date },
+        { kind: 'daily_minimum', stationId: place.id, date },
+      ]
+    : Array.from({ length: 24 }, (_, hour) => ({ kind: 'hourly', stationId: place.id, date, hour }));
+
+/**
+ * Reads a target from series that have a value for each hour; null if one is missing that it needs: the day's peak might have been
+ * in it.
+ * @param time of each value, seconds since 1970, an hour apart
+ */
+export function targetReader(
+  place: Place,
+  { kind, date, hour }: Target,
+  time: readonly number[],
+): (values: readonly (number | null)[]) => number | null {
+  const isHour = kind === 'hourly';
+  const start = (isHour ? hourOf(place, date, hour!) : climateDayOf(place, date).start).getTime() / 1000;
+  const first = time.indexOf(start);
+  const end = first + (isHour ? 1 : 24);
+  const isThere = first >= 0 && time[end - 1] === start + ((end - 1 - first) * HOUR_MS) / 1000;
+  return (values) => {
+    if (!isThere) return null;
+    const wanted = values.slice(first, end);
+    if (wanted.includes(null)) return null;
+    return kind === 'daily_minimum' ? Math.min(...(wanted as number[])) : Math.max(...(wanted as number[]));
+  };
+}

@@ -1,0 +1,116 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { sql } from 'drizzle-orm';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createArchive } from '../../../src/trading/archive/archive.js';
+import { createTrainer } from '../../../src/trading/archive/trainer.js';
+import { findMix } from '../../../src/trading/forecast/fits.js';
+import type { DayEnsemble } from '../../../src/trading/forecast/forecast.js';
+import { forecastMixes } from '../../../src/trading/forecast/table.js';
+import { createCalibrationStore } from '../../../src/trading/snapshot/snapshot.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { dateAfter, first, makePast, type Past } from '../forecast-past.js';
+
+const names = { forecastSource: 'test', marketSource: 'test' };
+const folder = new URL('../../../migrations/', import.meta.url);
+const log = pino({ level: 'silent' });
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.remove());
+
+const run: DayEnsemble = {
+  kind: 'daily_maximum',
+  stationId: 'KNYC',
+  date: '2026-07-04',
+  modelRunAt: new Date('2026-07-04T06:00:00Z'),
+  fetchedAt: new Date('2026-07-04T11:00:00Z'),
+  membersF: [80, 82],
+};
+const at = new Date('2026-07-05T00:00:00Z');
+
+describe('several models in the archive', () => {
+  it('stand beside the first one, and what was there before the migration is that one’s', async () => {
+    const { orm } = database.db;
+    const execute = async (statements: readonly string[]) => {
+      for (const statement of statements) await orm.execute(sql.raw(statement));
+    };
+    // As it was before: without models.
+    await execute([
+      'drop table forecast_mixes',
+      'alter table ensemble_runs drop constraint ensemble_runs_pk, drop column model',
+      'alter table ensemble_runs add constraint ensemble_runs_pk primary key (forecast_source, kind, station, date, hour, model_run_at)',
+      'alter table forecast_fits drop column model',
+      'alter table forecast_records drop column models, drop column model_scores',
+      `insert into ensemble_runs (forecast_source, station, date, model_run_at, fetched_at, members, mean, variance)
+        values ('test', 'KNYC', '2026-07-04', '2026-07-04T06:00:00Z', '2026-07-04T11:00:00Z', '{80,82}', 81, 2)`,
+    ]);
+    const file = readdirSync(folder).find((name) => name.endsWith('_models.sql'));
+    await execute(readFileSync(new URL(file!, folder), 'utf8').split('--> statement-breakpoint'));
+    const archive = createArchive({ db: database.db, ...names, furtherModels: ['other'] });
+    const ofModels = async (from = archive) =>
+      (await from.asOf(at)).runs.map(({ model, meanF }) => [model, meanF]);
+    expect(await ofModels()).toEqual([[undefined, 81]]);
+    expect(await archive.addRuns([run])).toBe(0);
+    expect(await archive.addRuns([{ ...run, model: 'other', membersF: [70] }])).toBe(1);
+    expect(await archive.addRuns([{ ...run, model: 'other', membersF: [71] }])).toBe(0);
+    expect(await ofModels()).toEqual([
+      [undefined, 81],
+      ['other', 70],
+    ]);
+    // One that the source does not have any more.
+    expect(await ofModels(createArchive({ db: database.db, ...names }))).toEqual([[undefined, 81]]);
+  });
+
+  it('have fits of their own and a mix, which are stored before they are used and loaded again', async () => {
+    const { orm } = database.db;
+    const archive = createArchive({ db: database.db, ...names, furtherModels: ['other'] });
+    const membersOf = (run: Past['runs'][number]): DayEnsemble => {
+      const { model, meanF, varianceF, members: _, ...rest } = run;
+      const off = Math.sqrt((varianceF * 11) / 12);
+      const spread = Array.from({ length: 12 }, (_, i) => meanF + (i % 2 === 0 ? off : -off));
+      return { ...rest, ...(model && { model }), membersF: model ? [meanF] : spread };
+    };
+    for (const stationId of ['KNYC', 'KMIA']) {
+      const truth = { stationId, biasF: 2, errorF: 3, spreadF: 1 };
+      const { runs, reports } = makePast(truth, 45);
+      const others = makePast({ ...truth, errorF: 1 }, 45, { leadHours: 23 }).runs;
+      await archive.addRuns([...runs, ...others.map((each) => ({ ...each, model: 'other' }))].map(membersOf));
+      await archive.addReports(reports);
+    }
+    const now = new Date(`${dateAfter(first, 47)}T12:00:00Z`);
+    const makeTrainer = () => {
+      const calibration = createCalibrationStore();
+      const clock = { now: () => now.getTime() };
+      const store = { current: undefined };
+      const trainer = createTrainer({
+        db: database.db,
+        archive,
+        sources: names,
+        store,
+        calibration,
+        clock,
+        log,
+      });
+      return { calibration, trainer };
+    };
+    const learned = makeTrainer();
+    await learned.trainer.learn();
+    const { fits } = learned.calibration.current;
+    // Of the other model all stations together alone.
+    expect(fits.fits.filter(({ model }) => model === 'other')).toMatchObject([
+      { stationId: null, leadHours: 24 },
+    ]);
+    const mix = findMix(fits, { kind: 'daily_maximum', leadHours: 24 }, now)!;
+    expect(mix.skill['other']!.value).toBeLessThan(0.4);
+    expect(await orm.select({ id: forecastMixes.id }).from(forecastMixes)).toEqual([{ id: mix.id }]);
+    const loaded = makeTrainer();
+    await loaded.trainer.load();
+    expect(loaded.calibration.current.fits.mixes).toMatchObject([{ ...mix }]);
+    expect(loaded.calibration.current.fits.fits.filter(({ model }) => model === 'other')).toHaveLength(1);
+    // They are recognised as those of the same days.
+    await loaded.trainer.learn();
+    expect(await orm.select().from(forecastMixes)).toHaveLength(1);
+  });
+});

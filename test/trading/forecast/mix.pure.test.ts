@@ -1,0 +1,246 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { calibratedModel, noFits, type FitBook } from '../../../src/trading/forecast/fits.js';
+import type { DayEnsemble, DayForecast } from '../../../src/trading/forecast/forecast.js';
+import { learnMix, pairOf, type Mix, type ModelError } from '../../../src/trading/forecast/mix.js';
+import { makeEvent } from '../../fixtures/events.js';
+import { dateAfter, first, learn, makePast, together, type Past, type Truth } from '../forecast-past.js';
+
+const HOUR_MS = 3_600_000;
+const days = 45;
+const date = dateAfter(first, days + 2);
+// Before the climate day of New York, which begins at 05:00Z and ends a day later.
+const at = new Date(`${date}T04:00:00Z`);
+const end = new Date(`${dateAfter(date, 1)}T05:00:00Z`);
+const truth: Truth = { stationId: 'KNYC', biasF: 2, errorF: 3, spreadF: 1 };
+
+/** What a model said of the same days, with errors of its own. */
+function pastOf(model: string | undefined, over: Partial<Truth> = {}, leadHours = 36, of = days): Past {
+  const places = ['KNYC', 'KMIA'].map((stationId) =>
+    makePast({ ...truth, ...over, stationId }, of, { leadHours, from: days - of }),
+  );
+  const past = together(...places);
+  return model === undefined ? past : { ...past, runs: past.runs.map((run) => ({ ...run, model })) };
+}
+
+const runOf = (model: string | undefined, meanF: number, leadHours = 36): DayEnsemble => ({
+  ...(model !== undefined && { model }),
+  kind: 'daily_maximum',
+  stationId: 'KNYC',
+  date,
+  modelRunAt: new Date(end.getTime() - leadHours * HOUR_MS),
+  fetchedAt: at,
+  membersF: Array.from({ length: 12 }, (_, i) => meanF + (i % 2 === 0 ? 1 : -1)),
+});
+
+const forecast = (ensembles: DayEnsemble[], fits: FitBook): DayForecast =>
+  calibratedModel({
+    source: 'test',
+    weather: { fetchedAt: at, ensembles, observed: [] },
+    events: [makeEvent({ date, lowest: 68 })],
+    fits,
+    at,
+  }).get('KNYC')!.days[0]!;
+
+const shares = ({ models = [] }: DayForecast): Record<string, number> =>
+  Object.fromEntries(models.map(({ model, weight }) => [model, weight]));
+
+/** A single run teaches by its errors alone; its lead of 35 hours is one of the same half day, and its errors are others. */
+const single = { members: 1, biasF: -1 };
+const main = pastOf(undefined);
+const better = pastOf('other', { ...single, errorF: 1 }, 35);
+const learned = (...pasts: Past[]) => learn({ ...together(...pasts), reports: main.reports }, at).book;
+const runs = [runOf(undefined, 77), runOf('other', 71)];
+
+describe('the mix of several models', () => {
+  it('of one model is just what that says, to the last bit', () => {
+    const { book } = learn(main, at);
+    const alone = forecast([runs[0]!], book);
+    expect(alone).not.toHaveProperty('models');
+    // Another model that is there, but was never learned from, has no part in it.
+    const { models, ...beside } = forecast(runs, book);
+    expect(beside).toEqual(alone);
+    expect(models).toMatchObject([
+      { model: 'main', weight: 1, reason: null },
+      { model: 'other', weight: 0, rawMeanF: 71 },
+    ]);
+    expect(models![1]!.reason).toContain('not corrected');
+    // What was learned of others changes nothing of it either.
+    const several = learned(main, better);
+    expect(forecast([runs[0]!], several)).toEqual(
+      forecast([runs[0]!], { ...several, mixes: [], fits: several.fits.filter((fit) => !fit.model) }),
+    );
+  });
+
+  it('of models that are not corrected is the first one as it is', () => {
+    const day = forecast(runs, noFits);
+    expect(day).toMatchObject({ method: 'raw_ensemble', isCalibrated: false, meanF: 77 });
+    expect(shares(day)).toEqual({ main: 1, other: 0 });
+  });
+
+  it('begins with equal weights, and with errors that are taken to be the same', () => {
+    const { mixes: _, ...book } = learned(main, better);
+    const day = forecast(runs, book);
+    expect(shares(day)).toEqual({ main: 0.5, other: 0.5 });
+    const [a, b] = day.models!;
+    expect(day.meanF).toBeCloseTo((a!.meanF + b!.meanF) / 2, 12);
+    expect(day.deviationF).toBeCloseTo((a!.deviationF + b!.deviationF) / 2, 12);
+    expect([...day.probabilities.values()].reduce((sum, p) => sum + p, 0)).toBeCloseTo(1, 12);
+  });
+
+  it('moves to the model that has been better, the further the longer it has', () => {
+    const lately = (of: number) =>
+      shares(
+        forecast(
+          runs,
+          learn(
+            {
+              ...together(pastOf(undefined, {}, 36, of), pastOf('other', { ...single, errorF: 1 }, 35, of)),
+              reports: main.reports,
+            },
+            at,
+          ).book,
+        ),
+      )['other']!;
+    expect(lately(22)).toBeGreaterThan(0.55);
+    expect(lately(45)).toBeGreaterThan(lately(22));
+    expect(lately(45)).toBeLessThan(1);
+    const worse = learned(main, pastOf('other', { ...single, errorF: 6 }, 35));
+    expect(shares(forecast(runs, worse))['other']).toBeLessThan(0.3);
+  });
+
+  it('is surer than its models where their errors have little in common', () => {
+    const day = forecast(runs, learned(main, pastOf('other', { ...single, errorF: 3 }, 35)));
+    for (const { weight, deviationF } of day.models!) {
+      expect(weight).toBeGreaterThan(0.3);
+      expect(day.deviationF).toBeLessThan(0.92 * deviationF);
+    }
+    // Half of what is left is theirs in common.
+    expect(day.deviationF).toBeGreaterThan(
+      0.6 * Math.min(...day.models!.map(({ deviationF }) => deviationF)),
+    );
+  });
+
+  it('goes on with the others where the first one has no fit, and says how they were made', () => {
+    const { book } = learn({ runs: better.runs, reports: main.reports }, at);
+    const day = forecast(runs, book);
+    expect(shares(day)).toEqual({ main: 0, other: 1 });
+    expect(day).toMatchObject({ method: 'emos_pooled', isCalibrated: true, fit: { model: 'other' } });
+    expect([day.rawMeanF, day.membersF]).toEqual([77, runs[0]!.membersF]);
+    expect(day.models![0]!.reason).toContain('not corrected');
+  });
+
+  it('has an earlier run of the first model beside its newest one, with no weight until it has shown one', () => {
+    const earlier = runOf(undefined, 74, 48);
+    const { mixes, ...book } = learned(main, pastOf(undefined, {}, 48));
+    const start = forecast([runs[0]!, earlier], book);
+    expect(shares(start)).toEqual({ main: 1, earlier: 0 });
+    expect(start.models![1]!.reason).toBe('it has had nothing to add to the others');
+    expect(start.meanF).toBe(forecast([runs[0]!], book).meanF);
+    // Errors of runs that have nothing in common: each tells something.
+    const day = forecast([runs[0]!, earlier], { ...book, mixes: mixes! });
+    expect(shares(day)['earlier']).toBeGreaterThan(0.2);
+    // Nearer than half a day it is the same vintage.
+    expect(forecast([runs[0]!, runOf(undefined, 74, 47)], book)).not.toHaveProperty('models');
+  });
+
+  it('counts nothing that was learned later', () => {
+    const book = learned(main, better);
+    const tomorrow = book.mixes!.map((mix) => ({ ...mix, trainedAt: new Date(at.getTime() + 1) }));
+    expect(shares(forecast(runs, { ...book, mixes: tomorrow }))).toEqual({ main: 0.5, other: 0.5 });
+  });
+
+  it('stays as it is while nothing new is known', () => {
+    const past = { ...together(main, better), reports: main.reports };
+    const { book } = learn(past, at);
+    const again = learn(past, new Date(at.getTime() + 60_000), book);
+    expect(again.addedMixes).toEqual([]);
+    expect(again.book.mixes).toEqual(book.mixes);
+    // Another model makes it another one.
+    const third = { ...past, runs: [...past.runs, ...pastOf('third', single, 34).runs] };
+    const { addedMixes } = learn(third, new Date(at.getTime() + 60_000), book);
+    expect(addedMixes).toMatchObject([{ kind: 'daily_maximum', leadHours: 36 }]);
+    expect(Object.keys(addedMixes[0]!.skill).toSorted()).toEqual(['main', 'other', 'third']);
+  });
+});
+
+describe('what is learned of models beside each other', () => {
+  const errors = (values: readonly number[], from = 0): ModelError[] =>
+    values.map((errorF, i) => ({ key: `day ${i + from}`, date: dateAfter(first, i + from), errorF }));
+
+  it('is how large their errors are on the days of both, and how far they go together', () => {
+    const found = learnMix(
+      new Map([
+        ['main', errors([2, -2, 2, -2])],
+        // Not of the first day, on which it might have been worse.
+        ['other', errors([-1, 1, 1], 1)],
+      ]),
+    )!;
+    expect(found.skill['other']).toMatchObject({ value: 0.25, dates: expect.closeTo(2.93, 2) as number });
+    expect(found.skill['main']!.value).toBe(1);
+    // +2, +2, −2 with shares that are nearly the same.
+    expect(found.correlation[pairOf('other', 'main')]!.value).toBeCloseTo(1 / 3, 1);
+    expect([found.firstDate, found.lastDate]).toEqual([first, dateAfter(first, 3)]);
+  });
+
+  it('forgets: what was two months ago counts a quarter', () => {
+    const of = (error: number) => [error, ...Array.from({ length: 59 }, () => NaN), 1];
+    const isThere = ({ errorF }: ModelError) => !Number.isNaN(errorF);
+    const found = learnMix(
+      new Map([
+        ['main', errors(of(1)).filter(isThere)],
+        ['other', errors(of(3)).filter(isThere)],
+      ]),
+    )!;
+    expect(found.skill['other']).toMatchObject({ value: (9 / 4 + 1) / (1 / 4 + 1), dates: 1.25 });
+  });
+
+  it('is nothing without the first model, or without another', () => {
+    expect(learnMix(new Map([['main', errors([1])]]))).toBeUndefined();
+    expect(
+      learnMix(
+        new Map([
+          ['a', errors([1])],
+          ['b', errors([2])],
+        ]),
+      ),
+    ).toBeUndefined();
+  });
+
+  it('gives weights that sum to one, none below 0, and no better ones can be had by moving some', () => {
+    const { mixes: _, ...book } = learned(main, better, pastOf('third', single, 34));
+    const known = (value: fc.Arbitrary<number>) =>
+      fc.record({ value, dates: fc.double({ min: 0, max: 60, noNaN: true }) });
+    const anyMix = fc.record({
+      other: known(fc.double({ min: 0.1, max: 5, noNaN: true })),
+      third: known(fc.double({ min: 0.1, max: 5, noNaN: true })),
+      pairs: fc.tuple(...[0, 1, 2].map(() => known(fc.double({ min: -1, max: 1, noNaN: true })))),
+    });
+    fc.assert(
+      fc.property(anyMix, ({ other, third, pairs }) => {
+        const mix: Mix = {
+          id: 'a mix',
+          kind: 'daily_maximum',
+          leadHours: 36,
+          skill: { main: { value: 1, dates: 60 }, other, third },
+          correlation: Object.fromEntries(
+            ['main other', 'main third', 'other third'].map((pair, i) => [pair, pairs[i]!]),
+          ),
+          firstDate: first,
+          lastDate: first,
+          knownThrough: at,
+          trainedAt: at,
+        };
+        const day = forecast([...runs, runOf('third', 73)], { ...book, mixes: [mix] });
+        const weights = Object.values(shares(day));
+        expect(weights.reduce((sum, weight) => sum + weight, 0)).toBeCloseTo(1, 9);
+        expect(Math.min(...weights)).toBeGreaterThanOrEqual(0);
+        expect(day.deviationF).toBeGreaterThanOrEqual(0.5);
+        expect(day.deviationF).toBeLessThanOrEqual(
+          Math.max(...day.models!.map(({ deviationF }) => deviationF)) + 1e-9,
+        );
+      }),
+      { numRuns: 200 },
+    );
+  });
+});

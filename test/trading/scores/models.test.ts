@@ -1,0 +1,74 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { ScoresAnswer } from '../../../src/trading/scores/schema.js';
+import { scoreRecord } from '../../../src/trading/scores/score.js';
+import { seedScores } from '../../fixtures/scores-page.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { startTestService, type TestService } from '../../support/service.js';
+
+let database: TestDatabase;
+let service: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db);
+  service.clock.set('2026-11-21T15:00:00Z');
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+const read = async (query = '') => {
+  const response = await fetch(`${service.url}/scores${query}`);
+  expect(response.status).toBe(200);
+  return (await response.json()) as ScoresAnswer;
+};
+
+it('each model is scored by itself, by the rules that the forecast is scored by', () => {
+  const said = { mean: 71.3, deviation: 2.4 };
+  const brackets = [
+    { ticker: 'A', floor: null, cap: 70, model: 0.2, market: null },
+    { ticker: 'B', floor: 70, cap: 71, model: 0.3, market: null },
+    { ticker: 'C', floor: 71, cap: null, model: 0.5, market: null },
+  ];
+  const record = {
+    ...said,
+    kind: 'daily_maximum' as const,
+    atLeast: null,
+    atMost: null,
+    members: [70],
+    climateMean: null,
+    climateDeviation: null,
+    brackets,
+  };
+  expect(scoreRecord(record, 74).modelScores).toBeNull();
+  const models = [
+    { model: 'main', weight: 0.9, ...said },
+    { model: 'off', weight: 0.1, mean: 60, deviation: 1 },
+  ];
+  const { modelCrps, modelScores } = scoreRecord({ ...record, models }, 74);
+  expect(modelScores!['main']!.crps).toBe(modelCrps);
+  // Above 71: 1 − Φ((71.5 − 71.3) / 2.4).
+  expect(modelScores!['main']!.logScore).toBeCloseTo(-Math.log(1 - 0.533_207), 4);
+  expect(modelScores!['off']!.crps).toBeGreaterThan(13);
+  expect(modelScores!['off']!.logScore).toBeCloseTo(Math.log(10_000), 9);
+});
+
+it('the scores have each model beside what was made of all of them, and its weight in the last forecasts', async () => {
+  expect((await read()).models).toEqual([]);
+  await seedScores(service, { days: 20, model: 2, market: 3, stationIds: ['KNYC', 'KLAX'] });
+  service.clock.advance(60_000);
+  const all = await read();
+  // Two stations, of four leads the two from before the day.
+  expect(all.models).toMatchObject([
+    { model: 'main', n: 80, weight: 0.25 },
+    { model: 'single', n: 80, weight: 0.75 },
+  ]);
+  const [main, single] = all.models;
+  expect(main!.mixed.crps).toBeCloseTo(single!.mixed.crps, 9);
+  expect(Math.abs(single!.crps - main!.crps)).toBeGreaterThan(0.01);
+  const one = await read('?station=KLAX&lead=24');
+  expect(one.models.map(({ n }) => n)).toEqual([20, 20]);
+  expect(one.models[0]!.mixed.crps).toBeCloseTo(one.overall.crps!.model, 9);
+  expect((await read('?lead=6')).models).toEqual([]);
+  expect((await read('?kind=daily_minimum')).models).toEqual([]);
+});
