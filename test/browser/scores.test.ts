@@ -40,6 +40,8 @@ it('the scores are accessible, on a desk and on a phone, in both schemes', async
     'How often it came true',
     'Where the outcomes fell in the forecast distributions',
   ]);
+  const models = page.getByRole('table', { name: 'Weather models' });
+  expect(await models.getByRole('rowheader').allInnerTexts()).toEqual(['Single run', 'Ensemble']);
   expect(await findAllBarriers(page)).toEqual([]);
   await page.getByLabel('City').selectOption('Los Angeles');
   await page.getByLabel('Snapshot time').selectOption('24 hours before the end of the day');

@@ -42,6 +42,20 @@ export const kindNames: Readonly<Record<MarketKind, string>> = {
   other: 'Other',
 };
 
+/** By source; a model's own name where there is none. */
+const modelNames: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  openmeteo: {
+    main: 'GEFS',
+    earlier: 'GEFS, earlier run',
+    ecmwf: 'ECMWF ensemble',
+    hrrr: 'HRRR',
+    nbm: 'NBM',
+  },
+  simulated: { main: 'Ensemble', earlier: 'Ensemble, earlier run', single: 'Single run' },
+};
+
+export const modelName = (source: string, model: string): string => modelNames[source]?.[model] ?? model;
+
 /** `07:00`, by the clock of the place. */
 export const formatHour = (hour: number): string => `${String(hour).padStart(2, '0')}:00`;
 

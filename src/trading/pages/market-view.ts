@@ -1,6 +1,6 @@
 import { DAY_MS } from '../../core/time.js';
 import type { CrossChecks } from '../climate/watch.js';
-import { forecastOf as findForecast, type DayForecast } from '../forecast/forecast.js';
+import { forecastOf as findForecast, MAIN_MODEL, type DayForecast } from '../forecast/forecast.js';
 import type { Holding } from '../ledger/positions.js';
 import { bracketLabel } from '../market/brackets.js';
 import { climateDayAt, clockAt } from '../market/climate-day.js';
@@ -13,7 +13,7 @@ import { isStation } from '../market/stations.js';
 import type { SignalReport } from '../signals/signal.js';
 import { ageOf, type Snapshot } from '../snapshot/snapshot.js';
 import { toDistribution } from './distribution.js';
-import { formatHour, kindLabels } from './labels.js';
+import { formatHour, kindLabels, modelName } from './labels.js';
 import { toLadder } from './ladder.js';
 import { expectedOf } from './probabilities.js';
 import { sentence, signalsOf, toSignalsView } from './signals-view.js';
@@ -138,16 +138,20 @@ export function toEventView(
 }
 
 function toForecastView(day: DayForecast, event: MarketEvent, source: string) {
+  const main = day.models?.find(({ model }) => model === MAIN_MODEL);
+  const { meanF, deviationF } = main ?? day;
   return {
     expectedF: expectedOf(day, event),
-    corrected: { meanF: day.meanF, deviationF: day.deviationF },
+    corrected: { meanF, deviationF },
+    mixed: { meanF: day.meanF, deviationF: day.deviationF },
     raw: { meanF: day.rawMeanF, deviationF: day.rawDeviationF },
-    correction: toCorrection(day),
+    correction: main?.weight === 0 ? null : toCorrection(day),
     fallback: day.fallback === null ? null : sentence(day.fallback),
     members: day.membersF.length,
     lowestF: Math.min(...day.membersF),
     highestF: Math.max(...day.membersF),
     source,
+    models: toModels(day, source),
     isCalibrated: day.isCalibrated,
     modelRunAt: day.modelRunAt,
     observed: day.observed && {
@@ -158,6 +162,13 @@ function toForecastView(day: DayForecast, event: MarketEvent, source: string) {
     running: toRunning(day),
   };
 }
+
+/** The weather models that have a share in the forecast, the heaviest first; empty where it is that of the first one alone. */
+const toModels = ({ models = [] }: DayForecast, source: string) =>
+  models
+    .filter(({ model, weight }) => weight > 0 && (model !== MAIN_MODEL || weight < 1))
+    .toSorted((a, b) => b.weight - a.weight)
+    .map(({ model, ...part }) => ({ ...part, name: modelName(source, model) }));
 
 /** How far a day that runs has come, and what is expected of the rest. */
 function toRunning({ kind, running, distribution: { atLeast, atMost } }: DayForecast) {

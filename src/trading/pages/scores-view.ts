@@ -8,7 +8,7 @@ import { formatCount, formatDecimal, formatDegrees } from '../../core/pages/form
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
 import { formatOdds } from '../scores/gates.js';
 import { SCORES_PATH } from './addresses.js';
-import { formatDate, formatHour } from './labels.js';
+import { formatDate, formatHour, modelName } from './labels.js';
 import { findPlace, placesOf } from '../market/stations.js';
 import type { ScoresAsked } from '../scores/report.js';
 import type { ScoreSummary, ScoresAnswer } from '../scores/schema.js';
@@ -102,6 +102,7 @@ export function toScoresPage(answer: ScoresAnswer, asked: ScoresAsked) {
       { name: 'market', label: 'Market', bins: diagnostics.reliability.market },
     ]),
     pit: toPitChart(diagnostics.pit, isOneOfEachDay ? undefined : diagnostics.crps.length || undefined),
+    models: toModels(answer),
     leads: answer.leads.map(({ leadHours }) => `${leadHours} h`),
     results: toResults(answer),
     asOf: new Date(answer.asOf),
@@ -173,6 +174,20 @@ function toMeans({ model, market, crps }: ScoreSummary) {
     { name: 'Climatology', logScore: '–', rps: '–', crps: degrees(crps?.climate) },
   ];
 }
+
+/** The heaviest first. */
+const toModels = ({ forecastSource, models }: ScoresAnswer) =>
+  models
+    .toSorted((a, b) => (b.weight ?? 0) - (a.weight ?? 0))
+    .map(({ model, n, logScore, crps, mixed, weight }) => ({
+      name: modelName(forecastSource, model),
+      count: formatDecimal(n),
+      weight: weight === null ? '–' : formatPercent(weight),
+      logScore: formatFixed(logScore, 3),
+      mixedLogScore: formatFixed(mixed.logScore, 3),
+      crps: `${formatFixed(crps, 2)}\u00a0°F`,
+      mixedCrps: `${formatFixed(mixed.crps, 2)}\u00a0°F`,
+    }));
 
 function toCounts({ n, waiting, withoutMarket, since, crps }: ScoreSummary): string {
   return [

@@ -2,6 +2,7 @@ import { v7 as uuid } from 'uuid';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { newFormId } from '../../../src/core/ids.js';
 import { AppError, type ErrorCode } from '../../../src/core/errors.js';
+import type { DayForecast } from '../../../src/trading/forecast/forecast.js';
 import { sureDegree } from '../../../src/trading/market/distribution.js';
 import type { MarketEvent } from '../../../src/trading/market/event.js';
 import type { ListedMarket, Market, UnplacedMarket } from '../../../src/trading/market/market.js';
@@ -836,11 +837,20 @@ describe('with calibrated forecasts and open gates', () => {
     await open.trading.refresher.refresh();
     const current = open.trading.snapshots.current!;
     const { method, isCalibrated, fit } = calibrated;
+    const weights: Record<string, number> = { main: 0.25, single: 0.75 };
+    const toModels = ({ models }: DayForecast) =>
+      models?.map((part) => ({ ...part, weight: weights[part.model] ?? 0 }));
     const forecasts = new Map(
-      [...current.forecasts].map(([id, forecast]) => [
-        id,
-        { ...forecast, days: forecast.days.map((day) => ({ ...day, method, isCalibrated, fit })) },
-      ]),
+      [...current.forecasts].map(([id, forecast]) => {
+        const days = forecast.days.map((day) => ({
+          ...day,
+          method,
+          isCalibrated,
+          fit,
+          models: toModels(day),
+        }));
+        return [id, { ...forecast, days }];
+      }),
     );
     const gates = makeGates(
       true,
@@ -932,6 +942,9 @@ describe('with calibrated forecasts and open gates', () => {
     expect(text).not.toContain('not calibrated');
     const page = await getPage(browser, `${PATH}?station=${event.station.id}&date=${event.date}`);
     expect(textOf(page)).toMatch(/members .* expect [^,]+, corrected by 58 days to /);
+    expect(textOf(page)).toMatch(
+      /Weather models Single run 75 % \([^)]+\), Ensemble 25 % \([^)]+\), together /,
+    );
   });
 
   it('signals are sized for the cash and the positions of one’s own paper account', async () => {
