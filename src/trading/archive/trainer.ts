@@ -81,8 +81,13 @@ const reportsIn = ({ events, asOf }: Snapshot): SettledDay[] =>
 
 const keyOfHour = ({ stationId, date, hour }: KnownHour): string => `${stationId} ${date} hour ${hour}`;
 
-const keyOfRun = (run: DayEnsemble): string =>
-  `${targetKey(run)} ${run.modelRunAt.getTime()} ${run.model ?? ''}`;
+/** Of a further model, which may have a run every hour, the first of six is enough. */
+const FURTHER_RUN_MS = 6 * HOUR_MS;
+
+const keyOfRun = (run: DayEnsemble): string => {
+  const runMs = run.modelRunAt.getTime();
+  return `${targetKey(run)} ${run.model === undefined ? runMs : `${run.model} ${Math.floor(runMs / FURTHER_RUN_MS)}`}`;
+};
 
 const keyOfReport = (report: SettledDay): string => `${targetKey(report)} ${report.temperatureF} °F`;
 

@@ -59,6 +59,21 @@ describe('several models in the archive', () => {
       [undefined, 81],
       ['other', 70],
     ]);
+    // Of one that has a run every hour the first one of each half day.
+    const hourly = ['00', '01', '11', '12', '18', '23'].map((hour) => ({
+      ...run,
+      date: '2026-07-03',
+      model: 'other',
+      modelRunAt: new Date(`2026-07-03T${hour}:00:00Z`),
+      membersF: [Number(hour)],
+    }));
+    expect(await archive.addRuns(hourly)).toBe(6);
+    expect(await ofModels()).toEqual([
+      [undefined, 81],
+      ['other', 70],
+      ['other', 12],
+      ['other', 0],
+    ]);
     // One that the source does not have any more.
     expect(await ofModels(createArchive({ db: database.db, ...names }))).toEqual([[undefined, 81]]);
   });
