@@ -1,7 +1,7 @@
 import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { daysBetween, type ClimateDay } from '../market/climate-day.js';
 import { isStation } from '../market/stations.js';
-import { firstSeenAt, newestRunAt, runsOf } from '../venue/simulation/ensemble.js';
+import { firstRunAt, firstSeenAt, newestRunAt, runsOf } from '../venue/simulation/ensemble.js';
 import { createPace } from '../venue/simulation/random.js';
 import type { KnownHour } from './queries.js';
 import {
@@ -110,17 +110,18 @@ export function readWeatherOf({ weather }: Seeded, subjects: readonly Subject[],
   for (const subject of subjects) {
     const target = targetOfSubject(subject);
     const modelRunAt = newestRunAt(subject.span, at);
-    const earlierRunAt = new Date(modelRunAt.getTime() - EARLIER_MS);
+    const known = { ...target, fetchedAt: at };
     ensembles.push(
-      { ...target, modelRunAt, fetchedAt: at, ...runOf({ weather }, subject, modelRunAt) },
-      {
-        ...target,
-        modelRunAt: earlierRunAt,
-        fetchedAt: at,
-        membersF: weather.members(subject, earlierRunAt),
-      },
-      { ...target, fetchedAt: at, ...singleOf({ weather }, subject, modelRunAt) },
+      { ...known, modelRunAt, ...runOf({ weather }, subject, modelRunAt) },
+      { ...known, ...singleOf({ weather }, subject, modelRunAt) },
     );
+    const earlierRunAt = new Date(modelRunAt.getTime() - EARLIER_MS);
+    if (earlierRunAt >= firstRunAt(subject.span))
+      ensembles.push({
+        ...known,
+        modelRunAt: earlierRunAt,
+        membersF: weather.members(subject, earlierRunAt),
+      });
     const seen = observe({ weather }, subject, at);
     if (seen) observed.push({ ...target, ...seen, fetchedAt: at });
   }

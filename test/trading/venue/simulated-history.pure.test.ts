@@ -22,7 +22,7 @@ const cities = ['KNYC', 'KMDW', 'KDEN', 'KLAX'].map((id) => findStation(id)!);
 const selection: Selection = { stations: cities, kinds: everything.kinds };
 const weatherAt = (time: number | string) => createSimulatedWeatherSource(worldAt(time), selection);
 const marketsAt = (time: number | string) => createSimulatedSource(worldAt(time), selection);
-const isSame = (a: DayEnsemble, b: DayEnsemble) => targetKey(a) === targetKey(b);
+const isSame = (a: DayEnsemble, b: DayEnsemble) => targetKey(a) === targetKey(b) && a.model === b.model;
 /** Maxima and minima of a day, and 13 hours in the three of the cities that have an index. */
 const A_DAY = 4 * 2 + 3 * 13;
 
@@ -41,7 +41,8 @@ describe('the history of the simulated forecasts', () => {
 
   it('has every run that could be read', async () => {
     const runs = await weatherAt('2026-09-01T00:00:00Z').history.readRuns(range, signal);
-    const keyOf = (run: DayEnsemble) => `${targetKey(run)} ${run.modelRunAt.toISOString()}`;
+    const keyOf = (run: DayEnsemble) =>
+      `${targetKey(run)} ${run.modelRunAt.toISOString()} ${run.model ?? ''}`;
     const byKey = new Map(runs.map((run) => [keyOf(run), run]));
     expect(byKey.size).toBe(runs.length);
     expect(new Set(runs.map(({ kind }) => kind)).size).toBe(3);

@@ -90,11 +90,14 @@ export function newestRunAt(span: Span, at: Date): Date {
   return new Date(Math.min(there, lastRunMs(span)));
 }
 
+/** The start of the first run that is there for a day or an hour. */
+export const firstRunAt = (span: Span): Date =>
+  newestRunAt(span, new Date(span.start.getTime() - SEEN_BEFORE_MS));
+
 /** The starts of all runs that are there at some time for a day or an hour. */
 export function runsOf(span: Span): Date[] {
-  const first = newestRunAt(span, new Date(span.start.getTime() - SEEN_BEFORE_MS));
   const runs: Date[] = [];
-  for (let ms = first.getTime(); ms <= lastRunMs(span); ms += RUN_MS) runs.push(new Date(ms));
+  for (let ms = firstRunAt(span).getTime(); ms <= lastRunMs(span); ms += RUN_MS) runs.push(new Date(ms));
   return runs;
 }
 
