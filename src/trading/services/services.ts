@@ -35,6 +35,7 @@ import {
 } from '../snapshot/snapshot.js';
 import { createMarketStream, type MarketStream, type StreamLimits } from '../stream/stream.js';
 import { tapedMarkets, type TapePlayer } from '../tape/player.js';
+import { createPrintFollower, tapedPrints, type PrintFollower } from '../tape/prints.js';
 import { createTapeWriter, requireTapeTarget, type TapeWriter } from '../tape/writer.js';
 import type { Selection } from '../venue/simulation/world.js';
 import type { KeptBooksTimings } from '../venue/socket/kept-books.js';
@@ -49,7 +50,7 @@ import {
 
 export const tradingJobs = (
   { config }: TradingContext,
-  { refresher, live, scores, trainer, prices, marker, climate, isReplay }: TradingServices,
+  { refresher, live, scores, trainer, prices, marker, printFollower, climate, isReplay }: TradingServices,
 ): Job[] => [
   {
     name: 'refresh-markets',
@@ -68,6 +69,10 @@ export const tradingJobs = (
         { name: 'read-climate-reports', schedule: '35 */5 * * * *', run: () => climate.run() },
         { name: 'clean-up-climate-reports', schedule: '0 53 3 * * *', run: () => climate.cleanUp() },
       ]
+    : []),
+  // A few seconds after a refresh of the default schedule.
+  ...(printFollower
+    ? [{ name: 'tape-prints', schedule: '6,36 * * * * *', run: () => printFollower.follow() }]
     : []),
   ...(isReplay ? [] : [...learningJobs({ scores, trainer, prices }), markingJob(marker)]),
 ];
@@ -130,6 +135,8 @@ export interface TradingServices {
   prices: PriceRecorder;
   /** Looks back at fills a minute later. */
   marker: Marker;
+  /** Undefined where nothing is taped. */
+  printFollower: PrintFollower | undefined;
   settlement: Settlement;
   /** Undefined for an invented world. */
   climate: ClimateWatch | undefined;
@@ -176,6 +183,9 @@ export function createTradingServices(
   const names = { marketSource: markets.name, forecastSource: weather.name };
   const shared = { store, calibration, names };
   const { refresher, tape } = createSnapshots(context, overrides, { ...shared, markets, weather });
+  const prints = tapedPrints(markets, tape, clock);
+  const printFollower =
+    tape && createPrintFollower({ prints, tickers: () => signalTickers(store.current), clock, log });
   const learning = createLearning(context, overrides, { ...shared, world });
   const stream = createMarketStream({ store, metrics, log, limits: overrides.streamLimits });
   const live = createLiveTrading(context, {
@@ -185,11 +195,11 @@ export function createTradingServices(
     timings: overrides.liveTimings,
   });
   const executor = overrides.live ?? live;
-  const resting = createResting(context, { markets, snapshots: store, live: executor });
+  const resting = createResting(context, { markets: prints, snapshots: store, live: executor });
   const history = createPortfolioHistory({ db, clock, log, snapshots: store, paperCash });
   const settlement = createSettlement({ db, clock, log, markets, snapshots: store, history });
   const books = createBookMemory({ store, clock });
-  const marker = createMarker({ db, clock, log, markets, books });
+  const marker = createMarker({ db, clock, log, markets: prints, books });
   const climate = createClimate(context, overrides, store);
   return {
     markets,
@@ -208,6 +218,7 @@ export function createTradingServices(
     live,
     prices: createPriceRecorder({ db, store, clock }),
     marker,
+    printFollower,
     settlement,
     climate,
     index,
@@ -216,6 +227,7 @@ export function createTradingServices(
       stream.stop();
       learning.scores.stop();
       learning.trainer.stop();
+      printFollower?.stop();
       await Promise.all([
         refresher.stop(),
         live?.stop(),
