@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { eq, ne } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { z } from 'zod';
 import { readDemo, writeDemo, type DemoData } from '../../src/demo/demo.js';
 import { describeDemo } from '../../src/demo/describe.js';
 import { findFirstOrder } from '../../src/trading/orders/first-order.js';
@@ -14,12 +15,15 @@ import { seedDemoUsage } from '../../src/demo/usage.js';
 import { verifyPassword } from '../../src/identity/password.js';
 import {
   apiKeys,
+  executionMarks,
   ledgerEntries,
   organizations,
   tradingAccounts,
+  tradingFills,
   tradingOrders,
   users,
 } from '../../src/tables.js';
+import type { executionSchema } from '../../src/trading/execution/schema.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';
 import { createOrganization } from '../support/fixtures.js';
 import { operatorClient } from '../support/operator.js';
@@ -192,10 +196,11 @@ describe('the paper trades of the demo', () => {
     const orders = await database.db.orm.select().from(tradingOrders);
     expect(orders.length).toBeGreaterThan(3);
     const since = service.clock.now() - 6 * 24 * 60 * 60 * 1000;
-    for (const { createdAt, status } of orders) {
+    for (const { createdAt, status, timeInForce } of orders) {
       expect(createdAt.getTime()).toBeGreaterThan(since);
       expect(createdAt.getTime()).toBeLessThan(service.clock.now());
-      expect(status).toMatch(/filled$/);
+      // What waited has ended, whatever came of it.
+      expect(status).toMatch(timeInForce === 'good_till_time' ? /filled$|^cancelled$/ : /filled$/);
     }
     const entries = await database.db.orm.select().from(ledgerEntries);
     expect(entries.map(({ kind }) => kind)).toEqual(
@@ -205,8 +210,41 @@ describe('the paper trades of the demo', () => {
     expect(account!.cash).toBe(entries.reduce((sum, { cash }) => sum + cash, 0n));
     expect(account!.cash % 100n).toBe(0n);
     // Again, as after a start that was interrupted: the same orders.
+    const fills = await database.db.orm.$count(tradingFills);
+    const marks = await database.db.orm.select().from(executionMarks);
     await seedDemoTrading(service.context, seeded.demo);
     expect(await database.db.orm.$count(tradingOrders)).toBe(orders.length);
+    expect(await database.db.orm.$count(tradingFills)).toBe(fills);
+    expect(await database.db.orm.select().from(executionMarks)).toEqual(expect.arrayContaining(marks));
+  }, 60_000);
+
+  it('have waited for prints, too, and are looked back at: a first start has something to see of both', async () => {
+    await seedDemoTrading(service.context, seeded.demo);
+    const { orm } = database.db;
+    const waited = await orm
+      .select()
+      .from(tradingOrders)
+      .where(eq(tradingOrders.timeInForce, 'good_till_time'));
+    expect(waited.some(({ filledContracts }) => filledContracts > 0)).toBe(true);
+    for (const { postOnly, createdAt, expiresAt, finishedAt, reserved } of waited) {
+      expect([postOnly, reserved]).toEqual([true, 0n]);
+      expect(expiresAt!.getTime() - createdAt.getTime()).toBe(15 * 60_000);
+      expect(finishedAt!.getTime() - createdAt.getTime()).toBeLessThanOrEqual(17 * 60_000);
+    }
+    const marks = await orm.select().from(executionMarks);
+    expect(marks).toHaveLength(await orm.$count(tradingFills));
+    expect(marks.every(({ markedAt, at }) => markedAt!.getTime() - at.getTime() >= 65_000)).toBe(true);
+    const response = await fetch(`${service.url}/scores/execution`, {
+      headers: { authorization: `Bearer ${seeded.demo.keys.trading}` },
+    });
+    const { paper } = (await response.json()) as z.output<typeof executionSchema>;
+    expect(paper.fills).toBe(marks.length);
+    expect(paper.judged).toBeGreaterThan(0);
+    expect(paper.after.map(({ seconds, move }) => [seconds, typeof move])).toEqual([
+      [15, 'string'],
+      [30, 'string'],
+      [60, 'string'],
+    ]);
   }, 60_000);
 });
 

@@ -50,7 +50,7 @@ import {
 
 export const tradingJobs = (
   { config }: TradingContext,
-  { refresher, live, scores, trainer, prices, marker, printFollower, climate, isReplay }: TradingServices,
+  { refresher, live, scores, trainer, prices, printFollower, climate, isReplay }: TradingServices,
 ): Job[] => [
   {
     name: 'refresh-markets',
@@ -74,17 +74,19 @@ export const tradingJobs = (
   ...(printFollower
     ? [{ name: 'tape-prints', schedule: '6,36 * * * * *', run: () => printFollower.follow() }]
     : []),
-  ...(isReplay ? [] : [...learningJobs({ scores, trainer, prices }), markingJob(marker)]),
+  ...(isReplay ? [] : learningJobs({ scores, trainer, prices })),
 ];
 
-/** What books what happens to portfolios without being asked. */
-export const bookingJobs = ({ settlement, resting }: TradingServices): Job[] => [
+/** What books what happens to portfolios without being asked, and looks back at it. */
+export const bookingJobs = ({ settlement, resting, marker, isReplay }: TradingServices): Job[] => [
   // Twice with each refresh of the default schedule, a few seconds after it.
   { name: 'look-after-resting-orders', schedule: '4,19,34,49 * * * * *', run: () => resting.pass() },
   // A few seconds after a refresh of the default schedule.
   { name: 'settle-markets', schedule: '8,38 * * * * *', run: () => settlement.settle() },
   { name: 'record-portfolio-history', schedule: '15 */15 * * * *', run: () => settlement.recordHistory() },
   { name: 'clean-up-trading', schedule: '0 41 * * * *', run: () => settlement.cleanUp() },
+  // A few seconds after a refresh of the default schedule.
+  ...(isReplay ? [] : [{ name: 'mark-fills', schedule: '12,42 * * * * *', run: () => marker.mark() }]),
 ];
 
 const learningJobs = ({
@@ -103,13 +105,6 @@ const learningJobs = ({
   { name: 'clean-up-prices', schedule: '0 51 * * * *', run: () => prices.cleanUp() },
   { name: 'backfill-forecasts', schedule: '5 * * * * *', run: () => scores.backfill() },
 ];
-
-/** A few seconds after a refresh of the default schedule. */
-const markingJob = (marker: Marker): Job => ({
-  name: 'mark-fills',
-  schedule: '12,42 * * * * *',
-  run: () => marker.mark(),
-});
 
 /** `seconds` divides a minute. */
 const everySeconds = (seconds: number): string => (seconds === 60 ? '0 * * * * *' : `*/${seconds} * * * * *`);
