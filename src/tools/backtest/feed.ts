@@ -57,7 +57,7 @@ export function tapeFeed({ files, everyMs }: TapeOptions): Feed {
       for (const file of files)
         for await (const { inputs, prints } of readTape(file)) {
           found.see(inputs.at, inputs.data);
-          prints.forEach(found.read);
+          for (const read of prints) found.read(read);
         }
       return found.marks();
     },

@@ -26,7 +26,7 @@ export interface BookLog {
     isTold: boolean,
   ): void;
   /** The book as it stood at a time, if something is known of it from after `since`. */
-  bookAt(ticker: string, since: Date, at: Date): OrderBook | undefined;
+  bookAt: (ticker: string, since: Date, at: Date) => OrderBook | undefined;
 }
 
 export function createBookLog(): BookLog {
@@ -64,9 +64,9 @@ export interface BookMemory extends Pick<BookLog, 'bookAt'> {
 }
 
 export function createBookMemory({ store, clock }: { store: SnapshotStore; clock: Clock }): BookMemory {
-  const { add, bookAt } = createBookLog();
+  const log = createBookLog();
   const stop = store.subscribe(({ data, refreshed }: Snapshot) =>
-    add(data, new Date(clock.now()), refreshed !== undefined),
+    log.add(data, new Date(clock.now()), refreshed !== undefined),
   );
-  return { bookAt, stop };
+  return { bookAt: log.bookAt, stop };
 }
