@@ -188,11 +188,13 @@ describe('the usage of the demo', () => {
 });
 
 describe('the paper trades of the demo', () => {
-  beforeEach(setUpSeeded);
-  afterEach(tearDown);
+  beforeAll(async () => {
+    await setUpSeeded();
+    await seedDemoTrading(service.context, seeded.demo);
+  }, 60_000);
+  afterAll(tearDown);
 
   it('are what the signals of the last days said, settled and booked to the last digit', async () => {
-    await seedDemoTrading(service.context, seeded.demo);
     const orders = await database.db.orm.select().from(tradingOrders);
     expect(orders.length).toBeGreaterThan(3);
     const since = service.clock.now() - 6 * 24 * 60 * 60 * 1000;
@@ -209,17 +211,9 @@ describe('the paper trades of the demo', () => {
     const [account] = await database.db.orm.select().from(tradingAccounts);
     expect(account!.cash).toBe(entries.reduce((sum, { cash }) => sum + cash, 0n));
     expect(account!.cash % 100n).toBe(0n);
-    // Again, as after a start that was interrupted: the same orders.
-    const fills = await database.db.orm.$count(tradingFills);
-    const marks = await database.db.orm.select().from(executionMarks);
-    await seedDemoTrading(service.context, seeded.demo);
-    expect(await database.db.orm.$count(tradingOrders)).toBe(orders.length);
-    expect(await database.db.orm.$count(tradingFills)).toBe(fills);
-    expect(await database.db.orm.select().from(executionMarks)).toEqual(expect.arrayContaining(marks));
-  }, 60_000);
+  });
 
   it('have waited for prints, too, and are looked back at: a first start has something to see of both', async () => {
-    await seedDemoTrading(service.context, seeded.demo);
     const { orm } = database.db;
     const waited = await orm
       .select()
@@ -245,6 +239,16 @@ describe('the paper trades of the demo', () => {
       [30, 'string'],
       [60, 'string'],
     ]);
+  });
+
+  it('are the same after another start, as where the first was interrupted', async () => {
+    const orders = await database.db.orm.$count(tradingOrders);
+    const fills = await database.db.orm.$count(tradingFills);
+    const marks = await database.db.orm.select().from(executionMarks);
+    await seedDemoTrading(service.context, seeded.demo);
+    expect(await database.db.orm.$count(tradingOrders)).toBe(orders);
+    expect(await database.db.orm.$count(tradingFills)).toBe(fills);
+    expect(await database.db.orm.select().from(executionMarks)).toEqual(expect.arrayContaining(marks));
   }, 60_000);
 });
 
