@@ -24,6 +24,7 @@ import {
   users,
 } from '../../src/tables.js';
 import type { executionSchema } from '../../src/trading/execution/schema.js';
+import { Browser } from '../support/accounts.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';
 import { createOrganization } from '../support/fixtures.js';
 import { operatorClient } from '../support/operator.js';
@@ -239,6 +240,12 @@ describe('the paper trades of the demo', () => {
       [30, 'string'],
       [60, 'string'],
     ]);
+    const browser = new Browser(service.url);
+    const { email, password } = seeded.demo.logins[0]!;
+    await browser.signIn(email, password);
+    const page = await browser.get('/dashboard/scores/execution');
+    expect(page.text).toContain('After a fill');
+    expect(page.text).not.toContain('Nothing to compare');
   });
 
   it('are the same after another start, as where the first was interrupted', async () => {
