@@ -42,21 +42,27 @@ export async function seedDemoTrading(
   demo: DemoData,
   signal = new AbortController().signal,
 ): Promise<void> {
-  const { db, clock } = context;
+  const { db, clock, config } = context;
   const [key] = await db.orm
     .select({ orgId: apiKeys.orgId, id: apiKeys.id })
     .from(apiKeys)
     .where(eq(apiKeys.hashedSecret, hashSecret(demo.keys.trading)));
-  if (!key || context.config.trading.marketSource !== 'simulated') return;
+  if (!key || config.trading.marketSource !== 'simulated') return;
   const nowMs = clock.now();
   const past = { ms: 0, now: () => past.ms };
-  // What happens in the past is not news, and not counted.
+  // What happens in the past is not news, not counted and not taped.
   const log = context.log.child({}, { level: 'warn' });
   const metrics = createMetrics({ ofProcess: false });
   // What comes first of the past is enough for it, and who starts it the first time waits for no more.
   const [part] = pastParts;
   const trading = createTradingServices(
-    { ...context, clock: past, log, metrics },
+    {
+      ...context,
+      config: { ...config, trading: { ...config.trading, tapeFile: undefined } },
+      clock: past,
+      log,
+      metrics,
+    },
     // Nothing changes there while an order is on its way.
     { selection: part!, onTheWay: () => Promise.resolve() },
   );

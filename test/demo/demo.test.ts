@@ -252,7 +252,12 @@ describe('the paper trades of the demo', () => {
     const orders = await database.db.orm.$count(tradingOrders);
     const fills = await database.db.orm.$count(tradingFills);
     const marks = await database.db.orm.select().from(executionMarks);
-    await seedDemoTrading(service.context, seeded.demo);
+    const { config } = service.context;
+    const tapeFile = join(folder, 'day.tape.gz');
+    const taping = { ...config, trading: { ...config.trading, tapeFile } };
+    await seedDemoTrading({ ...service.context, config: taping }, seeded.demo);
+    // The tape is of the present.
+    expect(existsSync(tapeFile)).toBe(false);
     expect(await database.db.orm.$count(tradingOrders)).toBe(orders);
     expect(await database.db.orm.$count(tradingFills)).toBe(fills);
     expect(await database.db.orm.select().from(executionMarks)).toEqual(expect.arrayContaining(marks));

@@ -120,7 +120,8 @@ async function take(step: Step, placed: string[]): Promise<void> {
     });
     if (trade) placed.push(trade.id);
   } else if (step.kind === 'print') account.print(step.side, step.cents, step.contracts);
-  else if (step.kind === 'fault') disturb(account, step.when, faults[step.what === 'late' && step.when === 'before' ? 'lost' : step.what]);
+  else if (step.kind === 'fault')
+    disturb(account, step.when, faults[step.what === 'late' && step.when === 'before' ? 'lost' : step.what]);
   else if (step.kind === 'stale')
     venue.exchange.stale = { orders: structuredClone(venue.exchange.orders), looks: step.looks };
   else if (step.kind === 'watch') await live.watchResting();
