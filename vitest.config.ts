@@ -52,13 +52,12 @@ const excluded = {
 const hasBrowser = REQUIRE_BROWSER === '1' || (!only && findChromium() !== undefined);
 // Nothing is kept at the level of modules, so files need no process of their own: a third less time.
 const isolate = false;
-/** Files that take most of a minute begin first: one that begins last would keep a single core busy while the other has nothing left. */
+/** Files that take long begin first: one that begins last would keep a single core busy while the other has nothing left. */
+const long =
+  /(main|crash|demo|setup-link|change|matrix|examples|connection-faults|dispatcher|model|chain|shard|shards-away|corrections|reservations|first-start|pages|console|first-sight|set-up|documentation|second-factor)(\.embedded|\.postgres|\.citus)?\.test\.ts$/;
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isLong = ({ moduleId }: TestSpecification) =>
-      /(main|crash|demo|setup-link|change|matrix|connection-faults|pages|console)(\.embedded|\.postgres)?\.test\.ts$/.test(
-        moduleId,
-      );
+    const isLong = ({ moduleId }: TestSpecification) => long.test(moduleId);
     const sorted = await super.sort(files);
     return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
   }

@@ -1,13 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import {
   type LiveAccount,
   newBook,
-  TICKER,
-  removeKeys,
   openLiveAccount,
+  pastTimeout,
+  removeKeys,
+  TICKER,
 } from '../../fixtures/live-account.js';
 import { byService } from '../../../src/audit/change.js';
 
@@ -118,7 +118,7 @@ describe('an order whose answer is lost is looked up and never sent again:', () 
     [
       'carried out, and the answer came after the time-out',
       async () => {
-        await sleep(200);
+        await pastTimeout();
         return false;
       },
     ],
@@ -166,7 +166,7 @@ describe('an order whose answer is lost is looked up and never sent again:', () 
     [
       'it took too long',
       async (req: IncomingMessage) => {
-        await sleep(200);
+        await pastTimeout();
         return cut(req);
       },
     ],

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { eq } from 'drizzle-orm';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -7,12 +6,13 @@ import { tradingFills, tradingOrders, tradingPositions } from '../../../src/tabl
 import { CENT } from '../../../src/trading/market/money.js';
 import type { Trade } from '../../../src/trading/orders/order.js';
 import {
+  type LiveAccount,
   newBook,
   openLiveAccount,
+  pastTimeout,
   removeKeys,
   restingTerms,
   TICKER,
-  type LiveAccount,
 } from '../../fixtures/live-account.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 
@@ -92,7 +92,7 @@ function disturb(when: 'fault' | 'answerFault', what: (typeof faults)[number]): 
   account.venue[when] = async (req, res, path) => {
     if (req.method === 'GET' || !path.startsWith('/portfolio/events/orders')) return false;
     account.venue[when] = undefined;
-    if (what === 'late') await sleep(200);
+    if (what === 'late') await pastTimeout();
     if (what === 'late' && when === 'answerFault') return false;
     if (what === 'cut' || what === 'late') req.socket.destroy();
     else if (what === 'page') res.writeHead(200, { 'content-type': 'text/html' }).end('<html>');

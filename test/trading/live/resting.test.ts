@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { byService, change } from '../../../src/audit/change.js';
 import { tradingSwitches } from '../../../src/tables.js';
@@ -7,12 +6,13 @@ import { findLiveAccount } from '../../../src/trading/live/queries.js';
 import type { Trade } from '../../../src/trading/orders/order.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import {
+  type LiveAccount,
   newBook,
   openLiveAccount,
+  pastTimeout,
   removeKeys,
   restingTerms,
   TICKER,
-  type LiveAccount,
 } from '../../fixtures/live-account.js';
 import type { FakeOrder } from '../fake-exchange.js';
 
@@ -64,7 +64,7 @@ const cut: Answer = (req) => {
   return true;
 };
 const tooLate: Answer = async () => {
-  await sleep(200);
+  await pastTimeout();
   return false;
 };
 
