@@ -3,6 +3,7 @@
  * database has counted exactly.
  */
 export function compareDecimals(a: string, b: string): number {
+  if (isSmallWhole(a) && isSmallWhole(b)) return Math.sign(Number(a) - Number(b));
   const [x, y] = align(a, b);
   return x < y ? -1 : x > y ? 1 : 0;
 }

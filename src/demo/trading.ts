@@ -5,18 +5,20 @@ import { apiKeys } from '../api-keys/table.js';
 import type { TradingContext } from '../trading/config.js';
 import { AppError } from '../core/errors.js';
 import { createMetrics } from '../core/metrics.js';
+import { HOUR_MS, MINUTE_MS } from '../core/time.js';
+import type { OrderInput } from '../trading/ledger/order-input.js';
 import type { Orders } from '../trading/orders/order.js';
 import { CENT } from '../trading/market/money.js';
 import { pastParts, type Recalled } from '../trading/past/past.js';
 import { judgeGates, type JudgedRecord } from '../trading/scores/gates.js';
 import { scoreBrackets } from '../trading/scores/score.js';
-import { createTradingServices } from '../trading/services/services.js';
+import { createTradingServices, type TradingServices } from '../trading/services/services.js';
 import type { Settlement } from '../trading/settlement/settlement.js';
+import type { Signal } from '../trading/signals/signal.js';
 import type { Snapshot } from '../trading/snapshot/snapshot.js';
 import type { DemoData } from './demo.js';
 import { keyAuthority } from '../api-keys/authority.js';
 
-const HOUR_MS = 60 * 60 * 1000;
 /** Seconds; longer than the lease of the settlement. */
 const LEASE_TRIES = 90;
 const DAYS = 5;
@@ -26,6 +28,9 @@ const STEP_MS = 6 * HOUR_MS;
 const ORDERS_A_DAY = 3;
 /** Contracts of one order: small against the account, so that the limits of every day hold. */
 const MAX_CONTRACTS = 25;
+/** Of one that waits, and how long: prints there are of a contract or two. */
+const MAX_RESTING = 5;
+const RESTING_MS = 15 * MINUTE_MS;
 
 /**
  * Trades on paper what the signals of the last days said, by the same code as everything else, at the times of the
@@ -37,21 +42,27 @@ export async function seedDemoTrading(
   demo: DemoData,
   signal = new AbortController().signal,
 ): Promise<void> {
-  const { db, clock } = context;
+  const { db, clock, config } = context;
   const [key] = await db.orm
     .select({ orgId: apiKeys.orgId, id: apiKeys.id })
     .from(apiKeys)
     .where(eq(apiKeys.hashedSecret, hashSecret(demo.keys.trading)));
-  if (!key || context.config.trading.marketSource !== 'simulated') return;
+  if (!key || config.trading.marketSource !== 'simulated') return;
   const nowMs = clock.now();
   const past = { ms: 0, now: () => past.ms };
-  // What happens in the past is not news, and not counted.
+  // What happens in the past is not news, not counted and not taped.
   const log = context.log.child({}, { level: 'warn' });
   const metrics = createMetrics({ ofProcess: false });
   // What comes first of the past is enough for it, and who starts it the first time waits for no more.
   const [part] = pastParts;
   const trading = createTradingServices(
-    { ...context, clock: past, log, metrics },
+    {
+      ...context,
+      config: { ...config, trading: { ...config.trading, tapeFile: undefined } },
+      clock: past,
+      log,
+      metrics,
+    },
     // Nothing changes there while an order is on its way.
     { selection: part!, onTheWay: () => Promise.resolve() },
   );
@@ -74,7 +85,10 @@ export async function seedDemoTrading(
       await trading.refresher.refresh();
       if (past.ms === first) await awaitLease(trading.settlement, signal);
       await trading.settlement.settle();
-      if (isOrdering) await followSignals(trading.orders, trading.snapshots.current!, key);
+      if (isOrdering) {
+        await followSignals(trading.orders, trading.snapshots.current!, key, new Date(past.ms + RESTING_MS));
+        await lookAfterOrders(trading, past);
+      }
       await trading.settlement.recordHistory();
     }
   } finally {
@@ -95,10 +109,32 @@ const toJudged = ({ record, report }: Recalled): JudgedRecord => ({
   settledAt: report?.knownAt ?? null,
 });
 
+/** What the service does by itself after orders were placed: for a minute as often as it reads markets, and when the last has ended. */
+async function lookAfterOrders(
+  { refresher, resting, marker }: TradingServices,
+  past: { ms: number },
+): Promise<void> {
+  const startMs = past.ms;
+  const pass = async (laterMs: number) => {
+    past.ms = startMs + laterMs;
+    await refresher.refresh();
+    await resting.pass();
+  };
+  await pass(MINUTE_MS / 2);
+  await pass(MINUTE_MS);
+  past.ms = startMs + 1.5 * MINUTE_MS;
+  await marker.mark();
+  await pass(RESTING_MS + 2 * MINUTE_MS);
+  await marker.mark();
+  past.ms = startMs;
+}
+
+/** What is best is taken, and the very best is bid for as well where waiting is worth something. */
 async function followSignals(
   orders: Orders,
   { signals }: Snapshot,
   key: { orgId: string; id: string },
+  expiresAt: Date,
 ): Promise<void> {
   const best = signals.events
     .flatMap((event) => event.signals)
@@ -106,23 +142,38 @@ async function followSignals(
     .filter(({ price }) => price >= 15n * CENT && price <= 85n * CENT)
     .toSorted((a, b) => b.edge - a.edge)
     .slice(0, ORDERS_A_DAY);
-  for (const { market, side, contracts, limitPrice } of best) {
+  const place = async (
+    { market, side }: Signal,
+    terms: Pick<OrderInput, 'idempotencyKey' | 'contracts' | 'limitPrice' | 'timeInForce' | 'rest'>,
+  ) => {
     try {
       await orders.place({
         orgId: key.orgId,
         mode: 'paper',
         by: keyAuthority(key.orgId, key.id, 'trading:write'),
-        idempotencyKey: `demo-${market.ticker}-${side}`,
         ticker: market.ticker,
         side,
         action: 'buy',
-        contracts: Math.min(contracts, MAX_CONTRACTS),
-        limitPrice,
-        timeInForce: 'immediate_or_cancel',
+        ...terms,
       });
     } catch (error) {
       // A limit that stands against it is what a limit is for.
       if (!(error instanceof AppError)) throw error;
     }
+  };
+  for (const signal of best) {
+    const { market, side, limitPrice, rest } = signal;
+    const idempotencyKey = `demo-${market.ticker}-${side}`;
+    const contracts = Math.min(signal.contracts, MAX_CONTRACTS);
+    await place(signal, { idempotencyKey, contracts, limitPrice, timeInForce: 'immediate_or_cancel' });
+    if (signal !== best[0] || !rest || rest.edge <= 0) continue;
+    await place(signal, {
+      idempotencyKey: `${idempotencyKey}-rest`,
+      contracts: Math.min(contracts, MAX_RESTING),
+      limitPrice: rest.price,
+      timeInForce: 'good_till_time',
+      // A report within that time is no reason to give up: what comes of waiting is to be seen.
+      rest: { expiresAt, postOnly: true, cancelOn: ['stale', 'gate_closed'] },
+    });
   }
 }

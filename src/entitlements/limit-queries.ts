@@ -20,9 +20,7 @@ const movedAtEdges = (table: string, quantity: string, subject: string, now: str
   const own = `l.unit is null and e.org_id = ${subject}.org_id and e.product_id = ${subject}.product_id and e.livemode = ${subject}.livemode
       and e.metric = ${subject}.metric`;
   return `
-    select ${quantity}, false from ${table} e where ${own} and e.occurred_at > v.since and e.occurred_at < w.first_hour
-    union all
-    select -${quantity}, false from ${table} e where ${own} and e.occurred_at >= w.first_hour and e.occurred_at <= v.since
+    select w.sign * ${quantity}, false from ${table} e where ${own} and e.occurred_at >= w.begins and e.occurred_at < w.ends
     union all
     select moved.quantity, moved.is_ahead from ${table} e
     cross join lateral (values (-${quantity}, false), (${quantity}, true)) as moved (quantity, is_ahead)
@@ -54,9 +52,12 @@ cross join lateral (
   offset 0
 ) v
 cross join lateral (
-  select case when l.unit is not null then v.since when v.since < begun + interval '30 minutes' then begun
-    else begun + interval '1 hour' end as first_hour
-  from (select date_bin('1 hour', v.since, timestamptz '2000-01-01 00:00:00+00') as begun) hour
+  select first_hour, least(first_hour, first) as begins, greatest(first_hour, first) as ends, case when first < first_hour then 1 else -1 end as sign
+  from (
+    select v.since + interval '1 microsecond' as first, case when l.unit is not null then v.since
+      when v.since < begun + interval '30 minutes' then begun else begun + interval '1 hour' end as first_hour
+    from (select date_bin('1 hour', v.since, timestamptz '2000-01-01 00:00:00+00') as begun) hour
+  ) edge
   offset 0
 ) w
 cross join lateral (

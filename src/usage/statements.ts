@@ -9,7 +9,7 @@ import { noteRaised } from './thresholds/statements.js';
  * events goes through these, so that a total is always the sum of its events. Where webhooks listen, `noted` has what is to be
  * judged of it.
  */
-export const addToSums = (t: Names, now: string): string => `hourly as materialized (
+export const addToSums = (t: Names, now: string, entitled: string): string => `hourly as materialized (
   select org_id, product_id, livemode, metric, api_key_id,
     date_bin('1 hour', occurred_at, timestamptz '2000-01-01 00:00:00+00') as hour,
     sum(quantity) as quantity, count(*) as events, max(occurred_at) as latest_at
@@ -33,7 +33,7 @@ export const addToSums = (t: Names, now: string): string => `hourly as materiali
   order by 1, 2, 3, 4, 5, 6
   on conflict (org_id, product_id, livemode, hour, metric, api_key_id)
   do update set quantity = h.quantity + excluded.quantity, events = h.events + excluded.events
-), ${noteRaised(t, now)}`;
+), ${noteRaised(t, now, entitled)}`;
 
 /** Moves the totals by what `corrections` has changed, in the order of their primary key; before the hours, as events do. */
 export const addToTotals = (table: (name: string) => string, corrections: string): string => `
@@ -92,7 +92,7 @@ export const ingest: Template = {
   text: (t) => `
 ${t.with} pair as materialized (
   select p.ord - 1 as place, p.grp, p.metric, pr.max_quantity, k.org_id, k.id as api_key_id, k.livemode, pr.id as product_id, pr.usage_metric,
-    ${effectiveCap('e', 'pr')} as unit_cap, e.limits,
+    ${effectiveCap('e', 'pr')} as unit_cap, e.limits, e.thresholds,
     case${whenKeyIsBad('$9::timestamptz', 'usage:write')}
       when e.kind is null then 'entitlement_required'
       when pr.archived_at is not null then 'product_archived'
@@ -105,7 +105,7 @@ ${t.with} pair as materialized (
   left join lateral (select * from ${t('api_keys')} where hashed_secret = p.hashed_secret limit 1) k on true
   left join lateral (select * from ${t('products')} where slug = p.slug limit 1) pr on true
   left join lateral (
-    select kind, has_own_cap, unit_cap, limits from ${t('entitlements')}
+    select kind, has_own_cap, unit_cap, limits, thresholds from ${t('entitlements')}
     where org_id = k.org_id and product_id = pr.id
       and starts_at <= $9::timestamptz and (ends_at is null or ends_at > $9::timestamptz)
     limit 1
@@ -125,7 +125,7 @@ ${t.with} pair as materialized (
   order by g.org_id, ev.idempotency_key collate "C", ev.ord
   on conflict (org_id, idempotency_key) do nothing
   returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at
-), ${addToSums(t, '$9::timestamptz')}, counted as (
+), ${addToSums(t, '$9::timestamptz', 'pair')}, counted as (
   select count(*) as inserted, count(*) = cardinality($5::int[]) as is_all_new from inserted
 )
 select c.inserted::text, case when not c.is_all_new then (select coalesce(json_agg(json_build_array(org_id, idempotency_key)), '[]') from inserted)::text end,

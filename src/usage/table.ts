@@ -92,7 +92,7 @@ export const usageTotals = pgTable(
     events: bigint({ mode: 'number' }).notNull(),
     /** How much corrections have taken off altogether: with it the total never sinks. */
     lowered: numeric().notNull().default('0'),
-    /** Below it, with `lowered`, no limit of a window that rolls has reached a threshold in this month, on these terms (a hash). */
+    /** Below it, with `lowered`, events of this month reach no threshold that was not reached before, on these terms (a hash). */
     unreached: numeric(),
     unreachedTerms: bigint('unreached_terms', { mode: 'bigint' }),
   },

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { eq, ne } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { z } from 'zod';
 import { readDemo, writeDemo, type DemoData } from '../../src/demo/demo.js';
 import { describeDemo } from '../../src/demo/describe.js';
 import { findFirstOrder } from '../../src/trading/orders/first-order.js';
@@ -14,12 +15,16 @@ import { seedDemoUsage } from '../../src/demo/usage.js';
 import { verifyPassword } from '../../src/identity/password.js';
 import {
   apiKeys,
+  executionMarks,
   ledgerEntries,
   organizations,
   tradingAccounts,
+  tradingFills,
   tradingOrders,
   users,
 } from '../../src/tables.js';
+import type { executionSchema } from '../../src/trading/execution/schema.js';
+import { Browser } from '../support/accounts.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';
 import { createOrganization } from '../support/fixtures.js';
 import { operatorClient } from '../support/operator.js';
@@ -184,18 +189,21 @@ describe('the usage of the demo', () => {
 });
 
 describe('the paper trades of the demo', () => {
-  beforeEach(setUpSeeded);
-  afterEach(tearDown);
+  beforeAll(async () => {
+    await setUpSeeded();
+    await seedDemoTrading(service.context, seeded.demo);
+  }, 60_000);
+  afterAll(tearDown);
 
   it('are what the signals of the last days said, settled and booked to the last digit', async () => {
-    await seedDemoTrading(service.context, seeded.demo);
     const orders = await database.db.orm.select().from(tradingOrders);
     expect(orders.length).toBeGreaterThan(3);
     const since = service.clock.now() - 6 * 24 * 60 * 60 * 1000;
-    for (const { createdAt, status } of orders) {
+    for (const { createdAt, status, timeInForce } of orders) {
       expect(createdAt.getTime()).toBeGreaterThan(since);
       expect(createdAt.getTime()).toBeLessThan(service.clock.now());
-      expect(status).toMatch(/filled$/);
+      // What waited has ended, whatever came of it.
+      expect(status).toMatch(timeInForce === 'good_till_time' ? /filled$|^cancelled$/ : /filled$/);
     }
     const entries = await database.db.orm.select().from(ledgerEntries);
     expect(entries.map(({ kind }) => kind)).toEqual(
@@ -204,9 +212,55 @@ describe('the paper trades of the demo', () => {
     const [account] = await database.db.orm.select().from(tradingAccounts);
     expect(account!.cash).toBe(entries.reduce((sum, { cash }) => sum + cash, 0n));
     expect(account!.cash % 100n).toBe(0n);
-    // Again, as after a start that was interrupted: the same orders.
-    await seedDemoTrading(service.context, seeded.demo);
-    expect(await database.db.orm.$count(tradingOrders)).toBe(orders.length);
+  });
+
+  it('have waited for prints, too, and are looked back at: a first start has something to see of both', async () => {
+    const { orm } = database.db;
+    const waited = await orm
+      .select()
+      .from(tradingOrders)
+      .where(eq(tradingOrders.timeInForce, 'good_till_time'));
+    expect(waited.some(({ filledContracts }) => filledContracts > 0)).toBe(true);
+    for (const { postOnly, createdAt, expiresAt, finishedAt, reserved } of waited) {
+      expect([postOnly, reserved]).toEqual([true, 0n]);
+      expect(expiresAt!.getTime() - createdAt.getTime()).toBe(15 * 60_000);
+      expect(finishedAt!.getTime() - createdAt.getTime()).toBeLessThanOrEqual(17 * 60_000);
+    }
+    const marks = await orm.select().from(executionMarks);
+    expect(marks).toHaveLength(await orm.$count(tradingFills));
+    expect(marks.every(({ markedAt, at }) => markedAt!.getTime() - at.getTime() >= 65_000)).toBe(true);
+    const response = await fetch(`${service.url}/scores/execution`, {
+      headers: { authorization: `Bearer ${seeded.demo.keys.trading}` },
+    });
+    const { paper } = (await response.json()) as z.output<typeof executionSchema>;
+    expect(paper.fills).toBe(marks.length);
+    expect(paper.judged).toBeGreaterThan(0);
+    expect(paper.after.map(({ seconds, move }) => [seconds, typeof move])).toEqual([
+      [15, 'string'],
+      [30, 'string'],
+      [60, 'string'],
+    ]);
+    const browser = new Browser(service.url);
+    const { email, password } = seeded.demo.logins[0]!;
+    await browser.signIn(email, password);
+    const page = await browser.get('/dashboard/scores/execution');
+    expect(page.text).toContain('After a fill');
+    expect(page.text).not.toContain('Nothing to compare');
+  });
+
+  it('are the same after another start, as where the first was interrupted', async () => {
+    const orders = await database.db.orm.$count(tradingOrders);
+    const fills = await database.db.orm.$count(tradingFills);
+    const marks = await database.db.orm.select().from(executionMarks);
+    const { config } = service.context;
+    const tapeFile = join(folder, 'day.tape.gz');
+    const taping = { ...config, trading: { ...config.trading, tapeFile } };
+    await seedDemoTrading({ ...service.context, config: taping }, seeded.demo);
+    // The tape is of the present.
+    expect(existsSync(tapeFile)).toBe(false);
+    expect(await database.db.orm.$count(tradingOrders)).toBe(orders);
+    expect(await database.db.orm.$count(tradingFills)).toBe(fills);
+    expect(await database.db.orm.select().from(executionMarks)).toEqual(expect.arrayContaining(marks));
   }, 60_000);
 });
 

@@ -1,13 +1,15 @@
 import { forecastOf, type DayForecast } from '../../trading/forecast/forecast.js';
 import { bracketRange } from '../../trading/market/brackets.js';
 import { probabilityOf, quantileOf } from '../../trading/market/distribution.js';
+import { perContract, valueOf } from '../../trading/market/contracts.js';
 import type { MarketEvent } from '../../trading/market/event.js';
 import { spanOf, temperatureKinds, type TemperatureKind } from '../../trading/market/market.js';
 import type { Micros } from '../../trading/market/money.js';
 import type { Interval } from '../../trading/scores/bootstrap.js';
 import { uniform } from '../../trading/venue/simulation/random.js';
 import type { Feed, PointInTime } from './feed.js';
-import { runBacktest } from './run.js';
+import { summariseExecution, type ExecutionSummary, type PaperFill } from './look-back.js';
+import { runBacktest, type Trail } from './run.js';
 import { dailyProfits, intervalOf, summarise, type BacktestSummary } from './statistics.js';
 import { gateKeys } from '../../trading/scores/gates.js';
 import { unjudged } from '../../trading/signals/gate.js';
@@ -26,6 +28,8 @@ export interface BacktestOptions {
 export interface BacktestResult extends BacktestSummary {
   source: string;
   isUngated: boolean;
+  /** What became of prices after the fills. */
+  execution: ExecutionSummary;
   /** The same with each event's prices set against the forecast of another one; null if that was not asked for. */
   shuffled: ShuffledSummary | null;
 }
@@ -45,21 +49,39 @@ export async function backtest(feed: Feed, options: BacktestOptions): Promise<Ba
   const { cash, shuffles, isUngated, onPoint } = options;
   const open = isUngated ? openGates() : (point: PointInTime) => point;
   const rules = { cash, takenMs: feed.takenMs, ...(onPoint && { onPoint }) };
-  const summary = summarise(await runBacktest(feed.points(), { ...rules, change: open }));
+  const trail = await runBacktest(feed.points(), { ...rules, change: open });
+  const fills = fillsOf(trail);
+  const execution = summariseExecution(fills, await feed.lookBack(fills));
+  const summary = summarise(trail);
   const rounds: number[][] = [];
   const forecasts = shuffles > 0 ? await collectForecasts(feed.points()) : undefined;
   for (let round = 0; forecasts && round < shuffles; round++) {
     const change = shuffle(forecasts, `round ${round}`);
-    const trail = await runBacktest(feed.points(), { ...rules, change: (point) => open(change(point)) });
-    rounds.push(dailyProfits(trail));
+    const shuffled = await runBacktest(feed.points(), { ...rules, change: (point) => open(change(point)) });
+    rounds.push(dailyProfits(shuffled));
   }
   return {
     source: feed.name,
     isUngated,
     ...summary,
+    execution,
     shuffled: rounds.length === 0 ? null : summariseRounds(rounds, summary.profit),
   };
 }
+
+const fillsOf = ({ purchases }: Pick<Trail, 'purchases'>): PaperFill[] =>
+  purchases.flatMap(({ at, ticker, side, contracts: all, fills, payout }) =>
+    fills.map(({ price, contracts, balanceChange }) => ({
+      ticker,
+      side,
+      action: 'buy' as const,
+      contracts,
+      price,
+      at,
+      hasTaken: true,
+      profit: payout === null ? null : valueOf(perContract(payout, all), contracts) + balanceChange,
+    })),
+  );
 
 /** Rounds share their days, and so their luck: what counts is how many days there are, not how many rounds. */
 function summariseRounds(rounds: readonly (readonly number[])[], real: number): ShuffledSummary {

@@ -6,16 +6,19 @@ import { findStation, type Station } from '../../trading/market/stations.js';
 import { TapeError } from '../../trading/tape/reader.js';
 import { CommandError, dateFlag, messageOf, runCommand, wholeFrom, type Terminal } from '../kit/command.js';
 import { createProgress } from '../kit/progress.js';
-import { backtest, type BacktestResult, type ShuffledSummary } from './backtest.js';
+import { backtest } from './backtest.js';
 import { tapeFeed, type Feed } from './feed.js';
+import { restAmongTrades } from './queue.js';
 import { recordsFeed } from './records-feed.js';
 import { readEvents, readForecasts, readObservations, readTrades } from './records.js';
 import { simulationFeed } from './simulation-feed.js';
+import { toQueueText, toText } from './text.js';
 
 interface Flags {
   every: number;
   events?: string[];
   trades?: string[];
+  queue?: number[];
   forecasts?: string;
   observations?: string;
   from?: string;
@@ -34,6 +37,7 @@ const createBacktestCommand = (): Command =>
       `Goes through the past as the service would have: the same signals, sizes, fills, fees and ledger, with what was known
 at each point. Prints profit after fees with an interval, drawdown, turnover and calibration, and the same with the
 prices of each event set against the forecast of another one: nothing may be earned then (exit status 1 if it is).
+Each fill is looked back at a minute later: whether it would have missed, and what the price did, as far as that is known.
 
 Without a file: the invented world of the demo, forecasts and gates made anew day by day.
 With tapes of TAPE_FILE: what was taped, one file after the other.
@@ -49,6 +53,11 @@ are what trades of the last ten minutes prove. Nothing was scored then, so nothi
     )
     .option('--events <file...>', 'recorded events, JSON lines, plain or .gz')
     .option('--trades <file...>', 'recorded trades, JSON {series: {ticker: [trade]}}, plain or .gz')
+    .option(
+      '--queue <contracts...>',
+      'with --trades alone: what bids among them would have come to, behind so many contracts',
+      readQueue,
+    )
     .option(
       '--forecasts <file>',
       'with --events: CSV of station, date, model_run_at, fetched_at and a column member… for each member in °F. Left out: the last 31 reported maxima stand in',
@@ -72,7 +81,8 @@ are what trades of the last ten minutes prove. Nothing was scored then, so nothi
 
 /** What cannot go together, in a sentence; undefined if nothing is wrong. */
 function findConflict(tapes: readonly string[], flags: Flags): string | undefined {
-  const { events, trades, forecasts, observations, from, to, stations } = flags;
+  const { events, trades, queue, forecasts, observations, from, to, stations } = flags;
+  if (queue) return trades && !events && tapes.length === 0 ? undefined : '--queue goes with --trades alone';
   if (tapes.length > 0 && (events || trades)) return 'either tapes or --events with --trades, not both';
   if ((events === undefined) !== (trades === undefined)) return '--events and --trades are needed both';
   if (forecasts !== undefined && !events) return '--forecasts goes with --events and --trades';
@@ -86,6 +96,10 @@ function readStation(given: string, before: Station[] = []): Station[] {
   const station = findStation(given.toUpperCase());
   if (!station) throw new InvalidArgumentError('It must be a station like KNYC.');
   return before.includes(station) ? before : [...before, station];
+}
+
+function readQueue(given: string, before: number[] = []): number[] {
+  return [...before, wholeFrom(0, 100_000)(given)];
 }
 
 function readCash(given: string): string {
@@ -109,6 +123,11 @@ export const runBacktestCommand = (terminal: BacktestTerminal): Promise<number> 
     async (flags, tapes) => {
       const conflict = findConflict(tapes, flags);
       if (conflict) throw new CommandError(conflict);
+      if (flags.queue) {
+        const result = restAmongTrades(await readTrades(flags.trades!), flags.queue);
+        terminal.stdout.write(`${flags.json ? JSON.stringify(result) : toQueueText(result)}\n`);
+        return 0;
+      }
       const feed = await openFeed(tapes, flags, terminal);
       const progress = createProgress(terminal.stderr);
       const all = feed.count === undefined ? undefined : feed.count * (flags.shuffles + 1);
@@ -164,78 +183,3 @@ async function openFeed(tapes: string[], flags: Flags, { clock, stderr }: Backte
 }
 
 const dateOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
-
-function toText(result: BacktestResult): string {
-  const { profitPerDay, maximumDrawdown, calibration, shuffled } = result;
-  const lines: [string, string][] = [
-    ['Source', result.source],
-    [
-      'Gate',
-      result.isUngated ? 'not asked: what it would withhold was bought, too' : 'as it stood at the time',
-    ],
-    [
-      'Decisions',
-      `${formatDecimal(result.decisions)}, signals ${formatDecimal(result.signals)}, withheld ${formatDecimal(result.withheld)}`,
-    ],
-    [
-      'Purchases',
-      `${formatDecimal(result.purchases)} of ${formatDecimal(result.contracts)} contracts, ${formatDecimal(result.openPurchases)} not settled`,
-    ],
-    [
-      'Staked',
-      `${money(result.staked)}, of which fees ${money(result.fees)}; ${result.turnover.toFixed(1)} times the mean equity`,
-    ],
-    [
-      'Profit',
-      `${money(result.profit)} after fees${result.returnOnStake === null ? '' : `, ${percent(result.returnOnStake)} of what was staked`}`,
-    ],
-    [
-      'A day',
-      profitPerDay
-        ? `${money(profitPerDay.mean)}, 95 % interval ${money(profitPerDay.low)} to ${money(profitPerDay.high)} over ${result.days} days`
-        : `${result.days} days are too few for an interval`,
-    ],
-    [
-      'Equity',
-      `${money(result.startCash)} to ${money(result.endEquity)}, deepest fall ${money(maximumDrawdown.amount)} (${percent(maximumDrawdown.share)})`,
-    ],
-    ['Shuffled', shuffled ? shuffledText(shuffled) : 'not asked for'],
-  ];
-  const width = Math.max(...lines.map(([name]) => name.length));
-  const facts = lines.map(([name, text]) => `${name.padEnd(width)}  ${text}`).join('\n');
-  const parts = [facts];
-  if (calibration.length > 0) parts.push(calibrationText(calibration));
-  if (result.reasons.length > 0) parts.push(reasonsText(result.reasons));
-  return parts.join('\n\n');
-}
-
-function shuffledText({ rounds, meanProfit, profitPerDay, asGood, isEarning }: ShuffledSummary): string {
-  const found = `${money(meanProfit)} on average of ${rounds} rounds, ${percent(asGood)} of them as good as above`;
-  if (!profitPerDay) return `${found}: too few days to tell luck from a mistake`;
-  const aDay = `a day ${money(profitPerDay.low)} to ${money(profitPerDay.high)}`;
-  return isEarning
-    ? `${found}; ${aDay}: earned without knowing anything, so something is wrong with the prices, fills or fees`
-    : `${found}; ${aDay}: nothing is earned by chance`;
-}
-
-function calibrationText(bins: BacktestResult['calibration']): string {
-  const rows = bins.map(({ from, to, purchases, meanProbability, frequency, meanBreakEven }) =>
-    [
-      `${percent(from)} to ${percent(to)}`.padEnd(18),
-      formatDecimal(purchases).padStart(9),
-      percent(meanProbability).padStart(9),
-      percent(frequency).padStart(9),
-      percent(meanBreakEven).padStart(11),
-    ].join(' '),
-  );
-  const head = `${'Forecast'.padEnd(18)} ${'purchases'.padStart(9)} ${'mean'.padStart(9)} ${'paid'.padStart(9)} ${'break-even'.padStart(11)}`;
-  return [head, ...rows].join('\n');
-}
-
-function reasonsText(reasons: BacktestResult['reasons']): string {
-  const rows = reasons.map(({ reason, times }) => `${formatDecimal(times).padStart(9)}  ${reason}`);
-  return ['Not bought, most often because', ...rows].join('\n');
-}
-
-const money = (dollars: number): string => `${dollars < 0 ? '−' : ''}$${Math.abs(dollars).toFixed(2)}`;
-const percent = (share: number): string => `${(share * 100).toFixed(1)} %`;

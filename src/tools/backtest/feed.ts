@@ -8,6 +8,8 @@ import type { Snapshot } from '../../trading/snapshot/snapshot.js';
 import { readTape, TapeError } from '../../trading/tape/reader.js';
 import { calibratedModel } from '../../trading/forecast/fits.js';
 import type { TapeHeader } from '../../trading/tape/format.js';
+import type { MarkableFill } from '../../trading/execution/marker.js';
+import { createLookBack, type FillMark } from './look-back.js';
 
 /** What was known at a time of the past, and nothing else. */
 export interface PointInTime {
@@ -29,6 +31,8 @@ export interface Feed {
   /** What was bought is missing from books for so long, however they change; left out: until a book changes. */
   takenMs?: number;
   points: () => AsyncIterable<PointInTime> | Iterable<PointInTime>;
+  /** What is known of fills from after them, in their order, which is that of time. */
+  lookBack(fills: readonly MarkableFill[]): Promise<FillMark[]>;
 }
 
 const log = pino({ level: 'silent' });
@@ -44,7 +48,20 @@ export interface TapeOptions {
  * TapeError for what is no tape.
  */
 export function tapeFeed({ files, everyMs }: TapeOptions): Feed {
-  return { name: `tape ${files.join(', ')}`, count: undefined, points: () => play(files, everyMs) };
+  return {
+    name: `tape ${files.join(', ')}`,
+    count: undefined,
+    points: () => play(files, everyMs),
+    async lookBack(fills) {
+      const found = createLookBack(fills);
+      for (const file of files)
+        for await (const { inputs, prints } of readTape(file)) {
+          found.see(inputs.at, inputs.data);
+          for (const read of prints) found.read(read);
+        }
+      return found.marks();
+    },
+  };
 }
 
 async function* play(files: readonly string[], everyMs: number): AsyncGenerator<PointInTime> {

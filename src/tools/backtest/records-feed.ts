@@ -14,6 +14,7 @@ import type { MarketData, SettledDay } from '../../trading/market/source.js';
 import { findPlace } from '../../trading/market/stations.js';
 import { noGates } from '../../trading/signals/gate.js';
 import type { Feed, PointInTime } from './feed.js';
+import { markByTrades } from './look-back.js';
 import {
   bookWithTraces,
   temperatureFees,
@@ -53,7 +54,13 @@ export function recordsFeed(options: RecordOptions): Feed {
   const name = options.runs
     ? 'recorded events, given forecasts'
     : 'recorded events, the last maxima as forecast';
-  return { name, count: past.times.length, takenMs: BOOK_MS, points: () => listPoints(past, options) };
+  return {
+    name,
+    count: past.times.length,
+    takenMs: BOOK_MS,
+    points: () => listPoints(past, options),
+    lookBack: (fills) => Promise.resolve(fills.map((fill) => markByTrades(fill, options.trades))),
+  };
 }
 
 interface Past {

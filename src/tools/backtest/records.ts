@@ -11,7 +11,7 @@ import { CENT, DOLLAR } from '../../trading/market/money.js';
 import { findStation } from '../../trading/market/stations.js';
 import { readMarket, shareTemperatures } from '../../trading/venue/kalshi-market.js';
 import { CommandError } from '../kit/command.js';
-import type { NoteBook } from '../../trading/market/source.js';
+import type { NoteBook, Print } from '../../trading/market/source.js';
 
 const unpack = promisify(gunzip);
 /** What a file may hold, unpacked: some years of events, and no more than a string can. */
@@ -281,6 +281,20 @@ const toTrade = (trade: z.output<typeof tradeSchema>): RecordedTrade => ({
   yesPrice: trade.yes_price,
   contracts: trade.count,
   takerSide: trade.taker_side,
+});
+
+/** @param n of the trade among those of its market */
+export const toPrint = (
+  ticker: string,
+  { atMs, yesPrice, contracts, takerSide }: RecordedTrade,
+  n: number,
+): Print => ({
+  id: `${ticker} ${n}`,
+  ticker,
+  at: new Date(atMs),
+  yesPrice: BigInt(yesPrice) * CENT,
+  contracts,
+  takerSide,
 });
 
 /**

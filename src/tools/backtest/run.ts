@@ -115,6 +115,7 @@ export interface Purchase {
   date: string;
   side: Side;
   contracts: number;
+  fills: readonly Quote['fills'][number][];
   /** Price and fee, as charged. */
   cost: Micros;
   fee: Micros;
@@ -229,6 +230,7 @@ const toPurchase = ({ market, side, probability }: Signal, quote: Quote, at: Dat
   date: market.date,
   side,
   contracts: quote.filledContracts,
+  fills: quote.fills,
   cost: -quote.balanceChange,
   fee: quote.fees,
   probability,

@@ -1,7 +1,8 @@
 import { calibratedModel, noFits } from '../../trading/forecast/fits.js';
 import { createSimulatedWeatherSource, readWeatherOf } from '../../trading/forecast/simulated.js';
 import { groupEvents, type MarketEvent } from '../../trading/market/event.js';
-import type { Station } from '../../trading/market/stations.js';
+import { WAIT_MS, type MarkableFill } from '../../trading/execution/marker.js';
+import { findSeries, type Station } from '../../trading/market/stations.js';
 import { recordsDue, type NewRecord } from '../../trading/scores/records.js';
 import { noGates } from '../../trading/signals/gate.js';
 import { finalTimeOf } from '../../trading/venue/simulated-event.js';
@@ -16,6 +17,7 @@ import {
   type StationDay,
 } from '../../trading/venue/simulation/world.js';
 import type { Feed, PointInTime } from './feed.js';
+import { createLookBack, type FillMark } from './look-back.js';
 import { recordedKinds } from '../../trading/past/past.js';
 import { learnPast } from '../../trading/past/learned-past.js';
 import { LEAD_HOURS } from '../../trading/signals/signal.js';
@@ -93,7 +95,37 @@ export async function simulationFeed({
     name: `the invented world “${seed}”, ${from} to ${to}`,
     count: points.length,
     points: () => points,
+    lookBack: (fills) => lookBackIn(world, fills),
   };
+}
+
+/** As often as books change there. */
+const BOOKS_AT_MS = [0, 15_000, 30_000, 45_000, 60_000];
+
+/** What would have been seen of each fill's market in the minute after it. */
+async function lookBackIn(
+  world: Pick<SimulatedWorld, 'seed' | 'weather'>,
+  fills: readonly MarkableFill[],
+): Promise<FillMark[]> {
+  const { signal } = new AbortController();
+  const marks: FillMark[] = [];
+  for (const fill of fills) {
+    const { ticker, at } = fill;
+    const { kind, station } = findSeries(ticker.slice(0, ticker.indexOf('-')))!;
+    let nowMs = 0;
+    const clock = { now: () => nowMs };
+    const source = createSimulatedSource({ ...world, clock }, { stations: [station], kinds: [kind] });
+    const found = createLookBack([fill]);
+    for (const laterMs of BOOKS_AT_MS) {
+      nowMs = at.getTime() + laterMs;
+      found.see(new Date(nowMs), await source.read(signal));
+    }
+    nowMs = at.getTime() + WAIT_MS;
+    const prints = await source.readPrints!([ticker], at, signal);
+    found.read({ tickers: [ticker], since: at, until: new Date(nowMs), prints });
+    marks.push(...found.marks());
+  }
+  return marks;
 }
 
 const isOf = ({ station, day }: StationDay, event: MarketEvent): boolean =>

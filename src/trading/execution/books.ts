@@ -1,6 +1,7 @@
 import type { Clock } from '../../core/clock.js';
 import { MINUTE_MS } from '../../core/time.js';
 import { isSameBook, type OrderBook } from '../market/book.js';
+import type { MarketData } from '../market/source.js';
 import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
 
 /** Longer than from a fill to its mark. */
@@ -16,34 +17,36 @@ interface KnownBook {
   isTold: boolean;
 }
 
-/** The books of the last minutes, as this process has known them. */
-export interface BookMemory {
+/** Books as they have become known, of the last minutes. */
+export interface BookLog {
+  /** @param isTold the venue told of what has changed; else each book was read anew */
+  add(
+    data: Pick<MarketData, 'books' | 'bookTimes' | 'doubts' | 'fetchedAt'>,
+    at: Date,
+    isTold: boolean,
+  ): void;
   /** The book as it stood at a time, if something is known of it from after `since`. */
-  bookAt(ticker: string, since: Date, at: Date): OrderBook | undefined;
-  stop(): void;
+  bookAt: (ticker: string, since: Date, at: Date) => OrderBook | undefined;
 }
 
-export function createBookMemory({ store, clock }: { store: SnapshotStore; clock: Clock }): BookMemory {
+export function createBookLog(): BookLog {
   let known = new Map<string, KnownBook[]>();
-
-  function remember({ data, refreshed }: Snapshot): void {
-    const nowMs = clock.now();
-    const isTold = refreshed !== undefined;
-    const next = isTold ? known : new Map<string, KnownBook[]>();
-    for (const [ticker, shown] of data.books) {
-      const list = known.get(ticker) ?? [];
-      next.set(ticker, list);
-      const book = data.doubts?.has(ticker) ? undefined : shown;
-      const atMs = isTold ? nowMs : (data.bookTimes?.get(ticker) ?? data.fetchedAt).getTime();
-      const last = list.at(-1);
-      if (last === undefined || (last.atMs <= atMs && (last.book !== book || !isTold)))
-        list.push({ atMs, book, isTold });
-      while (list.length > MOST_KEPT || (list[1]?.atMs ?? nowMs) < nowMs - KEPT_MS) list.shift();
-    }
-    known = next;
-  }
-
   return {
+    add(data, now, isTold) {
+      const nowMs = now.getTime();
+      const next = isTold ? known : new Map<string, KnownBook[]>();
+      for (const [ticker, shown] of data.books) {
+        const list = known.get(ticker) ?? [];
+        next.set(ticker, list);
+        const book = data.doubts?.has(ticker) ? undefined : shown;
+        const atMs = isTold ? nowMs : (data.bookTimes?.get(ticker) ?? data.fetchedAt).getTime();
+        const last = list.at(-1);
+        if (last === undefined || (last.atMs <= atMs && (last.book !== book || !isTold)))
+          list.push({ atMs, book, isTold });
+        while (list.length > MOST_KEPT || (list[1]?.atMs ?? nowMs) < nowMs - KEPT_MS) list.shift();
+      }
+      known = next;
+    },
     bookAt(ticker, since, at) {
       const list = known.get(ticker) ?? [];
       const i = list.findLastIndex(({ atMs }) => atMs <= at.getTime());
@@ -52,6 +55,18 @@ export function createBookMemory({ store, clock }: { store: SnapshotStore; clock
       const isAsBefore = later?.isTold || (later?.book && isSameBook(found.book, later.book));
       return isAsBefore ? found.book : undefined;
     },
-    stop: store.subscribe(remember),
   };
+}
+
+/** The books as this process has known them. */
+export interface BookMemory extends Pick<BookLog, 'bookAt'> {
+  stop(): void;
+}
+
+export function createBookMemory({ store, clock }: { store: SnapshotStore; clock: Clock }): BookMemory {
+  const log = createBookLog();
+  const stop = store.subscribe(({ data, refreshed }: Snapshot) =>
+    log.add(data, new Date(clock.now()), refreshed !== undefined),
+  );
+  return { bookAt: log.bookAt, stop };
 }

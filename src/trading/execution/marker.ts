@@ -4,12 +4,12 @@ import { MINUTE_MS } from '../../core/time.js';
 import { matchOrder, type OrderBook, type Side } from '../market/book.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import { PRINTS_SPAN_MS, type MarketSource, type Print } from '../market/source.js';
-import type { BookMemory } from './books.js';
+import type { BookLog, BookMemory } from './books.js';
 import { horizons, listDueFills, listDueShadows, writeMarks, type DueMark, type Mark } from './queries.js';
 
 /** A mark looks so far ahead, and waits a little longer, for prints that are listed late. */
 const LOOK_MS = MINUTE_MS;
-const WAIT_MS = LOOK_MS + 5_000;
+export const WAIT_MS = LOOK_MS + 5_000;
 /** What is older is marked no more: prints are read of an hour at once. */
 const MOST_AGE_MS = PRINTS_SPAN_MS - WAIT_MS;
 const AT_ONCE = 500;
@@ -26,7 +26,7 @@ export interface Marker {
 }
 
 interface MarkerDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
-  markets: MarketSource;
+  markets: Pick<MarketSource, 'readPrints'>;
   books: BookMemory;
 }
 
@@ -81,6 +81,12 @@ export function createMarker({ db: { orm }, clock, log, markets, books }: Marker
   };
 }
 
+/** What of a fill its mark is made of. */
+export type MarkableFill = Pick<
+  DueMark,
+  'ticker' | 'side' | 'action' | 'contracts' | 'price' | 'at' | 'hasTaken'
+>;
+
 /**
  * What a fill looks like a minute later. The price after it is the middle of the book as it is known from after the fill, or
  * else the last print since. It would have missed if no taker of its kind got its price or a better one and the
@@ -88,9 +94,9 @@ export function createMarker({ db: { orm }, clock, log, markets, books }: Marker
  * @param prints of its market, oldest first; undefined where the source has none
  */
 export function markFill(
-  fill: Pick<DueMark, 'ticker' | 'side' | 'action' | 'contracts' | 'price' | 'at' | 'hasTaken'>,
+  fill: MarkableFill,
   prints: readonly Print[] | undefined,
-  { bookAt }: Pick<BookMemory, 'bookAt'>,
+  { bookAt }: Pick<BookLog, 'bookAt'>,
 ): Mark {
   const { ticker, side, action, price, contracts, at } = fill;
   const after = prints?.filter((print) => print.at > at && print.at.getTime() <= at.getTime() + LOOK_MS);

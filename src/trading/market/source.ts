@@ -1,4 +1,4 @@
-import { HOUR_MS } from '../../core/time.js';
+import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { OrderBook, Side } from './book.js';
 import type { FeeRule } from './fees.js';
 import type { ListedMarket, Target, TemperatureKind } from './market.js';
@@ -112,8 +112,19 @@ export interface Print {
   takerSide: Side;
 }
 
+/** Everything that some markets printed in a time, as one reading of the venue found it. */
+export interface PrintsRead {
+  tickers: readonly string[];
+  since: Date;
+  /** Included. */
+  until: Date;
+  prints: readonly Print[];
+}
+
 /** Prints of this time are read at once: who is further behind asks again from its end on. */
 export const PRINTS_SPAN_MS = HOUR_MS;
+/** The venue lists a print a moment after it: so far back it is looked for again. */
+export const LISTING_LAG_MS = MINUTE_MS;
 
 export interface MarketSource {
   readonly name: string;

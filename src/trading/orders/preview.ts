@@ -8,7 +8,8 @@ import type { PaperOrder, Refusal, Remedy } from './order.js';
 import { bookHash, withoutTaken } from './paper-book.js';
 import { readState } from './queries.js';
 import { requireTradable } from './tradable.js';
-import { assertAllowed, type Grounds, type TransactionDeps } from './transaction.js';
+import { assertAllowed, type Grounds } from './allowed.js';
+import type { TransactionDeps } from './transaction.js';
 
 /**
  * Why a paper order would be refused at this moment, by the checks that it is placed by; undefined if it would pass. Locks

@@ -1,9 +1,8 @@
-import { MINUTE_MS } from '../../core/time.js';
 import type { PrintsSeen } from '../ledger/orders-table.js';
 import { bidsOf, type MarketableOrder, type OrderBook, type Side } from '../market/book.js';
 import { subtractCounts } from '../market/contracts.js';
 import { DOLLAR, type Micros } from '../market/money.js';
-import type { Print } from '../market/source.js';
+import { LISTING_LAG_MS, type Print } from '../market/source.js';
 
 /**
  * Where a paper order stands in the venue's book, and when it is filled there. It is never ahead of what it could have been:
@@ -77,9 +76,6 @@ export interface Advanced {
   /** By order. */
   places: Map<string, Place>;
 }
-
-/** The venue lists a print a moment after it: so far back it is looked for again. */
-const LISTING_LAG_MS = MINUTE_MS;
 
 interface Standing extends QueuedOrder {
   /** Prints from before are done with, in milliseconds. */

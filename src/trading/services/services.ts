@@ -35,6 +35,7 @@ import {
 } from '../snapshot/snapshot.js';
 import { createMarketStream, type MarketStream, type StreamLimits } from '../stream/stream.js';
 import { tapedMarkets, type TapePlayer } from '../tape/player.js';
+import { createPrintFollower, tapedPrints, type PrintFollower } from '../tape/prints.js';
 import { createTapeWriter, requireTapeTarget, type TapeWriter } from '../tape/writer.js';
 import type { Selection } from '../venue/simulation/world.js';
 import type { KeptBooksTimings } from '../venue/socket/kept-books.js';
@@ -49,7 +50,7 @@ import {
 
 export const tradingJobs = (
   { config }: TradingContext,
-  { refresher, live, scores, trainer, prices, marker, climate, isReplay }: TradingServices,
+  { refresher, live, scores, trainer, prices, printFollower, climate, isReplay }: TradingServices,
 ): Job[] => [
   {
     name: 'refresh-markets',
@@ -69,17 +70,23 @@ export const tradingJobs = (
         { name: 'clean-up-climate-reports', schedule: '0 53 3 * * *', run: () => climate.cleanUp() },
       ]
     : []),
-  ...(isReplay ? [] : [...learningJobs({ scores, trainer, prices }), markingJob(marker)]),
+  // A few seconds after a refresh of the default schedule.
+  ...(printFollower
+    ? [{ name: 'tape-prints', schedule: '6,36 * * * * *', run: () => printFollower.follow() }]
+    : []),
+  ...(isReplay ? [] : learningJobs({ scores, trainer, prices })),
 ];
 
-/** What books what happens to portfolios without being asked. */
-export const bookingJobs = ({ settlement, resting }: TradingServices): Job[] => [
+/** What books what happens to portfolios without being asked, and looks back at it. */
+export const bookingJobs = ({ settlement, resting, marker, isReplay }: TradingServices): Job[] => [
   // Twice with each refresh of the default schedule, a few seconds after it.
   { name: 'look-after-resting-orders', schedule: '4,19,34,49 * * * * *', run: () => resting.pass() },
   // A few seconds after a refresh of the default schedule.
   { name: 'settle-markets', schedule: '8,38 * * * * *', run: () => settlement.settle() },
   { name: 'record-portfolio-history', schedule: '15 */15 * * * *', run: () => settlement.recordHistory() },
   { name: 'clean-up-trading', schedule: '0 41 * * * *', run: () => settlement.cleanUp() },
+  // A few seconds after a refresh of the default schedule.
+  ...(isReplay ? [] : [{ name: 'mark-fills', schedule: '12,42 * * * * *', run: () => marker.mark() }]),
 ];
 
 const learningJobs = ({
@@ -98,13 +105,6 @@ const learningJobs = ({
   { name: 'clean-up-prices', schedule: '0 51 * * * *', run: () => prices.cleanUp() },
   { name: 'backfill-forecasts', schedule: '5 * * * * *', run: () => scores.backfill() },
 ];
-
-/** A few seconds after a refresh of the default schedule. */
-const markingJob = (marker: Marker): Job => ({
-  name: 'mark-fills',
-  schedule: '12,42 * * * * *',
-  run: () => marker.mark(),
-});
 
 /** `seconds` divides a minute. */
 const everySeconds = (seconds: number): string => (seconds === 60 ? '0 * * * * *' : `*/${seconds} * * * * *`);
@@ -130,6 +130,8 @@ export interface TradingServices {
   prices: PriceRecorder;
   /** Looks back at fills a minute later. */
   marker: Marker;
+  /** Undefined where nothing is taped. */
+  printFollower: PrintFollower | undefined;
   settlement: Settlement;
   /** Undefined for an invented world. */
   climate: ClimateWatch | undefined;
@@ -176,6 +178,9 @@ export function createTradingServices(
   const names = { marketSource: markets.name, forecastSource: weather.name };
   const shared = { store, calibration, names };
   const { refresher, tape } = createSnapshots(context, overrides, { ...shared, markets, weather });
+  const prints = tapedPrints(markets, tape, clock);
+  const printFollower =
+    tape && createPrintFollower({ prints, tickers: () => signalTickers(store.current), clock, log });
   const learning = createLearning(context, overrides, { ...shared, world });
   const stream = createMarketStream({ store, metrics, log, limits: overrides.streamLimits });
   const live = createLiveTrading(context, {
@@ -185,11 +190,11 @@ export function createTradingServices(
     timings: overrides.liveTimings,
   });
   const executor = overrides.live ?? live;
-  const resting = createResting(context, { markets, snapshots: store, live: executor });
+  const resting = createResting(context, { markets: prints, snapshots: store, live: executor });
   const history = createPortfolioHistory({ db, clock, log, snapshots: store, paperCash });
   const settlement = createSettlement({ db, clock, log, markets, snapshots: store, history });
   const books = createBookMemory({ store, clock });
-  const marker = createMarker({ db, clock, log, markets, books });
+  const marker = createMarker({ db, clock, log, markets: prints, books });
   const climate = createClimate(context, overrides, store);
   return {
     markets,
@@ -208,6 +213,7 @@ export function createTradingServices(
     live,
     prices: createPriceRecorder({ db, store, clock }),
     marker,
+    printFollower,
     settlement,
     climate,
     index,
@@ -216,6 +222,7 @@ export function createTradingServices(
       stream.stop();
       learning.scores.stop();
       learning.trainer.stop();
+      printFollower?.stop();
       await Promise.all([
         refresher.stop(),
         live?.stop(),

@@ -1,6 +1,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
+import type { PrintsRead } from '../market/source.js';
 import { findPlace, type Place } from '../market/stations.js';
 import type { SnapshotInputs, SnapshotRules } from '../snapshot/build-snapshot.js';
 
@@ -9,7 +10,10 @@ export type TapeHeader = Omit<SnapshotRules, 'model'>;
 
 /** One refresh. What is left out is what it was in the record before. */
 export type TapeRecord = Omit<SnapshotInputs, 'weather' | 'calibration'> &
-  Partial<Pick<SnapshotInputs, 'weather' | 'calibration'>>;
+  Partial<Pick<SnapshotInputs, 'weather' | 'calibration'>> & {
+    /** What was read since the record before; prints that stand in an earlier record are left out. */
+    prints?: readonly PrintsRead[];
+  };
 
 /** What stands in the header record beside the header. A tape of another format is refused. */
 export const TAPE_FORMAT = 1;

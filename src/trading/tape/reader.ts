@@ -1,5 +1,6 @@
 import { open, type FileHandle } from 'node:fs/promises';
 import { z } from 'zod';
+import type { PrintsRead } from '../market/source.js';
 import type { SnapshotInputs } from '../snapshot/build-snapshot.js';
 import {
   TAPE_FORMAT,
@@ -16,6 +17,8 @@ export class TapeError extends Error {}
 export interface TapeEntry {
   header: TapeHeader;
   inputs: SnapshotInputs;
+  /** Read since the entry before; none on tapes of a time when they were not taped. */
+  prints: readonly PrintsRead[];
   /** Counted from 1, headers included. */
   record: number;
 }
@@ -38,6 +41,16 @@ const recordSchema = z.object({
   weather: z.object({ fetchedAt: z.date() }).optional(),
   calibration: z.object({ fits: z.object({}), gates: z.object({}) }).optional(),
   sources: z.array(z.unknown()),
+  prints: z
+    .array(
+      z.object({
+        tickers: z.array(z.string()),
+        since: z.date(),
+        until: z.date(),
+        prints: z.array(z.unknown()),
+      }),
+    )
+    .optional(),
 });
 
 /**
@@ -57,10 +70,10 @@ export async function* readTape(path: string): AsyncGenerator<TapeEntry> {
         before = undefined;
         continue;
       }
-      const inputs = complete(value, before);
-      if (!header || !inputs) throw new TapeError(`${path}, record ${record}: not a refresh of Gauge`);
-      before = inputs;
-      yield { header, inputs, record };
+      const read = complete(value, before);
+      if (!header || !read) throw new TapeError(`${path}, record ${record}: not a refresh of Gauge`);
+      before = read.inputs;
+      yield { header, ...read, record };
     }
     if (!header) throw new TapeError(`${path}: there is nothing on this tape`);
   } finally {
@@ -94,9 +107,10 @@ function asHeader(value: object, place: string): TapeHeader {
 function complete(
   value: unknown,
   before: Pick<SnapshotInputs, 'weather' | 'calibration'> | undefined,
-): SnapshotInputs | undefined {
+): Pick<TapeEntry, 'inputs' | 'prints'> | undefined {
   if (!recordSchema.safeParse(value).success) return undefined;
-  const read = value as TapeRecord;
+  const { prints = [], ...read } = value as TapeRecord;
   const calibration = read.calibration ?? before?.calibration;
-  return calibration && { ...read, weather: read.weather ?? before?.weather, calibration };
+  const weather = read.weather ?? before?.weather;
+  return calibration && { inputs: { ...read, weather, calibration }, prints };
 }

@@ -3,6 +3,7 @@ import { open, stat, type FileHandle } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { Logger } from 'pino';
 import { ConfigError } from '../../core/config.js';
+import type { PrintsRead } from '../market/source.js';
 import type { SnapshotInputs } from '../snapshot/build-snapshot.js';
 import {
   TAPE_FORMAT,
@@ -13,6 +14,7 @@ import {
   type TapeHeader,
   type TapeRecord,
 } from './format.js';
+import { createPrintsToTape } from './prints.js';
 
 /**
  * Says at the start what would keep a tape from being written: a day that was not taped cannot be made up for.
@@ -54,6 +56,8 @@ const MAX_WAITING = 20;
 export interface TapeWriter {
   /** Takes what a refresh was made of. Never throws and never waits: what cannot be written is logged. */
   write(inputs: SnapshotInputs): void;
+  /** Takes prints that were read, for the next record. */
+  addPrints(read: PrintsRead): void;
   close(): Promise<void>;
 }
 
@@ -77,6 +81,7 @@ export function createTapeWriter({
   let isShared = false;
   /** The last record that was taken; undefined: the next one says everything. */
   let last: Pick<SnapshotInputs, 'weather' | 'calibration'> | undefined;
+  const prints = createPrintsToTape();
   let work = Promise.resolve();
   let waiting = 0;
   let isFailing = false;
@@ -115,11 +120,15 @@ export function createTapeWriter({
         return;
       }
       // Written down now: what comes later must not be in it.
-      const taken = { text: `${writeValue(toRecord(inputs, last))}\n`, isWhole: last === undefined };
+      const isWhole = last === undefined;
+      const reads = prints.take({ isWhole });
+      const record = { ...toRecord(inputs, last), ...(reads.length > 0 && { prints: reads }) };
+      const taken = { text: `${writeValue(record)}\n`, isWhole };
       last = inputs;
       waiting++;
       work = work.then(() => append(taken)).catch(giveUp);
     },
+    addPrints: (read) => prints.add(read),
     async close() {
       await work;
       await tape?.handle.close();

@@ -3,6 +3,7 @@ import { byService, change } from '../../audit/change.js';
 import type { Clock } from '../../core/clock.js';
 import type { Database, Template } from '../../core/db/client.js';
 import { retryOnConflict } from '../../core/db/conflict.js';
+import { effectiveCap } from '../../entitlements/table.js';
 import { addToHours, addToSums, addToTotals } from '../statements.js';
 import { endStep } from './backfills.js';
 import { listUnfinished, type Backfill } from './queries.js';
@@ -54,7 +55,15 @@ const applyNext: Template = {
   order by org_id, idempotency_key
   on conflict (org_id, idempotency_key) do nothing
   returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at
-), ${addToSums(t, '$4::timestamptz')}, shown as (
+), entitled as materialized (
+  select b.*, ${effectiveCap('e', 'p')} as unit_cap, e.limits, e.thresholds
+  from (select distinct org_id, product_id from batch) b
+  cross join lateral (select unit_cap from ${t('products')} where id = b.product_id limit 1) p
+  cross join lateral (
+    select has_own_cap, unit_cap, limits, thresholds from ${t('entitlements')}
+    where org_id = b.org_id and product_id = b.product_id limit 1
+  ) e
+), ${addToSums(t, '$4::timestamptz', 'entitled')}, shown as (
   update ${t('usage_backfill_sums')} s
   set counted_events = s.counted_events + n.events, counted_quantity = s.counted_quantity + n.quantity,
     archived_events = s.archived_events + n.archived

@@ -115,6 +115,7 @@ export function createReservations({
     // Two flushes of one process would only get into each other's way at the gate.
     parallel: 1,
     fullWeight: 1,
+    gather: { weight: 100, ms: 2 },
     maxWeight: 500,
     queueLimit: { weight: shareOfQueue(db.shards, MAX_QUEUED), bytes: Infinity },
   }));

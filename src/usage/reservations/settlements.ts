@@ -67,6 +67,7 @@ export function createSettlements({ db, clock, metrics, thresholds }: Deps): Set
     flush: (requests) => recorder(group, requests),
     parallel: group.parallel,
     fullWeight: 100,
+    gather: { weight: 100, ms: 2 },
     maxWeight: db.kind === 'embedded' ? 250 : 500,
     queueLimit: { weight: shareOfQueue(db.shards, MAX_QUEUED), bytes: Infinity },
   }));

@@ -209,7 +209,7 @@ export const settle: Template = {
   text: (t) => `
 ${t.with} target as materialized (
   select w.ord - 1 as place, k.id as key_id, r.*, pr.slug, pr.max_quantity, ${effectiveCap('e', 'pr')} as unit_cap,
-    e.limits, coalesce(w.quantity, r.quantity) as asked_quantity, w.occurred_at as asked_at,
+    e.limits, e.thresholds, coalesce(w.quantity, r.quantity) as asked_quantity, w.occurred_at as asked_at,
     row_number() over (partition by k.org_id, r.id order by w.ord) > 1 as is_twin,
     case${whenKeyIsBad('$5::timestamptz', 'usage:write')}
       when r.id is null then 'not_found'
@@ -223,7 +223,7 @@ ${t.with} target as materialized (
   left join lateral (select * from ${t('usage_reservations')} where org_id = k.org_id and id = w.id limit 1) r on r.livemode = k.livemode
   left join lateral (select * from ${t('products')} where id = r.product_id limit 1) pr on true
   left join lateral (
-    select has_own_cap, unit_cap, limits from ${t('entitlements')} where org_id = k.org_id and product_id = r.product_id limit 1
+    select has_own_cap, unit_cap, limits, thresholds from ${t('entitlements')} where org_id = k.org_id and product_id = r.product_id limit 1
   ) e on true
 ), ending as materialized (
   select t.* from target t
@@ -239,7 +239,7 @@ ${t.with} target as materialized (
   order by org_id, idempotency_key
   on conflict (org_id, idempotency_key) do nothing
   returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at
-), ${addToSums(t, '$5::timestamptz')}, ended as (
+), ${addToSums(t, '$5::timestamptz', 'target')}, ended as (
   update ${t('usage_reservations')} r
   set settled_at = $5::timestamptz, settled_quantity = e.asked_quantity, settle_occurred_at = e.asked_at,
     is_counted = (e.org_id, e.idempotency_key) in (select org_id, idempotency_key from inserted)

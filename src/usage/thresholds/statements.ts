@@ -12,53 +12,33 @@ const thresholdsOf = (entitlement: string): string =>
 const limitJson = (row: string): string =>
   `jsonb_build_object('quantity', trim_scale(${row}.quantity), 'window', ${row}."window", 'enforcement', ${row}.enforcement)`;
 
-/** What a window that rolls was judged by. */
-const termsOf = (entitlement: string): string =>
-  `hashtextextended(concat(${entitlement}.limits, ${thresholdsOf(entitlement)}), 0)`;
+/** What usage was judged by. */
+const termsOf = (entitlement: string, cap: string): string =>
+  `hashtextextended(concat(${entitlement}.limits, ${thresholdsOf(entitlement)}, ${cap}), 0)`;
 
 const useJson = (row: string): string =>
   `'productSlug', ${row}.slug, 'metric', ${row}.metric, 'livemode', ${row}.livemode, 'limit', ${limitJson(row)}`;
 
 /**
  * Notes that thresholds have to be judged, as a CTE beside `hourly` and `raised` in the statement that records events: where
- * an endpoint listens, and the month has crossed a threshold of the cap or of a limit, or there is a limit in another window.
- * One that rolls is left alone while the total of this month says that it cannot have reached any.
+ * an endpoint listens, unless the total of the month says that it cannot have reached any since it was judged last.
  *
  * It judges nothing itself: what it sees of a window is older than the locks that it waited for, so of two statements that
  * reach a threshold together neither might see it. Whoever takes the note sees, in that one snapshot, all that was committed
  * with it; of two notes at least one is taken with a snapshot that has both.
+ *
+ * @param entitled an earlier CTE with org_id, product_id, unit_cap, limits and thresholds of what the events are for, maybe repeated
  */
-export const noteRaised = (t: Names, now: string): string => `noted as (
+export const noteRaised = (t: Names, now: string, entitled: string): string => `noted as (
   insert into ${t('usage_checks')} (org_id, id, product_id, livemode, metric, at, latest_at)
   select h.org_id, gen_random_uuid(), h.product_id, h.livemode, h.metric, ${now}, max(h.latest_at)
   from hourly h
   join raised r on r.org_id = h.org_id and r.product_id = h.product_id and r.livemode = h.livemode and r.metric = h.metric
     and r.period = date_trunc('month', h.hour at time zone 'UTC')::date
-  where ${isListening(t, 'h', 'usage.threshold_reached')} and coalesce((
-    select exists (
-        select from jsonb_array_elements(e.limits) l
-        where l ->> 'window' <> 'calendar_month' and (l ->> 'window' like 'calendar%' or not coalesce(
-          r.period = date_trunc('month', ${now} at time zone 'UTC')::date and r.quantity + r.lowered < r.unreached
-            and r.unreached_terms = ${termsOf('e')}, false))
-      ) or exists (
-        select from unnest(${thresholdsOf('e')}) as h (threshold)
-        cross join (
-          select ${effectiveCap('e', 'p')} as quantity
-          union all
-          select (l ->> 'quantity')::numeric from jsonb_array_elements(e.limits) l where l ->> 'window' = 'calendar_month'
-        ) month
-        where month.quantity * h.threshold <= r.quantity * 100 and month.quantity * h.threshold > (r.quantity - added.quantity) * 100
-      )
-    from ${t('entitlements')} e
-    cross join lateral (select unit_cap from ${t('products')} where id = e.product_id limit 1) p
-    cross join lateral (
-      select sum(quantity) as quantity from hourly o
-      where o.org_id = h.org_id and o.product_id = h.product_id and o.livemode = h.livemode and o.metric = h.metric
-        and date_trunc('month', o.hour at time zone 'UTC') = r.period
-    ) added
-    where e.org_id = h.org_id and e.product_id = h.product_id
-    limit 1
-  ), false)
+  join ${entitled} e on e.org_id = h.org_id and e.product_id = h.product_id
+  where ${isListening(t, 'h', 'usage.threshold_reached')} and not coalesce(
+    r.quantity + r.lowered < r.unreached and r.unreached_terms = ${termsOf('e', 'e.unit_cap')}
+      and (e.limits is null or r.period = date_trunc('month', ${now} at time zone 'UTC')::date), false)
   group by h.org_id, h.product_id, h.livemode, h.metric, date_trunc('day', h.hour at time zone 'UTC')
   returning 1
 )`;
@@ -83,9 +63,11 @@ export const noteCorrected = (isCorrected: SQL): SQL => sql`
  * own, which of two statements one renews. So no notes of two windows are taken together. It is read once for all notes of a
  * product first, from the first of their times on: mostly that says that none of them reaches anything new.
  *
- * Where none of those that roll has reached a threshold, by so much at least must the total of the month grow until one has:
- * nothing but events and corrections raises what is in a window, and totals, with what corrections took off them, have all of
- * both. That is kept beside the total, in the order in which events raise totals; one that has grown so far meanwhile is noted again.
+ * By how much the total of the month must grow at least until anything new can be reached is kept beside it, in the order in
+ * which events raise totals: nothing but events and corrections raises what is in a window, and totals, with what corrections
+ * took off them, have all of both. One that has grown so far meanwhile is noted again. The bound is 0, and each statement
+ * notes, where a window that rolls may reach a threshold again, and where a window of the calendar may be another one than the
+ * month of the events.
  *
  * Answers with how many notes were taken. $1 now
  */
@@ -104,7 +86,8 @@ ${t.with} taken as (
   where c.org_id = n.org_id and c.id = n.id
   returning c.*
 ), subject as materialized (
-  select s.*, p.slug, ${thresholdsOf('e')} as thresholds, ${termsOf('e')} as terms, l.calendar, l.rolling
+  select s.*, p.slug, e.limits is not null as has_limits, ${thresholdsOf('e')} as thresholds, ${termsOf('e', effectiveCap('e', 'p'))} as terms,
+    l.months, l.calendar, l.rolling
   from (select distinct org_id, product_id, livemode, metric from taken) s
   cross join lateral (select slug, unit_cap from ${t('products')} where id = s.product_id limit 1) p
   cross join lateral (
@@ -112,7 +95,8 @@ ${t.with} taken as (
     where org_id = s.org_id and product_id = s.product_id limit 1
   ) e
   cross join lateral (
-    select jsonb_agg(l) filter (where l ->> 'window' like 'calendar%') as calendar,
+    select array_agg((l ->> 'quantity')::numeric) filter (where l ->> 'window' = 'calendar_month') as months,
+      jsonb_agg(l) filter (where l ->> 'window' like 'calendar%') as calendar,
       jsonb_agg(l) filter (where l ->> 'window' not like 'calendar%') as rolling
     from (
       select distinct on (l ->> 'window', (l ->> 'quantity')::numeric) l
@@ -151,20 +135,33 @@ ${t.with} taken as (
     limit 1
   ), true)
 ), room as materialized (
-  select a.org_id, a.product_id, a.livemode, a.metric, a.terms, min(a.quantity * h.threshold / 100 - a.taken) as room
+  select a.org_id, a.product_id, a.livemode, a.metric, min(a.quantity * h.threshold / 100 - a.taken) as room
   from reading a
   cross join lateral unnest(a.thresholds) as h (threshold)
-  group by 1, 2, 3, 4, 5
+  group by 1, 2, 3, 4
 ), month as materialized (
-  select r.*, m.period, case when m.n = 0 and r.room > 0 then t.total + r.room end as unreached
-  from room r
+  select s.org_id, s.product_id, s.livemode, s.metric, s.terms, m.period,
+    case
+      when s.has_limits and m.period <> date_trunc('month', $1::timestamptz at time zone 'UTC')::date then 0
+      when s.calendar @? '$[*].window ? (@ != "calendar_month")' or r.room <= 0 then 0
+      else least('Infinity', t.quantity + t.lowered + r.room, (
+        select min(l.quantity * h.threshold / 100) + t.lowered
+        from unnest(s.months) as l (quantity)
+        cross join unnest(s.thresholds) as h (threshold)
+        where l.quantity * h.threshold / 100 > t.quantity
+      ))
+    end as unreached
+  from subject s
+  left join room r using (org_id, product_id, livemode, metric)
   cross join lateral (
-    select n, (date_trunc('month', $1::timestamptz at time zone 'UTC') + make_interval(months => n))::date as period
-    from (values (-1), (0)) as v (n)
+    select date_trunc('month', c.latest_at at time zone 'UTC')::date as period from taken c
+    where c.org_id = s.org_id and c.product_id = s.product_id and c.livemode = s.livemode and c.metric = s.metric
+    union
+    select (date_trunc('month', $1::timestamptz at time zone 'UTC') - make_interval(months => n))::date from (values (0), (1)) as v (n)
   ) m
   cross join lateral (
-    select quantity + lowered as total from ${t('usage_totals')}
-    where org_id = r.org_id and period = m.period and livemode = r.livemode and product_id = r.product_id and metric = r.metric
+    select quantity, lowered from ${t('usage_totals')}
+    where org_id = s.org_id and period = m.period and livemode = s.livemode and product_id = s.product_id and metric = s.metric
     limit 1
   ) t
 ), kept as (
@@ -174,10 +171,12 @@ ${t.with} taken as (
   on conflict (org_id, period, livemode, product_id, metric)
   do update set unreached = excluded.unreached, unreached_terms = excluded.unreached_terms
   where (t.unreached, t.unreached_terms) is distinct from (excluded.unreached, excluded.unreached_terms)
-  returning org_id, product_id, livemode, metric, quantity + lowered >= unreached as is_reached
+  returning org_id, product_id, livemode, metric, period, unreached > 0 and quantity + lowered >= unreached as is_reached
 ), again as (
   insert into ${t('usage_checks')} (org_id, id, product_id, livemode, metric, at, latest_at)
-  select org_id, gen_random_uuid(), product_id, livemode, metric, $1::timestamptz, $1::timestamptz from kept where is_reached
+  select org_id, gen_random_uuid(), product_id, livemode, metric, $1::timestamptz,
+    greatest((period + interval '0') at time zone 'UTC', least($1::timestamptz, (period + interval '1 month - 1 microsecond') at time zone 'UTC'))
+  from kept where is_reached
 ), asked as materialized (
   select s.org_id, s.product_id, s.livemode, s.metric, s.slug, s.thresholds, s.calendar as limits, max(c.latest_at) as as_of
   from subject s join taken c using (org_id, product_id, livemode, metric)

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { backtest } from '../../../src/tools/backtest/backtest.js';
 import type { Feed, PointInTime } from '../../../src/tools/backtest/feed.js';
+import { createLookBack } from '../../../src/tools/backtest/look-back.js';
 import { createBroker, runBacktest } from '../../../src/tools/backtest/run.js';
 import { planOf, simulationFeed } from '../../../src/tools/backtest/simulation-feed.js';
 import { summarise } from '../../../src/tools/backtest/statistics.js';
@@ -22,6 +23,7 @@ const sourceOf = (points: PointInTime[]): Feed => ({
   name: 'made',
   count: points.length,
   points: () => points,
+  lookBack: (fills) => Promise.resolve(createLookBack(fills).marks()),
 });
 const options = { cash: 1_000n * DOLLAR, shuffles: 4, isUngated: false };
 const run = (world: MadeWorld, more: Partial<typeof options> = {}) =>
@@ -296,7 +298,14 @@ describe('the points of the invented world', () => {
 
 describe('the summary', () => {
   const at = (hour: number) => new Date(Date.UTC(2026, 6, 1, hour));
-  const bought = { at: at(0), eventTicker: 'E', side: 'yes', contracts: 10, fee: 20_000n } as const;
+  const bought = {
+    at: at(0),
+    eventTicker: 'E',
+    side: 'yes',
+    contracts: 10,
+    fills: [],
+    fee: 20_000n,
+  } as const;
 
   it('adds up by hand', () => {
     const summary = summarise({

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { BacktestResult } from '../../../src/tools/backtest/backtest.js';
+import type { QueueResult } from '../../../src/tools/backtest/queue.js';
 import { runBacktestCommand } from '../../../src/tools/backtest/command.js';
 import { wireMarket } from '../../trading/fake-venue.js';
 
@@ -66,36 +67,38 @@ function recordedEvents(days: number): string {
 }
 
 /** On the eve of April 15 the two brackets in the middle are sold for less than they are worth, and bought for little less. */
-const trades = JSON.stringify({
-  KXHIGHNY: Object.fromEntries(
-    (
-      [
-        ['B62.5', 30],
-        ['B64.5', 31],
-        ['B60.5', 10],
-      ] as const
-    ).map(([suffix, cents]) => [
-      `KXHIGHNY-25APR15-${suffix}`,
-      [
-        { taker_side: 'yes' as const, yes_price: cents, at: '2025-04-14T20:01:00Z' },
-        { taker_side: 'no' as const, yes_price: cents - 2, at: '2025-04-14T20:02:00Z' },
-      ].map(({ taker_side, yes_price, at }) => ({
-        count: 50,
-        created_time: at,
-        yes_price,
-        no_price: 100 - yes_price,
-        taker_side,
-      })),
-    ]),
-  ),
-});
+const tradesWith = (at?: string, dearerCents = 0) =>
+  JSON.stringify({
+    KXHIGHNY: Object.fromEntries(
+      (
+        [
+          ['B62.5', 30],
+          ['B64.5', 31],
+          ['B60.5', 10],
+        ] as const
+      ).map(([suffix, cents]) => [
+        `KXHIGHNY-25APR15-${suffix}`,
+        [
+          { taker_side: 'yes' as const, yes_price: cents, at: '2025-04-14T20:01:00Z' },
+          { taker_side: 'no' as const, yes_price: cents - 2, at: '2025-04-14T20:02:00Z' },
+          ...(at === undefined ? [] : [{ taker_side: 'yes' as const, yes_price: cents + dearerCents, at }]),
+        ].map(({ taker_side, yes_price, at: created_time }) => ({
+          count: 50,
+          created_time,
+          yes_price,
+          no_price: 100 - yes_price,
+          taker_side,
+        })),
+      ]),
+    ),
+  });
 
 /** Half a megabyte that unpacks to more than is read: gzip files one after the other are one. */
 const bomb = Buffer.concat(Array<Buffer>(110).fill(gzipSync(Buffer.alloc(4 * 1024 * 1024))));
 
 describe('npm run backtest', () => {
   const events = write('events.jsonl.gz', gzipSync(recordedEvents(75)));
-  const tradesFile = write('trades.json', trades);
+  const tradesFile = write('trades.json', tradesWith());
   const recorded = ['--events', events, '--trades', tradesFile, '--shuffles', '0', '--every', '5'];
 
   it('buys nothing of recorded days by itself: no forecast of them has been scored', async () => {
@@ -124,6 +127,43 @@ describe('npm run backtest', () => {
     expect(out).toContain('Not bought, most often because');
   });
 
+  it('looks back at its purchases, and says so where nothing is known of them', async () => {
+    const before = JSON.parse((await run([...recorded, '--ungated', '--json'])).out) as BacktestResult;
+    expect(before.execution).toMatchObject({ known: 0, judged: 0, missed: 0 });
+    expect(before.execution.withPrints).toBe(before.execution.fills);
+    const { out } = await run([...recorded, '--ungated']);
+    expect(out).toMatch(/^Afterwards +nothing is known of any of the \d+ fills$/m);
+    // Half a minute after the decision that buys others pay more.
+    const files = [
+      '--events',
+      events,
+      '--trades',
+      write('more.json', tradesWith('2025-04-14T20:05:30Z', 20)),
+    ];
+    const rest = recorded.slice(recorded.indexOf('--shuffles'));
+    const { execution } = JSON.parse(
+      (await run([...files, ...rest, '--ungated', '--json'])).out,
+    ) as BacktestResult;
+    expect(execution.missed).toBeGreaterThan(0);
+    expect(execution.after.map(({ move }) => move)).toEqual([null, expect.any(Number), expect.any(Number)]);
+    const words = (await run([...files, ...rest, '--ungated'])).out;
+    expect(words).toMatch(/^Missed +\d+ of \d+ fills would have: \d+ contracts, profit −?\$/m);
+    expect(words).toMatch(/^Price after +15 s not known, 30 s \+\d+\.\d ¢ \(of \d+\), 60 s /m);
+  });
+
+  it('says what bids among recorded trades would have come to', async () => {
+    const { code, out } = await run(['--trades', tradesFile, '--queue', '0', '100']);
+    expect(code).toBe(0);
+    expect(out).toMatch(/^6 trades of 3 markets: bids of 10 contracts/);
+    const { rows } = JSON.parse(
+      (await run(['--trades', tradesFile, '--queue', '0', '100', '--json'])).out,
+    ) as QueueResult;
+    expect(rows.map(({ queueAhead, orders }) => [queueAhead, orders])).toEqual([
+      [0, 3],
+      [100, 3],
+    ]);
+  });
+
   it('takes forecasts that are given, and says which line of them is wrong', async () => {
     const head = 'station,date,model_run_at,fetched_at,member1,member2';
     const forecasts = write(
@@ -137,6 +177,10 @@ describe('npm run backtest', () => {
 
   it.each([
     [['--events', events], '--events and --trades are needed both'],
+    [['--queue', '0'], '--queue goes with --trades alone'],
+    [['--queue', '0', ...recorded], '--queue goes with --trades alone'],
+    [['tape.gz', '--trades', tradesFile, '--queue', '0'], '--queue goes with --trades alone'],
+    [['--trades', tradesFile, '--queue', '-1'], 'It must be a whole number from 0 to 100000'],
     [['tape.gz', ...recorded], 'either tapes or --events with --trades, not both'],
     [[...recorded, '--from', '2026-01-01'], '--from, --to and --stations are of the invented world'],
     [['--stations', 'KNYC', ...recorded], '--from, --to and --stations are of the invented world'],
@@ -215,4 +259,10 @@ it.skipIf(!existsSync(tradeFile))('goes through the recorded day', async () => {
   const result = JSON.parse(out) as BacktestResult;
   expect(result.purchases).toBeGreaterThan(0);
   expect(result.openPurchases).toBe(0);
+  // All trades of the day are there; few of them came within a minute of a purchase.
+  const { fills, withPrints, known, judged, missed } = result.execution;
+  expect(withPrints).toBe(fills);
+  expect(known).toBeGreaterThan(0);
+  expect(judged).toBeLessThanOrEqual(known);
+  expect(missed).toBeLessThanOrEqual(judged);
 });

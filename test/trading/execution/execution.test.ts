@@ -1,7 +1,9 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { z } from 'zod';
 import type { Database } from '../../../src/core/db/client.js';
 import { executionMarks, tradingSettlements } from '../../../src/tables.js';
+import type { executionSchema } from '../../../src/trading/execution/schema.js';
 import { CENT, DOLLAR } from '../../../src/trading/market/money.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey } from '../../support/fixtures.js';
@@ -13,6 +15,7 @@ import {
   startTradingTest,
   TICKER,
   usualBook,
+  type TradeAnswer,
   type TradingTest,
 } from '../../fixtures/trade.js';
 import { wireTrade } from '../fake-venue.js';
@@ -38,12 +41,14 @@ beforeEach(async () => {
   await service.showBook(usualBook);
 });
 
+type Execution = z.output<typeof executionSchema>;
+
 async function read(url: string, secret: string | undefined, query = '') {
   const response = await fetch(`${url}/scores/execution${query}`, {
     headers: secret === undefined ? {} : { authorization: `Bearer ${secret}` },
   });
-  // oxlint-disable-next-line typescript/no-explicit-any -- what comes is what is tested
-  return { status: response.status, headers: response.headers, body: (await response.json()) as any };
+  const body = (await response.json()) as Execution & Pick<TradeAnswer, 'code' | 'errors'>;
+  return { status: response.status, headers: response.headers, body };
 }
 const readMine = (secret: string | undefined, query?: string) => read(service.url, secret, query);
 const marksOf = (orgId: string) =>
@@ -206,7 +211,7 @@ describe('GET /scores/execution', () => {
     const { secret } = await createTrader(db);
     const { status, body } = await readMine(secret, query);
     expect([status, body.code]).toEqual([400, 'invalid_request']);
-    expect(body.errors[0].pointer).toBe(pointer);
+    expect(body.errors![0]!.pointer).toBe(pointer);
     // The key counts first.
     expect((await readMine(undefined, query)).status).toBe(401);
   });
@@ -255,10 +260,11 @@ describe('a live order', () => {
           },
         ],
       });
-      const [{ afterMinute }] = body.shadow.orders;
-      const [live60, paper60] = [body.shadow.afterMinute.live, body.shadow.afterMinute.paper].map(Number);
-      expect(live60).toBeCloseTo(3 * (Number(afterMinute) - 0.46) - 0.0522, 6);
-      expect(paper60).toBeCloseTo(10 * (Number(afterMinute) - 0.454) - Number(body.shadow.paper.fees), 6);
+      const compared = body.shadow!;
+      const [order] = compared.orders;
+      const [live60, paper60] = [compared.afterMinute.live, compared.afterMinute.paper].map(Number);
+      expect(live60).toBeCloseTo(3 * (Number(order!.afterMinute) - 0.46) - 0.0522, 6);
+      expect(paper60).toBeCloseTo(10 * (Number(order!.afterMinute) - 0.454) - Number(compared.paper.fees), 6);
       const test = await createKey(own.db, organization.id, { scopes: ['trading:read'], livemode: false });
       expect((await read(live.url, test.secret)).body.shadow).toBeNull();
     } finally {

@@ -1,13 +1,16 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import {
+  answering,
+  cut,
+  expectSameCash,
   type LiveAccount,
   newBook,
-  openLiveAccount,
-  pastTimeout,
-  removeKeys,
   TICKER,
+  removeKeys,
+  openLiveAccount,
+  tooLate,
 } from '../../fixtures/live-account.js';
 import { byService } from '../../../src/audit/change.js';
 
@@ -34,29 +37,15 @@ beforeEach(async () => {
 
 const isOrder = (req: IncomingMessage, path: string) =>
   req.method === 'POST' && path === '/portfolio/events/orders';
-const answerWith = (res: ServerResponse, status: number, body: unknown, headers = {}) => {
-  const text = typeof body === 'string' ? body : JSON.stringify(body);
-  res.writeHead(status, { 'content-type': 'application/json', ...headers }).end(text);
-  return true;
-};
-const cut = (req: IncomingMessage) => {
-  req.socket.destroy();
-  return true;
-};
-
 /** 6 at 0.45 and 4 at 0.46 with 18 cents of fees: 2.70 + 1.84 + 0.18. */
 const COST = 4_713_600n;
 
 /** What must be true whatever happened: one order at the venue, nothing reserved, and both agree to the cent. */
 async function expectConsistent({ orders, cost }: { orders: number; cost: bigint }): Promise<void> {
   await account.live.reconcile();
-  expect(account.arrived()).toHaveLength(new Set(account.arrived()).size);
   expect(account.venue.exchange.orders.length - before.orders).toBe(orders);
-  const { cash, reserved, sums, pending } = await account.books();
+  const { cash, reserved, pending } = await expectSameCash(account);
   expect({ cash, reserved, pending }).toEqual({ cash: before.cash - cost, reserved: 0n, pending: 0 });
-  expect(sums.cash).toBe(cash);
-  expect(sums.cash + sums.positions + sums.fees + sums.realised + sums.capital).toBe(0n);
-  expect(BigInt(Math.round(account.venue.exchange.balanceCents * 100)) * 100n).toBe(cash);
   expect(account.live.report).toMatchObject({ state: 'open', reason: null, differences: [] });
 }
 
@@ -114,29 +103,14 @@ describe('a live order', () => {
 
 describe('an order whose answer is lost is looked up and never sent again:', () => {
   it.each([
-    ['carried out, and the connection was cut', (req: IncomingMessage) => cut(req)],
-    [
-      'carried out, and the answer came after the time-out',
-      async () => {
-        await pastTimeout();
-        return false;
-      },
-    ],
-    [
-      'carried out, and a page came instead',
-      (_: unknown, res: ServerResponse) => answerWith(res, 200, '<html>'),
-    ],
-    [
-      'carried out, and a failure was told',
-      (_: unknown, res: ServerResponse) => answerWith(res, 500, { code: 'x' }),
-    ],
-    [
-      'carried out, and a gateway gave up',
-      (_: unknown, res: ServerResponse) => answerWith(res, 504, '<html>'),
-    ],
+    ['carried out, and the connection was cut', cut],
+    ['carried out, and the answer came after the time-out', tooLate],
+    ['carried out, and a page came instead', answering(200, '<html>')],
+    ['carried out, and a failure was told', answering(500, { code: 'x' })],
+    ['carried out, and a gateway gave up', answering(504, '<html>')],
     [
       'carried out twice as far as the venue could see',
-      (_: unknown, res: ServerResponse) => answerWith(res, 409, { error: { code: 'order_already_exists' } }),
+      answering(409, { error: { code: 'order_already_exists' } }),
     ],
   ])('%s', async (_name, fault) => {
     account.venue.answerFault = (req, res, path) => isOrder(req, path) && fault(req, res);
@@ -148,7 +122,7 @@ describe('an order whose answer is lost is looked up and never sent again:', () 
   });
 
   it('its cash stays reserved while the venue cannot be asked, and is booked once it can', async () => {
-    account.venue.answerFault = (req) => cut(req);
+    account.venue.answerFault = cut;
     const trade = await account.place();
     // 10 × 0.47 + 0.17437 of fee.
     expect(trade).toMatchObject({ status: 'pending', filledContracts: 0 });
@@ -162,15 +136,12 @@ describe('an order whose answer is lost is looked up and never sent again:', () 
   });
 
   it.each([
-    ['the connection was cut before', (req: IncomingMessage) => cut(req)],
+    ['the connection was cut before', cut],
     [
       'it took too long',
-      async (req: IncomingMessage) => {
-        await pastTimeout();
-        return cut(req);
-      },
+      async (...request: Parameters<typeof cut>) => (await tooLate(...request)) || cut(...request),
     ],
-    ['the venue failed', (_: unknown, res: ServerResponse) => answerWith(res, 503, 'down')],
+    ['the venue failed', answering(503, 'down')],
   ])('%s, and it was not carried out', async (_name, fault) => {
     account.venue.fault = (req, res, path) => isOrder(req, path) && fault(req, res);
     const trade = await account.place();
@@ -217,7 +188,8 @@ describe('an order that the venue does not take is rejected at once, with its re
     ['too many requests', 429, { error: 'too many requests' }, {}, 'too_many_requests'],
     ['too many, and for how long', 429, '<html>', { 'retry-after': '1' }, 'too_many_requests'],
   ])('%s', async (_name, status, body, headers, reason) => {
-    account.venue.fault = (req, res, path) => isOrder(req, path) && answerWith(res, status, body, headers);
+    account.venue.fault = (req, res, path) =>
+      isOrder(req, path) && answering(status, body, headers)(req, res);
     const trade = await account.place();
     // A conflict is looked up before it is believed.
     expect(trade).toMatchObject(
@@ -241,25 +213,16 @@ describe('an order that the venue does not take is rejected at once, with its re
 
 describe('a venue that speaks another language closes trading until somebody has looked:', () => {
   it.each([
-    [
-      'the old address',
-      'before',
-      (res: ServerResponse) => answerWith(res, 410, { error: { code: 'deprecated_v1_order_endpoint' } }),
-    ],
+    ['the old address', 'before', answering(410, { error: { code: 'deprecated_v1_order_endpoint' } })],
     [
       'an error that calls itself a success',
       'before',
-      (res: ServerResponse) => answerWith(res, 200, { error: { code: 'deprecated_v1_order_endpoint' } }),
+      answering(200, { error: { code: 'deprecated_v1_order_endpoint' } }),
     ],
-    [
-      'a renamed field',
-      'after',
-      (res: ServerResponse) =>
-        answerWith(res, 201, { order_id: 'x', filled: '10.00', remaining_count: '0.00' }),
-    ],
+    ['a renamed field', 'after', answering(201, { order_id: 'x', filled: '10.00', remaining_count: '0.00' })],
   ] as const)('%s', async (_name, when, answer) => {
     account.venue[when === 'before' ? 'fault' : 'answerFault'] = (req, res, path) =>
-      isOrder(req, path) && answer(res);
+      isOrder(req, path) && answer(req, res);
     const trade = await account.place();
     expect(trade.status).toBe(when === 'before' ? 'pending' : 'filled');
     expect(() => account.live.assertOpen()).toThrow(/Live trading is closed: the venue's answer to an order/);
@@ -383,7 +346,7 @@ describe('with an account of its own,', () => {
   });
 
   it('fills of an order in the archive of the venue are found there', async () => {
-    account.venue.answerFault = (req) => cut(req);
+    account.venue.answerFault = cut;
     const trade = await account.place();
     expect(trade.status).toBe('pending');
     account.venue.answerFault = undefined;
@@ -394,7 +357,7 @@ describe('with an account of its own,', () => {
   });
 
   it('fills that are still listed are found of an order that has moved to the archive: each moves at a time of its own', async () => {
-    account.venue.answerFault = (req) => cut(req);
+    account.venue.answerFault = cut;
     const trade = await account.place();
     account.venue.answerFault = undefined;
     account.service.clock.advance(15 * 24 * 60 * 60 * 1000);

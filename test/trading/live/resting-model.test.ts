@@ -6,13 +6,17 @@ import { tradingFills, tradingOrders, tradingPositions } from '../../../src/tabl
 import { CENT } from '../../../src/trading/market/money.js';
 import type { Trade } from '../../../src/trading/orders/order.js';
 import {
-  type LiveAccount,
+  answering,
+  cut,
+  disturb,
+  expectSameCash,
   newBook,
   openLiveAccount,
-  pastTimeout,
   removeKeys,
   restingTerms,
   TICKER,
+  tooLate,
+  type LiveAccount,
 } from '../../fixtures/live-account.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 
@@ -30,7 +34,6 @@ afterAll(async () => {
 
 const cents = fc.integer({ min: 38, max: 50 });
 const contracts = fc.integer({ min: 1, max: 1_500 }).map((hundredths) => hundredths / 100);
-const faults = ['cut', 'late', '500', '429', 'page'] as const;
 
 const steps = fc.oneof(
   {
@@ -70,8 +73,8 @@ const steps = fc.oneof(
     weight: 3,
     arbitrary: fc.record({
       kind: fc.constant('fault' as const),
-      when: fc.constantFrom('fault', 'answerFault'),
-      what: fc.constantFrom(...faults),
+      when: fc.constantFrom('before', 'after'),
+      what: fc.constantFrom('cut', 'late', '500', '429', 'page'),
     }),
   },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('watch' as const) }) },
@@ -87,19 +90,14 @@ const steps = fc.oneof(
 );
 type Step = typeof steps extends fc.Arbitrary<infer T> ? T : never;
 
-/** One request that changes an order meets a fault. */
-function disturb(when: 'fault' | 'answerFault', what: (typeof faults)[number]): void {
-  account.venue[when] = async (req, res, path) => {
-    if (req.method === 'GET' || !path.startsWith('/portfolio/events/orders')) return false;
-    account.venue[when] = undefined;
-    if (what === 'late') await pastTimeout();
-    if (what === 'late' && when === 'answerFault') return false;
-    if (what === 'cut' || what === 'late') req.socket.destroy();
-    else if (what === 'page') res.writeHead(200, { 'content-type': 'text/html' }).end('<html>');
-    else res.writeHead(Number(what), { 'content-type': 'application/json' }).end('{"error":"x"}');
-    return true;
-  };
-}
+const faults = {
+  cut,
+  late: tooLate,
+  lost: async (...request: Parameters<typeof cut>) => (await tooLate(...request)) || cut(...request),
+  '500': answering(500, '{"error":"x"}'),
+  '429': answering(429, '{"error":"x"}'),
+  page: answering(200, '<html>', { 'content-type': 'text/html' }),
+};
 
 async function take(step: Step, placed: string[]): Promise<void> {
   const { venue, service, live } = account;
@@ -122,7 +120,8 @@ async function take(step: Step, placed: string[]): Promise<void> {
     });
     if (trade) placed.push(trade.id);
   } else if (step.kind === 'print') account.print(step.side, step.cents, step.contracts);
-  else if (step.kind === 'fault') disturb(step.when, step.what);
+  else if (step.kind === 'fault')
+    disturb(account, step.when, faults[step.what === 'late' && step.when === 'before' ? 'lost' : step.what]);
   else if (step.kind === 'stale')
     venue.exchange.stale = { orders: structuredClone(venue.exchange.orders), looks: step.looks };
   else if (step.kind === 'watch') await live.watchResting();
@@ -157,10 +156,7 @@ async function expectSame(placed: readonly string[]): Promise<void> {
   const { venue, live } = account;
   const { orm } = database.db;
   expect(live.report).toMatchObject({ state: 'open', reason: null, differences: [], pendingOrders: 0 });
-  const { cash, sums, reserved, resting } = await account.books();
-  expect(sums.cash).toBe(cash);
-  expect(sums.cash + sums.positions + sums.fees + sums.realised + sums.capital).toBe(0n);
-  expect(BigInt(Math.round(venue.exchange.balanceCents * 100)) * 100n).toBe(cash);
+  const { reserved, resting } = await expectSameCash(account);
   if (resting === 0) expect(reserved).toBe(0n);
   for (const id of placed) expectSameOrder(await account.find(id));
   const orgId = account.organization.id;
@@ -172,7 +168,6 @@ async function expectSame(placed: readonly string[]): Promise<void> {
   const [position] = await orm.select().from(tradingPositions).where(eq(tradingPositions.orgId, orgId));
   const held = position ? (position.side === 'yes' ? position.contracts : -position.contracts) : 0;
   expect(held).toBe(venue.exchange.positions.get(TICKER) ?? 0);
-  expect(account.arrived()).toHaveLength(new Set(account.arrived()).size);
 }
 
 function expectSameOrder(trade: Trade): void {

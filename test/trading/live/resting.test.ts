@@ -1,4 +1,3 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { byService, change } from '../../../src/audit/change.js';
 import { tradingSwitches } from '../../../src/tables.js';
@@ -6,13 +5,18 @@ import { findLiveAccount } from '../../../src/trading/live/queries.js';
 import type { Trade } from '../../../src/trading/orders/order.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import {
-  type LiveAccount,
+  answering,
+  cut,
+  disturb,
+  expectSameCash,
+  isChange,
   newBook,
   openLiveAccount,
-  pastTimeout,
   removeKeys,
   restingTerms,
   TICKER,
+  tooLate,
+  type LiveAccount,
 } from '../../fixtures/live-account.js';
 import type { FakeOrder } from '../fake-exchange.js';
 
@@ -52,41 +56,6 @@ const setSwitch = (ownState: 'halt' | 'open') =>
       .onConflictDoUpdate({ target: tradingSwitches.orgId, set: { ownState } }),
   );
 
-type Answer = (req: IncomingMessage, res: ServerResponse) => boolean | Promise<boolean>;
-
-const write = (res: ServerResponse, status: number, body: unknown) => {
-  const text = typeof body === 'string' ? body : JSON.stringify(body);
-  res.writeHead(status, { 'content-type': 'application/json' }).end(text);
-  return true;
-};
-const cut: Answer = (req) => {
-  req.socket.destroy();
-  return true;
-};
-const tooLate: Answer = async () => {
-  await pastTimeout();
-  return false;
-};
-
-const answers =
-  (status: number, body: unknown): Answer =>
-  (_req, res) =>
-    write(res, status, body);
-
-/** Requests that change an order: a new one, or one that rests. */
-const isChange = ({ method }: IncomingMessage, path: string) =>
-  method !== 'GET' && path.startsWith('/portfolio/events/orders');
-
-/** Comes once for the next request that changes an order: before it is carried out, or between that and its answer. */
-function disturb(when: 'before' | 'after', answer: Answer): void {
-  const name = when === 'before' ? 'fault' : 'answerFault';
-  account.venue[name] = async (req, res, path) => {
-    if (!isChange(req, path)) return false;
-    account.venue[name] = undefined;
-    return answer(req, res);
-  };
-}
-
 const atVenue = ({ venueOrderId }: Trade): FakeOrder =>
   account.venue.exchange.orders.find(({ order_id: id }) => id === venueOrderId)!;
 
@@ -99,17 +68,12 @@ function countRequests(): (pattern: RegExp) => number {
 /** What must be true whatever happened: one order at the venue, its fills booked once, and both agree to the last digit. */
 async function expectConsistent({ cost, reserved = 0n }: { cost: bigint; reserved?: bigint }): Promise<void> {
   await account.live.reconcile();
-  expect(account.arrived()).toHaveLength(new Set(account.arrived()).size);
-  const books = await account.books();
-  const { cash, sums } = books;
-  expect({ cash, reserved: books.reserved, pending: books.pending }).toEqual({
+  const books = await expectSameCash(account);
+  expect({ cash: books.cash, reserved: books.reserved, pending: books.pending }).toEqual({
     cash: before.cash - cost,
     reserved,
     pending: 0,
   });
-  expect(sums.cash).toBe(cash);
-  expect(sums.cash + sums.positions + sums.fees + sums.realised + sums.capital).toBe(0n);
-  expect(BigInt(Math.round(account.venue.exchange.balanceCents * 100)) * 100n).toBe(cash);
   const resting = account.venue.exchange.orders.filter(({ status }) => status === 'resting');
   expect(resting).toHaveLength(books.resting);
   expect(account.live.report).toMatchObject({
@@ -302,12 +266,12 @@ describe('a resting order whose answer is lost is looked up and never sent again
   it.each([
     ['the connection was cut', cut],
     ['the answer came after the time-out', tooLate],
-    ['a page came instead', answers(200, '<html>')],
-    ['a failure was told', answers(500, { code: 'x' })],
-    ['a gateway gave up', answers(504, '<html>')],
-    ['it was there already', answers(409, { error: { code: 'order_already_exists' } })],
+    ['a page came instead', answering(200, '<html>')],
+    ['a failure was told', answering(500, { code: 'x' })],
+    ['a gateway gave up', answering(504, '<html>')],
+    ['it was there already', answering(409, { error: { code: 'order_already_exists' } })],
   ])('%s', async (_name, fault) => {
-    disturb('after', fault);
+    disturb(account, 'after', fault);
     const trade = await account.rest();
     expect(trade).toMatchObject({ status: 'resting', venueOrderId: expect.any(String) });
     expect(account.arrived()).toHaveLength(1);
@@ -318,9 +282,9 @@ describe('a resting order whose answer is lost is looked up and never sent again
 
   it.each([
     ['the connection was cut before', cut],
-    ['the venue failed', answers(503, 'down')],
+    ['the venue failed', answering(503, 'down')],
   ])('%s, and it never stood there', async (_name, fault) => {
-    disturb('before', fault);
+    disturb(account, 'before', fault);
     const trade = await account.rest();
     expect(trade.status).toBe('pending');
     account.service.clock.advance(61_000);
@@ -332,7 +296,7 @@ describe('a resting order whose answer is lost is looked up and never sent again
   });
 
   it('it arrived after everybody had stopped waiting for it, and rests', async () => {
-    disturb('before', tooLate);
+    disturb(account, 'before', tooLate);
     const trade = await account.rest();
     await vi.waitUntil(() => account.arrived().length === 1);
     await account.live.reconcile();
@@ -353,7 +317,7 @@ describe('a resting order whose answer is lost is looked up and never sent again
   });
 
   it('too many requests, and it is rejected', async () => {
-    disturb('before', answers(429, { error: 'too many requests' }));
+    disturb(account, 'before', answering(429, { error: 'too many requests' }));
     expect(await account.rest()).toMatchObject({ status: 'rejected', reason: 'too_many_requests' });
     await expectConsistent({ cost: 0n });
   });
@@ -381,15 +345,15 @@ describe.each(ways)('an order that is %s', (way, remaining, ended) => {
   it.each([
     ['the connection was cut', cut],
     ['the answer came after the time-out', tooLate],
-    ['a page came instead', answers(200, '<html>')],
-    ['a failure was told', answers(500, { code: 'x' })],
-    ['a gateway gave up', answers(504, '<html>')],
-    ['the venue does not know it', answers(404, { error: { code: 'order_not_found' } })],
-    ['a conflict was told', answers(409, { error: { code: 'conflict' } })],
-    ['too many requests were told', answers(429, '<html>')],
+    ['a page came instead', answering(200, '<html>')],
+    ['a failure was told', answering(500, { code: 'x' })],
+    ['a gateway gave up', answering(504, '<html>')],
+    ['the venue does not know it', answering(404, { error: { code: 'order_not_found' } })],
+    ['a conflict was told', answering(409, { error: { code: 'conflict' } })],
+    ['too many requests were told', answering(429, '<html>')],
   ])('and its answer says otherwise: %s', async (_name, fault) => {
     const trade = await account.rest();
-    disturb('after', fault);
+    disturb(account, 'after', fault);
     expect(await account.withdraw(trade, remaining)).toMatchObject(ended);
     await expectConsistent(left);
     if (remaining > 0) await clear(trade);
@@ -397,13 +361,13 @@ describe.each(ways)('an order that is %s', (way, remaining, ended) => {
 
   it.each([
     ['the connection was cut before', cut],
-    ['the venue failed', answers(503, 'down')],
-    ['a page came instead', answers(200, '<html>')],
-    ['too many requests', answers(429, { error: 'too many requests' })],
+    ['the venue failed', answering(503, 'down')],
+    ['a page came instead', answering(200, '<html>')],
+    ['too many requests', answering(429, { error: 'too many requests' })],
     ['it arrived after the time-out', tooLate],
   ])('is asked for again: %s', async (_name, fault) => {
     const trade = await account.rest();
-    disturb('before', fault);
+    disturb(account, 'before', fault);
     expect(await account.withdraw(trade, remaining)).toMatchObject(ended);
     await expectConsistent(left);
     if (remaining > 0) await clear(trade);
@@ -411,7 +375,7 @@ describe.each(ways)('an order that is %s', (way, remaining, ended) => {
 
   it('is not, as long as the venue cannot be asked, and says so', async () => {
     const trade = await account.rest();
-    account.venue.fault = (req, res, path) => isChange(req, path) && write(res, 503, 'down');
+    account.venue.fault = (req, res, path) => isChange(req, path) && answering(503, 'down')(req, res);
     expect(await account.withdraw(trade, remaining)).toMatchObject({
       status: 'resting',
       contracts: 10,
@@ -427,7 +391,7 @@ describe.each(ways)('an order that is %s', (way, remaining, ended) => {
   it('is not while the market does not take it, and is asked for once', async () => {
     const trade = await account.rest();
     account.venue.fault = (req, res, path) =>
-      isChange(req, path) && write(res, 400, { error: { code: 'market_inactive' } });
+      isChange(req, path) && answering(400, { error: { code: 'market_inactive' } })(req, res);
     const asked = countRequests();
     expect(await account.withdraw(trade, remaining)).toMatchObject({
       status: 'resting',
@@ -457,17 +421,17 @@ describe.each(ways)('an order that is %s', (way, remaining, ended) => {
   });
 
   it.each([
-    ['the old address', 'before', answers(410, { error: { code: 'deprecated_v1_order_endpoint' } })],
+    ['the old address', 'before', answering(410, { error: { code: 'deprecated_v1_order_endpoint' } })],
     [
       'an error that calls itself a success',
       'before',
-      answers(200, { error: { code: 'deprecated_v1_order_endpoint' } }),
+      answering(200, { error: { code: 'deprecated_v1_order_endpoint' } }),
     ],
-    ['a renamed field', 'after', answers(200, { id: 'x', reduced_by: '10.00' })],
-    ['another order', 'after', answers(200, { order_id: 'x', ts_ms: 1 })],
+    ['a renamed field', 'after', answering(200, { id: 'x', reduced_by: '10.00' })],
+    ['another order', 'after', answering(200, { order_id: 'x', ts_ms: 1 })],
   ] as const)('closes trading where the venue speaks another language: %s', async (_name, when, fault) => {
     const trade = await account.rest();
-    disturb(when, fault);
+    disturb(account, when, fault);
     const asked = countRequests();
     const changed = await account.withdraw(trade, remaining);
     expect(changed).toMatchObject(when === 'after' ? ended : { status: 'resting', contracts: 10 });
@@ -496,7 +460,7 @@ describe('a fill that crosses a cancellation', () => {
         if (isChange(req, path) && atVenue(trade).filled === 0) account.print('ask', 43, contracts);
         return false;
       };
-      if (fault) disturb('after', fault);
+      if (fault) disturb(account, 'after', fault);
       const ended = await account.withdraw(trade);
       expect(ended).toMatchObject({ status, filledContracts: contracts, balanceChange: -cost });
       account.venue.fault = undefined;
@@ -607,7 +571,7 @@ describe('its Organization', () => {
 
   it('is told that a cancellation is not confirmed, and it is asked for again by itself', async () => {
     const trade = await account.rest();
-    account.venue.fault = (req, res, path) => isChange(req, path) && write(res, 503, 'down');
+    account.venue.fault = (req, res, path) => isChange(req, path) && answering(503, 'down')(req, res);
     expect(await account.cancel(trade)).toMatchObject({
       status: 'resting',
       reason: expect.stringMatching(/not confirmed/),
@@ -657,7 +621,7 @@ describe('its Organization', () => {
 
   it('halts its trading while the venue does not answer: it is asked until it does', async () => {
     const trades = [await account.rest(), await account.rest({ limitPrice: 420_000n })];
-    account.venue.fault = (req, res) => req.method !== 'GET' && write(res, 503, 'down');
+    account.venue.fault = (req, res) => req.method !== 'GET' && answering(503, 'down')(req, res);
     await setSwitch('halt');
     await account.service.trading.resting.pass();
     for (const { id } of trades) expect((await account.find(id)).status).toBe('resting');

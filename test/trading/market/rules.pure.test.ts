@@ -201,7 +201,7 @@ interface RecordedMarket {
 }
 
 const recorded = (series: string) =>
-  new URL(`../../../shared/data/kalshi/events_${series}.jsonl.gz`, import.meta.url);
+  new URL(`../../../../shared/data/kalshi/events_${series}.jsonl.gz`, import.meta.url);
 
 describe.skipIf(!existsSync(recorded('KXHIGHNY')))('events as they were recorded', () => {
   it.each(['KXHIGHNY', 'KXHIGHCHI', 'KXHIGHMIA'])(

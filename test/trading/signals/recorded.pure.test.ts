@@ -14,7 +14,7 @@ import { wireMarket } from '../fake-venue.js';
 import { calibrated, makeForecasts, makeGates, quadratic } from '../../fixtures/events.js';
 
 const HOUR_MS = 3_600_000;
-const fileOf = (name: string) => new URL(`../../../shared/data/kalshi/${name}`, import.meta.url);
+const fileOf = (name: string) => new URL(`../../../../shared/data/kalshi/${name}`, import.meta.url);
 const readGzip = (name: string): string => gunzipSync(readFileSync(fileOf(name))).toString();
 const eventFiles = ['NY', 'CHI', 'MIA'].map((city) => `events_KXHIGH${city}.jsonl.gz`);
 const tradeFile = 'raw_trades_5cities_2025-04-15.json.gz';

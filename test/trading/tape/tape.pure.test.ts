@@ -29,7 +29,11 @@ import type { Fit } from '../../../src/trading/forecast/fits.js';
 import { rawEnsemble } from '../forecast/raw-ensemble.js';
 import { createSimulatedWeatherSource } from '../../../src/trading/forecast/simulated.js';
 import { createSimulatedSource } from '../../../src/trading/venue/simulated.js';
+import { tapeFeed } from '../../../src/tools/backtest/feed.js';
+import type { MarkableFill } from '../../../src/trading/execution/marker.js';
+import { asksOf } from '../../../src/trading/market/book.js';
 import { DOLLAR } from '../../../src/trading/market/money.js';
+import type { Print, PrintsRead } from '../../../src/trading/market/source.js';
 import { createSnapshotReads } from '../../../src/trading/reads/snapshot-reads.js';
 import { createRefresher } from '../../../src/trading/snapshot/refresh.js';
 import { findStation, stations } from '../../../src/trading/market/stations.js';
@@ -38,6 +42,7 @@ import { everything } from '../../../src/trading/venue/simulation/world.js';
 import { readValue, writeMember, writeValue } from '../../../src/trading/tape/format.js';
 import { openTapePlayer } from '../../../src/trading/tape/player.js';
 import { readTape, TapeError, type TapeEntry } from '../../../src/trading/tape/reader.js';
+import { createPrintFollower, tapedPrints } from '../../../src/trading/tape/prints.js';
 import { createTapeWriter, requireTapeTarget } from '../../../src/trading/tape/writer.js';
 import { TestClock } from '../../support/service.js';
 import { ScriptedWeather } from '../scripted-sources.js';
@@ -335,6 +340,197 @@ describe('a tape', () => {
   it('that cannot be written costs refreshes on it, and nothing else', async () => {
     file = join(folder, 'missing', 'folder.tape.gz');
     expect(await record(3)).toHaveLength(3);
+  });
+});
+
+const TICKER = 'KXHIGHNY-26NOV21-B40.5';
+const at = (seconds: number) => new Date(Date.parse('2026-11-20T17:40:00Z') + seconds * 1000);
+const print = (seconds: number, ticker = TICKER): Print => ({
+  id: `${ticker} ${seconds}`,
+  ticker,
+  at: at(seconds),
+  yesPrice: 450_000n,
+  contracts: 2.5,
+  takerSide: 'yes',
+});
+const readFrom = (from: number, until: number, prints: Print[] = []): PrintsRead => ({
+  tickers: [TICKER],
+  since: at(from),
+  until: at(until),
+  prints,
+});
+
+describe('the prints on a tape', () => {
+  const printsOf = async (path = file) => (await readAll(path)).map(({ prints }) => prints);
+
+  it('are those that were read since the record before, each of them once', async () => {
+    const tape = createTapeWriter({ file, header, log });
+    const inputs = await oneRefresh();
+    tape.write(inputs);
+    tape.addPrints(readFrom(0, 60, [print(20)]));
+    tape.addPrints(readFrom(10, 75, [print(20), print(70)]));
+    tape.write(inputs);
+    tape.addPrints(readFrom(15, 90, [print(70), print(20), print(80)]));
+    tape.write(inputs);
+    await tape.close();
+    expect(await printsOf()).toEqual([
+      [],
+      [readFrom(0, 60, [print(20)]), readFrom(10, 75, [print(70)])],
+      [readFrom(15, 90, [print(80)])],
+    ]);
+    // What a refresh was made of is the same with them and without.
+    for (const entry of await readAll(file))
+      expect(Object.keys(entry.inputs).sort()).toEqual([
+        'at',
+        'calibration',
+        'data',
+        'sequence',
+        'sources',
+        'weather',
+      ]);
+  });
+
+  it('are whole again after records that could not be written', async () => {
+    const tape = createTapeWriter({ file, header, log });
+    const inputs = await oneRefresh();
+    tape.addPrints(readFrom(0, 60, [print(20)]));
+    tape.write(inputs);
+    await until(() => sequencesOf(file), [1]);
+    renameSync(file, `${file}.1`);
+    tape.addPrints(readFrom(10, 75, [print(20), print(70)]));
+    tape.write(inputs);
+    await nextFailure();
+    tape.addPrints(readFrom(15, 90, [print(20), print(70)]));
+    tape.write(inputs);
+    await tape.close();
+    expect(await printsOf()).toEqual([[readFrom(15, 90, [print(20), print(70)])]]);
+  });
+
+  it('are bounded: a reading that is too much is left out whole', async () => {
+    const tape = createTapeWriter({ file, header, log });
+    const many = Array.from({ length: 20_000 }, (_, i) => print(i / 1000));
+    tape.addPrints(readFrom(0, 60, many));
+    tape.addPrints(readFrom(0, 60, many.slice(0, 19_999)));
+    tape.addPrints(readFrom(60, 70));
+    tape.write(await oneRefresh());
+    await tape.close();
+    expect((await printsOf()).map((reads) => reads.map(({ prints }) => prints.length))).toEqual([[19_999]]);
+  });
+
+  it('that are damaged are refused with the place', async () => {
+    const record = { ...(await oneRefresh()), prints: [{ tickers: [TICKER], since: 'yesterday' }] };
+    const members = [{ format: 1, ...header }, record].map((value) => writeMember(`${writeValue(value)}\n`));
+    writeFileSync(file, Buffer.concat(await Promise.all(members)));
+    await expect(readAll(file)).rejects.toThrow('record 2: not a refresh of Gauge');
+  });
+
+  it('are heard from whoever reads them', async () => {
+    const clock = new TestClock();
+    clock.set('2026-11-20T17:41:00Z');
+    const heard: PrintsRead[] = [];
+    const source = {
+      readPrints: () => {
+        clock.advance(5_000);
+        return Promise.resolve([print(20)]);
+      },
+    };
+    const taped = tapedPrints(source, { addPrints: (read) => heard.push(read) }, clock);
+    const { signal } = new AbortController();
+    expect(await taped.readPrints!([TICKER], at(0), signal)).toEqual([print(20)]);
+    // Until it was asked; of no more than an hour.
+    expect(heard).toEqual([readFrom(0, 60, [print(20)])]);
+    await taped.readPrints!([TICKER], at(-7_200), signal);
+    expect(heard[1]).toMatchObject({ until: at(-3_600) });
+    expect(tapedPrints(source, undefined, clock)).toBe(source);
+    const failing = { readPrints: () => Promise.reject(new Error('away')) };
+    const silent = tapedPrints(failing, { addPrints: (read) => heard.push(read) }, clock);
+    await expect(silent.readPrints!([TICKER], at(0), signal)).rejects.toThrow('away');
+    expect(heard).toHaveLength(2);
+  });
+
+  it('are read of markets that are worth trading in, and of those that were until a moment ago', async () => {
+    const clock = new TestClock();
+    clock.set('2026-11-20T17:40:00Z');
+    const asked: [string[], number][] = [];
+    let problem: Error | undefined;
+    const prints = {
+      readPrints(tickers: readonly string[], since: Date) {
+        asked.push([[...tickers], (since.getTime() - at(0).getTime()) / 1000]);
+        return problem ? Promise.reject(problem) : Promise.resolve([]);
+      },
+    };
+    let tickers: string[] = [];
+    const follower = createPrintFollower({ prints, tickers: () => tickers, clock, log });
+    const next = async (now: string[]) => {
+      tickers = now;
+      clock.advance(30_000);
+      await follower.follow();
+      return asked.at(-1);
+    };
+    await next([]);
+    expect(asked).toEqual([]);
+    expect(await next(['A'])).toEqual([['A'], -30]);
+    expect(await next(['B'])).toEqual([['A', 'B'], 0]);
+    // What could not be read is asked for again.
+    problem = new Error('away');
+    expect(await next(['B'])).toEqual([['A', 'B'], 30]);
+    problem = undefined;
+    expect(await next(['B'])).toEqual([['A', 'B'], 30]);
+    for (let i = 0; i < 4; i++) await next(['B']);
+    expect(asked.at(-1)![0]).toEqual(['B']);
+    expect((await next(Array.from({ length: 100 }, (_, i) => `C${i}`)))![0]).toHaveLength(40);
+    follower.stop();
+    const { length } = asked;
+    await next(['B']);
+    expect(asked).toHaveLength(length);
+  });
+
+  it('say what became of fills among the books of the tape, and nothing where there are none', async () => {
+    const clock = new TestClock();
+    clock.set('2026-11-20T17:40:00Z');
+    const world = simulateWeather('tape');
+    const source = createSimulatedSource({ clock, seed: 'tape', weather: world }, selection);
+    const { signal } = new AbortController();
+    const [withPrints, without] = [file, `${file}.2`].map((path) =>
+      createTapeWriter({ file: path, header, log }),
+    );
+    const fills: MarkableFill[] = [];
+    for (let i = 0; i < 8; i++) {
+      const data = await source.read(signal);
+      const now = new Date(clock.now());
+      const inputs = {
+        sequence: i + 1,
+        at: now,
+        data,
+        weather: undefined,
+        calibration: nothingLearned,
+        sources: [],
+      };
+      if (i < 5)
+        for (const [ticker, book] of [...data.books].slice(0, 20))
+          for (const { price, contracts } of asksOf(book, 'yes').slice(0, 1))
+            fills.push({ ticker, side: 'yes', action: 'buy', price, contracts, at: now, hasTaken: true });
+      withPrints!.addPrints({
+        tickers: [...data.books.keys()],
+        since: at(0),
+        until: now,
+        prints: await source.readPrints!([...data.books.keys()], at(0), signal),
+      });
+      for (const tape of [withPrints!, without!]) tape.write(inputs);
+      clock.advance(30_000);
+    }
+    await Promise.all([withPrints!.close(), without!.close()]);
+    const marks = (path: string) => tapeFeed({ files: [path], everyMs: 60_000 }).lookBack(fills);
+    const known = await marks(file);
+    expect(known).toHaveLength(fills.length);
+    expect(known.every(({ hasPrints }) => hasPrints)).toBe(true);
+    expect(known.filter(({ after }) => after[2] !== null).length).toBeGreaterThan(fills.length / 2);
+    expect(known.some(({ missed }) => missed === true)).toBe(true);
+    expect(known.some(({ missed }) => missed === false)).toBe(true);
+    // Without prints none is said to have missed or not; the books say what prices did.
+    const bare = await marks(`${file}.2`);
+    expect(bare.every(({ hasPrints, missed }) => !hasPrints && missed === null)).toBe(true);
+    expect(bare.filter(({ after }) => after[2] !== null)).not.toEqual([]);
   });
 });
 

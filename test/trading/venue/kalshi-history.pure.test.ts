@@ -131,7 +131,7 @@ describe('settled days', () => {
 
 const SERIES = ['KXHIGHNY', 'KXHIGHCHI', 'KXHIGHMIA'];
 const fileOf = (series: string) =>
-  new URL(`../../../shared/data/kalshi/events_${series}.jsonl.gz`, import.meta.url);
+  new URL(`../../../../shared/data/kalshi/events_${series}.jsonl.gz`, import.meta.url);
 
 describe.runIf(existsSync(fileOf('KXHIGHNY')))('recorded days', () => {
   it('have the temperature that the venue recorded, each settled one and no other', async () => {

@@ -290,7 +290,7 @@ it('an order book keeps hundredths of contracts, best bids first', () => {
   });
 });
 
-const shared = (path: string) => new URL(`../../../shared/data/${path}`, import.meta.url);
+const shared = (path: string) => new URL(`../../../../shared/data/${path}`, import.meta.url);
 
 describe.skipIf(!existsSync(shared('kalshi')))('markets as they were recorded', () => {
   it.each(['KXHIGHNY', 'KXHIGHCHI', 'KXHIGHMIA'])(

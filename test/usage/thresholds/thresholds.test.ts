@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { entitlements, type UsageLimit } from '../../../src/entitlements/table.js';
+import { entitlements, products, type UsageLimit } from '../../../src/entitlements/table.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
 import { startTestService, type TestService } from '../../support/service.js';
@@ -282,16 +282,38 @@ describe('usage.threshold_reached', () => {
     noted.mockRestore();
   });
 
-  it('notes nothing where no endpoint listens, or the first threshold is far', async () => {
+  it('notes nothing where no endpoint listens, and a cap again only once the next threshold is reached or it is another', async () => {
     const noted = vi.spyOn(service.services.thresholds, 'noted');
+    const send = async (t: Awaited<ReturnType<typeof tenant>>, quantity: number, more = {}) => {
+      noted.mockClear();
+      await t.send(quantity, more);
+      return noted.mock.calls.length;
+    };
     const quiet = await tenant({ unitCap: '10', isListening: false });
+    expect([await send(quiet, 1), await send(quiet, 499)]).toEqual([0, 0]);
     const unlimited = await tenant({});
-    const below = await tenant({ unitCap: '1000' });
-    for (const t of [quiet, unlimited, below]) await t.send(499);
-    expect(noted).not.toHaveBeenCalled();
-    await below.send(1);
-    await below.send(1);
-    expect(noted).toHaveBeenCalledOnce();
+    expect([await send(unlimited, 1), await send(unlimited, 1e9)]).toEqual([1, 0]);
+    const t = await tenant({ unitCap: '1000' });
+    expect([await send(t, 1), await send(t, 498)]).toEqual([1, 0]);
+    expect([await send(t, 1), await send(t, 1), await t.told()]).toEqual([
+      1,
+      0,
+      ['50 % of 1000 calendar_month'],
+    ]);
+    // A month of its own has a bound of its own.
+    const late = { occurredAt: '2026-05-31T23:59:59.999Z' };
+    service.clock.set('2026-06-01T10:00:00.000Z');
+    expect([await send(t, 298, late), await send(t, 1), await send(t, 0.5, late)]).toEqual([0, 1, 0]);
+    expect(await send(t, 0.5, late)).toBe(1);
+    expect((await t.told()).sort()).toEqual(['50 % of 1000 calendar_month', '80 % of 1000 calendar_month']);
+    // What has been reached already when the cap is lowered is told of with the next event.
+    await database.db.orm.update(products).set({ unitCap: '2' }).where(eq(products.id, t.product.id));
+    expect([await send(t, 0.5), await send(t, 0.05)]).toEqual([1, 0]);
+    expect((await t.told()).sort()).toEqual([
+      '50 % of 1000 calendar_month',
+      '50 % of 2 calendar_month',
+      '80 % of 1000 calendar_month',
+    ]);
     noted.mockRestore();
   });
 });

@@ -1,0 +1,112 @@
+import { MINUTE_MS } from '../../core/time.js';
+import { markFill } from '../../trading/execution/marker.js';
+import { sumCounts } from '../../trading/market/contracts.js';
+import type { Micros } from '../../trading/market/money.js';
+import type { Print } from '../../trading/market/source.js';
+import { advanceQueue, type QueuedOrder } from '../../trading/orders/queue.js';
+import { summariseExecution, type ExecutionSummary, type FillMark, type PaperFill } from './look-back.js';
+import { toPrint, type RecordedTrade } from './records.js';
+
+/** Of each bid. */
+const CONTRACTS = 10;
+const LASTS_MS = 60 * MINUTE_MS;
+/** From one bid in a market to the next. */
+const EVERY_MS = 15 * MINUTE_MS;
+
+/** What bids among recorded trades would have come to. */
+export interface QueueResult {
+  trades: number;
+  markets: number;
+  /** Of each bid, and how long it stands. */
+  contracts: number;
+  minutes: number;
+  rows: QueueRow[];
+}
+
+interface QueueRow {
+  /** Contracts that stand before each bid when it comes to rest: no books are recorded, so it is assumed. */
+  queueAhead: number;
+  orders: number;
+  /** Whole, and in part. */
+  filled: number;
+  partly: number;
+  /** In dollars: below zero the price has gone against the bids that were filled. */
+  after: ExecutionSummary['after'];
+}
+
+/** Bids for YES where sellers have just hit, by the rules by which the service fills paper orders that wait. */
+export function restAmongTrades(
+  trades: ReadonlyMap<string, readonly RecordedTrade[]>,
+  queues: readonly number[],
+): QueueResult {
+  const markets = [...trades].map(([ticker, recorded]) =>
+    recorded.map((trade, i) => toPrint(ticker, trade, i)),
+  );
+  return {
+    trades: sumCounts(markets.map((prints) => prints.length)),
+    markets: markets.length,
+    contracts: CONTRACTS,
+    minutes: LASTS_MS / MINUTE_MS,
+    rows: queues.map((queueAhead) => rest(markets, queueAhead)),
+  };
+}
+
+function rest(markets: readonly (readonly Print[])[], queueAhead: number): QueueRow {
+  const counts = { orders: 0, filled: 0, partly: 0 };
+  const fills: PaperFill[] = [];
+  const marks: FillMark[] = [];
+  for (const prints of markets)
+    for (const bid of bidsAmong(prints, queueAhead)) {
+      const filled = sumCounts(bid.fills.map(({ contracts }) => contracts));
+      counts.orders++;
+      if (filled === CONTRACTS) counts.filled++;
+      else if (filled > 0) counts.partly++;
+      for (const fill of bid.fills) {
+        fills.push(fill);
+        marks.push({ ...markFill(fill, prints, { bookAt: () => undefined }), hasPrints: true });
+      }
+    }
+  return { queueAhead, ...counts, after: summariseExecution(fills, marks).after };
+}
+
+interface Bid {
+  price: Micros;
+  /** Prints in between may fill it. */
+  from: Date;
+  endsAt: Date;
+  fills: PaperFill[];
+}
+
+/** One bid a quarter of an hour, where the first seller has hit. @param prints of a market, oldest first */
+export function bidsAmong(prints: readonly Print[], queueAhead: number): Bid[] {
+  const bids: Bid[] = [];
+  let nextMs = -Infinity;
+  for (const print of prints) {
+    if (print.takerSide !== 'no' || print.at.getTime() < nextMs) continue;
+    nextMs = print.at.getTime() + EVERY_MS;
+    bids.push(bidAt(print, prints, queueAhead));
+  }
+  return bids;
+}
+
+function bidAt(sale: Print, prints: readonly Print[], queueAhead: number): Bid {
+  const { ticker, yesPrice: price } = sale;
+  const from = new Date(sale.at.getTime() + 1);
+  const endsAt = new Date(sale.at.getTime() + LASTS_MS);
+  const order: QueuedOrder = {
+    id: sale.id,
+    bid: { side: 'yes', price },
+    remaining: CONTRACTS,
+    queueAhead,
+    seen: { at: from.toISOString(), counted: {} },
+    endsAt,
+  };
+  const { fills } = advanceQueue([order], { prints, through: endsAt }, undefined);
+  const terms = { ticker, side: 'yes', action: 'buy', price, hasTaken: false, profit: null } as const;
+  return {
+    price,
+    from,
+    endsAt,
+    fills: fills.map(({ contracts, print }) => ({ ...terms, contracts, at: print.at })),
+  };
+}
