@@ -1,9 +1,12 @@
 import { existsSync } from 'node:fs';
 import type { Browser } from 'playwright-core';
 
-/** Debian's Chromium or the one that TEST_CHROMIUM names; undefined where there is none. */
+/**
+ * Debian's Chromium or the one that TEST_CHROMIUM names; undefined where there is none. First the one without windows: it shows
+ * pages as the other does, in a fifth less time.
+ */
 export function findChromium(): string | undefined {
-  const candidates = [process.env.TEST_CHROMIUM, '/usr/bin/chromium'];
+  const candidates = [process.env.TEST_CHROMIUM, '/usr/bin/chromium-headless-shell', '/usr/bin/chromium'];
   return candidates.find((path) => path !== undefined && existsSync(path));
 }
 

@@ -1,5 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { setTimeout as sleep } from 'node:timers/promises';
+import type { IncomingMessage } from 'node:http';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import {
@@ -11,6 +10,7 @@ import {
   TICKER,
   removeKeys,
   openLiveAccount,
+  tooLate,
 } from '../../fixtures/live-account.js';
 import { byService } from '../../../src/audit/change.js';
 
@@ -104,13 +104,7 @@ describe('a live order', () => {
 describe('an order whose answer is lost is looked up and never sent again:', () => {
   it.each([
     ['carried out, and the connection was cut', cut],
-    [
-      'carried out, and the answer came after the time-out',
-      async () => {
-        await sleep(200);
-        return false;
-      },
-    ],
+    ['carried out, and the answer came after the time-out', tooLate],
     ['carried out, and a page came instead', answering(200, '<html>')],
     ['carried out, and a failure was told', answering(500, { code: 'x' })],
     ['carried out, and a gateway gave up', answering(504, '<html>')],
@@ -145,10 +139,7 @@ describe('an order whose answer is lost is looked up and never sent again:', () 
     ['the connection was cut before', cut],
     [
       'it took too long',
-      async (req: IncomingMessage, res: ServerResponse) => {
-        await sleep(200);
-        return cut(req, res);
-      },
+      async (...request: Parameters<typeof cut>) => (await tooLate(...request)) || cut(...request),
     ],
     ['the venue failed', answering(503, 'down')],
   ])('%s, and it was not carried out', async (_name, fault) => {
