@@ -1,4 +1,4 @@
-import { and, arrayContains, eq, isNull, ne, sql } from 'drizzle-orm';
+import { and, arrayContains, eq, inArray, isNull, ne, sql } from 'drizzle-orm';
 import type { Names, Tx } from '../core/db/client.js';
 import { insertRows } from '../core/db/insert-rows.js';
 import { toJson } from '../core/http/json.js';
@@ -21,34 +21,44 @@ export interface NewMessage<T extends AnyType> {
  * Tells the endpoints that listen, in the transaction of what it tells of: both happen or neither. Where none listens,
  * nothing is written.
  */
-export async function tellWebhooks<T extends WebhookType>(tx: Tx, message: NewMessage<T>): Promise<void> {
-  const { orgId, livemode, type } = message;
+export const tellWebhooks = <T extends WebhookType>(
+  tx: Tx,
+  { livemode, ...message }: NewMessage<T>,
+): Promise<void> => tellModes(tx, message, [livemode]);
+
+/** The same of what has no mode: an entitlement, say, is that of live and test keys. */
+export const tellBothModes = <T extends WebhookType>(
+  tx: Tx,
+  message: Omit<NewMessage<T>, 'livemode'>,
+): Promise<void> => tellModes(tx, message, [true, false]);
+
+/** One look for both modes: orders of an account wait for each other while it is made. */
+async function tellModes<T extends WebhookType>(
+  tx: Tx,
+  { onceKey, ...message }: Omit<NewMessage<T>, 'livemode'>,
+  modes: readonly boolean[],
+): Promise<void> {
   const listeners = await tx
-    .select({ id: webhookEndpoints.id })
+    .select({ id: webhookEndpoints.id, livemode: webhookEndpoints.livemode })
     .from(webhookEndpoints)
     .where(
       and(
-        eq(webhookEndpoints.orgId, orgId),
-        eq(webhookEndpoints.livemode, livemode),
+        eq(webhookEndpoints.orgId, message.orgId),
+        inArray(webhookEndpoints.livemode, modes),
         eq(webhookEndpoints.isEnabled, true),
-        arrayContains(webhookEndpoints.types, [type]),
+        arrayContains(webhookEndpoints.types, [message.type]),
       ),
     );
-  const endpointIds = listeners.map(({ id }) => id);
-  await writeMessage(tx, message, endpointIds);
-}
-
-/** The same of what has no mode: an entitlement, say, is that of live and test keys. */
-export async function tellBothModes<T extends WebhookType>(
-  tx: Tx,
-  { onceKey, ...message }: Omit<NewMessage<T>, 'livemode'>,
-): Promise<void> {
-  for (const livemode of [true, false])
-    await tellWebhooks(tx, {
-      ...message,
-      livemode,
-      ...(onceKey ? { onceKey: `${onceKey} ${livemode}` } : {}),
-    });
+  for (const livemode of modes)
+    await writeMessage(
+      tx,
+      {
+        ...message,
+        livemode,
+        onceKey: onceKey && modes.length > 1 ? `${onceKey} ${livemode}` : (onceKey ?? null),
+      },
+      listeners.flatMap((endpoint) => (endpoint.livemode === livemode ? [endpoint.id] : [])),
+    );
 }
 
 /** Tells all Organizations that listen and have access to markets, in few statements however many they are. */
