@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import { distributeTables } from '../../src/core/db/distribute.js';
@@ -57,10 +58,22 @@ export async function createCitusDatabase(
   const placeOf = (of: string) => `'${new URL(of).hostname}', ${new URL(of).port}`;
   await withClient(url, async (client) => {
     await client.query(`select citus_set_coordinator_host(${placeOf(coordinator)})`);
-    for (const worker of workers) await client.query(`select citus_add_node(${placeOf(worker)})`);
+    for (const worker of workers)
+      await tryAgain(() => client.query(`select citus_add_node(${placeOf(worker)})`));
     if (shards > 0) await distributeTables(drizzle(client), shards);
   });
   return url;
+}
+
+/** While other databases of the same servers are made and removed, a coordinator may lose its first connection to a worker. */
+async function tryAgain(work: () => Promise<unknown>, times = 3): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (times === 1) throw error;
+    await setTimeout(500);
+    await tryAgain(work, times - 1);
+  }
 }
 
 export async function dropCitusDatabase(urls: string[], name: string): Promise<void> {
