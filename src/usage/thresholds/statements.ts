@@ -12,9 +12,10 @@ const thresholdsOf = (entitlement: string): string =>
 const limitJson = (row: string): string =>
   `jsonb_build_object('quantity', trim_scale(${row}.quantity), 'window', ${row}."window", 'enforcement', ${row}.enforcement)`;
 
-/** What usage was judged by. */
-const termsOf = (entitlement: string, cap: string): string =>
-  `hashtextextended(concat(${entitlement}.limits, ${thresholdsOf(entitlement)}, ${cap}), 0)`;
+/** What usage was judged by: where there are limits, the month too, since their windows may lie in two. */
+const termsOf = (entitlement: string, cap: string, now: string): string =>
+  `hashtextextended(concat(${entitlement}.limits, ${thresholdsOf(entitlement)}, ${cap},
+    case when ${entitlement}.limits is not null then date_trunc('month', ${now} at time zone 'UTC') end), 0)`;
 
 const useJson = (row: string): string =>
   `'productSlug', ${row}.slug, 'metric', ${row}.metric, 'livemode', ${row}.livemode, 'limit', ${limitJson(row)}`;
@@ -27,18 +28,21 @@ const useJson = (row: string): string =>
  * reach a threshold together neither might see it. Whoever takes the note sees, in that one snapshot, all that was committed
  * with it; of two notes at least one is taken with a snapshot that has both.
  *
+ * Each `in` is a table that is hashed once, where a join of CTEs would compare every row with every other: a flush may have hundreds.
+ *
  * @param entitled an earlier CTE with org_id, product_id, unit_cap, limits and thresholds of what the events are for, maybe repeated
  */
 export const noteRaised = (t: Names, now: string, entitled: string): string => `noted as (
   insert into ${t('usage_checks')} (org_id, id, product_id, livemode, metric, at, latest_at)
   select h.org_id, gen_random_uuid(), h.product_id, h.livemode, h.metric, ${now}, max(h.latest_at)
   from hourly h
-  join raised r on r.org_id = h.org_id and r.product_id = h.product_id and r.livemode = h.livemode and r.metric = h.metric
-    and r.period = date_trunc('month', h.hour at time zone 'UTC')::date
-  join ${entitled} e on e.org_id = h.org_id and e.product_id = h.product_id
-  where ${isListening(t, 'h', 'usage.threshold_reached')} and not coalesce(
-    r.quantity + r.lowered < r.unreached and r.unreached_terms = ${termsOf('e', 'e.unit_cap')}
-      and (e.limits is null or r.period = date_trunc('month', ${now} at time zone 'UTC')::date), false)
+  where ${isListening(t, 'h', 'usage.threshold_reached')}
+    and ((h.org_id, h.product_id, h.livemode, h.metric, date_trunc('month', h.hour at time zone 'UTC')::date) in (
+      select r.org_id, r.product_id, r.livemode, r.metric, r.period from raised r
+      where not coalesce(r.quantity + r.lowered < r.unreached and (r.org_id, r.product_id, r.unreached_terms) in (
+        select e.org_id, e.product_id, ${termsOf('e', 'e.unit_cap', now)} from ${entitled} e
+      ), false)
+    )) is true
   group by h.org_id, h.product_id, h.livemode, h.metric, date_trunc('day', h.hour at time zone 'UTC')
   returning 1
 )`;
@@ -86,7 +90,7 @@ ${t.with} taken as (
   where c.org_id = n.org_id and c.id = n.id
   returning c.*
 ), subject as materialized (
-  select s.*, p.slug, e.limits is not null as has_limits, ${thresholdsOf('e')} as thresholds, ${termsOf('e', effectiveCap('e', 'p'))} as terms,
+  select s.*, p.slug, e.limits is not null as has_limits, ${thresholdsOf('e')} as thresholds, ${termsOf('e', effectiveCap('e', 'p'), '$1::timestamptz')} as terms,
     l.months, l.calendar, l.rolling
   from (select distinct org_id, product_id, livemode, metric from taken) s
   cross join lateral (select slug, unit_cap from ${t('products')} where id = s.product_id limit 1) p
