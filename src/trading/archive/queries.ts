@@ -10,8 +10,21 @@ import { forecastFits, forecastMixes, sameDayFits } from '../forecast/table.js';
 import type { TrainedHourFit } from './train-hours.js';
 import type { TrainedFit } from './training.js';
 
-const ofSources = ({ forecastSource, marketSource }: SourceNames) =>
-  and(eq(forecastFits.forecastSource, forecastSource), eq(forecastFits.marketSource, marketSource));
+type Trained = typeof forecastFits | typeof sameDayFits | typeof forecastMixes;
+
+/** Trained after a time, and there at another one. */
+interface Window {
+  at: Date;
+  after: Date;
+}
+
+const trainedIn = (t: Trained, { forecastSource, marketSource }: SourceNames, { at, after }: Window) =>
+  and(
+    eq(t.forecastSource, forecastSource),
+    eq(t.marketSource, marketSource),
+    gt(t.trainedAt, after),
+    lte(t.trainedAt, at),
+  );
 
 /** A statement deletes no more than this; what is left goes the next time. */
 const FITS_DELETED_AT_ONCE = 500;
@@ -76,11 +89,7 @@ export async function insertHourFits(
 type TrainingRow = (typeof sameDayFits.$inferInsert)['training'][number];
 
 /** The newest fit of each kind and hour that was there at a time, of those that were trained after another one. */
-export async function newestHourFits(
-  orm: Orm,
-  { forecastSource, marketSource }: SourceNames,
-  { at, after }: { at: Date; after: Date },
-): Promise<HourFit[]> {
+export async function newestHourFits(orm: Orm, sources: SourceNames, window: Window): Promise<HourFit[]> {
   const t = sameDayFits;
   const rows = await orm
     .selectDistinctOn([t.kind, t.hour], {
@@ -99,24 +108,13 @@ export async function newestHourFits(
       trainedAt: t.trainedAt,
     })
     .from(t)
-    .where(
-      and(
-        eq(t.forecastSource, forecastSource),
-        eq(t.marketSource, marketSource),
-        gt(t.trainedAt, after),
-        lte(t.trainedAt, at),
-      ),
-    )
+    .where(trainedIn(t, sources, window))
     .orderBy(t.kind, t.hour, desc(t.trainedAt));
   return rows;
 }
 
 /** The newest fit of each model, kind, station and lead that was there at a time, of those that were trained after another one. */
-export async function newestFits(
-  orm: Orm,
-  sources: SourceNames,
-  { at, after }: { at: Date; after: Date },
-): Promise<Fit[]> {
+export async function newestFits(orm: Orm, sources: SourceNames, window: Window): Promise<Fit[]> {
   const rows = await orm
     .selectDistinctOn([forecastFits.model, forecastFits.kind, forecastFits.station, forecastFits.leadHours], {
       id: forecastFits.id,
@@ -141,7 +139,7 @@ export async function newestFits(
       trainedAt: forecastFits.trainedAt,
     })
     .from(forecastFits)
-    .where(and(ofSources(sources), gt(forecastFits.trainedAt, after), lte(forecastFits.trainedAt, at)))
+    .where(trainedIn(forecastFits, sources, window))
     .orderBy(
       forecastFits.model,
       forecastFits.kind,
@@ -165,30 +163,19 @@ export const insertMixes = (orm: Orm, sources: SourceNames, mixes: readonly Mix[
   );
 
 /** The newest mix of each kind and lead that was there at a time, of those that were made after another one. */
-export async function newestMixes(
-  orm: Orm,
-  { forecastSource, marketSource }: SourceNames,
-  { at, after }: { at: Date; after: Date },
-): Promise<Mix[]> {
+export async function newestMixes(orm: Orm, sources: SourceNames, window: Window): Promise<Mix[]> {
   const t = forecastMixes;
   return orm
     .selectDistinctOn([t.kind, t.leadHours])
     .from(t)
-    .where(
-      and(
-        eq(t.forecastSource, forecastSource),
-        eq(t.marketSource, marketSource),
-        gt(t.trainedAt, after),
-        lte(t.trainedAt, at),
-      ),
-    )
+    .where(trainedIn(t, sources, window))
     .orderBy(t.kind, t.leadHours, desc(t.trainedAt));
 }
 
 /** Of days, of hours or of mixes. */
 export async function deleteOldFits(
   orm: Orm,
-  table: typeof forecastFits | typeof sameDayFits | typeof forecastMixes,
+  table: Trained,
   { forecastSource, marketSource }: SourceNames,
   before: Date,
 ): Promise<void> {
