@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { modelField } from '../scores/schema.js';
 import { timeField } from '../../core/http/fields.js';
 import { forecastMethods } from '../forecast/forecast.js';
 import { indexAreas } from '../market/stations.js';
@@ -97,11 +98,7 @@ const observed = (what: string, at: string) =>
 
 const modelSchema = z
   .object({
-    model: z
-      .string()
-      .describe(
-        "`main`: the source's first model. `earlier`: its run of at least 12 hours before. Else what the source calls it: of Open-Meteo `ecmwf`, `hrrr` and `nbm`.",
-      ),
+    model: modelField,
     weight: probability('Its share; they sum to one.'),
     meanF: temperature('Of this model alone, corrected by its own fit'),
     standardDeviationF: temperature('Likewise'),

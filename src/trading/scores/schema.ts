@@ -194,6 +194,12 @@ const stationLeadSchema = z
   .object({ leadHours: leadField, ...summaryFields, gate: gateSchema })
   .meta({ id: 'StationLeadScores' });
 
+export const modelField = z
+  .string()
+  .describe(
+    "`main`: the source's first model. `earlier`: its run of at least 12 hours before. Else what the source calls it: of Open-Meteo `ecmwf`, `hrrr` and `nbm`.",
+  );
+
 const modelScoreFields = {
   logScore: scoreField('As of the forecast.'),
   crps: crpsField('°F.'),
@@ -201,11 +207,7 @@ const modelScoreFields = {
 
 const modelSchema = z
   .object({
-    model: z
-      .string()
-      .describe(
-        "`main`: the source's first model. `earlier`: its run of at least 12 hours before. Else what the source calls it: of Open-Meteo `ecmwf`, `hrrr` and `nbm`.",
-      ),
+    model: modelField,
     n: z.int().describe('Settled forecasts in which it had a share.'),
     ...modelScoreFields,
     mixed: z
