@@ -16,9 +16,10 @@ const shapes: [pattern: RegExp, replacement: string][] = [
   [/(?<![\w-])[\dA-HJKMNP-TV-Z]{4}(?:-[\dA-HJKMNP-TV-Z]{4}){3,7}(?![\w-])/g, MASK],
 ];
 
-/** A line that has none of these has no secret: most lines are told at the cost of one search. */
-const hint =
-  /org(?:_|%5F)|bearer|gauge_|[?&]\w|:\/\/|PRIVATE KEY|[\w-]{43}|[\dA-Z]{4}-[\dA-Z]{4}-[\dA-Z]{4}-/i;
+/** A line that has none of these has no secret: most lines are told at the cost of two searches, each from the beginnings of words. */
+const hint = /org(?:_|%5F)|bearer|gauge_|[?&]\w|:\/\/|PRIVATE KEY|(?<![\w-])[\w-]{43}/i;
+/** Of recovery codes, which are in capitals: in any case each UUID would be one. */
+const codeHint = /(?<![\w-])[\dA-Z]{4}-[\dA-Z]{4}-/;
 
 export type Mask = (text: string) => string;
 
@@ -36,7 +37,7 @@ export function createMask(values: readonly string[]): Mask {
   const literal = escaped.length === 0 ? undefined : new RegExp(escaped.join('|'), 'g');
   return (text) => {
     let masked = literal ? text.replace(literal, MASK) : text;
-    if (hint.test(masked))
+    if (hint.test(masked) || codeHint.test(masked))
       for (const [pattern, replacement] of shapes) masked = masked.replace(pattern, replacement);
     return masked;
   };
