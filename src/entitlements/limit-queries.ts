@@ -63,9 +63,14 @@ cross join lateral (
 cross join lateral (
   select coalesce(sum(quantity) filter (where not is_ahead), 0) as used, coalesce(sum(quantity) filter (where is_ahead), 0) as ahead
   from (
-    select quantity, period >= (v.until at time zone 'UTC')::date as is_ahead from ${t('usage_totals')}
-    where l.unit = 'month' and org_id = ${subject}.org_id and livemode = ${subject}.livemode and product_id = ${subject}.product_id
-      and metric = ${subject}.metric and period in ((v.since at time zone 'UTC')::date, (v.until at time zone 'UTC')::date)
+    select quantity, month.is_ahead from (values (v.since, false), (v.until, true)) as month (begins, is_ahead)
+    cross join lateral (
+      select quantity from ${t('usage_totals')}
+      where org_id = ${subject}.org_id and livemode = ${subject}.livemode and product_id = ${subject}.product_id
+        and metric = ${subject}.metric and period = (month.begins at time zone 'UTC')::date
+      limit 1
+    ) total
+    where l.unit = 'month'
     union all
     select quantity, v.until is not null and hour >= v.until from ${t('usage_hours')}
     where l.unit is distinct from 'month' and org_id = ${subject}.org_id and product_id = ${subject}.product_id
