@@ -11,7 +11,7 @@ import {
   type Source,
 } from '../identity/source.js';
 import { findProduct, insertProduct, lockProduct, updateProduct, type Product } from './queries.js';
-import { parseNumbersAsText } from '../core/http/json.js';
+import { hasShortNumbers, parseNumbersAsText } from '../core/http/json.js';
 
 export interface ProductInput {
   name: string;
@@ -77,10 +77,14 @@ const MAX_EXPONENT = 308;
 /**
  * A field's number as a plain decimal with every digit that was sent: `JSON.parse` would round it to a double.
  * @param bodyText valid JSON, an object with the field
+ * @param rounded what `JSON.parse` has made of it, where that is at hand: mostly it has all digits, and the text is not parsed again
  * @throws AppError invalid_request for more digits than anyone can mean
  */
-export const toExactNumber = (field: string, bodyText: string): string =>
-  toDecimal((parseNumbersAsText(bodyText) as Record<string, string>)[field]!, `/${field}`);
+export function toExactNumber(field: string, bodyText: string, rounded = NaN): string {
+  // Within these bounds a number is written without an exponent.
+  if (rounded >= 1e-6 && rounded < 1e15 && hasShortNumbers(bodyText)) return String(rounded);
+  return toDecimal((parseNumbersAsText(bodyText) as Record<string, string>)[field]!, `/${field}`);
+}
 
 /**
  * The same of each item of a list; undefined where it was left out.

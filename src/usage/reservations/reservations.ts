@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
 import { keyError } from '../../api-keys/key-problem.js';
@@ -282,7 +283,8 @@ async function decideOnce(
     return pairs.get(name)!;
   });
   const names = [...pairs.keys()].map((name) => name.split('\n'));
-  const ids = requests.map(() => uuid({ msecs: nowMs }));
+  const random = randomBytes(16 * requests.length);
+  const ids = requests.map((_request, i) => uuid({ msecs: nowMs, random: random.subarray(16 * i) }));
   const rows = await group.run(reserve, [
     textArray(names.map(([hashedSecret]) => hashedSecret!)),
     textArray(names.map(([, slug]) => slug!)),

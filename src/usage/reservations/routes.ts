@@ -79,7 +79,7 @@ reservation has this key: use no event's key, and for each piece of work a new o
     const hashedSecret = readHashedSecret(req);
     const input = await readInput(deps, hashedSecret, req, res, reserveSchema);
     const { productSlug: slug, metric, idempotencyKey, ttlSeconds = DEFAULT_TTL_SECONDS } = input.value;
-    const quantity = toExactNumber('quantity', input.text);
+    const quantity = toExactNumber('quantity', input.text, input.value.quantity);
     const request = { hashedSecret, slug, metric, quantity, idempotencyKey, ttlSeconds };
     const { reservation, limits, isRepeat } = await deps.reservations.reserve(request);
     deps.keyUse.touch(hashedSecret, scope);
@@ -130,7 +130,7 @@ The same body again is answered alike, with the limits as they stand then; anoth
     const { reservation, warnings, ...counts } = await deps.settlements.settle({
       hashedSecret,
       id: reservationId,
-      quantity: quantity === undefined ? undefined : toExactNumber('quantity', input.text),
+      quantity: quantity === undefined ? undefined : toExactNumber('quantity', input.text, quantity),
       occurredAt: occurredAt === undefined ? undefined : toStorableTime(occurredAt),
     });
     deps.keyUse.touch(hashedSecret, scope);
