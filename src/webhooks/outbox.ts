@@ -1,4 +1,4 @@
-import { and, arrayContains, eq, inArray, isNull, ne, sql } from 'drizzle-orm';
+import { and, arrayContains, eq, inArray, isNull, ne, sql, type SQL } from 'drizzle-orm';
 import type { Names, Tx } from '../core/db/client.js';
 import { insertRows } from '../core/db/insert-rows.js';
 import { toJson } from '../core/http/json.js';
@@ -32,23 +32,42 @@ export const tellBothModes = <T extends WebhookType>(
   message: Omit<NewMessage<T>, 'livemode'>,
 ): Promise<void> => tellModes(tx, message, [true, false]);
 
-/** One look for both modes: orders of an account wait for each other while it is made. */
-async function tellModes<T extends WebhookType>(
+export interface Listener {
+  id: string;
+  livemode: boolean;
+}
+
+/** SQL of a sub-select: the endpoints that listen for a type, of both modes, as JSON. For who reads the Organization anyway. */
+export const listenersOf = (orgId: string, type: WebhookType): SQL => sql`(
+  select coalesce(jsonb_agg(jsonb_build_object('id', id, 'livemode', livemode)), '[]') from webhook_endpoints
+  where org_id = ${orgId} and is_enabled and ${type} = any (types))`;
+
+async function findListeners(
   tx: Tx,
-  { onceKey, ...message }: Omit<NewMessage<T>, 'livemode'>,
+  { orgId, type }: { orgId: string; type: WebhookType },
   modes: readonly boolean[],
-): Promise<void> {
-  const listeners = await tx
+): Promise<Listener[]> {
+  return tx
     .select({ id: webhookEndpoints.id, livemode: webhookEndpoints.livemode })
     .from(webhookEndpoints)
     .where(
       and(
-        eq(webhookEndpoints.orgId, message.orgId),
+        eq(webhookEndpoints.orgId, orgId),
         inArray(webhookEndpoints.livemode, modes),
         eq(webhookEndpoints.isEnabled, true),
-        arrayContains(webhookEndpoints.types, [message.type]),
+        arrayContains(webhookEndpoints.types, [type]),
       ),
     );
+}
+
+/** @param listeners of both modes; left out: they are looked up */
+export async function tellModes<T extends WebhookType>(
+  tx: Tx,
+  { onceKey, ...message }: Omit<NewMessage<T>, 'livemode'>,
+  modes: readonly boolean[],
+  listeners?: readonly Listener[],
+): Promise<void> {
+  const known = listeners ?? (await findListeners(tx, message, modes));
   for (const livemode of modes)
     await writeMessage(
       tx,
@@ -57,7 +76,7 @@ async function tellModes<T extends WebhookType>(
         livemode,
         onceKey: onceKey && modes.length > 1 ? `${onceKey} ${livemode}` : (onceKey ?? null),
       },
-      listeners.flatMap((endpoint) => (endpoint.livemode === livemode ? [endpoint.id] : [])),
+      known.flatMap((endpoint) => (endpoint.livemode === livemode ? [endpoint.id] : [])),
     );
 }
 

@@ -1,12 +1,15 @@
 import type { Tx } from '../../core/db/client.js';
-import { tellBothModes, tellWebhooks, type NewMessage } from '../../webhooks/outbox.js';
+import { tellModes, type Listener, type NewMessage } from '../../webhooks/outbox.js';
 import type { WebhookType } from '../../webhooks/types.js';
 import type { TradeMode } from './orders-table.js';
 
-/** Tells of a paper account at live and test endpoints, of a live one at live endpoints alone: as keys see them. */
+/**
+ * Tells of a paper account at live and test endpoints, of a live one at live endpoints alone: as keys see them.
+ * @param listeners as `tellModes` takes them
+ */
 export const tellOfMode = <T extends WebhookType>(
   tx: Tx,
   mode: TradeMode,
   message: Omit<NewMessage<T>, 'livemode'>,
-): Promise<void> =>
-  mode === 'live' ? tellWebhooks(tx, { ...message, livemode: true }) : tellBothModes(tx, message);
+  listeners?: readonly Listener[],
+): Promise<void> => tellModes(tx, message, mode === 'live' ? [true] : [true, false], listeners);

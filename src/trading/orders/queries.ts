@@ -2,6 +2,7 @@ import { and, desc, eq, inArray, sql, type SQL } from 'drizzle-orm';
 import { intArray, textArray } from '../../core/db/array-literal.js';
 import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/select-rows.js';
+import { listenersOf, type Listener } from '../../webhooks/outbox.js';
 import type { Side } from '../market/book.js';
 import type { Micros } from '../market/money.js';
 import type { Position, Postings } from '../ledger/positions.js';
@@ -26,6 +27,8 @@ export interface AccountState {
   /** Contracts of each side that open orders may still sell, or close by buying the other side. */
   committed: Record<Side, number>;
   taken: Taken;
+  /** Who is told of its fills: orders of an account wait for each other, so they are not asked for later. */
+  listeners: Listener[];
 }
 
 interface StateRow {
@@ -40,6 +43,7 @@ interface StateRow {
   committedYes: number;
   committedNo: number;
   taken: Taken | null;
+  listeners: Listener[];
 }
 
 /**
@@ -56,7 +60,8 @@ export async function readState(
     tx,
     sql`
     select o.id, o.request_hash as "requestHash", p.side, p.contracts::float8, p.cost::text as cost, p.realised::text as realised,
-      p.fees::text as fees, out.reserved::text as reserved, out.yes::float8 as "committedYes", out.no::float8 as "committedNo", b.taken
+      p.fees::text as fees, out.reserved::text as reserved, out.yes::float8 as "committedYes", out.no::float8 as "committedNo", b.taken,
+      ${listenersOf(orgId, 'trade.filled')} as listeners
     from (
       select coalesce(sum(reserved), 0) as reserved,
         coalesce(sum(contracts - filled_contracts) filter (where ticker = ${ticker} and (side = 'yes') = (action = 'sell')), 0) as yes,
@@ -73,13 +78,14 @@ export async function readState(
     ) p on true
     left join paper_books b on b.org_id = ${orgId} and b.ticker = ${ticker} and b.book_hash = ${bookHash}`,
   );
-  const { id, requestHash, side, contracts, committedYes, committedNo, taken } = row!;
+  const { id, requestHash, side, contracts, committedYes, committedNo, taken, listeners } = row!;
   return {
     existing: id === null ? undefined : { id, requestHash: requestHash! },
     position: side === null ? undefined : { side, contracts, ...toPositionMoney(row!) },
     reserved: BigInt(row!.reserved),
     committed: { yes: committedYes, no: committedNo },
     taken: taken ?? [],
+    listeners,
   };
 }
 

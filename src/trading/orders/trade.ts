@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { AppError } from '../../core/errors.js';
 import type { Tx } from '../../core/db/client.js';
 import { isOpen, type TradeMode } from '../ledger/orders-table.js';
+import type { Listener } from '../../webhooks/outbox.js';
 import { tellOfMode } from '../ledger/webhooks.js';
 import { mayRest } from '../market/book.js';
 import { perContract, subtractCounts, valueOf } from '../market/contracts.js';
@@ -68,6 +69,7 @@ export async function tellFilled(
   order: OrderRow,
   fills: readonly TradeFill[],
   at: Date,
+  listeners?: readonly Listener[],
 ): Promise<void> {
   if (fills.length === 0) return;
   const { orgId, mode, ticker, eventTicker, id, idempotencyKey, status, side, action } = order;
@@ -91,7 +93,7 @@ export async function tellFilled(
       filledAt: fill.filledAt.toISOString(),
     })),
   };
-  await tellOfMode(tx, mode, { orgId, type: 'trade.filled', data, at });
+  await tellOfMode(tx, mode, { orgId, type: 'trade.filled', data, at }, listeners);
 }
 
 /** What money moved with a fill is part of a trade, not of each of its fills. */

@@ -104,7 +104,7 @@ async function fillOnPaper(
       forgetBefore: new Date(at.getTime() - FORGET_AFTER_MS),
     },
   });
-  await tellFilled(tx, order, fills, at);
+  await tellFilled(tx, order, fills, at, state.listeners);
   return toTrade(
     order,
     fills.map((fill) => ({ ...fill, balanceChange: fill.postings.cash })),
