@@ -1,5 +1,5 @@
 import { bracketRange, type Bracket } from './brackets.js';
-import { LOGISTIC_DEVIATION, softplus, survivalAbove } from '../../core/statistics/logistic.js';
+import { LOGISTIC_DEVIATION, sigmoid, softplus, survivalAbove } from '../../core/statistics/logistic.js';
 import { millsRatio, normalCdf, normalQuantile } from '../../core/statistics/normal.js';
 
 /** Of a temperature before it is rounded. A logistic one has heavier tails. */
@@ -23,7 +23,7 @@ export interface TemperatureDistribution {
    * ruled out is cut off, and the rest made to sum to one.
    */
   stays?: number | null;
-  /** Of what may still come where `stays` is given; left out: normal. All else is normal. */
+  /** Left out: normal. */
   shape?: DistributionShape;
 }
 
@@ -36,23 +36,55 @@ export const sureDegree = (extremeF: number): number => Math.ceil(extremeF - 0.5
 /** The same of a minimum: the degree that the report cannot be above. */
 export const sureMinimum = (extremeF: number): number => Math.floor(extremeF + 0.5);
 
-/**
- * P(a ≤ Z < b) for a standard normal Z that is known to be f or more. Differences are taken on the side where the
- * values are small, and beyond 5 deviations as ratios of tails, so that nothing is lost there.
- */
-function probabilityBetween(a: number, b: number, f: number): number {
-  const from = Math.max(a, f);
-  if (!(b > from)) return 0;
-  if (b <= 0) return (normalCdf(b) - normalCdf(from)) / normalCdf(-f);
-  return Math.min(1, Math.max(0, survival(from, f) - survival(b, f)));
+/** A standard distribution, symmetric about 0 and with a deviation of 1: normal, or logistic. */
+interface Family {
+  /** P(Z < z) */
+  cdf: (z: number) => number;
+  /** P(Z ≥ z | Z ≥ f), for z ≥ f. */
+  survival: (z: number, f: number) => number;
+  /** The z with this survival, of 1 down to 0. */
+  quantile: (survival: number, f: number) => number;
 }
 
-/** P(Z ≥ z | Z ≥ f), for z ≥ f. */
-function survival(z: number, f: number): number {
-  if (z === Infinity) return 0;
-  if (z === f) return 1;
-  if (f < 5) return normalCdf(-z) / normalCdf(-f);
-  return (Math.exp(-0.5 * (z - f) * (z + f)) * millsRatio(z)) / millsRatio(f);
+const normal: Family = {
+  cdf: normalCdf,
+  survival(z, f) {
+    if (z === Infinity) return 0;
+    if (z === f) return 1;
+    if (f < 5) return normalCdf(-z) / normalCdf(-f);
+    return (Math.exp(-0.5 * (z - f) * (z + f)) * millsRatio(z)) / millsRatio(f);
+  },
+  quantile(survival, f) {
+    if (f < 5) return -normalQuantile(survival * normalCdf(-f));
+    // Far out the tail falls almost exponentially: two steps of Newton's method on its logarithm are enough.
+    const target = Math.log(survival);
+    let z = Math.sqrt(f * f - 2 * target);
+    for (let i = 0; i < 3; i++) z += (Math.log(normal.survival(z, f)) - target) * millsRatio(z);
+    return Math.max(f, z);
+  },
+};
+
+const logistic: Family = {
+  cdf: (z) => sigmoid(z * LOGISTIC_DEVIATION),
+  survival: (z, f) => (z === Infinity ? 0 : survivalAbove(z * LOGISTIC_DEVIATION, f * LOGISTIC_DEVIATION)),
+  quantile(survival, f) {
+    const least = softplus(f * LOGISTIC_DEVIATION) - Math.log(survival);
+    return (least + Math.log(-Math.expm1(-least))) / LOGISTIC_DEVIATION;
+  },
+};
+
+const familyOf = ({ shape = 'normal' }: Pick<TemperatureDistribution, 'shape'>): Family =>
+  shape === 'normal' ? normal : logistic;
+
+/**
+ * P(a ≤ Z < b) for a Z that is known to be f or more. Differences are taken on the side where the values are small, and far out as
+ * ratios of tails, so that nothing is lost there.
+ */
+function probabilityBetween({ cdf, survival }: Family, a: number, b: number, f: number): number {
+  const from = Math.max(a, f);
+  if (!(b > from)) return 0;
+  if (b <= 0) return (cdf(b) - cdf(from)) / cdf(-f);
+  return Math.min(1, Math.max(0, survival(from, f) - survival(b, f)));
 }
 
 /** The probability that a bracket's YES pays. Over a whole ladder they sum to one; of thresholds each lies within the one below. */
@@ -77,9 +109,10 @@ export function probabilityWithin(
         });
   const from = lowest === null ? -Infinity : (lowest - step / 2 - mean) / deviation;
   const to = highest === null ? Infinity : (highest + step / 2 - mean) / deviation;
+  const family = familyOf(distribution);
   return atMost === null
-    ? probabilityBetween(from, to, floorOf(distribution))
-    : probabilityBetween(-to, -from, floorOf(mirrored(distribution)));
+    ? probabilityBetween(family, from, to, floorOf(distribution))
+    : probabilityBetween(family, -to, -from, floorOf(mirrored(distribution)));
 }
 
 /** Of a maximum that stays with some probability. */
@@ -89,18 +122,13 @@ function probabilityFromBound(
 ): number {
   const { mean, deviation, atLeast, stays } = distribution;
   const bound = (atLeast! + step / 2 - mean) / deviation;
+  const { survival } = familyOf(distribution);
   /** The probability of more than a reported temperature. */
   const above = (temperature: number): number =>
-    temperature < atLeast!
-      ? 1
-      : (1 - stays!) * tailOf(distribution, (temperature + step / 2 - mean) / deviation, bound);
+    temperature < atLeast! ? 1 : (1 - stays!) * survival((temperature + step / 2 - mean) / deviation, bound);
   const from = lowest === null ? 1 : above(lowest - step);
   return Math.max(0, from - (highest === null ? 0 : above(highest)));
 }
-
-/** P(Z > z | Z > f) of what may still come, in deviations from the mean. */
-const tailOf = ({ shape }: TemperatureDistribution, z: number, f: number): number =>
-  shape === 'logistic' ? survivalAbove(z * LOGISTIC_DEVIATION, f * LOGISTIC_DEVIATION) : survival(z, f);
 
 /** Of the temperature with its sign changed: a bound from above is one from below then. */
 const mirrored = ({ atMost = null, ...rest }: TemperatureDistribution): TemperatureDistribution => ({
@@ -123,17 +151,7 @@ export function quantileOf(distribution: TemperatureDistribution, probability: n
     const more = { ...rest, mean, deviation, atLeast: atLeast! + 1 };
     return quantileOf(more, (probability - stays) / (1 - stays));
   }
-  const floor = floorOf(distribution);
-  if (rest.shape === 'logistic') {
-    const least = softplus(floor * LOGISTIC_DEVIATION) - Math.log(1 - probability);
-    return mean + (deviation * (least + Math.log(-Math.expm1(-least)))) / LOGISTIC_DEVIATION;
-  }
-  if (floor < 5) return mean - deviation * normalQuantile((1 - probability) * normalCdf(-floor));
-  // Far out the tail falls almost exponentially: two steps of Newton's method on its logarithm are enough.
-  const target = Math.log(1 - probability);
-  let z = Math.sqrt(floor * floor - 2 * target);
-  for (let i = 0; i < 3; i++) z += (Math.log(survival(z, floor)) - target) * millsRatio(z);
-  return mean + deviation * Math.max(floor, z);
+  return mean + deviation * familyOf(distribution).quantile(1 - probability, floorOf(distribution));
 }
 
 /** In deviations from the mean: what lies below has been ruled out. */

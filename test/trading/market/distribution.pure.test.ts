@@ -1,19 +1,27 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { normalCdf } from '../../../src/core/statistics/normal.js';
+import { bracketRange } from '../../../src/trading/market/brackets.js';
 import {
   probabilityOf,
   probabilityWithin,
   quantileOf,
   sureDegree,
+  type DistributionShape,
 } from '../../../src/trading/market/distribution.js';
 import { ladderFrom } from '../../fixtures/market.js';
 
 /** ≤ 67, 68–69, 70–71, 72–73, 74–75, ≥ 76. */
 const ladder = ladderFrom(68);
 
-const chances = (mean: number, deviation: number, atLeast: number | null, brackets = ladder) =>
-  brackets.map((bracket) => probabilityOf({ mean, deviation, atLeast }, bracket));
+const chances = (
+  mean: number,
+  deviation: number,
+  atLeast: number | null,
+  brackets = ladder,
+  shape: DistributionShape = 'normal',
+) => brackets.map((bracket) => probabilityOf({ mean, deviation, atLeast, shape }, bracket));
+const shape = fc.constantFrom<DistributionShape>('normal', 'logistic');
 const sum = (values: number[]) => values.reduce((total, value) => total + value, 0);
 
 describe('the distribution of a maximum in whole degrees', () => {
@@ -31,12 +39,16 @@ describe('the distribution of a maximum in whole degrees', () => {
       deviation: fc.double({ min: 0.05, max: 20, noNaN: true }),
       lowest: fc.integer({ min: -40, max: 130 }),
       atLeast: fc.option(fc.integer({ min: -60, max: 150 })),
+      shape,
     });
     fc.assert(
-      fc.property(input, ({ mean, deviation, lowest, atLeast }) => {
-        const p = chances(mean, deviation, atLeast, ladderFrom(lowest));
+      fc.property(input, ({ mean, deviation, lowest, atLeast, shape }) => {
+        const p = chances(mean, deviation, atLeast, ladderFrom(lowest), shape);
         for (const value of p) expect(value >= 0 && value <= 1).toBe(true);
         expect(Math.abs(sum(p) - 1)).toBeLessThan(1e-12);
+        // What cannot be any more is nothing at all, not nearly.
+        for (const [i, { highest }] of ladderFrom(lowest).map(bracketRange).entries())
+          if (atLeast !== null && highest !== null && highest < atLeast) expect(p[i]).toBe(0);
       }),
       { numRuns: 1_000 },
     );
@@ -78,10 +90,11 @@ describe('the distribution of a maximum in whole degrees', () => {
     const input = fc.record({
       deviation: fc.double({ min: 0.5, max: 6, noNaN: true }),
       above: fc.integer({ min: -30, max: 120 }),
+      shape,
     });
     fc.assert(
-      fc.property(input, ({ deviation, above }) => {
-        const distribution = { mean: 60.25, deviation, atLeast: 60 + above };
+      fc.property(input, ({ deviation, above, shape }) => {
+        const distribution = { mean: 60.25, deviation, atLeast: 60 + above, shape };
         const quantiles = [0.05, 0.5, 0.95].map((p) => quantileOf(distribution, p));
         expect(quantiles[0]).toBeGreaterThanOrEqual(distribution.atLeast - 0.5);
         expect(quantiles[1]).toBeGreaterThan(quantiles[0]!);
@@ -98,6 +111,30 @@ describe('the distribution of a maximum in whole degrees', () => {
     );
   });
 
+  it('is logistic with the mean and the deviation that are said', () => {
+    // Scale 2.4 √3 / π = 1.323188; at most 67.5: 1 / (1 + exp(3.8 / 1.323188)), and so on.
+    const scale = (2.4 * Math.sqrt(3)) / Math.PI;
+    const cdf = (t: number) => 1 / (1 + Math.exp((71.3 - t) / scale));
+    const ends = [67.5, 69.5, 71.5, 73.5, 75.5].map(cdf);
+    const table = [...ends, 1].map((end, i) => end - (ends[i - 1] ?? 0));
+    for (const [i, p] of chances(71.3, 2.4, null, ladder, 'logistic').entries())
+      expect(p).toBeCloseTo(table[i]!, 12);
+    expect(table[0]).toBeCloseTo(0.053563, 6);
+    // Cut off at 70.5 the rest keeps its proportions.
+    const rest = 1 - cdf(70.5);
+    const [, , cut, ...warmer] = chances(71.3, 2.4, 71, ladder, 'logistic');
+    expect(cut).toBeCloseTo((cdf(71.5) - cdf(70.5)) / rest, 12);
+    for (const [i, p] of warmer.entries()) expect(p).toBeCloseTo(table[i + 3]! / rest, 12);
+    const distribution = { mean: 71.3, deviation: 2.4, atLeast: null, shape: 'logistic' as const };
+    expect(quantileOf(distribution, 0.95)).toBeCloseTo(71.3 + scale * Math.log(19), 12);
+    expect(quantileOf(distribution, 0.05)).toBeCloseTo(71.3 - scale * Math.log(19), 12);
+    for (const probability of [1e-9, 0.3, 1 - 1e-9])
+      expect(cdf(quantileOf(distribution, probability))).toBeCloseTo(probability, 12);
+    // 30 scales up the tail falls by e with each: nothing is lost there.
+    const far = { ...distribution, mean: 71.5 - 30 * scale };
+    expect(probabilityOf(far, { kind: 'greater', floor: 71, cap: null })).toBeCloseTo(Math.exp(-30), 25);
+  });
+
   it('is certain once the maximum is known', () => {
     expect(chances(71, 0, 71)).toEqual([0, 0, 1, 0, 0, 0]);
     expect(chances(67, 0, 67)).toEqual([1, 0, 0, 0, 0, 0]);
@@ -112,7 +149,6 @@ describe('the distribution of a maximum in whole degrees', () => {
 
 describe('a maximum that stays at what has been reached with some probability', () => {
   const stays = fc.double({ min: 0, max: 1, noNaN: true });
-  const shape = fc.constantFrom('normal' as const, 'logistic' as const);
   const some = fc.record({
     mean: fc.double({ min: 40, max: 100, noNaN: true }),
     deviation: fc.double({ min: 0.2, max: 12, noNaN: true }),
