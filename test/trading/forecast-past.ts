@@ -1,6 +1,6 @@
 import { KnownHistory } from '../../src/trading/archive/archive.js';
 import { train, type Training } from '../../src/trading/archive/training.js';
-import { noFits } from '../../src/trading/forecast/fits.js';
+import { noFits, type Fit } from '../../src/trading/forecast/fits.js';
 import type { SettledDay } from '../../src/trading/market/source.js';
 import { spanOf, type Target } from '../../src/trading/market/market.js';
 import { findPlace } from '../../src/trading/market/stations.js';
@@ -72,6 +72,23 @@ export const together = (...pasts: Past[]): Past => ({
 
 export const learn = (past: Past, at: Date, previous = noFits): Training =>
   train(KnownHistory.at(at, past), { previous, newId: () => 'a fit' });
+
+/** Of a fit that makes a mean of a + b·m and a deviation of exp(c + d·ln s), with what stations are taken to be too warm by. */
+export const lineCoefficients = (
+  { a, b, c, d = 0 }: { a: number; b: number; c: number; d?: number },
+  biasF: Readonly<Record<string, number>> = {},
+): Fit['coefficients'] => ({
+  bias: a,
+  deviation: 1,
+  centre: 0,
+  width: 1,
+  spread: 0,
+  constant: 0,
+  slope: b - 1,
+  'ln scale': c - Math.log(Math.PI / Math.sqrt(3)),
+  'by spread': d,
+  ...Object.fromEntries(Object.entries(biasF).map(([id, tooWarmF]) => [`bias ${id}`, -tooWarmF])),
+});
 
 export interface RunningPast extends Past {
   hours: KnownHour[];

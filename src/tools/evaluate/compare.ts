@@ -93,7 +93,7 @@ function forecastBy(
   for (const [part, rows] of parts.entries()) {
     rows.sort((a, b) => table.get('day', a) - table.get('day', b) || a - b);
     const days = rows.map((row) => table.get('day', row));
-    let near: ArrayLike<number> | undefined;
+    let near: Readonly<Record<string, number>> | undefined;
     for (const { training: window, test } of planWindows(days, training)) {
       const fitted =
         window &&
@@ -102,7 +102,7 @@ function forecastBy(
           near,
         );
       if (fitted) {
-        near = fitted.values;
+        near = fitted.coefficients;
         coefficients[model.isPooled || by === null ? 'all' : groups[part]!] = fitted.coefficients;
         for (const row of rows.slice(test.from, test.to)) {
           const forecast = fitted.predict(rowOf(table, row));

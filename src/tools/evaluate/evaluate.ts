@@ -5,7 +5,7 @@ import {
   type EmosCase,
   MIN_FIT_CASES,
   type NoFitReason,
-} from '../../trading/forecast/emos.js';
+} from './emos.js';
 import { CommandError } from '../kit/command.js';
 import { nameOf } from '../kit/input.js';
 import type { CaseTable } from './case-table.js';

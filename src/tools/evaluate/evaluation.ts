@@ -1,4 +1,4 @@
-import type { EmosCoefficients } from '../../trading/forecast/emos.js';
+import type { EmosCoefficients } from './emos.js';
 
 export interface EvaluateOptions {
   /** As it was given; `-` is standard input. */

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { fitEmos, predictEmos, type EmosCoefficients } from '../../trading/forecast/emos.js';
+import { fitEmos, predictEmos, type EmosCoefficients } from './emos.js';
 import {
   fitSameDay,
   LAST_HOUR,

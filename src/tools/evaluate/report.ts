@@ -9,7 +9,7 @@ import { toScatterChart } from '../../core/charts/scatter.js';
 import { toSeriesChart } from '../../core/charts/series.js';
 import { formatFixed, formatPercent, formatSigned } from '../../core/charts/text.js';
 import * as ui from '../../core/pages/format.js';
-import type { EmosCoefficients } from '../../trading/forecast/emos.js';
+import type { EmosCoefficients } from './emos.js';
 import { flatnessOfShares } from '../../trading/forecast/pit.js';
 import { CommandError } from '../kit/command.js';
 import { leftOutReasons, type EvaluateOptions, type Evaluation, type LeftOut } from './evaluation.js';

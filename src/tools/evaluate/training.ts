@@ -1,3 +1,4 @@
+import { LOGISTIC_DEVIATION, sigmoid } from '../../core/statistics/logistic.js';
 import { normalCdf, normalQuantile } from '../../core/statistics/normal.js';
 import {
   predictEmos,
@@ -6,7 +7,7 @@ import {
   type EmosCase,
   type NoFitReason,
   type ScoreKernel,
-} from '../../trading/forecast/emos.js';
+} from './emos.js';
 import type { FixedTraining, RollingTraining } from './evaluation.js';
 import { logScoreOfNormal, crpsAndGradient } from '../../trading/forecast/pit.js';
 
@@ -172,7 +173,7 @@ const normal: Distribution = {
 };
 
 /** The logistic distribution's scale for a deviation of 1. */
-const SCALE = Math.sqrt(3) / Math.PI;
+const SCALE = 1 / LOGISTIC_DEVIATION;
 
 /**
  * The logistic distribution: as symmetric as the normal one, with heavier tails. CRPS: s (z − 2 ln F(z) − 1) for scale s,
@@ -200,7 +201,5 @@ const logistic: Distribution = {
     return Math.log(deviation * SCALE) + z + 2 * Math.log1p(Math.exp(-z));
   },
 };
-
-const sigmoid = (z: number): number => 1 / (1 + Math.exp(-z));
 
 export const distributions = { normal, logistic };

@@ -2,7 +2,14 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { DAY_MS } from '../../core/time.js';
 import type { Database } from '../../core/db/client.js';
 import { isPossible, MAIN_MODEL, meanAndVariance, type DayEnsemble } from '../forecast/forecast.js';
-import { spanOf, targetKey, temperatureKinds, type Target, type TemperatureKind } from '../market/market.js';
+import {
+  spanOf,
+  targetKey,
+  temperatureKinds,
+  type DailyKind,
+  type Target,
+  type TemperatureKind,
+} from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
 import { findPlace, placesOf, stations } from '../market/stations.js';
 import {
@@ -12,6 +19,7 @@ import {
   insertHours,
   insertReports,
   insertRuns,
+  readFirstDate,
   readHours,
   readReports,
   readRuns,
@@ -99,6 +107,10 @@ const WINDOW_DAYS: Readonly<Record<TemperatureKind, number>> = {
 };
 /** Stations are learned from together: sixty days of all of them are more than are used. */
 export const HOURS_WINDOW_DAYS = 65;
+/** Of a long past: read at once, some thousand runs. */
+const LONG_PART_DAYS = 180;
+/** Days to come that runs are of. */
+const FURTHEST_DAYS = 5;
 /** Written at once; also what a turn of the event loop takes at most. */
 const CHUNK = 500;
 
@@ -123,9 +135,23 @@ export interface Archive {
    * @returns how many were new
    */
   addHours(hours: readonly KnownHour[]): Promise<number>;
-  /** What was known at a time, of the 90 days before it (of hours 60). The only way to read. */
+  /** What was known at a time, of the 90 days before it (of hours 60). */
   asOf(at: Date): Promise<KnownHistory>;
-  deleteBefore(date: string): Promise<void>;
+  /**
+   * The same of one kind of temperature at one station over years, by the first model and one of its runs of each half day; undefined where
+   * nothing is there from before a date. Otherwise there is no way to read.
+   */
+  longAsOf(at: Date, wanted: LongPast): Promise<KnownHistory | undefined>;
+  /** @param long of the first model's runs of days, and of reports */
+  deleteBefore(date: string, long: string): Promise<void>;
+}
+
+export interface LongPast {
+  kind: DailyKind;
+  stationId: string;
+  /** How long it is, and how long it must be at least. */
+  days: number;
+  least: number;
 }
 
 interface ArchiveOptions {
@@ -202,9 +228,23 @@ export function createArchive(options: ArchiveOptions): Archive {
       }
       return KnownHistory.at(at, { runs, reports, hours });
     },
-    async deleteBefore(date) {
-      await deleteOldRuns(orm, date);
-      await deleteOldReports(orm, date);
+    async longAsOf(at, { kind, stationId, days, least }) {
+      const first = await readFirstDate(orm, { forecastSource, kind, stationId });
+      if (first === undefined || first > dateBefore(at, least)) return undefined;
+      const asked = { forecastSource, model: MAIN_MODEL, kind, stationId, at };
+      const runs: KnownRun[] = [];
+      for (let ago = days; ago > -FURTHEST_DAYS; ago -= LONG_PART_DAYS) {
+        const part = { from: dateBefore(at, ago), to: dateBefore(at, ago - LONG_PART_DAYS) };
+        for (const run of await readRuns(orm, { ...asked, ...part })) runs.push(run);
+        await nextTurn();
+      }
+      const from = dateBefore(at, days);
+      const reports = await readReports(orm, { marketSource, kind, stationId, from, at });
+      return KnownHistory.at(at, { runs, reports });
+    },
+    async deleteBefore(date, long) {
+      await deleteOldRuns(orm, date, long);
+      await deleteOldReports(orm, long);
       await deleteOldHours(orm, date);
     },
   };

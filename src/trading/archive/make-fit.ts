@@ -1,8 +1,16 @@
-import { HOUR_MS } from '../../core/time.js';
+import { DAY_MS, HOUR_MS } from '../../core/time.js';
+import type { Steps } from '../../core/steps.js';
+import {
+  fitAheadInSteps,
+  lineOf,
+  predictAhead,
+  type AheadCase,
+  type AheadFit,
+} from '../forecast/day-ahead.js';
 import {
   MAX_LEAD_HOURS,
   POSSIBLE_DEVIATION_F,
-  biasOf,
+  aheadRow,
   findFit,
   fitLeadOf,
   type Fit,
@@ -10,11 +18,10 @@ import {
   type FitOf,
 } from '../forecast/fits.js';
 import { rawDeviation } from '../forecast/day-forecast.js';
-import { fitEmos, predictEmos, type EmosCase, type EmosFit, type NoFitReason } from '../forecast/emos.js';
 import { MIN_MEMBERS } from '../forecast/forecast.js';
 import { crpsOfNormal } from '../forecast/pit.js';
 import { spanOf, type TemperatureKind } from '../market/market.js';
-import { placesOf, type Place } from '../market/stations.js';
+import type { Place } from '../market/stations.js';
 import type { KnownHistory } from './archive.js';
 import type { KnownRun } from '../forecast/queries.js';
 
@@ -38,11 +45,13 @@ const WINDOW_DAYS: Readonly<Record<TemperatureKind, number>> = {
 /**
  * The cases of one station by lead, the latest first: one for each day or hour.
  * @param runs of one kind
+ * @param days the latest that have data; left out: as many as are learned from over all stations
  */
 export function casesOf(
   history: KnownHistory,
   station: Place,
   runs: readonly KnownRun[],
+  days?: number,
 ): Map<number, TrainingCase[]> {
   const byLead = new Map<number, Map<string, KnownRun>>();
   const reported = new Map<string, Reported | undefined>();
@@ -61,7 +70,9 @@ export function casesOf(
     if (!found || isBetter(run, found)) ofLead.set(key, run);
   }
   const toCase = (run: KnownRun): TrainingCase => ({ ...run, ...reported.get(keyOf(run))!.report });
-  return new Map([...byLead].map(([lead, ofLead]) => [lead, latestDays([...ofLead.values()]).map(toCase)]));
+  return new Map(
+    [...byLead].map(([lead, ofLead]) => [lead, latestDays([...ofLead.values()], days).map(toCase)]),
+  );
 }
 
 const keyOf = ({ date, hour }: KnownRun): string => (hour === undefined ? date : `${date} ${hour}`);
@@ -93,110 +104,60 @@ export const hasSpread = ({ members }: KnownRun): boolean => members >= MIN_MEMB
 const isBetter = (a: KnownRun, b: KnownRun): boolean =>
   hasSpread(a) === hasSpread(b) ? a.modelRunAt.getTime() < b.modelRunAt.getTime() : hasSpread(a);
 
-function latestDays(runs: KnownRun[]): KnownRun[] {
+function latestDays(runs: KnownRun[], days = WINDOW_DAYS[runs[0]!.kind]): KnownRun[] {
   runs.sort(latestFirst);
   const dates = [...new Set(runs.map(({ date }) => date))];
-  const first = dates[WINDOW_DAYS[runs[0]!.kind] - 1] ?? '';
+  const first = dates[days - 1] ?? '';
   return runs.filter(({ date }) => date >= first);
 }
 
 export const latestFirst = (a: KnownRun, b: KnownRun): number =>
   a.date === b.date ? (b.hour ?? 0) - (a.hour ?? 0) : a.date < b.date ? 1 : -1;
 
-/**
- * How many days weigh as much as what all stations have in common. Errors of a day deviate by about 3 °F, biases of
- * stations by 1.5 to 2 °F from each other: about 3 independent days, and neighbouring days are not independent.
- */
-const PRIOR_DAYS = 10;
-
-/**
- * What each station's members are too warm by, °F: between its own mean error and that of all stations, the nearer to its
- * own the more days are known, n/(n + 10). A station without days gets what is common.
- * B. Efron, C. Morris, Stein's Estimation Rule and its Competitors, J. Amer. Statist. Assoc. 68 (1973).
- * @param cases of one kind
- */
-export const stationBiases = (cases: readonly TrainingCase[]): Record<string, number> =>
-  shrunken(
-    cases.map(({ stationId, date, meanF, temperatureF }) => ({
-      stationId,
-      date,
-      key: stationId,
-      error: meanF - temperatureF,
-    })),
-    placesOf(cases[0]?.kind ?? 'daily_maximum').map(({ id }) => id),
-  );
-
-/** The same of each hour by the clock, of what the stations' biases leave. */
-export const hourBiases = (
-  cases: readonly TrainingCase[],
-  stationBiasF: Readonly<Record<string, number>> | null,
-): Record<string, number> =>
-  shrunken(
-    cases.map(({ stationId, date, hour, meanF, temperatureF }) => ({
-      stationId,
-      date,
-      key: String(hour),
-      error: meanF - temperatureF - (stationBiasF?.[stationId] ?? 0),
-    })),
-    Array.from({ length: 24 }, (_, hour) => String(hour)),
-  );
-
-type KeyedError = Pick<TrainingCase, 'stationId' | 'date'> & { key: string; error: number };
-
-function shrunken(errors: readonly KeyedError[], keys: readonly string[]): Record<string, number> {
-  const common = meanOf(errors);
-  const byKey = new Map<string, KeyedError[]>(keys.map((key) => [key, []]));
-  for (const each of errors) byKey.get(each.key)?.push(each);
-  return Object.fromEntries(
-    [...byKey].map(([key, own]) => {
-      const days = daysIn(own);
-      return [key, common + (days / (days + PRIOR_DAYS)) * (meanOf(own) - common)];
-    }),
-  );
-}
-
-const meanOf = (errors: readonly KeyedError[]): number =>
-  errors.length === 0 ? 0 : errors.reduce((sum, { error }) => sum + error, 0) / errors.length;
-
-export interface Group extends FitOf, Pick<Fit, 'stationBiasF' | 'hourBiasF'> {
+export interface Group extends FitOf {
   cases: readonly TrainingCase[];
 }
 
 /** A degree more in the members is a degree more in the forecast, to a half: else something other than their bias was learned. */
 const POSSIBLE_SLOPE = { lowest: 0.5, highest: 1.5 };
-/** °F. More than any grid point is known to be off (6.3); at the ends of what was seen the slope may add half as much. */
+/** °F. More than any grid point is known to be off (6.3). */
 const LARGEST_CORRECTION_F = 8;
-const LARGEST_CORRECTION_AT_END_F = 12;
 
 /**
  * With reports of 48 days coming in one by one every morning and those of hours all day, something is new all the time: a fit of
- * the last hours is kept, unless much more is known than it has seen.
+ * the last hours is kept, unless much more is known than it has seen. One of years hardly changes in days.
  */
-const KEPT_MS = 18 * HOUR_MS;
+const KEPT_MS = { pooled: 18 * HOUR_MS, own: 5 * DAY_MS };
 const MUCH_MORE = 1.1;
 
+/** Whether a fit that was made before is as good as one that would be made now of this many cases. */
+export const isRecent = (fit: Fit, cases: number, at: Date): boolean =>
+  at.getTime() - fit.trainedAt.getTime() < KEPT_MS[fit.stationId === null ? 'pooled' : 'own'] &&
+  cases < MUCH_MORE * fit.n;
+
 /**
- * Fits a group, unless that was done for the same training set before, or for almost the same a short time ago.
+ * Fits a group, unless that was done for the same training set before, or for almost the same a short time ago: all stations together, or
+ * a station's own long past with the seasons.
  * @returns a text: why there is no fit that may be used
  */
-export function makeFit(
+export function* makeFitInSteps(
   group: Group,
   trainedAt: Date,
   { previous, newId }: { previous: FitBook; newId: () => string },
-): { fit: Fit; isNew: boolean } | string {
-  const { model, kind, stationId, leadHours, stationBiasF, hourBiasF, cases } = group;
+): Steps<{ fit: Fit; isNew: boolean } | string> {
+  const { model, kind, stationId, leadHours, cases } = group;
   const before = findFit(previous, group, trainedAt);
-  if (before && isRecent(before, cases, trainedAt)) return { fit: before, isNew: false };
-  const unbiased = cases.map((each): EmosCase => ({
-    mean: each.meanF - biasOf(group, each),
-    variance: each.varianceF,
-    observed: each.temperatureF,
-  }));
-  const seen = whatWasSeen(cases, unbiased);
+  if (before && isRecent(before, cases.length, trainedAt)) return { fit: before, isNew: false };
+  const seen = whatWasSeen(cases);
+  yield;
   if (before && isSame(before, seen)) return { fit: before, isNew: false };
-  const found = fitEmos(unbiased);
-  if ('reason' in found) return `${nameOf(stationId)} could not be made: ${noFitReasons[found.reason]}`;
-  const problem = problemOf(found, seen.rawCrps, unbiased);
+  const rows = cases.map((each): AheadCase => ({ ...aheadRow(each), observed: each.temperatureF }));
+  yield;
+  const design = stationId === null ? 'shrunk' : 'seasonal';
+  const found = yield* fitAheadInSteps(rows, design, before?.coefficients);
+  if (!found)
+    return `${nameOf(stationId)} could not be made: too few days are known, or they are all the same`;
+  const problem = problemOf(found, seen.rawCrps, rows);
   if (problem) return `${nameOf(stationId)} is not used: ${problem}`;
   const { coefficients, trainingCrps } = found;
   const fit = {
@@ -206,8 +167,6 @@ export function makeFit(
     stationId,
     leadHours,
     coefficients,
-    stationBiasF,
-    hourBiasF,
     ...seen,
     trainingCrps,
     trainedAt,
@@ -215,37 +174,24 @@ export function makeFit(
   return { fit, isNew: true };
 }
 
-const isRecent = (fit: Fit, cases: readonly TrainingCase[], at: Date): boolean =>
-  at.getTime() - fit.trainedAt.getTime() < KEPT_MS && cases.length < MUCH_MORE * fit.n;
-
 const nameOf = (stationId: string | null): string =>
-  stationId === null ? 'a fit of all stations' : 'a fit of this station';
-
-const noFitReasons: Record<NoFitReason, string> = {
-  too_few_cases: 'too few days are known',
-  not_finite: 'its data are broken',
-  constant_mean: 'the members said the same on every day',
-  no_errors: 'its data have no errors at all',
-};
+  stationId === null ? 'a fit of all stations' : 'a fit of this station with the seasons';
 
 type Seen = Pick<
   Fit,
   'n' | 'firstDate' | 'lastDate' | 'lowestMeanF' | 'highestMeanF' | 'rawCrps' | 'knownThrough'
 >;
 
-function whatWasSeen(cases: readonly TrainingCase[], unbiased: readonly EmosCase[]): Seen {
+function whatWasSeen(cases: readonly TrainingCase[]): Seen {
   let [firstDate, lastDate] = [cases[0]!.date, cases[0]!.date];
   let [lowestMeanF, highestMeanF] = [Infinity, -Infinity];
   let knownThrough = -Infinity;
   let crps = 0;
-  for (const [
-    i,
-    { date, meanF, varianceF, temperatureF, modelRunAt, fetchedAt, knownAt },
-  ] of cases.entries()) {
+  for (const { date, meanF, varianceF, temperatureF, modelRunAt, fetchedAt, knownAt } of cases) {
     if (date < firstDate) firstDate = date;
     if (date > lastDate) lastDate = date;
-    lowestMeanF = Math.min(lowestMeanF, unbiased[i]!.mean);
-    highestMeanF = Math.max(highestMeanF, unbiased[i]!.mean);
+    lowestMeanF = Math.min(lowestMeanF, meanF);
+    highestMeanF = Math.max(highestMeanF, meanF);
     knownThrough = Math.max(knownThrough, modelRunAt.getTime(), fetchedAt.getTime(), knownAt.getTime());
     crps += crpsOfNormal(meanF, rawDeviation(varianceF), temperatureF);
   }
@@ -270,32 +216,46 @@ const isSame = (fit: Fit, seen: Seen): boolean =>
   fit.highestMeanF === seen.highestMeanF &&
   fit.rawCrps === seen.rawCrps;
 
-/** What keeps a fit out, in words; undefined for one that may be used. */
+/** Days of the year on which a fit with the seasons is looked at. */
+const SEASONS = [0, 91, 183, 274];
+
+/**
+ * What keeps a fit out, in words; undefined for one that may be used. What it makes of a single station is looked at where it is used: one
+ * that is far off must not take the fit from the others.
+ */
 export function problemOf(
-  { coefficients, trainingCrps, hasConverged }: EmosFit,
+  {
+    coefficients,
+    trainingCrps,
+    hasConverged,
+  }: Pick<AheadFit, 'coefficients' | 'trainingCrps' | 'hasConverged'>,
   rawCrps: number,
-  cases: readonly EmosCase[],
+  cases: readonly AheadCase[],
 ): string | undefined {
-  const { a, b } = coefficients;
-  const means = cases.map(({ mean }) => mean);
-  const correctionAt = (mean: number) => Math.abs(a + (b - 1) * mean);
-  const centre = average(means);
-  const spread = average(cases.map(({ variance }) => variance));
-  const { deviation } = predictEmos(coefficients, centre, spread);
-  const atEnds = Math.max(correctionAt(Math.min(...means)), correctionAt(Math.max(...means)));
+  const group = '';
+  const centre = {
+    group,
+    mean: average(cases, ({ mean }) => mean),
+    variance: average(cases, ({ variance }) => variance),
+  };
+  const expected = SEASONS.map((day) => predictAhead(coefficients, { ...centre, day }));
+  const corrections = expected.map(({ mean }) => Math.abs(mean - centre.mean));
+  const slopes = SEASONS.map((day) => lineOf(coefficients, { group, day }).b);
   const { lowest, highest } = POSSIBLE_SLOPE;
+  const wrong = slopes.find((slope) => !(slope >= lowest && slope <= highest));
+  const far = corrections.find((correction) => !(correction <= LARGEST_CORRECTION_F));
+  const impossible = expected.find(
+    ({ deviation }) =>
+      !(deviation >= POSSIBLE_DEVIATION_F.lowest && deviation <= POSSIBLE_DEVIATION_F.highest),
+  );
   // Asked in this way a number that is none fails, too.
   if (!hasConverged) return 'it has not converged';
-  if (!(b >= lowest && b <= highest))
-    return `its slope of ${b.toFixed(2)} is not between ${lowest} and ${highest}`;
-  if (!(correctionAt(centre) <= LARGEST_CORRECTION_F))
-    return `it corrects by ${correctionAt(centre).toFixed(1)} °F, more than ${LARGEST_CORRECTION_F}`;
-  if (!(atEnds <= LARGEST_CORRECTION_AT_END_F))
-    return `it corrects by up to ${atEnds.toFixed(1)} °F, more than ${LARGEST_CORRECTION_AT_END_F}`;
-  if (!(deviation >= POSSIBLE_DEVIATION_F.lowest && deviation <= POSSIBLE_DEVIATION_F.highest))
-    return `its deviation of ${deviation.toFixed(2)} °F cannot be`;
+  if (wrong !== undefined) return `its slope of ${wrong.toFixed(2)} is not between ${lowest} and ${highest}`;
+  if (far !== undefined) return `it corrects by ${far.toFixed(1)} °F, more than ${LARGEST_CORRECTION_F}`;
+  if (impossible) return `its deviation of ${impossible.deviation.toFixed(2)} °F cannot be`;
   if (!(trainingCrps < rawCrps)) return 'it is no better than the members as they are';
   return undefined;
 }
 
-const average = (values: readonly number[]): number => values.reduce((sum, x) => sum + x, 0) / values.length;
+const average = (cases: readonly AheadCase[], read: (each: AheadCase) => number): number =>
+  cases.reduce((sum, each) => sum + read(each), 0) / cases.length;

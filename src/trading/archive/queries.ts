@@ -1,4 +1,4 @@
-import { and, desc, eq, gt, lte, sql } from 'drizzle-orm';
+import { and, desc, eq, gt, isNotNull, lte, sql } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { insertRows } from '../../core/db/insert-rows.js';
 import type { Fit } from '../forecast/fits.js';
@@ -38,18 +38,14 @@ export async function insertFits(orm: Orm, sources: SourceNames, fits: readonly 
 }
 
 function toRow(sources: SourceNames, { fit, cases }: TrainedFit): typeof forecastFits.$inferInsert {
-  const { coefficients, ...rest } = fit;
   return {
     ...sources,
-    ...rest,
-    ...coefficients,
+    ...fit,
     model: fit.model ?? MAIN_MODEL,
     station: fit.stationId,
-    stationBias: fit.stationBiasF,
-    hourBias: fit.hourBiasF,
     lowestMean: fit.lowestMeanF,
     highestMean: fit.highestMeanF,
-    training: cases.map((each) => ({
+    training: (fit.stationId === null ? cases : []).map((each) => ({
       station: each.stationId,
       date: each.date,
       ...(each.hour === undefined ? {} : { hour: each.hour }),
@@ -122,12 +118,7 @@ export async function newestFits(orm: Orm, sources: SourceNames, window: Window)
       kind: forecastFits.kind,
       stationId: forecastFits.station,
       leadHours: forecastFits.leadHours,
-      a: forecastFits.a,
-      b: forecastFits.b,
-      c: forecastFits.c,
-      d: forecastFits.d,
-      stationBiasF: forecastFits.stationBias,
-      hourBiasF: forecastFits.hourBias,
+      coefficients: forecastFits.coefficients,
       n: forecastFits.n,
       firstDate: forecastFits.firstDate,
       lastDate: forecastFits.lastDate,
@@ -139,7 +130,7 @@ export async function newestFits(orm: Orm, sources: SourceNames, window: Window)
       trainedAt: forecastFits.trainedAt,
     })
     .from(forecastFits)
-    .where(trainedIn(forecastFits, sources, window))
+    .where(and(trainedIn(forecastFits, sources, window), isNotNull(forecastFits.coefficients)))
     .orderBy(
       forecastFits.model,
       forecastFits.kind,
@@ -148,10 +139,10 @@ export async function newestFits(orm: Orm, sources: SourceNames, window: Window)
       desc(forecastFits.trainedAt),
     )
     .limit(1_000);
-  return rows.map(({ a, b, c, d, model, ...fit }) => ({
+  return rows.map(({ coefficients, model, ...fit }) => ({
     ...fit,
     ...(model !== MAIN_MODEL && { model }),
-    coefficients: { a, b, c, d },
+    coefficients: coefficients!,
   }));
 }
 

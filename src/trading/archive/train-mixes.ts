@@ -1,6 +1,6 @@
 import type { Steps } from '../../core/steps.js';
-import { predictEmos } from '../forecast/emos.js';
-import { biasOf, findMix, LEAD_STEP_HOURS, type Fit, type FitBook } from '../forecast/fits.js';
+import { lineOf } from '../forecast/day-ahead.js';
+import { aheadRow, findMix, LEAD_STEP_HOURS, type Fit, type FitBook } from '../forecast/fits.js';
 import { EARLIER_RUN, MAIN_MODEL } from '../forecast/forecast.js';
 import { learnMix, type Mix, type ModelError } from '../forecast/mix.js';
 import { targetKey } from '../market/market.js';
@@ -69,8 +69,17 @@ const latestOf = (cases: readonly TrainingCase[]): number =>
     -Infinity,
   );
 
-const errorsOf = ({ fit, cases }: PooledFit): ModelError[] =>
-  cases.map((each) => {
-    const { mean } = predictEmos(fit.coefficients, each.meanF - biasOf(fit, each), 0);
-    return { key: targetKey(each), date: each.date, errorF: each.temperatureF - mean };
+/** A fit of all stations is the same line at a station, and at an hour of it, on every day. */
+function errorsOf({ fit, cases }: PooledFit): ModelError[] {
+  const lines = new Map<string, ReturnType<typeof lineOf>>();
+  return cases.map((each) => {
+    const place = `${each.stationId} ${each.hour}`;
+    const line = lines.get(place) ?? lineOf(fit.coefficients, aheadRow(each));
+    lines.set(place, line);
+    return {
+      key: targetKey(each),
+      date: each.date,
+      errorF: each.temperatureF - line.a - line.b * each.meanF,
+    };
   });
+}

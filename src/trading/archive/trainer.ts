@@ -8,11 +8,13 @@ import { inSlices } from '../../core/steps.js';
 import { forecastFits, forecastMixes, sameDayFits } from '../forecast/table.js';
 import { LONGEST_AGE_DAYS } from '../forecast/fits.js';
 import { EARLIER_RUN, MAIN_MODEL, type DayEnsemble } from '../forecast/forecast.js';
-import { targetKey } from '../market/market.js';
+import { dailyKinds, targetKey } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
 import { finalOutcomes } from '../market/event.js';
+import { stations } from '../market/stations.js';
 import type { CalibrationStore, Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
 import type { Archive } from './archive.js';
+import { isRecent } from './make-fit.js';
 import {
   deleteOldFits,
   insertFits,
@@ -22,7 +24,14 @@ import {
   newestHourFits,
   newestMixes,
 } from './queries.js';
-import { trainInSteps, type Training } from './training.js';
+import {
+  MIN_SEASONAL_DAYS,
+  SEASONAL_WINDOW_DAYS,
+  trainInSteps,
+  trainStationInSteps,
+  withStation,
+  type Training,
+} from './training.js';
 import { hoursOf, type KnownHour, type SourceNames } from '../forecast/queries.js';
 
 /**
@@ -94,6 +103,9 @@ const keyOfReport = (report: SettledDay): string => `${targetKey(report)} ${repo
 /** Another instance, or a command, may have written what this one has not seen. */
 const LOOK_EVERY_MS = HOUR_MS;
 const KEPT_DAYS = 400;
+/** The first model's runs of days and the reports, which seasons are learned of: as far as training looks back, with some to spare. */
+const LONG_KEPT_DAYS = SEASONAL_WINDOW_DAYS + 10;
+const toDate = (time: Date): string => time.toISOString().slice(0, 10);
 /** There are 46 of them a day, with up to 1,500 days each: three megabytes. */
 const HOUR_FITS_KEPT_DAYS = 60;
 
@@ -103,7 +115,7 @@ export interface Trainer {
   load(): Promise<void>;
   /** Records what the present shows, and learns anew if something new is known. */
   learn(): Promise<void>;
-  /** Removes what is older than 400 days, a bounded number of rows at a time. */
+  /** Removes what is older than 400 days, what seasons are learned of after two years; a bounded number of rows at a time. */
   cleanUp(): Promise<void>;
   stop(): void;
 }
@@ -124,6 +136,33 @@ export function createTrainer(options: TrainerOptions): Trainer {
   let isStopped = false;
   let last = { atMs: -Infinity, changes: -1 };
   let isNew = false;
+  let stationsAtMs = -Infinity;
+
+  /** Stations with a long past learn of it by themselves: once in five days, of years. Looked for once a day. */
+  async function trainStations(at: Date): Promise<void> {
+    if (at.getTime() - stationsAtMs < DAY_MS) return;
+    for (const kind of dailyKinds)
+      for (const station of stations) {
+        const { fits: previous } = calibration.current;
+        const own = previous.fits.filter((fit) => fit.kind === kind && fit.stationId === station.id);
+        if (own.length > 0 && own.every((fit) => isRecent(fit, fit.n, at))) continue;
+        const past = { kind, stationId: station.id, days: SEASONAL_WINDOW_DAYS, least: MIN_SEASONAL_DAYS };
+        const history = await archive.longAsOf(at, past);
+        if (!history) continue;
+        const options = { previous, newId: () => newId(at.getTime()) };
+        const made = await inSlices(
+          trainStationInSteps(history, { kind, station }, options),
+          () => isStopped,
+        );
+        if (!made) return;
+        for (const added of made.added) {
+          await insertFits(db.orm, sources, [added]);
+          await nextTurn();
+        }
+        calibration.replace({ fits: withStation(calibration.current.fits, { kind, station }, made) });
+      }
+    stationsAtMs = at.getTime();
+  }
 
   /** Fits are stored before they are used. Undefined when stopped before the end. */
   async function train(at: Date): Promise<Training | undefined> {
@@ -169,6 +208,7 @@ export function createTrainer(options: TrainerOptions): Trainer {
       const training = await train(at);
       if (!training) return;
       calibration.replace({ fits: training.book });
+      await trainStations(at);
       isNew = false;
       last = { atMs: at.getTime(), changes };
       const { added, addedHours, book } = training;
@@ -185,7 +225,8 @@ export function createTrainer(options: TrainerOptions): Trainer {
     },
     async cleanUp() {
       const before = new Date(clock.now() - KEPT_DAYS * DAY_MS);
-      await archive.deleteBefore(before.toISOString().slice(0, 10));
+      const long = new Date(clock.now() - LONG_KEPT_DAYS * DAY_MS);
+      await archive.deleteBefore(toDate(before), toDate(long));
       await deleteOldFits(db.orm, forecastFits, sources, before);
       await deleteOldFits(db.orm, forecastMixes, sources, before);
       await deleteOldFits(db.orm, sameDayFits, sources, new Date(clock.now() - HOUR_FITS_KEPT_DAYS * DAY_MS));

@@ -1,7 +1,9 @@
-import { temperatureKinds, type TemperatureKind } from '../market/market.js';
-import { placesOf } from '../market/stations.js';
+import { DAY_MS } from '../../core/time.js';
+import { temperatureKinds, type DailyKind } from '../market/market.js';
+import { placesOf, type Place } from '../market/stations.js';
 import { allAtOnce, type Steps } from '../../core/steps.js';
 import {
+  LONGEST_AGE_DAYS,
   MAX_LEAD_HOURS,
   LEAD_STEP_HOURS,
   type Fit,
@@ -12,10 +14,8 @@ import {
   casesOf,
   daysIn,
   hasSpread,
-  hourBiases,
   latestFirst,
-  makeFit,
-  stationBiases,
+  makeFitInSteps,
   type Group,
   type TrainingCase,
 } from './make-fit.js';
@@ -25,12 +25,14 @@ import type { Mix } from '../forecast/mix.js';
 import type { KnownHistory } from './archive.js';
 import type { KnownRun } from '../forecast/queries.js';
 
-/** Fewer days tell four coefficients apart badly: of 30 errors the deviation is known to an eighth. */
-const MIN_OWN_DAYS = 30;
-/** Over all stations; each has its own bias taken off, which is learned from the same cases. */
-const MIN_POOLED_DAYS = 40;
-/** The latest cases that are taken together: a fit of more is no better, and takes tens of milliseconds. */
-const MAX_POOLED_CASES = 1_500;
+/** Over all stations. Of 30 errors the deviation is known to an eighth; what a station or a slope is off by is held back the more the fewer there are. */
+const MIN_POOLED_DAYS = 30;
+/** The latest cases that are taken together: sixty days of all stations, or 31 of all areas' hours. A fit of more is no better, and takes longer. */
+const MAX_POOLED_CASES = 3_000;
+/** Of one station, at a lead. With less than a year and a half a season has been seen once, and is that year's. */
+export const MIN_SEASONAL_DAYS = 548;
+/** Measured, a third year adds nothing. */
+export const SEASONAL_WINDOW_DAYS = 730;
 
 /** A fit that is new, with what it was trained on. */
 export interface TrainedFit {
@@ -56,9 +58,8 @@ export interface TrainingOptions {
 }
 
 /**
- * Learns from what was known at one time, and from nothing else: for each kind and lead a fit for each station that has enough
- * days, and one for all stations together; of further models only the latter, which is as good with the stations' biases in it. Hours of
- * an area are learned from together, each hour of the day with a bias of its own, and days that run hour by hour. Each step is a few
+ * Learns from what was known at one time, and from nothing else: for each model, kind and lead one fit of all stations together, of hours with a
+ * bias of each hour of the day, and days that run hour by hour. Stations' own fits stay as they are: see `trainStationInSteps`. Each step is a few
  * milliseconds of work: the caller may do other things in between.
  */
 export function* trainInSteps(history: KnownHistory, options: TrainingOptions): Steps<Training> {
@@ -78,14 +79,12 @@ export function* trainInSteps(history: KnownHistory, options: TrainingOptions): 
         yield;
       }
       for (const group of groupsOf({ kind, model }, byStation)) {
-        const { stationId, leadHours } = group;
-        const made = group.reason ?? makeFit(group, history.knownAt, options);
-        if (typeof made === 'string')
-          missing.push({ ...(model !== undefined && { model }), kind, stationId, leadHours, reason: made });
+        const made = group.reason ?? (yield* makeFitInSteps(group, history.knownAt, options));
+        if (typeof made === 'string') missing.push(toMissing(group, made));
         else {
           fits.push(made.fit);
           if (made.isNew) added.push({ fit: made.fit, cases: group.cases });
-          if (stationId === null) pooled.push({ ...made, cases: group.cases });
+          pooled.push({ ...made, cases: group.cases });
         }
         yield;
       }
@@ -95,8 +94,81 @@ export function* trainInSteps(history: KnownHistory, options: TrainingOptions): 
     ...options,
     previous: options.previous.hours?.fits ?? [],
   });
-  const book = { madeAt: history.knownAt, fits, missing, mixes, hours };
+  const own = ownOf(options.previous, history.knownAt);
+  const book = {
+    madeAt: history.knownAt,
+    fits: [...fits, ...own.fits],
+    missing: [...missing, ...own.missing],
+    mixes,
+    hours,
+  };
   return { book, added, addedHours, addedMixes };
+}
+
+/** What is known of stations' own fits, but those that are too old to be used. */
+function ownOf({ fits, missing = [] }: FitBook, at: Date) {
+  const oldestMs = at.getTime() - LONGEST_AGE_DAYS * DAY_MS;
+  return {
+    fits: fits.filter(({ stationId, trainedAt }) => stationId !== null && trainedAt.getTime() >= oldestMs),
+    missing: missing.filter(({ stationId }) => stationId !== null),
+  };
+}
+
+const toMissing = ({ model, kind, stationId, leadHours }: Group, reason: string): MissingFit => ({
+  ...(model !== undefined && { model }),
+  kind,
+  stationId,
+  leadHours,
+  reason,
+});
+
+/** What was learned of a station's own long past. */
+export interface StationTraining {
+  fits: Fit[];
+  added: TrainedFit[];
+  missing: MissingFit[];
+}
+
+/**
+ * Learns the seasons of one kind of temperature at one station from its long past, for each lead that has enough of it; of the first model alone.
+ * @param history of this kind and station
+ */
+export function* trainStationInSteps(
+  history: KnownHistory,
+  { kind, station }: { kind: DailyKind; station: Place },
+  options: Pick<TrainingOptions, 'previous' | 'newId'>,
+): Steps<StationTraining> {
+  const made: StationTraining = { fits: [], added: [], missing: [] };
+  const byLead = casesOf(history, station, history.runs, SEASONAL_WINDOW_DAYS);
+  yield;
+  for (const [leadHours, cases] of byLead) {
+    if (daysIn(cases) < MIN_SEASONAL_DAYS) continue;
+    const used = spreadOrNone(cases, MIN_SEASONAL_DAYS);
+    const group = { kind, stationId: station.id, leadHours, cases: used };
+    const found = yield* makeFitInSteps(group, history.knownAt, options);
+    if (typeof found === 'string') made.missing.push(toMissing(group, found));
+    else {
+      made.fits.push(found.fit);
+      if (found.isNew) made.added.push({ fit: found.fit, cases: used });
+    }
+    yield;
+  }
+  return made;
+}
+
+/** A book with what was learned of one station in place of what was known of it. */
+export function withStation(
+  book: FitBook,
+  { kind, station }: { kind: DailyKind; station: Place },
+  made: StationTraining,
+): FitBook {
+  const isOther = (each: Pick<Fit, 'kind' | 'stationId'>) =>
+    each.kind !== kind || each.stationId !== station.id;
+  return {
+    ...book,
+    fits: [...book.fits.filter(isOther), ...made.fits],
+    missing: [...(book.missing ?? []).filter(isOther), ...made.missing],
+  };
 }
 
 type WantedGroup = Group & { reason: string | null };
@@ -106,13 +178,8 @@ function* groupsOf(
   byStation: ReadonlyMap<string, ReadonlyMap<number, readonly TrainingCase[]>>,
 ): Generator<WantedGroup> {
   for (let leadHours = LEAD_STEP_HOURS; leadHours <= MAX_LEAD_HOURS[kind]; leadHours += LEAD_STEP_HOURS) {
-    const all: TrainingCase[] = [];
-    for (const [stationId, byLead] of byStation) {
-      const cases = byLead.get(leadHours) ?? [];
-      all.push(...cases);
-      if (model === undefined) yield { kind, leadHours, ...ownGroup(kind, stationId, cases) };
-    }
-    if (model === undefined || all.length > 0) yield { kind, model, leadHours, ...pooledGroup(kind, all) };
+    const all = [...byStation.values()].flatMap((byLead) => byLead.get(leadHours) ?? []);
+    if (model === undefined || all.length > 0) yield { kind, model, leadHours, ...pooledGroup(all) };
   }
 }
 
@@ -134,30 +201,14 @@ function groupByStation(runs: readonly KnownRun[]): Map<string, KnownRun[]> {
   return groups;
 }
 
-type OwnGroup = Omit<WantedGroup, 'kind' | 'model' | 'leadHours'>;
-
-function ownGroup(kind: TemperatureKind, stationId: string, cases: readonly TrainingCase[]): OwnGroup {
-  const days = daysIn(cases);
-  const reason =
-    days < MIN_OWN_DAYS
-      ? `only ${days} of ${MIN_OWN_DAYS} days are known for this station at this lead`
-      : null;
-  const used = spreadOrNone(cases, MIN_OWN_DAYS);
-  const hourBiasF = kind === 'hourly' ? hourBiases(used, null) : null;
-  return { stationId, stationBiasF: null, hourBiasF, cases: used, reason };
-}
-
-function pooledGroup(kind: TemperatureKind, all: readonly TrainingCase[]): OwnGroup {
+function pooledGroup(all: readonly TrainingCase[]): Pick<WantedGroup, 'stationId' | 'cases' | 'reason'> {
   const cases = all.length > MAX_POOLED_CASES ? all.toSorted(latestFirst).slice(0, MAX_POOLED_CASES) : all;
   const days = daysIn(cases);
   const reason =
     days < MIN_POOLED_DAYS
       ? `only ${days} of ${MIN_POOLED_DAYS} days are known over all stations at this lead`
       : null;
-  const used = spreadOrNone(cases, MIN_POOLED_DAYS);
-  const stationBiasF = stationBiases(used);
-  const hourBiasF = kind === 'hourly' ? hourBiases(used, stationBiasF) : null;
-  return { stationId: null, stationBiasF, hourBiasF, cases: used, reason };
+  return { stationId: null, cases: spreadOrNone(cases, MIN_POOLED_DAYS), reason };
 }
 
 /**

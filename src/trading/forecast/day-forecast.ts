@@ -42,7 +42,7 @@ export interface Ensemble extends Pick<DayEnsemble, keyof Target | 'model' | 'fe
 /** What an ensemble is taken to say. */
 export type Corrected = Pick<
   DayForecast,
-  'method' | 'isCalibrated' | 'fallback' | 'fit' | 'meanF' | 'deviationF' | 'models'
+  'method' | 'isCalibrated' | 'fallback' | 'fit' | 'seasonalFit' | 'shape' | 'meanF' | 'deviationF' | 'models'
 >;
 
 /**
@@ -104,6 +104,7 @@ export const asItIs = ({ meanF, varianceF }: Ensemble, fallback: string | null):
   isCalibrated: false,
   fallback,
   fit: null,
+  shape: 'normal',
   meanF,
   deviationF: rawDeviation(varianceF),
 });
@@ -161,14 +162,14 @@ function givenObservation({ ensemble, run, corrected, observed, fits, at }: Know
   distribution: TemperatureDistribution;
   running: RunningDay | null;
 } {
-  const { meanF, deviationF } = corrected;
-  const expected = { mean: meanF, deviation: deviationF };
+  const { meanF, deviationF, shape } = corrected;
+  const expected = { mean: meanF, deviation: deviationF, shape };
   if (!observed) return { distribution: { ...expected, atLeast: null }, running: null };
   const { kind, extremeF, observedAt, hoursF, isFinal } = observed;
   if (kind === 'hourly')
     return { distribution: { mean: extremeF, deviation: 0, atLeast: null }, running: null };
   const { stationId, curveF } = ensemble;
-  const input = { kind, stationId, extremeF, hoursF, curveF, meanF, deviationF };
+  const input = { kind, stationId, extremeF, hoursF, curveF, meanF, deviationF, shape };
   const isOver = at >= run.end;
   if (isFinal || (isOver && observedAt.getTime() >= run.end.getTime() - COVERS_DAY_MS)) {
     const reached = reachedDegree(kind, extremeF);

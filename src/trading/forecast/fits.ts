@@ -1,10 +1,10 @@
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
-import type { Target, TemperatureKind } from '../market/market.js';
+import type { TemperatureKind } from '../market/market.js';
+import { predictAhead, type AheadFit, type AheadRow } from './day-ahead.js';
 import { asItIs, modelWith, type Corrected, type Ensemble } from './day-forecast.js';
-import { EARLIER_RUN } from './forecast.js';
+import { EARLIER_RUN, type ForecastMethod } from './forecast.js';
 import { mixCandidates, type Mix } from './mix.js';
 import type { HourFits } from './running-day.js';
-import { predictEmos, type EmosCoefficients } from './emos.js';
 
 /** The weather changes with the season, and weather models are changed: older fits are not used. */
 export const LONGEST_AGE_DAYS = 7;
@@ -15,10 +15,12 @@ export const LONGEST_AGE_DAYS = 7;
 const FAR_F = 10;
 /** °F. Whatever a fit says, what is to come is not known better than to half a degree, and less sure than 15 says nothing. */
 export const POSSIBLE_DEVIATION_F = { lowest: 0.5, highest: 15 };
+/** °F. More than a grid point and a day are off together. */
+const LARGEST_CORRECTION_F = 12;
 
 /**
- * Corrected by how earlier forecasts came out, each model by itself: by the station's own fit, else by that of all stations
- * together, else as the members are. Several are mixed by how they have done lately.
+ * Corrected by how earlier forecasts came out, each model by itself: by the fit of all stations together, of a station whose archive is long half
+ * and half by its own fit with the seasons; else as the members are. Several are mixed by how they have done lately.
  */
 export const calibratedModel = modelWith((ensemble, fits, at, further) => {
   const candidates = [ensemble, ...further].map((run) => ({ run, corrected: correct(run, fits, at) }));
@@ -35,24 +37,42 @@ function correct(ensemble: Ensemble, fits: FitBook, at: Date): Corrected {
     const what = ensemble.kind === 'hourly' ? 'the hour' : "a day's end";
     return asItIs(ensemble, `nothing is learned of runs more than ${longest} hours before ${what}`);
   }
-  const own = correctBy(fits, ensemble.stationId, ensemble, at);
-  if (typeof own !== 'string') return { ...own, method: 'emos', fallback: null };
   const pooled = correctBy(fits, null, ensemble, at);
-  if (typeof pooled !== 'string')
-    return { ...pooled, method: 'emos_pooled', fallback: `${own}; all stations together` };
-  const why = own === pooled ? own : `${own}; ${pooled}`;
-  return asItIs(ensemble, `${why}; not corrected`);
+  const own = correctBy(fits, ensemble.stationId, ensemble, at);
+  if (!isCorrected(pooled) && !isCorrected(own)) return asItIs(ensemble, `${pooled}; not corrected`);
+  if (!isCorrected(own)) return toCorrected('emos_pooled', pooled as Correction, own ?? null);
+  if (!isCorrected(pooled)) return toCorrected('emos', own, `${pooled}; the station's own fit alone`);
+  const half = {
+    meanF: (own.meanF + pooled.meanF) / 2,
+    deviationF: (own.deviationF + pooled.deviationF) / 2,
+  };
+  return { ...toCorrected('emos', { ...pooled, ...half }, null), seasonalFit: own.fit };
 }
 
-type Correction = Omit<Corrected, 'method' | 'fallback'>;
+interface Correction {
+  fit: Fit;
+  meanF: number;
+  deviationF: number;
+}
 
-/** @returns a text: why there is none */
+const isCorrected = (correction: Correction | string | undefined): correction is Correction =>
+  typeof correction === 'object';
+
+const toCorrected = (method: ForecastMethod, correction: Correction, fallback: string | null): Corrected => ({
+  ...correction,
+  method,
+  fallback,
+  isCalibrated: true,
+  shape: 'logistic',
+});
+
+/** @returns a text: why there is none; undefined for a station's own where none is expected, since its archive is not long */
 function correctBy(
   fits: FitBook,
   stationId: string | null,
   ensemble: Ensemble,
   at: Date,
-): Correction | string {
+): Correction | string | undefined {
   const { kind } = ensemble;
   const leadHours = fitLeadOf(kind, ensemble.modelRunAt, ensemble.end);
   const wanted = { kind, stationId, leadHours, model: fittedModel(ensemble) };
@@ -68,14 +88,14 @@ const fittedModel = ({ model }: Pick<Ensemble, 'model'>): string | undefined =>
   model === EARLIER_RUN ? undefined : model;
 
 const nameOf = (stationId: string | null): string =>
-  stationId === null ? 'the fit of all stations' : "the station's fit";
+  stationId === null ? 'the fit of all stations' : "the station's own fit";
 
 function whyMissing(
   { madeAt, missing = [] }: FitBook,
   { kind, stationId, leadHours, model }: FitOf,
   at: Date,
-): string {
-  if (madeAt === null || madeAt > at) return 'nothing has been learned yet';
+): string | undefined {
+  if (madeAt === null || madeAt > at) return stationId === null ? 'nothing has been learned yet' : undefined;
   const found = missing.find(
     (each) =>
       each.kind === kind &&
@@ -83,24 +103,37 @@ function whyMissing(
       each.leadHours === leadHours &&
       each.model === model,
   );
-  return found?.reason ?? `${nameOf(stationId)} does not exist for this lead`;
+  return (
+    found?.reason ?? (stationId === null ? `${nameOf(stationId)} does not exist for this lead` : undefined)
+  );
 }
 
 function applyFit(fit: Fit, ensemble: Ensemble): Correction | string {
-  const { meanF, varianceF } = ensemble;
-  const unbiased = meanF - biasOf(fit, ensemble);
-  const within = clamp(unbiased, { lowest: fit.lowestMeanF, highest: fit.highestMeanF });
-  const beyond = unbiased - within;
+  const within = clamp(ensemble.meanF, { lowest: fit.lowestMeanF, highest: fit.highestMeanF });
+  const beyond = ensemble.meanF - within;
   if (Math.abs(beyond) > FAR_F)
-    return `the members' mean of ${unbiased.toFixed(1)} °F is far from what ${nameOf(fit.stationId)} has seen, ${fit.lowestMeanF.toFixed(1)} to ${fit.highestMeanF.toFixed(1)} °F`;
-  const { mean, deviation } = predictEmos(fit.coefficients, within, varianceF);
-  return {
-    isCalibrated: true,
-    fit,
-    meanF: mean + beyond,
-    deviationF: clamp(deviation, POSSIBLE_DEVIATION_F),
-  };
+    return `the members' mean of ${ensemble.meanF.toFixed(1)} °F is far from what ${nameOf(fit.stationId)} has seen, ${fit.lowestMeanF.toFixed(1)} to ${fit.highestMeanF.toFixed(1)} °F`;
+  const { mean, deviation } = predictAhead(fit.coefficients, { ...aheadRow(ensemble), mean: within });
+  if (!Number.isFinite(mean + deviation)) return `${nameOf(fit.stationId)} is of an earlier version`;
+  if (Math.abs(mean - within) > LARGEST_CORRECTION_F)
+    return `${nameOf(fit.stationId)} corrects by ${(mean - within).toFixed(1)} °F here, more than ${LARGEST_CORRECTION_F}`;
+  return { fit, meanF: mean + beyond, deviationF: clamp(deviation, POSSIBLE_DEVIATION_F) };
 }
+
+/** What is said of a day or an hour, as fits see it: places differ. */
+export const aheadRow = ({
+  stationId,
+  date,
+  hour,
+  meanF,
+  varianceF,
+}: Pick<Ensemble, 'stationId' | 'date' | 'hour' | 'meanF' | 'varianceF'>): AheadRow => ({
+  day: Date.parse(date) / DAY_MS,
+  hour,
+  group: stationId,
+  mean: meanF,
+  variance: varianceF,
+});
 
 const clamp = (value: number, { lowest, highest }: { lowest: number; highest: number }): number =>
   Math.max(lowest, Math.min(highest, value));
@@ -131,20 +164,16 @@ export interface Fit {
   /** Left out: the source's first one. */
   model?: string | undefined;
   kind: TemperatureKind;
-  /** Id of a station or an area; null: all of them together. */
+  /** Id of a station or an area, of a fit with the seasons; null: all of them together. */
   stationId: string | null;
   /** See `fitLeadOf`. */
   leadHours: number;
-  coefficients: EmosCoefficients;
-  /** Only of a pooled fit: what each station's members are taken to be too warm by, °F. It is taken off before the fit. */
-  stationBiasF: Readonly<Record<string, number>> | null;
-  /** Only of hours: what the members of each hour by the clock are too warm by besides, °F. */
-  hourBiasF: Readonly<Record<string, number>> | null;
+  coefficients: AheadFit['coefficients'];
   /** Days (of hours: hours) that it was learned from, over all stations, and the first and the last day of them. */
   n: number;
   firstDate: string;
   lastDate: string;
-  /** °F: the lowest and highest mean of members among them, less their bias. Beyond it nothing was learned. */
+  /** °F: the lowest and highest mean of members among them. Beyond it nothing was learned. */
   lowestMeanF: number;
   highestMeanF: number;
   /** °F, over what it was learned from: of the fit, and of the members' own mean and spread as they are used without one. */
@@ -155,13 +184,7 @@ export interface Fit {
   trainedAt: Date;
 }
 
-/** °F: what members are taken to be too warm by before a fit is used. */
-export const biasOf = (
-  { stationBiasF, hourBiasF }: Pick<Fit, 'stationBiasF' | 'hourBiasF'>,
-  { stationId, hour }: Pick<Target, 'stationId' | 'hour'>,
-): number => (stationBiasF?.[stationId] ?? 0) + (hour === undefined ? 0 : (hourBiasF?.[hour] ?? 0));
-
-/** The fits in use: one for each kind, station and lead that could be fitted, and one for each kind and lead over all stations. */
+/** The fits in use: one for each kind and lead over all stations, and one for each station whose archive is long. */
 export interface FitBook {
   /** Null while none have been made. */
   madeAt: Date | null;

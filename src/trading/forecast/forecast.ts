@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../core/clock.js';
 import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { MarketEvent } from '../market/event.js';
-import type { TemperatureDistribution } from '../market/distribution.js';
+import type { DistributionShape, TemperatureDistribution } from '../market/distribution.js';
 import { targetKey, type Target, type TemperatureKind } from '../market/market.js';
 import type { VenueNote } from '../market/source.js';
 import type { Place } from '../market/stations.js';
@@ -224,8 +224,8 @@ export interface WeatherHistory {
 }
 
 /**
- * How a distribution was made. `same_day`: by how days went on that had come as far. `emos`: corrected by a fit of the station's own
- * past. `emos_pooled`: by one of all stations together. `raw_ensemble`: the members' own mean and spread, not corrected by anything.
+ * How a distribution was made. `same_day`: by how days went on that had come as far. `emos_pooled`: corrected by a fit of all stations
+ * together. `emos`: half by that, half by one of the station's own long past. `raw_ensemble`: the members' own mean and spread, not corrected by anything.
  */
 export const forecastMethods = ['same_day', 'emos', 'emos_pooled', 'raw_ensemble'] as const;
 export type ForecastMethod = (typeof forecastMethods)[number];
@@ -241,6 +241,7 @@ export interface ModelPart {
   rawMeanF: number;
   meanF: number;
   deviationF: number;
+  shape: DistributionShape;
   /** They sum to one. */
   weight: number;
   /** Why its weight is 0; null where it is not. */
@@ -262,11 +263,15 @@ export interface DayForecast {
   fallback: string | null;
   /** What the members were corrected by; null for nothing. */
   fit: Fit | null;
+  /** The station's own fit with the seasons, which counts as much; left out: none. */
+  seasonalFit?: Fit | undefined;
   /** From the start of the weather model's run to the end of the day, or to the hour. */
   leadHours: number;
   /** °F, before what was observed is taken into account. */
   meanF: number;
   deviationF: number;
+  /** Of the distribution around them. */
+  shape: DistributionShape;
   /** What went into mean and deviation, where more than one model has a run; left out: the first one alone. */
   models?: readonly ModelPart[] | undefined;
   /** The members' own, before any correction. */

@@ -1,4 +1,4 @@
-import { allAtOnce, type Steps } from '../../core/steps.js';
+import type { Steps } from '../../core/steps.js';
 import { crpsOfCensored } from './censored.js';
 import { minimizeInSteps, type Objective } from './minimize.js';
 
@@ -25,6 +25,8 @@ export interface LinearRule {
   ridge: ArrayLike<number>;
   /** Of the scale itself, whatever the coefficients say. */
   scale: { lowest: number; highest: number };
+  /** How flat it must be where a search ends. */
+  tolerance?: number;
 }
 
 interface LinearFit {
@@ -32,25 +34,35 @@ interface LinearFit {
   coefficients: Float64Array;
   /** Mean CRPS of the cases, with the ridge. */
   trainingCrps: number;
+  /** Whether nothing lies lower near by; if not, it is the best that was found. */
+  hasConverged: boolean;
 }
 
-/** Of the gradient, of mean CRPS by a variable's own width. */
+/** Of the gradient, of mean CRPS by a variable's own width, where a rule does not say another one. */
 const TOLERANCE = 1e-5;
+/** What is still taken for converged where rounding has ended the search. */
+const LOOSE_TOLERANCE = 1e-3;
 
-/** @param near coefficients of a fit to almost the same cases, at which the search starts */
-export const fitLinear = (...input: Parameters<typeof fitLinearInSteps>): LinearFit =>
-  allAtOnce(fitLinearInSteps(...input));
-
-/** The same, a step of the search at a time. */
+/**
+ * A step of the search at a time.
+ * @param near coefficients of a fit to almost the same cases, at which it starts
+ */
 export function* fitLinearInSteps(
   cases: readonly LinearCase[],
   rule: LinearRule,
   near: ArrayLike<number> = rule.prior,
 ): Steps<LinearFit> {
-  const axes = axesOf(cases, rule);
-  yield;
-  const found = yield* minimizeInSteps(scoreOf(cases, rule, axes), axes.fromCoefficients(near), TOLERANCE);
-  return { coefficients: axes.toCoefficients(found.point), trainingCrps: found.value };
+  const axes = yield* axesOf(cases, rule);
+  const found = yield* minimizeInSteps(
+    scoreOf(cases, rule, axes),
+    axes.fromCoefficients(near),
+    rule.tolerance ?? TOLERANCE,
+  );
+  return {
+    coefficients: axes.toCoefficients(found.point),
+    trainingCrps: found.value,
+    hasConverged: found.gradient.every((slope) => Math.abs(slope) <= LOOSE_TOLERANCE),
+  };
 }
 
 /** Where a case is expected, and how far around: the location counted from where the case's `observed` is. */
@@ -82,26 +94,31 @@ interface Axes {
 /** Shares of a variable's size below which it is rounding that the others have left of it. */
 const ROUNDING = 1e-6;
 
-function axesOf(cases: readonly LinearCase[], { ofLocation }: LinearRule): Axes {
+function* axesOf(cases: readonly LinearCase[], { ofLocation }: LinearRule): Steps<Axes> {
   const n = cases.length;
   const size = cases[0]!.variables.length;
-  const table = new Float64Array(n * size);
-  for (const [i, { variables }] of cases.entries()) table.set(variables, i * size);
+  const columns = Array.from({ length: size }, (_, j) =>
+    Float64Array.from(cases, (each) => each.variables[j]!),
+  );
   // Upper triangular: column j of the variables is the sum of triangle[i][j] times axis i.
   const triangle = Array.from({ length: size }, () => new Float64Array(size));
-  for (let j = 0; j < size; j++) {
-    const before = lengthOf(table, j, size);
+  for (const [j, column] of columns.entries()) {
+    const before = lengthOf(column);
     for (let k = j < ofLocation ? 0 : ofLocation; k < j; k++) {
+      const axis = columns[k]!;
       let dot = 0;
-      for (let at = 0; at < table.length; at += size) dot += table[at + j]! * table[at + k]!;
+      for (let i = 0; i < n; i++) dot += column[i]! * axis[i]!;
       triangle[k]![j] = dot / n;
-      for (let at = 0; at < table.length; at += size) table[at + j]! -= (dot / n) * table[at + k]!;
+      for (let i = 0; i < n; i++) column[i]! -= (dot / n) * axis[i]!;
     }
-    const left = lengthOf(table, j, size);
+    const left = lengthOf(column);
     const isOwn = left > ROUNDING * before;
     triangle[j]![j] = isOwn ? left : 1;
-    for (let at = j; at < table.length; at += size) table[at] = isOwn ? table[at]! / left : 0;
+    for (let i = 0; i < n; i++) column[i] = isOwn ? column[i]! / left : 0;
+    yield;
   }
+  const table = new Float64Array(n * size);
+  for (const [j, column] of columns.entries()) for (let i = 0; i < n; i++) table[i * size + j] = column[i]!;
   return {
     table,
     fromCoefficients: (values) =>
@@ -125,10 +142,10 @@ function axesOf(cases: readonly LinearCase[], { ofLocation }: LinearRule): Axes 
   };
 }
 
-function lengthOf(table: Float64Array, column: number, size: number): number {
+function lengthOf(column: Float64Array): number {
   let squares = 0;
-  for (let at = column; at < table.length; at += size) squares += table[at]! * table[at]!;
-  return Math.sqrt((squares * size) / table.length);
+  for (const value of column) squares += value * value;
+  return Math.sqrt(squares / column.length);
 }
 
 function scoreOf(cases: readonly LinearCase[], rule: LinearRule, axes: Axes): Objective {

@@ -120,6 +120,7 @@ export function mixCandidates(candidates: readonly Candidate[], mix: Mix | undef
       rawMeanF: run.meanF,
       meanF: corrected.meanF,
       deviationF: corrected.deviationF,
+      shape: corrected.shape,
       weight,
       reason: weight > 0 ? null : whyNoWeight(corrected),
     };

@@ -133,15 +133,27 @@ const milliseconds = (column: string) => sql.raw(`(extract(epoch from ${column})
  */
 const oneOfHalfDay = sql.raw('floor(extract(epoch from model_run_at) / 43200)');
 
-/** The rows come as one JSON text: thousands of them are read in a quarter of the time that as many rows of columns take. */
+/**
+ * The rows come as one JSON text: thousands of them are read in a quarter of the time that as many rows of columns take.
+ * @param to the day after the last one; of a past that ends one run of each half day is read, of the first model, too
+ */
 export async function readRuns(
   orm: Orm,
-  { forecastSource, model, kind, stationId, from, at }: Window & { forecastSource: string; model: string },
+  {
+    forecastSource,
+    model,
+    kind,
+    stationId,
+    from,
+    to,
+    at,
+  }: Window & { forecastSource: string; model: string; to?: string },
 ): Promise<KnownRun[]> {
   const time = at.toISOString();
   const isMain = model === MAIN_MODEL;
-  const one = isMain ? sql`` : sql`distinct on (date, hour, ${oneOfHalfDay})`;
-  const order = isMain
+  const isEach = isMain && to === undefined;
+  const one = isEach ? sql`` : sql`distinct on (date, hour, ${oneOfHalfDay})`;
+  const order = isEach
     ? sql`date desc, model_run_at desc`
     : sql`date desc, hour, ${oneOfHalfDay} desc, model_run_at`;
   const [answer] = await selectRows<{ runs: RunRow[] | null }>(
@@ -154,6 +166,7 @@ export async function readRuns(
         case when fetched_at > date - interval '12 hours' then curve end as curve
       from ensemble_runs
       where forecast_source = ${forecastSource} and kind = ${kind} and station = ${stationId} and date >= ${from}::date and model = ${model}
+        ${to === undefined ? sql`` : sql`and date < ${to}::date`}
         and model_run_at <= ${time}::timestamptz and fetched_at <= ${time}::timestamptz
       order by ${order} limit ${MAX_RUNS}
     ) as newest`,
@@ -244,11 +257,36 @@ export async function readReports(
   }));
 }
 
-export async function deleteOldRuns(orm: Orm, before: string): Promise<void> {
-  await orm.execute(sql`
-    delete from ensemble_runs where ctid = any(array(
-      select ctid from ensemble_runs where date < ${before}::date order by date limit ${DELETED_AT_ONCE}
-    ))`);
+/** The first day that there is a run of; undefined where there is none. */
+export async function readFirstDate(
+  orm: Orm,
+  { forecastSource, kind, stationId }: Pick<Window, 'kind' | 'stationId'> & { forecastSource: string },
+): Promise<string | undefined> {
+  const [first] = await selectRows<{ date: string }>(
+    orm,
+    sql`select date::text from ensemble_runs
+      where forecast_source = ${forecastSource} and kind = ${kind} and station = ${stationId}
+      order by date limit 1`,
+  );
+  return first?.date;
+}
+
+/** What is passed over of rows that are kept, each time that old ones are looked for. */
+const LOOKED_BACK_DAYS = 31;
+
+/**
+ * The first model's runs of days are kept longer: seasons are learned of them.
+ * @param long what is before it goes, whatever it is of
+ */
+export async function deleteOldRuns(orm: Orm, before: string, long: string): Promise<void> {
+  for (const where of [
+    sql`date < ${long}::date`,
+    sql`date < ${before}::date and date >= ${before}::date - ${LOOKED_BACK_DAYS}::int and (model <> ${MAIN_MODEL} or kind = 'hourly')`,
+  ])
+    await orm.execute(sql`
+      delete from ensemble_runs where ctid = any(array(
+        select ctid from ensemble_runs where ${where} order by date limit ${DELETED_AT_ONCE}
+      ))`);
 }
 
 export async function deleteOldHours(orm: Orm, before: string): Promise<void> {

@@ -1,7 +1,12 @@
 import { DAY_MS } from '../../core/time.js';
 import { LOGISTIC_DEVIATION } from '../../core/statistics/logistic.js';
-import { normalCdf } from '../../core/statistics/normal.js';
-import { sureDegree, sureMinimum, type TemperatureDistribution } from '../market/distribution.js';
+import {
+  probabilityWithin,
+  sureDegree,
+  sureMinimum,
+  type DistributionShape,
+  type TemperatureDistribution,
+} from '../market/distribution.js';
 import type { DailyKind } from '../market/market.js';
 import { LAST_HOUR, predictSameDay, type DaySoFar, type SameDayFit } from './same-day.js';
 
@@ -89,6 +94,7 @@ export interface RunningInput extends Omit<KnownDay, 'hoursF' | 'curveF'> {
   /** What was expected before anything was observed, °F. */
   meanF: number;
   deviationF: number;
+  shape: DistributionShape;
 }
 
 /**
@@ -144,13 +150,15 @@ const isOld = ({ trainedAt }: HourFit, at: Date): boolean =>
 
 /** All of what was expected that would be no more than what has been reached is just that. */
 function censorDayAhead(
-  { kind, meanF: mean, deviationF: deviation }: RunningInput,
+  { kind, meanF: mean, deviationF: deviation, shape }: RunningInput,
   bound: Pick<TemperatureDistribution, 'atLeast' | 'atMost'>,
   degree: number,
 ): TemperatureDistribution & { stays: number } {
-  const sign = signOf(kind);
-  const stays = normalCdf((sign * degree + 0.5 - sign * mean) / deviation);
-  return { ...bound, mean, deviation, stays };
+  const expected = { mean, deviation, shape };
+  const range =
+    kind === 'daily_maximum' ? { lowest: null, highest: degree } : { lowest: degree, highest: null };
+  const stays = probabilityWithin({ ...expected, atLeast: null }, { ...range, step: 1 });
+  return { ...bound, ...expected, stays };
 }
 
 /** The newest fit that was there at a time. */

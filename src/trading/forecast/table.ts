@@ -18,6 +18,7 @@ import { time } from '../../core/db/columns.js';
 import type { DistributionShape } from '../market/distribution.js';
 import type { DailyKind, TemperatureKind } from '../market/market.js';
 import { MAIN_MODEL, type ForecastMethod } from './forecast.js';
+import type { Fit } from './fits.js';
 import type { Mix } from './mix.js';
 
 /**
@@ -65,6 +66,8 @@ interface RecordedModel {
   /** °F. */
   mean: number;
   deviation: number;
+  /** Left out: normal. */
+  shape?: DistributionShape;
 }
 
 /** Of one of several models by itself, as the scores of the record are. */
@@ -98,7 +101,7 @@ export const forecastRecords = pgTable(
     atMost: integer('at_most'),
     /** The probability that it stays there; null where all that has been ruled out was cut off instead. */
     stays: doublePrecision(),
-    /** Of what may still come; null: normal. */
+    /** Null: normal. */
     shape: text().$type<DistributionShape>(),
     /** What the ensemble said before any correction, °F. */
     members: doublePrecision().array(),
@@ -235,10 +238,12 @@ export const forecastFits = pgTable(
     station: text(),
     /** See `fitLeadOf`. */
     leadHours: integer('lead_hours').notNull(),
-    a: doublePrecision().notNull(),
-    b: doublePrecision().notNull(),
-    c: doublePrecision().notNull(),
-    d: doublePrecision().notNull(),
+    /** By name. Null of earlier versions' fits, which were of a normal distribution: they are kept as what was forecast by. */
+    coefficients: jsonb().$type<Fit['coefficients']>(),
+    a: doublePrecision(),
+    b: doublePrecision(),
+    c: doublePrecision(),
+    d: doublePrecision(),
     stationBias: jsonb('station_bias').$type<Record<string, number>>(),
     hourBias: jsonb('hour_bias').$type<Record<string, number>>(),
     n: integer().notNull(),
@@ -250,7 +255,7 @@ export const forecastFits = pgTable(
     rawCrps: doublePrecision('raw_crps').notNull(),
     knownThrough: time('known_through').notNull(),
     trainedAt: time('trained_at').notNull(),
-    /** One for each day or hour: what the fit saw. */
+    /** One for each day or hour: what the fit saw. Empty of a station's own long past, of which the archive has what was known then. */
     training: jsonb()
       .$type<
         {

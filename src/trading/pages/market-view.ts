@@ -189,11 +189,13 @@ function toRunning({ kind, running, distribution: { atLeast, atMost } }: DayFore
 }
 
 /** What the members were corrected by; null for nothing. */
-function toCorrection({ fit }: DayForecast) {
+function toCorrection({ fit, seasonalFit }: DayForecast) {
   return (
     fit && {
       days: fit.n,
       isPooled: fit.stationId === null,
+      /** Of the station's own long past, by which half of it is; null for nothing. */
+      ownDays: seasonalFit?.n ?? null,
       from: formatClimateDay(fit.firstDate),
       to: formatClimateDay(fit.lastDate),
       leadHours: fit.leadHours,

@@ -1,6 +1,8 @@
+import { DAY_MS } from '../../core/time.js';
 import { openJson } from '../../core/http/json.js';
 import type { DayForecast, ObservedExtreme, StationForecast } from '../forecast/forecast.js';
-import { biasOf, type Fit } from '../forecast/fits.js';
+import { biasOf, lineOf } from '../forecast/day-ahead.js';
+import type { Fit } from '../forecast/fits.js';
 import { MAIN_MODEL } from '../forecast/forecast.js';
 import { signOf, type HourFit } from '../forecast/running-day.js';
 import { labelOf, spanOf, type ListedMarket, type TemperatureKind } from '../market/market.js';
@@ -72,6 +74,7 @@ const toDayJson = (day: DayForecast, { station, source, markets }: Setting) => (
   eventTicker: day.eventTicker,
   meanF: day.meanF,
   standardDeviationF: day.deviationF,
+  distribution: toDistributionJson(day),
   quantiles: day.quantiles.map(({ probability, temperatureF }) => ({ probability, temperatureF })),
   brackets: [...day.probabilities].map(([ticker, probability]) => ({
     ticker,
@@ -84,12 +87,23 @@ const toDayJson = (day: DayForecast, { station, source, markets }: Setting) => (
   fallback: day.fallback,
   rawMeanF: day.rawMeanF,
   rawStandardDeviationF: day.rawDeviationF,
-  fit: day.fit && toFitJson(day.fit, { stationId: station.id, hour: day.hour }),
+  fit: day.fit && toFitJson(day.fit, day, station.id),
+  seasonalFit: day.seasonalFit ? toFitJson(day.seasonalFit, day, station.id) : null,
   leadHours: day.leadHours,
   modelRunAt: day.modelRunAt.toISOString(),
   fetchedAt: day.fetchedAt.toISOString(),
   membersF: day.membersF,
   models: toModelsJson(day),
+});
+
+/** What the quantiles and probabilities are of. */
+const toDistributionJson = ({
+  distribution: { mean, deviation, shape = 'normal', stays = null },
+}: DayForecast) => ({
+  family: deviation === 0 ? 'known' : shape,
+  meanF: mean,
+  standardDeviationF: deviation,
+  stays,
 });
 
 const toModelsJson = (day: DayForecast) =>
@@ -132,20 +146,25 @@ const toHourFitJson = (fit: HourFit, stationId: string) => ({
   trainedAt: fit.trainedAt.toISOString(),
 });
 
-const toFitJson = (fit: Fit, target: { stationId: string; hour: number | undefined }) => ({
-  id: fit.id,
-  station: fit.stationId,
-  leadHours: fit.leadHours,
-  coefficients: fit.coefficients,
-  stationBiasF: biasOf(fit, target),
-  n: fit.n,
-  firstDate: fit.firstDate,
-  lastDate: fit.lastDate,
-  trainingCrps: fit.trainingCrps,
-  rawCrps: fit.rawCrps,
-  knownThrough: fit.knownThrough.toISOString(),
-  trainedAt: fit.trainedAt.toISOString(),
-});
+function toFitJson(fit: Fit, { date, hour }: Pick<DayForecast, 'date' | 'hour'>, stationId: string) {
+  const target = { day: Date.parse(date) / DAY_MS, hour, group: stationId };
+  const line = lineOf(fit.coefficients, target);
+  const stationBiasF = biasOf(fit.coefficients, target);
+  return {
+    id: fit.id,
+    station: fit.stationId,
+    leadHours: fit.leadHours,
+    coefficients: { ...line, a: line.a + line.b * stationBiasF },
+    stationBiasF,
+    n: fit.n,
+    firstDate: fit.firstDate,
+    lastDate: fit.lastDate,
+    trainingCrps: fit.trainingCrps,
+    rawCrps: fit.rawCrps,
+    knownThrough: fit.knownThrough.toISOString(),
+    trainedAt: fit.trainedAt.toISOString(),
+  };
+}
 
 const labelOrNull = (market: ListedMarket | undefined): string | null => (market ? labelOf(market) : null);
 

@@ -34,8 +34,9 @@ For each local climate day that has markets: the distribution of the day's maxim
 reported so far, and what the forecast was made from. \`asOf\`, \`ageSeconds\` and \`stale\` are those of the markets, as everywhere; forecasts have a slower pace of their own,
 and \`forecastAgeSeconds\` is their age.
 
-Forecasts are corrected by how earlier ones came out: each day says by which fit (\`method\`, \`fit\`), what the members themselves said (\`rawMeanF\`, \`rawStandardDeviationF\`), and,
-where it was not the station's own fit, why not (\`fallback\`). A fit knows only what was known before it was made (\`knownThrough\`).
+Forecasts are corrected by how earlier ones came out: each day says by which fit (\`method\`, \`fit\`, \`seasonalFit\`), what the members themselves said (\`rawMeanF\`, \`rawStandardDeviationF\`), and,
+where it could have been made in a better way, why it was not (\`fallback\`). A fit knows only what was known before it was made (\`knownThrough\`). \`distribution\` says what quantiles and
+probabilities are of: calibrated forecasts are logistic, whose tails are heavier than the normal's.
 
 A day that runs is gone on from as it has come so far (\`method\` \`same_day\`): its extreme is what has been reached, or what is still to come if that is more. \`running\` says what was
 known and when, how probable it is that nothing more comes, and what that was learned from. Brackets that cannot win any more have a probability of 0; none has 1 before the day's own report is there.

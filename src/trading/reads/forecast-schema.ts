@@ -19,17 +19,20 @@ export const noQuerySchema = z.strictObject({});
 const fitSchema = z
   .object({
     id: z.string().describe('A UUIDv7.'),
-    station: z.string().nullable().describe('Whose past it was learned from; `null`: that of all stations.'),
+    station: z
+      .string()
+      .nullable()
+      .describe('Whose long past it was learned from, with the seasons; `null`: that of all stations.'),
     leadHours: z.int().describe('The leads that it is for: up to this many hours, in steps of 12.'),
     coefficients: z
       .object({ a: z.number(), b: z.number(), c: z.number(), d: z.number() })
       .describe(
-        'The temperature is normal with mean a + b·m and variance c + d·s², where m is the mean of the members less `stationBiasF` and s² their sample variance. Beyond what was seen, m is corrected by as much as at the end of that.',
+        'What it comes to at this station and on this day: the temperature is logistic with mean a + b·m, where m is the mean of the members less `stationBiasF`, and standard deviation exp(c + d·ln s), where s is their sample deviation. Beyond what was seen, m is corrected by as much as at the end of that.',
       ),
     stationBiasF: z
       .number()
       .describe(
-        "What the station's members are taken to be too warm by, of an hour those of the same hour, °F; 0 for a station's fit of its own.",
+        "What the station's members, of an hour those of the same hour, are taken to be too warm by beyond what all have in common, °F; 0 for a station's own fit.",
       ),
     n: count('Days (of hours: hours) that it was learned from, over all its stations'),
     firstDate: z.iso.date().describe('The first day of them.'),
@@ -115,9 +118,28 @@ const forecastFields = {
   eventTicker: z.string().nullable(),
   meanF: temperature('Before what was observed is taken into account'),
   standardDeviationF: temperature('Likewise'),
+  distribution: z
+    .object({
+      family: z
+        .enum(['normal', 'logistic', 'known'])
+        .describe(
+          '`logistic`: of every forecast that is calibrated. `normal`: of the members as they are. `known`: it has been observed.',
+        ),
+      meanF: z
+        .number()
+        .describe(
+          'Its mean, °F, before anything is ruled out: of a day that runs, of what is still to come.',
+        ),
+      standardDeviationF: z.number().describe('Likewise; 0 of what is known.'),
+      stays: probability(
+        'Of a day that runs: that it stays at what was reached. The rest of the distribution lies beyond it.',
+      ).nullable(),
+    })
+    .describe('What `quantiles` and `brackets` are of, before it is rounded.')
+    .meta({ id: 'ForecastDistribution' }),
   quantiles: z
     .array(z.object({ probability: probability('Of a temperature at or below.'), temperatureF: z.number() }))
-    .describe('Given what was observed, °F.'),
+    .describe('Of `distribution`, given what was observed, °F.'),
   brackets: z
     .array(
       z.object({
@@ -133,16 +155,23 @@ const forecastFields = {
   method: z
     .enum(forecastMethods)
     .describe(
-      "`same_day`: by how days went on that had come as far, see `running`. `emos`: corrected by a fit of the station's own past. `emos_pooled`: by one of all stations together. `raw_ensemble`: the members' own mean and spread, corrected by nothing.",
+      "`same_day`: by how days went on that had come as far, see `running`. `emos_pooled`: corrected by a fit of all stations together. `emos`: half by that and half by a fit of the station's own long past, with the seasons. `raw_ensemble`: the members' own mean and spread, corrected by nothing.",
     ),
   isCalibrated: z.boolean().describe('Corrected by how earlier forecasts came out.'),
   fallback: z
     .string()
     .nullable()
-    .describe('Why it was not made in a better way, in words; `null` for `emos` and `same_day`.'),
+    .describe(
+      'Why it was not made in a better way, in words; `null` where it was made as well as what is known allows.',
+    ),
   rawMeanF: temperature('The mean of the members, before any correction'),
   rawStandardDeviationF: temperature('Their sample deviation, at least 1'),
   fit: fitSchema.nullable().describe('What the members were corrected by; `null` for nothing.'),
+  seasonalFit: fitSchema
+    .nullable()
+    .describe(
+      "The station's own fit with the seasons, which counts as much as `fit`; `null` where its past is shorter than a year and a half.",
+    ),
   leadHours: z
     .number()
     .describe("Hours from the start of the weather model's run to the end of the day, or to the hour."),

@@ -115,5 +115,11 @@ function recordedModels({ models, observed }: DayForecast): ForecastRecord['mode
   if (!models || observed) return null;
   return models
     .filter(({ weight }) => weight > 0)
-    .map(({ model, weight, meanF, deviationF }) => ({ model, weight, mean: meanF, deviation: deviationF }));
+    .map(({ model, weight, meanF: mean, deviationF: deviation, shape }) => ({
+      model,
+      weight,
+      mean,
+      deviation,
+      shape,
+    }));
 }

@@ -238,7 +238,7 @@ const recordSchema = z
     recordedAt: timeField('When model and market were recorded.'),
     method: z
       .enum(forecastMethods)
-      .describe('How the forecast was made. Only the first two are calibrated, and in the means.'),
+      .describe('How the forecast was made. All but `raw_ensemble` are calibrated, and in the means.'),
     modelRunAt: timeField('When the weather model was started.'),
     temperatureF: z
       .number()

@@ -49,7 +49,7 @@ export function degreeCrps(atMost: AtMost, outcome: number, step: 1 | 0.01 = 1):
   return sum * width;
 }
 
-/** Of a normal distribution that is rounded, and cut off where the day has got already. */
+/** Of a distribution that is rounded, and bounded by where the day has got already. */
 export const atMostOf =
   (distribution: TemperatureDistribution, step: 1 | 0.01 = 1): AtMost =>
   (degrees) =>
@@ -107,8 +107,8 @@ function scoreModels(
   if (!models) return null;
   const step = stepOf(kind);
   return Object.fromEntries(
-    models.map(({ model, mean, deviation }) => {
-      const distribution = { mean, deviation, atLeast: null };
+    models.map(({ model, mean, deviation, shape = 'normal' }) => {
+      const distribution = { mean, deviation, shape, atLeast: null };
       const said = brackets.map((each) => ({
         ...each,
         model: probabilityOf(distribution, bracketOf(each, kind)),

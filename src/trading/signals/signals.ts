@@ -119,11 +119,14 @@ function soFar({ distribution: { atLeast, atMost = null }, running }: DayForecas
 const theDays = ({ fit }: RunningDay): string =>
   fit ? ` by ${fit.n} days that had come to the same hour` : '';
 
-function theCorrection({ fit, meanF, deviationF }: DayForecast): string {
+function theCorrection({ fit, seasonalFit, meanF, deviationF }: DayForecast): string {
   if (fit === null) return 'corrected by nothing';
   const whose = fit.stationId === null ? ' of all stations' : '';
-  return `corrected by ${fit.n} ${fit.kind === 'hourly' ? 'hours' : 'days'}${whose} to ${spread(meanF, deviationF)}`;
+  return `corrected by ${fit.n} ${fit.kind === 'hourly' ? 'hours' : 'days'}${whose}${theSeasons(seasonalFit)} to ${spread(meanF, deviationF)}`;
 }
+
+const theSeasons = (fit: DayForecast['seasonalFit']): string =>
+  fit ? `, and half by ${fit.n} days of this one with its seasons,` : '';
 
 function thePrice({ side, price, depth, probability, breakEven, isHedge }: Purchase): string {
   const edge = probability - breakEven;

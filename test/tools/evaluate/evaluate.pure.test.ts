@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { EvaluationSummary } from '../../../src/tools/evaluate/evaluation.js';
-import { type EmosCoefficients, fitEmos } from '../../../src/trading/forecast/emos.js';
+import { type EmosCoefficients, fitEmos } from '../../../src/tools/evaluate/emos.js';
 import { ownScript } from '../../support/own-build.js';
 import { createFolder, days, evaluate, flags, header, toCsv, type Day } from './run-evaluate.js';
 

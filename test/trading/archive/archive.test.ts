@@ -169,10 +169,36 @@ describe('the archive', () => {
     ]);
   });
 
+  it('reads of a long past one run of each half day, known at a time, and nothing where it is not long', async () => {
+    const at = new Date(`${dateAfter(first, 600)}T00:00:00Z`);
+    const { runs, reports } = makePast({ stationId: 'KNYC', biasF: 0, errorF: 1, spreadF: 1 }, 600);
+    const asEnsemble = (known: KnownRun, laterMs = 0): DayEnsemble => ({
+      ...known,
+      modelRunAt: new Date(known.modelRunAt.getTime() + laterMs),
+      membersF: [known.meanF],
+    });
+    // 05:00Z is in the first half of a day: an hour later is in the same, and so in place of nothing.
+    await archive.addRuns(runs.flatMap((known) => [asEnsemble(known), asEnsemble(known, 3_600_000)]));
+    await archive.addRuns(runs.map((known) => ({ ...asEnsemble(known), model: 'other' })));
+    await archive.addReports(reports);
+    const wanted = { kind: 'daily_maximum' as const, stationId: 'KNYC', days: 700, least: 590 };
+    const known = (await archive.longAsOf(at, wanted))!;
+    const inTime = runs.filter(({ fetchedAt }) => fetchedAt <= at);
+    expect(known.runs.map(({ date }) => date).toSorted()).toEqual(inTime.map(({ date }) => date));
+    expect(
+      known.runs.every(({ model, modelRunAt }) => model === undefined && modelRunAt.getUTCHours() === 5),
+    ).toBe(true);
+    expect([...known.reports]).toHaveLength(reports.filter(({ knownAt }) => knownAt <= at).length);
+    expect((await archive.longAsOf(at, { ...wanted, days: 100, least: 50 }))!.runs.length).toBeLessThan(101);
+    expect(await archive.longAsOf(at, { ...wanted, least: 601 })).toBeUndefined();
+    expect(await archive.longAsOf(at, { ...wanted, kind: 'daily_minimum' })).toBeUndefined();
+    expect(await archive.longAsOf(at, { ...wanted, stationId: 'KMIA' })).toBeUndefined();
+  });
+
   it('removes what is older than a day', async () => {
     await archive.addRuns([run(), run({ date: '2026-07-05' })]);
     await archive.addReports([report(), report({ date: '2026-07-05' })]);
-    await archive.deleteBefore('2026-07-05');
+    await archive.deleteBefore('2026-07-05', '2026-07-05');
     const known = await archive.asOf(later);
     expect(known.runs.map((found) => found.date)).toEqual(['2026-07-05']);
     expect(

@@ -1,46 +1,47 @@
 import { describe, expect, it } from 'vitest';
 import { problemOf } from '../../../src/trading/archive/make-fit.js';
-import { findFit } from '../../../src/trading/forecast/fits.js';
-import { dateAfter, first, learn, makePast, together, type Past } from '../forecast-past.js';
+import { allAtOnce } from '../../../src/core/steps.js';
+import { KnownHistory } from '../../../src/trading/archive/archive.js';
+import { trainStationInSteps, withStation } from '../../../src/trading/archive/training.js';
+import { predictAhead } from '../../../src/trading/forecast/day-ahead.js';
+import { findFit, noFits, type Fit } from '../../../src/trading/forecast/fits.js';
+import { findStation } from '../../../src/trading/market/stations.js';
+import {
+  dateAfter,
+  first,
+  learn,
+  lineCoefficients,
+  makePast,
+  together,
+  type Past,
+  type Truth,
+} from '../forecast-past.js';
 
 const newYork = { stationId: 'KNYC', biasF: 0, errorF: 2, spreadF: 1 };
 const later = new Date('2026-12-31T00:00:00Z');
-const fitOf = (past: Past, stationId: string | null, lead = 24, at = later) =>
-  findFit(learn(past, at).book, { kind: 'daily_maximum', stationId, leadHours: lead }, at);
-const whyNot = (past: Past, stationId: string | null, lead = 24) =>
-  learn(past, later).book.missing!.find(
-    (each) => each.kind === 'daily_maximum' && each.stationId === stationId && each.leadHours === lead,
-  )?.reason;
+const fitOf = (past: Past, lead = 24, at = later) =>
+  findFit(learn(past, at).book, { kind: 'daily_maximum', stationId: null, leadHours: lead }, at);
+const whyNot = (past: Past, lead = 24) =>
+  learn(past, later).book.missing!.find((each) => each.kind === 'daily_maximum' && each.leadHours === lead)
+    ?.reason;
+const correctionOf = ({ coefficients }: Pick<Fit, 'coefficients'>, group = 'KNYC') =>
+  predictAhead(coefficients, { group, day: 20_600, mean: 75, variance: 1 }).mean - 75;
 
 describe('training', () => {
-  it('gives a station a fit of its own from 30 days on, and says what is missing before', () => {
-    expect(fitOf(makePast(newYork, 29), 'KNYC')).toBeUndefined();
-    expect(whyNot(makePast(newYork, 29), 'KNYC')).toBe(
-      'only 29 of 30 days are known for this station at this lead',
-    );
-    expect(fitOf(makePast(newYork, 30), 'KNYC')).toMatchObject({
-      n: 30,
-      firstDate: first,
-      lastDate: dateAfter(first, 29),
-    });
-    expect(whyNot(makePast(newYork, 30), 'KDEN')).toBe(
-      'only 0 of 30 days are known for this station at this lead',
-    );
-  });
-
-  it('takes all stations together from 40 days on', () => {
+  it('takes all stations together from 30 days on, and says what is missing before', () => {
     const two = (days: number) =>
       together(makePast(newYork, days), makePast({ ...newYork, stationId: 'KMIA' }, days));
-    expect(fitOf(two(19), null)).toBeUndefined();
-    expect(whyNot(two(19), null)).toBe('only 38 of 40 days are known over all stations at this lead');
-    expect(fitOf(two(20), null)).toMatchObject({ n: 40 });
+    expect(fitOf(two(14))).toBeUndefined();
+    expect(whyNot(two(14))).toBe('only 28 of 30 days are known over all stations at this lead');
+    expect(fitOf(two(15))).toMatchObject({ n: 30, firstDate: first, lastDate: dateAfter(first, 14) });
+    expect(fitOf(makePast(newYork, 30))).toMatchObject({ n: 30 });
   });
 
   it('learns from the 60 latest days that have data, wherever days are missing', () => {
     const past = makePast(newYork, 80);
     const gap = past.reports.filter((_, i) => i < 70 || i > 74);
     // Of the 80 days five are missing, so the 60 latest begin 65 days before the end.
-    expect(fitOf({ ...past, reports: gap }, 'KNYC')).toMatchObject({
+    expect(fitOf({ ...past, reports: gap })).toMatchObject({
       n: 60,
       firstDate: dateAfter(first, 15),
       lastDate: dateAfter(first, 79),
@@ -52,9 +53,9 @@ describe('training', () => {
     const at18 = makePast({ ...newYork, errorF: 0.1 }, 40, { leadHours: 18 });
     const at48 = makePast({ ...newYork, errorF: 5 }, 40, { leadHours: 48 });
     const past = { runs: [...at18.runs, ...at24.runs, ...at48.runs], reports: at24.reports };
-    expect(fitOf(past, 'KNYC')).toEqual(fitOf(at24, 'KNYC'));
-    expect(fitOf(past, 'KNYC', 48)).toEqual(fitOf(at48, 'KNYC', 48));
-    expect(fitOf(past, 'KNYC', 12)).toBeUndefined();
+    expect(fitOf(past)).toEqual(fitOf(at24));
+    expect(fitOf(past, 48)).toEqual(fitOf(at48, 48));
+    expect(fitOf(past, 12)).toBeUndefined();
   });
 
   it('learns nothing of runs that were started after the day or more than three days before its end', () => {
@@ -68,32 +69,33 @@ describe('training', () => {
 
   it('lets single runs teach the bias but not what the spread is worth', () => {
     const single = makePast({ ...newYork, biasF: 3, members: 1 }, 45);
-    const fit = fitOf(single, 'KNYC')!;
-    expect(fit.coefficients.d).toBe(0);
-    expect(fit.coefficients.a + (fit.coefficients.b - 1) * 78).toBeCloseTo(-3, 0);
+    const fit = fitOf(single)!;
+    expect(fit.coefficients).not.toHaveProperty('spread');
+    expect(correctionOf(fit)).toBeCloseTo(-3, 0);
     // A week of real ensembles is too short to learn a spread from: all teach, and none by its spread.
-    const few = makePast(newYork, 7, { from: 45 });
-    expect(fitOf(together(single, few), 'KNYC')).toMatchObject({ n: 52, coefficients: { d: 0 } });
+    const few = fitOf(together(single, makePast(newYork, 7, { from: 45 })))!;
+    expect(few.n).toBe(52);
+    expect(few.coefficients).not.toHaveProperty('spread');
     // Enough of them teach alone.
     const many = makePast({ ...newYork, biasF: -1 }, 35, { from: 45 });
-    expect(fitOf(together(single, many), 'KNYC')).toEqual(fitOf(many, 'KNYC'));
+    expect(fitOf(together(single, many))).toEqual(fitOf(many));
+    expect(fitOf(many)!.coefficients).toHaveProperty('spread');
   });
 
-  it("takes a station's bias off before all are fitted together, shrunk towards what all have in common", () => {
-    const without = { ...newYork, errorF: 0 };
+  it('corrects each station by its own bias, the nearer to what all have in common the fewer of its days are known', () => {
     const past = together(
-      makePast({ ...without, biasF: 5, stationId: 'KLAX' }, 30),
-      makePast({ ...without, biasF: 1 }, 10),
+      makePast({ ...newYork, biasF: 5, stationId: 'KLAX' }, 40),
+      makePast({ ...newYork, biasF: 1 }, 40),
+      makePast({ ...newYork, biasF: -3, stationId: 'KDEN' }, 3, { from: 37 }),
     );
-    // Errors are those of rounding only. In common: (30 · 5 + 10 · 1) / 40 = 4; Los Angeles 4 + 30/40 · 1, New York 4 − 10/20 · 3.
-    const { stationBiasF } = learn(
-      together(past, makePast({ ...newYork, stationId: 'KDEN', biasF: 4, errorF: 0 }, 1)),
-      later,
-    ).book.fits.find(({ stationId }) => stationId === null)!;
-    expect(stationBiasF!.KLAX).toBeCloseTo(4.75, 0);
-    expect(stationBiasF!.KNYC).toBeCloseTo(2.5, 0);
-    expect(stationBiasF!.KPHL).toBeCloseTo(4, 0);
-    expect(Object.keys(stationBiasF!)).toHaveLength(24);
+    const fit = fitOf(past)!;
+    expect(Math.abs(correctionOf(fit, 'KLAX') + 5)).toBeLessThan(0.8);
+    expect(Math.abs(correctionOf(fit) + 1)).toBeLessThan(0.8);
+    // Three days of Denver are not taken at their word, nor for nothing.
+    const [denver, unknown] = [correctionOf(fit, 'KDEN'), correctionOf(fit, 'KPHL')];
+    expect(denver).toBeGreaterThan(unknown + 0.5);
+    expect(denver).toBeLessThan(2.5);
+    expect(unknown).toBeLessThan(correctionOf(fit));
   });
 
   it('leaves a fit as it is while its training set is the same, and makes another when anything in it changes', () => {
@@ -107,7 +109,7 @@ describe('training', () => {
       i === 20 ? { ...report, temperatureF: report.temperatureF + 1 } : report,
     );
     const changed = learn({ ...past, reports: corrected }, later, book);
-    expect(changed.added.map(({ fit }) => fit.trainedAt)).toEqual([later, later]);
+    expect(changed.added.map(({ fit }) => fit.trainedAt)).toEqual([later]);
   });
 
   it('says what it was learned from', () => {
@@ -124,37 +126,100 @@ describe('training', () => {
   });
 });
 
+/** One station whose bias and errors go with the seasons, over the days before `later`. */
+function seasons(days: number, over: Partial<Truth> = {}): Past {
+  const past = makePast({ ...newYork, errorF: 1, ...over }, days, { from: lastDay - days });
+  return {
+    ...past,
+    runs: past.runs.map((run) => ({ ...run, meanF: run.meanF + 4 * seasonOf(run.date) })),
+  };
+}
+const lastDay = (Date.parse('2026-12-25') - Date.parse(first)) / 86_400_000;
+const seasonOf = (date: string) => Math.cos((2 * Math.PI * Date.parse(date)) / 86_400_000 / 365.25);
+const ofNewYork = { kind: 'daily_maximum' as const, station: findStation('KNYC')! };
+const learnSeasons = (past: Past, previous = noFits, at = later) =>
+  allAtOnce(trainStationInSteps(KnownHistory.at(at, past), ofNewYork, { previous, newId: () => 'a fit' }));
+
+describe("a station's own fit", () => {
+  it('learns the seasons of a year and a half, and is not made of less', () => {
+    expect(learnSeasons(seasons(547))).toEqual({ fits: [], added: [], missing: [] });
+    const { fits, added } = learnSeasons(seasons(700));
+    expect(fits).toMatchObject([{ stationId: 'KNYC', leadHours: 24, n: 700 }]);
+    expect(added).toHaveLength(1);
+    for (const date of ['2026-01-15', '2026-04-15', '2026-07-15', '2026-10-15']) {
+      const row = { group: 'KNYC', day: Date.parse(date) / 86_400_000, mean: 75, variance: 1 };
+      const { mean } = predictAhead(fits[0]!.coefficients, row);
+      expect(Math.abs(mean - 75 + 4 * seasonOf(date))).toBeLessThan(0.6);
+    }
+  });
+
+  it('takes its place in the book beside that of all stations, and keeps it for days', () => {
+    const past = seasons(700);
+    const pooled = learn(past, later).book;
+    const made = learnSeasons(past);
+    const book = withStation(pooled, ofNewYork, made);
+    expect(book.fits.map(({ stationId }) => stationId)).toEqual([null, 'KNYC']);
+    // What all stations are learned from says nothing of years.
+    expect(learn(past, later, book).book.fits).toEqual(book.fits);
+    const inDays = (days: number) => new Date(later.getTime() + days * 86_400_000);
+    expect(learnSeasons(seasons(702), book, inDays(4)).added).toEqual([]);
+    expect(learnSeasons(past, book, inDays(6)).fits).toEqual(made.fits);
+    const more = together(past, makePast(newYork, 2, { from: lastDay }));
+    expect(learnSeasons(more, book, inDays(6)).added).toHaveLength(1);
+    expect(learn(past, inDays(8), book).book.fits.some(({ stationId }) => stationId !== null)).toBe(false);
+  });
+
+  it('is kept out where it is wrong, and that is said', () => {
+    const made = learnSeasons(seasons(700, { biasF: 9 }));
+    expect(made.fits).toEqual([]);
+    expect(made.missing).toMatchObject([
+      {
+        stationId: 'KNYC',
+        reason: expect.stringMatching(/^a fit of this station with the seasons is not used: it corrects by/),
+      },
+    ]);
+  });
+});
+
 describe('bounds on a fit', () => {
   const cases = Array.from({ length: 40 }, (_, i) => ({
+    group: 'KNYC',
+    day: 20_000 + i,
     mean: 60 + i / 2,
     variance: 2,
     observed: 60 + i / 2,
   }));
-  const good = { coefficients: { a: 0, b: 1, c: 2, d: 0.5 }, trainingCrps: 1, hasConverged: true };
+  // The centre is 69.75.
+  const made = (line: Partial<Parameters<typeof lineCoefficients>[0]>, over: object = {}) => ({
+    coefficients: lineCoefficients({ a: 0, b: 1, c: 0.5, ...line }),
+    trainingCrps: 1,
+    hasConverged: true,
+    ...over,
+  });
   it.each([
-    ['one that is good', good, undefined],
-    ['one that has not converged', { ...good, hasConverged: false }, /converged/],
-    ['a slope that is too flat', { ...good, coefficients: { a: 41, b: 0.4, c: 2, d: 0 } }, /slope of 0.40/],
-    ['a slope that is too steep', { ...good, coefficients: { a: -41, b: 1.6, c: 2, d: 0 } }, /slope/],
-    ['a slope that is no number', { ...good, coefficients: { a: 0, b: Number.NaN, c: 2, d: 0 } }, /slope/],
-    ['a correction beyond any bias', { ...good, coefficients: { a: 8.1, b: 1, c: 2, d: 0 } }, /8.1 °F/],
-    // 35.5 − 0.5 · 60 = 5.5 at one end, −4.25 at the other: fine. With 7 at the centre 12.1 at the end is not.
-    ['a slope within bounds', { ...good, coefficients: { a: 35.5, b: 0.5, c: 2, d: 0 } }, undefined],
-    ['a correction at an end', { ...good, coefficients: { a: 42.1, b: 0.5, c: 2, d: 0 } }, /12.1 °F/],
-    ['a deviation of nothing', { ...good, coefficients: { a: 0, b: 1, c: 0.1, d: 0 } }, /deviation of 0.32/],
-    ['a deviation without end', { ...good, coefficients: { a: 0, b: 1, c: 1, d: 200 } }, /deviation of 20/],
-    ['one that is no better than raw', { ...good, trainingCrps: 1.5 }, /no better/],
+    ['one that is good', made({}), undefined],
+    ['one that has not converged', made({}, { hasConverged: false }), /converged/],
+    ['a slope that is too flat', made({ a: 41, b: 0.4 }), /slope of 0.40/],
+    ['a slope that is too steep', made({ a: -41, b: 1.6 }), /slope/],
+    ['a slope that is no number', made({ b: Number.NaN }), /slope/],
+    ['a correction beyond any bias', made({ a: 8.1 }), /8.1 °F/],
+    ['a slope within bounds', made({ a: 35.5, b: 0.5 }), undefined],
+    ['a deviation of nothing', made({ c: Math.log(0.32) }), /deviation of 0.32/],
+    ['a deviation without end', made({ c: Math.log(16) }), /deviation of 16/],
+    ['one that is no better than raw', made({}, { trainingCrps: 1.5 }), /no better/],
   ])('judge %s', (_what, fit, problem) => {
     const found = problemOf(fit, 1.5, cases);
     if (problem) expect(found).toMatch(problem);
     else expect(found).toBeUndefined();
   });
 
-  it('keep a fit out of the book, and the book says why', () => {
-    const broken = makePast({ ...newYork, biasF: 20 }, 40);
-    expect(fitOf(broken, 'KNYC')).toBeUndefined();
-    expect(whyNot(broken, 'KNYC')).toMatch(
-      /^a fit of this station is not used: it corrects by (19|20|21)\.\d °F, more than 8$/,
+  it('look at every season of a fit with the seasons', () => {
+    const { coefficients, ...fit } = made({});
+    const summer = { ...coefficients, sin: 5, cos: -7 };
+    expect(problemOf({ ...fit, coefficients: summer }, 1.5, cases)).toBeUndefined();
+    expect(problemOf({ ...fit, coefficients: { ...summer, cos: -8.2 } }, 1.5, cases)).toMatch(/8\.2 °F/);
+    expect(problemOf({ ...fit, coefficients: { ...coefficients, 'slope cos': 0.6 } }, 1.5, cases)).toMatch(
+      /slope/,
     );
   });
 });

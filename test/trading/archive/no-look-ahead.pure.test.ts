@@ -1,9 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { KnownHistory } from '../../../src/trading/archive/archive.js';
-import { train } from '../../../src/trading/archive/training.js';
+import { allAtOnce } from '../../../src/core/steps.js';
+import {
+  MIN_SEASONAL_DAYS,
+  train,
+  trainStationInSteps,
+  withStation,
+} from '../../../src/trading/archive/training.js';
 import { calibratedModel, noFits } from '../../../src/trading/forecast/fits.js';
 import type { DayEnsemble, ObservedExtreme } from '../../../src/trading/forecast/forecast.js';
+import { findStation } from '../../../src/trading/market/stations.js';
 import { dateAfter, first, makePast, together, type Past } from '../forecast-past.js';
 import { makeEvent, makeHour } from '../../fixtures/events.js';
 
@@ -23,10 +30,10 @@ const before = (hours: number) => new Date(at.getTime() - hours * HOUR_MS);
 const newYork = { stationId: 'KNYC', biasF: 2, errorF: 2, spreadF: 1 };
 
 const world: World = {
-  // New York has just enough days for a fit of its own; without one of them it falls back to all stations.
+  // Just enough days: without one of them there is no fit.
   ...together(
-    makePast(newYork, 30, { from: 2 }),
-    makePast({ ...newYork, stationId: 'KMIA', biasF: -3 }, 20, { from: 12 }),
+    makePast(newYork, 17, { from: 15 }),
+    makePast({ ...newYork, stationId: 'KMIA', biasF: -3 }, 13, { from: 19 }),
   ),
   ensembles: [12, 6].map((hours) => ({
     kind: 'daily_maximum',
@@ -59,8 +66,8 @@ const minima: World = {
 const ofHour = { kind: 'hourly' as const, stationId: 'INDEX-NYC', hour: 23 };
 const hours: World = {
   ...together(
-    makePast({ ...newYork, ...ofHour }, 30, { from: 2 }),
-    makePast({ ...newYork, ...ofHour, stationId: 'INDEX-MIAMI', biasF: -3 }, 20, { from: 12 }),
+    makePast({ ...newYork, ...ofHour }, 17, { from: 15 }),
+    makePast({ ...newYork, ...ofHour, stationId: 'INDEX-MIAMI', biasF: -3 }, 13, { from: 19 }),
   ),
   ensembles: world.ensembles.map((each) => ({ ...each, ...ofHour })),
   observed: [{ ...world.observed[1]!, ...ofHour }],
@@ -69,10 +76,15 @@ const hour = makeHour({ date, hour: 23 });
 
 /** The same world with a second model, of which fewer days are known, and an earlier run of the first. */
 const asOther = <T extends object>(all: readonly T[]) => all.map((each) => ({ ...each, model: 'other' }));
+const longer = together(
+  makePast(newYork, 30, { from: 2 }),
+  makePast({ ...newYork, stationId: 'KMIA', biasF: -3 }, 20, { from: 12 }),
+);
 const several: World = {
   ...world,
+  reports: longer.reports,
   runs: [
-    ...world.runs,
+    ...longer.runs,
     ...asOther(makePast({ ...newYork, biasF: -1 }, 28, { from: 4, leadHours: 23 }).runs),
     ...asOther(makePast({ ...newYork, stationId: 'KMIA' }, 20, { from: 12, leadHours: 23 }).runs),
     ...makePast({ ...newYork, errorF: 1.5 }, 28, { from: 4, leadHours: 35 }).runs,
@@ -143,8 +155,8 @@ describe('no look-ahead', () => {
 
   it('says something: the decision does depend on every part of what is known', () => {
     const decision = decide(world, honest);
-    expect(decision.get('KNYC')!.days[0]!.method).toBe('emos');
-    const newest = { runs: 29, reports: 29, ensembles: 1, observed: 1 };
+    expect(decision.get('KNYC')!.days[0]!.method).toBe('emos_pooled');
+    const newest = { runs: 16, reports: 16, ensembles: 1, observed: 1 };
     for (const part of parts)
       expect(decide(without({ part, index: newest[part], time: 'fetchedAt', byMs: 1 }), honest)).not.toEqual(
         decision,
@@ -232,7 +244,7 @@ describe.each([
   it('holds for a whole decision, which depends on what is known', () => {
     fc.assert(knowsNothing(honest), { numRuns: 100 });
     const decision = decide(ofKind, honest).get(stationId)!.days[0]!;
-    expect(decision).toMatchObject({ method: 'emos', kind: ofKind.ensembles[0]!.kind });
+    expect(decision).toMatchObject({ method: 'emos_pooled', kind: ofKind.ensembles[0]!.kind });
     expect(decision.probabilities.size).toBeGreaterThan(0);
     for (const part of parts)
       expect(decide({ ...ofKind, [part]: [] }, honest).get(stationId)?.days[0]).not.toEqual(decision);
@@ -245,6 +257,68 @@ describe.each([
         reports: past.reports.map((report) => ({ ...report, knownAt: new Date(`${report.date}T00:00:00Z`) })),
       });
     expect(fc.check(knowsNothing(leaky), { numRuns: 150, seed: 1 }).failed).toBe(true);
+  });
+});
+
+describe('no look-ahead at the seasons of a long past', () => {
+  // Just enough days of New York, which alone has them.
+  const past = makePast(newYork, MIN_SEASONAL_DAYS, { from: days - MIN_SEASONAL_DAYS });
+  const ofNewYork = { kind: 'daily_maximum' as const, station: findStation('KNYC')! };
+  const options = { previous: noFits, newId: () => 'a fit' };
+
+  function decideBySeasons(past: Past, read: Reader) {
+    const known = read(past, at);
+    const made = allAtOnce(trainStationInSteps(known, ofNewYork, options));
+    const weather = { fetchedAt: at, ensembles: world.ensembles, observed: [] };
+    const fits = withStation(train(known, options).book, ofNewYork, made);
+    return calibratedModel({ source: 'test', weather, events: [event], fits, at }).get('KNYC')!.days[0]!;
+  }
+  const moves = fc.record({
+    part: fc.constantFrom('runs' as const, 'reports' as const),
+    index: fc.nat({ max: past.runs.length - 1 }),
+    byMs: fc.oneof(fc.constant(1), fc.integer({ min: 1, max: 90 * 24 * HOUR_MS })),
+  });
+  const knowsNothing = (read: Reader) =>
+    fc.property(moves, fc.boolean(), ({ part, index, byMs }, isFirstTime) => {
+      const time = part === 'reports' ? 'knownAt' : isFirstTime ? 'modelRunAt' : 'fetchedAt';
+      const later = new Date(at.getTime() + byMs);
+      const moved = past[part].map((datum, i) => (i === index ? { ...datum, [time]: later } : datum));
+      expect(decideBySeasons({ ...past, [part]: moved }, read)).toEqual(
+        decideBySeasons({ ...past, [part]: past[part].filter((_, i) => i !== index) }, read),
+      );
+    });
+
+  it('holds for the whole decision, which depends on them', () => {
+    const decision = decideBySeasons(past, honest);
+    expect(decision).toMatchObject({ method: 'emos', seasonalFit: { n: MIN_SEASONAL_DAYS } });
+    expect(decideBySeasons(makePast(newYork, 60, { from: days - 60 }), honest).meanF).not.toBe(
+      decision.meanF,
+    );
+    fc.assert(knowsNothing(honest), { numRuns: 12 });
+  });
+
+  it.each<[string, Reader]>([
+    [
+      'reports that are known before they come',
+      (past, time) =>
+        KnownHistory.at(time, {
+          ...past,
+          reports: past.reports.map((report) => ({
+            ...report,
+            knownAt: new Date(`${report.date}T00:00:00Z`),
+          })),
+        }),
+    ],
+    [
+      'runs that carry the time of their start as the time at which they came',
+      (past, time) =>
+        KnownHistory.at(time, {
+          ...past,
+          runs: past.runs.map((run) => ({ ...run, fetchedAt: run.modelRunAt })),
+        }),
+    ],
+  ])('catches a leak: %s', (_what, leaky) => {
+    expect(fc.check(knowsNothing(leaky), { numRuns: 40, seed: 1 }).failed).toBe(true);
   });
 });
 

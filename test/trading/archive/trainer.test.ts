@@ -3,10 +3,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { noFits } from '../../../src/trading/forecast/fits.js';
 import { createSimulatedWeatherSource } from '../../../src/trading/forecast/simulated.js';
 import { forecastFits } from '../../../src/trading/forecast/table.js';
+import { DAY_MS } from '../../../src/core/time.js';
 import { targetKey, targetOf } from '../../../src/trading/market/market.js';
 import { createSimulatedSource } from '../../../src/trading/venue/simulated.js';
 import { simulateWeather } from '../../../src/trading/venue/simulation/weather.js';
 import { everything, leadingStations } from '../../../src/trading/venue/simulation/world.js';
+import { first, makePast } from '../forecast-past.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { startTestService, type TestService } from '../../support/service.js';
 
@@ -73,8 +75,9 @@ describe('the trainer', () => {
     await trainer.learn();
     const { fits } = calibration.current;
     expect(fits.madeAt).toEqual(new Date(service.clock.now()));
-    // The seven stations of the selection and all together, at the leads that runs for today and tomorrow have.
-    expect(new Set(fits.fits.map(({ stationId }) => stationId)).size).toBe(8);
+    // All stations together, of both models at the leads that their runs for today and tomorrow have.
+    expect(fits.fits.every(({ stationId }) => stationId === null)).toBe(true);
+    expect(new Set(fits.fits.map(({ model, leadHours }) => `${model} ${leadHours}`)).size).toBeGreaterThan(4);
     expect(fits.fits.every(({ knownThrough, trainedAt }) => knownThrough <= trainedAt)).toBe(true);
     const rows = await listFits();
     expect(rows.map(({ id }) => id).sort()).toEqual(fits.fits.map(({ id }) => id).sort());
@@ -87,9 +90,9 @@ describe('the trainer', () => {
         ]);
     }
     await refresher.refresh();
-    const own = days().filter(({ method }) => method === 'emos');
-    expect(own.length).toBeGreaterThan(14);
-    expect(own.every(({ isCalibrated, fallback, fit }) => isCalibrated && !fallback && fit)).toBe(true);
+    const corrected = days().filter(({ method }) => method === 'emos_pooled');
+    expect(corrected.length).toBeGreaterThan(14);
+    expect(corrected.every(({ isCalibrated, fallback, fit }) => isCalibrated && !fallback && fit)).toBe(true);
   });
 
   it('makes no fit twice for the same training set', async () => {
@@ -142,16 +145,32 @@ describe('the trainer', () => {
     await database.db.orm.delete(forecastFits).where(eq(forecastFits.id, id));
   });
 
-  it('removes what is older than 400 days', async () => {
-    service.clock.set('2027-12-26T12:00:00Z');
-    // A bounded number of rows at a time.
-    for (let turn = 0; turn < 3; turn++) await service.trading.trainer.cleanUp();
-    const known = await service.trading.archive.asOf(new Date('2026-11-21T12:00:00Z'));
-    expect(known.runs.every(({ date }) => date >= '2026-11-21')).toBe(true);
+  it('removes what is older than 400 days, and what seasons are learned of after two years', async () => {
+    const { trainer, archive } = service.trading;
+    const dates = async (isMain: boolean) => {
+      const { runs } = await archive.asOf(new Date('2026-11-21T12:00:00Z'));
+      return runs
+        .filter(({ kind, model }) => (model === undefined && kind !== 'hourly') === isMain)
+        .map(({ date }) => date)
+        .toSorted();
+    };
+    expect((await dates(false))[0]! < '2026-11-21').toBe(true);
+    const [first] = await dates(true);
+    // A bounded number of rows at a time, and those that have become too old in a month.
+    for (const now of ['2027-12-05', '2027-12-26'])
+      for (let turn = 0; turn < 3; turn++) {
+        service.clock.set(`${now}T12:00:00Z`);
+        await trainer.cleanUp();
+      }
+    expect((await dates(false))[0]! >= '2026-11-21').toBe(true);
+    expect((await dates(true))[0]).toBe(first);
     expect(await listFits()).not.toHaveLength(0);
     service.clock.set('2027-12-27T12:00:00Z');
-    await service.trading.trainer.cleanUp();
+    await trainer.cleanUp();
     expect(await listFits()).toHaveLength(0);
+    service.clock.set('2028-11-30T12:00:00Z');
+    for (let turn = 0; turn < 3; turn++) await trainer.cleanUp();
+    expect((await dates(true))[0]).toBe('2026-11-21');
   });
 
   it('stops learning when the service stops', async () => {
@@ -162,5 +181,49 @@ describe('the trainer', () => {
     await ending.stop();
     await learning;
     expect(ending.trading.calibration.current.fits.madeAt).toBeNull();
+  });
+});
+
+describe('a station with a long past', () => {
+  it('learns the seasons of it by itself, stores and loads that, and goes half by it', async () => {
+    const own = await createTestDatabase();
+    const started = await startTestService(own.db, { trading: { selection } });
+    started.clock.set('2026-11-21T12:00:00Z');
+    const { archive, trainer, calibration, refresher, snapshots } = started.trading;
+    const yesterday = (Date.parse('2026-11-20') - Date.parse(first)) / DAY_MS;
+    const past = makePast({ stationId: 'KNYC', biasF: 1, errorF: 2, spreadF: 1 }, 560, {
+      from: yesterday - 560,
+    });
+    // As cold as the invented November, give or take.
+    const colder = (temperatureF: number) => temperatureF - 22;
+    await archive.addRuns(past.runs.map((run) => ({ ...run, membersF: [colder(run.meanF)] })));
+    await archive.addReports(
+      past.reports.map((report) => ({ ...report, temperatureF: colder(report.temperatureF) })),
+    );
+    await trainer.learn();
+    const seasonal = calibration.current.fits.fits.filter(({ stationId }) => stationId === 'KNYC');
+    expect(seasonal.length).toBeGreaterThan(0);
+    expect(seasonal.every(({ kind, n }) => kind === 'daily_maximum' && n >= 548)).toBe(true);
+    const rows = await own.db.orm.select().from(forecastFits).where(eq(forecastFits.station, 'KNYC'));
+    expect(rows.map(({ id }) => id).toSorted()).toEqual(seasonal.map(({ id }) => id).toSorted());
+    // Years are in the archive as they were known, and not once more in each fit.
+    expect(rows.every(({ training }) => training.length === 0)).toBe(true);
+    await refresher.refresh();
+    const days = snapshots.current!.forecasts.get('KNYC')!.days;
+    const maxima = days.filter(({ kind, seasonalFit }) => kind === 'daily_maximum' && seasonalFit);
+    expect(maxima.length).toBeGreaterThan(0);
+    expect(maxima.every(({ shape }) => shape === 'logistic')).toBe(true);
+    expect(days.some(({ kind, seasonalFit }) => kind === 'daily_minimum' && seasonalFit)).toBe(false);
+    // They stay while other fits are made anew, and are there after a start.
+    started.clock.advance(DAY_MS);
+    await refresher.refresh();
+    await trainer.learn();
+    const kept = calibration.current.fits.fits.filter(({ stationId }) => stationId === 'KNYC');
+    expect(kept.map(({ id }) => id).toSorted()).toEqual(seasonal.map(({ id }) => id).toSorted());
+    calibration.replace({ fits: noFits });
+    await trainer.load();
+    expect(calibration.current.fits.fits).toEqual(expect.arrayContaining(seasonal));
+    await started.stop();
+    await own.remove();
   });
 });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { KnownHistory } from '../../../src/trading/archive/archive.js';
 import { train } from '../../../src/trading/archive/training.js';
+import { lineOf, predictAhead } from '../../../src/trading/forecast/day-ahead.js';
 import { calibratedModel, noFits, type FitBook } from '../../../src/trading/forecast/fits.js';
 import { pitHistogram, type PitValue } from '../../../src/trading/forecast/pit.js';
 import { rawEnsemble } from '../forecast/raw-ensemble.js';
@@ -25,24 +26,21 @@ const learned = (known: Past) =>
 
 describe('fits of a world whose truth is known', () => {
   const book = learned(past);
-  const ofStation = (stationId: string | null) => book.fits.find((fit) => fit.stationId === stationId)!;
+  const { coefficients } = book.fits.find(({ stationId }) => stationId === null)!;
 
   // A mean error of 60 days is known to 2.5 · 1.2 / √60 = 0.4 °F: three of those.
   it.each(planted)("find the station's bias of $biasF °F at $stationId", ({ stationId, biasF }) => {
-    const { coefficients, lowestMeanF, highestMeanF } = ofStation(stationId);
-    const centre = (lowestMeanF + highestMeanF) / 2;
-    const corrected = coefficients.a + coefficients.b * centre - centre;
-    expect(Math.abs(corrected + biasF)).toBeLessThan(1.2);
-    expect(Math.abs(ofStation(null).stationBiasF![stationId]! - biasF)).toBeLessThan(1.2);
+    const { mean } = predictAhead(coefficients, { group: stationId, day: 0, mean: 75, variance: 1 });
+    expect(Math.abs(mean - 75 + biasF)).toBeLessThan(1.2);
   });
 
   it('find that the members agree better than they are right', () => {
     // Where they deviate by 1.2 °F the error is of 2.5 °F, and a twelfth for the rounding of reports.
-    const { c, d } = ofStation(null).coefficients;
-    expect(Math.sqrt(c + d * 1.2 ** 2)).toBeGreaterThan(2.2);
-    expect(Math.sqrt(c + d * 1.2 ** 2)).toBeLessThan(2.9);
+    const { c, d } = lineOf(coefficients, { group: '', day: 0 });
+    expect(Math.exp(c + d * Math.log(1.2))).toBeGreaterThan(2.2);
+    expect(Math.exp(c + d * Math.log(1.2))).toBeLessThan(2.9);
     // They also tell good days from bad ones.
-    expect(d).toBeGreaterThan(1);
+    expect(d).toBeGreaterThan(0.25);
   });
 
   it('make forecasts whose PIT is flat by test on days that they have not seen; that of the members is not', () => {
@@ -73,8 +71,7 @@ function pits(model: typeof rawEnsemble, fits: FitBook, { runs, reports }: Past)
     const [day] = model({ source: 'test', weather, events: [], fits: usable, at: now }).get(
       run.stationId,
     )!.days;
-    const distribution = { mean: day!.meanF, deviation: day!.deviationF, atLeast: null };
-    return pitOfMaximum(distribution, reported.get(`${run.stationId} ${run.date}`)!);
+    return pitOfMaximum(day!.distribution, reported.get(`${run.stationId} ${run.date}`)!);
   });
 }
 

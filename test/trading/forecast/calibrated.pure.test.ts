@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { calibratedModel, type Fit, type FitBook } from '../../../src/trading/forecast/fits.js';
 import type { DayEnsemble, ObservedExtreme } from '../../../src/trading/forecast/forecast.js';
-import { normalCdf } from '../../../src/core/statistics/normal.js';
+import { lineCoefficients } from '../forecast-past.js';
 import { rawEnsemble } from './raw-ensemble.js';
 import { makeEvent } from '../../fixtures/events.js';
 
@@ -25,9 +25,7 @@ const fit = (over: Partial<Fit> = {}): Fit => ({
   kind: 'daily_maximum',
   stationId: 'KNYC',
   leadHours: 24,
-  coefficients: { a: 1, b: 0.95, c: 2, d: 0.9 },
-  stationBiasF: null,
-  hourBiasF: null,
+  coefficients: lineCoefficients({ a: 1, b: 0.95, c: Math.log(2) }),
   n: 60,
   firstDate: '2026-05-01',
   lastDate: '2026-06-30',
@@ -42,8 +40,7 @@ const fit = (over: Partial<Fit> = {}): Fit => ({
 const pooled = (over: Partial<Fit> = {}) =>
   fit({
     stationId: null,
-    coefficients: { a: 0, b: 1, c: 4, d: 0 },
-    stationBiasF: { KNYC: 1.5, KDEN: -3 },
+    coefficients: lineCoefficients({ a: 0, b: 1, c: Math.log(2) }, { KNYC: 1.5, KDEN: -3 }),
     n: 400,
     ...over,
   });
@@ -53,15 +50,9 @@ const book = (...fits: Fit[]): FitBook => ({
   missing: [
     {
       kind: 'daily_maximum',
-      stationId: 'KNYC',
-      leadHours: 24,
-      reason: 'only 12 of 30 days are known for this station at this lead',
-    },
-    {
-      kind: 'daily_maximum',
       stationId: null,
       leadHours: 24,
-      reason: 'only 36 of 40 days are known over all stations at this lead',
+      reason: 'only 26 of 30 days are known over all stations at this lead',
     },
   ],
 });
@@ -72,32 +63,48 @@ function dayOf(fits: FitBook, over: Partial<DayEnsemble> = {}, observed: Observe
 }
 const shifted = (degrees: number) => ({ membersF: members.map((f) => f + degrees) });
 
+/** Of a logistic distribution with a deviation of 1. */
+const cdf = (z: number) => 1 / (1 + Math.exp((-z * Math.PI) / Math.sqrt(3)));
+
 /** No observation is the report. */
 const MOST_SURE = 1 - 1e-7;
 
 describe('the calibrated model', () => {
-  it("corrects by the station's own fit", () => {
-    const day = dayOf(book(fit(), pooled()));
-    expect(day).toMatchObject({ method: 'emos', isCalibrated: true, fallback: null, leadHours: 17 });
-    expect(day.fit!.stationId).toBe('KNYC');
-    // 1 + 0.95 · 71, and the root of 2 + 0.9 · 20/9.
-    expect(day.meanF).toBeCloseTo(68.45, 12);
+  it('corrects by the fit of all stations, with what this one is off by', () => {
+    const day = dayOf(book(pooled()));
+    expect(day).toMatchObject({ method: 'emos_pooled', isCalibrated: true, fallback: null, leadHours: 17 });
+    expect(day).toMatchObject({ shape: 'logistic', distribution: { shape: 'logistic', atLeast: null } });
+    expect(day.fit!.stationId).toBeNull();
+    expect(day.seasonalFit).toBeUndefined();
+    expect(day.meanF).toBeCloseTo(69.5, 12);
     expect(day.deviationF).toBeCloseTo(2, 12);
     expect(day.rawMeanF).toBe(71);
     expect(day.rawDeviationF).toBeCloseTo(Math.sqrt(20 / 9), 12);
     // Below 68 the report says 67 or less: up to 67.5.
-    expect([...day.probabilities.values()][0]).toBeCloseTo(normalCdf((67.5 - 68.45) / 2), 12);
+    expect([...day.probabilities.values()][0]).toBeCloseTo(cdf((67.5 - 69.5) / 2), 12);
     expect([...day.probabilities.values()].reduce((sum, p) => sum + p)).toBeCloseTo(1, 12);
+    for (const { probability, temperatureF } of day.quantiles)
+      expect(cdf((temperatureF - 69.5) / 2)).toBeCloseTo(probability, 12);
   });
 
-  it("falls back to all stations, with the station's bias taken off, and says why", () => {
-    expect(dayOf(book(pooled()))).toMatchObject({
-      method: 'emos_pooled',
-      isCalibrated: true,
-      fallback: 'only 12 of 30 days are known for this station at this lead; all stations together',
-      meanF: 69.5,
-      deviationF: 2,
+  it("is half of a station's own fit where its past is long", () => {
+    const day = dayOf(book(fit(), pooled()));
+    expect(day).toMatchObject({ method: 'emos', isCalibrated: true, fallback: null, shape: 'logistic' });
+    expect(day.fit!.stationId).toBeNull();
+    expect(day.seasonalFit!.stationId).toBe('KNYC');
+    // Half of 1 + 0.95 · 71, and half of 69.5.
+    expect(day.meanF).toBeCloseTo((68.45 + 69.5) / 2, 12);
+    expect(dayOf(book(fit()))).toMatchObject({
+      method: 'emos',
+      meanF: 68.45,
+      fallback: "only 26 of 30 days are known over all stations at this lead; the station's own fit alone",
     });
+  });
+
+  it('learns a spread from the members where they say one', () => {
+    const coefficients = lineCoefficients({ a: 0, b: 1, c: Math.log(2), d: 0.5 });
+    const { deviationF } = dayOf(book(pooled({ coefficients })));
+    expect(deviationF).toBeCloseTo(2 * (20 / 9) ** 0.25, 12);
   });
 
   it('falls back to the members as they are, and says why', () => {
@@ -110,10 +117,22 @@ describe('the calibrated model', () => {
     }).get('KNYC')!.days;
     expect(dayOf(book())).toEqual({
       ...day,
-      fallback:
-        'only 12 of 30 days are known for this station at this lead; only 36 of 40 days are known over all stations at this lead; not corrected',
+      fallback: 'only 26 of 30 days are known over all stations at this lead; not corrected',
     });
+    expect(day!.distribution.shape).toBe('normal');
     expect(dayOf({ madeAt: null, fits: [] }).fallback).toBe('nothing has been learned yet; not corrected');
+  });
+
+  it('leaves out what a fit makes of one station where that cannot be, and fits of earlier versions', () => {
+    const far = pooled({ coefficients: lineCoefficients({ a: 0, b: 1, c: 0 }, { KNYC: 12.1 }) });
+    expect(dayOf(book(far))).toMatchObject({
+      method: 'raw_ensemble',
+      fallback: 'the fit of all stations corrects by -12.1 °F here, more than 12; not corrected',
+    });
+    expect(dayOf(book(pooled({ coefficients: { a: 1, b: 0.9, c: 2, d: 1 } })))).toMatchObject({
+      method: 'raw_ensemble',
+      fallback: 'the fit of all stations is of an earlier version; not corrected',
+    });
   });
 
   it('does not use a fit that was made later', () => {
@@ -125,11 +144,11 @@ describe('the calibrated model', () => {
   });
 
   it('uses a fit for a week, and then says how old it is', () => {
-    expect(dayOf(book(fit({ trainedAt: daysAgo(7) }))).method).toBe('emos');
+    expect(dayOf(book(pooled({ trainedAt: daysAgo(7) }))).method).toBe('emos_pooled');
     const old = dayOf(book(fit({ trainedAt: daysAgo(7.01) }), pooled()));
     expect(old).toMatchObject({
       method: 'emos_pooled',
-      fallback: "the station's fit is of 2026-06-27, more than 7 days ago; all stations together",
+      fallback: "the station's own fit is of 2026-06-27, more than 7 days ago",
     });
   });
 
@@ -148,17 +167,18 @@ describe('the calibrated model', () => {
     expect(dayOf(book(fit()), shifted(19)).meanF).toBeCloseTo(90 - 3, 12);
     // At 60: −2.
     expect(dayOf(book(fit()), shifted(-20)).meanF).toBeCloseTo(51 - 2, 12);
-    expect(dayOf(book(fit()), shifted(20))).toMatchObject({
+    expect(dayOf(book(pooled()), shifted(20))).toMatchObject({
       method: 'raw_ensemble',
-      fallback: expect.stringMatching(
-        /^the members' mean of 91.0 °F is far from what the station's fit has seen, 60.0 to 80.0 °F; only 36/,
-      ),
+      fallback:
+        "the members' mean of 91.0 °F is far from what the fit of all stations has seen, 60.0 to 80.0 °F; not corrected",
     });
   });
 
   it('is never surer than half a degree, and never less sure than fifteen', () => {
-    expect(dayOf(book(fit({ coefficients: { a: 0, b: 1, c: 0, d: 0 } }))).deviationF).toBe(0.5);
-    expect(dayOf(book(fit({ coefficients: { a: 0, b: 1, c: 0, d: 1e6 } }))).deviationF).toBe(15);
+    const sure = (c: number) =>
+      dayOf(book(fit({ coefficients: lineCoefficients({ a: 0, b: 1, c }) }))).deviationF;
+    expect(sure(-9)).toBe(0.5);
+    expect(sure(9)).toBe(15);
   });
 
   it('stays at what was observed, or goes on from there; it is almost certain once the whole day was, and certain by its report', () => {
@@ -173,11 +193,11 @@ describe('the calibrated model', () => {
     const day = dayOf(book(fit()), {}, [observed]);
     expect(day).toMatchObject({ distribution: { atLeast: 71 }, meanF: 68.45, method: 'emos' });
     // All that would be 71 or less is 71.
-    const stays = normalCdf((71.5 - 68.45) / 2);
+    const stays = cdf((71.5 - 68.45) / 2);
     const [less, cool, warm, warmer] = day.probabilities.values();
     expect([less, cool]).toEqual([0, 0]);
     expect(warm).toBeCloseTo(stays, 10);
-    expect(warmer).toBeCloseTo(normalCdf((73.5 - 68.45) / 2) - stays, 10);
+    expect(warmer).toBeCloseTo(cdf((73.5 - 68.45) / 2) - stays, 10);
     expect(day.running).toMatchObject({
       hour: null,
       fit: null,

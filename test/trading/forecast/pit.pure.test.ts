@@ -6,7 +6,7 @@ import {
   pitHistogram,
   type PitValue,
 } from '../../../src/trading/forecast/pit.js';
-import { fitEmos, predictEmos, type EmosCase } from '../../../src/trading/forecast/emos.js';
+import { fitEmos, predictEmos, type EmosCase } from '../../../src/tools/evaluate/emos.js';
 import { gaussian, uniform } from '../../../src/trading/venue/simulation/random.js';
 import { pitOfMaximum, pitOfNormal, pitOfOutcome } from './pit-of.js';
 

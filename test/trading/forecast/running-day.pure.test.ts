@@ -36,6 +36,7 @@ const input = {
   curveF,
   meanF: 80,
   deviationF: 2,
+  shape: 'normal' as const,
 };
 
 describe('a day that runs', () => {
@@ -120,6 +121,10 @@ describe('a day that runs', () => {
       expect(distribution).toMatchObject({ atLeast: 79, mean: 80, deviation: 2 });
       // Φ((79.5 − 80) / 2)
       expect(running.stays).toBeCloseTo(0.4012936743, 9);
+      const logistic = forecastRunning({ ...input, ...over, shape: 'logistic' }, { fits, missing }, at);
+      expect(logistic.distribution).toMatchObject({ mean: 80, deviation: 2, shape: 'logistic' });
+      // 1 / (1 + exp(0.25 π / √3))
+      expect(logistic.running.stays).toBeCloseTo(1 / (1 + Math.exp((0.25 * Math.PI) / Math.sqrt(3))), 12);
     },
   );
 });

@@ -292,7 +292,15 @@ describe('GET /forecast/:station', () => {
   it('says which models went in, each with its run, mean, deviation and weight, and why another did not', () => {
     const event = makeEvent({ date: '2026-01-31', lowest: 68 });
     const at = new Date(NOW);
-    const part = { modelRunAt: at, fetchedAt: at, membersF: [70], rawMeanF: 70, meanF: 71, deviationF: 2 };
+    const part = {
+      modelRunAt: at,
+      fetchedAt: at,
+      membersF: [70],
+      rawMeanF: 70,
+      meanF: 71,
+      deviationF: 2,
+      shape: 'logistic' as const,
+    };
     const models = [
       { ...part, model: 'main', weight: 0.25, reason: null },
       { ...part, model: 'hrrr', weight: 0.75, reason: null },

@@ -45,6 +45,7 @@ import { readTape, TapeError, type TapeEntry } from '../../../src/trading/tape/r
 import { createPrintFollower, tapedPrints } from '../../../src/trading/tape/prints.js';
 import { createTapeWriter, requireTapeTarget } from '../../../src/trading/tape/writer.js';
 import { TestClock } from '../../support/service.js';
+import { lineCoefficients } from '../forecast-past.js';
 import { ScriptedWeather } from '../scripted-sources.js';
 
 const log = pino({ level: 'silent' });
@@ -59,9 +60,7 @@ const fit: Fit = {
   kind: 'daily_maximum',
   stationId: 'KNYC',
   leadHours: 24,
-  coefficients: { a: 1.25, b: 0.98, c: 0.1 + 0.2, d: 1e-300 },
-  stationBiasF: null,
-  hourBiasF: null,
+  coefficients: { ...lineCoefficients({ a: 1.25, b: 0.98, c: 0.1 + 0.2 }), 'by spread': 1e-300 },
   n: 60,
   firstDate: '2026-09-01',
   lastDate: '2026-10-30',

@@ -13,7 +13,7 @@ import {
   type EmosCase,
   type EmosCoefficients,
   type EmosFit,
-} from '../../../src/trading/forecast/emos.js';
+} from '../../../src/tools/evaluate/emos.js';
 import { gaussian, uniform } from '../../../src/trading/venue/simulation/random.js';
 
 const member = fc.double({ min: -60, max: 130, noNaN: true });

@@ -1,0 +1,237 @@
+import { allAtOnce, type Steps } from '../../core/steps.js';
+import { LOGISTIC_DEVIATION } from '../../core/statistics/logistic.js';
+import { fitLinearInSteps, predictLinear, type LinearCase, type LinearRule } from './linear-fit.js';
+
+/*
+ * The day ahead: logistic, with the location and ln of the scale linear in what the members say, where, at which hour and in which season.
+ * Non-homogeneous regression: T. Gneiting et al., Mon. Wea. Rev. 133 (2005); logistic: M. Gebetsberger et al., Adv. Stat. Clim. Meteorol.
+ * Oceanogr. 5 (2019); with the seasons: M. N. Lang et al., Nonlin. Processes Geophys. 27 (2020).
+ */
+
+/** What an ensemble said of a day or an hour, in the unit of the observations. */
+export interface AheadRow {
+  /** Days since 1970. */
+  day: number;
+  /** Of an hour only. */
+  hour?: number | undefined;
+  /** What differs in bias and spread, such as a station. */
+  group: string;
+  mean: number;
+  /** Sample variance of the members; 0 where there is one member only. */
+  variance: number;
+}
+
+export interface AheadCase extends AheadRow {
+  observed: number;
+}
+
+/** `shrunk`: all groups together, and what each differs by is held near 0, the slope near 1; `seasonal`: of one group, with harmonics of the year. */
+export type AheadDesign = 'shrunk' | 'seasonal';
+
+export interface AheadFit {
+  /** Of the rows: `bias`, `deviation` (of the errors), `centre`, `width` (of the members' means), `spread` (ln, where it varies); and of each variable. */
+  coefficients: Readonly<Record<string, number>>;
+  /** Mean CRPS of the cases, with the ridge, in the unit of the observations. */
+  trainingCrps: number;
+  hasConverged: boolean;
+}
+
+const YEAR_DAYS = 365.25;
+const LEAST_ROWS = 20;
+/** Measured, a tenth of it changes no score by a thousandth. */
+const TOLERANCE = 1e-4;
+/** Of the scale, in deviations of the errors. */
+const SCALE = { lowest: 0.01, highest: 10 };
+/** Shares of the errors' deviation: a spread of less says no more. */
+const LEAST_SPREAD = 0.02;
+/** ln: beyond a fourth and four times the usual spread nothing more is learned of it. */
+const FURTHEST_SPREAD = Math.log(4);
+
+type Visit = (name: string, value: number) => void;
+
+/** What multiplies a coefficient of this name, of the location and of ln of the scale; of all others it is 0. */
+function eachVariable(
+  row: AheadRow,
+  { centre = 0, width = 1, deviation = 1, spread }: AheadFit['coefficients'],
+  { ofLocation, ofScale }: { ofLocation: Visit; ofScale: Visit },
+): void {
+  const { day, hour, group } = row;
+  const x = (row.mean - centre) / width;
+  const off = spread === undefined ? 0 : spreadOf(row, deviation) - spread;
+  const angle = (2 * Math.PI * day) / YEAR_DAYS;
+  const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
+  ofLocation('constant', 1);
+  ofLocation('slope', x);
+  ofLocation('cos', cos);
+  ofLocation('sin', sin);
+  ofLocation('cos 2', Math.cos(2 * angle));
+  ofLocation('sin 2', Math.sin(2 * angle));
+  ofLocation('slope cos', x * cos);
+  ofLocation('slope sin', x * sin);
+  ofLocation(`bias ${group}`, 1);
+  if (hour !== undefined) ofLocation(`hour ${hour}`, 1);
+  ofScale('ln scale', 1);
+  ofScale('by spread', Math.max(-FURTHEST_SPREAD, Math.min(FURTHEST_SPREAD, off)));
+  ofScale('scale cos', cos);
+  ofScale('scale sin', sin);
+  ofScale(`wide ${group}`, 1);
+}
+
+interface Named {
+  location: string[];
+  logScale: string[];
+  /** How firmly a variable is held at 0, in CRPS of one day in units of the errors' deviation. */
+  ridge: (name: string) => number;
+}
+
+const LOOSE_RIDGE = 0.1;
+
+const designs: Readonly<Record<AheadDesign, (rows: readonly AheadRow[]) => Named>> = {
+  shrunk(rows) {
+    const groups = [...new Set(rows.map(({ group }) => group))].sort();
+    const hours = [...new Set(rows.flatMap(({ hour }) => hour ?? []))].sort((a, b) => a - b);
+    // Rows of a day have their errors in common: days count.
+    const perDay = rows.length / new Set(rows.map(({ group, day }) => `${group} ${day}`)).size;
+    const ridges: Record<string, number> = {
+      bias: 3 * perDay,
+      wide: 6 * perDay,
+      slope: 10 * perDay,
+      hour: 3,
+    };
+    return {
+      location: [
+        'constant',
+        'slope',
+        ...groups.map((name) => `bias ${name}`),
+        ...hours.map((hour) => `hour ${hour}`),
+      ],
+      logScale: ['ln scale', 'by spread', ...groups.map((name) => `wide ${name}`)],
+      ridge: (name) => ridges[name.split(' ')[0]!] ?? LOOSE_RIDGE,
+    };
+  },
+  seasonal: () => ({
+    location: ['constant', 'cos', 'sin', 'cos 2', 'sin 2', 'slope', 'slope cos', 'slope sin'],
+    logScale: ['ln scale', 'by spread', 'scale cos', 'scale sin'],
+    ridge: () => LOOSE_RIDGE,
+  }),
+};
+
+/** @param near coefficients of a fit to almost the same cases, at which the search starts */
+export const fitAhead = (...input: Parameters<typeof fitAheadInSteps>): AheadFit | undefined =>
+  allAtOnce(fitAheadInSteps(...input));
+
+/**
+ * The same, a step of the search at a time. What the members' mean leaves is fitted in units of its own deviation: so that ridges mean the
+ * same whatever the unit.
+ * @returns undefined for fewer than 20 rows, or those that nothing can be learned from
+ */
+export function* fitAheadInSteps(
+  cases: readonly AheadCase[],
+  design: AheadDesign,
+  near?: AheadFit['coefficients'],
+): Steps<AheadFit | undefined> {
+  if (cases.length < LEAST_ROWS) return undefined;
+  const errors = momentsOf(cases, ({ observed, mean }) => observed - mean);
+  const means = momentsOf(cases, ({ mean }) => mean);
+  if (!(errors.deviation > 0 && errors.deviation < Infinity && means.deviation > 0)) return undefined;
+  const spreads = momentsOf(cases, (row) => spreadOf(row, errors.deviation));
+  const { location, logScale, ridge } = designs[design](cases);
+  const names = [...location, ...logScale];
+  const scaling: Record<string, number> = {
+    bias: errors.mean,
+    deviation: errors.deviation,
+    centre: means.mean,
+    width: means.deviation,
+    ...(spreads.deviation > 1e-6 && { spread: spreads.mean }),
+  };
+  const rule: LinearRule = {
+    ofLocation: location.length,
+    prior: names.map((name) => (name === 'ln scale' ? Math.log(1 / LOGISTIC_DEVIATION) : 0)),
+    ridge: names.map(ridge),
+    scale: SCALE,
+    tolerance: TOLERANCE,
+  };
+  const places = new Map(names.map((name, i) => [name, i]));
+  const rows: LinearCase[] = [];
+  for (const each of cases) {
+    const variables = new Float64Array(names.length);
+    const set: Visit = (name, value) => {
+      const place = places.get(name);
+      if (place !== undefined) variables[place] = value;
+    };
+    eachVariable(each, scaling, { ofLocation: set, ofScale: set });
+    const observed = (each.observed - each.mean - errors.mean) / errors.deviation;
+    if (rows.push({ variables, observed, bound: -Infinity }) % ROWS_AT_ONCE === 0) yield;
+  }
+  const start = near && names.every((name) => name in near) ? names.map((name) => near[name]!) : undefined;
+  const found = yield* fitLinearInSteps(rows, rule, start);
+  return {
+    coefficients: {
+      ...scaling,
+      ...Object.fromEntries(names.map((name, i) => [name, found.coefficients[i]!])),
+    },
+    trainingCrps: errors.deviation * found.trainingCrps,
+    hasConverged: found.hasConverged,
+  };
+}
+
+const ROWS_AT_ONCE = 500;
+
+/** Mean and deviation of what is expected; of a group or an hour that was not there it is what all have in common. */
+export function predictAhead(
+  coefficients: AheadFit['coefficients'],
+  row: AheadRow,
+): { mean: number; deviation: number } {
+  const used: { of: number[]; values: number[] } = { of: [], values: [] };
+  const add: Visit = (name, value) => {
+    const coefficient = coefficients[name];
+    if (coefficient === undefined) return;
+    used.of.push(coefficient);
+    used.values.push(value);
+  };
+  let ofLocation = 0;
+  eachVariable(row, coefficients, {
+    ofLocation(name, value) {
+      add(name, value);
+      ofLocation = used.of.length;
+    },
+    ofScale: add,
+  });
+  const predicted = predictLinear(used.of, used.values, { ofLocation, scale: SCALE });
+  const { bias = Number.NaN, deviation = Number.NaN } = coefficients;
+  return {
+    mean: row.mean + bias + deviation * predicted.location,
+    deviation: deviation * predicted.scale * LOGISTIC_DEVIATION,
+  };
+}
+
+/** What coefficients come to for a day or an hour of a group: mean a + b·m and ln of the deviation c + d·ln s, of the members' mean and deviation. */
+export function lineOf(
+  coefficients: AheadFit['coefficients'],
+  row: Pick<AheadRow, 'day' | 'hour' | 'group'>,
+): Record<'a' | 'b' | 'c' | 'd', number> {
+  const { spread = 0 } = coefficients;
+  const at = (mean: number) => predictAhead(coefficients, { ...row, mean, variance: Math.exp(2 * spread) });
+  const { mean: a, deviation } = at(0);
+  const d = coefficients.spread === undefined ? 0 : coefficients['by spread']!;
+  return { a, b: at(1).mean - a, c: Math.log(deviation) - d * spread, d };
+}
+
+/** What the members of a group, or of an hour, are taken to be too high by, beyond what all have in common. */
+export const biasOf = (
+  { deviation = 0, ...coefficients }: AheadFit['coefficients'],
+  { group, hour }: Pick<AheadRow, 'group' | 'hour'>,
+): number => -deviation * ((coefficients[`bias ${group}`] ?? 0) + (coefficients[`hour ${hour}`] ?? 0));
+
+const spreadOf = ({ variance }: AheadRow, deviation: number): number =>
+  Math.log(Math.max(Math.sqrt(variance), LEAST_SPREAD * deviation));
+
+function momentsOf(
+  cases: readonly AheadCase[],
+  read: (each: AheadCase) => number,
+): { mean: number; deviation: number } {
+  const n = cases.length;
+  const mean = cases.reduce((sum, each) => sum + read(each), 0) / n;
+  const squares = cases.reduce((sum, each) => sum + (read(each) - mean) ** 2, 0);
+  return { mean, deviation: Math.sqrt(squares / n) };
+}

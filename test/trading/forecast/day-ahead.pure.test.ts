@@ -1,0 +1,172 @@
+import { describe, expect, it } from 'vitest';
+import { crpsOfCensored } from '../../../src/trading/forecast/censored.js';
+import {
+  biasOf,
+  fitAhead,
+  lineOf,
+  predictAhead,
+  type AheadCase,
+} from '../../../src/trading/forecast/day-ahead.js';
+import { gaussian } from '../../../src/trading/venue/simulation/random.js';
+
+const groups = ['A', 'B', 'C', 'D', 'E', 'F'];
+const biasF: Record<string, number> = { A: 3, B: -2, C: 0, D: 1, E: -1, F: 0 };
+const wide: Record<string, number> = { A: 2, B: 1, C: 1, D: 1, E: 1, F: 0.5 };
+
+/** Members that are too warm by a bias of their own, with errors as wide as the group. */
+const past = (days: number, of = groups): AheadCase[] =>
+  of.flatMap((group) =>
+    Array.from({ length: days }, (_, i) => {
+      const observed = 70 + 10 * gaussian('truth', group, i);
+      const sureness = Math.exp(0.4 * gaussian('sureness', group, i));
+      const mean = observed + biasF[group]! + 2 * wide[group]! * sureness * gaussian('error', group, i);
+      return { group, day: 20_000 + i, mean, variance: (1.2 * sureness) ** 2, observed };
+    }),
+  );
+const row = { day: 20_100, mean: 72, variance: 1.44 };
+
+describe('the CRPS that is least', () => {
+  it('is the logistic one in closed form: z − 2 ln F(z) − 1', () => {
+    const out = new Float64Array(3);
+    const crps = (error: number, scale: number) => {
+      crpsOfCensored(error, -Infinity, scale, out);
+      return out[0]!;
+    };
+    // 2 ln 2 − 1; 1 − 2 ln F(1) − 1; 2.7 at a scale of 1.5: 1.5 (1.8 − 2 ln F(1.8) − 1).
+    expect(crps(0, 1)).toBeCloseTo(0.3862943611, 10);
+    expect(crps(1, 1)).toBeCloseTo(0.626523375, 10);
+    expect(crps(2.7, 1.5)).toBeCloseTo(1.5 * (0.8 + 2 * Math.log1p(Math.exp(-1.8))), 12);
+    expect(crps(-2.7, 1.5)).toBeCloseTo(crps(2.7, 1.5), 12);
+    // ∫ (F − 1)² above and F² below, by its definition.
+    const step = 1e-3;
+    let sum = 0;
+    for (let x = -40 + step / 2; x < 40; x += step)
+      sum += step * (1 / (1 + Math.exp(-x / 1.5)) - Number(x >= 2.7)) ** 2;
+    expect(crps(2.7, 1.5)).toBeCloseTo(sum, 6);
+    expect(crps(1e4, 1)).toBeCloseTo(1e4 - 1, 8);
+  });
+});
+
+describe('the day ahead of several groups', () => {
+  const { coefficients, hasConverged, trainingCrps } = fitAhead(past(60), 'shrunk')!;
+
+  it('finds what each was given: bias and spread of its own, and a slope of 1', () => {
+    expect(hasConverged).toBe(true);
+    expect(trainingCrps).toBeGreaterThan(0.8);
+    expect(trainingCrps).toBeLessThan(1.5);
+    for (const group of groups) {
+      const { mean, deviation } = predictAhead(coefficients, { ...row, group });
+      // Of a mean error of 60 days three deviations, where it is twice as wide.
+      expect(Math.abs(mean - (72 - biasF[group]!))).toBeLessThan((3 * 2.3 * wide[group]!) / Math.sqrt(60));
+      // Held near what all have in common.
+      const common = predictAhead(coefficients, { ...row, group: 'unknown' }).deviation;
+      if (wide[group] !== 1) expect(Math.sign(deviation - common)).toBe(Math.sign(wide[group]! - 1));
+      expect(deviation / (2 * wide[group]!)).toBeGreaterThan(0.75);
+      expect(deviation / (2 * wide[group]!)).toBeLessThan(1.7);
+    }
+    expect(lineOf(coefficients, { group: 'A', day: 20_100 }).b).toBeCloseTo(1, 1);
+  });
+
+  it('is a line in the mean of the members, and one of the logarithms of their spread and its own', () => {
+    for (const [mean, spread] of [
+      [50, 0.8],
+      [90, 2.1],
+    ] as const) {
+      const { a, b, c, d } = lineOf(coefficients, { group: 'B', day: row.day });
+      const found = predictAhead(coefficients, { ...row, group: 'B', mean, variance: spread ** 2 });
+      expect(found.mean).toBeCloseTo(a + b * mean, 9);
+      expect(Math.log(found.deviation)).toBeCloseTo(c + d * Math.log(spread), 9);
+      expect(d).toBeGreaterThan(0.3);
+    }
+    const common = predictAhead(coefficients, { ...row, group: 'unknown' }).mean;
+    const own = predictAhead(coefficients, { ...row, group: 'B' }).mean;
+    expect(own - common).toBeCloseTo(-biasOf(coefficients, { group: 'B' }), 9);
+  });
+
+  it('believes less of what a few days say, and of another spread than it has seen no more than of four times the usual', () => {
+    const few = [...past(60, ['B', 'C', 'D']), ...past(3, ['A'])];
+    const { coefficients: learned } = fitAhead(few, 'shrunk')!;
+    const [own, common] = ['A', 'unknown'].map((group) => predictAhead(learned, { ...row, group }).mean);
+    const errors = past(3, ['A']).map(({ mean, observed }) => mean - observed);
+    const said = 72 - errors.reduce((sum, error) => sum + error) / 3;
+    expect(Math.abs(own! - common!)).toBeLessThan(0.8 * Math.abs(said - common!));
+    expect(Math.sign(own! - common!)).toBe(Math.sign(said - common!));
+    const wide = (variance: number) => predictAhead(coefficients, { ...row, group: 'C', variance }).deviation;
+    expect(wide(1e6)).toBe(wide(1e4));
+    expect(wide(0)).toBeGreaterThan(0.3);
+  });
+
+  it('is the same for the same cases, and in another unit', () => {
+    expect(fitAhead(past(60), 'shrunk')!.coefficients).toEqual(coefficients);
+    const inCelsius = past(60).map((each) => ({
+      ...each,
+      mean: (each.mean - 32) / 1.8,
+      variance: each.variance / 1.8 ** 2,
+      observed: (each.observed - 32) / 1.8,
+    }));
+    const found = predictAhead(fitAhead(inCelsius, 'shrunk')!.coefficients, {
+      ...row,
+      group: 'A',
+      mean: 40 / 1.8,
+      variance: 1.44 / 1.8 ** 2,
+    });
+    const expected = predictAhead(coefficients, { ...row, group: 'A' });
+    expect(found.mean * 1.8 + 32).toBeCloseTo(expected.mean, 3);
+    expect(found.deviation * 1.8).toBeCloseTo(expected.deviation, 3);
+  });
+
+  it('starts near an earlier one without ending elsewhere', () => {
+    const near = fitAhead(past(62), 'shrunk', coefficients)!;
+    const anew = fitAhead(past(62), 'shrunk')!;
+    const [a, b] = [near, anew].map((fit) => predictAhead(fit.coefficients, { ...row, group: 'A' }));
+    expect(a!.mean).toBeCloseTo(b!.mean, 2);
+    expect(a!.deviation).toBeCloseTo(b!.deviation, 2);
+  });
+
+  it('needs twenty cases that differ', () => {
+    expect(fitAhead(past(19, ['C']), 'shrunk')).toBeUndefined();
+    expect(fitAhead(past(20, ['C']), 'shrunk')).toBeDefined();
+    const sure = past(30, ['C']).map((each) => ({ ...each, observed: each.mean }));
+    expect(fitAhead(sure, 'shrunk')).toBeUndefined();
+    const broken = past(30, ['C']).map((each, i) => (i === 3 ? { ...each, mean: Number.NaN } : each));
+    expect(fitAhead(broken, 'shrunk')).toBeUndefined();
+  });
+});
+
+describe('the day ahead with the seasons', () => {
+  const seasons = (days: number): AheadCase[] =>
+    Array.from({ length: days }, (_, i) => {
+      const day = 20_000 + i;
+      const season = Math.cos((2 * Math.PI * day) / 365.25);
+      const observed = 60 - 15 * season + 5 * gaussian('season', i);
+      const mean = observed + 4 * season + (2 + season) * gaussian('season error', i);
+      return { group: 'A', day, mean, variance: 0, observed };
+    });
+
+  it('finds a bias and a spread that go with them', () => {
+    const { coefficients } = fitAhead(seasons(900), 'seasonal')!;
+    const winter = 365.25 * 55;
+    const summer = winter + 365.25 / 2;
+    const at = (day: number, mean: number) =>
+      predictAhead(coefficients, { group: 'A', day, mean, variance: 0 });
+    // The members say 49 where it is 45, and 71 where it is 75; errors are of 3 and of 1.
+    const [cold, warm] = [at(winter, 49), at(summer, 71)];
+    expect(Math.abs(cold.mean - 45)).toBeLessThan(0.7);
+    expect(Math.abs(warm.mean - 75)).toBeLessThan(0.4);
+    expect(cold.deviation / warm.deviation).toBeGreaterThan(2);
+    // Single runs say no spread, and are not asked for one.
+    expect(coefficients).not.toHaveProperty('spread');
+  });
+
+  it('beats what does not know them on days to come', () => {
+    const [before, after] = [seasons(900), seasons(1_000).slice(900)];
+    const errorOf = (design: 'shrunk' | 'seasonal') => {
+      const { coefficients } = fitAhead(before, design)!;
+      return after.reduce(
+        (sum, each) => sum + (predictAhead(coefficients, each).mean - each.observed) ** 2,
+        0,
+      );
+    };
+    expect(errorOf('seasonal')).toBeLessThan(0.6 * errorOf('shrunk'));
+  });
+});
