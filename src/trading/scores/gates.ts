@@ -80,13 +80,16 @@ export interface JudgedRecord {
 export function judgeGates(records: readonly JudgedRecord[], at: Date): GateBook {
   const byGate = new Map<string, JudgedRecord[]>();
   for (const record of records) {
-    const key = nameOf({ ...record, stationId: record.station });
+    const key = nameOf(record.kind, record.station, record.leadHours);
     const found = byGate.get(key);
     if (found) found.push(record);
     else byGate.set(key, [record]);
   }
   return decide(
-    gateKeys().map((key) => ({ key, track: toTrack(byGate.get(nameOf(key)) ?? [], key, at) })),
+    gateKeys().map((key) => {
+      const own = byGate.get(nameOf(key.kind, key.stationId, key.leadHours)) ?? [];
+      return { key, track: toTrack(own, key, at) };
+    }),
     at,
   );
 }
@@ -120,7 +123,8 @@ export const gateKeys = (): GateKey[] =>
     ),
   );
 
-const nameOf = ({ kind, stationId, leadHours }: GateKey): string => `${kind} ${stationId} ${leadHours}`;
+const nameOf = (kind: TemperatureKind, stationId: string, leadHours: number): string =>
+  `${kind} ${stationId} ${leadHours}`;
 
 /** Quarters of a year, counted. */
 const quarterAt = (at: Date): number => at.getUTCFullYear() * 4 + Math.floor(at.getUTCMonth() / 3);
@@ -131,6 +135,8 @@ const firstDayOf = (quarter: number): string =>
 /** A day at a gate: its forecasts, of which hours have many, against what the outcomes cost. */
 interface JudgedDay {
   date: string;
+  /** Days since 1970. */
+  number: number;
   records: { advantage: number; worst: number }[];
 }
 
@@ -155,14 +161,13 @@ function toTrack(records: readonly JudgedRecord[], { leadHours }: GateKey, at: D
   const byDate = new Map<string, JudgedDay>();
   for (const { date, method, advantage, worstAdvantage } of settled) {
     if (method === 'raw_ensemble' || advantage === null || worstAdvantage === null) continue;
-    const day = byDate.get(date) ?? { date, records: [] };
-    byDate.set(date, day);
+    let day = byDate.get(date);
+    if (!day) byDate.set(date, (day = { date, number: numberOf(date), records: [] }));
     day.records.push({ advantage, worst: worstAdvantage });
   }
   const days = [...byDate.values()].sort((a, b) => (a.date < b.date ? -1 : 1));
-  const recent = days
-    .filter(({ date }) => date >= judgedSince(at))
-    .map(({ records }) => -meanAdvantage(records));
+  const recentSince = judgedSince(at);
+  const recent = days.filter(({ date }) => date >= recentSince).map(({ records }) => -meanAdvantage(records));
   return {
     n: days.length,
     dropped: daysCovered(settled) - days.length,
@@ -185,9 +190,15 @@ const intervalOf = (values: readonly number[]) =>
 /** From the first to the last day that something has settled of: a day without a record, a price or a calibrated forecast is one of them. */
 function daysCovered(settled: readonly JudgedRecord[]): number {
   if (settled.length === 0) return 0;
-  const dates = settled.map(({ date }) => Date.parse(date));
-  return (Math.max(...dates) - Math.min(...dates)) / DAY_MS + 1;
+  let [first, last] = [settled[0]!.date, settled[0]!.date];
+  for (const { date } of settled) {
+    if (date < first) first = date;
+    if (date > last) last = date;
+  }
+  return numberOf(last) - numberOf(first) + 1;
 }
+
+const numberOf = (date: string): number => Date.parse(date) / DAY_MS;
 
 /**
  * What a dollar has become that was bet on the forecast's being ahead, a share of it each day: an e-process. If the forecast is not
@@ -204,7 +215,7 @@ function evidenceOf(days: readonly JudgedDay[], betsOpen: number, quarter: numbe
   let sum = 0;
   for (const stake of STAKES)
     for (let bet = 0; bet < betsOpen; bet++) {
-      const own = days.filter(({ date }) => (Date.parse(date) / DAY_MS) % betsOpen === bet);
+      const own = days.filter(({ number }) => number % betsOpen === bet);
       const logs = own.map(({ date, records }) => ({ date, log: Math.log(growthOf(records, stake)) }));
       for (let first = quarter - QUARTERS + 1; first <= quarter; first++) {
         const from = firstDayOf(first);
