@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -30,11 +30,17 @@ async function compile(): Promise<string> {
   const folder = mkdtempSync(join(root, 'node_modules', '.gauge-test-'));
   for (const name of ['package.json', 'views', 'migrations'])
     symlinkSync(join(root, name), join(folder, name));
+  // Where the compiled service looks for the empty database of the installation: a first start makes none of its own.
+  mkdirSync(join(folder, 'src'));
+  symlinkSync(join(root, 'dist/database'), join(folder, 'src/database'));
   const config = join(folder, 'tsconfig.json');
   const compilerOptions = { noEmit: false, noCheck: true, rootDir: root, outDir: folder, types: [] };
-  const include = ['src', 'test/support/serve.ts', 'test/client/reporting.ts'].map((path) =>
-    join(root, path),
-  );
+  const include = [
+    'src',
+    'test/support/serve.ts',
+    'test/client/reporting.ts',
+    'test/core/db/lock-directory.ts',
+  ].map((path) => join(root, path));
   writeFileSync(config, JSON.stringify({ extends: join(root, 'tsconfig.json'), compilerOptions, include }));
   const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc');
   await promisify(execFile)(process.execPath, [tsc, '-p', config]);

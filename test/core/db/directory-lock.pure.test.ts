@@ -2,11 +2,11 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { DirectoryInUseError, lockDirectory } from '../../../src/core/db/directory-lock.js';
+import { ownScript } from '../../support/own-build.js';
 
-const script = fileURLToPath(new URL('lock-directory.ts', import.meta.url));
+const script = ownScript('test/core/db/lock-directory');
 let directory: string;
 let children: ChildProcess[] = [];
 beforeEach(() => {
@@ -27,7 +27,7 @@ function kill(child: ChildProcess): Promise<unknown> {
 
 /** Another process that claims the directory; resolves with what it says. */
 function claimElsewhere(startAtMs = 0): { child: ChildProcess; said: Promise<string> } {
-  const child = spawn(process.execPath, ['--import', 'tsx', script, directory, String(startAtMs)], {
+  const child = spawn(process.execPath, [...script, directory, String(startAtMs)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   children.push(child);

@@ -4,10 +4,12 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { checkVenue, isAlarming, venueReportText } from '../../../src/trading/venue/check-venue.js';
 import { createKalshiClient } from '../../../src/trading/venue/kalshi-client.js';
 import { startFakeVenue, wireMarket, wireSeries, type FakeVenue } from '../fake-venue.js';
+import { ownScript } from '../../support/own-build.js';
 import { plentyOfTokens } from '../venue-tokens.js';
 
 const clock = { now: () => Date.parse('2026-09-25T18:00:00Z') };
 const open = { close_time: '2026-09-26T06:00:00Z' };
+const command = ownScript('src/tools/venue-check');
 let venue: FakeVenue;
 beforeAll(async () => {
   venue = await startFakeVenue();
@@ -47,23 +49,19 @@ it('names what could not be read, and fails for it; a place that is not ours is 
   const changed = await check();
   expect(isAlarming(changed)).toBe(true);
   expect(venueReportText(changed)).toContain('unknown_status paused: 1, such as KXHIGHCHI-26SEP25-T64');
-  const command = promisify(execFile)(
-    process.execPath,
-    ['--import', 'tsx', 'src/tools/venue-check.ts', '--json'],
-    {
-      env: { ...process.env, KALSHI_BASE_URL: venue.url },
-    },
-  );
+  const said = promisify(execFile)(process.execPath, [...command, '--json'], {
+    env: { ...process.env, KALSHI_BASE_URL: venue.url },
+  });
   // Its clock is the real one: what was open in the story is over, and nothing is alarming.
-  expect(JSON.parse((await command).stdout)).toMatchObject({ series: 3 });
+  expect(JSON.parse((await said).stdout)).toMatchObject({ series: 3 });
   Object.assign(market!, { status: 'active' });
 });
 
 it('says that a venue cannot be read, and ends with 2', async () => {
-  const command = promisify(execFile)(process.execPath, ['--import', 'tsx', 'src/tools/venue-check.ts'], {
+  const refused = promisify(execFile)(process.execPath, command, {
     env: { ...process.env, KALSHI_BASE_URL: 'http://127.0.0.1:9/trade-api/v2' },
   });
-  await expect(command).rejects.toMatchObject({
+  await expect(refused).rejects.toMatchObject({
     code: 2,
     stderr: expect.stringContaining('venue:check:') as string,
   });
