@@ -192,8 +192,8 @@ async function prepareFingerprint(): Promise<void> {
   );
   const each = tables.flatMap(([table]) => {
     if (left.has(table!)) return [];
-    const row = compared[table!] ?? 't';
-    return `select '${table!}', sum(hashtextextended(${row}::text, 0))::text, count(*)::text from ${table!} t`;
+    const row = compared[table!] ?? 't.*';
+    return `select '${table!}', sum(hash_record_extended(row(${row}), 0))::text, count(*)::text from ${table!} t`;
   });
   await run('prepare_fingerprint', `prepare fingerprint as ${each.join(' union all ')} order by 1`);
 }
