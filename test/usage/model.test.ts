@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, it } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { anyCommand, TURN_OF_MONTH } from './model/commands.js';
 import type { Model, ModelKey } from './model/model.js';
@@ -9,8 +9,8 @@ import { addKey, createSystem, putEntitlement } from './model/system.js';
 const ORGANIZATIONS = 2;
 const PRODUCTS = 3;
 const DAY_MS = 86_400_000;
-/** MODEL_RUNS=2000 for a long look; MODEL_SEED repeats a run. */
-const numRuns = Number(process.env.MODEL_RUNS ?? 80);
+/** MODEL_RUNS=2000 for a long look; MODEL_SEED repeats a run. The embedded database gets the first half of what Postgres gets. */
+const numRuns = Number(process.env.MODEL_RUNS ?? (isEmbedded ? 40 : 80));
 const seed = process.env.MODEL_SEED === undefined ? {} : { seed: Number(process.env.MODEL_SEED) };
 
 let database: TestDatabase;
