@@ -1,13 +1,13 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isAnyKeyWatched } from '../../src/api-keys/queries.js';
-import { apiKeyCalls, apiKeys } from '../../src/tables.js';
-import { addMember, signedIn } from '../support/accounts.js';
+import { apiKeyCalls, apiKeys, auditLog } from '../../src/tables.js';
+import { addMember, signedIn, type Browser } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey, createProduct, grant } from '../support/fixtures.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { sendUsage, usageEvent } from '../support/usage.js';
-import { formsOf, getPage, linksOf, postForm, textOf } from './html.js';
+import { fieldOf, formsOf, getPage, linksOf, postForm, textOf } from './html.js';
 
 let database: TestDatabase;
 let service: TestService;
@@ -23,6 +23,8 @@ afterAll(async () => {
 const PATH = '/dashboard/api-keys';
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
+const keysOf = (orgId: string) => database.db.orm.select().from(apiKeys).where(eq(apiKeys.orgId, orgId));
+const auditOf = (orgId: string) => database.db.orm.select().from(auditLog).where(eq(auditLog.orgId, orgId));
 
 /** A key and its successor, and a runtime that calls. */
 async function rotated(role: 'owner' | 'member' = 'owner', graceMinutes = 60) {
@@ -236,5 +238,59 @@ describe('the counts of calls', () => {
     const stranger = await signedIn(database.db, service.url);
     expect((await getPage(stranger.browser, path)).status).toBe(404);
     expect(await isAnyKeyWatched(database.db.orm, now())).toBe(false);
+  });
+});
+
+describe('another name', () => {
+  const rename = (browser: Browser, id: string, name?: string) =>
+    postForm(browser, `${PATH}/${id}/rename`, name === undefined ? [] : { name });
+
+  it('takes the place of the old one, once in the audit log, and the key works on', async () => {
+    const { browser, organization } = await signedIn(database.db, service.url);
+    const key = await createKey(database.db, organization.id, { name: 'old name' });
+    const page = await getPage(browser, `${PATH}/${key.id}`);
+    expect(linksOf(page)).toContain(`${PATH}/${key.id}/rename`);
+    expect(fieldOf(await getPage(browser, `${PATH}/${key.id}/rename`), 'name')).toEqual(['old name']);
+    for (let i = 0; i < 2; i++) {
+      const answer = await rename(browser, key.id, '<b>new</b> name');
+      expect([answer.status, answer.headers.get('location')]).toEqual([
+        303,
+        `${PATH}/${key.id}?done=renamed`,
+      ]);
+    }
+    expect(await keysOf(organization.id)).toMatchObject([{ name: '<b>new</b> name' }]);
+    expect(await auditOf(organization.id)).toMatchObject([
+      {
+        action: 'api_key.renamed',
+        target: key.id,
+        details: { before: { name: 'old name' }, name: '<b>new</b> name' },
+      },
+    ]);
+    const log = textOf(await getPage(browser, '/dashboard/audit-log'));
+    expect(log).toContain('Renamed the live API key old name to <b>new</b> name');
+    expect(
+      (await fetch(`${service.url}/api/key`, { headers: { authorization: `Bearer ${key.secret}` } })).status,
+    ).toBe(200);
+  });
+
+  it('is refused beside its field where it is none', async () => {
+    const { browser, organization } = await signedIn(database.db, service.url);
+    const key = await createKey(database.db, organization.id, { name: 'old name' });
+    for (const name of [undefined, '', '   ', 'x'.repeat(101), 'nul \u0000']) {
+      const answer = await rename(browser, key.id, name);
+      expect([name, answer.status]).toEqual([name, 400]);
+      expect(answer.text).toContain('id="field-name-error"');
+    }
+    expect(await keysOf(organization.id)).toMatchObject([{ name: 'old name' }]);
+  });
+
+  it('is for owners and admins, and for keys of their own Organization', async () => {
+    const stranger = await signedIn(database.db, service.url);
+    const { browser, organization } = await signedIn(database.db, service.url, 'member');
+    const key = await createKey(database.db, organization.id, { name: 'old name' });
+    expect((await rename(browser, key.id, 'taken')).status).toBe(403);
+    expect((await rename(stranger.browser, key.id, 'taken')).status).toBe(404);
+    expect(linksOf(await getPage(browser, `${PATH}/${key.id}`))).not.toContain(`${PATH}/${key.id}/rename`);
+    expect(await keysOf(organization.id)).toMatchObject([{ name: 'old name' }]);
   });
 });

@@ -8,7 +8,6 @@ import { afterAll, beforeAll, expect, inject, it, vi } from 'vitest';
 import pg from 'pg';
 import { codeOfApp } from '../browser/steps.js';
 import { Browser } from '../support/accounts.js';
-import { isEmbedded } from '../support/database.js';
 
 // The service is built and started as on a new machine.
 vi.setConfig({ testTimeout: 240_000 });
@@ -19,7 +18,7 @@ const blocks = [...section!.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, lines]) =
 const [makeEnv, containers, start] = blocks as [string, string, string];
 
 let folder: string;
-let databaseUrl: string | undefined;
+let databaseUrl: string;
 const running: ChildProcess[] = [];
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'gauge-first-start-'));
@@ -34,15 +33,13 @@ beforeAll(async () => {
   ])
     cpSync(join(root, name), join(folder, name), { recursive: true });
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
-  if (!isEmbedded) {
-    const name = `first_start_${process.pid}`;
-    await onServer(`create database ${name}`);
-    databaseUrl = inject('postgresUrl').replace(/\/postgres$/, `/${name}`);
-  }
+  const name = `first_start_${process.pid}`;
+  await onServer(`create database ${name}`);
+  databaseUrl = inject('postgresUrl').replace(/\/postgres$/, `/${name}`);
 });
 afterAll(async () => {
   await Promise.all(running.map(end));
-  if (databaseUrl) await onServer(`drop database ${new URL(databaseUrl).pathname.slice(1)} with (force)`);
+  await onServer(`drop database ${new URL(databaseUrl).pathname.slice(1)} with (force)`);
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -97,9 +94,7 @@ it('the README’s lines make a configuration with a secret for each that is nee
 });
 
 it('the README’s lines end with a person signed in, and an owner whose first event counts', async () => {
-  const lines = start.replace(/^echo DATABASE_URL=\S+ (.*\n)/m, (_line, rest: string) =>
-    databaseUrl ? `echo DATABASE_URL=${databaseUrl} ${rest}` : '',
-  );
+  const lines = start.replace(/^echo DATABASE_URL=\S+/m, `echo DATABASE_URL=${databaseUrl}`);
   expect(lines).not.toBe(start);
   const { printed, ended } = shell(lines, { PORT: '0', HOST: '127.0.0.1' });
   const ready = () => /"url":"(http:\/\/127\.0\.0\.1:\d+)".*Gauge is ready/.exec(printed.text)?.[1];

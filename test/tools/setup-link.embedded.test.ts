@@ -3,7 +3,6 @@ import { expect, it, vi } from 'vitest';
 import { hashToken } from '../../src/identity/session/session-cookie.js';
 import { oneTimeLinks, operatorLog, operators } from '../../src/tables.js';
 import { createUser } from '../support/accounts.js';
-import { isEmbedded } from '../support/database.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';
 
 // Each test starts processes, which is slow on a machine that is busy.
@@ -77,9 +76,9 @@ it('prints a link that begins with PUBLIC_URL, and refuses once there is an oper
 });
 
 it.each([
-  ['--reset-password', 'password_reset'],
-  ['--reset-second-factor', 'second_factor_reset'],
-])('%s prints a link for a day, for that person', async (flag, kind) => {
+  ['--reset-password', 'password_reset', ''],
+  ['--reset-second-factor', 'second_factor_reset', '<script>'],
+])('%s prints a link for a day, for that person', async (flag, kind, nobody) => {
   const user = await withDatabase((db) => createUser(db));
   const made = await run([flag, ` ${user.email.toUpperCase()}`], publicUrl);
   expect(made).toMatchObject({ code: 0, stderr: '' });
@@ -94,17 +93,9 @@ it.each([
     target: user.email,
     details: { kind, hasReplaced: false },
   });
-  for (const unknown of ['nobody@example.com', '', '<script>'])
-    expect(await run([flag, unknown])).toMatchObject({
-      code: 2,
-      stdout: '',
-      stderr: expect.stringMatching(/There is no user/),
-    });
-});
-
-it.runIf(isEmbedded)('says who uses the embedded database', async () => {
-  await withDatabase(async () => {
-    const refused = await run([]);
-    expect(refused).toMatchObject({ code: 2, stderr: expect.stringMatching(/is in use by process \d+/) });
+  expect(await run([flag, nobody])).toMatchObject({
+    code: 2,
+    stdout: '',
+    stderr: expect.stringMatching(/There is no user/),
   });
 });

@@ -6,7 +6,6 @@ import { gunzipSync } from 'node:zlib';
 import { sql } from 'drizzle-orm';
 import { expect, it, vi } from 'vitest';
 import type { Database } from '../../src/core/db/client.js';
-import { isEmbedded } from '../support/database.js';
 import { createKey, createOrganization, createProduct } from '../support/fixtures.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';
 import { fillUsage } from '../support/usage-events.js';
@@ -90,7 +89,7 @@ it('archives, and verifies the files', async () => {
   });
 });
 
-it.runIf(!isEmbedded)('goes on after it was killed, wherever it was', async () => {
+it('goes on after it was killed, wherever it was', async () => {
   const { orgId, slug } = await withDatabase((db) => fill(db, 15_000));
   const args = ['--before', '2024-06', '--to', join(folder, 'killed'), '--org', slug, '--rest', '0'];
   const { command, env } = environment();
