@@ -434,7 +434,7 @@ const operators = {
   'post /set-up/owner': { own: operatorsForm },
 } satisfies Record<string, Row>;
 
-/** What only operators know of; see test/console/access.test.ts for them. */
+/** What only operators know of; see test/console/access.embedded.test.ts for them. */
 export const consoleRoutes = [
   'get /console',
   'get /console/new-customer',
