@@ -99,7 +99,8 @@ export class DeliveryError extends Error {
 
 /** What the service finally said about a request: everything that a repeat may cure is behind us. */
 type Answer =
-  { kind: 'recorded'; answer: UsageAnswer } | { kind: 'refused'; status: number; problem: ProblemBody };
+  | { kind: 'recorded'; answer: UsageAnswer }
+  | { kind: 'refused'; status: number; problem: ProblemBody };
 
 interface ProblemBody {
   code: string;

@@ -119,7 +119,8 @@ const hasFailed = (nowMs: number): SQL => sql`f.hour >= ${failedSince(nowMs).toI
  * One pass over the totals of the month, by their index, with no look at entitlements but those with a cap of their own:
  * who is left over is looked at exactly, Organization after Organization, no more of them than fill the page.
  */
-const usesBeyond = (nowMs: number, share: SQL) => (t: GroupTables) => sql`case when o.id in (
+const usesBeyond = (nowMs: number, share: SQL) => (t: GroupTables) =>
+  sql`case when o.id in (
       with product as materialized (
         select id, usage_metric, unit_cap * ${share} as least from ${t('products')} where archived_at is null
       ), own as materialized (

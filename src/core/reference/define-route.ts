@@ -18,7 +18,14 @@ export type Tag =
 
 /** What calls are counted for, by the names of the limits in headers and configuration. */
 export type Limit =
-  'usage' | 'entitlements' | 'trading' | 'bad-keys' | 'reads' | 'documents' | 'key-changes' | 'sign-ins';
+  | 'usage'
+  | 'entitlements'
+  | 'trading'
+  | 'bad-keys'
+  | 'reads'
+  | 'documents'
+  | 'key-changes'
+  | 'sign-ins';
 
 /** One route as the document describes it, in the words and with the schemas that the route itself uses. */
 export interface RouteDescription {

@@ -119,7 +119,8 @@ export async function createUseOptions(tx: Tx, { rpId }: Site, userId: string | 
 
 /** What a person did with a passkey, checked but for the count, which `raiseCounter` compares. */
 export type PasskeyUse =
-  { credentialId: string; userId: string; counter: number; backedUp: boolean } | { refused: PasskeyRefusal };
+  | { credentialId: string; userId: string; counter: number; backedUp: boolean }
+  | { refused: PasskeyRefusal };
 
 type PasskeyRefusal =
   /** Of an unknown one, of another person's, of one with another handle. */

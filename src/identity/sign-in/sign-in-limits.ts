@@ -141,9 +141,9 @@ function createSlowDown(limits: SignInLimits) {
   const waiting = new Map<string, number>();
   let waitingInAll = 0;
   return (
-      counts: readonly string[],
-      accountOf: (res: Response) => string = (res) => signInOf(res).account,
-    ): RequestHandler =>
+    counts: readonly string[],
+    accountOf: (res: Response) => string = (res) => signInOf(res).account,
+  ): RequestHandler =>
     async (req, res, next) => {
       const counted = req as unknown as Record<string, { used: number } | undefined>;
       const slow = Math.max(...counts.map((name) => counted[name]?.used ?? 0)) - quickFailures;

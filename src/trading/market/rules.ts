@@ -2,7 +2,10 @@ import type { Bracket } from './brackets.js';
 
 /** Who says what a market settles on, as its rules name them. */
 export type SettlementSource =
-  'National Weather Service' | 'The Weather Company' | 'Kalshi Weather Index' | 'AccuWeather';
+  | 'National Weather Service'
+  | 'The Weather Company'
+  | 'Kalshi Weather Index'
+  | 'AccuWeather';
 
 /** What the rules of a temperature market say, in its own words and no others: titles and tickers have been wrong. */
 export interface TemperatureRules {

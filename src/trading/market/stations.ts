@@ -62,7 +62,7 @@ type Row = [
  * (coordinates, zone, office); for the evidence a comparison of the winners of 2024-08 to 2025-05 with the daily highs of
  * the same stations in the ACIS records.
  */
-// prettier-ignore
+// oxfmt-ignore
 const stationRows: readonly Row[] = [
   ['KNYC', 'New York', 'New York City', 'Central Park', 40.78333, -73.96667, 'America/New_York', -5, 'OKX', 'KXHIGHNY', 'KXLOWTNYC', { formerPlaces: ['central park'], evidence: { matched: 251, compared: 252 } }],
   ['KMDW', 'Chicago', 'Chicago', 'Midway Airport', 41.78417, -87.75528, 'America/Chicago', -6, 'LOT', 'KXHIGHCHI', 'KXLOWTCHI', { formerPlaces: ['midway'] }],

@@ -49,7 +49,9 @@ export interface Review {
 }
 
 type Fact = { label: string; note?: string; isSum?: true } & (
-  { money: Micros } | { change: Micros } | { contracts: number }
+  | { money: Micros }
+  | { change: Micros }
+  | { contracts: number }
 );
 
 /** What an order would do at this moment, and the worst that it can do. */

@@ -162,7 +162,9 @@ export interface EventState {
 
 /** `reported`: closed, and the value is known. */
 type Phase =
-  'unopened' | 'reported' | Extract<MarketStatus, 'active' | 'closed' | 'determined' | 'finalized'>;
+  | 'unopened'
+  | 'reported'
+  | Extract<MarketStatus, 'active' | 'closed' | 'determined' | 'finalized'>;
 
 /** The state of a subject at a time: states that are alike make the same event. */
 export function eventStateOf({ seed }: Seeded, subject: Subject, at: Date): EventState {

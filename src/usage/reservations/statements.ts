@@ -143,7 +143,8 @@ join lateral (select * from ${t('usage_reservations')} where org_id = d.org_id a
 cross join lateral (select slug from ${t('products')} where id = r.product_id limit 1) p`,
 };
 
-const listWhere = (condition: string) => (t: Names) => `
+const listWhere = (condition: string) => (t: Names) =>
+  `
 ${t.with} r as materialized (
   select r.* from ${t('usage_reservations')} r${t.held}
   where org_id = $1::uuid and livemode = $2::bool and id < $3::uuid${condition}

@@ -27,7 +27,7 @@ type Row = [
 ];
 
 /** General climatology: monthly means of some decades as almanacs have them, rounded to whole degrees. */
-// prettier-ignore
+// oxfmt-ignore
 const rows: readonly Row[] = [
   ['KNYC', [63, 22], [49, 21], 7],
   ['KMDW', [60, 26], [44, 25], 9],
