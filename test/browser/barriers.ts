@@ -24,15 +24,18 @@ const viewports = [
   PHONE,
 ];
 
-/** All that may be wrong with the page, from a desk to a phone. The scheme changes nothing but the colours. */
-export async function findAllBarriers(page: Page): Promise<string[]> {
+/**
+ * All that may be wrong with the page, from a desk to a phone. The scheme changes nothing but the colours.
+ * @param analysed where more is looked at than the room that things have; on a desk alone for a page like another one
+ */
+export async function findAllBarriers(page: Page, analysed = [DESKTOP, PHONE]): Promise<string[]> {
   const found: string[] = [];
   for (const viewport of viewports) {
     const say = (barriers: string[], scheme: string) =>
       found.push(...barriers.map((barrier) => `${viewport.width} px, ${scheme}: ${barrier}`));
     await page.setViewportSize(viewport);
     say(await findOverflow(page), 'light');
-    if (viewport !== DESKTOP && viewport !== PHONE) continue;
+    if (!analysed.includes(viewport)) continue;
     say(await findBarriers(page), 'light');
     await page.emulateMedia({ colorScheme: 'dark' });
     say([...(await findBarriers(page, 'colours')), ...(await findOverflow(page))], 'dark');

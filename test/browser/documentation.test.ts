@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { findBarriers } from '../support/axe.js';
-import { browserWorld } from '../support/browser.js';
+import { browserWorld, DESKTOP } from '../support/browser.js';
 import { createTenant } from '../support/usage.js';
 import { findAllBarriers } from './barriers.js';
 
@@ -13,9 +13,13 @@ it('no page of the documentation has barriers', async () => {
     `[...new Set([...document.querySelectorAll('a[href^="/docs/"]')].map((link) => link.pathname))]`,
   );
   expect(paths.length).toBeGreaterThan(12);
+  // Pages of the reference differ in what they say; how they are laid out on a phone one of them shows.
+  const layouts = ['/docs', '/docs/reference/usage'];
+  expect(paths).toContain(layouts[1]);
   for (const path of ['/docs', ...paths]) {
     await page.goto(path);
-    expect([path, await findAllBarriers(page)]).toEqual([path, []]);
+    const barriers = await findAllBarriers(page, layouts.includes(path) ? undefined : [DESKTOP]);
+    expect([path, barriers]).toEqual([path, []]);
   }
 }, 120_000);
 
