@@ -91,8 +91,8 @@ const tell = (tx: Tx, orgId: string, { event, ...correction }: NewCorrection, at
       livemode: event.livemode,
       idempotencyKey: event.idempotencyKey,
       correctionKey: correction.correctionKey,
-      previousQuantity: exact(correction.previousQuantity)!,
-      quantity: exact(correction.quantity)!,
+      previousQuantity: exact(correction.previousQuantity),
+      quantity: exact(correction.quantity),
       reason: correction.reason,
     },
   });
