@@ -19,8 +19,15 @@ import { pageRouter } from '../core/pages/page-router.js';
 import { readQuery, requireOnce } from '../core/pages/query-form.js';
 import { changeAsOperator } from '../identity/operator/http.js';
 import { lockOrganizationId } from '../organizations/lock.js';
-import { beginStep, openBackfill, readBackfill, sumOf, type Step } from '../usage/backfills/backfills.js';
-import { listBackfills, listSums, type Backfill } from '../usage/backfills/queries.js';
+import {
+  beginStep,
+  openBackfill,
+  readBackfill,
+  readBackfills,
+  sumOf,
+  type Step,
+} from '../usage/backfills/backfills.js';
+import type { Backfill } from '../usage/backfills/queries.js';
 import { correctEvents } from '../usage/corrections/corrections.js';
 import { amount, mode } from '../usage/page-schema.js';
 import {
@@ -58,23 +65,27 @@ const given = (fields: FormFields, names: string[]) =>
 
 /** `/console/customers/{slug}/usage`: events of a customer that are corrected, and such of long ago that are added. */
 export function customerUsageChangePages(deps: ConsoleDeps): Router {
-  const { orm } = deps.db;
   const router = pageRouter();
-  const base = (slug: string) => `${addressOf(slug)}/usage`;
+  router.get('/customers/:slug/usage', (req, res) => show(deps, 'correction')(req, res, newForm()));
+  addCorrections(router, deps);
+  addBackfills(router, deps);
+  return router;
+}
 
-  const show = (which: 'correction' | 'backfill') => async (req: Request, res: Response, form: FormState) => {
+const base = (slug: string) => `${addressOf(slug)}/usage`;
+
+/** @param which of the two forms it is that has been sent */
+const show =
+  (deps: ConsoleDeps, which: 'correction' | 'backfill') =>
+  async (req: Request, res: Response, form: FormState) => {
     const customer = await readCustomer(deps, req);
     const query = readQuery(req);
     requireOnce(query);
     const { cursor } = parseInput(z.object({ cursor: z.string().optional() }), query);
     const after = decodeKey(cursor, z.uuid());
-    const found = await listBackfills(orm, customer.id, { after, limit: PAGE_SIZE });
+    const found = await readBackfills(deps.db.orm, customer.id, { after, limit: PAGE_SIZE });
     const rows = found.slice(0, PAGE_SIZE);
-    const sums = await listSums(
-      orm,
-      customer.id,
-      rows.map(({ id }) => id),
-    );
+    const nextCursor = found.length > PAGE_SIZE ? encodeKey(rows.at(-1)!.id) : undefined;
     const page = { view: 'usage-changes', tab: 'usage', title: 'Usage', notices } as const;
     const formOf = (name: typeof which) => (name === which ? form : newForm());
     const correction = formOf('correction');
@@ -82,28 +93,12 @@ export function customerUsageChangePages(deps: ConsoleDeps): Router {
       // A form that is sent twice corrects once.
       correctionForm: { ...correction, values: { correctionKey: uuid(), ...correction.values } },
       backfillForm: formOf('backfill'),
-      backfills: rows.map((row) =>
-        toView(
-          row,
-          sumOf(
-            sums.filter(({ id }) => id === row.id),
-            'events',
-          ),
-        ),
-      ),
-      pager: toPager(
-        base(customer.slug),
-        {},
-        {
-          cursor,
-          nextCursor: found.length > PAGE_SIZE ? encodeKey(rows.at(-1)!.id) : undefined,
-        },
-      ),
+      backfills: rows.map((row) => toView(row, row.staged)),
+      pager: toPager(base(customer.slug), {}, { cursor, nextCursor }),
     });
   };
 
-  router.get('/customers/:slug/usage', (req, res) => show('correction')(req, res, newForm()));
-
+function addCorrections(router: Router, deps: ConsoleDeps): void {
   router.post(
     '/customers/:slug/usage/corrections',
     formRoute({
@@ -119,11 +114,14 @@ export function customerUsageChangePages(deps: ConsoleDeps): Router {
         ).catch(toFieldError);
         res.redirect(303, toAddress(base(slug), { done: 'corrected' }));
       },
-      show: show('correction'),
+      show: show(deps, 'correction'),
       codes: new Set(['idempotency_conflict']),
     }),
   );
+}
 
+/** A backfill is opened, shown, and taken through its steps. */
+function addBackfills(router: Router, deps: ConsoleDeps): void {
   router.post(
     '/customers/:slug/usage/backfills',
     formRoute({
@@ -137,13 +135,13 @@ export function customerUsageChangePages(deps: ConsoleDeps): Router {
         );
         res.redirect(303, toAddress(`${base(slug)}/backfills/${id}`, { done: 'opened' }));
       },
-      show: show('backfill'),
+      show: show(deps, 'backfill'),
     }),
   );
 
   const showOne = async (req: Request, res: Response, form: FormState) => {
     const customer = await readCustomer(deps, req);
-    const { backfill, changes, mismatches } = await readBackfill(orm, customer.id, readId(req));
+    const { backfill, changes, mismatches } = await readBackfill(deps.db.orm, customer.id, readId(req));
     const page = { view: 'backfill', tab: 'usage', title: 'Backfill', notices } as const;
     await renderCustomer(deps, req, res, page, customer, {
       form,
@@ -173,7 +171,6 @@ export function customerUsageChangePages(deps: ConsoleDeps): Router {
         codes: new Set(['backfill_state']),
       }),
     );
-  return router;
 }
 
 const readId = (req: Request): string => readPathId(req, 'id', 'backfill');

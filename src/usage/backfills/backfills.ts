@@ -3,6 +3,7 @@ import { recordAudit } from '../../audit/audit.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { addDecimals, isDecimalAbove, toPlainDecimal } from '../../core/decimal.js';
 import { AppError, type ErrorCode, type ErrorPlace } from '../../core/errors.js';
+import type { Range } from '../../core/http/page.js';
 import { DAY_MS, monthOf } from '../../core/time.js';
 import type { Source } from '../../identity/source.js';
 import { MAX_PAST_MS, pointerInBatch, toStorableTime } from '../batch.js';
@@ -13,6 +14,7 @@ import {
   insertBackfill,
   insertStaged,
   listArchivedMonths,
+  listBackfills,
   listKnown,
   listMismatches,
   listStageable,
@@ -271,6 +273,20 @@ export const sumOf = (
   sums: readonly BackfillSum[],
   field: 'events' | 'repeats' | 'mismatches' | 'countedEvents' | 'archivedEvents' | 'revertedEvents',
 ): number => sums.reduce((sum, one) => sum + one[field], 0);
+
+/** Each with how many events are staged into it. */
+export async function readBackfills(
+  orm: Orm,
+  orgId: string,
+  range: Range,
+): Promise<(Backfill & { staged: number })[]> {
+  const backfills = await listBackfills(orm, orgId, range);
+  if (backfills.length === 0) return [];
+  const ids = backfills.map(({ id }) => id);
+  const sums = await listSums(orm, orgId, ids);
+  const sumsOf = (id: string) => sums.filter((sum) => sum.id === id);
+  return backfills.map((one) => ({ ...one, staged: sumOf(sumsOf(one.id), 'events') }));
+}
 
 const MAX_MISMATCHES = 20;
 

@@ -20,12 +20,13 @@ import {
   beginStep,
   openBackfill,
   readBackfill,
+  readBackfills,
   stageEvents,
   sumOf,
   type Staged,
   type Step,
 } from './backfills.js';
-import { listBackfills, listSums, locateBackfill, type Backfill, type BackfillSum } from './queries.js';
+import { listSums, locateBackfill, type Backfill, type BackfillSum } from './queries.js';
 import {
   backfillDetailSchema,
   backfillSchema,
@@ -155,25 +156,12 @@ event. \`npm run send -- FILE --backfill ID\` does the first.
       async (req, res) => {
         const range = readRange(req, z.uuid());
         const orgId = (await getOrganization(db.orm, readSlug(req))).id;
-        const rows = await listBackfills(db.orm, orgId, range);
-        const sums =
-          rows.length === 0
-            ? []
-            : await listSums(
-                db.orm,
-                orgId,
-                rows.map((row) => row.id),
-              );
-        const stagedOf = (row: Backfill) =>
-          sumOf(
-            sums.filter((sum) => sum.id === row.id),
-            'events',
-          );
+        const rows = await readBackfills(db.orm, orgId, range);
         sendPage(res, 'backfills', {
           rows,
           limit: range.limit,
           keyOf: (row) => row.id,
-          present: (row) => present(row, stagedOf(row)),
+          present: (row) => present(row, row.staged),
         });
       },
   }),
