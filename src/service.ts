@@ -88,23 +88,8 @@ export async function startService(
   { log, accessLog, ...options }: ServiceDeps,
 ): Promise<Service> {
   const { replay } = options;
-  const db = await connectDatabase(config, log);
-  const metrics = createMetrics();
-  watchShards(db.shards, metrics);
-  const lifecycle = createLifecycle();
-  const limitStores = config.redisUrl
-    ? redisLimitStores({ url: config.redisUrl, log, metrics })
-    : memoryLimitStores();
-  const context: TradingContext = {
-    config,
-    db,
-    clock: replay?.clock ?? systemClock,
-    log,
-    accessLog,
-    metrics,
-    lifecycle,
-    limitStores,
-  };
+  const context = await openContext(config, { log, accessLog, clock: replay?.clock ?? systemClock });
+  const { db, lifecycle, limitStores } = context;
   const services = createApiServices(context);
   const trading = config.hasMarkets ? createTradingServices(context, options) : undefined;
   let demo: DemoData | undefined;
@@ -163,6 +148,19 @@ export async function startService(
       await Promise.all([limitStores.close(), db.close()]);
     },
   };
+}
+
+async function openContext(
+  config: Config,
+  { log, accessLog, clock }: Pick<TradingContext, 'log' | 'accessLog' | 'clock'>,
+): Promise<TradingContext & { db: Opened }> {
+  const db = await connectDatabase(config, log);
+  const metrics = createMetrics();
+  watchShards(db.shards, metrics);
+  const limitStores = config.redisUrl
+    ? redisLimitStores({ url: config.redisUrl, log, metrics })
+    : memoryLimitStores();
+  return { config, db, clock, log, accessLog, metrics, lifecycle: createLifecycle(), limitStores };
 }
 
 interface DemoOptions {

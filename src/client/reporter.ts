@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createGaugeClient, type GaugeClientOptions, type UsageEvent } from './client.js';
 import { DirectoryInUseError } from '../core/db/directory-lock.js';
-import { createPost, deliverEvents, type Refused, type Sendable } from './delivery.js';
+import { createPost, deliverEvents, type Post, type Refused, type Sendable } from './delivery.js';
 import { openSpool, readLines, SpoolFullError, type Segment, type Spool } from './spool.js';
 
 export { DirectoryInUseError, SpoolFullError };
@@ -146,43 +146,18 @@ function createSender(options: UsageReporterOptions, spool: Spool, signal: Abort
     });
 
   async function sendSegment(segment: Segment): Promise<void> {
-    const lines = await readLines(segment);
-    const batches = Array.from({ length: Math.ceil(lines.length / MAX_BATCH) }, (_, i) =>
-      lines.slice(i * MAX_BATCH, (i + 1) * MAX_BATCH).map((json) => ({ json })),
-    );
-    const refused: Refused<Sendable>[] = [];
-    const work = async () => {
-      for (let batch = batches.shift(); batch; batch = batches.shift())
-        refused.push(...(await deliverEvents(post, batch)).refused);
-    };
-    const ends = await Promise.allSettled(Array.from({ length: PARALLEL }, work));
-    for (const end of ends) if (end.status === 'rejected') throw end.reason;
-    if (refused.length > 0) await putAside(refused.map(toRefusedEvent));
+    const refused = await sendLines(post, await readLines(segment));
+    if (refused.length > 0) {
+      const at = new Date().toISOString();
+      await spool.putAside(refused.map((event) => JSON.stringify({ at, ...event })));
+      tell(() => options.onRefused?.(refused));
+    }
     await spool.remove(segment);
-  }
-
-  async function putAside(events: RefusedEvent[]): Promise<void> {
-    const at = new Date().toISOString();
-    await spool.putAside(events.map((event) => JSON.stringify({ at, ...event })));
-    tell(() => options.onRefused?.(events));
   }
 
   async function sendAll(): Promise<void> {
     await spool.seal();
     for (let segment = spool.oldest; segment; segment = spool.oldest) await sendSegment(segment);
-  }
-
-  /** Repeats what failed until it is done; what ends it is the signal alone. */
-  async function insist(task: () => Promise<void>): Promise<void> {
-    for (let waitMs = BLOCKED_MS; ; waitMs = Math.min(waitMs * 2, MAX_BLOCKED_MS)) {
-      try {
-        return await task();
-      } catch (error) {
-        signal.throwIfAborted();
-        onRetry((error as Error).message, waitMs);
-        await sleep(waitMs, undefined, { signal });
-      }
-    }
   }
 
   async function run(): Promise<void> {
@@ -193,7 +168,7 @@ function createSender(options: UsageReporterOptions, spool: Spool, signal: Abort
         if (flushes.length === 0) await pause(intervalMs);
         const served = flushes;
         flushes = [];
-        await insist(sendAll);
+        await insist(sendAll, onRetry, signal);
         for (const resolve of served) resolve();
       }
     }
@@ -216,6 +191,38 @@ function createSender(options: UsageReporterOptions, spool: Spool, signal: Abort
       return Promise.race([isSent, isLate]).finally(() => done.abort());
     },
   };
+}
+
+/** @returns those that the service does not take */
+async function sendLines(post: Post, lines: readonly string[]): Promise<RefusedEvent[]> {
+  const batches = Array.from({ length: Math.ceil(lines.length / MAX_BATCH) }, (_, i) =>
+    lines.slice(i * MAX_BATCH, (i + 1) * MAX_BATCH).map((json) => ({ json })),
+  );
+  const refused: Refused<Sendable>[] = [];
+  const work = async () => {
+    for (let batch = batches.shift(); batch; batch = batches.shift())
+      refused.push(...(await deliverEvents(post, batch)).refused);
+  };
+  const ends = await Promise.allSettled(Array.from({ length: PARALLEL }, work));
+  for (const end of ends) if (end.status === 'rejected') throw end.reason;
+  return refused.map(toRefusedEvent);
+}
+
+/** Repeats what failed until it is done; what ends it is the signal alone. */
+async function insist(
+  task: () => Promise<void>,
+  onRetry: (reason: string, waitMs: number) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  for (let waitMs = BLOCKED_MS; ; waitMs = Math.min(waitMs * 2, MAX_BLOCKED_MS)) {
+    try {
+      return await task();
+    } catch (error) {
+      signal.throwIfAborted();
+      onRetry((error as Error).message, waitMs);
+      await sleep(waitMs, undefined, { signal });
+    }
+  }
 }
 
 /** What a callback throws is its owner's, and stops nothing here. */

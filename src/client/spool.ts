@@ -55,13 +55,12 @@ const inUse = {
 export async function openSpool(directory: string, maxBytes: number): Promise<Spool> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const unlock = await lockDirectory(directory, inUse);
-  const segments = await findSegments(directory).catch((error: unknown) => {
+  const found = await findSegments(directory).catch((error: unknown) => {
     unlock();
     throw error;
   });
-  let lastNumber = Number.parseInt(basename(segments.at(-1)?.path ?? '0'));
-  let bytes = segments.reduce((sum, segment) => sum + segment.bytes, 0);
-  let active: { path: string; handle: FileHandle; bytes: number } | undefined;
+  const segments = createSegments(directory, found);
+  let bytes = found.reduce((sum, segment) => sum + segment.bytes, 0);
   let waiting: Waiting[] = [];
   /** One thing at a time happens to the files: each waits for those before it. */
   let work = Promise.resolve();
@@ -76,47 +75,15 @@ export async function openSpool(directory: string, maxBytes: number): Promise<Sp
     return done;
   }
 
-  async function openSegment() {
-    const path = join(directory, `${String(++lastNumber).padStart(12, '0')}.ndjson`);
-    const handle = await open(path, 'ax', 0o600);
-    try {
-      await syncDirectory(directory);
-    } catch (error) {
-      await handle.close();
-      throw error;
-    }
-    return (active = { path, handle, bytes: 0 });
-  }
-
-  async function seal(): Promise<void> {
-    if (!active) return;
-    const { path, handle, bytes: size } = active;
-    active = undefined;
-    if (size > 0) segments.push({ path, bytes: size });
-    // What it holds is on disk already.
-    await handle.close().catch(() => undefined);
-    if (size === 0) await rm(path, { force: true });
-  }
-
   async function writeWaiting(): Promise<void> {
     isWriteDue = false;
     const group = waiting;
     waiting = [];
     const text = Buffer.from(group.map(({ line }) => `${line}\n`).join(''));
     try {
-      const segment = active ?? (await openSegment());
-      try {
-        await segment.handle.appendFile(text);
-        await segment.handle.datasync();
-      } catch (error) {
-        // What was written of it must not be sent: its reporters are told that it was not accepted.
-        await segment.handle.truncate(segment.bytes).catch(() => undefined);
-        await seal();
-        throw error;
-      }
-      segment.bytes += text.length;
+      await segments.append(text);
       for (const one of group) one.resolve();
-      if (segment.bytes >= MAX_SEGMENT_BYTES) await seal();
+      await segments.sealIfFull();
     } catch (error) {
       bytes -= text.length;
       for (const one of group) one.reject(error as Error);
@@ -138,26 +105,83 @@ export async function openSpool(directory: string, maxBytes: number): Promise<Sp
         void inTurn(writeWaiting);
       });
     },
-    seal: () => inTurn(seal),
+    seal: () => inTurn(() => segments.seal()),
     get oldest() {
-      return segments[0];
+      return segments.oldest;
     },
     remove: (segment) =>
       inTurn(async () => {
-        await rm(segment.path, { force: true });
-        segments.splice(
-          segments.findIndex(({ path }) => path === segment.path),
-          1,
-        );
+        await segments.remove(segment);
         bytes -= segment.bytes;
       }),
     putAside: (lines) => inTurn(() => appendRefused(directory, lines)),
     close: () =>
       inTurn(async () => {
-        await active?.handle.close();
-        active = undefined;
+        await segments.close();
         unlock();
       }),
+  };
+}
+
+/** The complete files of a spool, oldest first, and the one that is appended to. */
+function createSegments(directory: string, complete: Segment[]) {
+  let lastNumber = Number.parseInt(basename(complete.at(-1)?.path ?? '0'));
+  let active: { path: string; handle: FileHandle; bytes: number } | undefined;
+
+  async function openNext() {
+    const path = join(directory, `${String(++lastNumber).padStart(12, '0')}.ndjson`);
+    const handle = await open(path, 'ax', 0o600);
+    try {
+      await syncDirectory(directory);
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+    return (active = { path, handle, bytes: 0 });
+  }
+
+  async function seal(): Promise<void> {
+    if (!active) return;
+    const { path, handle, bytes } = active;
+    active = undefined;
+    if (bytes > 0) complete.push({ path, bytes });
+    // What it holds is on disk already.
+    await handle.close().catch(() => undefined);
+    if (bytes === 0) await rm(path, { force: true });
+  }
+
+  return {
+    get oldest() {
+      return complete[0];
+    },
+    seal,
+    async sealIfFull() {
+      if (active && active.bytes >= MAX_SEGMENT_BYTES) await seal();
+    },
+    async append(text: Buffer) {
+      const segment = active ?? (await openNext());
+      try {
+        await segment.handle.appendFile(text);
+        await segment.handle.datasync();
+      } catch (error) {
+        // What was written of it must not be sent: its reporters are told that it was not accepted.
+        await segment.handle.truncate(segment.bytes).catch(() => undefined);
+        await seal();
+        throw error;
+      }
+      segment.bytes += text.length;
+    },
+    async remove(segment: Segment) {
+      await rm(segment.path, { force: true });
+      complete.splice(
+        complete.findIndex(({ path }) => path === segment.path),
+        1,
+      );
+    },
+    async close() {
+      await active?.handle.close();
+      active = undefined;
+    },
   };
 }
 

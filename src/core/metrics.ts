@@ -10,7 +10,13 @@ export function createMetrics({ ofProcess = true } = {}) {
   const registry = new Registry();
   if (ofProcess) collectDefaultMetrics({ register: registry });
   const registers = [registry];
-  return { registry, ...apiMetrics(registers), ...tradingMetrics(registers), ...streamMetrics(registers) };
+  return {
+    registry,
+    ...apiMetrics(registers),
+    ...outboxMetrics(registers),
+    ...tradingMetrics(registers),
+    ...streamMetrics(registers),
+  };
 }
 
 const apiMetrics = (registers: Registry[]) => ({
@@ -74,6 +80,10 @@ const apiMetrics = (registers: Registry[]) => ({
     help: '1 while rate limits are counted in Redis, 0 while they are counted in this process.',
     registers,
   }),
+});
+
+/** Of what leaves the service by itself. */
+const outboxMetrics = (registers: Registry[]) => ({
   mails: new Counter({
     name: 'gauge_mails_total',
     help: 'Attempts to send mail by outcome: sent, deferred (tried again later), failed (given up).',

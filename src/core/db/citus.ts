@@ -88,38 +88,14 @@ export function createShards(deps: CitusDeps): CitusShards {
   let loading: Promise<void> | undefined;
   let loadedAt = -Infinity;
   const watchers: ShardWatcher[] = [];
-  /** The hash of an Organization, by its id and by the secrets of its keys. */
-  const located = new Map<string, number>();
-
-  const directory = createCoalescer<string, number | null>({
-    async flush(hashedSecrets) {
-      const rows = await deps.db.run(readDirectory, [textArray(hashedSecrets)]);
-      const found = new Map(rows.map(([hashedSecret, hash]) => [hashedSecret, Number(hash)]));
-      return hashedSecrets.map((hashedSecret) => found.get(hashedSecret) ?? null);
-    },
-    parallel: 1,
-    fullWeight: 100,
-    maxWeight: 1_000,
-    queueLimit: { weight: 10_000, bytes: Infinity },
-  });
+  const hashes = createHashes(deps.db);
 
   const groupOf = (hash: number): ShardGroup => groups.findLast(({ from }) => from <= hash)!;
 
   async function look(hashedSecret: string): Promise<ShardGroup> {
-    const hash = await directory.submit(hashedSecret);
+    const hash = await hashes.lookUpKey(hashedSecret);
     // What is not known may be made at any moment.
     if (hash === null) return groups.find(({ isReached }) => isReached) ?? groups[0]!;
-    return keep(hashedSecret, hash);
-  }
-
-  async function lookForOrganization(orgId: string): Promise<ShardGroup> {
-    const [row] = await deps.db.run(readHash, [orgId]);
-    return keep(orgId, Number(row![0]));
-  }
-
-  function keep(name: string, hash: number): ShardGroup {
-    if (located.size >= MAX_LOCATED) located.delete(located.keys().next().value!);
-    located.set(name, hash);
     return groupOf(hash);
   }
 
@@ -148,18 +124,54 @@ export function createShards(deps: CitusDeps): CitusShards {
     },
     locate(hashedSecret) {
       if (groups.length === 0) return whole;
-      const hash = located.get(hashedSecret);
+      const hash = hashes.get(hashedSecret);
       return hash === undefined ? look(hashedSecret) : groupOf(hash);
     },
     locateOrganization(orgId) {
       if (groups.length === 0) return whole;
-      const hash = located.get(orgId);
-      return hash === undefined ? lookForOrganization(orgId) : groupOf(hash);
+      const hash = hashes.get(orgId);
+      return hash === undefined ? hashes.lookUpOrganization(orgId).then(groupOf) : groupOf(hash);
     },
     load: () => reload(true),
     watch: (watcher) => void watchers.push(watcher),
     async close() {
       await Promise.all(groups.map((group) => group.end()));
+    },
+  };
+}
+
+/** Remembers the hashes of Organizations, by their ids and by the secrets of their keys. */
+function createHashes(db: CitusDeps['db']) {
+  const located = new Map<string, number>();
+
+  const directory = createCoalescer<string, number | null>({
+    async flush(hashedSecrets) {
+      const rows = await db.run(readDirectory, [textArray(hashedSecrets)]);
+      const found = new Map(rows.map(([hashedSecret, hash]) => [hashedSecret, Number(hash)]));
+      return hashedSecrets.map((hashedSecret) => found.get(hashedSecret) ?? null);
+    },
+    parallel: 1,
+    fullWeight: 100,
+    maxWeight: 1_000,
+    queueLimit: { weight: 10_000, bytes: Infinity },
+  });
+
+  function keep(name: string, hash: number): number {
+    if (located.size >= MAX_LOCATED) located.delete(located.keys().next().value!);
+    located.set(name, hash);
+    return hash;
+  }
+
+  return {
+    get: (name: string): number | undefined => located.get(name),
+    /** Null for a key that is not known. */
+    async lookUpKey(hashedSecret: string): Promise<number | null> {
+      const hash = await directory.submit(hashedSecret);
+      return hash === null ? null : keep(hashedSecret, hash);
+    },
+    async lookUpOrganization(orgId: string): Promise<number> {
+      const [row] = await db.run(readHash, [orgId]);
+      return keep(orgId, Number(row![0]));
     },
   };
 }

@@ -27,46 +27,10 @@ export interface ProductUse {
 export async function listCurrentUse(
   orm: Orm,
   orgId: string,
-  { now, livemode, limit }: { now: Date; livemode: boolean; limit: number },
+  { now, livemode, limit }: UseScope & { limit: number },
 ): Promise<ProductUse[]> {
-  const today = startOfDay(now);
-  const yesterday = new Date(today.getTime() - DAY_MS);
-  const month = monthOf(now.getTime());
-  const monthly = orm
-    .select({ quantity: usageTotals.quantity })
-    .from(usageTotals)
-    .where(
-      and(
-        eq(usageTotals.orgId, orgId),
-        eq(usageTotals.period, month),
-        eq(usageTotals.livemode, livemode),
-        eq(usageTotals.productId, products.id),
-        eq(usageTotals.metric, products.usageMetric),
-      ),
-    )
-    .limit(1)
-    .as('monthly');
-  const isToday = sql`${usageHours.hour} >= ${today.toISOString()}::timestamptz`;
-  const daily = orm
-    .select({
-      today: sql<string | null>`trim_scale(sum(${usageHours.quantity}) filter (where ${isToday}))::text`.as(
-        'today',
-      ),
-      yesterday: sql<
-        string | null
-      >`trim_scale(sum(${usageHours.quantity}) filter (where not ${isToday}))::text`.as('yesterday'),
-    })
-    .from(usageHours)
-    .where(
-      and(
-        eq(usageHours.orgId, orgId),
-        eq(usageHours.productId, products.id),
-        eq(usageHours.livemode, livemode),
-        sql`${usageHours.hour} >= ${yesterday.toISOString()}::timestamptz`,
-        eq(usageHours.metric, products.usageMetric),
-      ),
-    )
-    .as('daily');
+  const monthly = useOfMonth(orm, orgId, { now, livemode });
+  const daily = useOfTwoDays(orm, orgId, { now, livemode });
   const cap = sql.raw(effectiveCap('entitlements', 'products'));
   const rows = await orm
     .select({
@@ -104,6 +68,53 @@ export async function listCurrentUse(
     usedToday: row.usedToday ?? '0',
     usedYesterday: row.usedYesterday ?? '0',
   }));
+}
+
+interface UseScope {
+  now: Date;
+  livemode: boolean;
+}
+
+const useOfMonth = (orm: Orm, orgId: string, { now, livemode }: UseScope) =>
+  orm
+    .select({ quantity: usageTotals.quantity })
+    .from(usageTotals)
+    .where(
+      and(
+        eq(usageTotals.orgId, orgId),
+        eq(usageTotals.period, monthOf(now.getTime())),
+        eq(usageTotals.livemode, livemode),
+        eq(usageTotals.productId, products.id),
+        eq(usageTotals.metric, products.usageMetric),
+      ),
+    )
+    .limit(1)
+    .as('monthly');
+
+function useOfTwoDays(orm: Orm, orgId: string, { now, livemode }: UseScope) {
+  const today = startOfDay(now);
+  const yesterday = new Date(today.getTime() - DAY_MS);
+  const isToday = sql`${usageHours.hour} >= ${today.toISOString()}::timestamptz`;
+  return orm
+    .select({
+      today: sql<string | null>`trim_scale(sum(${usageHours.quantity}) filter (where ${isToday}))::text`.as(
+        'today',
+      ),
+      yesterday: sql<
+        string | null
+      >`trim_scale(sum(${usageHours.quantity}) filter (where not ${isToday}))::text`.as('yesterday'),
+    })
+    .from(usageHours)
+    .where(
+      and(
+        eq(usageHours.orgId, orgId),
+        eq(usageHours.productId, products.id),
+        eq(usageHours.livemode, livemode),
+        sql`${usageHours.hour} >= ${yesterday.toISOString()}::timestamptz`,
+        eq(usageHours.metric, products.usageMetric),
+      ),
+    )
+    .as('daily');
 }
 
 /** How far an Organization has come: whether it has a key, and how many events it has sent in all. */

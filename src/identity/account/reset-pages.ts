@@ -3,6 +3,7 @@ import type { Request, Response, Router } from 'express';
 import { ipKeyGenerator, rateLimit } from 'express-rate-limit';
 import { z } from 'zod';
 import { byProof, change } from '../../audit/change.js';
+import type { Clock } from '../../core/clock.js';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
 import { sendJson, toJson } from '../../core/http/json.js';
@@ -61,11 +62,6 @@ export function resetPages(deps: ResetDeps): Router {
       'Ask for a new one: under “Forgot your password?” where you sign in, or the operator of this service.',
   });
   const findOpened = (req: Request) => findResetLink(db.orm, opened.read(req), new Date(clock.now()));
-  const bearerOf = (req: Request, res: Response) => ({
-    where: whereaboutsOf(req, res, clock),
-    browser: { ...browserOf(req, res), formerToken: readToken(req) },
-    gone: hangUpSignal(res),
-  });
 
   const show = async (req: Request, res: Response, form: FormState) => {
     const { link, person, hasFactor } = await findOpened(req);
@@ -89,7 +85,7 @@ export function resetPages(deps: ResetDeps): Router {
     formRoute({
       async act(req, res, fields) {
         const found = await findOpened(req);
-        const bearer = bearerOf(req, res);
+        const bearer = bearerOf(req, res, clock);
         if (found.link.kind === 'second_factor_reset') {
           const { password } = parseInput(passwordSchema, filledIn(fields));
           sendToken(req, await resetSecondFactor(deps, found, password, bearer));
@@ -107,7 +103,7 @@ export function resetPages(deps: ResetDeps): Router {
             hashedToken: found.link.hashedToken,
           };
           const reset = resetPassword(deps, found, newPassword, given, bearer);
-          sendToken(req, await reset.catch(auditRefusal(found.person, bearer.where)));
+          sendToken(req, await reset.catch(auditRefusal(deps, found.person, bearer.where)));
         }
         opened.forget(req, res);
         res.redirect(303, '/dashboard');
@@ -125,22 +121,32 @@ export function resetPages(deps: ResetDeps): Router {
     sendJson(res, 200, toJson(options));
   });
 
-  /** What the refused change would have written is undone: this is written by itself. */
-  const auditRefusal =
-    ({ id: userId, email }: { id: string; email: string }, where: ReturnType<typeof bearerOf>['where']) =>
-    async (error: unknown): Promise<never> => {
-      const factor = error instanceof WrongProof ? error.factor : undefined;
-      if (factor)
-        await change(deps, byProof, (tx) =>
-          auditRefusedFactor(tx, { userId, email }, factor, where, { at: 'reset' }),
-        );
-      throw error;
-    };
-
   router.use(RESET, showGone);
   addForgotPages(router, deps);
   return router;
 }
+
+const bearerOf = (req: Request, res: Response, clock: Clock) => ({
+  where: whereaboutsOf(req, res, clock),
+  browser: { ...browserOf(req, res), formerToken: readToken(req) },
+  gone: hangUpSignal(res),
+});
+
+/** What the refused change would have written is undone: this is written by itself. */
+const auditRefusal =
+  (
+    deps: ResetDeps,
+    { id: userId, email }: { id: string; email: string },
+    where: ReturnType<typeof whereaboutsOf>,
+  ) =>
+  async (error: unknown): Promise<never> => {
+    const factor = error instanceof WrongProof ? error.factor : undefined;
+    if (factor)
+      await change(deps, byProof, (tx) =>
+        auditRefusedFactor(tx, { userId, email }, factor, where, { at: 'reset' }),
+      );
+    throw error;
+  };
 
 const forgotNotices = {
   sent: 'If there is an account with this address, a link is on its way. It works once, for an hour.',

@@ -3,7 +3,7 @@ import { createPost, DeliveryError, type Post } from '../../client/delivery.js';
 import { formatCount, formatDecimal } from '../../core/pages/format.js';
 import { printable } from '../../core/terminal.js';
 import { CommandError, type Terminal } from '../kit/command.js';
-import { openInput } from '../kit/input.js';
+import { openInput, type Input } from '../kit/input.js';
 import { createProgress, duration, noProgress, type Progress } from '../kit/progress.js';
 import { createLedger, toBatches, type OutgoingBatch, type Tally, type Warnings } from './batches.js';
 import { deliver, lookUpEvents, type CapWarning, type LimitWarning, type Unanswered } from './delivery.js';
@@ -87,13 +87,7 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
     }
   }
 
-  const workers = Array.from({ length: options.concurrency }, () =>
-    work().catch((error) => stop.fail(error)),
-  );
-  await Promise.race([Promise.all(workers), stop.stopped]);
-  // A request in flight is given a moment to finish; waiting for more input ends here.
-  if (stop.signal.aborted) input.close();
-  await Promise.all(workers);
+  await runInParallel(options.concurrency, work, stop, input);
   stop.release();
 
   const isComplete = !stop.signal.aborted;
@@ -115,6 +109,19 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
     seconds: (performance.now() - startedAt) / 1000,
   };
   return toSummary(run, ledger.tally, resumed, ledger.warnings);
+}
+
+async function runInParallel(
+  concurrency: number,
+  work: () => Promise<void>,
+  stop: ReturnType<typeof createStop>,
+  input: Input,
+): Promise<void> {
+  const workers = Array.from({ length: concurrency }, () => work().catch((error) => stop.fail(error)));
+  await Promise.race([Promise.all(workers), stop.stopped]);
+  // A request in flight is given a moment to finish; waiting for more input ends here.
+  if (stop.signal.aborted) input.close();
+  await Promise.all(workers);
 }
 
 /** The address of the backfill, which is below that of its Organization. @throws CommandError */

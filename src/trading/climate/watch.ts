@@ -73,8 +73,7 @@ export function createClimateWatch({
 }: ClimateWatchOptions): ClimateWatch {
   const lease = createLease(orm, 'climate-reports', { lengthSeconds: LEASE_SECONDS });
   const stopping = new AbortController();
-  const askedAt = new Map<string, number>();
-  const seen = new Map<string, number>();
+  const keeper = createReportKeeper({ reader, orm, clock, log });
   let crossChecks: CrossChecks = new Map();
   let running: Promise<void> | undefined;
 
@@ -82,10 +81,12 @@ export function createClimateWatch({
     const { signal } = stopping;
     if (await lease.hold()) {
       const reported = await readReported();
-      await inParallel(stations, { width: AT_ONCE, signal }, (station) => ask(station, reported, signal));
+      await inParallel(stations, { width: AT_ONCE, signal }, (station) =>
+        keeper.ask(station, reported, signal),
+      );
       const settled = settledDays(snapshots.current?.events ?? []);
       if (settled.length > 0) await recordSettled(orm, settled);
-      for (const [id, at] of seen) if (clock.now() - at > 2 * WINDOW_MS) seen.delete(id);
+      keeper.forgetOld();
     }
     crossChecks = groupChecks(await readCrossChecks(orm));
   }
@@ -93,40 +94,6 @@ export function createClimateWatch({
   async function readReported(): Promise<Map<string, boolean>> {
     const since = new Date(clock.now() - WINDOW_MS).toISOString().slice(0, 10);
     return new Map((await listReported(orm, since)).map((day) => [keyOf(day), day.isFinal]));
-  }
-
-  /** A station that cannot be asked keeps no other from being asked. */
-  async function ask(
-    station: Station,
-    reported: ReadonlyMap<string, boolean>,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const now = clock.now();
-    if (!isDue(station, reported, { now, last: askedAt.get(station.id) })) return;
-    askedAt.set(station.id, now);
-    try {
-      const listed = await reader.list(station, signal);
-      const since = Math.max(now - WINDOW_MS, listed[0]?.issuedAt.getTime() ?? now);
-      // Oldest first, and none after one that failed: else a correction would pass for the first report.
-      for (const product of listed.filter(
-        ({ id, issuedAt }) => issuedAt.getTime() >= since && !seen.has(id),
-      )) {
-        signal.throwIfAborted();
-        const read = await reader.read(station, product, signal);
-        if (read) {
-          const isWhole = climateDayOf(station, read.date).end.getTime() >= since;
-          await keep(orm, read, { isWhole, fetchedAt: new Date(clock.now()) });
-        }
-        if (!read) log.warn({ station: station.id, product: product.id }, 'a climate report cannot be read');
-        seen.set(product.id, now);
-      }
-    } catch (error) {
-      signal.throwIfAborted();
-      log.warn(
-        { err: error, station: station.id },
-        'climate reports could not be read; they are asked for again',
-      );
-    }
   }
 
   return {
@@ -148,6 +115,54 @@ export function createClimateWatch({
       await lease.release().catch((error: unknown) => {
         log.warn({ err: error }, 'the lease of the climate reports ends by itself');
       });
+    },
+  };
+}
+
+/** Asks for the reports of stations, and keeps each that it has not seen. */
+function createReportKeeper({
+  reader,
+  orm,
+  clock,
+  log,
+}: Pick<ClimateWatchOptions, 'reader' | 'clock' | 'log'> & { orm: Orm }) {
+  const askedAt = new Map<string, number>();
+  const seen = new Map<string, number>();
+
+  return {
+    /** A station that cannot be asked keeps no other from being asked. */
+    async ask(station: Station, reported: ReadonlyMap<string, boolean>, signal: AbortSignal): Promise<void> {
+      const now = clock.now();
+      if (!isDue(station, reported, { now, last: askedAt.get(station.id) })) return;
+      askedAt.set(station.id, now);
+      try {
+        const listed = await reader.list(station, signal);
+        const since = Math.max(now - WINDOW_MS, listed[0]?.issuedAt.getTime() ?? now);
+        // Oldest first, and none after one that failed: else a correction would pass for the first report.
+        for (const product of listed.filter(
+          ({ id, issuedAt }) => issuedAt.getTime() >= since && !seen.has(id),
+        )) {
+          signal.throwIfAborted();
+          const read = await reader.read(station, product, signal);
+          if (read) {
+            const isWhole = climateDayOf(station, read.date).end.getTime() >= since;
+            await keep(orm, read, { isWhole, fetchedAt: new Date(clock.now()) });
+          }
+          if (!read)
+            log.warn({ station: station.id, product: product.id }, 'a climate report cannot be read');
+          seen.set(product.id, now);
+        }
+      } catch (error) {
+        signal.throwIfAborted();
+        log.warn(
+          { err: error, station: station.id },
+          'climate reports could not be read; they are asked for again',
+        );
+      }
+    },
+
+    forgetOld(): void {
+      for (const [id, at] of seen) if (clock.now() - at > 2 * WINDOW_MS) seen.delete(id);
     },
   };
 }

@@ -110,9 +110,12 @@ export const PORTFOLIO_PATH = '/dashboard/portfolio';
 export const ORDERS_PATH = `${PORTFOLIO_PATH}/orders`;
 export const SETTLEMENTS_PATH = `${PORTFOLIO_PATH}/settlements`;
 
+/** Pages show paper where their address names no mode. */
+export const modeQuery = (mode: TradeMode) => ({ mode: mode === 'paper' ? undefined : mode });
+
 export const toModeTabs = (path: string, current: TradeMode) =>
   (['paper', 'live'] as const).map((mode) => ({
     label: mode === 'paper' ? 'Paper' : 'Live',
-    href: toAddress(path, { mode: mode === 'paper' ? undefined : mode }),
+    href: toAddress(path, modeQuery(mode)),
     isCurrent: mode === current,
   }));

@@ -9,6 +9,7 @@ import { renderPage } from '../../core/pages/layout.js';
 import { byMember } from '../../identity/session/authority.js';
 import { requireRole, sessionOf } from '../../identity/session/session.js';
 import { isManager, managingRoles } from '../../organizations/table.js';
+import type { TradeMode } from '../ledger/orders-table.js';
 import { contractsText, ORDER_SIZE } from '../market/contracts.js';
 import type { OrderChange } from '../orders/order.js';
 import { listSettlementEvents } from '../portfolio/history-queries.js';
@@ -20,6 +21,7 @@ import {
   PORTFOLIO_PATH,
   SETTLEMENTS_PATH,
   encodeSettlementCursor,
+  modeQuery,
   readOrderCursor,
   readPageQuery,
   readSettlementCursor,
@@ -41,46 +43,83 @@ const changed = {
 
 const repeated = 'This had been sent before, and was done once. Nothing was ordered again.';
 
-/** The lists of orders and of settlements, an order's own page, and all trades as a file. */
-export function addOrderPages(
-  router: Router,
-  context: Context,
-  { snapshots, orders }: Pick<TradingServices, 'snapshots' | 'orders'>,
-): void {
-  const { db, clock, log } = context;
+type OrderPagesDeps = Pick<TradingServices, 'snapshots' | 'orders'>;
 
-  router.get('/portfolio/orders', async (req, res) => {
+/** The lists of orders and of settlements, an order's own page, and all trades as a file. */
+export function addOrderPages(router: Router, context: Context, deps: OrderPagesDeps): void {
+  const { db, clock, log } = context;
+  router.get('/portfolio/orders', (req, res) => showOrders(context, deps.snapshots, req, res));
+  addOrder(router, context, deps);
+  router.get('/portfolio/settlements', (req, res) => showSettlements(context, deps.snapshots, req, res));
+
+  router.get('/portfolio/trades.csv', async (req, res) => {
     const { orgId } = sessionOf(res);
-    const { mode, cursor } = readPageQuery(req);
-    const afterId = readOrderCursor(cursor);
-    const found = await listOrders(db.orm, orgId, { mode, afterId, limit: PAGE_SIZE + 1 });
-    const page = found.slice(0, PAGE_SIZE);
-    const nextCursor = found.length > PAGE_SIZE ? page.at(-1)!.id : undefined;
-    const query = { mode: mode === 'paper' ? undefined : mode };
-    await renderPage(
-      context,
-      req,
-      res,
-      { view: 'portfolio/orders', title: 'Orders', section },
-      {
-        mode,
-        modes: toModeTabs(ORDERS_PATH, mode),
-        orders: page.map((order) => toOrderView(order, snapshots.current)),
-        pager: toPager(ORDERS_PATH, query, { cursor, nextCursor }),
-        csvHref: toAddress(`${PORTFOLIO_PATH}/trades.csv`, query),
-        portfolioHref: toAddress(PORTFOLIO_PATH, query),
-      },
-    );
+    const { mode } = readPageQuery(req);
+    const now = new Date(clock.now());
+    await sendCsv(log, req, res, {
+      filename: `trades-${mode}-${now.toISOString().slice(0, 10)}.csv`,
+      columns: tradeColumns,
+      pieces: exportTrades(db.orm, orgId, mode, now),
+    });
   });
+}
+
+async function showOrders(
+  context: Context,
+  snapshots: OrderPagesDeps['snapshots'],
+  req: Request,
+  res: Response,
+): Promise<void> {
+  const { mode, cursor } = readPageQuery(req);
+  const range = { mode, afterId: readOrderCursor(cursor), limit: PAGE_SIZE + 1 };
+  const found = await listOrders(context.db.orm, sessionOf(res).orgId, range);
+  const orders = found.slice(0, PAGE_SIZE);
+  const nextCursor = found.length > PAGE_SIZE ? orders.at(-1)!.id : undefined;
+  const page = { view: 'portfolio/orders', title: 'Orders', section };
+  await renderPage(context, req, res, page, {
+    ...toListView(ORDERS_PATH, mode, { cursor, nextCursor }),
+    orders: orders.map((order) => toOrderView(order, snapshots.current)),
+    csvHref: toAddress(`${PORTFOLIO_PATH}/trades.csv`, modeQuery(mode)),
+  });
+}
+
+async function showSettlements(
+  context: Context,
+  snapshots: OrderPagesDeps['snapshots'],
+  req: Request,
+  res: Response,
+): Promise<void> {
+  const { mode, cursor } = readPageQuery(req);
+  const range = { mode, after: readSettlementCursor(cursor), limit: PAGE_SIZE + 1 };
+  const found = await listSettlementEvents(context.db.orm, sessionOf(res).orgId, range);
+  const settlements = found.slice(0, PAGE_SIZE);
+  const nextCursor = found.length > PAGE_SIZE ? encodeSettlementCursor(settlements.at(-1)!) : undefined;
+  const page = { view: 'portfolio/settlements', title: 'Settlements', section };
+  await renderPage(context, req, res, page, {
+    ...toListView(SETTLEMENTS_PATH, mode, { cursor, nextCursor }),
+    settlements: settlements.map((each) => toSettlementView(each, snapshots.current)),
+  });
+}
+
+const toListView = (path: string, mode: TradeMode, cursors: Parameters<typeof toPager>[2]) => ({
+  mode,
+  modes: toModeTabs(path, mode),
+  pager: toPager(path, modeQuery(mode), cursors),
+  portfolioHref: toAddress(PORTFOLIO_PATH, modeQuery(mode)),
+});
+
+/** An order, and what can be done with it while it rests. */
+function addOrder(router: Router, context: Context, { snapshots, orders }: OrderPagesDeps): void {
+  const { orm } = context.db;
 
   async function showOrder(req: Request, res: Response, form: FormState): Promise<void> {
     const { orgId, role } = sessionOf(res);
     const id = readPathId(req, 'id', 'order');
-    const order = await findOrder(db.orm, orgId, id);
+    const order = await findOrder(orm, orgId, id);
     if (!order) throw new AppError('not_found', 'There is no such order.');
     const [fills, postings] = await Promise.all([
-      listFills(db.orm, orgId, id, MAX_FILLS),
-      listPostings(db.orm, orgId, id, MAX_FILLS),
+      listFills(orm, orgId, id, MAX_FILLS),
+      listPostings(orm, orgId, id, MAX_FILLS),
     ]);
     const notices = { placed: describePlaced(order), repeated, ...changed };
     await renderPage(
@@ -129,38 +168,4 @@ export function addOrderPages(
       },
     }),
   );
-
-  router.get('/portfolio/settlements', async (req, res) => {
-    const { orgId } = sessionOf(res);
-    const { mode, cursor } = readPageQuery(req);
-    const after = readSettlementCursor(cursor);
-    const found = await listSettlementEvents(db.orm, orgId, { mode, after, limit: PAGE_SIZE + 1 });
-    const settlements = found.slice(0, PAGE_SIZE);
-    const nextCursor = found.length > PAGE_SIZE ? encodeSettlementCursor(settlements.at(-1)!) : undefined;
-    const query = { mode: mode === 'paper' ? undefined : mode };
-    await renderPage(
-      context,
-      req,
-      res,
-      { view: 'portfolio/settlements', title: 'Settlements', section },
-      {
-        mode,
-        modes: toModeTabs(SETTLEMENTS_PATH, mode),
-        settlements: settlements.map((each) => toSettlementView(each, snapshots.current)),
-        pager: toPager(SETTLEMENTS_PATH, query, { cursor, nextCursor }),
-        portfolioHref: toAddress(PORTFOLIO_PATH, query),
-      },
-    );
-  });
-
-  router.get('/portfolio/trades.csv', async (req, res) => {
-    const { orgId } = sessionOf(res);
-    const { mode } = readPageQuery(req);
-    const now = new Date(clock.now());
-    await sendCsv(log, req, res, {
-      filename: `trades-${mode}-${now.toISOString().slice(0, 10)}.csv`,
-      columns: tradeColumns,
-      pieces: exportTrades(db.orm, orgId, mode, now),
-    });
-  });
 }

@@ -4,6 +4,8 @@ import { pageRouter } from '../../core/pages/page-router.js';
 import { readQuery, requireOnce } from '../../core/pages/query-form.js';
 import { inSlices } from '../../core/steps.js';
 import { sessionOf } from '../../identity/session/session.js';
+import type { Orm } from '../../core/db/client.js';
+import type { CrossChecks } from '../climate/watch.js';
 import type { TradingContext } from '../config.js';
 import type { Holding } from '../ledger/positions.js';
 import { temperatureKinds } from '../market/market.js';
@@ -144,70 +146,70 @@ export function marketsPages(context: TradingContext, deps: MarketsPagesDeps): R
     const own = { cash, holdings, signals, mayOpen: marketAccess === 'trade' };
     const status = { tradingSwitch, freshness: toFreshness(snapshot, deps.snapshots.sources, now) };
     if (asked.station) await showEvent(req, res, { snapshot, asked, own, now, status });
-    else await showOverview(req, res, { snapshot, asked, own, now, status });
+    else {
+      const page = { view: 'markets/markets', title: 'Markets', section: MARKETS_SECTION };
+      await renderPage(context, req, res, page, toOverview({ snapshot, asked, own, now, status }));
+    }
   });
 
-  async function showOverview(req: Request, res: Response, facts: PageFacts<'overview'>): Promise<void> {
-    const { snapshot, asked, own, now, status } = facts;
-    const { tab, q, cursor } = asked;
-    await renderPage(
-      context,
-      req,
-      res,
-      { view: 'markets/markets', title: 'Markets', section: MARKETS_SECTION },
-      {
-        ...status,
-        best: toBest(snapshot, own.signals, now),
-        mayOpen: own.mayOpen,
-        tabs: toTabs(snapshot, tab, q),
-        tab,
-        q,
-        allHref: overviewAddress(tab),
-        cities: tab === 'others' ? null : toCities(snapshot, own.signals, { kind: tab, q }, now),
-        others: tab === 'others' ? toOthers(snapshot, { q, cursor, mayOpen: own.mayOpen }) : null,
-        streamHref: streamAddress(),
-      },
-    );
-  }
-
   async function showEvent(req: Request, res: Response, facts: PageFacts<'event'>): Promise<void> {
-    const { snapshot, asked, own, now, status } = facts;
-    const choice = chooseEvent(snapshot, asked, now);
-    const { station, kind, event, missing } = choice;
-    if (missing !== null) res.status(404);
-    const title = `${station.city}: ${kindLabels[kind].temperature}`;
-    await renderPage(
-      context,
-      req,
-      res,
-      { view: 'markets/event', title, section: MARKETS_SECTION },
-      {
-        ...status,
-        city: station.city,
-        labels: kindLabels[kind],
-        back: { href: overviewAddress(kind, asked.q), q: asked.q },
-        kinds: toCityTabs(snapshot, choice, asked.q),
-        days: toDays(choice, asked.q, now),
-        hours: toHours(choice, asked.q, now),
-        moment: event ? formatMoment(event) : missing && formatMoment(missing),
-        isMissing: missing !== null,
-        streamHref: streamAddress(station.id),
-        prices:
-          event &&
-          toPriceHistoryView(
-            await readPriceHistory(db.orm, {
-              marketSource: snapshot.marketSource,
-              eventTicker: event.eventTicker,
-            }),
-            event,
-            snapshot,
-            now,
-          ),
-        event: event && toEventView(snapshot, event, { ...own, crossChecks: deps.climate?.crossChecks }, now),
-      },
-    );
+    const choice = chooseEvent(facts.snapshot, facts.asked, facts.now);
+    if (choice.missing !== null) res.status(404);
+    const title = `${choice.station.city}: ${kindLabels[choice.kind].temperature}`;
+    const page = { view: 'markets/event', title, section: MARKETS_SECTION };
+    const view = await readEvent(db.orm, choice, facts, deps.climate?.crossChecks);
+    await renderPage(context, req, res, page, view);
   }
 
   addTicketPages(router, context, deps);
   return router;
+}
+
+function toOverview({ snapshot, asked, own, now, status }: PageFacts<'overview'>) {
+  const { tab, q, cursor } = asked;
+  return {
+    ...status,
+    best: toBest(snapshot, own.signals, now),
+    mayOpen: own.mayOpen,
+    tabs: toTabs(snapshot, tab, q),
+    tab,
+    q,
+    allHref: overviewAddress(tab),
+    cities: tab === 'others' ? null : toCities(snapshot, own.signals, { kind: tab, q }, now),
+    others: tab === 'others' ? toOthers(snapshot, { q, cursor, mayOpen: own.mayOpen }) : null,
+    streamHref: streamAddress(),
+  };
+}
+
+async function readEvent(
+  orm: Orm,
+  choice: Choice,
+  { snapshot, asked, own, now, status }: PageFacts<'event'>,
+  crossChecks: CrossChecks | undefined,
+) {
+  const { station, kind, event, missing } = choice;
+  return {
+    ...status,
+    city: station.city,
+    labels: kindLabels[kind],
+    back: { href: overviewAddress(kind, asked.q), q: asked.q },
+    kinds: toCityTabs(snapshot, choice, asked.q),
+    days: toDays(choice, asked.q, now),
+    hours: toHours(choice, asked.q, now),
+    moment: event ? formatMoment(event) : missing && formatMoment(missing),
+    isMissing: missing !== null,
+    streamHref: streamAddress(station.id),
+    prices:
+      event &&
+      toPriceHistoryView(
+        await readPriceHistory(orm, {
+          marketSource: snapshot.marketSource,
+          eventTicker: event.eventTicker,
+        }),
+        event,
+        snapshot,
+        now,
+      ),
+    event: event && toEventView(snapshot, event, { ...own, crossChecks }, now),
+  };
 }

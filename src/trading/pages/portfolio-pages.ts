@@ -20,7 +20,7 @@ import { readPortfolio, type PortfolioDeps } from '../portfolio/portfolio.js';
 import { readSwitch } from '../risk/switches.js';
 import type { TradingServices } from '../services/services.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import { PORTFOLIO_PATH, readPageQuery, toModeTabs } from './addresses.js';
+import { modeQuery, PORTFOLIO_PATH, readPageQuery, toModeTabs } from './addresses.js';
 import { addOrderPages } from './order-pages.js';
 import { toOrderView, toSettlementView } from './order-view.js';
 import { toPortfolioView } from './portfolio-view.js';
@@ -79,7 +79,7 @@ function toCurveView(points: readonly CurvePoint[], { mode, range }: { mode: Tra
   return {
     ranges: Object.entries(curveRanges).map(([name, { label }]) => ({
       label,
-      href: toAddress(PORTFOLIO_PATH, { mode: mode === 'paper' ? undefined : mode, range: name }),
+      href: toAddress(PORTFOLIO_PATH, { ...modeQuery(mode), range: name }),
       isCurrent: name === range,
     })),
     chart: points.length < 2 || !hasAny(points) ? undefined : drawCurve(points, range),

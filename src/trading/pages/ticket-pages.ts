@@ -65,7 +65,7 @@ export function addTicketPages(router: Router, context: TradingContext, deps: Ma
     const query = readQuery(req);
     const { form, result } = await tryQuery(res, query, async () => {
       requireOnce(query);
-      return review(res, facts, fill(res, query, facts));
+      return review(deps.orders, res, facts, fill(res, query, facts));
     });
     await show(req, res, facts, form, result ?? null);
   });
@@ -98,28 +98,8 @@ export function addTicketPages(router: Router, context: TradingContext, deps: Ma
     const facts = await readFacts(context, deps.snapshots.current, req, res);
     if (!facts) return showLoading(req, res);
     const values = fill(res, form.values, facts);
-    await show(req, res, facts, renewed(form), await tryReview(res, facts, values));
+    await show(req, res, facts, renewed(form), await tryReview(deps.orders, res, facts, values));
   }
-
-  /** Null without an offer, which leaves no price to begin with, and without its fee. */
-  async function review(res: Response, facts: TicketFacts, values: FormFields): Promise<Reviewed | null> {
-    const { snapshot, market } = facts;
-    const feeRule = feeRuleOf(snapshot.data, market);
-    if (values.limitPrice === '' || !feeRule) return null;
-    const order = readTicket(values, market);
-    const { orgId } = sessionOf(res);
-    const { ticker } = market;
-    const asked = { ...order, orgId, mode: 'paper', by: byMember(res), idempotencyKey: '', ticker } as const;
-    const refusal = await deps.orders.preview(asked);
-    return { review: reviewOrder({ ...facts, feeRule, order }), refusal };
-  }
-
-  /** The review of a form that is shown because something was wrong, perhaps with the form itself. */
-  const tryReview = (res: Response, facts: TicketFacts, values: FormFields): Promise<Reviewed | null> =>
-    review(res, facts, values).catch((error: unknown) => {
-      if (error instanceof AppError) return null;
-      throw error;
-    });
 
   async function show(
     req: Request,
@@ -151,6 +131,31 @@ export function addTicketPages(router: Router, context: TradingContext, deps: Ma
   const showLoading = (req: Request, res: Response) =>
     renderPage(context, req, res, loadingPage, { sources: deps.snapshots.sources });
 }
+
+/** Null without an offer, which leaves no price to begin with, and without its fee. */
+async function review(
+  orders: MarketsPagesDeps['orders'],
+  res: Response,
+  facts: TicketFacts,
+  values: FormFields,
+): Promise<Reviewed | null> {
+  const { snapshot, market } = facts;
+  const feeRule = feeRuleOf(snapshot.data, market);
+  if (values.limitPrice === '' || !feeRule) return null;
+  const order = readTicket(values, market);
+  const { orgId } = sessionOf(res);
+  const { ticker } = market;
+  const asked = { ...order, orgId, mode: 'paper', by: byMember(res), idempotencyKey: '', ticker } as const;
+  const refusal = await orders.preview(asked);
+  return { review: reviewOrder({ ...facts, feeRule, order }), refusal };
+}
+
+/** The review of a form that is shown because something was wrong, perhaps with the form itself. */
+const tryReview = (...of: Parameters<typeof review>): Promise<Reviewed | null> =>
+  review(...of).catch((error: unknown) => {
+    if (error instanceof AppError) return null;
+    throw error;
+  });
 
 /** Where no position may be opened the ticket begins with the sale of what is held. */
 function fill(res: Response, given: FormFields, { book, held }: TicketFacts) {

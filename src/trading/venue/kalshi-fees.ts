@@ -177,32 +177,11 @@ export function createKalshiFees({
           at: Date.parse(change.scheduled_ts),
         })),
       ].sort((a, b) => a.at - b.at);
-      eventChanges = await readEventChanges(signal);
+      eventChanges = await readEventChanges(client, log, signal);
     } catch (error) {
       signal.throwIfAborted();
       log.warn({ err: error }, "the venue's scheduled changes of fees could not be read");
     }
-  }
-
-  async function readEventChanges(signal: AbortSignal): Promise<EventFees[]> {
-    const changes: EventFees[] = [];
-    let cursor = '';
-    for (let page = 0; page < MAX_PAGES && (page === 0 || cursor !== ''); page++) {
-      const query: Query = [['limit', PAGE_SIZE]];
-      if (cursor !== '') query.push(['cursor', cursor]);
-      const answer = await client.get('/events/fee_changes', query, eventChangesSchema, signal);
-      for (const change of answer.event_fee_changes)
-        changes.push({
-          eventTicker: change.event_ticker,
-          seriesTicker: change.series_ticker,
-          feeType: change.fee_type_override,
-          feeMultiplier: change.fee_multiplier_override,
-          readAt: Date.parse(change.scheduled_ts),
-        });
-      cursor = answer.cursor ?? '';
-    }
-    if (cursor !== '') log.warn({ pages: MAX_PAGES }, 'the venue lists more changes of fees than are read');
-    return changes.sort((a, b) => a.readAt - b.readAt);
   }
 
   return {
@@ -227,6 +206,31 @@ export function createKalshiFees({
       return rules;
     },
   };
+}
+
+async function readEventChanges(
+  client: KalshiClient,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<EventFees[]> {
+  const changes: EventFees[] = [];
+  let cursor = '';
+  for (let page = 0; page < MAX_PAGES && (page === 0 || cursor !== ''); page++) {
+    const query: Query = [['limit', PAGE_SIZE]];
+    if (cursor !== '') query.push(['cursor', cursor]);
+    const answer = await client.get('/events/fee_changes', query, eventChangesSchema, signal);
+    for (const change of answer.event_fee_changes)
+      changes.push({
+        eventTicker: change.event_ticker,
+        seriesTicker: change.series_ticker,
+        feeType: change.fee_type_override,
+        feeMultiplier: change.fee_multiplier_override,
+        readAt: Date.parse(change.scheduled_ts),
+      });
+    cursor = answer.cursor ?? '';
+  }
+  if (cursor !== '') log.warn({ pages: MAX_PAGES }, 'the venue lists more changes of fees than are read');
+  return changes.sort((a, b) => a.readAt - b.readAt);
 }
 
 /** What holds for each event now: its last change, unless its own body was read well after that. */

@@ -177,14 +177,7 @@ export function simulateEnsembles(
     }) as [Extreme, Extreme];
     const name = [seed, station.id, day.date];
     const lateMs = LATE_MS * smoothNoise(runMs / ERROR_LASTS_MS, ...name, 'late');
-    // Blended in between, as smooth noise is, of knots that one hash is enough for.
-    const next = uniformsOf(...name, runMs, 'curve');
-    const knots = Array.from({ length: 24 / CURVE_NOISE_HOURS + 1 }, () => nextGaussian(next));
-    const noiseAt = (hour: number) => {
-      const angle = ((hour % CURVE_NOISE_HOURS) / CURVE_NOISE_HOURS) * (Math.PI / 2);
-      const knot = Math.floor(hour / CURVE_NOISE_HOURS);
-      return CURVE_NOISE_F * (Math.cos(angle) * knots[knot]! + Math.sin(angle) * knots[knot + 1]!);
-    };
+    const noiseAt = curveNoise(uniformsOf(...name, runMs, 'curve'));
     const stretch = (high.forecast - low.forecast) / (high.truth - low.truth);
     return Array.from({ length: 24 }, (_, hour) => {
       const atMs = day.start.getTime() + hour * HOUR_MS - lateMs;
@@ -207,6 +200,16 @@ export function simulateEnsembles(
       recallCurve(`${stationDay.station.id} ${stationDay.day.date} ${runAt.getTime()}`, () =>
         makeCurve(stationDay, runAt.getTime()),
       ),
+  };
+}
+
+/** °F by the hour: blended between knots, as smooth noise is, which one hash is enough for. */
+function curveNoise(next: () => number): (hour: number) => number {
+  const knots = Array.from({ length: 24 / CURVE_NOISE_HOURS + 1 }, () => nextGaussian(next));
+  return (hour) => {
+    const angle = ((hour % CURVE_NOISE_HOURS) / CURVE_NOISE_HOURS) * (Math.PI / 2);
+    const knot = Math.floor(hour / CURVE_NOISE_HOURS);
+    return CURVE_NOISE_F * (Math.cos(angle) * knots[knot]! + Math.sin(angle) * knots[knot + 1]!);
   };
 }
 

@@ -3,7 +3,7 @@ import type { Clock } from '../../../core/clock.js';
 import { isSameBook, type OrderBook } from '../../market/book.js';
 import type { ListedMarket, MarketStatus } from '../../market/market.js';
 import { DOLLAR, type Micros } from '../../market/money.js';
-import type { MarketChanges } from '../../market/source.js';
+import type { MarketChanges, MarketData } from '../../market/source.js';
 import type { LifecycleFrame } from './frames.js';
 import type { KeptBooks } from './kept-books.js';
 
@@ -97,7 +97,7 @@ export function createKalshiChanges({
   function open(): KeptBooks {
     const opened = keepBooks();
     opened.subscribe((tickers, told) => {
-      for (const frame of told) noteLife(frame);
+      for (const frame of told) noteLife(lives, frame, clock.now());
       for (const ticker of tickers) noteTrust(ticker);
       for (const listener of listeners) listener(tickers);
     });
@@ -110,20 +110,6 @@ export function createKalshiChanges({
     else if (followed.has(ticker) && !doubts.has(ticker)) doubts.set(ticker, clock.now());
   }
 
-  function noteLife({ ticker, event, closeSeconds }: LifecycleFrame): void {
-    const saidAt = clock.now();
-    const known = lives.get(ticker);
-    if (event === 'deactivated') lives.set(ticker, { ...known, status: 'inactive', saidAt });
-    else if (event === 'activated') lives.set(ticker, { ...known, status: 'active', saidAt });
-    // What it pays comes with the next listing.
-    else if (event === 'determined' || event === 'settled')
-      lives.set(ticker, { ...known, status: 'closed', saidAt });
-    else if (event === 'close_date_updated' && closeSeconds !== undefined)
-      lives.set(ticker, { ...known, closeTime: new Date(closeSeconds * 1000), saidAt });
-    else if (event === 'price_level_structure_updated' || event === 'metadata_updated')
-      lives.set(ticker, { ...known, isUnsure: true, saidAt });
-  }
-
   return {
     subscribe(listener) {
       listeners.add(listener);
@@ -131,24 +117,15 @@ export function createKalshiChanges({
     },
 
     apply(data, tickers) {
-      const changed = new Map<string, ListedMarket>();
-      const books = new Map<string, OrderBook>();
-      for (const market of data.markets) {
-        if (tickers && !tickers.has(market.ticker)) continue;
-        const { ticker } = market;
-        const book = kept?.book(ticker);
-        if (book && book !== data.books.get(ticker)) books.set(ticker, book);
-        const now = withLife(book ? withPrices(market, book) : market, lives.get(ticker));
-        if (now !== market) changed.set(ticker, now);
-      }
+      const { markets, books } = findChanged(data, tickers, kept, lives);
       const isRead = (ticker: string) => kept?.book(ticker) === undefined;
       const isSameDoubt =
         doubts.size === (data.doubts?.size ?? 0) &&
         [...doubts].every(([ticker, since]) => data.doubts?.get(ticker)?.getTime() === since);
-      if (changed.size === 0 && books.size === 0 && isSameDoubt) return data;
+      if (markets.size === 0 && books.size === 0 && isSameDoubt) return data;
       return {
         ...data,
-        markets: data.markets.map((market) => changed.get(market.ticker) ?? market),
+        markets: data.markets.map((market) => markets.get(market.ticker) ?? market),
         books: new Map([...data.books, ...books]),
         ...(data.bookTimes && { bookTimes: filterKeys(data.bookTimes, isRead) }),
         ...(data.shallow && { shallow: filterKeys(data.shallow, isRead) }),
@@ -176,6 +153,43 @@ export function createKalshiChanges({
       kept?.stop();
     },
   };
+}
+
+function noteLife(
+  lives: Map<string, Life>,
+  { ticker, event, closeSeconds }: LifecycleFrame,
+  saidAt: number,
+): void {
+  const known = lives.get(ticker);
+  if (event === 'deactivated') lives.set(ticker, { ...known, status: 'inactive', saidAt });
+  else if (event === 'activated') lives.set(ticker, { ...known, status: 'active', saidAt });
+  // What it pays comes with the next listing.
+  else if (event === 'determined' || event === 'settled')
+    lives.set(ticker, { ...known, status: 'closed', saidAt });
+  else if (event === 'close_date_updated' && closeSeconds !== undefined)
+    lives.set(ticker, { ...known, closeTime: new Date(closeSeconds * 1000), saidAt });
+  else if (event === 'price_level_structure_updated' || event === 'metadata_updated')
+    lives.set(ticker, { ...known, isUnsure: true, saidAt });
+}
+
+/** What is known of these markets, or of all, where that is not what the data says. */
+function findChanged(
+  data: MarketData,
+  tickers: ReadonlySet<string> | undefined,
+  kept: KeptBooks | undefined,
+  lives: ReadonlyMap<string, Life>,
+) {
+  const markets = new Map<string, ListedMarket>();
+  const books = new Map<string, OrderBook>();
+  for (const market of data.markets) {
+    const { ticker } = market;
+    if (tickers && !tickers.has(ticker)) continue;
+    const book = kept?.book(ticker);
+    if (book && book !== data.books.get(ticker)) books.set(ticker, book);
+    const now = withLife(book ? withPrices(market, book) : market, lives.get(ticker));
+    if (now !== market) markets.set(ticker, now);
+  }
+  return { markets, books };
 }
 
 function withPrices(market: ListedMarket, { yes, no }: OrderBook): ListedMarket {
