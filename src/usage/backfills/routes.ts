@@ -6,10 +6,10 @@ import { usualBounds } from '../../core/http/json-shape.js';
 import { exact, sendJson, toJson } from '../../core/http/json.js';
 import { readRange, sendPage } from '../../core/http/page.js';
 import { readPathId } from '../../core/http/path-id.js';
-import { generated, json, repeated } from '../../core/reference/define-route.js';
+import { generated, json } from '../../core/reference/define-route.js';
 import { exampleWorld } from '../../core/reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
-import { listParts, notFoundExample, now, operatorRoute } from '../../identity/operator/define-route.js';
+import { listParts, notFoundExample, operatorRoute } from '../../identity/operator/define-route.js';
 import { changeAsOperator, readInput, readSlug } from '../../identity/operator/http.js';
 import { getOrganization } from '../../identity/organizations/organizations.js';
 import { lockOrganizationId } from '../../organizations/lock.js';
@@ -26,6 +26,7 @@ import {
   type Staged,
   type Step,
 } from './backfills.js';
+import { acme, batch, body, missing, one, shown, staged, stagingProblems, stepExamples } from './examples.js';
 import { listSums, locateBackfill, type Backfill, type BackfillSum } from './queries.js';
 import {
   backfillDetailSchema,
@@ -35,57 +36,8 @@ import {
   stagedSchema,
 } from './schema.js';
 
-const acme = { slug: 'acme' };
-const { id, appliedId, revertedId, reason } = exampleWorld.backfill;
-const one = { slug: 'acme', id };
-const body = { reason: 'A collector was down', from: '2026-01-01T00:00:00Z', to: '2026-01-20T00:00:00Z' };
-const shown = {
-  id,
-  state: 'open',
-  reason,
-  from: '2026-01-01T00:00:00.000Z',
-  to: '2026-01-20T00:00:00.000Z',
-  livemode: true,
-  progress: { done: 0, of: 0 },
-  createdAt: now,
-  changedAt: now,
-};
-const event = {
-  productSlug: 'api-calls',
-  metric: 'calls',
-  quantity: 3,
-  occurredAt: '2026-01-12T08:00:00Z',
-  idempotencyKey: 'lost-1',
-};
-const batch = { events: [event] };
+const { id, appliedId, revertedId } = exampleWorld.backfill;
 const path = '/operator/organizations/{slug}/usage/backfills' as const;
-const missing = notFoundExample('The Organization has no such backfill.', {
-  params: { slug: 'acme', id: exampleWorld.unknownId },
-});
-const staged = { ...missing.request, body: batch };
-
-/** Of each step: the backfill of the example world that it begins from, what that becomes, and one that it does not begin from. */
-const stepExamples = {
-  apply: {
-    good: id,
-    becomes: 'applying',
-    bad: revertedId,
-    detail: 'The backfill is reverted: it cannot be applied.',
-  },
-  revert: {
-    good: appliedId,
-    becomes: 'reverting',
-    bad: id,
-    detail: 'The backfill is open: it cannot be reverted.',
-  },
-  discard: {
-    good: id,
-    becomes: 'discarding',
-    bad: appliedId,
-    detail: 'The backfill is applied: it cannot be discarded.',
-  },
-} as const;
-
 const bounds = { ...usualBounds, tooManyValues: 'batch_too_large' as const };
 
 export const backfillRoutes = [
@@ -384,46 +336,3 @@ const stagedJson = ({ accepted, deduped, mismatches, rejected }: Staged, isLenie
   warnings: mismatches.map((index) => ({ code: 'duplicate_mismatch', index })),
   ...(isLenient ? { rejected: rejected.map(({ index, code, detail }) => ({ index, code, detail })) } : {}),
 });
-
-function stagingProblems() {
-  const range =
-    'occurredAt must be from 2026-01-01T00:00:00.000Z on, before 2026-01-20T00:00:00.000Z, and more than 7 days ago.';
-  const wrong = [
-    ['unknown_metric', 'metric', 'requests', 'The product api-calls counts calls, not requests.'],
-    ['timestamp_out_of_range', 'occurredAt', '2026-01-30T08:00:00Z', range],
-    [
-      'quantity_out_of_range',
-      'quantity',
-      1e18,
-      'An event of the product api-calls counts at most 1000000000000000.',
-    ],
-  ] as const;
-  return [
-    ...wrong.map(([code, field, value, detail]) =>
-      problemExample(code, {
-        summary: `An event with another ${field}`,
-        detail: `Nothing was staged. ${detail}`,
-        errors: [{ index: 0, pointer: `/events/0/${field}`, code, detail }],
-        request: { params: one, body: { events: [{ ...event, [field]: value }] } },
-      }),
-    ),
-    problemExample('backfill_state', {
-      summary: 'One that is not open',
-      detail: 'The backfill is reverted: it takes no events.',
-      request: { params: { slug: 'acme', id: revertedId }, body: batch },
-    }),
-    problemExample('batch_too_large', {
-      summary: '501 events (one is shown)',
-      detail: 'A batch holds at most 500 events; this one has 501.',
-      request: { params: one, body: { events: repeated(501, () => event) } },
-    }),
-    problemExample('invalid_request', {
-      summary: 'An event without a key',
-      detail: '/events/0/idempotencyKey is required',
-      errors: [
-        { index: 0, pointer: '/events/0/idempotencyKey', code: 'invalid_request', detail: 'is required' },
-      ],
-      request: { params: one, body: { events: [{ ...event, idempotencyKey: undefined }] } },
-    }),
-  ];
-}
