@@ -20,14 +20,8 @@ import {
   readEventPage,
   type EventsRequest,
 } from './events.js';
-import {
-  countedOf,
-  findArchived,
-  findEvent,
-  type ArchivedEvents,
-  type EventRow,
-  type UsageProduct,
-} from './page-queries.js';
+import { countedOf, findArchived, findEvent, type ArchivedEvents, type EventRow } from './event-queries.js';
+import type { UsageProduct } from './page-queries.js';
 import { CORRECTION_PATH, EVENTS_PATH, toArchivedView, USAGE_PATH } from './report-view.js';
 
 const notices = { corrected: 'Corrected. Totals and limits count it from now on.' };

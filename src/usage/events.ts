@@ -15,8 +15,8 @@ import {
   type EventPosition,
   type EventRange,
   type EventRow,
-  type UsageScope,
-} from './page-queries.js';
+} from './event-queries.js';
+import type { UsageScope } from './page-queries.js';
 import { eventsQuerySchema, type Mode } from './page-schema.js';
 
 export interface EventsRequest {

@@ -6,12 +6,11 @@ import { parseInput } from '../core/http/validate.js';
 import { requireOnce } from '../core/pages/query-form.js';
 import { DAY_MS, HOUR_MS } from '../core/time.js';
 import { notThere } from './choices.js';
+import { findArchived, type ArchivedEvents } from './event-queries.js';
 import {
-  findArchived,
   findLatest,
   readPace,
   readSums,
-  type ArchivedEvents,
   type UsageProduct,
   type UsageScope,
   type UsageSum,

@@ -2,11 +2,8 @@ import { sql, type SQL } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { selectRows } from '../../src/core/db/select-rows.js';
 import { selectBalances } from '../../src/entitlements/queries.js';
+import { selectArchived, selectEvent, selectEvents, selectEventsOf } from '../../src/usage/event-queries.js';
 import {
-  selectArchived,
-  selectEvent,
-  selectEvents,
-  selectEventsOf,
   selectLatest,
   selectPace,
   selectProduct,

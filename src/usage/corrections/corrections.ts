@@ -7,7 +7,7 @@ import type { Source } from '../../identity/source.js';
 import { exact } from '../../core/http/json.js';
 import { tellWebhooks } from '../../webhooks/outbox.js';
 import { lockOrganizationId } from '../../organizations/lock.js';
-import { findArchived } from '../page-queries.js';
+import { findArchived } from '../event-queries.js';
 import {
   insertCorrections,
   listRecorded,

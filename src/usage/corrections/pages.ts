@@ -13,7 +13,7 @@ import { readQuery } from '../../core/pages/query-form.js';
 import { byMember } from '../../identity/session/authority.js';
 import { personSource, requireRole, sessionOf } from '../../identity/session/session.js';
 import { managingRoles } from '../../organizations/table.js';
-import { countedOf, findEvent } from '../page-queries.js';
+import { countedOf, findEvent } from '../event-queries.js';
 import { amount } from '../page-schema.js';
 import { CORRECTION_PATH, EVENTS_PATH } from '../report-view.js';
 import { correctEvents } from './corrections.js';

@@ -6,7 +6,7 @@ import { exact } from '../../core/http/json.js';
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { listSeries, type SeriesPoint, type SeriesRange } from '../operator/queries.js';
 import { requireWholeSteps } from '../operator/steps.js';
-import { listEventsOf, type EventRow } from '../page-queries.js';
+import { listEventsOf, type EventRow } from '../event-queries.js';
 import { MAX_POINTS, MAX_SUMS, type AuthorKind } from './schema.js';
 
 export interface Reader {

@@ -1,0 +1,212 @@
+import { sql, type SQL } from 'drizzle-orm';
+import { textArray } from '../core/db/array-literal.js';
+import type { Orm } from '../core/db/client.js';
+import { selectRows, timeText } from '../core/db/select-rows.js';
+import { monthOf } from '../core/time.js';
+import type { UsageScope } from './page-queries.js';
+
+/** One event as it was recorded, with the names of what it belongs to and what it was corrected to. */
+export interface EventRow {
+  idempotencyKey: string;
+  occurredAt: string;
+  receivedAt: string;
+  quantity: string;
+  metric: string;
+  livemode: boolean;
+  productSlug: string;
+  productName: string;
+  apiKeyId: string;
+  keyName: string | null;
+  keyPrefix: string | null;
+  /** In their order; null for an event that was never corrected. */
+  corrections: EventCorrection[] | null;
+}
+
+export interface EventCorrection {
+  correctionKey: string;
+  previousQuantity: string;
+  quantity: string;
+  reason: string;
+  correctedAt: string;
+  /** As in the audit log. */
+  actor: string;
+  /** The name of the person or API key; null where it is gone, or was neither. */
+  author: string | null;
+}
+
+/** What an event counts. */
+export const countedOf = ({ quantity, corrections }: Pick<EventRow, 'quantity' | 'corrections'>): string =>
+  corrections?.at(-1)?.quantity ?? quantity;
+
+const correctionsOf = (orgId: string): SQL => sql`(
+    select json_agg(json_build_object('correctionKey', c.correction_key, 'previousQuantity', trim_scale(c.previous_quantity)::text,
+      'quantity', trim_scale(c.quantity)::text, 'reason', c.reason, 'correctedAt', ${timeText(sql`c.corrected_at`)}, 'actor', c.actor,
+      'author', case when c.actor like 'api_key:%' then (select name from api_keys where org_id = ${orgId}::uuid and id = substr(c.actor, 9)::uuid limit 1)
+        when c.actor ~ '^[0-9a-f-]{36}$' then (select name from users where id = c.actor::uuid limit 1) end) order by c.number)
+    from usage_corrections c
+    where c.org_id = ${orgId}::uuid and c.idempotency_key = e.idempotency_key and c.occurred_at = e.occurred_at
+  )`;
+
+/** `events` selects rows of `usage_events`; what they belong to is read for those alone. */
+const withNames = (orgId: string, events: SQL, order: SQL, more = sql``): SQL => sql`
+  select e.idempotency_key as "idempotencyKey", ${timeText(sql`e.occurred_at`)} as "occurredAt", ${timeText(sql`e.received_at`)} as "receivedAt",
+    trim_scale(e.quantity)::text as quantity, e.metric, e.livemode, p.slug as "productSlug", p.name as "productName",
+    e.api_key_id::text as "apiKeyId", k.name as "keyName", k.prefix as "keyPrefix",
+    ${correctionsOf(orgId)} as corrections${more}
+  from (${events}) e
+  cross join lateral (select slug, name from products where id = e.product_id limit 1) p
+  left join lateral (select name, prefix from api_keys where org_id = ${orgId}::uuid and id = e.api_key_id limit 1) k on true
+  ${order}`;
+
+export const selectEvent = (orgId: string, idempotencyKey: string): SQL =>
+  withNames(
+    orgId,
+    sql`select * from usage_events where org_id = ${orgId}::uuid and idempotency_key = ${idempotencyKey} limit 1`,
+    sql``,
+  );
+
+export const findEvent = async (orm: Orm, orgId: string, key: string): Promise<EventRow | undefined> =>
+  (await selectRows<EventRow>(orm, selectEvent(orgId, key)))[0];
+
+/** The events of a mode with these idempotency keys, in any order. */
+export const selectEventsOf = (orgId: string, livemode: boolean, idempotencyKeys: string[]): SQL =>
+  withNames(
+    orgId,
+    sql`select u.* from unnest(${textArray(idempotencyKeys)}::text[]) as asked (key)
+      cross join lateral (select * from usage_events where org_id = ${orgId}::uuid and idempotency_key = asked.key limit 1) u
+      where u.livemode = ${livemode}`,
+    sql``,
+  );
+
+export const listEventsOf = (
+  orm: Orm,
+  { orgId, livemode }: { orgId: string; livemode: boolean },
+  idempotencyKeys: string[],
+): Promise<EventRow[]> => selectRows(orm, selectEventsOf(orgId, livemode, idempotencyKeys));
+
+/** Where a page of events begins: behind this one. */
+export type EventPosition = Pick<EventRow, 'occurredAt' | 'idempotencyKey'>;
+
+export interface EventRange {
+  /** Times in UTC; undefined is without bound. */
+  from: string | undefined;
+  to: string | undefined;
+  order: 'newest first' | 'oldest first';
+  after: EventPosition | undefined;
+  limit: number;
+  /** Only events that are like this. No index knows them, so the next `scan` events are looked through and no more. */
+  match?: EventMatch & { scan: number };
+}
+
+export interface EventMatch {
+  apiKeyId: string | undefined;
+  /** Decimals, both of them included. */
+  min: string | undefined;
+  max: string | undefined;
+}
+
+/** With a match, the last event that was looked through comes along, like it or not: what follows begins behind it. */
+export interface MatchedRow extends EventRow {
+  isMatch: boolean;
+  isLastScanned: boolean;
+}
+
+export function selectEvents({ orgId, productId, livemode }: UsageScope, range: EventRange): SQL {
+  const { from, to, after, limit } = range;
+  const isNewestFirst = range.order === 'newest first';
+  const beyond = isNewestFirst ? sql`<` : sql`>`;
+  const direction = isNewestFirst ? sql`desc` : sql`asc`;
+  const conditions = [
+    sql`org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = ${livemode}`,
+    from === undefined ? undefined : sql`occurred_at >= ${from}::timestamptz`,
+    to === undefined ? undefined : sql`occurred_at < ${to}::timestamptz`,
+    // The bound on the time alone is what the index can jump to.
+    after && sql`occurred_at ${beyond}= ${after.occurredAt}::timestamptz`,
+    after &&
+      sql`(occurred_at, idempotency_key) ${beyond} (${after.occurredAt}::timestamptz, ${after.idempotencyKey})`,
+  ];
+  const byTime = sql`order by occurred_at ${direction}, idempotency_key ${direction}`;
+  const found = sql`select * from usage_events where ${sql.join(
+    conditions.filter((c) => c !== undefined),
+    sql` and `,
+  )} ${byTime} limit ${range.match?.scan ?? limit}`;
+  const order = sql`order by e.occurred_at ${direction}, e.idempotency_key ${direction}`;
+  if (!range.match) return withNames(orgId, found, order);
+  const marks = sql`, e.is_match as "isMatch", e.is_last as "isLastScanned"`;
+  return withNames(orgId, selectMatches(found, byTime, range.match, limit), order, marks);
+}
+
+/** The first `limit` of the events that match, and the last event if so many were found that there may be more behind it. */
+function selectMatches(
+  found: SQL,
+  byTime: SQL,
+  { apiKeyId, min, max, scan }: EventMatch & { scan: number },
+  limit: number,
+): SQL {
+  const conditions = [
+    apiKeyId === undefined ? undefined : sql`api_key_id = ${apiKeyId}::uuid`,
+    min === undefined ? undefined : sql`quantity >= ${min}::numeric`,
+    max === undefined ? undefined : sql`quantity <= ${max}::numeric`,
+  ].filter((condition) => condition !== undefined);
+  return sql`select * from (
+    select f.*, place = ${scan} as is_last, sum(is_match::int) over (order by place) as matches
+    from (
+      select f.*, row_number() over (${byTime}) as place, (${sql.join(conditions, sql` and `)}) as is_match from (${found}) f
+    ) f
+  ) m where (is_match and matches <= ${limit}) or is_last`;
+}
+
+export const listMatches = (
+  orm: Orm,
+  scope: UsageScope,
+  range: EventRange & { match: EventMatch & { scan: number } },
+): Promise<MatchedRow[]> => selectRows(orm, selectEvents(scope, range));
+
+export const listEvents = (orm: Orm, scope: UsageScope, range: EventRange): Promise<EventRow[]> =>
+  selectRows(orm, selectEvents(scope, range));
+
+/** Events that were moved out of here into files: how many, of which months, and when the last of those was. */
+export interface ArchivedEvents {
+  /** First days of months. */
+  first: string;
+  last: string;
+  events: number;
+  /** Null while the first of them is on its way. */
+  archivedAt: Date | null;
+}
+
+interface ArchivedRange {
+  /** Left out: of all products and modes. */
+  of?: Pick<UsageScope, 'productId' | 'livemode'>;
+  /** Times in UTC; undefined is without bound. */
+  from?: string | undefined;
+  to?: string | undefined;
+}
+
+export function selectArchived(orgId: string, { of, from, to }: ArchivedRange): SQL {
+  const conditions = [
+    sql`t.org_id = ${orgId}::uuid and t.deleted_events > 0`,
+    of && sql`t.product_id = ${of.productId}::uuid and t.livemode = ${of.livemode}`,
+    from === undefined ? undefined : sql`t.period >= ${monthOf(Date.parse(from))}::date`,
+    to === undefined ? undefined : sql`t.period::timestamp at time zone 'UTC' < ${to}::timestamptz`,
+  ].filter((condition) => condition !== undefined);
+  return sql`
+  select min(t.period)::text as first, max(t.period)::text as last, sum(t.deleted_events)::float8 as events,
+    ${timeText(sql`max(a.archived_at)`)} as "archivedAt"
+  from usage_archived_totals t
+  join usage_archives a on a.org_id = t.org_id and a.period = t.period and a.livemode = t.livemode
+  where ${sql.join(conditions, sql` and `)}
+  having count(*) > 0`;
+}
+
+export async function findArchived(
+  orm: Orm,
+  orgId: string,
+  range: ArchivedRange,
+): Promise<ArchivedEvents | undefined> {
+  const [row] = await selectRows<Omit<ArchivedEvents, 'archivedAt'> & { archivedAt: string | null }>(
+    orm,
+    selectArchived(orgId, range),
+  );
+  return row && { ...row, archivedAt: row.archivedAt === null ? null : new Date(row.archivedAt) };
+}
