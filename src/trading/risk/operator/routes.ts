@@ -36,29 +36,12 @@ const noOrganization = 'There is no Organization "initech".';
 const binds =
   'An order reads it in the transaction that writes the order, so it binds on the next order, on every instance; an order that is being carried out at that moment is not taken back.';
 
-const defaults = {
-  maxOrderContracts: 1000,
-  maxOrderCost: '250.0000',
-  maxPositionContracts: 1000,
-  maxEventLoss: '500.0000',
-  maxDailyLoss: '200.0000',
-  maxOpenOrders: 20,
-  priceCollar: '0.1000',
-};
-const nothing = {
-  maxOrderContracts: null,
-  maxOrderCost: null,
-  maxPositionContracts: null,
-  maxEventLoss: null,
-  maxDailyLoss: null,
-  maxOpenOrders: null,
-  priceCollar: null,
-};
+const undeclared = limitsJson(undefined);
 const tighter = { maxOrderContracts: 100, maxDailyLoss: '50' };
 const tight = { maxOrderContracts: 100, maxDailyLoss: '50.0000' };
 const declared = {
-  effective: { ...defaults, ...tight },
-  declared: { ...nothing, ...tight },
+  effective: { ...undeclared.effective, ...tight },
+  declared: { ...undeclared.declared, ...tight },
   updatedAt: now,
 };
 
@@ -95,7 +78,7 @@ export const tradingControlRoutes = [
         name: 'defaults',
         summary: 'Nothing was declared',
         request: { ...acme },
-        answer: { effective: defaults, declared: nothing, updatedAt: null },
+        answer: undeclared,
       },
       notFoundExample(noOrganization, unknown),
     ],
