@@ -2,6 +2,7 @@ import { eq } from 'drizzle-orm';
 import { z } from 'zod';
 import type { Context } from '../core/http/context.js';
 import { parseInput } from '../core/http/validate.js';
+import { cutPage } from '../core/http/page.js';
 import { defineRoute, json, type Example, type ExampleRequest } from '../core/reference/define-route.js';
 import { exampleWorld } from '../core/reference/example-world.js';
 import { problemExample } from '../core/reference/problem-examples.js';
@@ -76,18 +77,14 @@ const list = defineRoute({
       const { orgId } = sessionOf(res);
       const { limit, cursor } = parseInput(listApiKeysSchema, req.query);
       const size = Number(limit ?? PAGE_SIZE);
-      // One more than is asked for tells whether there is a next page.
       const rows = await listKeys(db.orm, orgId, {
         limit: size + 1,
         ...(cursor === undefined ? {} : { afterId: decodeCursor(cursor) }),
       });
-      const page = rows.slice(0, size);
+      const { page, nextCursor = null } = cutPage(rows, size, ({ id }) => encodeCursor(id));
       const now = clock.now();
       setBudgetHeaders(res, await readChangeBudget(db.orm, orgId, now, config.limits.keyChangesPerHour));
-      res.json({
-        apiKeys: page.map((key) => toApiKeyJson(key, now)),
-        nextCursor: rows.length > size ? encodeCursor(page.at(-1)!.id) : null,
-      });
+      res.json({ apiKeys: page.map((key) => toApiKeyJson(key, now)), nextCursor });
     },
 });
 

@@ -3,6 +3,7 @@ import { decodeCursor, encodeCursor } from '../core/ids.js';
 import { findUsers, listOperatorActions, listOperatorRows, type OperatorRow } from '../audit/queries.js';
 import type { Orm } from '../core/db/client.js';
 import { isUuid } from '../core/http/path-id.js';
+import { cutPage } from '../core/http/page.js';
 import { toPager } from '../core/pages/address.js';
 import { renderPage } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
@@ -35,8 +36,8 @@ export function consoleAuditPages(deps: ConsoleDeps): Router {
     const { cursor, actor: _, ...asked } = filter ?? {};
     const before = cursor === undefined ? undefined : decodeCursor(cursor);
     const rows = filter ? await listOperatorRows(orm, asked, { before, limit: PAGE_SIZE + 1 }) : [];
-    const entries = await toEntries(orm, rows.slice(0, PAGE_SIZE));
-    const nextCursor = rows.length > PAGE_SIZE ? encodeCursor(entries.at(-1)!.id) : undefined;
+    const { page: shown, nextCursor } = cutPage(rows, PAGE_SIZE, ({ id }) => encodeCursor(id));
+    const entries = await toEntries(orm, shown);
     const actions = (await listOperatorActions(orm, MAX_ACTIONS)).map((value) => ({
       value,
       label: titleOf(value),

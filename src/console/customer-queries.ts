@@ -3,6 +3,7 @@ import { textArray } from '../core/db/array-literal.js';
 import type { GroupTables, Orm } from '../core/db/client.js';
 import { selectRows } from '../core/db/select-rows.js';
 import { selectFromAll, wholeTables, type ReportedDatabase } from '../core/db/shards.js';
+import { cutPage } from '../core/http/page.js';
 import { DAY_MS, monthOf } from '../core/time.js';
 import { effectiveCap } from '../entitlements/table.js';
 import { failedSince, type FailedSignIns } from '../identity/sign-in/failed-queries.js';
@@ -77,8 +78,8 @@ export async function listCustomers(
       ? await findBySignal(condition)
       : sql`${isAsked(wholeTables)} and ${condition ?? sql`true`}`;
   const found = await readCustomers(db.orm, nowMs, where, most);
-  const customers = found.slice(0, limit);
-  return { customers, nextCursor: found.length > limit ? customers.at(-1)!.slug : undefined };
+  const { page: customers, nextCursor } = cutPage(found, limit, ({ slug }) => slug);
+  return { customers, nextCursor };
 }
 
 /** One of them; undefined if there is none. */

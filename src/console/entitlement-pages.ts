@@ -2,6 +2,7 @@ import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import { toPlainDecimal } from '../core/decimal.js';
 import { parseInput, text } from '../core/http/validate.js';
+import { cutPage } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
 import { fieldError, formRoute, newForm, type FormFields, type FormState } from '../core/pages/form.js';
 import { pageRouter } from '../core/pages/page-router.js';
@@ -70,11 +71,11 @@ export function customerEntitlementPages(deps: ConsoleDeps): Router {
     const period = monthOf(now);
     const range = { after: cursor, limit: PAGE_SIZE + 1 };
     const rows = await listBalances(db.orm, customer.id, period, range);
-    const nextCursor = rows.length > PAGE_SIZE ? rows[PAGE_SIZE - 1]!.productSlug : undefined;
+    const { page: grants, nextCursor } = cutPage(rows, PAGE_SIZE, ({ productSlug }) => productSlug);
     const path = `${addressOf(customer.slug)}/entitlements`;
     const page = { view: 'entitlements', tab: 'entitlements', title: 'Entitlements', notices } as const;
     await renderCustomer(deps, req, res, page, customer, {
-      ...(await readGrantsView(db, customer.id, rows.slice(0, PAGE_SIZE), period, new Date(now))),
+      ...(await readGrantsView(db, customer.id, grants, period, new Date(now))),
       pager: toPager(path, {}, { cursor, nextCursor }),
     });
   });

@@ -6,6 +6,7 @@ import { findKeyDetails, listKeyDetails } from '../api-keys/page-queries.js';
 import { toKeyView } from '../api-keys/view.js';
 import { readPathId } from '../core/http/path-id.js';
 import { parseInput } from '../core/http/validate.js';
+import { cutPage } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
 import { formRoute, newForm, type FormState } from '../core/pages/form.js';
 import { pageRouter } from '../core/pages/page-router.js';
@@ -38,8 +39,7 @@ export function customerKeyPages(deps: ConsoleDeps): Router {
     const now = clock.now();
     const range = { limit: PAGE_SIZE + 1, ...place, filter: {}, now: new Date(now) };
     const rows = await listKeyDetails(db.orm, customer.id, range);
-    const keys = rows.slice(0, PAGE_SIZE);
-    const nextCursor = rows.length > PAGE_SIZE ? encodeCursor(keys.at(-1)!.id) : undefined;
+    const { page: keys, nextCursor } = cutPage(rows, PAGE_SIZE, (last) => encodeCursor(last.id));
     const page = { view: 'keys', tab: 'keys', title: 'API keys', notices } as const;
     await renderCustomer(deps, req, res, page, customer, {
       keys: keys.map((key) => toKeyView(key, noScopes, now)),

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { originOf } from '../core/http/own-origin.js';
 import { readPathId } from '../core/http/path-id.js';
 import { parseInput } from '../core/http/validate.js';
+import { cutPage } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
 import { fieldError, formRoute, newForm, textField, type FormState } from '../core/pages/form.js';
 import { renderPage } from '../core/pages/layout.js';
@@ -141,11 +142,10 @@ function addPeople(router: Router, deps: ConsoleDeps): void {
         pattern: search === undefined ? undefined : toPattern(search.trim()),
         failedSince: signal && since,
       });
-      const page = rows.slice(0, PAGE_SIZE);
+      const { page, nextCursor } = cutPage(rows, PAGE_SIZE, ({ email }) => encodeKey(email));
       const ids = page.map(({ id }) => id);
       const failed = await findFailedSignIns(orm, ids, since);
       const people = page.map(({ id, email, name }) => ({ id, email, name, failed: failed.get(id) }));
-      const nextCursor = rows.length > PAGE_SIZE ? encodeKey(people.at(-1)!.email) : undefined;
       return { people, pager: toPager(PEOPLE, { search, signal }, { cursor, nextCursor }) };
     });
     const notices = { deleted: 'The account is deleted.' };

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { originOf } from '../core/http/own-origin.js';
 import { readPathId } from '../core/http/path-id.js';
 import { parseInput } from '../core/http/validate.js';
+import { cutPage } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
 import { formRoute, newForm, textField, type FormState } from '../core/pages/form.js';
 import { pageRouter } from '../core/pages/page-router.js';
@@ -59,11 +60,10 @@ export function customerPeoplePages(deps: ConsoleDeps): Router {
     const { cursor } = parseInput(cursorSchema, query);
     const range = { after: decodeKey(cursor), limit: PAGE_SIZE };
     const rows = await listMembers(db.orm, customer.id, range);
-    const page = rows.slice(0, PAGE_SIZE);
+    const { page, nextCursor } = cutPage(rows, PAGE_SIZE, ({ email }) => encodeKey(email));
     const ids = page.map(({ userId }) => userId);
     const failed = await findFailedSignIns(db.orm, ids, failedSince(clock.now()));
     const members = page.map((member) => ({ ...member, failed: failed.get(member.userId) }));
-    const nextCursor = rows.length > PAGE_SIZE ? encodeKey(members.at(-1)!.email) : undefined;
     const now = new Date(clock.now());
     const view = { view: 'people', tab: 'people', title: 'People', notices } as const;
     await renderCustomer(deps, req, res, view, customer, {

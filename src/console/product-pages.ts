@@ -2,6 +2,7 @@ import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import { toPlainDecimal } from '../core/decimal.js';
 import { parseInput, text } from '../core/http/validate.js';
+import { cutPage } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
 import { fieldError, formRoute, newForm, type FormFields, type FormState } from '../core/pages/form.js';
 import { renderPage } from '../core/pages/layout.js';
@@ -46,8 +47,7 @@ export function productPages(deps: ConsoleDeps): Router {
     requireOnce(query);
     const { cursor } = parseInput(cursorSchema, query);
     const rows = await listProducts(orm, { after: cursor, limit: PAGE_SIZE });
-    const products = rows.slice(0, PAGE_SIZE);
-    const nextCursor = rows.length > PAGE_SIZE ? products.at(-1)!.slug : undefined;
+    const { page: products, nextCursor } = cutPage(rows, PAGE_SIZE, ({ slug }) => slug);
     const page = { view: 'console/products', title: 'Products', section: 'products', notices };
     await renderPage(deps, req, res, page, {
       products,

@@ -5,6 +5,7 @@ import { toPlainDecimal } from '../core/decimal.js';
 import { AppError } from '../core/errors.js';
 import { readPathId } from '../core/http/path-id.js';
 import { parseInput, text } from '../core/http/validate.js';
+import { cutPage } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
 import {
   fieldError,
@@ -84,8 +85,7 @@ const show =
     const { cursor } = parseInput(z.object({ cursor: z.string().optional() }), query);
     const after = decodeKey(cursor, z.uuid());
     const found = await readBackfills(deps.db.orm, customer.id, { after, limit: PAGE_SIZE });
-    const rows = found.slice(0, PAGE_SIZE);
-    const nextCursor = found.length > PAGE_SIZE ? encodeKey(rows.at(-1)!.id) : undefined;
+    const { page: rows, nextCursor } = cutPage(found, PAGE_SIZE, (last) => encodeKey(last.id));
     const page = { view: 'usage-changes', tab: 'usage', title: 'Usage', notices } as const;
     const formOf = (name: typeof which) => (name === which ? form : newForm());
     const correction = formOf('correction');

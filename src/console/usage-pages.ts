@@ -2,6 +2,7 @@ import type { Router } from 'express';
 import { z } from 'zod';
 import type { Orm } from '../core/db/client.js';
 import { parseInput } from '../core/http/validate.js';
+import { cutPage } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
 import { sendCsv } from '../core/pages/csv.js';
 import { fieldError, type FormFields } from '../core/pages/form.js';
@@ -63,8 +64,7 @@ export function customerUsagePages({ log, ...deps }: ConsoleDeps & Pick<TradingC
       const key = decodeKey(cursor, positionSchema);
       const after = key === undefined ? undefined : toPosition(key);
       const found = await listCustomerUsage(db, { ...range, after, limit: PAGE_SIZE + 1 });
-      const rows = found.slice(0, PAGE_SIZE);
-      const nextCursor = found.length > PAGE_SIZE ? encodeKey(keyOf(rows.at(-1)!)) : undefined;
+      const { page: rows, nextCursor } = cutPage(found, PAGE_SIZE, (last) => encodeKey(keyOf(last)));
       return {
         rows: rows.map((row) => ({ ...present(row, range), href: addressOf(row.organization) })),
         range,

@@ -4,6 +4,7 @@ import { compareDecimals, subtractDecimals } from '../core/decimal.js';
 import type { Database } from '../core/db/client.js';
 import type { Context } from '../core/http/context.js';
 import { parseInput } from '../core/http/validate.js';
+import { cutPage } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
 import { formatShare } from '../core/pages/format.js';
 import { renderPage } from '../core/pages/layout.js';
@@ -36,8 +37,7 @@ export function entitlementPages(context: Context): Router {
       requireOnce(query);
       const { cursor } = parseInput(querySchema, query);
       const rows = await listBalances(db.orm, orgId, period, { after: cursor, limit: PAGE_SIZE + 1 });
-      const grants = rows.slice(0, PAGE_SIZE);
-      const nextCursor = rows.length > PAGE_SIZE ? grants.at(-1)!.productSlug : undefined;
+      const { page: grants, nextCursor } = cutPage(rows, PAGE_SIZE, ({ productSlug }) => productSlug);
       return { grants, cursor, pager: toPager(PATH, {}, { cursor, nextCursor }) };
     });
     const page = { view: 'entitlements/entitlements', title: 'Entitlements', section: 'entitlements' };

@@ -10,6 +10,7 @@ import { hasSmallBody, readJsonText } from '../core/http/json-body.js';
 import { usualBounds } from '../core/http/json-shape.js';
 import { sendJson, toJson } from '../core/http/json.js';
 import { parseInput } from '../core/http/validate.js';
+import { cutPage } from '../core/http/page.js';
 import { checkResultsJson, parseCheck, toEntitlementView } from './entitlement-json.js';
 import { suggestSlugs } from './nearest.js';
 import type { EntitlementReader } from './reader.js';
@@ -127,8 +128,7 @@ month in the key's mode. At most \`limit\` at once; \`nextCursor\` leads to the 
     const { limit, cursor } = await parsePage(req, () => authenticateCall(deps, hashedSecret, scope));
     const found = await entitlements.list(hashedSecret, { after: cursor, size: limit + 1 });
     keyUse.touch(hashedSecret, scope);
-    const page = found.slice(0, limit);
-    const nextCursor = found.length > limit ? page.at(-1)!.productSlug : null;
+    const { page, nextCursor = null } = cutPage(found, limit, ({ productSlug }) => productSlug);
     sendJson(res, 200, toJson({ entitlements: page.map(toEntitlementView), nextCursor }));
   },
 });

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { readJsonBody } from '../core/http/json-body.js';
 import { parseInput } from '../core/http/validate.js';
+import { cutPage } from '../core/http/page.js';
 import { decodeCursor, encodeCursor } from '../core/ids.js';
 import {
   defineRoute,
@@ -134,11 +135,8 @@ const deliveries = defineRoute({
         { orgId, endpointId },
         { ...filter, before, limit: size + 1 },
       );
-      const page = rows.slice(0, size);
-      res.json({
-        deliveries: page.map(toDeliveryJson),
-        nextCursor: rows.length > size ? encodeCursor(page.at(-1)!.messageId) : null,
-      });
+      const { page, nextCursor = null } = cutPage(rows, size, ({ messageId }) => encodeCursor(messageId));
+      res.json({ deliveries: page.map(toDeliveryJson), nextCursor });
     },
   ],
 });

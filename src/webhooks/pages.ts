@@ -1,5 +1,6 @@
 import type { Request, Response, Router } from 'express';
 import { parseInput } from '../core/http/validate.js';
+import { cutPage } from '../core/http/page.js';
 import { decodeCursor, encodeCursor, newFormId } from '../core/ids.js';
 import { toPager } from '../core/pages/address.js';
 import {
@@ -250,8 +251,7 @@ function addEndpointPage(router: Router, deps: EndpointDeps): void {
     const before = cursor === undefined ? undefined : decodeCursor(cursor);
     const where = { orgId, endpointId: endpoint.id };
     const rows = await listDeliveries(deps.db.orm, where, { status, type, before, limit: PAGE_SIZE + 1 });
-    const shown = rows.slice(0, PAGE_SIZE);
-    const nextCursor = rows.length > PAGE_SIZE ? encodeCursor(shown.at(-1)!.messageId) : undefined;
+    const { page: shown, nextCursor } = cutPage(rows, PAGE_SIZE, (last) => encodeCursor(last.messageId));
     const page = { view: 'webhooks/endpoint', title: 'Endpoint', section, notices: endpointNotices };
     const view = toEndpointView(endpoint, deps.clock.now());
     await renderPage(deps, req, res, page, {

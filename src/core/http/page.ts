@@ -52,15 +52,20 @@ export function parseQuery<T extends z.ZodType>(schema: T, query: Request['query
 export const queryError = (name: string, detail: string): AppError =>
   new AppError('invalid_request', `The query parameter ${name} ${detail}.`);
 
-/** Answers with one page. A query reads one row more than the limit, which tells whether there is a next page. */
+/** A query reads one row more than the limit, which tells whether there is a next page. */
+export function cutPage<T>(rows: readonly T[], limit: number, cursorOf: (last: T) => string) {
+  const page = rows.slice(0, limit);
+  return { page, nextCursor: rows.length > limit ? cursorOf(page.at(-1)!) : undefined };
+}
+
+/** Answers with one page. */
 export function sendPage<T>(
   res: Response,
   name: string,
   { rows, limit, keyOf, present }: PageParts<T>,
 ): void {
-  const page = rows.slice(0, limit);
-  const last = rows.length > limit ? page.at(-1) : undefined;
-  const nextCursor = last === undefined ? null : Buffer.from(keyOf(last)).toString('base64url');
+  const cursorOf = (last: T) => Buffer.from(keyOf(last)).toString('base64url');
+  const { page, nextCursor = null } = cutPage(rows, limit, cursorOf);
   sendJson(res, 200, toJson({ [name]: page.map(present), nextCursor }));
 }
 

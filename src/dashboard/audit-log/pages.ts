@@ -6,6 +6,7 @@ import type { Orm } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
 import { setProblemHeaders, statusByCode } from '../../core/http/problem.js';
+import { cutPage } from '../../core/http/page.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
 import { newForm, type FormFields, type FormState } from '../../core/pages/form.js';
@@ -84,12 +85,11 @@ export async function readAuditView(
   const { cursor, ...query } = filter ?? {};
   const before = cursor === undefined ? undefined : decodeCursor(cursor);
   const rows = filter ? await listAuditRows(orm, orgId, query, { before, limit: PAGE_SIZE + 1 }) : [];
-  const page = rows.slice(0, PAGE_SIZE);
+  const { page, nextCursor } = cutPage(rows, PAGE_SIZE, ({ id }) => encodeCursor(id));
   const actions = await listDistinct(orm, orgId, 'action', MAX_CHOICES);
   const actors = await listDistinct(orm, orgId, 'actor', MAX_CHOICES);
   const inLog = new Set([...actors, ...page.map(({ actor }) => actor)]);
   const actorOf = await readActors(orm, orgId, inLog);
-  const nextCursor = rows.length > PAGE_SIZE ? encodeCursor(page.at(-1)!.id) : undefined;
   const isFiltered = Object.keys(values).length > 0;
   return {
     entries: page.map((row) => toEntryView(row, actorOf(row.actor))),

@@ -8,6 +8,7 @@ import { AppError } from '../../core/errors.js';
 import { originOf } from '../../core/http/own-origin.js';
 import { readPathId } from '../../core/http/path-id.js';
 import { parseInput, text } from '../../core/http/validate.js';
+import { cutPage } from '../../core/http/page.js';
 import { toPager } from '../../core/pages/address.js';
 import {
   fieldError,
@@ -65,8 +66,7 @@ export function membersPages(deps: PageDeps): Router {
     const { search, cursor } = readList(req);
     const after = cursor === undefined ? undefined : decodeCursor(cursor);
     const rows = await listMembers(db.orm, orgId, { after, search, limit: PAGE_SIZE });
-    const members = rows.slice(0, PAGE_SIZE);
-    const nextCursor = rows.length > PAGE_SIZE ? encodeCursor(members.at(-1)!.email) : undefined;
+    const { page: members, nextCursor } = cutPage(rows, PAGE_SIZE, (last) => encodeCursor(last.email));
     const origins = await readOrigins(db.orm, orgId, members);
     const page = { view: 'members/list', title: 'Members', section: 'members', notices };
     await renderPage(deps, req, res, page, {

@@ -4,6 +4,7 @@ import type { OrderInput } from '../ledger/order-input.js';
 import type { Clock } from '../../core/clock.js';
 import { sqlState, type Orm } from '../../core/db/client.js';
 import { AppError, type ErrorCode } from '../../core/errors.js';
+import { cutPage } from '../../core/http/page.js';
 import type { TradingContext } from '../config.js';
 import { organizations } from '../../organizations/table.js';
 import { feeRuleOf } from '../market/fees.js';
@@ -224,7 +225,7 @@ const listTrades: (orm: Orm, ...filter: Parameters<Orders['list']>) => ReturnTyp
   { limit, ...filter },
 ) => {
   const found = await listOrders(orm, { ...filter, limit: limit + 1 });
-  const page = found.slice(0, limit);
+  const { page, nextCursor = null } = cutPage(found, limit, ({ id }) => id);
   const ids = page.map(({ id }) => id);
   const fills = ids.length === 0 ? [] : await listFills(orm, filter.orgId, ids);
   const trades = page.map((order) =>
@@ -233,5 +234,5 @@ const listTrades: (orm: Orm, ...filter: Parameters<Orders['list']>) => ReturnTyp
       fills.filter(({ orderId }) => orderId === order.id),
     ),
   );
-  return { trades, nextCursor: found.length > limit ? ids.at(-1)! : null };
+  return { trades, nextCursor };
 };

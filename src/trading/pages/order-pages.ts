@@ -2,6 +2,7 @@ import type { Request, Response, Router } from 'express';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
 import { readPathId } from '../../core/http/path-id.js';
+import { cutPage } from '../../core/http/page.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
 import { fieldError, formRoute, newForm, textField, type FormState } from '../../core/pages/form.js';
@@ -73,8 +74,7 @@ async function showOrders(
   const { mode, cursor } = readPageQuery(req);
   const range = { mode, afterId: readOrderCursor(cursor), limit: PAGE_SIZE + 1 };
   const found = await listOrders(context.db.orm, sessionOf(res).orgId, range);
-  const orders = found.slice(0, PAGE_SIZE);
-  const nextCursor = found.length > PAGE_SIZE ? orders.at(-1)!.id : undefined;
+  const { page: orders, nextCursor } = cutPage(found, PAGE_SIZE, ({ id }) => id);
   const page = { view: 'portfolio/orders', title: 'Orders', section };
   await renderPage(context, req, res, page, {
     ...toListView(ORDERS_PATH, mode, { cursor, nextCursor }),
@@ -92,8 +92,7 @@ async function showSettlements(
   const { mode, cursor } = readPageQuery(req);
   const range = { mode, after: readSettlementCursor(cursor), limit: PAGE_SIZE + 1 };
   const found = await listSettlementEvents(context.db.orm, sessionOf(res).orgId, range);
-  const settlements = found.slice(0, PAGE_SIZE);
-  const nextCursor = found.length > PAGE_SIZE ? encodeSettlementCursor(settlements.at(-1)!) : undefined;
+  const { page: settlements, nextCursor } = cutPage(found, PAGE_SIZE, encodeSettlementCursor);
   const page = { view: 'portfolio/settlements', title: 'Settlements', section };
   await renderPage(context, req, res, page, {
     ...toListView(SETTLEMENTS_PATH, mode, { cursor, nextCursor }),

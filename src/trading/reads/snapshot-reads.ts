@@ -2,6 +2,7 @@ import type { Clock } from '../../core/clock.js';
 import { AppError } from '../../core/errors.js';
 import { fieldError } from '../../core/pages/form.js';
 import { createCachedAnswer, type CachedAnswer, type Sent } from '../../core/http/cached-answer.js';
+import { cutPage } from '../../core/http/page.js';
 import { emptyBook, type OrderBook } from '../market/book.js';
 import { cityOf, type ListedMarket, type MarketKind, type MarketStatus } from '../market/market.js';
 import type { Micros } from '../market/money.js';
@@ -212,8 +213,8 @@ function pageOf(
   if (cursor !== undefined && last < 0)
     throw fieldError('cursor', 'names no market of the present list: begin again without it');
   const found = listed.slice(last + 1).filter((market) => isWanted(market, filter));
-  const markets = found.slice(0, limit);
-  return { markets, nextCursor: found.length > limit ? markets.at(-1)!.ticker : null };
+  const { page: markets, nextCursor = null } = cutPage(found, limit, ({ ticker }) => ticker);
+  return { markets, nextCursor };
 }
 
 function begin(refreshed: Snapshot): Made {
