@@ -1,4 +1,5 @@
 import { and, asc, eq, gt, sql } from 'drizzle-orm';
+import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/select-rows.js';
 import { newId } from '../../core/ids.js';
@@ -30,6 +31,10 @@ export interface Account {
   orgId: string;
   mode: TradeMode;
 }
+
+/** The rows of an account. */
+export const ofAccount = (table: Record<'orgId' | 'mode', AnyPgColumn>, { orgId, mode }: Account) =>
+  and(eq(table.orgId, orgId), eq(table.mode, mode))!;
 
 /** A walk through accounts begins after this one. */
 export const beforeAll: Account = { orgId: '00000000-0000-0000-0000-000000000000', mode: 'live' };
@@ -65,12 +70,12 @@ export async function openPaperAccount(
     from opened`);
 }
 
-export async function findAccount(orm: Orm, { orgId, mode }: Account) {
-  const [account] = await orm
+export async function findAccount(orm: Orm, account: Account) {
+  const [found] = await orm
     .select({ cash: tradingAccounts.cash, openedAt: tradingAccounts.openedAt })
     .from(tradingAccounts)
-    .where(and(eq(tradingAccounts.orgId, orgId), eq(tradingAccounts.mode, mode)));
-  return account;
+    .where(ofAccount(tradingAccounts, account));
+  return found;
 }
 
 /** A position, also one of which everything is sold. */
@@ -92,7 +97,7 @@ export async function findPosition(
 /** What an account holds, by ticker: of an event's markets, or of all. */
 export function listHoldings(
   orm: Orm,
-  { orgId, mode, eventTicker }: Account & { eventTicker?: string | undefined },
+  { eventTicker, ...account }: Account & { eventTicker?: string | undefined },
   limit: number,
 ) {
   const { ticker, side, contracts, cost } = tradingPositions;
@@ -101,8 +106,7 @@ export function listHoldings(
     .from(tradingPositions)
     .where(
       and(
-        eq(tradingPositions.orgId, orgId),
-        eq(tradingPositions.mode, mode),
+        ofAccount(tradingPositions, account),
         eventTicker === undefined ? undefined : eq(tradingPositions.eventTicker, eventTicker),
         gt(contracts, 0),
       ),

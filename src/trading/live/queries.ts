@@ -5,9 +5,11 @@ import { organizations } from '../../organizations/table.js';
 import type { Micros } from '../market/money.js';
 import { liveAccounts, tradingOrders } from '../ledger/orders-table.js';
 import { ledgerEntries, tradingAccounts, tradingSettlements } from '../ledger/portfolio-table.js';
+import { ofAccount } from '../ledger/queries.js';
 
 const MODE = 'live';
-const isLive = (orgId: string) => and(eq(tradingAccounts.orgId, orgId), eq(tradingAccounts.mode, MODE));
+const isLive = (table: Parameters<typeof ofAccount>[0], orgId: string) =>
+  ofAccount(table, { orgId, mode: MODE });
 
 export type LiveAccountRow = typeof liveAccounts.$inferSelect;
 export type LiveOrderRow = typeof tradingOrders.$inferSelect;
@@ -51,7 +53,7 @@ export async function addCash(tx: Orm, orgId: string, change: Micros): Promise<v
   await tx
     .update(tradingAccounts)
     .set({ cash: sql`${tradingAccounts.cash} + ${String(change)}::bigint` })
-    .where(isLive(orgId));
+    .where(isLive(tradingAccounts, orgId));
 }
 
 export async function insertEntry(tx: Orm, entry: typeof ledgerEntries.$inferInsert): Promise<void> {
@@ -71,8 +73,7 @@ export function listOpenOrders(
     .from(tradingOrders)
     .where(
       and(
-        eq(tradingOrders.orgId, orgId),
-        eq(tradingOrders.mode, MODE),
+        isLive(tradingOrders, orgId),
         // Written out, because only so it is seen to be the condition of the index.
         isOpen,
         eq(tradingOrders.status, status),
@@ -92,7 +93,7 @@ export function listOrdersSince(
   return orm
     .select()
     .from(tradingOrders)
-    .where(and(eq(tradingOrders.orgId, orgId), eq(tradingOrders.mode, MODE), gte(tradingOrders.id, fromId)))
+    .where(and(isLive(tradingOrders, orgId), gte(tradingOrders.id, fromId)))
     .orderBy(desc(tradingOrders.id))
     .limit(limit);
 }
@@ -118,8 +119,7 @@ export function listSettledSince(orm: Orm, orgId: string, since: Date, limit: nu
     .from(tradingSettlements)
     .where(
       and(
-        eq(tradingSettlements.orgId, orgId),
-        eq(tradingSettlements.mode, MODE),
+        isLive(tradingSettlements, orgId),
         gte(tradingSettlements.at, since),
         inArray(tradingSettlements.state, ['finalized', 'void']),
       ),
@@ -130,15 +130,15 @@ export function listSettledSince(orm: Orm, orgId: string, since: Date, limit: nu
 
 /** Fills that were booked since the cash was last made to agree. */
 export async function countFillsSinceAdjustment(orm: Orm, orgId: string): Promise<number> {
-  const ofAccount = and(eq(ledgerEntries.orgId, orgId), eq(ledgerEntries.mode, MODE));
+  const ofLedger = isLive(ledgerEntries, orgId);
   const last = orm
     .select({ id: sql`max(${ledgerEntries.id}::text)::uuid` })
     .from(ledgerEntries)
-    .where(and(ofAccount, inArray(ledgerEntries.kind, ['deposit', 'adjustment'])));
+    .where(and(ofLedger, inArray(ledgerEntries.kind, ['deposit', 'adjustment'])));
   const [row] = await orm
     .select({ count: sql<string>`count(*)` })
     .from(ledgerEntries)
-    .where(and(ofAccount, eq(ledgerEntries.kind, 'fill'), sql`${ledgerEntries.id} > (${last})`));
+    .where(and(ofLedger, eq(ledgerEntries.kind, 'fill'), sql`${ledgerEntries.id} > (${last})`));
   return Number(row!.count);
 }
 
@@ -147,13 +147,13 @@ export async function readFingerprint(orm: Orm, orgId: string): Promise<string> 
   const [entry] = await orm
     .select({ id: ledgerEntries.id })
     .from(ledgerEntries)
-    .where(and(eq(ledgerEntries.orgId, orgId), eq(ledgerEntries.mode, MODE)))
+    .where(isLive(ledgerEntries, orgId))
     .orderBy(desc(ledgerEntries.id))
     .limit(1);
   const [order] = await orm
     .select({ id: tradingOrders.id })
     .from(tradingOrders)
-    .where(and(eq(tradingOrders.orgId, orgId), eq(tradingOrders.mode, MODE)))
+    .where(isLive(tradingOrders, orgId))
     .orderBy(desc(tradingOrders.id))
     .limit(1);
   return `${entry?.id ?? ''} ${order?.id ?? ''}`;

@@ -2,7 +2,7 @@ import { and, asc, desc, eq, sql } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/select-rows.js';
 import { tradingOrders } from '../ledger/orders-table.js';
-import type { Account } from '../ledger/queries.js';
+import { ofAccount, type Account } from '../ledger/queries.js';
 import type { OrderRow } from './queries.js';
 
 // Written out, because only so it is seen to be the condition of the index.
@@ -31,18 +31,11 @@ export async function listRestingMarkets(
 }
 
 /** What an account has standing in a market's book, oldest first. As many as its limit of open orders lets be. */
-export function listResting(orm: Orm, { orgId, mode }: Account, ticker: string): Promise<OrderRow[]> {
+export function listResting(orm: Orm, account: Account, ticker: string): Promise<OrderRow[]> {
   return orm
     .select()
     .from(tradingOrders)
-    .where(
-      and(
-        eq(tradingOrders.orgId, orgId),
-        eq(tradingOrders.mode, mode),
-        eq(tradingOrders.ticker, ticker),
-        isResting,
-      ),
-    )
+    .where(and(ofAccount(tradingOrders, account), eq(tradingOrders.ticker, ticker), isResting))
     .orderBy(asc(tradingOrders.id));
 }
 
@@ -51,7 +44,7 @@ export async function findNewestResting(orm: Orm, orgId: string): Promise<OrderR
   const [order] = await orm
     .select()
     .from(tradingOrders)
-    .where(and(eq(tradingOrders.orgId, orgId), eq(tradingOrders.mode, 'paper'), isResting))
+    .where(and(ofAccount(tradingOrders, { orgId, mode: 'paper' }), isResting))
     .orderBy(desc(tradingOrders.id))
     .limit(1);
   return order;

@@ -4,6 +4,7 @@ import type { Orm } from '../../core/db/client.js';
 import { memberships, users } from '../../organizations/table.js';
 import { tradingFills, tradingOrders, type TradeMode } from '../ledger/orders-table.js';
 import { ledgerEntries } from '../ledger/portfolio-table.js';
+import { ofAccount } from '../ledger/queries.js';
 
 const bigSum = (text: ReturnType<typeof sql>) => sql`coalesce((${text}), 0)::text`.mapWith(BigInt);
 
@@ -80,8 +81,7 @@ export const listOrders = (
   selectOrders(orm)
     .where(
       and(
-        eq(tradingOrders.orgId, orgId),
-        eq(tradingOrders.mode, mode),
+        ofAccount(tradingOrders, { orgId, mode }),
         afterId === undefined ? undefined : lt(tradingOrders.id, afterId),
       ),
     )
@@ -97,8 +97,7 @@ export const listOrdersForward = (
   selectOrders(orm)
     .where(
       and(
-        eq(tradingOrders.orgId, orgId),
-        eq(tradingOrders.mode, mode),
+        ofAccount(tradingOrders, { orgId, mode }),
         afterId === undefined ? undefined : gt(tradingOrders.id, afterId),
         lt(tradingOrders.id, beforeId),
       ),

@@ -1,8 +1,9 @@
-import { and, asc, desc, eq, gt, inArray, sql } from 'drizzle-orm';
+import { and, asc, desc, gt, inArray, sql } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import type { Orm } from '../../core/db/client.js';
 import { tradingOrders, type TradeMode } from '../ledger/orders-table.js';
 import { tradingPositions, tradingSettlements } from '../ledger/portfolio-table.js';
+import { ofAccount } from '../ledger/queries.js';
 
 /** Sums of bigints are numerics in Postgres, and come as text. */
 const total = (column: AnyPgColumn) => sql`coalesce(sum(${column}), 0)::text`.mapWith(BigInt);
@@ -17,7 +18,7 @@ export async function sumPositions(orm: Orm, orgId: string, mode: TradeMode) {
       markets: sql`count(*)::int`.mapWith(Number),
     })
     .from(tradingPositions)
-    .where(and(eq(tradingPositions.orgId, orgId), eq(tradingPositions.mode, mode)));
+    .where(ofAccount(tradingPositions, { orgId, mode }));
   return sums!;
 }
 
@@ -46,21 +47,14 @@ export function listOpenPositions(orm: Orm, orgId: string, mode: TradeMode, limi
       updatedAt: tradingPositions.updatedAt,
     })
     .from(tradingPositions)
-    .where(
-      and(
-        eq(tradingPositions.orgId, orgId),
-        eq(tradingPositions.mode, mode),
-        gt(tradingPositions.contracts, 0),
-      ),
-    )
+    .where(and(ofAccount(tradingPositions, { orgId, mode }), gt(tradingPositions.contracts, 0)))
     .orderBy(asc(tradingPositions.ticker))
     .limit(limit);
 }
 
 const isOpen = (orgId: string, mode: TradeMode) =>
   and(
-    eq(tradingOrders.orgId, orgId),
-    eq(tradingOrders.mode, mode),
+    ofAccount(tradingOrders, { orgId, mode }),
     // Written out, because only so it is seen to be the condition of the index.
     sql`${tradingOrders.status} in ('pending', 'resting')`,
   );
@@ -113,12 +107,6 @@ export async function listLastSettlementEvents(orm: Orm, orgId: string, mode: Tr
       at: tradingSettlements.at,
     })
     .from(tradingSettlements)
-    .where(
-      and(
-        eq(tradingSettlements.orgId, orgId),
-        eq(tradingSettlements.mode, mode),
-        inArray(tradingSettlements.ticker, tickers),
-      ),
-    )
+    .where(and(ofAccount(tradingSettlements, { orgId, mode }), inArray(tradingSettlements.ticker, tickers)))
     .orderBy(asc(tradingSettlements.ticker), desc(tradingSettlements.n));
 }

@@ -8,7 +8,7 @@ import {
   tradingPositions,
   tradingSettlements,
 } from '../ledger/portfolio-table.js';
-import type { Account } from '../ledger/queries.js';
+import { ofAccount, type Account } from '../ledger/queries.js';
 import type { SettlementEvent } from './settlement-event.js';
 
 /** Markets about whose end something was recorded since then, by ticker. */
@@ -82,7 +82,7 @@ export const listToldOtherwise = (
     order by s.org_id, s.mode limit ${limit}`,
   );
 
-export const readPositions = (tx: Orm, { orgId, mode }: Account, tickers: string[]) =>
+export const readPositions = (tx: Orm, account: Account, tickers: string[]) =>
   tx
     .select({
       ticker: tradingPositions.ticker,
@@ -92,16 +92,10 @@ export const readPositions = (tx: Orm, { orgId, mode }: Account, tickers: string
       cost: tradingPositions.cost,
     })
     .from(tradingPositions)
-    .where(
-      and(
-        eq(tradingPositions.orgId, orgId),
-        eq(tradingPositions.mode, mode),
-        inArray(tradingPositions.ticker, tickers),
-      ),
-    );
+    .where(and(ofAccount(tradingPositions, account), inArray(tradingPositions.ticker, tickers)));
 
 /** Everything that was recorded about the ends of some markets, oldest first. */
-export const readRecorded = (tx: Orm, { orgId, mode }: Account, tickers: string[]) =>
+export const readRecorded = (tx: Orm, account: Account, tickers: string[]) =>
   tx
     .select({
       ticker: tradingSettlements.ticker,
@@ -124,13 +118,7 @@ export const readRecorded = (tx: Orm, { orgId, mode }: Account, tickers: string[
         eq(ledgerEntries.settlementN, tradingSettlements.n),
       ),
     )
-    .where(
-      and(
-        eq(tradingSettlements.orgId, orgId),
-        eq(tradingSettlements.mode, mode),
-        inArray(tradingSettlements.ticker, tickers),
-      ),
-    )
+    .where(and(ofAccount(tradingSettlements, account), inArray(tradingSettlements.ticker, tickers)))
     .orderBy(asc(tradingSettlements.ticker), asc(tradingSettlements.n));
 
 /** Closes positions, or corrects what closed ones have earned: nothing is held of a market that was paid. */
@@ -150,12 +138,12 @@ export async function closePositions(
 }
 
 /** Moves cash, also below nothing: a payout that is taken back may have been spent. */
-export async function moveCash(tx: Orm, { orgId, mode }: Account, change: bigint): Promise<void> {
+export async function moveCash(tx: Orm, account: Account, change: bigint): Promise<void> {
   const cash = sql`${tradingAccounts.cash} + ${String(change)}::bigint`;
   await tx
     .update(tradingAccounts)
     .set({ cash, overdrawn: sql`greatest(0, -(${cash}))` })
-    .where(and(eq(tradingAccounts.orgId, orgId), eq(tradingAccounts.mode, mode)));
+    .where(ofAccount(tradingAccounts, account));
 }
 
 const BOOKS_AT_ONCE = 5_000;
