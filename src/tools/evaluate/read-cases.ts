@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { runInNewContext } from 'node:vm';
-import { CsvError, parse } from 'csv-parse';
+import { CsvError, parse, type Options } from 'csv-parse';
 import { CommandError } from '../kit/command.js';
 import { nameOf, type Input } from '../kit/input.js';
 import { CaseTable, describeMembers } from './case-table.js';
@@ -41,18 +41,32 @@ export async function readCases(
   onRow: () => void,
 ): Promise<FileCases> {
   let reader: RowReader | undefined;
+  const csv = { delimiter: options.delimiter, max_record_size: MAX_RECORD_LENGTH };
+  await readCsv(input, options.file, csv, (record, line) => {
+    if (reader) reader.read(record, line);
+    else reader = createRowReader(record, options);
+    onRow();
+  });
+  if (!reader) throw new CommandError(`${nameOf(options.file)} is empty.`);
+  return reader.found;
+}
+
+/** @throws CommandError for a file that is no CSV */
+export async function readCsv(
+  input: Input,
+  file: string,
+  options: Options,
+  onRecord: (record: string[], line: number) => void,
+): Promise<void> {
   const parser = parse({
     bom: true,
-    delimiter: options.delimiter,
     trim: true,
     skip_empty_lines: true,
     relax_column_count: true,
-    max_record_size: MAX_RECORD_LENGTH,
+    ...options,
     // Rows are read here and not handed on, which is several times as fast.
     on_record: (record: string[], { lines }) => {
-      if (reader) reader.read(record, lines);
-      else reader = createRowReader(record, options);
-      onRow();
+      onRecord(record, lines);
       return null;
     },
   });
@@ -60,10 +74,8 @@ export async function readCases(
     await pipeline(Readable.from(input.chunks()), parser.resume());
   } catch (error) {
     if (!(error instanceof CsvError)) throw error;
-    throw new CommandError(`${nameOf(options.file)}: this is no CSV: ${error.message}.`, { cause: error });
+    throw new CommandError(`${nameOf(file)}: this is no CSV: ${error.message}.`, { cause: error });
   }
-  if (!reader) throw new CommandError(`${nameOf(options.file)} is empty.`);
-  return reader.found;
 }
 
 interface RowReader {

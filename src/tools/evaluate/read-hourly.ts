@@ -1,10 +1,7 @@
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
-import { CsvError, parse } from 'csv-parse';
 import { isPossible } from '../../trading/forecast/forecast.js';
 import { CommandError } from '../kit/command.js';
 import { nameOf, type Input } from '../kit/input.js';
-import { missingTest, parseNumber, quote } from './read-cases.js';
+import { missingTest, parseNumber, quote, readCsv } from './read-cases.js';
 import { parseDay } from './training.js';
 
 /** A day of a station, hour by hour from midnight by the local standard clock. */
@@ -80,27 +77,14 @@ export async function readHourly(input: Input, file: string, onRow: () => void):
     });
   }
 
-  const parser = parse({
-    bom: true,
-    trim: true,
-    skip_empty_lines: true,
-    relax_column_count: true,
-    on_record: (record: string[], { lines }) => {
-      if (columns) read(record, lines, columns);
-      else {
-        header = record;
-        columns = findHourlyColumns(header, nameOf(file));
-      }
-      onRow();
-      return null;
-    },
+  await readCsv(input, file, {}, (record, line) => {
+    if (columns) read(record, line, columns);
+    else {
+      header = record;
+      columns = findHourlyColumns(header, nameOf(file));
+    }
+    onRow();
   });
-  try {
-    await pipeline(Readable.from(input.chunks()), parser.resume());
-  } catch (error) {
-    if (!(error instanceof CsvError)) throw error;
-    throw new CommandError(`${nameOf(file)}: this is no CSV: ${error.message}.`, { cause: error });
-  }
   if (!columns) throw new CommandError(`${nameOf(file)} is empty.`);
   if (found.days.length === 0) throw new CommandError(`${nameOf(file)}: no row can be used.`);
   found.days.sort((a, b) => a.day - b.day);
