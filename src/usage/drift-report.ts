@@ -19,13 +19,8 @@ function lostSettlements(rows: LostSettlement[]): string[] {
   const lines = rows
     .slice(0, SHOWN_ROWS)
     .map(({ organization, id, idempotencyKey, settledAt }) => [organization, id, settledAt, idempotencyKey]);
-  const more = rows[0]!.count - lines.length;
-  return [
-    `Settled reservations without their event: ${rows[0]!.count}`,
-    ...align([['organization', 'reservation', 'settled at', 'idempotency key'], ...lines], 4),
-    ...(more > 0 ? [`… and ${more} more`] : []),
-    '',
-  ];
+  const head = ['organization', 'reservation', 'settled at', 'idempotency key'];
+  return toSection('Settled reservations without their event', rows[0]!.count, [head, ...lines], 4);
 }
 
 function section(title: string, rows: DriftRow[], period: string, recorded: string): string[] {
@@ -60,17 +55,19 @@ function section(title: string, rows: DriftRow[], period: string, recorded: stri
       row.recordedEvents ?? 'missing',
       row.actualEvents ?? 'none',
     ]);
-  const more = count - lines.length;
-  return [
-    `${title}: ${count}`,
-    ...align([head, ...lines], hasKeys ? 6 : 5),
-    ...(more > 0 ? [`… and ${more} more`] : []),
-    '',
-  ];
+  return toSection(title, count, [head, ...lines], hasKeys ? 6 : 5);
 }
 
-/** @param texts how many columns from the left hold text; the others are numbers and stand at the right */
-export function align(rows: string[][], texts: number): string[] {
+/**
+ * A title, a table of which the first row is the head, and how many of `count` are not in it.
+ * @param texts how many columns from the left hold text; the others are numbers and stand at the right
+ */
+export function toSection(title: string, count: number, rows: string[][], texts: number): string[] {
+  const more = count - (rows.length - 1);
+  return [`${title}: ${count}`, ...align(rows, texts), ...(more > 0 ? [`… and ${more} more`] : []), ''];
+}
+
+function align(rows: string[][], texts: number): string[] {
   const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
   return rows.map((row) =>
     row

@@ -1,7 +1,7 @@
 import { sql, type SQL } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/select-rows.js';
-import { align } from '../../usage/drift-report.js';
+import { toSection } from '../../usage/drift-report.js';
 import { formatDollars } from '../market/money.js';
 
 const SHOWN_ROWS = 100;
@@ -31,13 +31,8 @@ function section(problems: readonly LedgerProblem[]): string[] {
       amount(problem, problem.recorded) ?? 'missing',
       amount(problem, problem.actual) ?? 'none',
     ]);
-  const more = count - lines.length;
-  return [
-    `Broken: ${rule}: ${count}`,
-    ...align([['organization', 'mode', 'about', 'recorded', 'ledger'], ...lines], 3),
-    ...(more > 0 ? [`… and ${more} more`] : []),
-    '',
-  ];
+  const head = ['organization', 'mode', 'about', 'recorded', 'ledger'];
+  return toSection(`Broken: ${rule}`, count, [head, ...lines], 3);
 }
 
 /** The same for programs: money in dollars, as everywhere. */
