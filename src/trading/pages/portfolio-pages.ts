@@ -28,30 +28,12 @@ import { toPortfolioView } from './portfolio-view.js';
 /** How the live account stands beside the venue's, for its page; undefined where the Organization does not trade live. */
 function toVenueView(report: LiveReport | undefined) {
   if (!report) return { isOff: true as const };
-  const {
-    state,
-    reason,
-    comparedAt,
-    agreedAt,
-    differences,
-    pendingOrders,
-    restingOrders,
-    settling,
-    foreign,
-  } = report;
+  const { organization: _, state, foreign, ...rest } = report;
   return {
     isOff: false as const,
     isOpen: state === 'open',
-    reason,
-    comparedAt,
-    agreedAt,
-    differences,
-    pendingOrders,
-    restingOrders,
-    settling,
-    orders: foreign.orders,
-    fills: foreign.fills,
-    positions: foreign.positions,
+    ...rest,
+    ...foreign,
     isAlone: foreign.orders.length + foreign.fills.length + foreign.positions.length === 0,
   };
 }
