@@ -1,8 +1,7 @@
 import type { RequestHandler } from 'express';
-import { ipKeyGenerator } from 'express-rate-limit';
 import type { Context } from './context.js';
 import { AppError } from '../errors.js';
-import { countByAddress, secondsUntil, setHeaders } from './rate-limit.js';
+import { addressOf, countByAddress, secondsUntil, setHeaders } from './rate-limit.js';
 
 export interface PerAddressLimitOptions {
   name: string;
@@ -32,6 +31,3 @@ export function perAddressLimit(
     next(new AppError('rate_limited', detail, { retryAfterSeconds: seconds }));
   };
 }
-
-/** Who is counted together: a network of the size that one customer gets counts as one IPv6 address. */
-export const addressOf = ({ ip }: { ip?: string | undefined }): string => ipKeyGenerator(ip ?? '', 64);

@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
-import { addressOf } from './address-limit.js';
+import { addressOf } from './rate-limit.js';
 
 /** What callers may hold of this process without ever showing a credential. */
 export interface ConnectionLimits {

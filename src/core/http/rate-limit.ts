@@ -94,8 +94,7 @@ export function unknownKeyGuard(
   return async (req, res, next) => {
     const key = keyOf(req);
     if (!hasSeen(key)) {
-      // A network of the size that one customer gets counts as one IPv6 address.
-      const address = ipKeyGenerator(req.ip ?? '', 64);
+      const address = addressOf(req);
       const { count, resetsAt } = failures.get(address);
       if (count >= MAX_FAILURES) throw tooManyFailures(res, secondsUntil(resetsAt, clock.now()));
       try {
@@ -173,3 +172,6 @@ export async function passLimits(req: Request, res: Response, limits: RequestHan
       Promise.resolve(limit(req, res, next)).catch(reject);
     });
 }
+
+/** Who is counted together: a network of the size that one customer gets counts as one IPv6 address. */
+export const addressOf = ({ ip }: { ip?: string | undefined }): string => ipKeyGenerator(ip ?? '', 64);

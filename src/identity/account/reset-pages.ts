@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Request, Response, Router } from 'express';
-import { ipKeyGenerator, rateLimit } from 'express-rate-limit';
+import { rateLimit } from 'express-rate-limit';
 import { z } from 'zod';
 import { byProof, change } from '../../audit/change.js';
 import type { Clock } from '../../core/clock.js';
@@ -8,7 +8,7 @@ import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
 import { sendJson, toJson } from '../../core/http/json.js';
 import { hangUpSignal } from '../../core/http/request-context.js';
-import { passLimits } from '../../core/http/rate-limit.js';
+import { addressOf, passLimits } from '../../core/http/rate-limit.js';
 import { parseInput, text } from '../../core/http/validate.js';
 import { fieldError, formRoute, newForm, textField, type FormState } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
@@ -194,7 +194,7 @@ const limitRequests = (stores: ResetDeps['limitStores']) =>
     {
       identifier: 'forgot-network',
       limit: MAX_OF_NETWORK,
-      keyGenerator: (req: Request) => ipKeyGenerator(req.ip ?? '', 64),
+      keyGenerator: addressOf,
       detail: 'Too many links were asked for from your network. Try again in an hour.',
     },
     {

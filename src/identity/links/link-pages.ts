@@ -1,9 +1,10 @@
 import type { ErrorRequestHandler, Request, RequestHandler, Response, Router } from 'express';
-import { ipKeyGenerator, rateLimit, type Options } from 'express-rate-limit';
+import { rateLimit, type Options } from 'express-rate-limit';
 import { AppError } from '../../core/errors.js';
 import { prefersHtml } from '../../core/http/request-line.js';
 import type { Context } from '../../core/http/context.js';
 import type { LimitStores } from '../../core/http/limit-store.js';
+import { addressOf } from '../../core/http/rate-limit.js';
 import { formRoute, textField, type FormState } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { MINUTE_MS } from '../../core/time.js';
@@ -108,7 +109,6 @@ function limitLinks(stores: LimitStores, name: string, opened: OpenedLink) {
       handler: (_req, _res, next) => next(new AppError('rate_limited', detail)),
       ...options,
     });
-  const addressOf = (req: Request) => ipKeyGenerator(req.ip ?? '', 64);
   return {
     wrongLinks: limit(`${name}-links`, 'Too many links from your address did not work. Try again later.', {
       limit: MAX_WRONG_LINKS,

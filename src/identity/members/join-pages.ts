@@ -1,5 +1,5 @@
 import type { ErrorRequestHandler, Request, Response, Router } from 'express';
-import { ipKeyGenerator, rateLimit, type Options } from 'express-rate-limit';
+import { rateLimit, type Options } from 'express-rate-limit';
 import { AppError } from '../../core/errors.js';
 import { byPerson } from '../session/authority.js';
 import { change, byProof } from '../../audit/change.js';
@@ -18,6 +18,7 @@ import { prefersHtml } from '../../core/http/request-line.js';
 import { readForm } from '../../core/http/form-body.js';
 import { hangUpSignal } from '../../core/http/request-context.js';
 import type { LimitStores } from '../../core/http/limit-store.js';
+import { addressOf } from '../../core/http/rate-limit.js';
 import { parseInput } from '../../core/http/validate.js';
 import {
   fieldError,
@@ -229,7 +230,7 @@ function limitJoins(stores: LimitStores, { windowMs, wrongLinks, newAccounts }: 
       identifier,
       store: stores.create(identifier),
       passOnStoreError: true,
-      keyGenerator: (req) => ipKeyGenerator(req.ip ?? '', 64),
+      keyGenerator: addressOf,
       handler: (_req, _res, next) => next(new AppError('rate_limited', detail)),
       ...options,
     });

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Request, RequestHandler, Response } from 'express';
-import { ipKeyGenerator, rateLimit, type AugmentedRequest } from 'express-rate-limit';
+import { rateLimit, type AugmentedRequest } from 'express-rate-limit';
 import { recordOperatorAudit } from '../../audit/audit.js';
 import type { OperatorToken } from '../../core/config.js';
 import type { Context } from '../../core/http/context.js';
@@ -22,7 +22,7 @@ import {
 } from './authority.js';
 import { personOf } from './session.js';
 import { change, byProof } from '../../audit/change.js';
-import { passLimits } from '../../core/http/rate-limit.js';
+import { addressOf, passLimits } from '../../core/http/rate-limit.js';
 
 const MAX_FAILURES_PER_MINUTE = 30;
 
@@ -154,9 +154,6 @@ const withdrawnToken = () => new AppError('invalid_key', 'This operator token is
 const unknownToken = () => new AppError('invalid_key', 'This is not the operator token.');
 
 const digest = (value: string) => createHash('sha256').update(value).digest();
-
-/** One IPv6 subscriber has a whole /64 to call from. */
-const addressOf = (req: Request): string => ipKeyGenerator(req.ip ?? '', 64);
 
 function tooManyFailures(req: Request): AppError {
   const { rateLimit: state } = req as Request & { rateLimit?: { resetTime?: Date } };

@@ -1,11 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Request, RequestHandler, Response } from 'express';
-import { ipKeyGenerator, rateLimit, type Options } from 'express-rate-limit';
+import { rateLimit, type Options } from 'express-rate-limit';
 import Keygrip from 'keygrip';
 import { AppError } from '../../core/errors.js';
 import { hangUpSignal } from '../../core/http/request-context.js';
 import type { LimitStores } from '../../core/http/limit-store.js';
+import { addressOf } from '../../core/http/rate-limit.js';
 import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import { normalizeEmail } from './sign-in.js';
 
@@ -62,12 +63,12 @@ export function limitSignIns(stores: LimitStores, limits: SignInLimits) {
     });
   const perAddress = limit('login-address', {
     limit: limits.perAddress,
-    keyGenerator: networkOf,
+    keyGenerator: addressOf,
     skip: (_req, res) => signInOf(res).device !== undefined,
   });
   const perOrigin = limit('login-account', {
     limit: limits.perAccount,
-    keyGenerator: (req, res) => `${signInOf(res).account} ${signInOf(res).device ?? networkOf(req)}`,
+    keyGenerator: (req, res) => `${signInOf(res).account} ${signInOf(res).device ?? addressOf(req)}`,
   });
   const fromAnywhere = limit('login-anywhere', {
     // Counted and never refused: it decides how long the answer waits.
@@ -116,9 +117,6 @@ const failureOptions = ({ windowMs }: SignInLimits, detail: string) =>
       (res.locals.isGuessRight as boolean | undefined) ?? res.statusCode !== 401,
     handler: (_req, _res, next) => next(new AppError('rate_limited', detail)),
   }) satisfies Partial<Options>;
-
-/** One IPv6 subscriber has a whole /64 to call from. */
-const networkOf = (req: Request): string => ipKeyGenerator(req.ip ?? '', 64);
 
 /** Says whose sign-in it is that the limits count. */
 export function setSignIn(req: Request, res: Response, devices: Devices, email: string): void {

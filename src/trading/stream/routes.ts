@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { addressOf } from '../../core/http/address-limit.js';
+import { addressOf } from '../../core/http/rate-limit.js';
 import { parseInput } from '../../core/http/validate.js';
 import { defineRoute } from '../../core/reference/define-route.js';
 import { exampleWorld } from '../../core/reference/example-world.js';
