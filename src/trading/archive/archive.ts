@@ -166,7 +166,6 @@ export function createArchive(options: ArchiveOptions): Archive {
   const {
     db: { orm },
     forecastSource,
-    furtherModels = [],
     marketSource,
   } = options;
   let changes = 0;
@@ -203,51 +202,62 @@ export function createArchive(options: ArchiveOptions): Archive {
       ),
     addReports: (reports) => counted(addAll(reports, (chunk) => insertReports(orm, marketSource, chunk))),
     addHours: (hours) => addAll(hours, (chunk) => insertHours(orm, forecastSource, chunk)),
-    async asOf(at) {
-      const runs: KnownRun[] = [];
-      const reports: SettledDay[] = [];
-      const hours: KnownHour[] = [];
-      // A kind and a station at a time: other work gets its turn in between.
-      for (const kind of temperatureKinds) {
-        const window = { kind, at, from: dateBefore(at, WINDOW_DAYS[kind]) };
-        for (const { id } of placesOf(kind)) {
-          for (const model of [MAIN_MODEL, ...furtherModels]) {
-            const asked = { ...window, forecastSource, model, stationId: id };
-            for (const run of await readRuns(orm, asked)) runs.push(run);
-            await nextTurn();
-          }
-          for (const report of await readReports(orm, { ...window, marketSource, stationId: id }))
-            reports.push(report);
-          await nextTurn();
-        }
-      }
-      for (const { id } of stations) {
-        const window = { forecastSource, stationId: id, from: dateBefore(at, HOURS_WINDOW_DAYS), at };
-        for (const hour of await readHours(orm, window)) hours.push(hour);
-        await nextTurn();
-      }
-      return KnownHistory.at(at, { runs, reports, hours });
-    },
-    async longAsOf(at, { kind, stationId, days, least }) {
-      const first = await readFirstDate(orm, { forecastSource, kind, stationId });
-      if (first === undefined || first > dateBefore(at, least)) return undefined;
-      const asked = { forecastSource, model: MAIN_MODEL, kind, stationId, at };
-      const runs: KnownRun[] = [];
-      for (let ago = days; ago > -FURTHEST_DAYS; ago -= LONG_PART_DAYS) {
-        const part = { from: dateBefore(at, ago), to: dateBefore(at, ago - LONG_PART_DAYS) };
-        for (const run of await readRuns(orm, { ...asked, ...part })) runs.push(run);
-        await nextTurn();
-      }
-      const from = dateBefore(at, days);
-      const reports = await readReports(orm, { marketSource, kind, stationId, from, at });
-      return KnownHistory.at(at, { runs, reports });
-    },
+    asOf: (at) => readKnown(options, at),
+    longAsOf: (at, wanted) => readLong(options, at, wanted),
     async deleteBefore(date, long) {
       await deleteOldRuns(orm, date, long);
       await deleteOldReports(orm, long);
       await deleteOldHours(orm, date);
     },
   };
+}
+
+async function readKnown(
+  { db: { orm }, forecastSource, furtherModels = [], marketSource }: ArchiveOptions,
+  at: Date,
+): Promise<KnownHistory> {
+  const runs: KnownRun[] = [];
+  const reports: SettledDay[] = [];
+  const hours: KnownHour[] = [];
+  // A kind and a station at a time: other work gets its turn in between.
+  for (const kind of temperatureKinds) {
+    const window = { kind, at, from: dateBefore(at, WINDOW_DAYS[kind]) };
+    for (const { id } of placesOf(kind)) {
+      for (const model of [MAIN_MODEL, ...furtherModels]) {
+        const asked = { ...window, forecastSource, model, stationId: id };
+        for (const run of await readRuns(orm, asked)) runs.push(run);
+        await nextTurn();
+      }
+      for (const report of await readReports(orm, { ...window, marketSource, stationId: id }))
+        reports.push(report);
+      await nextTurn();
+    }
+  }
+  for (const { id } of stations) {
+    const window = { forecastSource, stationId: id, from: dateBefore(at, HOURS_WINDOW_DAYS), at };
+    for (const hour of await readHours(orm, window)) hours.push(hour);
+    await nextTurn();
+  }
+  return KnownHistory.at(at, { runs, reports, hours });
+}
+
+async function readLong(
+  { db: { orm }, forecastSource, marketSource }: ArchiveOptions,
+  at: Date,
+  { kind, stationId, days, least }: LongPast,
+): Promise<KnownHistory | undefined> {
+  const first = await readFirstDate(orm, { forecastSource, kind, stationId });
+  if (first === undefined || first > dateBefore(at, least)) return undefined;
+  const asked = { forecastSource, model: MAIN_MODEL, kind, stationId, at };
+  const runs: KnownRun[] = [];
+  for (let ago = days; ago > -FURTHEST_DAYS; ago -= LONG_PART_DAYS) {
+    const part = { from: dateBefore(at, ago), to: dateBefore(at, ago - LONG_PART_DAYS) };
+    for (const run of await readRuns(orm, { ...asked, ...part })) runs.push(run);
+    await nextTurn();
+  }
+  const from = dateBefore(at, days);
+  const reports = await readReports(orm, { marketSource, kind, stationId, from, at });
+  return KnownHistory.at(at, { runs, reports });
 }
 
 function isForecast(run: DayEnsemble): boolean {

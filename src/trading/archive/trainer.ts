@@ -136,33 +136,7 @@ export function createTrainer(options: TrainerOptions): Trainer {
   let isStopped = false;
   let last = { atMs: -Infinity, changes: -1 };
   let isNew = false;
-  let stationsAtMs = -Infinity;
-
-  /** Stations with a long past learn of it by themselves: once in five days, of years. Looked for once a day. */
-  async function trainStations(at: Date): Promise<void> {
-    if (at.getTime() - stationsAtMs < DAY_MS) return;
-    for (const kind of dailyKinds)
-      for (const station of stations) {
-        const { fits: previous } = calibration.current;
-        const own = previous.fits.filter((fit) => fit.kind === kind && fit.stationId === station.id);
-        if (own.length > 0 && own.every((fit) => isRecent(fit, fit.n, at))) continue;
-        const past = { kind, stationId: station.id, days: SEASONAL_WINDOW_DAYS, least: MIN_SEASONAL_DAYS };
-        const history = await archive.longAsOf(at, past);
-        if (!history) continue;
-        const options = { previous, newId: () => newId(at.getTime()) };
-        const made = await inSlices(
-          trainStationInSteps(history, { kind, station }, options),
-          () => isStopped,
-        );
-        if (!made) return;
-        for (const added of made.added) {
-          await insertFits(db.orm, sources, [added]);
-          await nextTurn();
-        }
-        calibration.replace({ fits: withStation(calibration.current.fits, { kind, station }, made) });
-      }
-    stationsAtMs = at.getTime();
-  }
+  const trainStations = createStationTraining(options, () => isStopped);
 
   /** Fits are stored before they are used. Undefined when stopped before the end. */
   async function train(at: Date): Promise<Training | undefined> {
@@ -186,20 +160,7 @@ export function createTrainer(options: TrainerOptions): Trainer {
   }
 
   return {
-    async load() {
-      try {
-        const at = new Date(clock.now());
-        const after = new Date(at.getTime() - LONGEST_AGE_DAYS * DAY_MS);
-        const fits = await newestFits(db.orm, sources, { at, after });
-        const ofHours = await newestHourFits(db.orm, sources, { at, after });
-        const mixes = await newestMixes(db.orm, sources, { at, after });
-        if (fits.length === 0 || calibration.current.fits.madeAt !== null) return;
-        const madeAt = new Date(Math.max(...fits.map(({ trainedAt }) => trainedAt.getTime())));
-        calibration.replace({ fits: { madeAt, fits, mixes, hours: { fits: ofHours, missing: [] } } });
-      } catch (error) {
-        log.warn({ err: error }, 'the stored fits could not be read: new ones will be made');
-      }
-    },
+    load: () => loadStored(options),
     async learn() {
       if (store.current && (await collect(store.current))) isNew = true;
       const { changes } = archive;
@@ -235,4 +196,48 @@ export function createTrainer(options: TrainerOptions): Trainer {
       isStopped = true;
     },
   };
+}
+
+/** Stations with a long past learn of it by themselves: once in five days, of years. Looked for once a day. */
+function createStationTraining(
+  { db, archive, sources, calibration }: TrainerOptions,
+  isStopped: () => boolean,
+): (at: Date) => Promise<void> {
+  let stationsAtMs = -Infinity;
+  return async (at) => {
+    if (at.getTime() - stationsAtMs < DAY_MS) return;
+    for (const kind of dailyKinds)
+      for (const station of stations) {
+        const { fits: previous } = calibration.current;
+        const own = previous.fits.filter((fit) => fit.kind === kind && fit.stationId === station.id);
+        if (own.length > 0 && own.every((fit) => isRecent(fit, fit.n, at))) continue;
+        const past = { kind, stationId: station.id, days: SEASONAL_WINDOW_DAYS, least: MIN_SEASONAL_DAYS };
+        const history = await archive.longAsOf(at, past);
+        if (!history) continue;
+        const options = { previous, newId: () => newId(at.getTime()) };
+        const made = await inSlices(trainStationInSteps(history, { kind, station }, options), isStopped);
+        if (!made) return;
+        for (const added of made.added) {
+          await insertFits(db.orm, sources, [added]);
+          await nextTurn();
+        }
+        calibration.replace({ fits: withStation(calibration.current.fits, { kind, station }, made) });
+      }
+    stationsAtMs = at.getTime();
+  };
+}
+
+async function loadStored({ db, sources, calibration, clock, log }: TrainerOptions): Promise<void> {
+  try {
+    const at = new Date(clock.now());
+    const after = new Date(at.getTime() - LONGEST_AGE_DAYS * DAY_MS);
+    const fits = await newestFits(db.orm, sources, { at, after });
+    const ofHours = await newestHourFits(db.orm, sources, { at, after });
+    const mixes = await newestMixes(db.orm, sources, { at, after });
+    if (fits.length === 0 || calibration.current.fits.madeAt !== null) return;
+    const madeAt = new Date(Math.max(...fits.map(({ trainedAt }) => trainedAt.getTime())));
+    calibration.replace({ fits: { madeAt, fits, mixes, hours: { fits: ofHours, missing: [] } } });
+  } catch (error) {
+    log.warn({ err: error }, 'the stored fits could not be read: new ones will be made');
+  }
 }
