@@ -122,9 +122,15 @@ const kindNames: Record<TemperatureKind, string> = {
 function fitsText({ fits }: FitBook, stations: readonly Station[]): string {
   const own = stations.filter(({ id }) => fits.some(({ stationId }) => stationId === id)).length;
   const pooled = fits.some(({ stationId }) => stationId === null);
-  if (own === 0 && !pooled)
+  const ways = [
+    ...(pooled ? ['what all stations have in common'] : []),
+    ...(own > 0
+      ? [`the seasons of their own past at ${own} of ${formatCount(stations.length, 'station')}`]
+      : []),
+  ];
+  if (ways.length === 0)
     return 'It is not enough to correct forecasts by yet: they stay as the model makes them.';
-  return `Forecasts are corrected by fits of their own at ${own} of ${formatCount(stations.length, 'station')}${pooled ? ', else by one of all stations together' : ''}.`;
+  return `Forecasts are corrected by ${ways.join(', and by ')}.`;
 }
 
 /** Learns from what there is now, and stores the fits: a service that runs takes them up within the hour. */

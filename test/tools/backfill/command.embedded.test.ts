@@ -45,7 +45,7 @@ it('the command fills the configured database, says what there is, learns from i
   const runs = 2 * 40 * 2 * (2 * stations.length + 24 * indexAreas.length);
   expect(first.stdout).toContain(`New: ${runs.toLocaleString('en')} runs, 40 reports.`);
   expect(first.stdout).toContain('  KNYC  forecasts of 40 days (80 runs), reports of 40 days');
-  expect(first.stdout).toContain('Forecasts are corrected by fits of their own at 1 of 1 station');
+  expect(first.stdout).toContain('Forecasts are corrected by what all stations have in common.\n');
   expect(first.stderr).toContain(`38% · 31 of 80 days · forecasts to ${addDays(range.from, 30)}\n`);
   const second = await command.run(flags, env);
   expect(second).toMatchObject({ code: 0, stderr: '' });
