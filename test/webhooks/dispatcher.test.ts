@@ -404,7 +404,7 @@ describe('instances', () => {
     await sweep();
     const counts = receivers.map(({ received }) => received.length);
     expect(counts).toEqual(Array.from({ length: 100 }, (_, n) => (n < 20 ? 3 : 2)));
-  });
+  }, 60_000);
 });
 
 it('a test goes to its endpoint alone, whatever that has chosen', async () => {

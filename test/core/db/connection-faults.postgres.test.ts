@@ -187,4 +187,4 @@ it('no connection is lost for good: after as many failures as the pools are larg
       all.every((one) => one === true || (one as number) < 400 || one === 429),
     );
   }
-});
+}, 120_000);
