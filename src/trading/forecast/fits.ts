@@ -39,8 +39,10 @@ function correct(ensemble: Ensemble, fits: FitBook, at: Date): Corrected {
   }
   const pooled = correctBy(fits, null, ensemble, at);
   const own = correctBy(fits, ensemble.stationId, ensemble, at);
-  if (!isCorrected(pooled) && !isCorrected(own)) return asItIs(ensemble, `${pooled}; not corrected`);
-  if (!isCorrected(own)) return toCorrected('emos_pooled', pooled as Correction, own ?? null);
+  if (!isCorrected(own))
+    return isCorrected(pooled)
+      ? toCorrected('emos_pooled', pooled, own ?? null)
+      : asItIs(ensemble, `${pooled}; not corrected`);
   if (!isCorrected(pooled)) return toCorrected('emos', own, `${pooled}; the station's own fit alone`);
   const half = {
     meanF: (own.meanF + pooled.meanF) / 2,
