@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import type { Database } from '../src/core/db/client.js';
 import { createKey, createOrganization, createProduct, grant } from '../test/support/fixtures.js';
-import { freePort } from '../test/support/postgres-server.js';
+import { findFreePort } from '../test/support/free-port.js';
 import type { LoadPlan, LoadResult } from './load.js';
 
 export interface Tenant {
@@ -31,7 +31,7 @@ export async function startProduct(
   main = 'dist/main.js',
 ): Promise<Product> {
   const folder = mkdtempSync(join(tmpdir(), 'gauge-bench-'));
-  const port = await freePort();
+  const port = await findFreePort();
   const out = openSync(join(folder, 'log'), 'w');
   const child = spawn(process.execPath, [...nodeFlags, main], {
     env: {

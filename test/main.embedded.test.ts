@@ -10,7 +10,7 @@ import { openDatabase } from '../src/core/db/open.js';
 import type { DemoData } from '../src/demo/demo.js';
 import { ledgerEntries, tradingOrders, usageEvents } from '../src/tables.js';
 import { ownScript } from './support/own-build.js';
-import { freePort } from './support/postgres-server.js';
+import { findFreePort } from './support/free-port.js';
 
 /** The service as it is started, and what it has printed. */
 interface Started {
@@ -25,7 +25,7 @@ const running: Started[] = [];
 let freeOne: number;
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'gauge-main-'));
-  freeOne = await freePort();
+  freeOne = await findFreePort();
 });
 afterEach(async () => {
   for (const { child, exit } of running.splice(0)) {

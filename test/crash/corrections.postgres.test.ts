@@ -5,7 +5,8 @@ import { openDatabase } from '../../src/core/db/open.js';
 import { compare } from '../../src/usage/reconcile.js';
 import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
 import { operatorToken } from '../support/operator.js';
-import { createPostgresServer, freePort } from '../support/postgres-server.js';
+import { findFreePort } from '../support/free-port.js';
+import { createPostgresServer } from '../support/postgres-server.js';
 import { createRandom } from './random.js';
 import { startServerProcess } from './server-process.js';
 
@@ -31,7 +32,7 @@ it(
     const { secret } = await createKey(db, orgId, { scopes: ['usage:write', 'usage:correct'] });
     await db.close();
 
-    const port = await freePort();
+    const port = await findFreePort();
     const env = {
       DATABASE_URL: databaseUrl,
       PORT: String(port),

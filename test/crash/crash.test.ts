@@ -6,7 +6,7 @@ import { pino } from 'pino';
 import { afterAll, expect, inject, it } from 'vitest';
 import { openDatabase } from '../../src/core/db/open.js';
 import { createTestDatabase, isEmbedded } from '../support/database.js';
-import { freePort } from '../support/postgres-server.js';
+import { findFreePort } from '../support/free-port.js';
 import { postEvents, type PostAnswer } from './post.js';
 import { runCrashTest } from './run.js';
 import { startServerProcess, type ServerProcess } from './server-process.js';
@@ -45,7 +45,7 @@ it(
   { timeout: 120_000 },
   async () => {
     const place = await createPlace();
-    const port = await freePort();
+    const port = await findFreePort();
     const server = startServerProcess({ ...place.env, PORT: String(port), MARKETS: 'off' });
     started.push(server);
     await server.ready;

@@ -4,7 +4,8 @@ import { expect, it } from 'vitest';
 import { openDatabase } from '../../src/core/db/open.js';
 import { compare } from '../../src/usage/reconcile.js';
 import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
-import { createPostgresServer, freePort } from '../support/postgres-server.js';
+import { findFreePort } from '../support/free-port.js';
+import { createPostgresServer } from '../support/postgres-server.js';
 import { createRandom, type Random } from './random.js';
 import { startServerProcess } from './server-process.js';
 
@@ -55,7 +56,7 @@ it(
     const { secret } = await createKey(db, orgId);
     await db.close();
 
-    const port = await freePort();
+    const port = await findFreePort();
     const env = {
       DATABASE_URL: databaseUrl,
       PORT: String(port),

@@ -6,7 +6,8 @@ import { pino } from 'pino';
 import type { Config } from '../../src/config.js';
 import type { Database } from '../../src/core/db/client.js';
 import { openDatabase } from '../../src/core/db/open.js';
-import { createPostgresServer, freePort, type PostgresServer } from '../support/postgres-server.js';
+import { findFreePort } from '../support/free-port.js';
+import { createPostgresServer, type PostgresServer } from '../support/postgres-server.js';
 import { createRandom, type Random } from './random.js';
 import { noCounts, runSender, type SenderCounts } from './sender.js';
 import { startServerProcess, type ServerProcess } from './server-process.js';
@@ -60,7 +61,7 @@ async function runIn(
   options: CrashOptions,
 ): Promise<CrashReport> {
   const workload = await withDatabase(where, (db) => createWorkload(db, options.seed));
-  const port = await freePort();
+  const port = await findFreePort();
   const env: Record<string, string> = {
     PORT: String(port),
     LIMIT_USAGE_PER_MINUTE: '1000000000',

@@ -8,7 +8,8 @@ import { openDatabase } from '../../src/core/db/open.js';
 import { selectRows } from '../../src/core/db/select-rows.js';
 import { webhookDeliveries } from '../../src/tables.js';
 import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
-import { createPostgresServer, freePort } from '../support/postgres-server.js';
+import { findFreePort } from '../support/free-port.js';
+import { createPostgresServer } from '../support/postgres-server.js';
 import { sendUsage, usageEvent } from '../support/usage.js';
 import { readTold } from '../support/webhook-messages.js';
 import { listen, startReceiver } from '../support/webhooks.js';
@@ -71,7 +72,7 @@ it(
       }
     random.shuffle(queue);
 
-    const ports = [await freePort(), await freePort()];
+    const ports = [await findFreePort(), await findFreePort()];
     const start = (port: number) =>
       startServerProcess({
         ...ownEnv,

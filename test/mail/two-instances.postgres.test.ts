@@ -4,7 +4,8 @@ import { queueMail } from '../../src/mail/outbox.js';
 import { createMailSender } from '../../src/mail/sender.js';
 import { mails } from '../../src/tables.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { findFreePort, mailEnv, startMailServer, type MailServer } from '../support/mail.js';
+import { findFreePort } from '../support/free-port.js';
+import { mailEnv, startMailServer, type MailServer } from '../support/mail.js';
 import { startTestService, type TestService } from '../support/service.js';
 
 const MAILS = 300;

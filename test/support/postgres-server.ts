@@ -1,10 +1,10 @@
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
+import { findFreePort } from './free-port.js';
 
 /** The folder with `initdb` and `postgres`, newest version first, or undefined where none is installed. */
 export function findPostgresBinaries(): string | undefined {
@@ -33,7 +33,7 @@ export async function createPostgresServer(settings: Record<string, string> = {}
   const identity = process.getuid?.() === 0 ? postgresUser() : {};
   if (identity.uid !== undefined) chownSync(folder, identity.uid, identity.gid!);
   const dataDir = join(folder, 'data');
-  const port = await freePort();
+  const port = await findFreePort();
   execFileSync(
     join(bin, 'initdb'),
     ['-D', dataDir, '-U', 'gauge', '--auth=trust', '-E', 'UTF8', '--locale=C.UTF-8'],
@@ -99,17 +99,6 @@ export async function createPostgresServer(settings: Record<string, string> = {}
 function postgresUser(): { uid?: number; gid?: number } {
   const id = (flag: string) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
   return { uid: id('-u'), gid: id('-g') };
-}
-
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer();
-    probe.once('error', reject);
-    probe.listen(0, '127.0.0.1', () => {
-      const { port } = probe.address() as { port: number };
-      probe.close(() => resolve(port));
-    });
-  });
 }
 
 async function answers(url: string): Promise<boolean> {

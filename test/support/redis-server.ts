@@ -2,7 +2,7 @@ import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
-import { freePort } from './postgres-server.js';
+import { findFreePort } from './free-port.js';
 
 /** The command that starts Redis, or undefined where it is not installed. TEST_REDIS_BIN names another. */
 export function findRedisBinary(): string | undefined {
@@ -31,7 +31,7 @@ export interface RedisServer {
 export async function createRedisServer(): Promise<RedisServer> {
   const binary = findRedisBinary();
   if (!binary) throw new Error('No Redis was found; install redis-server or set TEST_REDIS_BIN.');
-  const port = await freePort();
+  const port = await findFreePort();
   let server: ChildProcess | undefined;
 
   async function command(line: string): Promise<string> {

@@ -17,7 +17,6 @@ export interface Received {
 export async function startReceiver(
   answer: (req: IncomingMessage, res: ServerResponse, received: Received) => void = (_req, res) =>
     void res.writeHead(204).end(),
-  port = 0,
 ) {
   const received: Received[] = [];
   const server = createServer((req, res) => {
@@ -29,11 +28,10 @@ export async function startReceiver(
       answer(req, res, one);
     });
   });
-  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-  const { port: taken } = server.address() as AddressInfo;
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${taken}/hook`,
-    port: taken,
+    url: `http://127.0.0.1:${port}/hook`,
     received,
     stop: () =>
       new Promise<void>((resolve) => {

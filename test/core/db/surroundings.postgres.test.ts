@@ -10,7 +10,8 @@ import { UnsuitableDatabaseError } from '../../../src/core/db/check-server.js';
 import type { Database } from '../../../src/core/db/client.js';
 import { openDatabase } from '../../../src/core/db/open.js';
 import { createPostgresProxy } from '../../support/postgres-proxy.js';
-import { createPostgresServer, freePort, type PostgresServer } from '../../support/postgres-server.js';
+import { findFreePort } from '../../support/free-port.js';
+import { createPostgresServer, type PostgresServer } from '../../support/postgres-server.js';
 import { startTestService, type TestService } from '../../support/service.js';
 import { createTenant, readUsage, sendUsage, usageEvent } from '../../support/usage.js';
 
@@ -198,7 +199,7 @@ const pgbouncer = ['/usr/sbin/pgbouncer', '/usr/bin/pgbouncer'].find(existsSync)
 describe.skipIf(!pgbouncer)('a pooler (PgBouncer)', () => {
   async function withPooler(mode: string, work: (url: string) => Promise<void>): Promise<void> {
     const folder = mkdtempSync(join(tmpdir(), 'gauge-pooler-'));
-    const port = await freePort();
+    const port = await findFreePort();
     const { port: target } = new URL(server.url('postgres'));
     const name = await createDatabase();
     writeFileSync(join(folder, 'users.txt'), '"gauge" ""\n');
