@@ -75,7 +75,11 @@ export function climb(problem: ConcaveProblem, guess: Guess): Guess {
   return guess;
 }
 
-const indicesOf = (flags: readonly boolean[]): number[] => flags.flatMap((is, i) => (is ? [i] : []));
+function indicesOf(flags: readonly boolean[]): number[] {
+  const indices: number[] = [];
+  for (let i = 0; i < flags.length; i++) if (flags[i]) indices.push(i);
+  return indices;
+}
 
 /** Changes of the free legs, then the multipliers of the tight limits. */
 function newtonStep(

@@ -172,10 +172,12 @@ function toOffer(
 function toLegs(
   asks: readonly Level[],
   {
+    market,
+    pays,
+    side,
     closable,
     feeRule,
     spendable,
-    ...of
   }: Omit<Reading, 'index' | 'asks' | 'book'> & { market: number; closable: number },
 ): OfferLeg[] {
   const legs: OfferLeg[] = [];
@@ -184,8 +186,8 @@ function toLegs(
     const closing = Math.min(open, contracts);
     const opening = subtractCounts(contracts, closing);
     const cost = allInCost(feeRule, price);
-    if (closing > 0) legs.push({ ...of, cost, contracts: closing, isClosing: true });
-    if (opening > 0) legs.push({ ...of, cost, contracts: opening, isClosing: false });
+    if (closing > 0) legs.push({ market, pays, side, cost, contracts: closing, isClosing: true });
+    if (opening > 0) legs.push({ market, pays, side, cost, contracts: opening, isClosing: false });
     open = subtractCounts(open, closing);
     left -= opening * cost;
     if (left < 0) break;
