@@ -1,3 +1,4 @@
+import { createRecall } from '../../core/recall.js';
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import type { Place } from './stations.js';
 
@@ -8,8 +9,18 @@ export function daysBetween(from: string, to: string): string[] {
   return Array.from({ length: count }, (_, i) => addDays(from, i));
 }
 
-export const addDays = (date: string, days: number): string =>
-  new Date(Date.parse(date) + days * DAY_MS).toISOString().slice(0, 10);
+export const addDays = (date: string, days: number): string => dateOf(Date.parse(date) + days * DAY_MS);
+
+/** The same days are asked about by every forecast, report and market: some years of them are kept. */
+const MAX_KEPT = 2_000;
+const recallDate = createRecall<string>(MAX_KEPT);
+const recallMidnight = createRecall<number>(MAX_KEPT);
+
+/** The date of a time, UTC. */
+export function dateOf(ms: number): string {
+  const day = Math.floor(ms / DAY_MS);
+  return recallDate(day, () => new Date(day * DAY_MS).toISOString().slice(0, 10));
+}
 
 /** A day as climate reports have it: midnight to midnight in local standard time, in summer too (1:00 to 1:00 by the clock). */
 export interface ClimateDay {
@@ -24,8 +35,7 @@ export interface ClimateDay {
 type Offset = Pick<Place, 'standardOffsetHours'>;
 
 export function climateDayAt(station: Offset, at: Date): ClimateDay {
-  const local = new Date(at.getTime() + station.standardOffsetHours * HOUR_MS);
-  return climateDayOf(station, local.toISOString().slice(0, 10));
+  return climateDayOf(station, dateOf(at.getTime() + station.standardOffsetHours * HOUR_MS));
 }
 
 /**
@@ -33,17 +43,30 @@ export function climateDayAt(station: Offset, at: Date): ClimateDay {
  * @throws RangeError for a text that is no date
  */
 export function climateDayOf(station: Offset, date: string): ClimateDay {
-  const midnight = Date.parse(`${date}T00:00:00Z`);
-  if (!/^\d{4}-\d\d-\d\d$/.test(date) || Number.isNaN(midnight))
-    throw new RangeError(`${date} is not a date`);
-  const start = midnight - station.standardOffsetHours * HOUR_MS;
+  const start = recallMidnight(date, () => midnightOf(date)) - station.standardOffsetHours * HOUR_MS;
   return { date, start: new Date(start), end: new Date(start + DAY_MS) };
 }
 
+function midnightOf(date: string): number {
+  const midnight = Date.parse(`${date}T00:00:00Z`);
+  if (!/^\d{4}-\d\d-\d\d$/.test(date) || Number.isNaN(midnight))
+    throw new RangeError(`${date} is not a date`);
+  return midnight;
+}
+
 const clocks = new Map<string, Intl.DateTimeFormat>();
+const recallClock = createRecall<ClockTime>(MAX_KEPT);
+
+interface ClockTime {
+  readonly date: string;
+  readonly hour: number;
+}
 
 /** What the clock of a place shows: in summer an hour ahead of standard time, where there is summer time. */
-export function clockAt({ timeZone }: Pick<Place, 'timeZone'>, at: Date): { date: string; hour: number } {
+export const clockAt = ({ timeZone }: Pick<Place, 'timeZone'>, at: Date): ClockTime =>
+  recallClock(`${timeZone} ${at.getTime()}`, () => readClock(timeZone, at));
+
+function readClock(timeZone: string, at: Date): ClockTime {
   let clock = clocks.get(timeZone);
   if (!clock) {
     const fields = {

@@ -1,3 +1,4 @@
+import { createRecall } from '../../core/recall.js';
 import { DAY_MS } from '../../core/time.js';
 import { emptyBook, type OrderBook } from '../market/book.js';
 import { addDays, climateDayOf, daysBetween } from '../market/climate-day.js';
@@ -31,7 +32,7 @@ import {
   type ListedEvent,
   type Seeded,
 } from './simulated-event.js';
-import { createPace, createRecall, uniform } from './simulation/random.js';
+import { createPace, uniform } from './simulation/random.js';
 import {
   dailySubject,
   everything,

@@ -1,7 +1,8 @@
+import { createRecall } from '../../../core/recall.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../core/time.js';
 import type { ClimateDay } from '../../market/climate-day.js';
 import type { Station } from '../../market/stations.js';
-import { createRecall, nextGaussian, smoothNoise, uniformsOf } from './random.js';
+import { blend, gaussian, nextGaussian, smoothNoise, uniformsOf } from './random.js';
 import { cityStationOf, dailySubject, type StationDay, type Subject } from './world.js';
 
 const RUN_MS = 6 * HOUR_MS;
@@ -132,12 +133,14 @@ export function simulateEnsembles(
   weather: {
     truth(subject: Subject): number;
     decidedAt(subject: Subject): Date;
-    temperature(station: Station, at: Date): number;
+    /** °F by the hours since a day's begin. */
+    courseOf(station: Station, date: string): (hour: number) => number;
   },
 ): Ensembles {
   const recallMembers = createRecall<readonly number[]>(MAX_KEPT);
   const recallSingle = createRecall<number>(MAX_KEPT);
   const recallCurve = createRecall<readonly number[]>(MAX_KEPT);
+  const recallError = createRecall<number>(MAX_KEPT);
 
   const leadHoursOf = (subject: Subject, runMs: number): number =>
     (weather.decidedAt(subject).getTime() - runMs) / HOUR_MS;
@@ -145,7 +148,8 @@ export function simulateEnsembles(
   /** Standard normal. The hours of a day go wrong together. */
   function errorOf(subject: Subject, runMs: number, ...name: string[]): number {
     const { hour: _, ...day } = subject;
-    return smoothNoise(runMs / ERROR_LASTS_MS, seed, ...nameOf(day), 'error', ...name);
+    const of = [seed, ...nameOf(day), 'error', ...name].join('|');
+    return blend(runMs / ERROR_LASTS_MS, (knot) => recallError(`${of}|${knot}`, () => gaussian(of, knot)));
   }
 
   /** What the members agree about. */
@@ -178,11 +182,12 @@ export function simulateEnsembles(
     const name = [seed, station.id, day.date];
     const lateMs = LATE_MS * smoothNoise(runMs / ERROR_LASTS_MS, ...name, 'late');
     const noiseAt = curveNoise(uniformsOf(...name, runMs, 'curve'));
+    const temperatureAt = weather.courseOf(station, day.date);
     const stretch = (high.forecast - low.forecast) / (high.truth - low.truth);
     return Array.from({ length: 24 }, (_, hour) => {
       const atMs = day.start.getTime() + hour * HOUR_MS - lateMs;
       const within = Math.max(day.start.getTime(), Math.min(day.end.getTime() - 1, atMs));
-      const truth = weather.temperature(station, new Date(within));
+      const truth = temperatureAt((Math.trunc(within) - day.start.getTime()) / HOUR_MS);
       return toTenths(low.forecast + (truth - low.truth) * stretch + noiseAt(hour));
     });
   }

@@ -2,20 +2,6 @@ import { hash } from 'node:crypto';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { normalQuantile } from '../../../core/statistics/normal.js';
 
-/** What was made for the keys that were asked for lately. Making it anew gives the same: this only saves the time. */
-export function createRecall<T>(most: number): (key: string, make: () => T) => T {
-  let [young, old] = [new Map<string, T>(), new Map<string, T>()];
-  return (key, make) => {
-    const found = young.get(key);
-    if (found !== undefined) return found;
-    const value = old.get(key) ?? make();
-    // What is not asked for again before the young ones are full is forgotten with the old ones.
-    if (young.size >= most) [young, old] = [new Map(), young];
-    young.set(key, value);
-    return value;
-  };
-}
-
 /** Nothing else waits longer than about this. */
 const SLICE_MS = 10;
 
@@ -70,10 +56,14 @@ export const nextGaussian = (next: () => number): number =>
   Math.sqrt(-2 * Math.log(next())) * Math.cos(2 * Math.PI * next());
 
 /** Noise that changes smoothly with `t`: gaussian at the whole numbers, blended in between. */
-export function smoothNoise(t: number, ...name: (string | number)[]): number {
+export const smoothNoise = (t: number, ...name: (string | number)[]): number =>
+  blend(t, (knot) => gaussian(...name, knot));
+
+/** The same of knots that are known otherwise. */
+export function blend(t: number, gaussianAt: (knot: number) => number): number {
   const knot = Math.floor(t);
   const share = t - knot;
   // Weights whose squares sum to one keep the spread the same everywhere.
   const angle = (share * Math.PI) / 2;
-  return Math.cos(angle) * gaussian(...name, knot) + Math.sin(angle) * gaussian(...name, knot + 1);
+  return Math.cos(angle) * gaussianAt(knot) + Math.sin(angle) * gaussianAt(knot + 1);
 }

@@ -1,8 +1,9 @@
+import { createRecall } from '../../../core/recall.js';
 import { DAY_MS, HOUR_MS } from '../../../core/time.js';
 import { addDays, climateDayAt, climateDayOf } from '../../market/climate-day.js';
 import { isStation, type Place } from '../../market/stations.js';
 import { simulateEnsembles, type Ensembles } from './ensemble.js';
-import { createRecall, gaussian, smoothNoise } from './random.js';
+import { gaussian, smoothNoise } from './random.js';
 import { cityStationOf, type Subject } from './world.js';
 
 /** A temperature over the year, °F: its mean, and how far the warmest and the coldest time are from it. */
@@ -164,6 +165,11 @@ export function simulateWeather(seed: string): SimulatedWeather {
     return atStation + AREA_OFFSET_F * gaussian(seed, place.id, 'offset') + AREA_NOISE_F * noise;
   }
 
+  function courseOf(station: Place, date: string): (hour: number) => number {
+    const turns = turnsOf(station, date);
+    return (hour) => temperatureAt(turns, hour);
+  }
+
   const maximum = (station: Place, date: string): number => dayOf(station, date).maximum;
   const minimum = (station: Place, date: string): number => coldestOf(station, date).temperatureF;
   const peak = (station: Place, date: string): Date => atHour(station, date, dayOf(station, date).peakHour);
@@ -187,7 +193,7 @@ export function simulateWeather(seed: string): SimulatedWeather {
     peak,
     truth,
     decidedAt,
-    ...simulateEnsembles(seed, { truth, decidedAt, temperature }),
+    ...simulateEnsembles(seed, { truth, decidedAt, courseOf }),
     report: (station, date, kind = 'daily_maximum') =>
       Math.round(kind === 'daily_maximum' ? maximum(station, date) : minimum(station, date)),
     value(subject) {
