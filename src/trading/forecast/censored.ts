@@ -17,13 +17,18 @@ export function crpsOfCensored(error: number, bound: number, scale: number, out:
   const l = bound / scale;
   // Of each the smaller exponential, from which all else follows without overflow: a search does this millions of times.
   const tail = Math.exp(-Math.abs(z));
-  const boundTail = Math.exp(-Math.abs(l));
   const most = 1 / (1 + tail);
   const atMost = z > 0 ? most : tail * most;
   const above = z > 0 ? tail * most : most;
-  const below = l > 0 ? 1 / (1 + boundTail) : boundTail / (1 + boundTail);
+  // F and A of the bound; nothing where there is none, as with days to come.
+  let [below, least] = [0, 0];
+  if (l !== -Infinity) {
+    const boundTail = Math.exp(-Math.abs(l));
+    below = l > 0 ? 1 / (1 + boundTail) : boundTail / (1 + boundTail);
+    least = Math.max(l, 0) + Math.log1p(boundTail) - below;
+  }
   const logs = Math.log1p(tail);
-  const upTo = Math.max(z, 0) + logs - atMost - (Math.max(l, 0) + Math.log1p(boundTail) - below);
+  const upTo = Math.max(z, 0) + logs - atMost - least;
   const height = upTo + Math.max(-z, 0) + logs - above;
   const squares = z * atMost * atMost - (below > 0 ? l * below * below : 0) - z * above * above;
   out[0] = scale * height;

@@ -5,7 +5,7 @@ import type { TrainedHourFit } from '../archive/train-hours.js';
 import { trainInSteps, type TrainedFit, type Training } from '../archive/training.js';
 import { noFits, type FitBook } from '../forecast/fits.js';
 import { meanAndVariance, type WeatherHistory } from '../forecast/forecast.js';
-import { daysBetween } from '../market/climate-day.js';
+import { dateOf, daysBetween } from '../market/climate-day.js';
 import { targetKey, type Target } from '../market/market.js';
 import type { MarketHistory, SettledDay } from '../market/source.js';
 import { climatesOf, type Climates } from '../scores/climate.js';
@@ -42,8 +42,6 @@ export function pastSnapshotTimes(
   return [...byTime].sort(([a], [b]) => a - b).map(([ms, subjects]) => ({ at: new Date(ms), subjects }));
 }
 
-export const dateOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
-
 /**
  * The present learns whenever something new is known; in the past that would be most of the work, for fits that hardly
  * differ. Times are the same for every caller: whole steps since 1970, in the evening, when the last report of a day is there.
@@ -67,6 +65,13 @@ export interface LearnedPast {
   reportOf(target: Target, at: Date): SettledDay | undefined;
 }
 
+/** What was said and reported of a date. */
+interface KnownDay {
+  runs: readonly KnownRun[];
+  reports: readonly SettledDay[];
+  hours: readonly KnownHour[];
+}
+
 interface Histories {
   weather: WeatherHistory;
   markets: MarketHistory;
@@ -82,33 +87,37 @@ export async function learnPast(
   signal: AbortSignal,
   pace = createPace(),
 ): Promise<LearnedPast> {
-  const runs: KnownRun[] = [];
-  const reports: SettledDay[] = [];
-  const hours: KnownHour[] = [];
+  const days = new Map<string, KnownDay>();
+  const reportOf = new Map<string, SettledDay>();
   for (let ms = from.getTime() - WINDOW_DAYS * DAY_MS; ms <= to.getTime(); ms += DAY_MS) {
     signal.throwIfAborted();
     const date = dateOf(ms);
-    runs.push(...(await weather.readRuns({ from: date, to: date }, signal)).map(withoutMembers));
-    reports.push(...(await markets.readSettledDays({ from: date, to: date }, signal)));
-    hours.push(...((await weather.readHours?.({ from: date, to: date }, signal)) ?? []));
+    const day = { from: date, to: date };
+    const known = {
+      runs: (await weather.readRuns(day, signal)).map(withoutMembers),
+      reports: await markets.readSettledDays(day, signal),
+      hours: (await weather.readHours?.(day, signal)) ?? [],
+    };
+    days.set(date, known);
+    for (const report of known.reports) reportOf.set(targetKey(report), report);
     await pace();
   }
   const trainings = new Map<number, Training>();
   const trained = new Map<string, TrainedFit>();
   const trainedHours = new Map<string, TrainedHourFit>();
-  const reportOf = new Map(reports.map((report) => [targetKey(report), report]));
-  const inWindow = <T extends { date: string }>(all: readonly T[], at: Date, days: number): T[] => {
-    const first = dateOf(at.getTime() - days * DAY_MS);
-    const last = dateOf(at.getTime() + 2 * DAY_MS);
-    return all.filter(({ date }) => date >= first && date <= last);
-  };
+  const climates = new Map<string, Climates>();
+  const daysBefore = (at: Date, count: number): KnownDay[] =>
+    daysBetween(dateOf(at.getTime() - count * DAY_MS), dateOf(at.getTime() + 2 * DAY_MS)).flatMap(
+      (date) => days.get(date) ?? [],
+    );
 
   async function train(at: Date): Promise<Training> {
     await pace();
+    const known = daysBefore(at, WINDOW_DAYS);
     const history = KnownHistory.at(at, {
-      runs: inWindow(runs, at, WINDOW_DAYS),
-      reports: inWindow(reports, at, WINDOW_DAYS),
-      hours: inWindow(hours, at, WINDOW_DAYS),
+      runs: known.flatMap(({ runs }) => runs),
+      reports: known.flatMap(({ reports }) => reports),
+      hours: known.flatMap(({ hours }) => hours),
     });
     await pace();
     const options = { previous: noFits, newId: () => newId(at.getTime()), hours: RECORDED_HOURS };
@@ -132,10 +141,16 @@ export async function learnPast(
     },
     find: (fitId) => trained.get(fitId),
     findHours: (fitId) => trainedHours.get(fitId),
-    climatesAt: (at) =>
-      climatesOf(
-        inWindow(reports, at, CLIMATE_DAYS).filter(({ knownAt }) => knownAt.getTime() <= at.getTime()),
-      ),
+    climatesAt(at) {
+      const reports = daysBefore(at, CLIMATE_DAYS)
+        .flatMap((day) => day.reports)
+        .filter(({ knownAt }) => knownAt.getTime() <= at.getTime());
+      // Of the same days as many reports are the same ones: none is unlearned.
+      const key = `${dateOf(at.getTime())} ${reports.length}`;
+      const known = climates.get(key) ?? climatesOf(reports);
+      climates.set(key, known);
+      return known;
+    },
     reportOf(target, at) {
       const report = reportOf.get(targetKey(target));
       return report && report.knownAt <= at ? report : undefined;

@@ -7,7 +7,7 @@ import { insertFits, insertHourFits } from '../archive/queries.js';
 import { readCoverage } from '../backfill/coverage.js';
 import { calibratedModel, type FitBook } from '../forecast/fits.js';
 import { createSimulatedWeatherSource, readWeatherOf } from '../forecast/simulated.js';
-import { daysBetween } from '../market/climate-day.js';
+import { dateOf, daysBetween } from '../market/climate-day.js';
 import { groupEvents } from '../market/event.js';
 import { targetKey, type Target, type TemperatureKind } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
@@ -26,7 +26,7 @@ import {
   type SimulatedWorld,
   type Subject,
 } from '../venue/simulation/world.js';
-import { dateOf, learnPast, pastSnapshotTimes, type LearnedPast, type SnapshotTime } from './learned-past.js';
+import { learnPast, pastSnapshotTimes, type LearnedPast, type SnapshotTime } from './learned-past.js';
 import type { SourceNames } from '../forecast/queries.js';
 
 /** What would have been recorded at a time of the past: by the code of the present, of what was known then. */

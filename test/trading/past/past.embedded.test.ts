@@ -13,6 +13,7 @@ import { calibratedModel } from '../../../src/trading/forecast/fits.js';
 import { groupEvents } from '../../../src/trading/market/event.js';
 import { createSimulatedSource } from '../../../src/trading/venue/simulated.js';
 import { createPast, pastParts, recordedKinds } from '../../../src/trading/past/past.js';
+import type { LearnedPast } from '../../../src/trading/past/learned-past.js';
 import { recordsDue } from '../../../src/trading/scores/records.js';
 import { climateDayOf } from '../../../src/trading/market/climate-day.js';
 import { findStation, stations } from '../../../src/trading/market/stations.js';
@@ -26,9 +27,13 @@ const never = new AbortController().signal;
 const [first, second] = pastParts;
 const DAY_MS = 86_400_000;
 
+const now = '2026-11-21T12:30:00Z';
 let database: TestDatabase;
+/** What is learned of the first part of the past, which is the same each time. */
+let learned: LearnedPast;
 beforeAll(async () => {
   database = await createTestDatabase();
+  learned = await pastAt(now).learn(first!, never);
 });
 afterAll(() => database.remove());
 
@@ -44,9 +49,7 @@ const rows = () => {
 
 describe('the past of an invented world', () => {
   it('is recorded as it would have been then, by fits of what was known then, and scored where it has come out', async () => {
-    const past = pastAt('2026-11-21T12:30:00Z');
-    const lessons = await past.learn(first!, never);
-    const made = await past.fillRecords(first!, lessons, never);
+    const made = await pastAt(now).fillRecords(first!, learned, never);
     const records = await rows();
     expect(records).toHaveLength(made);
     // Four whole days before today, at seven stations and four leads, today's moments so far, and 36 hours before tomorrow's end.
@@ -63,7 +66,7 @@ describe('the past of an invented world', () => {
       expect(record.method).toMatch(record.leadHours < 24 ? /^same_day$/ : /^emos/);
       expect(record.stays === null).toBe(record.method !== 'same_day');
       expect(fit.trainedAt <= record.recordedAt && fit.knownThrough <= fit.trainedAt).toBe(true);
-      const isFinal = end.getTime() + 9 * 3_600_000 <= Date.parse('2026-11-21T12:30:00Z');
+      const isFinal = end.getTime() + 9 * 3_600_000 <= Date.parse(now);
       // Mixed of both models of that world before the day, and each scored by itself.
       const mixed = record.models?.map(({ model }) => model) ?? [];
       expect(mixed.includes('main') && mixed.includes('single')).toBe(record.leadHours >= 24);
@@ -81,7 +84,7 @@ describe('the past of an invented world', () => {
     const clock = { now: () => at.getTime() };
     const data = await createSimulatedSource({ ...world, clock }).read(never);
     const events = groupEvents(data.markets);
-    const fits = await (await pastAt('2026-11-21T12:30:00Z').learn(first!, never)).fitsAt(at);
+    const fits = await learned.fitsAt(at);
     const forecasts = calibratedModel({
       source: 'simulated',
       weather: await createSimulatedWeatherSource({ ...world, clock }).read(never),
@@ -97,8 +100,7 @@ describe('the past of an invented world', () => {
 
   it('is made once, goes on where it ended, and scores what came out while nothing ran', async () => {
     const before = await rows();
-    const again = pastAt('2026-11-21T12:30:00Z');
-    expect(await again.fillRecords(first!, await again.learn(first!, never), never)).toBe(0);
+    expect(await pastAt(now).fillRecords(first!, learned, never)).toBe(0);
     expect(await rows()).toEqual(before);
 
     const { db } = database;
@@ -140,14 +142,11 @@ describe('the past of an invented world', () => {
 
   it('ends as soon as nobody waits for it', async () => {
     await database.db.orm.delete(forecastRecords);
-    const past = pastAt('2026-11-21T12:30:00Z');
-    const lessons = await past.learn(first!, never);
-    await expect(past.fillRecords(first!, lessons, AbortSignal.abort())).rejects.toThrow();
+    await expect(pastAt(now).fillRecords(first!, learned, AbortSignal.abort())).rejects.toThrow();
     expect(await rows()).toEqual([]);
   });
 
   it('has the runs and reports that were known, and no later ones', async () => {
-    const now = '2026-11-21T12:30:00Z';
     const { db } = database;
     await pastAt(now).fillArchive(first!, never);
     const runs = await db.orm.select().from(ensembleRuns);
