@@ -65,13 +65,12 @@ export interface SeasonRecord extends JudgedRecord {
  * part of what their forecasts miss.
  */
 export function makeSeasons(days: number, season: Season, seed: number): SeasonRecord[] {
-  return LEAD_HOURS.flatMap((leadHours, j) =>
-    seasonStations.flatMap(({ id: station }, i) => {
-      // The same numbers for each city.
-      const shared = Array.from({ length: days }, (_, day) => {
-        const common = randomOf(seed * 7919 + j * 1009 + day + 1);
-        return () => normalQuantile(common());
-      });
+  return LEAD_HOURS.flatMap((leadHours, j) => {
+    const common = Array.from({ length: days }, (_, day) =>
+      drawnOnce(randomOf(seed * 7919 + j * 1009 + day + 1)),
+    );
+    return seasonStations.flatMap(({ id: station }, i) => {
+      const shared = common.map((ofDay) => ofDay());
       return season(randomOf(seed * 100 + i * 4 + j + 1), shared).map(
         ({ brackets, model, market, temperatureF }, day) => ({
           kind: 'daily_maximum' as const,
@@ -96,8 +95,17 @@ export function makeSeasons(days: number, season: Season, seed: number): SeasonR
           ),
         }),
       );
-    }),
-  );
+    });
+  });
+}
+
+/** The same normal numbers for each city. */
+function drawnOnce(random: Random): () => () => number {
+  const drawn: number[] = [];
+  return () => {
+    let at = 0;
+    return () => (drawn[at++] ??= normalQuantile(random()));
+  };
 }
 
 /** The share of what is missed that all cities miss alike. */

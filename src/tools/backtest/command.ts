@@ -1,6 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander';
 import type { Clock } from '../../core/clock.js';
 import { formatDecimal } from '../../core/pages/format.js';
+import { dateOf } from '../../trading/market/climate-day.js';
 import { parseDollars } from '../../trading/market/money.js';
 import { findStation, type Station } from '../../trading/market/stations.js';
 import { TapeError } from '../../trading/tape/reader.js';
@@ -181,5 +182,3 @@ async function openFeed(tapes: string[], flags: Flags, { clock, stderr }: Backte
     progress.stop(),
   );
 }
-
-const dateOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);

@@ -1,3 +1,5 @@
+import { createRecall } from '../../core/recall.js';
+
 /** What a mean may be, judged by days that depend on each other. */
 export interface Interval {
   mean: number;
@@ -52,13 +54,15 @@ function blockMeans(values: readonly number[], blockLength: number): number[] {
 
 /** Means of series that are drawn of the blocks, in units of their own standard errors, ascending. */
 function drawRatios(blocks: Float64Array, count: number, resamples: number, seed: number): Float64Array {
-  const random = randomNumbers(seed);
+  const drawn = recallDraws(`${blocks.length} ${count * resamples} ${seed}`, () =>
+    drawIndices(blocks.length, count * resamples, seed),
+  );
   const ratios = new Float64Array(resamples);
   for (let draw = 0; draw < resamples; draw++) {
     let sum = 0;
     let squares = 0;
-    for (let i = 0; i < count; i++) {
-      const block = blocks[Math.floor(random() * blocks.length)]!;
+    for (let i = draw * count; i < (draw + 1) * count; i++) {
+      const block = blocks[drawn[i]!]!;
       sum += block;
       squares += block * block;
     }
@@ -67,6 +71,14 @@ function drawRatios(blocks: Float64Array, count: number, resamples: number, seed
     ratios[draw] = variance > 0 ? sum / Math.sqrt(count * variance) : 0;
   }
   return ratios.sort();
+}
+
+/** Gates are judged together, of about as many days each: they draw the same. */
+const recallDraws = createRecall<Uint32Array>(32);
+
+function drawIndices(below: number, count: number, seed: number): Uint32Array {
+  const random = randomNumbers(seed);
+  return Uint32Array.from({ length: count }, () => Math.floor(random() * below));
 }
 
 const rankOf = (share: number, resamples: number): number =>

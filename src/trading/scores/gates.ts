@@ -4,6 +4,7 @@ import { formatDecimal } from '../../core/pages/format.js';
 import { DAY_MS } from '../../core/time.js';
 import type { ForecastMethod } from '../forecast/forecast.js';
 import type { SourceNames } from '../forecast/queries.js';
+import { dateOf } from '../market/climate-day.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
 import { placesOf } from '../market/stations.js';
 import type { Gate, GateBook, GateKey } from '../signals/gate.js';
@@ -55,8 +56,6 @@ export const gateRuleText =
 
 /** The first of the last days that scores are shown of. */
 export const judgedSince = (at: Date): string => dateOf(at.getTime() - gateRule.windowDays * DAY_MS);
-
-const dateOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
 /** A forecast that has settled, as far as gates are judged by it. */
 export interface JudgedRecord {
@@ -212,26 +211,26 @@ const numberOf = (date: string): number => Date.parse(date) / DAY_MS;
  * each of the last four quarters of a year, so that a forecast that has become better need not first make up for what it was.
  */
 function evidenceOf(days: readonly JudgedDay[], betsOpen: number, quarter: number): number {
+  const byBet = Array.from({ length: betsOpen }, (_, bet) =>
+    days.filter(({ number }) => number % betsOpen === bet),
+  );
+  const begins = Array.from({ length: QUARTERS }, (_, i) => firstDayOf(quarter - QUARTERS + 1 + i));
   let sum = 0;
   for (const stake of STAKES)
-    for (let bet = 0; bet < betsOpen; bet++) {
-      const own = days.filter(({ number }) => number % betsOpen === bet);
-      const logs = own.map(({ date, records }) => ({ date, log: Math.log(growthOf(records, stake)) }));
-      for (let first = quarter - QUARTERS + 1; first <= quarter; first++) {
-        const from = firstDayOf(first);
-        sum += Math.exp(logs.reduce((grown, { date, log }) => (date < from ? grown : grown + log), 0));
-      }
+    for (const own of byBet) {
+      const logs = own.map(({ records }) => Math.log(growthOf(records, stake)));
+      for (const from of begins)
+        sum += Math.exp(own.reduce((grown, { date }, i) => (date < from ? grown : grown + logs[i]!), 0));
     }
   return sum / (STAKES.length * betsOpen * QUARTERS);
 }
 
 /** The hours of a day have their errors in common: each has its share of the day's bet. */
 function growthOf(records: JudgedDay['records'], stake: number): number {
-  const gains = records.map(
-    ({ advantage, worst }) =>
-      Math.min(advantage, MOST_GAINED) * Math.min(stake, worst < 0 ? MOST_LOST / -worst : stake),
-  );
-  return 1 + gains.reduce((a, b) => a + b, 0) / records.length;
+  let gains = 0;
+  for (const { advantage, worst } of records)
+    gains += Math.min(advantage, MOST_GAINED) * Math.min(stake, worst < 0 ? MOST_LOST / -worst : stake);
+  return 1 + gains / records.length;
 }
 
 /**

@@ -8,6 +8,7 @@ import { summarise } from '../../../src/tools/backtest/statistics.js';
 import { climateDayOf } from '../../../src/trading/market/climate-day.js';
 import { CENT, DOLLAR } from '../../../src/trading/market/money.js';
 import type { Signal } from '../../../src/trading/signals/signal.js';
+import { findStation } from '../../../src/trading/market/stations.js';
 import { stationDaysBetween, type StationDay } from '../../../src/trading/venue/simulation/world.js';
 import { makePoints, type MadeWorld } from './made-points.js';
 import {
@@ -273,9 +274,10 @@ describe('the points of the invented world', () => {
   });
 
   it('have gates and fits of what was final by then, and the fee of the venue', async () => {
-    const options = { seed: 'gauge', from: '2026-10-10', to: '2026-10-10', scoreDays: 4 };
+    const stations = ['KNYC', 'KDEN'].map((id) => findStation(id)!);
+    const options = { seed: 'gauge', from: '2026-10-10', to: '2026-10-10', scoreDays: 4, stations };
     const source = await simulationFeed(options);
-    const scored = stationDaysBetween({ from: '2026-10-06', to: '2026-10-10' });
+    const scored = stationDaysBetween({ from: '2026-10-06', to: '2026-10-10' }, stations);
     let most = 0;
     for await (const { at, gates, forecasts, data } of source.points()) {
       for (const { stationId, n } of gates.gates) {

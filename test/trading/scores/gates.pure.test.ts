@@ -27,13 +27,15 @@ function simulate(season: Season) {
     for (const { modelLogScore, marketLogScore } of records) behindMid += modelLogScore - marketLogScore!;
     n += records.length;
     const opened = new Set<string>();
-    for (let day = LOOK_DAYS; day <= DAYS; day += LOOK_DAYS)
-      for (const { isOpen, stationId, leadHours, kind } of judgeGates(records, endOf(day)).gates) {
+    for (let day = LOOK_DAYS; day <= DAYS; day += LOOK_DAYS) {
+      const settled = records.filter(({ settledAt }) => settledAt! <= endOf(day));
+      for (const { isOpen, stationId, leadHours, kind } of judgeGates(settled, endOf(day)).gates) {
         const key = `${kind} ${stationId} ${leadHours}`;
         if (!isOpen || opened.has(key)) continue;
         opened.add(key);
         openedAfter.push(day);
       }
+    }
     ever += opened.size;
   }
   return { ever: ever / years, difference: behindMid / n, openedAfter: openedAfter.sort((a, b) => a - b) };
