@@ -48,6 +48,8 @@ export function perKeyLimit(
     standardHeaders: false,
     legacyHeaders: false,
     passOnStoreError: true,
+    // Whether it is made once and not for each request: the text of a stack, for each of the limits, is most of their start.
+    validate: { default: true, creationStack: false },
     logger: {
       warn: (error, message) => log.warn({ err: error }, message ?? 'rate limit'),
       error: (error, message) => log.error({ err: error }, message ?? 'rate limit'),
