@@ -206,7 +206,7 @@ describe('what is hashed is what is stored', () => {
         length += entries.length;
         expect(await verify(database.db, id)).toMatchObject({ seq: length, problems: [] });
       }),
-      { numRuns: isEmbedded ? 60 : 100 },
+      { numRuns: isEmbedded ? 25 : 100 },
     );
     await expectChain(id, length);
   });

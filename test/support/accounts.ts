@@ -1,7 +1,9 @@
 import { v7 as uuid } from 'uuid';
 import { hash } from '@node-rs/argon2';
-import { hashToken } from '../../src/identity/session/session-cookie.js';
-import type { Database } from '../../src/core/db/client.js';
+import Keygrip from 'keygrip';
+import { insertSession } from '../../src/identity/session/queries.js';
+import { generateToken, hashToken } from '../../src/identity/session/session-cookie.js';
+import type { Database, Tx } from '../../src/core/db/client.js';
 import { memberships, users } from '../../src/tables.js';
 import type { Role } from '../../src/organizations/table.js';
 import { createOrganization } from './fixtures.js';
@@ -120,6 +122,28 @@ export class Browser {
     if (expires !== undefined && Date.parse(expires) <= Date.now()) this.cookies.delete(name!);
     else this.cookies.set(name!, value!);
   }
+}
+
+/** What tests' services sign cookies with. */
+export const SESSION_KEY = 'session-key-of-the-tests';
+const keys = new Keygrip([SESSION_KEY], 'sha256');
+
+/** A browser whose person signed in at a time, without the way there. */
+export async function openSession(db: Database, url: string, userId: string, at: number): Promise<Browser> {
+  const sid = generateToken();
+  const session = {
+    hashedToken: hashToken(sid),
+    userId,
+    now: new Date(at),
+    ip: '127.0.0.1',
+    userAgent: 'node',
+  };
+  await db.transaction((tx) => insertSession(tx as Tx, session));
+  const value = Buffer.from(JSON.stringify({ sid })).toString('base64');
+  const browser = new Browser(url);
+  browser.cookies.set('gauge_session', value);
+  browser.cookies.set('gauge_session.sig', keys.sign(`gauge_session=${value}`));
+  return browser;
 }
 
 /** The hash under which the session of a browser is stored. */

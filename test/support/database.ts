@@ -1,13 +1,11 @@
-import { cpSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rmSync } from 'node:fs';
 import pg from 'pg';
-import { pino } from 'pino';
 import { inject } from 'vitest';
 import type { Database } from '../../src/core/db/client.js';
 import { freezeGroups, type MaintenanceDatabase } from '../../src/core/db/maintenance.js';
 import { openDatabase } from '../../src/core/db/open.js';
 import { createCitusDatabase, dropCitusDatabase } from './citus-cluster.js';
+import { closedOnce, copyEmbedded, type Lent, lendEmbedded, silent } from './lent-database.js';
 
 export const isEmbedded = process.env.TEST_DATABASE === 'embedded';
 /** The coordinator of a sharded database, which is made whole for each file. */
@@ -38,11 +36,8 @@ export async function createTestDatabase(template?: string): Promise<TestDatabas
   return isEmbedded ? createEmbedded(template) : createPostgres(template);
 }
 
-async function createEmbedded(template = inject('embeddedTemplate')): Promise<TestDatabase> {
-  const folder = mkdtempSync(join(tmpdir(), 'gauge-test-'));
-  cpSync(template, folder, { recursive: true });
-  const opened = await openDatabase({ databaseUrl: undefined, dataDir: folder }, pino({ level: 'silent' }));
-  const db = closedOnce(opened);
+async function createEmbedded(template?: string): Promise<TestDatabase> {
+  const { db, folder, giveBack } = template === undefined ? await lendEmbedded() : await openCopy(template);
   return {
     db,
     url: undefined,
@@ -50,7 +45,18 @@ async function createEmbedded(template = inject('embeddedTemplate')): Promise<Te
       await db.close();
       return folder;
     },
-    async remove() {
+    remove: giveBack,
+  };
+}
+
+/** A copy of a template, which is removed after its use. */
+async function openCopy(template: string): Promise<Lent> {
+  const folder = copyEmbedded(template);
+  const db = closedOnce(await openDatabase({ databaseUrl: undefined, dataDir: folder }, silent));
+  return {
+    db,
+    folder,
+    async giveBack() {
       await db.close();
       rmSync(folder, { recursive: true, force: true });
     },
@@ -71,7 +77,7 @@ async function createPostgres(template = 'template_gauge'): Promise<TestDatabase
   };
   await run(`create database ${name} template ${template}`);
   const url = adminUrl.replace(/\/postgres$/, `/${name}`);
-  const opened = await openDatabase({ databaseUrl: url, dataDir: '' }, pino({ level: 'silent' }));
+  const opened = await openDatabase({ databaseUrl: url, dataDir: '' }, silent);
   const db = closedOnce(opened);
   return {
     db,
@@ -92,7 +98,7 @@ async function createCitus(template?: string): Promise<TestDatabase> {
   const urls = inject('citusUrls');
   const name = `test_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
   const url = await createCitusDatabase(urls, name);
-  const db = closedOnce(await openDatabase({ databaseUrl: url, dataDir: '' }, pino({ level: 'silent' })));
+  const db = closedOnce(await openDatabase({ databaseUrl: url, dataDir: '' }, silent));
   return {
     db,
     url,
@@ -102,9 +108,4 @@ async function createCitus(template?: string): Promise<TestDatabase> {
       await dropCitusDatabase(urls, name);
     },
   };
-}
-
-function closedOnce(db: Database): Database {
-  let closed: Promise<void> | undefined;
-  return { ...db, close: () => (closed ??= db.close()) };
 }

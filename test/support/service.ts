@@ -17,6 +17,7 @@ import {
 } from '../../src/trading/services/services.js';
 import { leadingStations, type Selection } from '../../src/trading/venue/simulation/world.js';
 import { createApp } from '../../src/app.js';
+import { SESSION_KEY } from './accounts.js';
 
 /** A clock that stands still until a test moves it. It starts at the real time, to the millisecond. */
 export class TestClock implements Clock {
@@ -58,7 +59,7 @@ export async function startTestService(db: Database, options: TestServiceOptions
   const config = readConfig({
     NODE_ENV: 'test',
     OPERATOR_TOKEN: 'operator-token-of-the-tests-0123456789',
-    SESSION_KEYS: 'session-key-of-the-tests',
+    SESSION_KEYS: SESSION_KEY,
     SECRET_KEYS: 'secret-key-of-the-tests',
     LIMIT_USAGE_PER_MINUTE: '1000000',
     LIMIT_ENTITLEMENTS_PER_MINUTE: '1000000',

@@ -12,9 +12,10 @@ import { connectDatabase, openDatabase } from '../../src/core/db/open.js';
 export default async function setup(project: TestProject) {
   // Pages need no process of their own.
   const build = project.name === 'browser' ? undefined : provideOwnBuild();
-  const folder = mkdtempSync(join(tmpdir(), 'gauge-embedded-'));
+  const databases = mkdtempSync(join(tmpdir(), 'gauge-embedded-'));
+  const folder = join(databases, 'template');
   if (!(await copyInstalled(folder))) {
-    rmSync(folder, { recursive: true });
+    rmSync(folder, { recursive: true, force: true });
     await (await openDatabase(...inFolder(folder))).close();
   }
   // Each start fills the buffers with zeros: with fewer of them a database opens in two thirds of the time.
@@ -23,7 +24,7 @@ export default async function setup(project: TestProject) {
   project.provide('embeddedTemplate', folder);
   return () => {
     removeBuild?.();
-    rmSync(folder, { recursive: true, force: true });
+    rmSync(databases, { recursive: true, force: true });
   };
 }
 

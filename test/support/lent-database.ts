@@ -1,0 +1,110 @@
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { PGlite } from '@electric-sql/pglite';
+import { pino } from 'pino';
+import { inject } from 'vitest';
+import type { Database } from '../../src/core/db/client.js';
+import { embeddedDatabase } from '../../src/core/db/embedded.js';
+import { openDatabase } from '../../src/core/db/open.js';
+
+/** An embedded database for one test file. */
+export interface Lent {
+  db: Database;
+  folder: string;
+  giveBack: () => Promise<void>;
+}
+
+interface Opened {
+  pglite: PGlite;
+  folder: string;
+  /** Of the schema, as it is migrated. */
+  signature: string;
+  close: () => Promise<void>;
+}
+
+export const silent = pino({ level: 'silent' });
+
+/** Databases that are empty again: to open one takes longer than most files' tests. */
+const empty: Opened[] = [];
+/** A file's services may still be at work when it gives its database back. */
+const EMPTIED_WITHIN_MS = 3000;
+
+/** One that is migrated and empty. Whoever still uses it when it has been given back is refused. */
+export async function lendEmbedded(): Promise<Lent> {
+  const opened = empty.pop() ?? (await open());
+  const { proxy, revoke } = Proxy.revocable(opened.pglite, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === 'function' && name !== 'constructor' ? (value.bind(target) as unknown) : value;
+    },
+  });
+  const db = closedOnce({ ...embeddedDatabase(proxy, () => undefined), close: opened.close });
+  return {
+    db,
+    folder: opened.folder,
+    async giveBack() {
+      revoke();
+      if (!opened.pglite.closed && (await isEmptied(opened))) empty.push(opened);
+      else await discard(opened);
+    },
+  };
+}
+
+async function open(): Promise<Opened> {
+  const folder = copyEmbedded(inject('embeddedTemplate'));
+  const db = await openDatabase({ databaseUrl: undefined, dataDir: folder }, silent);
+  const pglite = (db.orm as unknown as { $client: PGlite }).$client;
+  return { pglite, folder, signature: await signatureOf(pglite), close: () => db.close() };
+}
+
+async function discard({ pglite, folder, close }: Opened): Promise<void> {
+  if (!pglite.closed) await close();
+  rmSync(folder, { recursive: true, force: true });
+}
+
+/** @returns whether it is as it was: a test that changes the schema keeps its database to itself */
+async function isEmptied({ pglite, signature }: Opened): Promise<boolean> {
+  const tooLong = new Promise<false>((resolve) => setTimeout(resolve, EMPTIED_WITHIN_MS, false).unref());
+  const emptied = async () => {
+    await pglite.exec('discard all');
+    if ((await signatureOf(pglite)) !== signature) return false;
+    await pglite.exec(EMPTY);
+    return true;
+  };
+  return Promise.race([emptied().catch(() => false), tooLong]);
+}
+
+const EMPTY = `do $$
+declare filled text;
+begin
+  select string_agg(oid::regclass::text, ', ') into filled from pg_class
+  where relnamespace = 'public'::regnamespace and relkind = 'r' and pg_relation_size(oid) > 0;
+  if filled is not null then execute 'truncate ' || filled || ' cascade'; end if;
+  perform setval(c.oid, 1, false) from pg_class c where relnamespace = 'public'::regnamespace and relkind = 'S';
+  delete from pg_statistic where starelid >= 16384;
+end $$`;
+
+async function signatureOf(pglite: PGlite): Promise<string> {
+  const text = `
+    select (select json_agg((oid, relname, relkind, reloptions)) from pg_class
+        where relnamespace = 'public'::regnamespace),
+      (select json_agg((attrelid, attname, atttypid, attnotnull)) from pg_attribute where attrelid >= 16384 and attnum > 0
+        and attrelid in (select oid from pg_class where relnamespace = 'public'::regnamespace)),
+      (select json_agg((oid, tgenabled)) from pg_trigger), (select max(oid) from pg_constraint),
+      (select count(*) from pg_constraint), (select max(oid) from pg_proc), (select count(*) from pg_proc),
+      (select max(oid) from pg_namespace), (select json_agg((oid, rolname)) from pg_authid),
+      (select count(*) from pg_db_role_setting)`;
+  return JSON.stringify((await pglite.query(text, [], { rowMode: 'array' })).rows);
+}
+
+export function copyEmbedded(template: string): string {
+  // Those that are lent until the last file ends are removed with the template.
+  const folder = mkdtempSync(join(inject('embeddedTemplate'), '../test-'));
+  cpSync(template, folder, { recursive: true });
+  return folder;
+}
+
+export function closedOnce(db: Database): Database {
+  let closed: Promise<void> | undefined;
+  return { ...db, close: () => (closed ??= db.close()) };
+}
