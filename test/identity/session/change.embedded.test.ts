@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../../src/core/db/client.js';
 import { listMountedRoutes, listPageRoutes } from '../../openapi/support/mounted-routes.js';
+import { countChanges } from '../../support/counted-changes.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { ordinaryNames, populate } from '../../support/populated.js';
 import { startTestService, type TestService } from '../../support/service.js';
@@ -13,6 +14,7 @@ import { createApp } from '../../../src/app.js';
 let database: TestDatabase;
 let service: TestService;
 let world: World;
+let countedChanges: () => Promise<string>;
 /** What happens before the next transaction begins, once. */
 let meanwhile: (() => Promise<unknown>) | undefined;
 
@@ -24,7 +26,7 @@ beforeAll(async () => {
   });
   const own = await populate(service, ordinaryNames);
   world = { db: database.db, service, own, live: await openLiveAccount(interrupted(database.db)) };
-  await prepareFingerprint();
+  countedChanges = await countChanges(database.db);
 }, 120_000);
 afterAll(async () => {
   await world.live.stop();
@@ -80,10 +82,10 @@ const cases = Object.entries(changes).flatMap(([address, prepares]) =>
 
 describe.each(cases)('$name', ({ name, prepare }) => {
   it('is carried out for who may', async () => {
-    const before = await fingerprint();
+    const before = await countedChanges();
     const { status, text } = await send(await prepare(world));
     expect([status < 400, text.slice(0, 300)]).toEqual([true, expect.anything()]);
-    expect(await fingerprint()).not.toBe(before);
+    expect(await countedChanges()).not.toBe(before);
   });
 
   it('is refused, and changes nothing, for who may no longer when the rest of the body comes', async () => {
@@ -93,11 +95,11 @@ describe.each(cases)('$name', ({ name, prepare }) => {
       const answer = await withTokens(prepared, () =>
         send(prepared, async () => {
           await prepared.withdrawals[what]!();
-          before = await fingerprint();
+          before = await countedChanges();
         }),
       );
       expect([what, isRefused(answer), answer.status]).toEqual([what, true, answer.status]);
-      expect(await fingerprint(), what).toBe(before);
+      expect(await countedChanges(), what).toBe(before);
     }
   });
 
@@ -109,12 +111,12 @@ describe.each(cases)('$name', ({ name, prepare }) => {
         let before = '';
         meanwhile = async () => {
           await prepared.withdrawals[what]!();
-          before = await fingerprint();
+          before = await countedChanges();
         };
         const answer = await withTokens(prepared, () => send(prepared));
         expect([what, meanwhile]).toEqual([what, undefined]);
         expect([what, isRefused(answer), answer.status]).toEqual([what, true, answer.status]);
-        expect(await fingerprint(), what).toBe(before);
+        expect(await countedChanges(), what).toBe(before);
       }
     },
   );
@@ -171,32 +173,3 @@ async function send(
   } else call.end(bytes);
   return answer;
 }
-
-/**
- * Of every row of every table, but for when sessions were seen and which Organization they look at, and how often codes were
- * tried, which is counted before they are judged.
- */
-const compared: Record<string, string> = {
-  sessions: 't.hashed_token',
-  sign_in_challenges: 't.user_id',
-};
-/** What a passkey has signed is spent before it is judged, and a refused sign-in is counted after. */
-const left = new Set(['passkey_challenges', 'failed_sign_ins']);
-
-/** Planned once: to plan a statement of every table takes longer than to run it. */
-async function prepareFingerprint(): Promise<void> {
-  const run = (name: string, text: string) => database.db.run({ name, text }, []);
-  const tables = await run(
-    'fingerprint_tables',
-    `select tablename from pg_tables where schemaname = 'public' order by 1`,
-  );
-  const each = tables.flatMap(([table]) => {
-    if (left.has(table!)) return [];
-    const row = compared[table!] ?? 't.*';
-    return `select '${table!}', sum(hash_record_extended(row(${row}), 0))::text, count(*)::text from ${table!} t`;
-  });
-  await run('prepare_fingerprint', `prepare fingerprint as ${each.join(' union all ')} order by 1`);
-}
-
-const fingerprint = async (): Promise<string> =>
-  JSON.stringify(await database.db.run({ name: 'fingerprint', text: 'execute fingerprint' }, []));

@@ -17,7 +17,15 @@ import {
   users,
 } from '../../../src/tables.js';
 import type { Database } from '../../../src/core/db/client.js';
-import { addMember, Browser, createUser, PASSWORD, sessionIdOf, signedIn } from '../../support/accounts.js';
+import {
+  addMember,
+  Browser,
+  createUser,
+  openSession,
+  PASSWORD,
+  sessionIdOf,
+  signedIn,
+} from '../../support/accounts.js';
 import { createKey, createOrganization, createProduct } from '../../support/fixtures.js';
 import { forgetConfirmation, makeLink, makeOperator, signedInOperator } from '../../support/operators.js';
 import { givePasskey, SoftPasskey } from '../../support/passkey.js';
@@ -72,8 +80,7 @@ const cookieOf = ({ cookies }: Browser) => [...cookies].map(([name, value]) => `
 async function hire({ db, service, own }: World) {
   const user = await createUser(db);
   await addMember(db, own.id, user.id, 'admin');
-  const browser = new Browser(service.url);
-  await browser.signIn(user.email);
+  const browser = await openSession(db, service.url, user.id, service.clock.now());
   const isTheirs = and(eq(memberships.orgId, own.id), eq(memberships.userId, user.id));
   return {
     ...user,

@@ -1,0 +1,35 @@
+import { sql } from 'drizzle-orm';
+import type { Database } from '../../src/core/db/client.js';
+
+/** What a passkey has signed is spent before it is judged, and a refused sign-in is counted after. */
+const uncounted = new Set(['passkey_challenges', 'failed_sign_ins']);
+/**
+ * Not counted as a change: when sessions were seen and which Organization they look at, and how often codes were tried,
+ * which is counted before they are judged.
+ */
+const counted: Record<string, string> = {
+  sessions: 'hashed_token',
+  sign_in_challenges: 'user_id',
+};
+
+/**
+ * Counts each row that is inserted, updated to something else or deleted, in the transaction that does it.
+ * @returns tells how many there were
+ */
+export async function countChanges({ orm, run }: Database): Promise<() => Promise<string>> {
+  const text = `select relname from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'`;
+  const tables = await run({ name: 'tables', text }, []);
+  await orm.execute(sql`create table counted_changes as select 0::bigint as n`);
+  await orm.execute(sql`create function count_change() returns trigger language plpgsql as
+    'begin update counted_changes set n = n + 1; return null; end'`);
+  for (const [name] of tables) {
+    if (uncounted.has(name!)) continue;
+    const of = (row: string) => (counted[name!] ? `${row}.${counted[name!]}` : `${row}::text`);
+    const trigger = (events: string, when = '') =>
+      `create trigger ${events.split(' ')[0]}_is_counted after ${events} on ${name} for each row ${when} execute function count_change()`;
+    await orm.execute(sql.raw(trigger('insert or delete')));
+    await orm.execute(sql.raw(trigger('update', `when (${of('old')} is distinct from ${of('new')})`)));
+  }
+  return async () =>
+    JSON.stringify(await run({ name: 'counted', text: 'select n from counted_changes' }, []));
+}
