@@ -2,7 +2,8 @@ import { createServer, type Server } from 'node:http';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { findBarriers } from '../support/axe.js';
-import { launchChromium } from '../support/chromium.js';
+import { DESKTOP, PHONE } from '../support/browser.js';
+import { sharedChromium } from '../support/chromium.js';
 import { guardPages } from '../support/page-guard.js';
 
 let chromium: Browser;
@@ -21,11 +22,20 @@ const pages: Record<string, [status: number, html: string]> = {
   '/no-picture': [200, '<img src="/missing" alt="">'],
   '/failing': [500, '<h1>Failing</h1>'],
   '/pale': [200, '<style nonce="n">p { color: #bbb; background: #fff }</style><p>Pale</p><button></button>'],
+  '/changing': [
+    200,
+    `<style nonce="n">body { color: #000; background: #fff }
+    @media (max-width: 400px) { p { color: #aaa } }
+    @media (prefers-color-scheme: dark) { p { color: #bbb } }
+    div { background: #222; height: 99px }
+    @media (min-width: 2000px) { p { position: absolute; margin-top: -90px } }</style>
+    <h1>Changing</h1><div></div><p>Changing</p>`,
+  ],
   '/wide': [200, `<p>${'x'.repeat(2_000)}</p>`],
 };
 
 beforeAll(async () => {
-  chromium = await launchChromium();
+  chromium = await sharedChromium();
   server = createServer((req, res) => {
     const [status, html] = pages[req.url ?? ''] ?? [204, ''];
     res.writeHead(status, {
@@ -37,10 +47,7 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   origin = `http://127.0.0.1:${(server.address() as { port: number }).port}`;
 });
-afterAll(async () => {
-  await chromium.close();
-  server.close();
-});
+afterAll(() => server.close());
 
 const all = { withScripts: true, without: true };
 it.each<{ path: string; complaint: RegExp | undefined; withScripts: boolean; without: boolean }>([
@@ -75,5 +82,20 @@ it('of pale letters and a button without a name is said what is wrong', async ()
   expect(barriers).toContain('color-contrast at p');
   expect(barriers).toContain('button-name at button');
   expect(await findBarriers(page, 'colours')).toEqual([expect.stringContaining('color-contrast at p')]);
+  await page.close();
+});
+
+it('letters are pale on a phone, in the dark or over something else, however often they were readable', async () => {
+  const page = await chromium.newPage({ viewport: DESKTOP });
+  await page.goto(`${origin}/changing`);
+  const isPale = async () => (await findBarriers(page, 'colours')).join().includes('color-contrast at p');
+  expect([await isPale(), await isPale()]).toEqual([false, false]);
+  await page.emulateMedia({ colorScheme: 'dark' });
+  expect(await isPale()).toBe(true);
+  await page.emulateMedia({ colorScheme: 'light' });
+  await page.setViewportSize(PHONE);
+  expect(await isPale()).toBe(true);
+  await page.setViewportSize({ width: 2000, height: 900 });
+  expect(await isPale()).toBe(true);
   await page.close();
 });

@@ -4,7 +4,6 @@ import { browserWorld, DESKTOP, PHONE } from '../support/browser.js';
 import { createKey, createProduct, grant } from '../support/fixtures.js';
 import { ordinaryNames, populate, type Populated } from '../support/populated.js';
 import { sendUsage, usageEvent } from '../support/usage.js';
-import { findAllBarriers } from './barriers.js';
 import { readMain } from './steps.js';
 
 const world = browserWorld();
@@ -69,10 +68,4 @@ it.each([320, 360])('sums of millions stay whole on a page of %d px', async (wid
   const ofMillions = lines.filter(({ text }) => text === '160,233,212');
   expect(ofMillions.length).toBeGreaterThan(2);
   expect(ofMillions.filter((cell) => cell.lines > 1)).toEqual([]);
-});
-
-it('has no barriers', async () => {
-  const page = await world.look(own.people.owner.browser);
-  await page.goto(`/dashboard/usage?product=${own.productSlugs[0]}`);
-  expect(await findAllBarriers(page)).toEqual([]);
 });

@@ -1,28 +1,79 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import type { AxeResults } from 'axe-core';
+import type { RunOptions } from 'axe-core';
 import type { Page } from 'playwright-core';
 
 /** Half of what the package calls its source: it is sent to every page. */
 const source = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-const everything = {
+/** Of what `axe.run` finds. */
+const toLines = `({ violations }) => violations.flatMap(({ id, nodes }) =>
+  nodes.map(({ target, failureSummary }) => id + ' at ' + target.join(' ') + ': ' + failureSummary))`;
+
+const everything: RunOptions = {
   runOnly: { type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] },
-  // Part of WCAG 2.2 AA, but off unless it is asked for.
-  rules: { 'target-size': { enabled: true } },
+  // Part of WCAG 2.2 AA, but off unless it is asked for. Contrast is looked at apart.
+  rules: { 'target-size': { enabled: true }, 'color-contrast': { enabled: false } },
   resultTypes: ['violations'],
   // Would load the style sheets once more, for rules about media that are not asked for.
   preload: false,
 };
 
-const colours = { runOnly: { type: 'rule', values: ['color-contrast'] }, resultTypes: ['violations'] };
+const contrast: RunOptions = { runOnly: { type: 'rule', values: ['color-contrast'] }, elementRef: true };
+
+/**
+ * The elements with letters that are seen, by their look: all that their contrast depends on, down to the ground of the page.
+ * What is laid over something else has a look of its own on every page.
+ */
+const readLooks = `(() => {
+  const grounds = new Map([[null, '']]);
+  const groundOf = (element) => {
+    if (grounds.has(element)) return grounds.get(element);
+    const style = getComputedStyle(element);
+    const own = [style.backgroundColor, style.backgroundImage, style.opacity, style.mixBlendMode, style.clipPath].join(' ');
+    const parts = [
+      /absolute|fixed|sticky|-/.test(style.position + style.marginTop) ? 'over ' + location.pathname : '',
+      own === 'rgba(0, 0, 0, 0) none 1 normal none' ? '' : own,
+      groundOf(element.parentElement),
+    ];
+    grounds.set(element, parts.filter(Boolean).join(' on '));
+    return grounds.get(element);
+  };
+  const hasLetters = (element) => element.matches('input, select, textarea')
+    || [...element.childNodes].some((child) => child.nodeType === Node.TEXT_NODE && child.data.trim());
+  const isSeen = (element) => element.checkVisibility({ visibilityProperty: true })
+    && !groundOf(element).includes('inset(50%)') && element.getBoundingClientRect().bottom + scrollY > 0;
+  const lettered = [...document.body.querySelectorAll('*')].filter((element) => hasLetters(element) && isSeen(element));
+  return Map.groupBy(lettered, (element) => {
+    const { color, fontSize, fontWeight, textShadow } = getComputedStyle(element);
+    return [color, fontSize, fontWeight, textShadow, groundOf(element)].join(' ');
+  });
+})()`;
+
+/** Looks that have had enough contrast, on whatever page: it need not be measured again. */
+const readable = new Set<string>();
 
 /** What breaks WCAG 2.2 AA on the page as it is now, or in its colours alone: one line for each rule and place. */
 export async function findBarriers(page: Page, only?: 'colours'): Promise<string[]> {
+  const looks = await page.evaluate<string[]>(`[...${readLooks}.keys()]`);
+  const unknown = looks.filter((look) => !readable.has(look));
+  if (only && unknown.length === 0) return [];
   if (!(await page.evaluate<boolean>('"axe" in window'))) await page.evaluate(source);
-  const options = only ? colours : everything;
-  const { violations } = await page.evaluate<AxeResults>(`axe.run(document, ${JSON.stringify(options)})`);
-  return violations.flatMap(({ id, nodes }) =>
-    nodes.map(({ target, failureSummary }) => `${id} at ${target.join(' ')}: ${failureSummary ?? ''}`),
-  );
+  const found = only
+    ? []
+    : await page.evaluate<string[]>(`axe.run(document, ${JSON.stringify(everything)}).then(${toLines})`);
+  if (unknown.length === 0) return found;
+  const { pale, passed } = await page.evaluate<{ pale: string[]; passed: string[] }>(`(async () => {
+    const looks = ${readLooks};
+    const include = ${JSON.stringify(unknown)}.flatMap((look) => looks.get(look) ?? []);
+    // The page has kept itself up to date meanwhile.
+    if (include.length === 0) return { pale: [], passed: [] };
+    const results = await axe.run({ include }, ${JSON.stringify(contrast)});
+    const elements = new Set(results.passes.flatMap(({ nodes }) => nodes
+      .filter(({ any: [{ data }] }) => data?.contrastRatio).map(({ element }) => element)));
+    const passed = [...looks].filter(([, alike]) => alike.some((element) => elements.has(element))).map(([look]) => look);
+    return { pale: (${toLines})(results), passed };
+  })()`);
+  for (const look of passed) readable.add(look);
+  return [...found, ...pale];
 }

@@ -1,7 +1,7 @@
-import type { Browser as Chromium, BrowserContext, Page } from 'playwright-core';
+import type { BrowserContext, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import type { Browser } from './accounts.js';
-import { launchChromium } from './chromium.js';
+import { sharedChromium } from './chromium.js';
 import { createTestDatabase, type TestDatabase } from './database.js';
 import { guardPages, type PageGuard } from './page-guard.js';
 import { startTestService, type TestService, type TestServiceOptions } from './service.js';
@@ -52,14 +52,13 @@ interface Visit {
 export function browserWorld({ host, ...options }: BrowserWorldOptions = {}): BrowserWorld {
   let database: TestDatabase;
   let service: TestService;
-  let chromium: Chromium | undefined;
   let open: Visit[] = [];
   const free: Visit[] = [];
   const looking = new Map<Browser | undefined, Visit>();
   const said = new Set<string>();
 
   beforeAll(async () => {
-    [database, chromium] = await Promise.all([createTestDatabase(), launchChromium()]);
+    database = await createTestDatabase();
     // Scenes differ by who acts, not by how often: all of them come from one address.
     service = await startTestService(database.db, {
       ...options,
@@ -77,7 +76,7 @@ export function browserWorld({ host, ...options }: BrowserWorldOptions = {}): Br
     expect(fresh).toEqual([]);
   });
   afterAll(async () => {
-    await chromium?.close();
+    await Promise.all([...free, ...looking.values()].map(({ context }) => context.close()));
     await service.stop();
     await database.remove();
   });
@@ -117,7 +116,9 @@ export function browserWorld({ host, ...options }: BrowserWorldOptions = {}): Br
   }
 
   async function startBrowser(javaScript: boolean, origin: string): Promise<Visit> {
-    const context = await chromium!.newContext({
+    const context = await (
+      await sharedChromium()
+    ).newContext({
       baseURL: origin,
       javaScriptEnabled: javaScript,
       locale: 'en-GB',

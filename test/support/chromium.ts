@@ -20,6 +20,9 @@ const flags = [
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
+  '--disable-site-isolation-trials',
+  // A page is looked at for moments: to optimize its scripts takes longer than they run.
+  '--js-flags=--no-maglev --no-turbofan --single-threaded-gc',
 ];
 
 export async function launchChromium(): Promise<Browser> {
@@ -27,6 +30,11 @@ export async function launchChromium(): Promise<Browser> {
   if (executablePath === undefined)
     throw new Error('No Chromium was found; install Debian’s package `chromium` or set TEST_CHROMIUM.');
   // Large, and needed by these tests only.
-  const { chromium } = await import('playwright-core');
-  return chromium.launch({ executablePath, args: flags });
+  const playwright = await import('playwright-core');
+  return playwright.chromium.launch({ executablePath, args: flags });
 }
+
+let chromium: Promise<Browser> | undefined;
+
+/** The one of all test files of a process, with which it ends: to start one takes two seconds of a processor. */
+export const sharedChromium = (): Promise<Browser> => (chromium ??= launchChromium());
