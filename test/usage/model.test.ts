@@ -9,8 +9,8 @@ import { addKey, createSystem, putEntitlement } from './model/system.js';
 const ORGANIZATIONS = 2;
 const PRODUCTS = 3;
 const DAY_MS = 86_400_000;
-/** MODEL_RUNS=2000 for a long look; MODEL_SEED repeats a run. The embedded database gets the first half of what Postgres gets. */
-const numRuns = Number(process.env.MODEL_RUNS ?? (isEmbedded ? 40 : 80));
+/** MODEL_RUNS=2000 for a long look; MODEL_SEED repeats a run. The embedded database gets the first quarter of what Postgres gets. */
+const numRuns = Number(process.env.MODEL_RUNS ?? (isEmbedded ? 20 : 80));
 const seed = process.env.MODEL_SEED === undefined ? {} : { seed: Number(process.env.MODEL_SEED) };
 
 let database: TestDatabase;

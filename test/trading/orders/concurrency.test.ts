@@ -8,7 +8,7 @@ import { startTradingTest, createTrader, postTrade } from '../../fixtures/trade.
 import { makeBook } from '../../fixtures/events.js';
 
 /** The embedded database has one connection, so many more would only take longer. */
-const ORDERS = isEmbedded ? 250 : 1_000;
+const ORDERS = isEmbedded ? 100 : 1_000;
 
 let database: TestDatabase;
 let db: Database;

@@ -144,6 +144,6 @@ it('each threshold that a plain model says was reached is told of once, and noth
       },
     ),
     // The embedded database gets the first half of what Postgres gets.
-    { numRuns: isEmbedded ? 75 : 150 },
+    { numRuns: isEmbedded ? 30 : 150 },
   );
 }, 300_000);
