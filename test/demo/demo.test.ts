@@ -42,13 +42,23 @@ async function setUp(template?: string) {
   service = await startTestService(database.db, { env: { DATA_DIR: join(folder, 'data') } });
 }
 /** The demo is made once, and most tests begin with a copy of it. */
-let seeded: { template: string; demo: DemoData; remove(): Promise<void> };
+let seeded: {
+  template: string;
+  demo: DemoData;
+  /** Of its file and of the folder, and what is read of it when it has just been made. */
+  modes: number[];
+  remembered: DemoData | undefined;
+  remove(): Promise<void>;
+};
 beforeAll(async () => {
   await setUp();
   const made = database;
+  expect(await readDemo(service.context)).toBeUndefined();
   const demo = await seed();
+  const modes = [file(), join(folder, 'data')].map((path) => statSync(path).mode & 0o777);
+  const remembered = await readDemo(service.context);
   await service.stop();
-  seeded = { demo, template: await made.becomeTemplate(), remove: () => made.remove() };
+  seeded = { demo, modes, remembered, template: await made.becomeTemplate(), remove: () => made.remove() };
   rmSync(folder, { recursive: true, force: true });
 });
 afterAll(() => seeded.remove());
@@ -266,15 +276,9 @@ describe.runIf(isEmbedded)('the paper trades of the demo', () => {
 });
 
 describe('what the demo remembers', () => {
-  beforeEach(() => setUp());
-  afterEach(tearDown);
-
-  it('is a file for its owner alone, read again at later starts', async () => {
-    expect(await readDemo(service.context)).toBeUndefined();
-    const demo = await seed();
-    expect(statSync(file()).mode & 0o777).toBe(0o600);
-    expect(statSync(join(folder, 'data')).mode & 0o777).toBe(0o700);
-    expect(await readDemo(service.context)).toEqual(demo);
+  it('is a file for its owner alone, read again at later starts', () => {
+    expect(seeded.modes).toEqual([0o600, 0o700]);
+    expect(seeded.remembered).toEqual(seeded.demo);
   });
 });
 

@@ -178,14 +178,12 @@ function listMarkets(venue: FakeVenue, query: URLSearchParams): Json {
   const maxClose = seconds('max_close_ts', Infinity);
   const minUpdated = seconds('min_updated_ts', -Infinity);
   // Old events keep their names, and belong to the series by its new one.
-  const seriesOf = (name: unknown) =>
-    String(name)
-      .split('-')[0]!
-      .replace(/^(?!KX)/, 'KX');
+  const names = series == null ? [''] : series.startsWith('KX') ? [`${series}-`, `${series.slice(2)}-`] : [];
   const found = venue.markets.filter((market) => {
+    const name = String(market.event_ticker);
+    if (!names.some((of) => name.startsWith(of))) return false;
     const closeAt = Date.parse(String(market.close_time));
     return (
-      (series === null || seriesOf(market.event_ticker) === series) &&
       (event === null || market.event_ticker === event) &&
       (status == null || statusFilters[status]!.includes(String(market.status))) &&
       closeAt > minClose &&
@@ -295,6 +293,8 @@ export function wireMarket(
   };
 }
 
+const dayFormat = new Intl.DateTimeFormat('en-US', { timeZone: 'UTC', dateStyle: 'medium' });
+
 /** In the words of its day: the venue changed them in August 2026, and its source with them. */
 export function rulesOf(eventTicker: string, { floor, cap }: { floor?: number; cap?: number }): string {
   const { seriesTicker = '', date = '2026-07-04' } = readEventTicker(eventTicker) ?? {};
@@ -302,9 +302,7 @@ export function rulesOf(eventTicker: string, { floor, cap }: { floor?: number; c
     station: findStation('KNYC')!,
     kind: 'daily_maximum',
   };
-  const day = new Intl.DateTimeFormat('en-US', { timeZone: 'UTC', dateStyle: 'medium' }).format(
-    new Date(date),
-  );
+  const day = dayFormat.format(new Date(date));
   const range =
     floor === undefined
       ? `less than ${cap}°`

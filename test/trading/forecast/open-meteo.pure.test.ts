@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { createObserver } from '../../../src/trading/forecast/forecast.js';
 import { createObservationReader } from '../../../src/trading/forecast/nws-observations.js';
 import { createOpenMeteoSource } from '../../../src/trading/forecast/open-meteo.js';
 import { WeatherUnavailableError } from '../../../src/trading/forecast/read-json.js';
@@ -28,17 +29,18 @@ const MINUTE_MS = 60_000;
 const clock = { now: () => now };
 const signal = new AbortController().signal;
 const log = pino({ level: 'silent' });
+const observations = (timeoutMs?: number) => [
+  {
+    name: 'observations',
+    everyMs: 5 * MINUTE_MS,
+    read: createObservationReader({ baseUrl: fake.url, clock, log, timeoutMs }),
+  },
+];
 const makeSource = (timeoutMs?: number) =>
   createOpenMeteoSource({
     baseUrl: fake.url,
     historyBaseUrl: fake.url,
-    observations: [
-      {
-        name: 'observations',
-        everyMs: 5 * MINUTE_MS,
-        read: createObservationReader({ baseUrl: fake.url, clock, log, timeoutMs }),
-      },
-    ],
+    observations: observations(timeoutMs),
     clock,
     log,
   });
@@ -49,6 +51,9 @@ const readMain = async (source = makeSource()) => {
 };
 const ofMaximum = ({ kind }: { kind: string }) => kind === 'daily_maximum';
 const asked = (part: string) => fake.requests.filter(({ path }) => path.startsWith(part)).length;
+/** Where it is about the first model, the others fail. */
+const failFurther: FakeWeather['fault'] = (req, res) =>
+  /models=(?!gfs025)/.test(req.url!) && (res.writeHead(503).end(), true);
 const askedOfMain = () => fake.requests.filter(({ path }) => path.includes('models=gfs025')).length;
 
 /** A report of Central Park as it comes: body in whole degrees, remarks in tenths. */
@@ -60,6 +65,10 @@ const metar = (time: string, body: string, remarks: string, over: Partial<Report
 });
 
 describe('ensembles', () => {
+  beforeEach(() => {
+    fake.fault = failFurther;
+  });
+
   it("are each member's maximum over the climate day in standard time, asked for in one call", async () => {
     // New York's day of 4 July is 05:00Z to 05:00Z. Each member is 70 plus its number at 21:00Z; a heat just outside of the
     // day, at 04:00Z and at 05:00Z of the next, is not part of it.
@@ -303,6 +312,7 @@ describe('further models', () => {
   });
 
   it('are joined by the first one’s run of half a day before', async () => {
+    fake.fault = failFurther;
     const source = makeSource();
     const runsOfMain = async () =>
       new Set((await readMain(source)).ensembles.map(({ modelRunAt }) => modelRunAt.toISOString()));
@@ -322,8 +332,8 @@ describe('further models', () => {
 });
 
 describe('observations', () => {
-  const extreme = async (wanted: string, source = makeSource()) => {
-    const { observed } = await source.read(signal);
+  const extreme = async (wanted: string) => {
+    const observed = await createObserver(observations(), { clock, log })(signal);
     return observed.find(
       ({ kind, stationId, date }) => kind === wanted && stationId === 'KNYC' && date === '2026-07-04',
     );
@@ -541,6 +551,10 @@ describe('the pace', () => {
       return calls();
     };
     now = Date.parse('2026-07-04T12:00:00Z');
+    // What is said of the hours after the first makes no difference to what is asked.
+    fake.spoil = (places) => places.map((place) => ({ ...place, hourly: firstOf(place.hourly as object) }));
+    const firstOf = (hourly: object) =>
+      Object.fromEntries(Object.entries(hourly).map(([name, values]) => [name, values.slice(0, 1)]));
     const further = 6 * (28 * 5.1 + 1) + 2 * 8 * (28 + 1);
     expect(await callsOfADay()).toBeCloseTo(24 * (28 * 3.1 + 1) + further, 6);
     now = Date.parse('2026-07-04T12:00:00Z');
