@@ -43,8 +43,6 @@ const excluded = {
     'test/**/*.postgres.test.ts',
     // It asks one session for the plan of what that has prepared; here sessions of several servers have.
     'test/core/db/plans.test.ts',
-    // What a coordinator explains is planned without the values that are bound; what it runs is not.
-    'test/usage/page-plans.test.ts',
     // They copy a database for each test, which Citus cannot.
     'test/demo/demo.test.ts',
   ],
@@ -52,7 +50,7 @@ const excluded = {
 const hasBrowser = REQUIRE_BROWSER === '1' || (!only && findChromium() !== undefined);
 /** Most of what a test makes is soon gone, and other workers use the other cores: a tenth less time. */
 const execArgv = ['--max-semi-space-size=64', '--single-threaded-gc'];
-// Nothing is kept at the level of modules, so files need no process of their own: a third less time.
+// Nothing that a test could feel is kept at the level of modules, so files need no process of their own: a third less time.
 const isolate = false;
 /** Files that take long begin first: one that begins last would keep a single core busy while the other has nothing left. */
 const long =
