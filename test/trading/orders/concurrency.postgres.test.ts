@@ -2,13 +2,12 @@ import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../../src/core/db/client.js';
 import { selectRows } from '../../../src/core/db/select-rows.js';
-import { createTestDatabase, isEmbedded, type TestDatabase } from '../../support/database.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { databaseError } from '../../support/faulty-database.js';
 import { startTradingTest, createTrader, postTrade } from '../../fixtures/trade.js';
 import { makeBook } from '../../fixtures/events.js';
 
-/** The embedded database has one connection, so many more would only take longer. */
-const ORDERS = isEmbedded ? 100 : 1_000;
+const ORDERS = 1_000;
 
 let database: TestDatabase;
 let db: Database;

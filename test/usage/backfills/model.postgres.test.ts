@@ -4,13 +4,13 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { selectRows } from '../../../src/core/db/select-rows.js';
 import { createBackfillRunner } from '../../../src/usage/backfills/runner.js';
 import { compare } from '../../../src/usage/reconcile.js';
-import { createTestDatabase, type TestDatabase, isEmbedded } from '../../support/database.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
 import { operatorToken } from '../../support/operator.js';
 import { startTestService, type TestService } from '../../support/service.js';
 
-/** MODEL_RUNS=300 for a long look; MODEL_SEED repeats a run. The embedded database gets the first of what Postgres gets. */
-const numRuns = Number(process.env.MODEL_RUNS ?? (isEmbedded ? 4 : 10));
+/** MODEL_RUNS=300 for a long look; MODEL_SEED repeats a run. */
+const numRuns = Number(process.env.MODEL_RUNS ?? 10);
 const seed = process.env.MODEL_SEED === undefined ? {} : { seed: Number(process.env.MODEL_SEED) };
 const NOW = Date.parse('2031-03-20T12:34:56.789Z');
 const HOUR = 3_600_000;

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startOfWindow } from '../../../src/entitlements/limits.js';
 import type { UsageLimit } from '../../../src/entitlements/table.js';
-import { createTestDatabase, isEmbedded, type TestDatabase } from '../../support/database.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
 import '../../support/property-seed.js';
 import { startTestService, type TestService } from '../../support/service.js';
@@ -143,7 +143,6 @@ it('each threshold that a plain model says was reached is told of once, and noth
         expect(told.sort()).toEqual([...model.told].sort());
       },
     ),
-    // The embedded database gets the first half of what Postgres gets.
-    { numRuns: isEmbedded ? 30 : 150 },
+    { numRuns: 150 },
   );
 }, 300_000);

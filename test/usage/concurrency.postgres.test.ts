@@ -5,26 +5,24 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../src/core/db/client.js';
 import { openDatabase } from '../../src/core/db/open.js';
 import { apiKeys, entitlements } from '../../src/tables.js';
-import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { createTenant, readUsage, sendUsage, usageEvent, type UsageReply } from '../support/usage.js';
 
 let database: TestDatabase;
-let second: Database | undefined;
+let second: Database;
 let services: TestService[];
 beforeAll(async () => {
   database = await createTestDatabase();
   services = [await startTestService(database.db)];
-  // Two instances over one Postgres, each with its own connections. The embedded database serves one.
-  if (!isEmbedded) {
-    second = await openDatabase({ databaseUrl: database.url, dataDir: '' }, pino({ level: 'silent' }));
-    services.push(await startTestService(second));
-  }
+  // Two instances over one Postgres, each with its own connections.
+  second = await openDatabase({ databaseUrl: database.url, dataDir: '' }, pino({ level: 'silent' }));
+  services.push(await startTestService(second));
 });
 afterAll(async () => {
   for (const service of services) await service.stop();
-  await second?.close();
+  await second.close();
   await database.remove();
 });
 
@@ -128,7 +126,6 @@ describe('parallel requests', () => {
 
 /** Deadlocks that Postgres had to break in this database; its statistics lag, so they are asked to catch up. */
 async function countDeadlocks(): Promise<string> {
-  if (isEmbedded) return '0';
   await new Promise((resolve) => setTimeout(resolve, 1_100));
   const text = 'select deadlocks::text from pg_stat_database where datname = current_database()';
   return (await database.db.run({ name: 'test_deadlocks', text }, []))[0]![0]!;

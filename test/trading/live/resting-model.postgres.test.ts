@@ -18,7 +18,7 @@ import {
   tooLate,
   type LiveAccount,
 } from '../../fixtures/live-account.js';
-import { createTestDatabase, type TestDatabase, isEmbedded } from '../../support/database.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 
 let database: TestDatabase;
 let account: LiveAccount;
@@ -212,6 +212,6 @@ it('whatever is placed, traded, cancelled, decreased, lost and asked again, both
       await expectSame(placed);
       await end(placed);
     }),
-    { numRuns: isEmbedded ? 4 : 12 },
+    { numRuns: 12 },
   );
 }, 240_000);
