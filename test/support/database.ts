@@ -4,11 +4,11 @@ import { inject } from 'vitest';
 import type { Database } from '../../src/core/db/client.js';
 import { freezeGroups, type MaintenanceDatabase } from '../../src/core/db/maintenance.js';
 import { openDatabase } from '../../src/core/db/open.js';
-import { createCitusDatabase, dropCitusDatabase } from './citus-cluster.js';
-import { closedOnce, copyEmbedded, type Lent, lendEmbedded, silent } from './lent-database.js';
+import { createCitusDatabase, dropCitusDatabase, query } from './citus-cluster.js';
+import { closedOnce, copyEmbedded, type Lent, lendEmbedded, SIGNATURE, silent } from './lent-database.js';
 
 export const isEmbedded = process.env.TEST_DATABASE === 'embedded';
-/** The coordinator of a sharded database, which is made whole for each file. */
+/** The coordinator of a sharded database. */
 export const isCitus = process.env.TEST_DATABASE === 'citus';
 
 export interface TestDatabase {
@@ -93,11 +93,21 @@ async function createPostgres(template = 'template_gauge'): Promise<TestDatabase
   };
 }
 
+/** Sharded databases that are empty again: to make one takes two seconds on three servers. They are removed with those. */
+const emptied: ShardedDatabase[] = [];
+
+interface ShardedDatabase {
+  name: string;
+  url: string;
+  /** Of the schema, as it is migrated. */
+  signature: string;
+}
+
 async function createCitus(template?: string): Promise<TestDatabase> {
   if (template !== undefined) throw new Error('A sharded database cannot be copied.');
   const urls = inject('citusUrls');
-  const name = `test_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
-  const url = await createCitusDatabase(urls, name);
+  const sharded = emptied.pop() ?? (await makeSharded(urls));
+  const { name, url } = sharded;
   const db = closedOnce(await openDatabase({ databaseUrl: url, dataDir: '' }, silent));
   return {
     db,
@@ -105,7 +115,29 @@ async function createCitus(template?: string): Promise<TestDatabase> {
     becomeTemplate: () => Promise.reject(new Error('A sharded database cannot be copied.')),
     async remove() {
       await db.close();
-      await dropCitusDatabase(urls, name);
+      if (await isEmptied(sharded)) emptied.push(sharded);
+      else await dropCitusDatabase(urls, name);
     },
   };
+}
+
+async function makeSharded(urls: string[]): Promise<ShardedDatabase> {
+  const name = `test_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
+  const url = await createCitusDatabase(urls, name);
+  return { name, url, signature: JSON.stringify(await query(url, SIGNATURE)) };
+}
+
+/** @returns whether it is as it was: a test that changes the schema keeps its database to itself */
+async function isEmptied({ url, signature }: ShardedDatabase): Promise<boolean> {
+  if (JSON.stringify(await query(url, SIGNATURE)) !== signature) return false;
+  const [{ tables } = { tables: '' }] = await query<{ tables: string }>(
+    url,
+    // A service that goes on would fill it again.
+    `select pg_terminate_backend(pid, 1000) from pg_stat_activity
+      where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`,
+    `select string_agg(oid::regclass::text, ', ') as tables from pg_class
+      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition`,
+  );
+  await query(url, `truncate ${tables} restart identity cascade`);
+  return true;
 }

@@ -74,6 +74,17 @@ async function isEmptied({ pglite, signature }: Opened): Promise<boolean> {
   return Promise.race([emptied().catch(() => false), tooLong]);
 }
 
+/** Of a schema: a migrated database that a test has changed differs. */
+export const SIGNATURE = `
+  select (select json_agg((oid, relname, relkind, reloptions)) from pg_class
+      where relnamespace = 'public'::regnamespace),
+    (select json_agg((attrelid, attname, atttypid, attnotnull)) from pg_attribute where attrelid >= 16384 and attnum > 0
+      and attrelid in (select oid from pg_class where relnamespace = 'public'::regnamespace)),
+    (select json_agg((oid, tgenabled)) from pg_trigger), (select max(oid) from pg_constraint),
+    (select count(*) from pg_constraint), (select max(oid) from pg_proc), (select count(*) from pg_proc),
+    (select max(oid) from pg_namespace), (select json_agg((oid, rolname)) from pg_authid),
+    (select count(*) from pg_db_role_setting)`;
+
 const EMPTY = `do $$
 declare filled text;
 begin
@@ -84,18 +95,8 @@ begin
   delete from pg_statistic where starelid >= 16384;
 end $$`;
 
-async function signatureOf(pglite: PGlite): Promise<string> {
-  const text = `
-    select (select json_agg((oid, relname, relkind, reloptions)) from pg_class
-        where relnamespace = 'public'::regnamespace),
-      (select json_agg((attrelid, attname, atttypid, attnotnull)) from pg_attribute where attrelid >= 16384 and attnum > 0
-        and attrelid in (select oid from pg_class where relnamespace = 'public'::regnamespace)),
-      (select json_agg((oid, tgenabled)) from pg_trigger), (select max(oid) from pg_constraint),
-      (select count(*) from pg_constraint), (select max(oid) from pg_proc), (select count(*) from pg_proc),
-      (select max(oid) from pg_namespace), (select json_agg((oid, rolname)) from pg_authid),
-      (select count(*) from pg_db_role_setting)`;
-  return JSON.stringify((await pglite.query(text, [], { rowMode: 'array' })).rows);
-}
+const signatureOf = async (pglite: PGlite): Promise<string> =>
+  JSON.stringify((await pglite.query(SIGNATURE, [], { rowMode: 'array' })).rows);
 
 export function copyEmbedded(template: string): string {
   // Those that are lent until the last file ends are removed with the template.
