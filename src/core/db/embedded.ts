@@ -33,7 +33,7 @@ const ARRAYS_READ = [1000, 1007, 1009, 1015, 1016, 1022, 1231, 2951];
 
 /**
  * PGlite copies all of its parsers with each query that names some of its own, as every one of Drizzle's does, and has one for
- * arrays of every type and of each table’s rows: a sixth of the time of a short query. Those of single values are its defaults.
+ * arrays of every type and of each table's rows: a sixth of the time of a short query. Those of single values are its defaults.
  */
 function forgetOtherArrays(pglite: PGlite): void {
   pglite.parsers = Object.fromEntries(ARRAYS_READ.map((id) => [id, pglite.parsers[id]!]));

@@ -22,8 +22,8 @@ import { personOf } from '../session/session.js';
 import { markGuess } from '../sign-in/sign-in-limits.js';
 import { audit, type Author } from './account.js';
 import { ACCOUNT, authorOf, limitGuesses, renderAccount, type AccountDeps } from './page.js';
-import { addPasskey, removePasskey } from './passkeys.js';
 import { filledIn } from './schema.js';
+import { addPasskey, removePasskey } from './second-factor.js';
 import { refusals, showRecoveryCodes } from './second-factor-pages.js';
 
 const BASE = `${ACCOUNT}/passkeys`;
