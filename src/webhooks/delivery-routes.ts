@@ -1,10 +1,5 @@
-import { z } from 'zod';
-import { readJsonBody } from '../core/http/json-body.js';
 import { parseInput } from '../core/http/validate.js';
-import { cutPage } from '../core/http/page.js';
-import { decodeCursor, encodeCursor } from '../core/ids.js';
 import {
-  defineRoute,
   excerpt,
   generated,
   json,
@@ -13,30 +8,28 @@ import {
 } from '../core/reference/define-route.js';
 import { exampleWorld } from '../core/reference/example-world.js';
 import { problemExample } from '../core/reference/problem-examples.js';
+import { MAX_BODY_BYTES, readInput } from '../identity/operator/http.js';
 import { sessionOf } from '../identity/session/session.js';
+import { requireEndpoint, resendDelivery, resendFailed, testEndpoint } from './endpoints.js';
 import {
-  requireEndpoint,
-  resendDelivery,
-  resendFailed,
-  testEndpoint,
-  type EndpointDeps,
-} from './endpoints.js';
-import { listDeliveries } from './queries.js';
-import { actorOf, readDeliveryDetails, readEndpointId, readMessageId, toDeliveryJson } from './request.js';
-import { common, disabled, idParams, mayManage, memberRefused, notFound, one } from './routes.js';
+  actorOf,
+  readDeliveries,
+  readDeliveryDetails,
+  readEndpointId,
+  readMessageId,
+  webhookRoute,
+} from './request.js';
+import { disabled, one } from './routes.js';
 import {
   deliveryAnswerSchema,
   deliveryListSchema,
   listDeliveriesSchema,
-  MAX_BODY_BYTES,
   resendWebhookSchema,
   resentAnswerSchema,
   testAnswerSchema,
 } from './schema.js';
 
-const PAGE_SIZE = 50;
-
-const { webhooks, now, unknownId } = exampleWorld;
+const { webhooks, now } = exampleWorld;
 
 /** The delivery of the example world: its only attempt was refused. */
 const delivery = {
@@ -52,9 +45,6 @@ const delivery = {
   createdAt: webhooks.message.createdAt,
 };
 
-const deliveryParams = idParams.extend({
-  messageId: z.string().meta({ description: 'The `webhook-id`.' }),
-});
 const oneDelivery = { params: { id: webhooks.live.id, messageId: webhooks.message.id } };
 
 const disabledRefused = (request: ExampleRequest): Example =>
@@ -65,17 +55,15 @@ const disabledRefused = (request: ExampleRequest): Example =>
     request,
   });
 
-const test = defineRoute({
-  ...common,
+const test = webhookRoute({
   method: 'post',
   path: '/dashboard/webhooks/{id}/test',
   operationId: 'testWebhook',
   summary: 'Send a test message',
   description:
     'Sends a message of type `webhook.test` to this endpoint alone, as any other message is sent. Look for it among the deliveries.',
-  params: idParams,
   responses: { 202: json('It is on its way.', testAnswerSchema) },
-  errors: ['invalid_request', 'not_found'],
+  errors: ['invalid_request'],
   examples: [
     {
       name: 'sent',
@@ -84,28 +72,21 @@ const test = defineRoute({
       answer: { messageId: generated('019c13c7-9a00-7000-8000-4b1d0a6e2f92') },
     },
     disabledRefused(disabled),
-    ...notFound({}),
-    memberRefused(one),
   ],
-  handler: (deps: EndpointDeps) => [
-    mayManage,
-    async (req, res) => {
-      res.status(202).json({ messageId: await testEndpoint(deps, actorOf(req, res), readEndpointId(req)) });
-    },
-  ],
+  handler: (deps) => async (req, res) => {
+    res.status(202).json({ messageId: await testEndpoint(deps, actorOf(req, res), readEndpointId(req)) });
+  },
 });
 
-const deliveries = defineRoute({
-  ...common,
+const deliveries = webhookRoute({
   method: 'get',
   path: '/dashboard/webhooks/{id}/deliveries',
   operationId: 'listWebhookDeliveries',
   summary: 'List deliveries',
   description: 'What was sent to an endpoint, what became of it, and what waits.',
-  params: idParams,
   query: listDeliveriesSchema,
   responses: { 200: json('A page of deliveries.', deliveryListSchema) },
-  errors: ['invalid_request', 'not_found'],
+  errors: ['invalid_request'],
   examples: [
     {
       name: 'failed',
@@ -119,48 +100,25 @@ const deliveries = defineRoute({
       detail: 'must be a nextCursor of an earlier answer',
       request: { ...one, query: { cursor: '2' } },
     }),
-    ...notFound({}),
-    memberRefused(one),
   ],
-  handler: ({ db }: EndpointDeps) => [
-    mayManage,
+  handler:
+    ({ db }) =>
     async (req, res) => {
       const { orgId } = sessionOf(res);
       const { id: endpointId } = await requireEndpoint(db.orm, orgId, readEndpointId(req));
-      const { limit, cursor, ...filter } = parseInput(listDeliveriesSchema, req.query);
-      const size = Number(limit ?? PAGE_SIZE);
-      const before = cursor === undefined ? undefined : decodeCursor(cursor);
-      const rows = await listDeliveries(
-        db.orm,
-        { orgId, endpointId },
-        { ...filter, before, limit: size + 1 },
-      );
-      const { page, nextCursor = null } = cutPage(rows, size, ({ messageId }) => encodeCursor(messageId));
-      res.json({ deliveries: page.map(toDeliveryJson), nextCursor });
+      const query = parseInput(listDeliveriesSchema, req.query);
+      const { deliveries, nextCursor = null } = await readDeliveries(db.orm, { orgId, endpointId }, query);
+      res.json({ deliveries, nextCursor });
     },
-  ],
 });
 
-const deliveryNotFound = (request: ExampleRequest): Example[] => [
-  ...notFound(request),
-  problemExample('not_found', {
-    name: 'noSuchDelivery',
-    summary: 'No such delivery',
-    detail: 'There is no such delivery.',
-    request: { ...request, params: { id: webhooks.live.id, messageId: unknownId } },
-  }),
-];
-
-const readOne = defineRoute({
-  ...common,
+const readOne = webhookRoute({
   method: 'get',
   path: '/dashboard/webhooks/{id}/deliveries/{messageId}',
   operationId: 'getWebhookDelivery',
   summary: 'Read one delivery',
   description: 'What was sent, and how each attempt went.',
-  params: deliveryParams,
   responses: { 200: json('The delivery.', deliveryAnswerSchema) },
-  errors: ['not_found'],
   examples: [
     {
       name: 'delivery',
@@ -168,31 +126,26 @@ const readOne = defineRoute({
       request: { ...oneDelivery },
       answer: { delivery: excerpt(delivery) },
     },
-    ...deliveryNotFound(oneDelivery),
-    memberRefused(oneDelivery),
   ],
-  handler: ({ db }: EndpointDeps) => [
-    mayManage,
+  handler:
+    ({ db }) =>
     async (req, res) => {
       const { orgId } = sessionOf(res);
       const { id: endpointId } = await requireEndpoint(db.orm, orgId, readEndpointId(req));
       const key = { orgId, endpointId, messageId: readMessageId(req) };
       res.json({ delivery: await readDeliveryDetails(db.orm, key) });
     },
-  ],
 });
 
-const resendOne = defineRoute({
-  ...common,
+const resendOne = webhookRoute({
   method: 'post',
   path: '/dashboard/webhooks/{id}/deliveries/{messageId}/resend',
   operationId: 'resendWebhookDelivery',
   summary: 'Send a delivery again',
   description:
     'At once, whatever became of it, with the same `webhook-id`; the schedule of further attempts begins anew.',
-  params: deliveryParams,
   responses: { 202: json('It is on its way.', deliveryAnswerSchema) },
-  errors: ['invalid_request', 'not_found'],
+  errors: ['invalid_request'],
   examples: [
     {
       name: 'resent',
@@ -201,31 +154,24 @@ const resendOne = defineRoute({
       answer: { delivery: excerpt({ ...delivery, status: 'waiting', nextAttemptAt: now }) },
     },
     disabledRefused({ params: { ...oneDelivery.params, id: webhooks.disabled.id } }),
-    ...deliveryNotFound(oneDelivery),
-    memberRefused(oneDelivery),
   ],
-  handler: (deps: EndpointDeps) => [
-    mayManage,
-    async (req, res) => {
-      const actor = actorOf(req, res);
-      const key = { orgId: actor.orgId, endpointId: readEndpointId(req), messageId: readMessageId(req) };
-      await resendDelivery(deps, actor, key.endpointId, key.messageId);
-      res.status(202).json({ delivery: await readDeliveryDetails(deps.db.orm, key) });
-    },
-  ],
+  handler: (deps) => async (req, res) => {
+    const actor = actorOf(req, res);
+    const key = { orgId: actor.orgId, endpointId: readEndpointId(req), messageId: readMessageId(req) };
+    await resendDelivery(deps, actor, key.endpointId, key.messageId);
+    res.status(202).json({ delivery: await readDeliveryDetails(deps.db.orm, key) });
+  },
 });
 
-const resend = defineRoute({
-  ...common,
+const resend = webhookRoute({
   method: 'post',
   path: '/dashboard/webhooks/{id}/resend',
   operationId: 'resendFailedWebhookDeliveries',
   summary: 'Send again what failed',
   description: 'All deliveries to the endpoint that were given up, of messages since a time.',
-  params: idParams,
   body: { schema: resendWebhookSchema, maxBytes: MAX_BODY_BYTES },
   responses: { 200: json('How many.', resentAnswerSchema) },
-  errors: ['invalid_request', 'not_found'],
+  errors: ['invalid_request'],
   examples: [
     {
       name: 'resent',
@@ -239,18 +185,12 @@ const resend = defineRoute({
       detail: 'must be an RFC 3339 time with an offset, like 2026-01-31T12:00:00Z',
       request: { ...one, body: { since: '2026-01-30' } },
     }),
-    ...notFound({ body: { since: '2026-01-30T12:00:00Z' } }),
-    memberRefused({ ...one, body: { since: '2026-01-30T12:00:00Z' } }),
   ],
-  handler: (deps: EndpointDeps) => [
-    mayManage,
-    async (req, res) => {
-      const id = readEndpointId(req);
-      const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
-      const { since } = parseInput(resendWebhookSchema, value);
-      res.json({ resent: await resendFailed(deps, actorOf(req, res), id, new Date(since)) });
-    },
-  ],
+  handler: (deps) => async (req, res) => {
+    const id = readEndpointId(req);
+    const { since } = await readInput(req, res, resendWebhookSchema);
+    res.json({ resent: await resendFailed(deps, actorOf(req, res), id, new Date(since)) });
+  },
 });
 
 /** What was sent to the endpoints, for owner and admin. */

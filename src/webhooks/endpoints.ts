@@ -12,7 +12,6 @@ import { whyNoReceiver } from './guard.js';
 import { writeMessage } from './outbox.js';
 import {
   deleteEndpoint as deleteRow,
-  findDelivery,
   findEndpoint,
   findSecret,
   insertEndpoint,
@@ -284,14 +283,7 @@ export async function requireEndpoint(orm: Orm, orgId: string, id: string): Prom
   return endpoint;
 }
 
-/** @throws AppError not_found */
-export async function requireDelivery(orm: Orm, orgId: string, endpointId: string, messageId: string) {
-  const delivery = await findDelivery(orm, { orgId, endpointId, messageId });
-  if (!delivery) throw noDelivery();
-  return delivery;
-}
-
-const noDelivery = () => new AppError('not_found', 'There is no such delivery.');
+export const noDelivery = () => new AppError('not_found', 'There is no such delivery.');
 
 async function lockEndpoint(tx: Tx, orgId: string, id: string): Promise<EndpointRow> {
   await lockOrganization(tx, { id: orgId });

@@ -1,7 +1,6 @@
 import type { Request, Response, Router } from 'express';
 import { parseInput } from '../core/http/validate.js';
-import { cutPage } from '../core/http/page.js';
-import { decodeCursor, encodeCursor, newFormId } from '../core/ids.js';
+import { newFormId } from '../core/ids.js';
 import { toPager } from '../core/pages/address.js';
 import {
   fieldError,
@@ -18,8 +17,7 @@ import {
 import { renderPage } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
 import { HOUR_MS } from '../core/time.js';
-import { requireRole, sessionOf } from '../identity/session/session.js';
-import { managingRoles } from '../organizations/table.js';
+import { sessionOf } from '../identity/session/session.js';
 import {
   createEndpoint,
   deleteEndpoint,
@@ -33,8 +31,15 @@ import {
   updateEndpoint,
   type EndpointDeps,
 } from './endpoints.js';
-import { listDeliveries, listEndpoints, type EndpointRow } from './queries.js';
-import { actorOf, readDeliveryDetails, readEndpointId, readMessageId, toDeliveryJson } from './request.js';
+import { listEndpoints, type EndpointRow } from './queries.js';
+import {
+  actorOf,
+  mayManage,
+  readDeliveries,
+  readDeliveryDetails,
+  readEndpointId,
+  readMessageId,
+} from './request.js';
 import { listDeliveriesSchema, rotateWebhookSchema, webhookInputSchema } from './schema.js';
 import { allTypes, webhookTypes } from './types.js';
 import {
@@ -47,11 +52,7 @@ import {
 } from './view.js';
 
 const PATH = '/dashboard/webhooks';
-const PAGE_SIZE = 50;
 const section = 'webhooks';
-
-/** Owners and admins alone: an address may hold a credential of its receiver. */
-const mayManage = requireRole(...managingRoles);
 
 /** Webhooks for people. A request for no page falls through to the JSON routes at the same addresses. */
 export function webhookPages(deps: EndpointDeps): Router {
@@ -247,16 +248,15 @@ function addEndpointPage(router: Router, deps: EndpointDeps): void {
   async function showEndpoint(req: Request, res: Response, form: FormState): Promise<void> {
     const { orgId } = sessionOf(res);
     const endpoint = await endpointOf(deps, req, res);
-    const { status, type, cursor } = parseInput(querySchema, withoutEmpty(req.query));
-    const before = cursor === undefined ? undefined : decodeCursor(cursor);
+    const query = parseInput(querySchema, withoutEmpty(req.query));
+    const { status, type, cursor } = query;
     const where = { orgId, endpointId: endpoint.id };
-    const rows = await listDeliveries(deps.db.orm, where, { status, type, before, limit: PAGE_SIZE + 1 });
-    const { page: shown, nextCursor } = cutPage(rows, PAGE_SIZE, (last) => encodeCursor(last.messageId));
+    const { deliveries, nextCursor } = await readDeliveries(deps.db.orm, where, query);
     const page = { view: 'webhooks/endpoint', title: 'Endpoint', section, notices: endpointNotices };
     const view = toEndpointView(endpoint, deps.clock.now());
     await renderPage(deps, req, res, page, {
       endpoint: view,
-      deliveries: shown.map((row) => toDeliveryView(endpoint.id, toDeliveryJson(row))),
+      deliveries: deliveries.map((row) => toDeliveryView(endpoint.id, row)),
       filter: { status: status ?? '', type: type ?? '' },
       isFiltered: status !== undefined || type !== undefined || cursor !== undefined,
       states: deliveryStates,

@@ -1,12 +1,102 @@
-import type { Request, Response } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
+import { z } from 'zod';
 import type { Orm } from '../core/db/client.js';
+import { cutPage } from '../core/http/page.js';
 import { readPathId } from '../core/http/path-id.js';
 import { requestIdOf } from '../core/http/request-context.js';
+import type { Example, ExampleRequest, Route, RouteDescription } from '../core/reference/define-route.js';
+import { exampleWorld } from '../core/reference/example-world.js';
+import { goodRequest, problemExample } from '../core/reference/problem-examples.js';
+import { decodeCursor, encodeCursor } from '../core/ids.js';
 import { byMember } from '../identity/session/authority.js';
-import { sessionOf } from '../identity/session/session.js';
-import { requireDelivery, type EndpointActor } from './endpoints.js';
-import { listAttempts, readData, type DeliveryKey, type DeliveryRow } from './queries.js';
+import { requireRole, sessionOf } from '../identity/session/session.js';
+import { managingRoles } from '../organizations/table.js';
+import { noDelivery, type EndpointActor, type EndpointDeps } from './endpoints.js';
+import {
+  findDelivery,
+  listAttempts,
+  listDeliveries,
+  readData,
+  type DeliveryKey,
+  type DeliveryRow,
+} from './queries.js';
+import type { listDeliveriesSchema } from './schema.js';
 import { bodyOf } from './send.js';
+
+/** Owners and admins alone: an address may hold a credential of its receiver. */
+export const mayManage = requireRole(...managingRoles);
+
+interface OwnParts extends Omit<RouteDescription, 'tag' | 'credential' | 'params'> {
+  /** What the examples of refusals send; left out: as the first example. */
+  refused?: ExampleRequest;
+  handler: (deps: EndpointDeps) => RequestHandler;
+}
+
+/** Completes a route with what every route for webhooks has: who may call it, and what it says of ids that are not there. */
+export function webhookRoute({ refused, handler, ...own }: OwnParts): Route<EndpointDeps> {
+  const names = [...own.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as keyof typeof parameters);
+  const request = refused ?? goodRequest(own);
+  return {
+    ...own,
+    tag: 'Webhooks',
+    credential: 'session',
+    ...(names.length === 0
+      ? {}
+      : { params: z.object(Object.fromEntries(names.map((name) => [name, parameters[name].schema]))) }),
+    errors: [...(own.errors ?? []), ...(names.length === 0 ? [] : (['not_found'] as const))],
+    examples: [
+      ...own.examples,
+      ...names.flatMap((name) =>
+        parameters[name].unknown.map((unknown) => unknownExample(name, unknown, request)),
+      ),
+      problemExample('forbidden_role', {
+        summary: 'A member may not manage webhooks',
+        detail: 'You are member of Acme; this needs the role owner or admin.',
+        request: { ...request, credential: 'memberSession' },
+      }),
+    ],
+    handler: (deps) => [mayManage, handler(deps)],
+  };
+}
+
+const { webhooks, unknownId } = exampleWorld;
+const noEndpoint = 'There is no such endpoint.';
+
+const parameters = {
+  id: {
+    schema: z.string().meta({ description: 'The id of the endpoint.' }),
+    unknown: [
+      { id: unknownId, name: 'notFound', summary: 'No such endpoint', detail: noEndpoint },
+      {
+        id: webhooks.otherId,
+        name: 'endpointOfAnother',
+        summary: "Another Organization's does not exist here",
+        detail: noEndpoint,
+      },
+    ],
+  },
+  messageId: {
+    schema: z.string().meta({ description: 'The `webhook-id`.' }),
+    unknown: [
+      {
+        id: unknownId,
+        name: 'noSuchDelivery',
+        summary: 'No such delivery',
+        detail: 'There is no such delivery.',
+      },
+    ],
+  },
+};
+
+const unknownExample = (
+  parameter: string,
+  { id, ...rest }: { id: string; name: string; summary: string; detail: string },
+  request: ExampleRequest,
+): Example =>
+  problemExample('not_found', {
+    ...rest,
+    request: { ...request, params: { ...request.params, [parameter]: id } },
+  });
 
 export function actorOf(req: Request, res: Response): EndpointActor {
   const { orgId, userId } = sessionOf(res);
@@ -19,18 +109,34 @@ export const readEndpointId = (req: Request): string => readPathId(req, 'id', 'e
 /** @throws AppError not_found */
 export const readMessageId = (req: Request): string => readPathId(req, 'messageId', 'delivery');
 
-export const toDeliveryJson = ({ status, nextAttemptAt, createdAt, ...row }: DeliveryRow) => ({
+const toDeliveryJson = ({ status, nextAttemptAt, createdAt, ...row }: DeliveryRow) => ({
   ...row,
   status,
   nextAttemptAt: status === 'waiting' ? nextAttemptAt : null,
   createdAt,
 });
 
+const PAGE_SIZE = 50;
+
+/** A page of what was sent to an endpoint, newest first. */
+export async function readDeliveries(
+  orm: Orm,
+  where: Omit<DeliveryKey, 'messageId'>,
+  { limit, cursor, ...filter }: z.output<typeof listDeliveriesSchema>,
+) {
+  const before = cursor === undefined ? undefined : decodeCursor(cursor);
+  const size = Number(limit ?? PAGE_SIZE);
+  const rows = await listDeliveries(orm, where, { ...filter, before, limit: size + 1 });
+  const { page, nextCursor } = cutPage(rows, size, ({ messageId }) => encodeCursor(messageId));
+  return { deliveries: page.map(toDeliveryJson), nextCursor };
+}
+
 const SHOWN_ATTEMPTS = 50;
 
 /** @throws AppError not_found */
 export async function readDeliveryDetails(orm: Orm, key: DeliveryKey) {
-  const row = await requireDelivery(orm, key.orgId, key.endpointId, key.messageId);
+  const row = await findDelivery(orm, key);
+  if (!row) throw noDelivery();
   return {
     ...toDeliveryJson(row),
     body: bodyOf(row.type, row.createdAt, await readData(orm, key)),

@@ -1,29 +1,19 @@
-import { z } from 'zod';
-import { hasBody, readJsonBody } from '../core/http/json-body.js';
-import { parseInput } from '../core/http/validate.js';
-import {
-  defineRoute,
-  generated,
-  json,
-  type Example,
-  type ExampleRequest,
-} from '../core/reference/define-route.js';
+import { hasBody } from '../core/http/json-body.js';
+import { generated, json } from '../core/reference/define-route.js';
 import { exampleWorld } from '../core/reference/example-world.js';
 import { problemExample } from '../core/reference/problem-examples.js';
-import { requireRole, sessionOf } from '../identity/session/session.js';
-import { managingRoles } from '../organizations/table.js';
+import { MAX_BODY_BYTES, readInput } from '../identity/operator/http.js';
+import { sessionOf } from '../identity/session/session.js';
 import {
   createEndpoint,
   deleteEndpoint,
   requireEndpoint,
   rotateSecret,
   updateEndpoint,
-  type EndpointDeps,
 } from './endpoints.js';
 import { listEndpoints } from './queries.js';
-import { actorOf, readEndpointId } from './request.js';
+import { actorOf, readEndpointId, webhookRoute } from './request.js';
 import {
-  MAX_BODY_BYTES,
   newWebhookSchema,
   rotateWebhookSchema,
   webhookAnswerSchema,
@@ -31,10 +21,7 @@ import {
   webhookListSchema,
 } from './schema.js';
 
-/** Owners and admins alone: an address may hold a credential of its receiver. */
-export const mayManage = requireRole(...managingRoles);
-
-const { webhooks, createdAt, now, unknownId } = exampleWorld;
+const { webhooks, createdAt, now } = exampleWorld;
 
 const view = (name: 'live' | 'disabled') => ({
   ...webhooks[name],
@@ -49,37 +36,10 @@ const view = (name: 'live' | 'disabled') => ({
 
 const madeSecret = generated('whsec_vQe1XxkMYmgVJkJZq0m3pA9rjJm6g8v5n2wq7b4c1dE=');
 const input = { url: 'https://hooks.acme.example/usage', types: ['api_key.created'], livemode: true };
-export const common = { tag: 'Webhooks', credential: 'session' } as const;
-export const idParams = z.object({ id: z.string().meta({ description: 'The id of the endpoint.' }) });
 export const one = { params: { id: webhooks.live.id } };
 export const disabled = { params: { id: webhooks.disabled.id } };
 
-export const memberRefused = (request: ExampleRequest): Example =>
-  problemExample('forbidden_role', {
-    summary: 'A member may not manage webhooks',
-    detail: 'You are member of Acme; this needs the role owner or admin.',
-    request: { ...request, credential: 'memberSession' },
-  });
-
-export const notFound = (request: ExampleRequest): Example[] =>
-  [
-    { name: 'notFound', summary: 'No such endpoint', id: unknownId },
-    {
-      name: 'endpointOfAnother',
-      summary: "Another Organization's does not exist here",
-      id: webhooks.otherId,
-    },
-  ].map(({ name, summary, id }) =>
-    problemExample('not_found', {
-      name,
-      summary,
-      detail: 'There is no such endpoint.',
-      request: { ...request, params: { ...request.params, id } },
-    }),
-  );
-
-const list = defineRoute({
-  ...common,
+const list = webhookRoute({
   method: 'get',
   path: '/dashboard/webhooks',
   operationId: 'listWebhooks',
@@ -93,18 +53,15 @@ const list = defineRoute({
       request: {},
       answer: { webhooks: [view('live'), view('disabled')] },
     },
-    memberRefused({}),
   ],
-  handler: ({ db }: EndpointDeps) => [
-    mayManage,
+  handler:
+    ({ db }) =>
     async (_req, res) => {
-      res.json({ webhooks: (await listEndpoints(db.orm, sessionOf(res).orgId)).map(toJson) });
+      res.json({ webhooks: await listEndpoints(db.orm, sessionOf(res).orgId) });
     },
-  ],
 });
 
-const create = defineRoute({
-  ...common,
+const create = webhookRoute({
   method: 'post',
   path: '/dashboard/webhooks',
   operationId: 'createWebhook',
@@ -135,54 +92,42 @@ const create = defineRoute({
       detail: 'must not be a private or reserved address',
       request: { body: { ...input, url: 'https://10.0.0.7/hook' } },
     }),
-    memberRefused({ body: input }),
   ],
-  handler: (deps: EndpointDeps) => [
-    mayManage,
-    async (req, res) => {
-      const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
-      const made = await createEndpoint(deps, actorOf(req, res), parseInput(webhookInputSchema, value));
-      res.status(201).json({ webhook: toJson(made.endpoint), secret: made.secret });
-    },
-  ],
+  handler: (deps) => async (req, res) => {
+    const given = await readInput(req, res, webhookInputSchema);
+    const { endpoint: webhook, secret } = await createEndpoint(deps, actorOf(req, res), given);
+    res.status(201).json({ webhook, secret });
+  },
 });
 
-const read = defineRoute({
-  ...common,
+const read = webhookRoute({
   method: 'get',
   path: '/dashboard/webhooks/{id}',
   operationId: 'getWebhook',
   summary: 'Read one webhook endpoint',
   description: 'How an endpoint stands. Never its secret.',
-  params: idParams,
   responses: { 200: json('The endpoint.', webhookAnswerSchema) },
-  errors: ['not_found'],
   examples: [
     { name: 'webhook', summary: 'One for live mode', request: { ...one }, answer: { webhook: view('live') } },
-    ...notFound({}),
-    memberRefused(one),
   ],
-  handler: ({ db }: EndpointDeps) => [
-    mayManage,
+  handler:
+    ({ db }) =>
     async (req, res) => {
-      const endpoint = await requireEndpoint(db.orm, sessionOf(res).orgId, readEndpointId(req));
-      res.json({ webhook: toJson(endpoint) });
+      res.json({ webhook: await requireEndpoint(db.orm, sessionOf(res).orgId, readEndpointId(req)) });
     },
-  ],
 });
 
-const update = defineRoute({
-  ...common,
+const update = webhookRoute({
   method: 'put',
   path: '/dashboard/webhooks/{id}',
   operationId: 'updateWebhook',
   summary: 'Change a webhook endpoint',
   description:
     'States how the endpoint shall be; the same again changes nothing. Enabled again it has a clean record. What waits for an endpoint that is disabled is given up.',
-  params: idParams,
   body: { schema: webhookInputSchema, maxBytes: MAX_BODY_BYTES },
   responses: { 200: json('The endpoint as it is now.', webhookAnswerSchema) },
-  errors: ['invalid_request', 'not_found'],
+  errors: ['invalid_request'],
+  refused: { ...one, body: input },
   examples: [
     {
       name: 'enabled',
@@ -196,50 +141,30 @@ const update = defineRoute({
       detail: 'must be https',
       request: { ...one, body: { ...input, url: 'http://hooks.acme.example/usage' } },
     }),
-    ...notFound({ body: input }),
-    memberRefused({ ...one, body: input }),
   ],
-  handler: (deps: EndpointDeps) => [
-    mayManage,
-    async (req, res) => {
-      const id = readEndpointId(req);
-      const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
-      const endpoint = await updateEndpoint(
-        deps,
-        actorOf(req, res),
-        id,
-        parseInput(webhookInputSchema, value),
-      );
-      res.json({ webhook: toJson(endpoint) });
-    },
-  ],
+  handler: (deps) => async (req, res) => {
+    const id = readEndpointId(req);
+    const given = await readInput(req, res, webhookInputSchema);
+    res.json({ webhook: await updateEndpoint(deps, actorOf(req, res), id, given) });
+  },
 });
 
-const remove = defineRoute({
-  ...common,
+const remove = webhookRoute({
   method: 'delete',
   path: '/dashboard/webhooks/{id}',
   operationId: 'deleteWebhook',
   summary: 'Delete a webhook endpoint',
   description: 'Nothing is sent to it from now on, and its deliveries cannot be read any more.',
-  params: idParams,
   responses: { 200: json('The endpoint as it was.', webhookAnswerSchema) },
-  errors: ['not_found'],
   examples: [
     { name: 'deleted', summary: 'Deleted now', request: { ...one }, answer: { webhook: view('live') } },
-    ...notFound({}),
-    memberRefused(one),
   ],
-  handler: (deps: EndpointDeps) => [
-    mayManage,
-    async (req, res) => {
-      res.json({ webhook: toJson(await deleteEndpoint(deps, actorOf(req, res), readEndpointId(req))) });
-    },
-  ],
+  handler: (deps) => async (req, res) => {
+    res.json({ webhook: await deleteEndpoint(deps, actorOf(req, res), readEndpointId(req)) });
+  },
 });
 
-const rotate = defineRoute({
-  ...common,
+const rotate = webhookRoute({
   method: 'post',
   path: '/dashboard/webhooks/{id}/rotate',
   operationId: 'rotateWebhookSecret',
@@ -248,10 +173,10 @@ const rotate = defineRoute({
 Makes a new secret. For \`graceMinutes\` each message carries two signatures, one of each secret, so the receiver can be given the new one without a gap; \`0\` ends the
 old one at once. A secret from before the last rotation ends in any case. The body may be left out.
 `.trim(),
-  params: idParams,
   body: { schema: rotateWebhookSchema, isOptional: true, maxBytes: MAX_BODY_BYTES },
   responses: { 201: json('The endpoint and its new secret.', newWebhookSchema) },
-  errors: ['invalid_request', 'not_found'],
+  errors: ['invalid_request'],
+  refused: one,
   examples: [
     {
       name: 'rotated',
@@ -277,32 +202,15 @@ old one at once. A secret from before the last rotation ends in any case. The bo
       detail: 'must be at most 10080',
       request: { ...one, body: { graceMinutes: 10_081 } },
     }),
-    ...notFound({}),
-    memberRefused(one),
   ],
-  handler: (deps: EndpointDeps) => [
-    mayManage,
-    async (req, res) => {
-      const id = readEndpointId(req);
-      const body = hasBody(req) ? (await readJsonBody(req, res, MAX_BODY_BYTES)).value : {};
-      const { graceMinutes } = parseInput(rotateWebhookSchema, body);
-      const made = await rotateSecret(deps, actorOf(req, res), id, graceMinutes);
-      res.status(201).json({ webhook: toJson(made.endpoint), secret: made.secret });
-    },
-  ],
-});
-
-/** An endpoint as people and clients see it. */
-const toJson = ({ id, url, types, livemode, ...rest }: Awaited<ReturnType<typeof requireEndpoint>>) => ({
-  id,
-  url,
-  types,
-  livemode,
-  isEnabled: rest.isEnabled,
-  disabledReason: rest.disabledReason,
-  failingSince: rest.failingSince,
-  previousSecretEndsAt: rest.previousSecretEndsAt,
-  createdAt: rest.createdAt,
+  handler: (deps) => async (req, res) => {
+    const id = readEndpointId(req);
+    const { graceMinutes } = hasBody(req)
+      ? await readInput(req, res, rotateWebhookSchema)
+      : rotateWebhookSchema.parse({});
+    const { endpoint: webhook, secret } = await rotateSecret(deps, actorOf(req, res), id, graceMinutes);
+    res.status(201).json({ webhook, secret });
+  },
 });
 
 /** `/dashboard/webhooks`, for owner and admin; what was sent is in `delivery-routes.ts`. */

@@ -3,8 +3,6 @@ import { idField, nextCursorField, timeField } from '../core/http/fields.js';
 import { text, timeInput } from '../core/http/validate.js';
 import { allTypes, webhookTypes, type AnyType, type WebhookType } from './types.js';
 
-export const MAX_BODY_BYTES = 16 * 1024;
-
 const typeNames = Object.keys(webhookTypes) as [WebhookType, ...WebhookType[]];
 const allTypeNames = Object.keys(allTypes) as [AnyType, ...AnyType[]];
 export const statuses = ['waiting', 'delivered', 'failed'] as const;

@@ -27,13 +27,13 @@ export const webhookEndpoints = pgTable(
     isEnabled: boolean('is_enabled').notNull().default(true),
     /** Why the service disabled it; null if a person did. */
     disabledReason: text('disabled_reason', { enum: ['gone', 'failing'] }),
+    /** Of the first failure that no success has followed. */
+    failingSince: time('failing_since'),
     /** What deliveries are signed with, encrypted with SECRET_KEYS. */
     secret: text().notNull(),
     /** Signs too, until its time is over. */
     previousSecret: text('previous_secret'),
     previousSecretEndsAt: time('previous_secret_ends_at'),
-    /** Of the first failure that no success has followed. */
-    failingSince: time('failing_since'),
     createdAt: time('created_at').notNull(),
   },
   (t) => [

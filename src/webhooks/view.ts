@@ -1,4 +1,4 @@
-import type { toDeliveryJson } from './request.js';
+import type { readDeliveries } from './request.js';
 import type { EndpointRow } from './queries.js';
 
 export const endpointAddress = (id: string): string => `/dashboard/webhooks/${id}`;
@@ -55,7 +55,10 @@ export function toEndpointView(endpoint: EndpointRow, nowMs: number) {
   };
 }
 
-export const toDeliveryView = (endpointId: string, row: ReturnType<typeof toDeliveryJson>) => ({
+export const toDeliveryView = (
+  endpointId: string,
+  row: Awaited<ReturnType<typeof readDeliveries>>['deliveries'][number],
+) => ({
   ...row,
   href: `${endpointAddress(endpointId)}/deliveries/${row.messageId}`,
   mode: row.livemode ? 'live' : 'test',
