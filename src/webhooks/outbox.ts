@@ -14,7 +14,7 @@ export interface NewMessage<T extends AnyType> {
   data: DataOf<T>;
   at: Date;
   /** An Organization is told once of what has this key, for as long as messages with one are kept: 100 days. */
-  onceKey?: string;
+  onceKey?: string | undefined;
 }
 
 /**
@@ -71,11 +71,7 @@ export async function tellModes<T extends WebhookType>(
   for (const livemode of modes)
     await writeMessage(
       tx,
-      {
-        ...message,
-        livemode,
-        onceKey: onceKey && modes.length > 1 ? `${onceKey} ${livemode}` : (onceKey ?? null),
-      },
+      { ...message, livemode, onceKey: onceKey && modes.length > 1 ? `${onceKey} ${livemode}` : onceKey },
       known.flatMap((endpoint) => (endpoint.livemode === livemode ? [endpoint.id] : [])),
     );
 }
@@ -105,11 +101,10 @@ export async function tellTraders<T extends WebhookType>(
     return ids.get(place)!;
   };
   const messages = new Map(listeners.map((listener) => [idOf(listener), listener]));
-  const createdAt = at;
   await insertRows(
     tx,
     webhookMessages,
-    [...messages].map(([id, { orgId, livemode }]) => ({ orgId, id, type, livemode, data, createdAt })),
+    [...messages].map(([id, { orgId, livemode }]) => ({ orgId, id, type, livemode, data, createdAt: at })),
   );
   await insertRows(
     tx,
@@ -129,36 +124,24 @@ export async function tellTraders<T extends WebhookType>(
 /** @returns its id; undefined if it was told before, or to no endpoint */
 export async function writeMessage<T extends AnyType>(
   tx: Tx,
-  {
-    orgId,
-    livemode,
-    type,
-    data,
-    at,
-    onceKey = null,
-  }: Omit<NewMessage<T>, 'onceKey'> & { onceKey?: string | null },
+  { data, at, ...message }: NewMessage<T>,
   endpointIds: string[],
 ): Promise<string | undefined> {
   if (endpointIds.length === 0) return undefined;
   const [written] = await tx
     .insert(webhookMessages)
-    .values({
-      orgId,
-      id: newId(at.getTime()),
-      livemode,
-      type,
-      data: sql`${toJson(data)}::jsonb`,
-      createdAt: at,
-      onceKey,
-    })
+    .values({ ...message, id: newId(at.getTime()), data: sql`${toJson(data)}::jsonb`, createdAt: at })
     .onConflictDoNothing({ target: [webhookMessages.orgId, webhookMessages.onceKey] })
     .returning({ id: webhookMessages.id });
   if (!written) return undefined;
-  await tx
-    .insert(webhookDeliveries)
-    .values(
-      endpointIds.map((endpointId) => ({ orgId, endpointId, messageId: written.id, nextAttemptAt: at })),
-    );
+  await tx.insert(webhookDeliveries).values(
+    endpointIds.map((endpointId) => ({
+      orgId: message.orgId,
+      endpointId,
+      messageId: written.id,
+      nextAttemptAt: at,
+    })),
+  );
   return written.id;
 }
 
