@@ -38,9 +38,18 @@ export interface Delivery {
   body: string;
   /** As they are stored, newest first. */
   secrets: string[];
+  type: string;
   createdAtMs: number;
-  log: { orgId: string; endpointId: string; webhookId: string; type: string; attempt: number };
 }
+
+/** What the log says of one. */
+export const logOf = ({ orgId, endpointId, messageId: webhookId, type, attempt }: Delivery) => ({
+  orgId,
+  endpointId,
+  webhookId,
+  type,
+  attempt,
+});
 
 interface Outcome extends Answer {
   delivery: Delivery;
@@ -52,21 +61,7 @@ interface Outcome extends Answer {
 
 export type DispatcherDeps = Pick<Context, 'config' | 'db' | 'clock' | 'log' | 'metrics'>;
 
-export interface Attempts {
-  /**
-   * Sends a message and records what became of it.
-   * @param onAnswer before it is recorded
-   */
-  make(
-    group: ShardGroup,
-    delivery: Delivery,
-    onAnswer: (answer: { isOk: boolean; durationMs: number }) => void,
-  ): Promise<void>;
-  /** Ends what is under way: nothing of it is recorded. */
-  close(): void;
-}
-
-export function createAttempts(deps: DispatcherDeps): Attempts {
+export function createAttempts(deps: DispatcherDeps) {
   const { config, clock, log, metrics } = deps;
   const { production, webhooksAllowPrivate: allowsPrivate } = config;
   const sender = createSender({ production, allowsPrivate });
@@ -88,7 +83,7 @@ export function createAttempts(deps: DispatcherDeps): Attempts {
   }
 
   function tellOf({ delivery, status, statusCode, error, durationMs }: Outcome): void {
-    const line = { ...delivery.log, statusCode, durationMs, ...(error === null ? {} : { reason: error }) };
+    const line = { ...logOf(delivery), statusCode, durationMs, ...(error === null ? {} : { reason: error }) };
     metrics.webhooks.inc({ outcome: status === 'waiting' ? 'deferred' : status });
     if (status === 'delivered') log.debug(line, 'a webhook was delivered');
     else if (status === 'waiting') log.info(line, 'a webhook could not be delivered yet; it is tried again');
@@ -96,7 +91,15 @@ export function createAttempts(deps: DispatcherDeps): Attempts {
   }
 
   return {
-    async make(group, delivery, onAnswer) {
+    /**
+     * Sends a message and records what became of it.
+     * @param onAnswer before it is recorded
+     */
+    async make(
+      group: ShardGroup,
+      delivery: Delivery,
+      onAnswer: (answer: { isOk: boolean; durationMs: number }) => void,
+    ): Promise<void> {
       const { orgId, endpointId, createdAtMs } = delivery;
       const at = new Date(clock.now());
       const startedMs = performance.now();
@@ -112,6 +115,7 @@ export function createAttempts(deps: DispatcherDeps): Attempts {
       await recordOutcome(group, outcome);
       tellOf(outcome);
     },
+    /** Ends what is under way: nothing of it is recorded. */
     close() {
       isClosed = true;
       sender.close();

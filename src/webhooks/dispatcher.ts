@@ -4,7 +4,7 @@ import { intArray, textArray } from '../core/db/array-literal.js';
 import type { ShardGroup, TextRow } from '../core/db/client.js';
 import { describeOutage } from '../core/db/outage.js';
 import { MINUTE_MS, SECOND_MS } from '../core/time.js';
-import { createAttempts, type Delivery, type DispatcherDeps } from './attempts.js';
+import { createAttempts, logOf, type Delivery, type DispatcherDeps } from './attempts.js';
 import { bodyOf, createReceivers } from './send.js';
 import { claim, giveBack, START } from './statements.js';
 
@@ -109,7 +109,7 @@ function createSweeper(deps: DispatcherDeps, stopping: AbortSignal) {
       .make(group, delivery, (answer) => receivers.finish(endpointId, answer))
       .catch((error: unknown) =>
         log.error(
-          { ...delivery.log, err: error },
+          { ...logOf(delivery), err: error },
           'a webhook is sent again: how it went could not be recorded',
         ),
       )
@@ -181,13 +181,7 @@ function toDelivery(row: TextRow): Delivery {
     url: url!,
     body: bodyOf(type!, new Date(createdAtMs), data!),
     secrets: [secret!, ...(previous === null ? [] : [previous!])],
+    type: type!,
     createdAtMs,
-    log: {
-      orgId: orgId!,
-      endpointId: endpointId!,
-      webhookId: messageId!,
-      type: type!,
-      attempt: Number(attempt),
-    },
   };
 }

@@ -105,17 +105,11 @@ export interface Answer {
   text: string | null;
 }
 
-interface Sender {
-  send(message: SignedMessage): Promise<Answer>;
-  /** Ends what is under way. */
-  close(): void;
-}
-
 /** @param data the database's own text of it: a number keeps all its digits */
 export const bodyOf = (type: string, createdAt: Date, data: string): string =>
   `{"type":${JSON.stringify(type)},"timestamp":"${createdAt.toISOString()}","data":${data}}`;
 
-export function createSender(rules: ReceiverRules): Sender {
+export function createSender(rules: ReceiverRules) {
   const settings = { keepAlive: true, timeout: IDLE_MS, scheduling: 'lifo' } as const;
   const http = { agent: new HttpAgent(settings), lookup: guardedLookup(true, rules) };
   const https = { agent: new HttpsAgent(settings), lookup: guardedLookup(false, rules) };
@@ -182,6 +176,7 @@ export function createSender(rules: ReceiverRules): Sender {
 
   return {
     send,
+    /** Ends what is under way. */
     close() {
       isClosed = true;
       http.agent.destroy();
