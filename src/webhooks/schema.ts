@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { idField, nextCursorField, timeField } from '../core/http/fields.js';
 import { text, timeInput } from '../core/http/validate.js';
+import { deliveryStatuses } from './table.js';
 import { allTypes, webhookTypes, type AnyType, type WebhookType } from './types.js';
 
 const typeNames = Object.keys(webhookTypes) as [WebhookType, ...WebhookType[]];
 const allTypeNames = Object.keys(allTypes) as [AnyType, ...AnyType[]];
-export const statuses = ['waiting', 'delivered', 'failed'] as const;
 
 export const webhookInputSchema = z
   .strictObject({
@@ -43,7 +43,7 @@ export const resendWebhookSchema = z
   .meta({ id: 'WebhookResend' });
 
 export const listDeliveriesSchema = z.object({
-  status: z.enum(statuses).optional().describe('Only those.'),
+  status: z.enum(deliveryStatuses).optional().describe('Only those.'),
   type: z.enum(allTypeNames).optional().describe('Only those of this type.'),
   limit: z
     .string()
@@ -102,7 +102,7 @@ const deliveryFields = {
   type: z.string().describe('What it tells of.'),
   livemode: z.boolean().describe('True for live mode, false for test mode.'),
   status: z
-    .enum(statuses)
+    .enum(deliveryStatuses)
     .describe('`waiting` for its first or another attempt, `delivered`, or `failed`: given up.'),
   attempts: z.int().min(0).describe('How many were begun.'),
   lastAttemptAt: timeField('The last attempt that has ended; `null` before.').nullable(),

@@ -64,6 +64,8 @@ export const webhookMessages = pgTable(
   ],
 );
 
+export const deliveryStatuses = ['waiting', 'delivered', 'failed'] as const;
+
 /** A message on its way to one endpoint. */
 export const webhookDeliveries = pgTable(
   'webhook_deliveries',
@@ -71,9 +73,7 @@ export const webhookDeliveries = pgTable(
     orgId: uuid('org_id').notNull(),
     endpointId: uuid('endpoint_id').notNull(),
     messageId: uuid('message_id').notNull(),
-    status: text({ enum: ['waiting', 'delivered', 'failed'] })
-      .notNull()
-      .default('waiting'),
+    status: text({ enum: deliveryStatuses }).notNull().default('waiting'),
     /** While an instance is at it: when another one may. */
     nextAttemptAt: time('next_attempt_at').notNull(),
     /** All that were begun. */
