@@ -117,7 +117,9 @@ export async function updateEndpoint(
   });
 }
 
-const isSame = (a: Omit<EndpointInput, 'types'> & { types: string[] }, b: EndpointInput): boolean =>
+type Declared = Pick<EndpointRow, keyof EndpointInput>;
+
+const isSame = (a: Declared, b: Declared): boolean =>
   a.url === b.url &&
   a.livemode === b.livemode &&
   a.isEnabled === b.isEnabled &&
@@ -308,17 +310,7 @@ const invalid = (pointer: string, detail: string) =>
     errors: [{ pointer, code: 'invalid_request', detail }],
   });
 
-const shownOf = ({
-  url,
-  types,
-  livemode,
-  isEnabled,
-}: Omit<EndpointInput, 'types'> & { types: string[] }) => ({
-  url,
-  types,
-  livemode,
-  isEnabled,
-});
+const shownOf = ({ url, types, livemode, isEnabled }: Declared) => ({ url, types, livemode, isEnabled });
 
 const audit = (
   tx: Tx,

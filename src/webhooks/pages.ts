@@ -134,13 +134,9 @@ function addEditPages(router: Router, deps: EndpointDeps): void {
   router.post('/webhooks/:id/edit', mayManage, update);
 
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
-    const endpoint = await endpointOf(deps, req, res);
+    const endpoint = await endpointViewOf(deps, req, res);
     const page = { view: 'webhooks/edit', title: 'Edit endpoint', section };
-    await renderPage(deps, req, res, page, {
-      endpoint: toEndpointView(endpoint, deps.clock.now()),
-      form,
-      types: typeChoices,
-    });
+    await renderPage(deps, req, res, page, { endpoint, form, types: typeChoices });
   }
 }
 
@@ -164,7 +160,7 @@ function addSecretPages(router: Router, deps: EndpointDeps): void {
   router.post('/webhooks/:id/rotate', onlyForms, mayManage, rotate);
 
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
-    const endpoint = toEndpointView(await endpointOf(deps, req, res), deps.clock.now());
+    const endpoint = await endpointViewOf(deps, req, res);
     const page = { view: 'webhooks/rotate', title: 'Rotate the secret', section };
     await renderPage(deps, req, res, page, { endpoint, form, graceChoices });
   }
@@ -190,14 +186,9 @@ async function showSecret(
 
 function addDeletePages(router: Router, deps: EndpointDeps): void {
   router.get('/webhooks/:id/delete', onlyPages, mayManage, async (req, res) => {
-    const endpoint = toEndpointView(await endpointOf(deps, req, res), deps.clock.now());
-    await renderPage(
-      deps,
-      req,
-      res,
-      { view: 'webhooks/delete', title: 'Delete endpoint', section },
-      { endpoint },
-    );
+    const endpoint = await endpointViewOf(deps, req, res);
+    const page = { view: 'webhooks/delete', title: 'Delete endpoint', section };
+    await renderPage(deps, req, res, page, { endpoint });
   });
 
   router.post('/webhooks/:id/delete', mayManage, async (req, res) => {
@@ -214,6 +205,8 @@ const endpointNotices = {
   resent: 'What failed since then is on its way again, oldest first, 1,000 at most.',
   none: 'Nothing has failed since then.',
 };
+
+const typeFilters = Object.keys(allTypes).map((type) => ({ value: type, label: type }));
 
 const querySchema = listDeliveriesSchema.omit({ limit: true });
 
@@ -247,22 +240,20 @@ function addEndpointPage(router: Router, deps: EndpointDeps): void {
 
   async function showEndpoint(req: Request, res: Response, form: FormState): Promise<void> {
     const { orgId } = sessionOf(res);
-    const endpoint = await endpointOf(deps, req, res);
+    const endpoint = await endpointViewOf(deps, req, res);
     const query = parseInput(querySchema, withoutEmpty(req.query));
     const { status, type, cursor } = query;
     const where = { orgId, endpointId: endpoint.id };
     const { deliveries, nextCursor } = await readDeliveries(deps.db.orm, where, query);
     const page = { view: 'webhooks/endpoint', title: 'Endpoint', section, notices: endpointNotices };
-    const view = toEndpointView(endpoint, deps.clock.now());
     await renderPage(deps, req, res, page, {
-      endpoint: view,
+      endpoint,
       deliveries: deliveries.map((row) => toDeliveryView(endpoint.id, row)),
-      filter: { status: status ?? '', type: type ?? '' },
       isFiltered: status !== undefined || type !== undefined || cursor !== undefined,
       states: deliveryStates,
-      types: Object.keys(allTypes),
-      pager: toPager(view.href, { status, type }, { cursor, nextCursor }),
-      form: { ...form, values: { since: '24', ...form.values } },
+      types: typeFilters,
+      pager: toPager(endpoint.href, { status, type }, { cursor, nextCursor }),
+      form: { ...form, values: { status: status ?? '', type: type ?? '', since: '24', ...form.values } },
       sinceChoices,
     });
   }
@@ -286,7 +277,7 @@ function addDeliveryPage(router: Router, deps: EndpointDeps): void {
 
   async function showDelivery(req: Request, res: Response, form: FormState): Promise<void> {
     const { orgId } = sessionOf(res);
-    const endpoint = await endpointOf(deps, req, res);
+    const endpoint = await endpointViewOf(deps, req, res);
     const key = { orgId, endpointId: endpoint.id, messageId: readMessageId(req) };
     const { body, attemptLog, ...row } = await readDeliveryDetails(deps.db.orm, key);
     const notices = {
@@ -294,7 +285,7 @@ function addDeliveryPage(router: Router, deps: EndpointDeps): void {
     };
     const page = { view: 'webhooks/delivery', title: 'Delivery', section, notices };
     await renderPage(deps, req, res, page, {
-      endpoint: toEndpointView(endpoint, deps.clock.now()),
+      endpoint,
       delivery: toDeliveryView(endpoint.id, row),
       body,
       attempts: attemptLog,
@@ -309,3 +300,6 @@ const withoutEmpty = (query: object): object =>
 
 const endpointOf = (deps: EndpointDeps, req: Request, res: Response): Promise<EndpointRow> =>
   requireEndpoint(deps.db.orm, sessionOf(res).orgId, readEndpointId(req));
+
+const endpointViewOf = async (deps: EndpointDeps, req: Request, res: Response) =>
+  toEndpointView(await endpointOf(deps, req, res), deps.clock.now());

@@ -1,5 +1,5 @@
 import type { readDeliveries } from './request.js';
-import type { EndpointRow } from './queries.js';
+import type { EndpointRow, listDisabled } from './queries.js';
 
 export const endpointAddress = (id: string): string => `/dashboard/webhooks/${id}`;
 
@@ -18,30 +18,18 @@ const reasons = {
 };
 
 /** For the overview. */
-export const toDisabledView = ({
-  id,
-  url,
-  reason,
-}: {
-  id: string;
-  url: string;
-  reason: keyof typeof reasons | null;
-}) => ({
+export const toDisabledView = ({ id, url, reason }: Awaited<ReturnType<typeof listDisabled>>[number]) => ({
   href: endpointAddress(id),
   url,
   reason: reasons[reason ?? 'failing'],
 });
 
 export function toEndpointView(endpoint: EndpointRow, nowMs: number) {
-  const { id, url, types, livemode, isEnabled, disabledReason, failingSince, createdAt } = endpoint;
-  const { previousSecretEndsAt } = endpoint;
+  const { livemode, isEnabled, disabledReason, failingSince, previousSecretEndsAt } = endpoint;
   return {
-    id,
-    href: endpointAddress(id),
-    url,
-    types,
+    ...endpoint,
+    href: endpointAddress(endpoint.id),
     mode: livemode ? 'live' : 'test',
-    isEnabled,
     badge: isEnabled
       ? failingSince === null
         ? { label: 'Enabled', tone: 'good' }
@@ -51,7 +39,6 @@ export function toEndpointView(endpoint: EndpointRow, nowMs: number) {
     failingSince: isEnabled ? failingSince : null,
     previousSecretEndsAt:
       previousSecretEndsAt !== null && previousSecretEndsAt.getTime() > nowMs ? previousSecretEndsAt : null,
-    createdAt,
   };
 }
 
