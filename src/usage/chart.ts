@@ -16,39 +16,14 @@ export interface Bar {
   parts?: number[];
 }
 
-export interface ChartLine {
-  value: number;
-  label: string;
-}
-
-/** Positions along the x axis are in percent, so that the drawing takes any width while its letters keep their size. */
-export interface Chart {
-  summary: string;
-  height: number;
-  bars: {
-    x: string;
-    width: string;
-    hitX: string;
-    hitWidth: string;
-    label: string;
-    isProjected: boolean;
-    href: string | undefined;
-    /** The height at which what it is compared with would end. */
-    before: string | undefined;
-    /** Of what is not nothing, with its place in the list. */
-    parts: { place: number; y: string; height: string }[];
-  }[];
-  ticks: { y: string; label: string }[];
-  axis: { x: string; label: string; isMinor: boolean }[];
-  /** `isLow`: there is no room for its label below it. */
-  line: { y: string; label: string; isLow: boolean } | undefined;
-}
+export type Chart = ReturnType<typeof toChart>;
 
 export const CHART_HEIGHT = 200;
 /** A bar that stands for anything at all can be seen. */
 const LEAST_HEIGHT = 2;
 
-export function toChart(summary: string, bars: Bar[], line?: ChartLine): Chart {
+/** Positions along the x axis are in percent, so that the drawing takes any width while its letters keep their size. */
+export function toChart(summary: string, bars: Bar[], line?: { value: number; label: string }) {
   const values = [...bars.flatMap(({ value, before = 0 }) => [value, before]), line?.value ?? 0].map(finite);
   const ticks = niceTicks(Math.max(...values), values.every(Number.isInteger));
   const top = ticks.at(-1)!;
@@ -67,6 +42,7 @@ export function toChart(summary: string, bars: Bar[], line?: ChartLine): Chart {
         label,
         isProjected,
         href,
+        /** The height at which what it is compared with would end. */
         before: before ? toY(before).toFixed(1) : undefined,
         parts: stack(parts, height / finite(value)),
       };
@@ -79,13 +55,14 @@ export function toChart(summary: string, bars: Bar[], line?: ChartLine): Chart {
     line: line && {
       y: toY(line.value).toFixed(1),
       label: line.label,
+      /** There is no room for its label below it. */
       isLow: toY(line.value) > CHART_HEIGHT - 20,
     },
   };
 }
 
-/** Parts above each other, `scale` pixels for one. */
-function stack(parts: number[], scale: number): Chart['bars'][number]['parts'] {
+/** Parts above each other, `scale` pixels for one: what is not nothing, with its place in the list. */
+function stack(parts: number[], scale: number): { place: number; y: string; height: string }[] {
   let below = 0;
   return parts.flatMap((part, place) => {
     if (part === 0) return [];
