@@ -1,21 +1,32 @@
+import { findKey, type KeyRow } from '../api-keys/queries.js';
 import type { Clock } from '../core/clock.js';
 import type { Orm } from '../core/db/client.js';
 import { AppError } from '../core/errors.js';
 import { toAddress, type Query } from '../core/pages/address.js';
+import type { FormFields } from '../core/pages/form.js';
 import { monthOf } from '../core/time.js';
-import { findProduct, listProducts, type UsageProduct } from './page-queries.js';
+import { findProduct, listProducts, type UsageProduct, type UsageScope } from './page-queries.js';
 import { modes, ranges, type Mode, type RangeKind } from './page-schema.js';
-import { asRange, includes, monthPeriod, neighbour, toPeriodQuery, type Period } from './period.js';
+import {
+  asRange,
+  formatPeriod,
+  includes,
+  monthPeriod,
+  neighbour,
+  toPeriodQuery,
+  type Period,
+} from './period.js';
 
 /** The products that a page lets choose from at most. */
 export const MAX_PRODUCTS = 100;
 
+export interface PageDeps {
+  orm: Orm;
+  clock: Clock;
+}
+
 /** One product more than a page lists tells that there are more. */
-export function readProducts(
-  { orm, clock }: { orm: Orm; clock: Clock },
-  orgId: string,
-  mode: Mode,
-): Promise<UsageProduct[]> {
+export function readProducts({ orm, clock }: PageDeps, orgId: string, mode: Mode): Promise<UsageProduct[]> {
   const scope = { orgId, period: monthOf(clock.now()), livemode: mode === 'live' };
   return listProducts(orm, scope, MAX_PRODUCTS + 1);
 }
@@ -37,8 +48,36 @@ export async function chooseProduct(
   );
 }
 
+/** As `chooseProduct`, of all products. @throws AppError not_found where there is none, too */
+export async function requireProduct(
+  deps: PageDeps,
+  orgId: string,
+  { product: slug, mode }: { product?: string | undefined; mode: Mode },
+): Promise<UsageProduct> {
+  const products = slug === undefined ? await readProducts(deps, orgId, mode) : [];
+  const product = await chooseProduct(deps.orm, orgId, products, slug);
+  if (!product) throw new AppError('not_found', 'Your Organization has no product yet.');
+  return product;
+}
+
+/** Undefined where none was asked for. @throws AppError not_found that names the field */
+export async function chooseKey(
+  orm: Orm,
+  orgId: string,
+  id: string | undefined,
+): Promise<KeyRow | undefined> {
+  if (id === undefined) return undefined;
+  return (await findKey(orm, orgId, id)) ?? notThere('key', 'is not an API key of your Organization');
+}
+
+export const scopeOf = (orgId: string, { id: productId }: UsageProduct, mode: Mode): UsageScope => ({
+  orgId,
+  productId,
+  livemode: mode === 'live',
+});
+
 /** Refuses what an address names for not being the Organization's: the answer does not say whether it is another's. */
-export function notThere(field: string, detail: string): never {
+function notThere(field: string, detail: string): never {
   throw new AppError('not_found', `/${field} ${detail}.`, {
     errors: [{ pointer: `/${field}`, code: 'not_found', detail }],
   });
@@ -66,7 +105,7 @@ const rangeLabels: Record<RangeKind, string> = {
   custom: 'Custom range',
 };
 
-export function toRangeTabs(path: string, period: Period, current: RangeKind, query: Query, now: Date) {
+function toRangeTabs(path: string, period: Period, current: RangeKind, query: Query, now: Date) {
   return ranges.map((range) => ({
     label: rangeLabels[range],
     href: toAddress(path, { ...query, ...toPeriodQuery(asRange(period, range, now)) }),
@@ -75,7 +114,7 @@ export function toRangeTabs(path: string, period: Period, current: RangeKind, qu
 }
 
 /** The ways to the period before and after, and back to this month. */
-export function toNeighbours(path: string, period: Period, query: Query, now: Date) {
+function toNeighbours(path: string, period: Period, query: Query, now: Date) {
   const link = (to: Period | undefined) => to && toAddress(path, { ...query, ...toPeriodQuery(to) });
   const isAhead = includes(period, now) || period.from > now;
   const isThisMonth = period.range === 'month' && includes(period, now);
@@ -83,5 +122,28 @@ export function toNeighbours(path: string, period: Period, query: Query, now: Da
     previousHref: link(neighbour(period, -1)),
     nextHref: isAhead ? undefined : link(neighbour(period, 1)),
     thisMonthHref: isThisMonth ? undefined : link(monthPeriod(now)),
+  };
+}
+
+/**
+ * The choices above a report: its range, mode and period, and the ways to others.
+ * @param query as it was sent
+ * @param kept what stays in each address
+ */
+export function toPeriodChoices(
+  path: string,
+  { mode, period }: { mode: Mode; period: Period },
+  query: FormFields,
+  kept: Query,
+  now: Date,
+) {
+  const range = ranges.find((range) => range === query.range) ?? 'month';
+  return {
+    range,
+    mode,
+    modes: toModeTabs(path, { ...kept, ...toPeriodQuery(period) }, mode),
+    ranges: toRangeTabs(path, period, range, { ...kept, mode }, now),
+    around: toNeighbours(path, period, { ...kept, mode }, now),
+    periodName: formatPeriod(period),
   };
 }

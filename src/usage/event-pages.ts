@@ -1,7 +1,6 @@
 import type { Router } from 'express';
-import { findKey, listKeys, type KeyRow } from '../api-keys/queries.js';
+import { listKeys, type KeyRow } from '../api-keys/queries.js';
 import { showPrefix } from '../api-keys/view.js';
-import { AppError } from '../core/errors.js';
 import type { Context } from '../core/http/context.js';
 import { toAddress, toPager } from '../core/pages/address.js';
 import { sendCsv } from '../core/pages/csv.js';
@@ -11,7 +10,15 @@ import { readQuery, tryQuery } from '../core/pages/query-form.js';
 import { MINUTE_MS } from '../core/time.js';
 import { sessionOf } from '../identity/session/session.js';
 import { isManager } from '../organizations/table.js';
-import { chooseProduct, notThere, readProducts, toModeTabs, toProductOptions } from './choices.js';
+import {
+  chooseKey,
+  chooseProduct,
+  readProducts,
+  requireProduct,
+  scopeOf,
+  toModeTabs,
+  toProductOptions,
+} from './choices.js';
 import {
   authorOf,
   eventColumns,
@@ -48,9 +55,8 @@ export function addEventPages(router: Router, context: Context): void {
         };
       const product = await chooseProduct(db.orm, orgId, products, request.product);
       if (!product) return { request };
-      const key = request.key === undefined ? undefined : await findKey(db.orm, orgId, request.key);
-      if (request.key !== undefined && !key) notThere('key', 'is not an API key of your Organization');
-      const scope = scopeOf(orgId, product, request);
+      const key = await chooseKey(db.orm, orgId, request.key);
+      const scope = scopeOf(orgId, product, request.mode);
       return {
         request,
         product,
@@ -70,17 +76,14 @@ export function addEventPages(router: Router, context: Context): void {
   router.get('/usage/events.csv', async (req, res) => {
     const { orgId } = sessionOf(res);
     const request = parseEventsRequest(readQuery(req));
-    const products = request.product === undefined ? await readProducts(deps, orgId, request.mode) : [];
-    const product = await chooseProduct(db.orm, orgId, products, request.product);
-    if (!product) throw new AppError('not_found', 'Your Organization has no product yet.');
-    if (request.key !== undefined && !(await findKey(db.orm, orgId, request.key)))
-      notThere('key', 'is not an API key of your Organization');
+    const product = await requireProduct(deps, orgId, request);
+    await chooseKey(db.orm, orgId, request.key);
     // Without an end, events that come in meanwhile could keep the file from ever ending.
     const to = request.to ?? new Date(clock.now() + AHEAD_MS + 1).toISOString();
     await sendCsv(log, req, res, {
       filename: toFilename(product, { ...request, to }),
       columns: eventColumns,
-      pieces: exportEvents(db.orm, scopeOf(orgId, product, request), { ...request, to }),
+      pieces: exportEvents(db.orm, scopeOf(orgId, product, request.mode), { ...request, to }),
     });
   });
 }
@@ -181,12 +184,6 @@ function toEventView(event: EventRow) {
     dayHref: toAddress(USAGE_PATH, { product: productSlug, mode: livemode ? 'live' : 'test', ...day }),
   };
 }
-
-const scopeOf = (orgId: string, product: UsageProduct, { mode }: EventsRequest) => ({
-  orgId,
-  productId: product.id,
-  livemode: mode === 'live',
-});
 
 /** `events-maps-live-20261101T0000Z-to-20261201T0000Z.csv`. */
 function toFilename({ slug }: UsageProduct, { mode, from, to }: EventsRequest): string {

@@ -17,52 +17,26 @@ import {
   type EventRow,
 } from './event-queries.js';
 import type { UsageScope } from './page-queries.js';
-import { eventsQuerySchema, type Mode } from './page-schema.js';
+import { eventsQuerySchema } from './page-schema.js';
 
-export interface EventsRequest {
-  /** Looks for this one event; the rest does not matter then. */
-  idempotencyKey: string | undefined;
-  product: string | undefined;
-  mode: Mode;
-  /** RFC 3339 in UTC; undefined is without bound. */
-  from: string | undefined;
-  to: string | undefined;
-  key: string | undefined;
-  /** Of the quantity, both included; decimals. */
-  min: string | undefined;
-  max: string | undefined;
-  cursor: string | undefined;
+/** With an idempotency key it looks for this one event, and the rest does not matter. Times are RFC 3339 in UTC. */
+export interface EventsRequest extends z.output<typeof eventsQuerySchema> {
   after: EventPosition | undefined;
 }
+
+type EventFilter = Pick<EventsRequest, 'from' | 'to' | 'key' | 'min' | 'max'>;
 
 /** @throws AppError invalid_request that names the field */
 export function parseEventsRequest(query: object): EventsRequest {
   requireOnce(query);
-  const {
-    idempotencyKey,
-    product,
-    mode = 'live',
-    from,
-    to,
-    key,
-    min,
-    max,
-    cursor,
-  } = parseInput(eventsQuerySchema, query);
-  const request = { idempotencyKey, product, mode, from: toUtc(from), to: toUtc(to), key, min, max };
-  if (
-    request.from !== undefined &&
-    request.to !== undefined &&
-    Date.parse(request.to) <= Date.parse(request.from)
-  )
+  const request = parseInput(eventsQuerySchema, query);
+  const { from, to, min, max, cursor } = request;
+  if (from !== undefined && to !== undefined && Date.parse(to) <= Date.parse(from))
     throw fieldError('to', 'must be later than the time it starts from');
   if (min !== undefined && max !== undefined && compareDecimals(max, min) < 0)
     throw fieldError('max', 'must not be less than the least quantity');
-  return { ...request, cursor, after: cursor === undefined ? undefined : decodePosition(cursor) };
+  return { ...request, after: cursor === undefined ? undefined : decodePosition(cursor) };
 }
-
-const toUtc = (time: string | undefined): string | undefined =>
-  time === undefined || time.endsWith('Z') ? time : `${time}Z`;
 
 const PAGE_SIZE = 50;
 
@@ -97,11 +71,7 @@ export async function readEventPage(
   };
 }
 
-function matchOf({
-  key: apiKeyId,
-  min,
-  max,
-}: Pick<EventsRequest, 'key' | 'min' | 'max'>): EventMatch | undefined {
+function matchOf({ key: apiKeyId, min, max }: EventFilter): EventMatch | undefined {
   const isAsked = apiKeyId !== undefined || min !== undefined || max !== undefined;
   return isAsked ? { apiKeyId, min, max } : undefined;
 }
@@ -132,7 +102,7 @@ const BATCH_SIZE = 2_000;
 export async function* exportEvents(
   orm: Orm,
   scope: UsageScope,
-  request: Pick<EventsRequest, 'from' | 'to' | 'key' | 'min' | 'max'>,
+  request: EventFilter,
 ): AsyncGenerator<CsvCell[][]> {
   const { from, to } = request;
   const match = matchOf(request);

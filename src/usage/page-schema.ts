@@ -15,7 +15,8 @@ const minute = z
   .string()
   .refine((value) => /^20\d\d-/.test(value) && z.iso.datetime({ local: true }).safeParse(value).success, {
     error: `must be a time in UTC like 2026-01-31T12:00, ${years}`,
-  });
+  })
+  .transform((time) => (time.endsWith('Z') ? time : `${time}Z`));
 
 export const modes = ['live', 'test'] as const;
 export type Mode = (typeof modes)[number];
@@ -27,12 +28,12 @@ export type RangeKind = (typeof ranges)[number];
 const key = z.string().refine(isUuid, "must be an API key's id");
 export const amount = z.string().regex(/^\d{1,40}(\.\d{1,40})?$/, 'must be a number like 12 or 0.5');
 
-export const productQuery = { product: slugSchema.optional(), mode: mode.optional() };
+const productQuery = { product: slugSchema.optional(), mode: mode.default('live') };
 
-const range = z.enum(ranges, 'must be day, last7, last30, month or custom').optional();
+const range = z.enum(ranges, 'must be day, last7, last30, month or custom').default('month');
 
 /** The page of all products. */
-export const productsQuerySchema = z.object({ mode: mode.optional(), range });
+export const productsQuerySchema = z.object({ mode: productQuery.mode, range });
 
 export const usageQuerySchema = z.object({
   ...productQuery,

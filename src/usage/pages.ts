@@ -1,5 +1,4 @@
 import type { Router } from 'express';
-import { AppError } from '../core/errors.js';
 import type { Context } from '../core/http/context.js';
 import { ExactNumber } from '../core/http/json.js';
 import { toAddress } from '../core/pages/address.js';
@@ -13,16 +12,15 @@ import { sessionOf } from '../identity/session/session.js';
 import {
   chooseProduct,
   readProducts,
-  toModeTabs,
-  toNeighbours,
+  requireProduct,
+  scopeOf,
+  toPeriodChoices,
   toProductOptions,
-  toRangeTabs,
 } from './choices.js';
 import { addCorrectionPages } from './corrections/pages.js';
 import { addEventPages } from './event-pages.js';
 import { listHolds, type UsageProduct } from './page-queries.js';
-import { ranges } from './page-schema.js';
-import { daysOf, formatPeriod, monthPeriod, toDateText, toPeriodQuery } from './period.js';
+import { daysOf, monthPeriod, toDateText, toPeriodQuery } from './period.js';
 import { addProductPages, PRODUCTS_PATH } from './product-pages.js';
 import { toReportView, USAGE_PATH } from './report-view.js';
 import { parseUsageRequest, readReport, type UsageReport, type UsageRequest } from './report.js';
@@ -54,9 +52,7 @@ export function usagePages(context: Context): Router {
   router.get('/usage.csv', async (req, res) => {
     const { orgId } = sessionOf(res);
     const request = parseUsageRequest(readQuery(req), new Date(clock.now()));
-    const products = request.product === undefined ? await readProducts(deps, orgId, request.mode) : [];
-    const product = await chooseProduct(db.orm, orgId, products, request.product);
-    if (!product) throw new AppError('not_found', 'Your Organization has no product yet.');
+    const product = await requireProduct(deps, orgId, request);
     await sendCsv(log, req, res, toUsageCsv(await readReport(deps, orgId, product, request)));
   });
 
@@ -71,7 +67,7 @@ const MAX_HOLDING_KEYS = 20;
 /** How the limits stand now, and which keys hold what: of the metric that the product counts, whatever period is shown. */
 async function readHeld({ db }: Context, orgId: string, { product, metric, mode }: UsageReport, now: Date) {
   if (metric !== product.usageMetric) return { limits: [], holds: [] };
-  const scope = { orgId, productId: product.id, livemode: mode === 'live' };
+  const scope = scopeOf(orgId, product, mode);
   const [limits] = await readLimitViews(db, [{ ...scope, metric }], now.getTime());
   return { limits, holds: await listHolds(db.orm, scope, metric, now, MAX_HOLDING_KEYS) };
 }
@@ -90,22 +86,17 @@ interface UsagePage {
 
 /** The whole of the usage page: what can be chosen stays there, whatever is wrong with the query. */
 function toUsageView({ query, form, products, request, report, now }: UsagePage) {
-  const { mode, period } = request ?? { mode: 'live' as const, period: monthPeriod(now) };
-  const range = ranges.find((range) => range === query.range) ?? 'month';
+  const shown = request ?? { mode: 'live' as const, period: monthPeriod(now) };
+  const asked = toPeriodQuery(shown.period);
   const product = report?.product.slug ?? textField(query, 'product');
   const kept = { product, key: textField(query, 'key') };
   return {
-    form: { ...form, values: { ...toPeriodQuery(period), ...form.values, product: product ?? '' } },
-    range,
-    mode,
+    ...toPeriodChoices(USAGE_PATH, shown, query, kept, now),
+    form: { ...form, values: { ...asked, ...form.values, product: product ?? '' } },
     key: kept.key,
     hasProducts: products.length > 0,
     productOptions: toProductOptions(products),
-    modes: toModeTabs(USAGE_PATH, { ...kept, ...toPeriodQuery(period) }, mode),
-    ranges: toRangeTabs(USAGE_PATH, period, range, { ...kept, mode }, now),
-    around: toNeighbours(USAGE_PATH, period, { ...kept, mode }, now),
-    periodName: formatPeriod(period),
-    allHref: toAddress(PRODUCTS_PATH, { mode, ...toPeriodQuery(period) }),
+    allHref: toAddress(PRODUCTS_PATH, { mode: shown.mode, ...asked }),
     report: report && toReportView(report, now),
   };
 }

@@ -5,14 +5,14 @@ import type { Context } from '../core/http/context.js';
 import { parseInput } from '../core/http/validate.js';
 import { toAddress } from '../core/pages/address.js';
 import { formatCount, formatDecimal, formatGrowth } from '../core/pages/format.js';
-import type { FormFields, FormState } from '../core/pages/form.js';
+import type { FormFields } from '../core/pages/form.js';
 import { renderPage } from '../core/pages/layout.js';
 import { readQuery, requireOnce, tryQuery } from '../core/pages/query-form.js';
 import { sessionOf } from '../identity/session/session.js';
 import { toChart, type Bar } from './chart.js';
-import { MAX_PRODUCTS, readProducts, toModeTabs, toNeighbours, toRangeTabs } from './choices.js';
+import { MAX_PRODUCTS, readProducts, toPeriodChoices } from './choices.js';
 import { readProductSums, type ProductSum, type UsageProduct } from './page-queries.js';
-import { productsQuerySchema, ranges, type Mode } from './page-schema.js';
+import { productsQuerySchema, type Mode } from './page-schema.js';
 import {
   formatPeriod,
   formatSpan,
@@ -57,7 +57,9 @@ export function addProductPages(router: Router, context: Context): void {
     };
     const page = { view: 'usage/products', title: 'Usage of all products', section: 'usage' };
     await renderPage(context, req, res, page, {
-      ...toFilters(form, query, data, now),
+      ...toPeriodChoices(PRODUCTS_PATH, data, query, {}, now),
+      form: { ...form, values: { ...toPeriodQuery(period), ...form.values } },
+      usageHref: toAddress(USAGE_PATH, { mode, ...toPeriodQuery(period) }),
       hasMore: listed.length > MAX_PRODUCTS,
       report: request && toProductsView(data),
     });
@@ -66,7 +68,7 @@ export function addProductPages(router: Router, context: Context): void {
 
 function parseQuery(query: FormFields, now: Date) {
   requireOnce(query);
-  const { mode = 'live', range = 'month' } = parseInput(productsQuerySchema, query);
+  const { mode, range } = parseInput(productsQuerySchema, query);
   return { mode, period: parsePeriod(range, query, now) };
 }
 
@@ -77,20 +79,6 @@ interface ProductsPage {
   before: Period | undefined;
   sums: ProductSum[];
   earlier: ProductSum[];
-}
-
-function toFilters(form: FormState, query: FormFields, { mode, period }: ProductsPage, now: Date) {
-  const range = ranges.find((range) => range === query.range) ?? 'month';
-  return {
-    form: { ...form, values: { ...toPeriodQuery(period), ...form.values } },
-    range,
-    mode,
-    modes: toModeTabs(PRODUCTS_PATH, toPeriodQuery(period), mode),
-    ranges: toRangeTabs(PRODUCTS_PATH, period, range, { mode }, now),
-    around: toNeighbours(PRODUCTS_PATH, period, { mode }, now),
-    periodName: formatPeriod(period),
-    usageHref: toAddress(USAGE_PATH, { mode, ...toPeriodQuery(period) }),
-  };
 }
 
 const addUp = (sums: ProductSum[], of: 'quantity' | 'events'): string =>

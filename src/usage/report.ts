@@ -1,11 +1,9 @@
-import { findKey } from '../api-keys/queries.js';
-import type { Clock } from '../core/clock.js';
-import type { Orm } from '../core/db/client.js';
+import type { z } from 'zod';
 import { addDecimals, compareDecimals, subtractDecimals } from '../core/decimal.js';
 import { parseInput } from '../core/http/validate.js';
 import { requireOnce } from '../core/pages/query-form.js';
 import { DAY_MS, HOUR_MS } from '../core/time.js';
-import { notThere } from './choices.js';
+import { chooseKey, scopeOf, type PageDeps } from './choices.js';
 import { findArchived, type ArchivedEvents } from './event-queries.js';
 import {
   findLatest,
@@ -15,27 +13,18 @@ import {
   type UsageScope,
   type UsageSum,
 } from './page-queries.js';
-import { usageQuerySchema, type Mode } from './page-schema.js';
+import { usageQuerySchema } from './page-schema.js';
 import { includes, parsePeriod, periodBefore, stepsOf, type Period } from './period.js';
 
-interface ReportDeps {
-  orm: Orm;
-  clock: Clock;
-}
-
-export interface UsageRequest {
-  product: string | undefined;
-  mode: Mode;
+export interface UsageRequest extends Omit<z.output<typeof usageQuerySchema>, 'range'> {
   period: Period;
-  key: string | undefined;
-  metric: string | undefined;
 }
 
 /** @throws AppError invalid_request that names the field */
 export function parseUsageRequest(query: object, now: Date): UsageRequest {
   requireOnce(query);
-  const { product, mode = 'live', range = 'month', key, metric } = parseInput(usageQuerySchema, query);
-  return { product, mode, period: parsePeriod(range, query, now), key, metric };
+  const { range, ...request } = parseInput(usageQuerySchema, query);
+  return { ...request, period: parsePeriod(range, query, now) };
 }
 
 interface UsageKey {
@@ -61,17 +50,7 @@ export interface Comparison {
   total: string;
 }
 
-export interface Balance {
-  unitCap: string;
-  used: string;
-  remaining: string;
-  /** Units above the cap. */
-  excess: string;
-  isOver: boolean;
-  projection: Projection | undefined;
-}
-
-export interface UsageReport extends Omit<UsageRequest, 'product' | 'key' | 'metric'> {
+export interface UsageReport extends Pick<UsageRequest, 'mode' | 'period'> {
   product: UsageProduct;
   metric: string;
   /** Every metric that the product counts or has counted in the period, with its total over all API keys. */
@@ -97,15 +76,14 @@ const MAX_KEYS = 50;
 
 /** @throws AppError not_found for an API key that is not one of the Organization's */
 export async function readReport(
-  deps: ReportDeps,
+  deps: PageDeps,
   orgId: string,
   product: UsageProduct,
   { mode, period, key: keyId, metric: wanted }: UsageRequest,
 ): Promise<UsageReport> {
   const { orm, clock } = deps;
-  const key = keyId === undefined ? undefined : await findKey(orm, orgId, keyId);
-  if (keyId !== undefined && !key) notThere('key', 'is not an API key of your Organization');
-  const scope = { orgId, productId: product.id, livemode: mode === 'live' };
+  const key = await chooseKey(orm, orgId, keyId);
+  const scope = scopeOf(orgId, product, mode);
   const { from, to, stepMs } = period;
   const sums = await readSums(orm, scope, { from, to, stepMs, apiKeyId: keyId, maxKeys: MAX_KEYS });
   const metrics = metricsOf(sums, product, wanted);
@@ -202,11 +180,14 @@ function toRows(sums: UsageSum[], period: Period, now: Date): UsageRow[] {
     });
 }
 
-function toBalance(used: string, unitCap: string, projection: Projection | undefined): Balance {
+export type Balance = ReturnType<typeof toBalance>;
+
+function toBalance(used: string, unitCap: string, projection: Projection | undefined) {
   return {
     unitCap,
     used,
     remaining: subtractDecimals(unitCap, used),
+    /** Units above the cap. */
     excess: subtractDecimals(used, unitCap),
     isOver: compareDecimals(used, unitCap) > 0,
     projection,
@@ -233,7 +214,7 @@ interface Projection {
  * @param used units of the month so far
  */
 async function projectMonth(
-  { orm, clock }: { orm: Orm; clock: Clock },
+  { orm, clock }: PageDeps,
   scope: UsageScope,
   { metric, month, used, unitCap }: { metric: string; month: Period; used: number; unitCap: number },
 ): Promise<Projection | undefined> {
