@@ -7,6 +7,7 @@ import type { UsageLimit } from '../entitlements/table.js';
 import { firstRemembered, pointerInBatch, type Batch, type PointerOf } from './batch.js';
 import type { BatchOutcome } from './flush.js';
 import { monthRange } from '../core/time.js';
+import { brokenProductRule, firstBroken } from './rules.js';
 
 export type UsageWarning =
   | {
@@ -33,15 +34,6 @@ export interface UsageAnswer {
   /** Only with lenient handling. */
   rejected?: RejectedEvent[];
 }
-
-/** The documents' order of the rules: the first broken one decides the status of a strict batch. */
-const ruleOrder: ErrorCode[] = [
-  'entitlement_required',
-  'entitlement_read_only',
-  'unknown_metric',
-  'timestamp_out_of_range',
-  'quantity_out_of_range',
-];
 
 /** @throws AppError for a key that is not good */
 export function refuseBadKey(outcome: BatchOutcome): void {
@@ -127,40 +119,8 @@ function findBrokenRules(
     const pair = batch.pairOf[index]!;
     const { slug, metric } = batch.pairs[pair]!;
     const verdict = outcome.verdicts[pair];
-    switch (verdict?.problem) {
-      case 'entitlement_required':
-        broken.push({
-          index,
-          field: 'productSlug',
-          code: 'entitlement_required',
-          detail: `There is no live entitlement for the product ${slug}.${suggestions?.get(slug) ?? ''}`,
-        });
-        break;
-      case 'product_archived':
-        broken.push({
-          index,
-          field: 'productSlug',
-          code: 'entitlement_required',
-          detail: `The product ${slug} was archived by the operator of this service.`,
-        });
-        break;
-      case 'entitlement_read_only':
-        broken.push({
-          index,
-          field: 'productSlug',
-          code: 'entitlement_read_only',
-          detail: `The entitlement for the product ${slug} is read-only.`,
-        });
-        break;
-      case 'unknown_metric':
-        broken.push({
-          index,
-          field: 'metric',
-          code: 'unknown_metric',
-          detail: `The product ${slug} counts ${verdict.usageMetric}, not ${metric}.`,
-        });
-        break;
-    }
+    const rule = brokenProductRule(verdict?.problem, { slug, metric, usageMetric: verdict?.usageMetric });
+    if (rule) broken.push({ index, ...rule, detail: `${rule.detail}${suggestions?.get(slug) ?? ''}` });
     if (batch.outOfRange.has(index)) {
       const detail = outOfRangeDetail(batch, index, horizonMonths);
       broken.push({ index, field: 'occurredAt', code: 'timestamp_out_of_range', detail });
@@ -182,13 +142,12 @@ function outOfRangeDetail({ times, receivedAtMs }: Batch, index: number, horizon
 }
 
 function brokenRulesError(broken: BrokenRule[], pointerOf: PointerOf): AppError {
-  const code = ruleOrder.find((rule) => broken.some((b) => b.code === rule))!;
-  const first = broken.find((b) => b.code === code)!;
+  const first = firstBroken(broken);
   const errors = broken.map(({ field, ...rest }): ErrorPlace => ({
     ...rest,
     pointer: pointerOf(rest.index, field),
   }));
-  return new AppError(code, `Nothing was recorded. Event ${first.index}: ${first.detail}`, { errors });
+  return new AppError(first.code, `Nothing was recorded. Event ${first.index}: ${first.detail}`, { errors });
 }
 
 /** `broken` has an event's rules in the documents' order. */

@@ -7,6 +7,7 @@ import type { Range } from '../../core/http/page.js';
 import { DAY_MS, monthOf } from '../../core/time.js';
 import type { Source } from '../../identity/source.js';
 import { MAX_PAST_MS, pointerInBatch, toStorableTime } from '../batch.js';
+import { firstBroken } from '../rules.js';
 import type { UsageEvent } from '../schema.js';
 import {
   addStagedSums,
@@ -189,11 +190,8 @@ function toPlain(literal: string): string {
   return toPlainDecimal(mantissa, Number(exponent));
 }
 
-const order: ErrorCode[] = ['not_found', 'unknown_metric', 'timestamp_out_of_range', 'quantity_out_of_range'];
-
 function toError(errors: ErrorPlace[]): AppError {
-  const code = order.find((one) => errors.some((place) => place.code === one))!;
-  const { detail } = errors.find((place) => place.code === code)!;
+  const { code, detail } = firstBroken(errors);
   return new AppError(code, `Nothing was staged. ${detail}`, { errors });
 }
 

@@ -8,6 +8,7 @@ import { exact } from '../../core/http/json.js';
 import { tellWebhooks } from '../../webhooks/outbox.js';
 import { lockOrganizationId } from '../../organizations/lock.js';
 import { findArchived } from '../event-queries.js';
+import { firstBroken } from '../rules.js';
 import {
   insertCorrections,
   listRecorded,
@@ -159,16 +160,8 @@ function judge(
   return { added, results, problems };
 }
 
-const order: ErrorCode[] = [
-  'event_not_found',
-  'idempotency_conflict',
-  'timestamp_out_of_range',
-  'quantity_out_of_range',
-];
-
 async function toError(tx: Tx, orgId: string, problems: ErrorPlace[]): Promise<AppError> {
-  const code = order.find((one) => problems.some((problem) => problem.code === one))!;
-  const { detail } = problems.find((problem) => problem.code === code)!;
+  const { code, detail } = firstBroken(problems);
   const archived = code === 'event_not_found' ? await findArchived(tx, orgId, {}) : undefined;
   const months = archived && [...new Set([archived.first, archived.last])].map((day) => day.slice(0, 7));
   const hint = months ? ` Events of ${months.join(' to ')} are archived and are not corrected any more.` : '';

@@ -5,6 +5,7 @@ import { AppError } from '../../core/errors.js';
 import { SECOND_MS } from '../../core/time.js';
 import { findFreeTimes, type Subject } from '../../entitlements/limit-queries.js';
 import { endOfWindow, limitJson, remainingOf, takenOf, type LimitState } from '../../entitlements/limits.js';
+import { brokenProductRule } from '../rules.js';
 import type { RefusedLimit } from '../thresholds/thresholds.js';
 
 export interface ReserveRequest {
@@ -114,37 +115,14 @@ export function toRefusal({ outcome, request, maxQuantity, subject }: Verdict): 
   const { slug, metric, quantity } = request;
   const error = keyError(outcome, 'usage:write');
   if (error) return error;
-  const at = (
-    code: 'entitlement_required' | 'entitlement_read_only' | 'unknown_metric' | 'quantity_out_of_range',
-    field: string,
-    detail: string,
-  ) => new AppError(code, `/${field} ${detail}`, { errors: [{ pointer: `/${field}`, code, detail }] });
-  switch (outcome) {
-    case 'entitlement_read_only':
-      return at(
-        'entitlement_read_only',
-        'productSlug',
-        `The entitlement for the product ${slug} is read-only.`,
-      );
-    case 'product_archived':
-      return at(
-        'entitlement_required',
-        'productSlug',
-        `The product ${slug} was archived by the operator of this service.`,
-      );
-    case 'unknown_metric':
-      return at('unknown_metric', 'metric', `The product ${slug} counts ${subject.metric}, not ${metric}.`);
-    case 'quantity_out_of_range':
-      return at(
-        'quantity_out_of_range',
-        'quantity',
-        `An event of the product ${slug} counts at most ${maxQuantity}; ${quantity} were asked for.`,
-      );
-    default:
-      return at(
-        'entitlement_required',
-        'productSlug',
-        `There is no live entitlement for the product ${slug}.`,
-      );
-  }
+  const { field, code, detail } = brokenProductRule(outcome, {
+    slug,
+    metric,
+    usageMetric: subject.metric,
+  }) ?? {
+    field: 'quantity',
+    code: 'quantity_out_of_range' as const,
+    detail: `An event of the product ${slug} counts at most ${maxQuantity}; ${quantity} were asked for.`,
+  };
+  return new AppError(code, `/${field} ${detail}`, { errors: [{ pointer: `/${field}`, code, detail }] });
 }

@@ -1,0 +1,58 @@
+import type { ErrorCode } from '../core/errors.js';
+
+/** The documents' order of the rules. */
+const order: ErrorCode[] = [
+  'not_found',
+  'event_not_found',
+  'entitlement_required',
+  'entitlement_read_only',
+  'idempotency_conflict',
+  'unknown_metric',
+  'timestamp_out_of_range',
+  'quantity_out_of_range',
+];
+
+/** The one that decides the status of what is all or nothing. @param broken one or more */
+export const firstBroken = <Rule extends { code: ErrorCode }>(broken: readonly Rule[]): Rule =>
+  broken.toSorted((a, b) => order.indexOf(a.code) - order.indexOf(b.code))[0]!;
+
+interface BrokenProductRule {
+  field: 'productSlug' | 'metric';
+  code: 'entitlement_required' | 'entitlement_read_only' | 'unknown_metric';
+  detail: string;
+}
+
+/** What a statement found wrong with the product of an event; undefined where it found nothing, or something else. */
+export function brokenProductRule(
+  problem: string | null | undefined,
+  { slug, metric, usageMetric }: { slug: string; metric: string; usageMetric: string | null | undefined },
+): BrokenProductRule | undefined {
+  switch (problem) {
+    case 'entitlement_required':
+      return {
+        field: 'productSlug',
+        code: problem,
+        detail: `There is no live entitlement for the product ${slug}.`,
+      };
+    case 'product_archived':
+      return {
+        field: 'productSlug',
+        code: 'entitlement_required',
+        detail: `The product ${slug} was archived by the operator of this service.`,
+      };
+    case 'entitlement_read_only':
+      return {
+        field: 'productSlug',
+        code: problem,
+        detail: `The entitlement for the product ${slug} is read-only.`,
+      };
+    case 'unknown_metric':
+      return {
+        field: 'metric',
+        code: problem,
+        detail: `The product ${slug} counts ${usageMetric}, not ${metric}.`,
+      };
+    default:
+      return undefined;
+  }
+}
