@@ -1,8 +1,7 @@
 import { compareDecimals, subtractDecimals } from '../core/decimal.js';
-import { AppError } from '../core/errors.js';
 import { parseJson } from '../core/http/json-body.js';
 import { exact, toJson } from '../core/http/json.js';
-import { parseInput } from '../core/http/validate.js';
+import { parseInput, requireFew } from '../core/http/validate.js';
 import { monthRange } from '../core/time.js';
 import type { Balance, CurrentEntitlement } from './reader.js';
 import { isBeyond, limitJson } from './limits.js';
@@ -40,12 +39,7 @@ export function parseCheck(text: string): Check {
 function validate(value: unknown, text: string): Check {
   const { productSlugs, items } = (value ?? {}) as { productSlugs?: unknown; items?: unknown };
   for (const sent of [productSlugs, items])
-    if (Array.isArray(sent) && sent.length > MAX_SLUGS) {
-      throw new AppError(
-        'batch_too_large',
-        `A check takes at most ${MAX_SLUGS} ${sent === items ? 'items' : 'slugs'}; this one has ${sent.length}.`,
-      );
-    }
+    requireFew(sent, 'A check takes', MAX_SLUGS, sent === items ? 'items' : 'slugs');
   const check = parseInput(entitlementCheckSchema, value);
   if (check.productSlugs) return { slugs: check.productSlugs, quantities: check.productSlugs.map(() => '0') };
   const asked = check.items!;

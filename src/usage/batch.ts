@@ -2,7 +2,7 @@ import { isDecimalAbove } from '../core/decimal.js';
 import { AppError } from '../core/errors.js';
 import { parseNumbersAsText } from '../core/http/json.js';
 import type { JsonBody } from '../core/http/json-body.js';
-import { parseInput, parseItems } from '../core/http/validate.js';
+import { parseInput, parseItems, requireFew } from '../core/http/validate.js';
 import { DAY_MS, MINUTE_MS, monthOf } from '../core/time.js';
 import { batchFrameSchema, MAX_EVENTS, usageEventSchema, type UsageEvent } from './schema.js';
 
@@ -207,10 +207,5 @@ export function parseUsageBatch({ value, text }: JsonBody): ParsedEvents {
 }
 
 /** @throws AppError batch_too_large */
-export function requireFewEvents(sent: unknown): void {
-  if (Array.isArray(sent) && sent.length > MAX_EVENTS)
-    throw new AppError(
-      'batch_too_large',
-      `A batch holds at most ${MAX_EVENTS} events; this one has ${sent.length}.`,
-    );
-}
+export const requireFewEvents = (sent: unknown): void =>
+  requireFew(sent, 'A batch holds', MAX_EVENTS, 'events');

@@ -147,3 +147,9 @@ function toPointerPart(name: string): string {
   const shown = name.length > MAX_NAME_LENGTH ? `${name.slice(0, MAX_NAME_LENGTH)}…` : name;
   return shown.replaceAll('~', '~0').replaceAll('/', '~1');
 }
+
+/** For a list that is not worth parsing. @throws AppError batch_too_large like `A batch holds at most 500 events` */
+export function requireFew(sent: unknown, takes: string, most: number, items: string): void {
+  if (Array.isArray(sent) && sent.length > most)
+    throw new AppError('batch_too_large', `${takes} at most ${most} ${items}; this one has ${sent.length}.`);
+}
