@@ -200,12 +200,17 @@ function gatherUse(clock: Clock, maxCells: number) {
   return { count, refuse, list: () => [...pending], remove, takeUncounted };
 }
 
+export interface CallDeps {
+  keys: KeyReader;
+  keyUse: KeyUse;
+}
+
 /**
  * Reads the key of a call and counts the call.
  * @throws AppError invalid_key, key_revoked, key_expired, insufficient_scope, entitlement_required
  */
 export async function authenticateCall(
-  { keys, keyUse }: { keys: KeyReader; keyUse: KeyUse },
+  { keys, keyUse }: CallDeps,
   hashedSecret: string,
   scope: Scope,
 ): Promise<Principal> {

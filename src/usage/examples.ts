@@ -144,15 +144,9 @@ export const asCloudEvents: Example[] = [
   problemExample('invalid_request', {
     name: 'invalidCloudEvent',
     summary: 'A CloudEvent in a batch, with a time that is none',
-    detail: '/0/time must be an RFC 3339 time with an offset, like 2026-01-31T12:00:00Z',
-    errors: [
-      {
-        index: 0,
-        pointer: '/0/time',
-        code: 'invalid_request',
-        detail: 'must be an RFC 3339 time with an offset, like 2026-01-31T12:00:00Z',
-      },
-    ],
+    at: '/0/time',
+    index: 0,
+    detail: 'must be an RFC 3339 time with an offset, like 2026-01-31T12:00:00Z',
     request: {
       headers: { 'content-type': cloudEventBatchType },
       body: [{ ...cloudEvent, time: 'yesterday' }],

@@ -1,9 +1,8 @@
 import type { Request } from 'express';
 import { z } from 'zod';
-import { authenticateCall, type KeyUse } from '../api-keys/key-use.js';
+import { authenticateCall, type CallDeps } from '../api-keys/key-use.js';
 import { readHashedSecret } from '../api-keys/bearer-key.js';
 import { preferKeyError } from '../api-keys/key-problem.js';
-import type { KeyReader } from '../api-keys/key-reader.js';
 import type { Context } from '../core/http/context.js';
 import { AppError } from '../core/errors.js';
 import { suggestSlugs } from '../entitlements/nearest.js';
@@ -32,10 +31,8 @@ import { MAX_BODY_BYTES, MAX_EVENTS, usageAnswerSchema, usageBatchSchema } from 
 
 const bounds = { ...usualBounds, tooManyValues: 'batch_too_large' as const };
 
-interface UsageDeps extends Pick<Context, 'config' | 'db' | 'clock' | 'metrics'> {
+interface UsageDeps extends CallDeps, Pick<Context, 'config' | 'db' | 'clock' | 'metrics'> {
   ingestion: Ingestion;
-  keys: KeyReader;
-  keyUse: KeyUse;
 }
 
 const description = `

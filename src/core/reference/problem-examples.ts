@@ -17,6 +17,10 @@ interface ProblemExample {
   detail: string | Generated;
   /** The one offending place of the input, which `detail` is about. */
   at?: string;
+  /** Where that is in a batch. */
+  index?: number;
+  /** What stands before `detail` in the whole; left out: `at`. */
+  lead?: string;
   errors?: ErrorPlace[];
   limit?: object;
   request: ExampleRequest;
@@ -31,14 +35,24 @@ const textOf = (detail: string | Generated): string => (typeof detail === 'strin
 /** A request and the problem it is answered with. */
 export function problemExample(
   code: ErrorCode,
-  { detail, at, name, errors, limit, ...rest }: ProblemExample,
+  { detail, at, index, lead = at, name, errors, limit, ...rest }: ProblemExample,
 ): Example {
-  const places = at === undefined ? errors : [{ pointer: at, code, detail: textOf(detail) }];
+  const places =
+    at === undefined
+      ? errors
+      : [
+          {
+            ...(index === undefined ? {} : { index }),
+            pointer: at,
+            code,
+            detail: textOf(detail),
+          },
+        ];
   const problem = toProblem(
     new AppError(code, '', { ...(places ? { errors: places } : {}), ...(limit ? { limit } : {}) }),
     '',
   );
-  const shown = at === undefined ? detail : `${at} ${textOf(detail)}`;
+  const shown = lead === undefined ? detail : `${lead} ${textOf(detail)}`;
   const requestId = generated('9f0c1d3e-5b7a-4c86-a2d4-1f0e5a2b7c31');
   return {
     name: name ?? code.replace(/_(\w)/g, (_match, letter: string) => letter.toUpperCase()),

@@ -74,8 +74,10 @@ export function stagingProblems() {
     ...wrong.map(([code, field, value, detail]) =>
       problemExample(code, {
         summary: `An event with another ${field}`,
-        detail: `Nothing was staged. ${detail}`,
-        errors: [{ index: 0, pointer: `/events/0/${field}`, code, detail }],
+        at: `/events/0/${field}`,
+        index: 0,
+        lead: 'Nothing was staged.',
+        detail,
         request: { params: one, body: { events: [{ ...event, [field]: value }] } },
       }),
     ),
@@ -91,10 +93,9 @@ export function stagingProblems() {
     }),
     problemExample('invalid_request', {
       summary: 'An event without a key',
-      detail: '/events/0/idempotencyKey is required',
-      errors: [
-        { index: 0, pointer: '/events/0/idempotencyKey', code: 'invalid_request', detail: 'is required' },
-      ],
+      at: '/events/0/idempotencyKey',
+      index: 0,
+      detail: 'is required',
       request: { params: one, body: { events: [{ ...event, idempotencyKey: undefined }] } },
     }),
   ];

@@ -1,14 +1,12 @@
 import type { Request, Response } from 'express';
 import { keyAuthority } from '../../api-keys/authority.js';
 import { readHashedSecret } from '../../api-keys/bearer-key.js';
-import type { KeyReader } from '../../api-keys/key-reader.js';
-import { authenticateCall, type KeyUse } from '../../api-keys/key-use.js';
+import { authenticateCall, type CallDeps } from '../../api-keys/key-use.js';
 import { change } from '../../audit/change.js';
 import type { Context } from '../../core/http/context.js';
-import { AppError } from '../../core/errors.js';
 import { readJsonBody } from '../../core/http/json-body.js';
 import { exact, sendJson, toJson } from '../../core/http/json.js';
-import { parseInput } from '../../core/http/validate.js';
+import { parseInput, requireFew } from '../../core/http/validate.js';
 import { defineRoute, json, repeated } from '../../core/reference/define-route.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 import { toExactDecimals } from '../../entitlements/products.js';
@@ -20,10 +18,7 @@ import { lockOrganizationId } from '../../organizations/lock.js';
 import { correctEvents, MAX_AGE_DAYS, type Corrected, type Correction } from './corrections.js';
 import { correctedSchema, correctionsSchema, MAX_BODY_BYTES, MAX_CORRECTIONS } from './schema.js';
 
-interface CorrectionDeps extends Pick<Context, 'db' | 'clock'> {
-  keys: KeyReader;
-  keyUse: KeyUse;
-}
+type CorrectionDeps = CallDeps & Pick<Context, 'db' | 'clock'>;
 
 const correction = {
   idempotencyKey: 'first',
@@ -55,17 +50,10 @@ const errors = [
   'batch_too_large',
 ] as const;
 
-const tooOld = `The event first was received more than ${MAX_AGE_DAYS} days ago: only the operator of this service and owners and admins, on its page, may correct it.`;
-
-const place = (field: string, code: (typeof errors)[number], detail: string) => [
-  { index: 0, pointer: `/corrections/0/${field}`, code, detail },
-];
+const lead = 'Nothing was corrected.';
 
 const examplesOf = (params?: { slug: string }) => {
   const path = params ? { params } : {};
-  const conflict = 'The correction key ticket-1201 was used for another correction.';
-  const unknown = 'No event req-7f3a was recorded.';
-  const ceiling = 'An event of the product api-calls counts at most 1000000000000000.';
   return [
     {
       name: 'corrected',
@@ -88,27 +76,34 @@ const examplesOf = (params?: { slug: string }) => {
     },
     problemExample('event_not_found', {
       summary: 'An event that was not recorded',
-      detail: `Nothing was corrected. ${unknown}`,
-      errors: place('idempotencyKey', 'event_not_found', unknown),
+      at: '/corrections/0/idempotencyKey',
+      index: 0,
+      lead,
+      detail: 'No event req-7f3a was recorded.',
       request: { ...path, body: but({ idempotencyKey: 'req-7f3a' }) },
     }),
     problemExample('idempotency_conflict', {
       summary: 'The key of another correction',
-      detail: `Nothing was corrected. ${conflict}`,
-      errors: place('correctionKey', 'idempotency_conflict', conflict),
+      at: '/corrections/0/correctionKey',
+      index: 0,
+      lead,
+      detail: 'The correction key ticket-1201 was used for another correction.',
       before: [{ ...path, body }],
       request: { ...path, body: but({ quantity: 30 }) },
     }),
     problemExample('quantity_out_of_range', {
       summary: 'More than an event may count',
-      detail: `Nothing was corrected. ${ceiling}`,
-      errors: place('quantity', 'quantity_out_of_range', ceiling),
+      at: '/corrections/0/quantity',
+      index: 0,
+      lead,
+      detail: 'An event of the product api-calls counts at most 1000000000000000.',
       request: { ...path, body: but({ quantity: 1e18 }) },
     }),
     problemExample('invalid_request', {
       summary: 'No reason',
-      detail: '/corrections/0/reason must be 1 to 200 characters without control characters',
-      errors: place('reason', 'invalid_request', 'must be 1 to 200 characters without control characters'),
+      at: '/corrections/0/reason',
+      index: 0,
+      detail: 'must be 1 to 200 characters without control characters',
       request: { ...path, body: but({ reason: '' }) },
     }),
     problemExample('batch_too_large', {
@@ -143,15 +138,10 @@ ${rules}
       problemExample('timestamp_out_of_range', {
         summary: 'An event that was received too long ago',
         circumstance: 'old_event',
-        detail: `Nothing was corrected. ${tooOld}`,
-        errors: [
-          {
-            index: 0,
-            pointer: '/corrections/0/idempotencyKey',
-            code: 'timestamp_out_of_range',
-            detail: tooOld,
-          },
-        ],
+        at: '/corrections/0/idempotencyKey',
+        index: 0,
+        lead,
+        detail: `The event first was received more than ${MAX_AGE_DAYS} days ago: only the operator of this service and owners and admins, on its page, may correct it.`,
         request: { body },
       }),
     ],
@@ -205,11 +195,7 @@ ${rules}
 async function readCorrections(req: Request, res: Response): Promise<Correction[]> {
   const { value, text } = await readJsonBody(req, res, MAX_BODY_BYTES);
   const sent = (value as { corrections?: unknown } | null)?.corrections;
-  if (Array.isArray(sent) && sent.length > MAX_CORRECTIONS)
-    throw new AppError(
-      'batch_too_large',
-      `A request takes at most ${MAX_CORRECTIONS} corrections; this one has ${sent.length}.`,
-    );
+  requireFew(sent, 'A request takes', MAX_CORRECTIONS, 'corrections');
   const { corrections } = parseInput(correctionsSchema, value);
   const quantities = toExactDecimals(text, 'corrections', 'quantity');
   return corrections.map((one, i) => ({ ...one, quantity: quantities[i]! }));
@@ -221,10 +207,10 @@ function sendCorrected(res: Response, { results, ...counts }: Corrected): void {
     200,
     toJson({
       ...counts,
-      results: results.map(({ idempotencyKey, previousQuantity, quantity }) => ({
-        idempotencyKey,
-        previousQuantity: exact(previousQuantity),
-        quantity: exact(quantity),
+      results: results.map((result) => ({
+        ...result,
+        previousQuantity: exact(result.previousQuantity),
+        quantity: exact(result.quantity),
       })),
     }),
   );

@@ -1,13 +1,12 @@
 import { z } from 'zod';
 import { readHashedSecret } from '../../api-keys/bearer-key.js';
-import { authenticateCall, type KeyUse } from '../../api-keys/key-use.js';
-import type { KeyReader } from '../../api-keys/key-reader.js';
+import { authenticateCall, type CallDeps } from '../../api-keys/key-use.js';
 import type { Context } from '../../core/http/context.js';
 import { AppError } from '../../core/errors.js';
 import { readJsonBody } from '../../core/http/json-body.js';
 import { sendJson, toJson } from '../../core/http/json.js';
 import { parseQuery } from '../../core/http/page.js';
-import { parseInput } from '../../core/http/validate.js';
+import { parseInput, requireFew } from '../../core/http/validate.js';
 import { defineRoute, json, repeated } from '../../core/reference/define-route.js';
 import { exampleWorld } from '../../core/reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
@@ -25,10 +24,7 @@ import {
   usageSeriesSchema,
 } from './schema.js';
 
-interface ReadingDeps extends Pick<Context, 'db' | 'clock'> {
-  keys: KeyReader;
-  keyUse: KeyUse;
-}
+type ReadingDeps = CallDeps & Pick<Context, 'db' | 'clock'>;
 
 const scope = 'usage:read';
 const common = { tag: 'Usage', credential: 'apiKey', scope, limit: 'usage' } as const;
@@ -191,15 +187,9 @@ recorded after the answer; sending an event again is always safe.
     },
     problemExample('invalid_request', {
       summary: 'An empty key',
-      detail: '/idempotencyKeys/1 must be 1 to 255 characters without control characters',
-      errors: [
-        {
-          index: 1,
-          pointer: '/idempotencyKeys/1',
-          code: 'invalid_request',
-          detail: 'must be 1 to 255 characters without control characters',
-        },
-      ],
+      at: '/idempotencyKeys/1',
+      index: 1,
+      detail: 'must be 1 to 255 characters without control characters',
       request: { body: { idempotencyKeys: ['first', ''] } },
     }),
     problemExample('batch_too_large', {
@@ -212,11 +202,7 @@ recorded after the answer; sending an event again is always safe.
     const reader = await authenticateCall(deps, readHashedSecret(req), scope);
     const { value } = await readJsonBody(req, res, MAX_LOOKUP_BYTES);
     const sent = (value as { idempotencyKeys?: unknown } | null)?.idempotencyKeys;
-    if (Array.isArray(sent) && sent.length > MAX_EVENTS)
-      throw new AppError(
-        'batch_too_large',
-        `A look-up takes at most ${MAX_EVENTS} idempotency keys; this one has ${sent.length}.`,
-      );
+    requireFew(sent, 'A look-up takes', MAX_EVENTS, 'idempotency keys');
     const { idempotencyKeys } = parseInput(lookupSchema, value);
     sendJson(res, 200, toJson({ results: await lookUpEvents(deps.db.orm, reader, idempotencyKeys) }));
   },

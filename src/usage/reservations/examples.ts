@@ -150,14 +150,9 @@ export const examples = {
     }),
     problemExample('quantity_out_of_range', {
       summary: 'More than one event of the product may count',
-      detail: 'Nothing was recorded. An event of the product storage counts at most 1000000000000000.',
-      errors: [
-        {
-          pointer: '/quantity',
-          code: 'quantity_out_of_range',
-          detail: 'An event of the product storage counts at most 1000000000000000.',
-        },
-      ],
+      at: '/quantity',
+      lead: 'Nothing was recorded.',
+      detail: 'An event of the product storage counts at most 1000000000000000.',
       request: { params: { id }, body: { quantity: 1e16 } },
     }),
   ] satisfies Example[],

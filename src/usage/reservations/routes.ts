@@ -2,8 +2,7 @@ import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { readHashedSecret } from '../../api-keys/bearer-key.js';
 import { preferKeyError } from '../../api-keys/key-problem.js';
-import type { KeyReader } from '../../api-keys/key-reader.js';
-import { authenticateCall, type KeyUse } from '../../api-keys/key-use.js';
+import { authenticateCall, type CallDeps } from '../../api-keys/key-use.js';
 import type { Clock } from '../../core/clock.js';
 import { AppError } from '../../core/errors.js';
 import { readJsonBody } from '../../core/http/json-body.js';
@@ -30,10 +29,8 @@ import {
 } from './schema.js';
 import type { SettleWarning, Settlements } from './settlements.js';
 
-interface ReservationDeps {
+interface ReservationDeps extends CallDeps {
   clock: Clock;
-  keys: KeyReader;
-  keyUse: KeyUse;
   reservations: Reservations;
   settlements: Settlements;
 }
