@@ -35,24 +35,25 @@ export const addToSums = (t: Names, now: string, entitled: string): string => `h
   do update set quantity = h.quantity + excluded.quantity, events = h.events + excluded.events
 ), ${noteRaised(t, now, entitled)}`;
 
-/** Moves the totals by what `corrections` has changed, in the order of their primary key; before the hours, as events do. */
-export const addToTotals = (table: (name: string) => string, corrections: string): string => `
+/** Moves the totals by what the CTE `corrected` has changed, in the order of their primary key; before the hours, as events do. */
+export const addToTotals = (table: (name: string) => string): string => `
   insert into ${table('usage_totals')} as t (org_id, period, livemode, product_id, metric, quantity, events, lowered)
   select org_id, date_trunc('month', occurred_at at time zone 'UTC')::date as period, livemode, product_id, metric,
     sum(quantity - previous_quantity), 0, sum(greatest(previous_quantity - quantity, 0))
-  from ${corrections}
+  from corrected
   group by 1, 2, 3, 4, 5
   order by 1, 2, 3, 4, 5
   on conflict (org_id, period, livemode, product_id, metric)
   do update set quantity = t.quantity + excluded.quantity, lowered = t.lowered + excluded.lowered
-  returning period::text, livemode, product_id::text as "productId", metric, trim_scale(quantity)::text as quantity`;
+  returning 1`;
 
 /** The same of the hours. @param after a condition that holds once the totals have been moved */
-export const addToHours = (table: (name: string) => string, corrections: string, after = 'true'): string => `
+export const addToHours = (table: (name: string) => string, after = 'true'): string => `
   insert into ${table('usage_hours')} as h (org_id, product_id, livemode, hour, metric, api_key_id, quantity, events)
   select org_id, product_id, livemode, date_bin('1 hour', occurred_at, timestamptz '2000-01-01 00:00:00+00') as hour, metric, api_key_id,
     sum(quantity - previous_quantity), 0
-  from ${corrections} and ${after}
+  from corrected
+  where ${after}
   group by 1, 2, 3, 4, 5, 6
   order by 1, 2, 3, 4, 5, 6
   on conflict (org_id, product_id, livemode, hour, metric, api_key_id)

@@ -200,15 +200,8 @@ function sumUp(events: readonly StagedEvent[], recorded: ReadonlyMap<string, boo
   for (const { idempotencyKey, productId, metric, quantity, occurredAt } of events) {
     const period = monthOf(Date.parse(occurredAt));
     const name = `${period} ${productId} ${metric}`;
-    const sum = sums.get(name) ?? {
-      period,
-      product_id: productId,
-      metric,
-      events: 0,
-      quantity: '0',
-      repeats: 0,
-      mismatches: 0,
-    };
+    const counts = { events: 0, quantity: '0', repeats: 0, mismatches: 0 };
+    const sum = sums.get(name) ?? { period, productId, metric, ...counts };
     const isMismatch = recorded.get(idempotencyKey);
     sum.events++;
     sum.quantity = addDecimals(sum.quantity, quantity);

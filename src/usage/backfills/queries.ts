@@ -1,12 +1,15 @@
-import { and, asc, eq, gt, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, sql, type SQL } from 'drizzle-orm';
 import { textArray } from '../../core/db/array-literal.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/select-rows.js';
 import type { Range } from '../../core/http/page.js';
 import { organizations } from '../../organizations/table.js';
-import { usageBackfills, type BackfillState } from './table.js';
+import { usageBackfills, type BackfillState, type usageBackfillEvents } from './table.js';
 
 export type Backfill = typeof usageBackfills.$inferSelect;
+
+const selectTexts = async (orm: Orm, query: SQL): Promise<string[]> =>
+  (await selectRows<{ text: string }>(orm, query)).map(({ text }) => text);
 
 const is = (orgId: string, id: string) => and(eq(usageBackfills.orgId, orgId), eq(usageBackfills.id, id));
 
@@ -94,19 +97,17 @@ export const listSums = (orm: Orm, orgId: string, ids: string[]): Promise<(Backf
       s.reverted_events::float8 as "revertedEvents"
     from usage_backfill_sums s
     join products p on p.id = s.product_id
-    where s.org_id = ${orgId}::uuid and s.backfill_id = any (${`{${ids.join(',')}}`}::uuid[])
+    where s.org_id = ${orgId}::uuid and s.backfill_id = any (${textArray(ids)}::uuid[])
     order by s.backfill_id, p.slug, s.metric, s.period`,
   );
 
 /** Keys that were recorded for other events when theirs were staged, the first of them. */
-export const listMismatches = async (orm: Orm, orgId: string, id: string, limit: number): Promise<string[]> =>
-  (
-    await selectRows<{ key: string }>(
-      orm,
-      sql`select idempotency_key as key from usage_backfill_events
-      where org_id = ${orgId}::uuid and backfill_id = ${id}::uuid and is_mismatch order by idempotency_key limit ${limit}`,
-    )
-  ).map(({ key }) => key);
+export const listMismatches = (orm: Orm, orgId: string, id: string, limit: number): Promise<string[]> =>
+  selectTexts(
+    orm,
+    sql`select idempotency_key as text from usage_backfill_events
+    where org_id = ${orgId}::uuid and backfill_id = ${id}::uuid and is_mismatch order by idempotency_key limit ${limit}`,
+  );
 
 export interface StageableProduct {
   id: string;
@@ -123,41 +124,24 @@ export const listStageable = (orm: Orm, slugs: string[]): Promise<StageableProdu
   );
 
 /** Months of a mode whose events are in files, or on their way there. */
-export const listArchivedMonths = async (orm: Orm, orgId: string, livemode: boolean): Promise<string[]> =>
-  (
-    await selectRows<{ period: string }>(
-      orm,
-      sql`select period::text from usage_archives where org_id = ${orgId}::uuid and livemode = ${livemode}`,
-    )
-  ).map(({ period }) => period);
+export const listArchivedMonths = (orm: Orm, orgId: string, livemode: boolean): Promise<string[]> =>
+  selectTexts(
+    orm,
+    sql`select period::text as text from usage_archives where org_id = ${orgId}::uuid and livemode = ${livemode}`,
+  );
 
 /** An event that is to be staged. */
-export interface StagedEvent {
-  idempotencyKey: string;
-  productId: string;
-  metric: string;
-  quantity: string;
+export interface StagedEvent extends Pick<
+  typeof usageBackfillEvents.$inferSelect,
+  'idempotencyKey' | 'productId' | 'metric' | 'quantity'
+> {
   /** RFC 3339. */
   occurredAt: string;
 }
 
-const toJson = (events: readonly StagedEvent[]): string =>
-  JSON.stringify(
-    events.map((event) => ({
-      idempotency_key: event.idempotencyKey,
-      product_id: event.productId,
-      metric: event.metric,
-      quantity: event.quantity,
-      occurred_at: event.occurredAt,
-    })),
-  );
-
-const asRows = sql`(idempotency_key text, product_id uuid, metric text, quantity numeric, occurred_at timestamptz)`;
-
-interface Known {
-  idempotencyKey: string;
-  isMismatch: boolean;
-}
+const asRows = (events: readonly StagedEvent[]) =>
+  sql`json_to_recordset(${JSON.stringify(events)}::json)
+      as d ("idempotencyKey" text, "productId" uuid, metric text, quantity numeric, "occurredAt" timestamptz)`;
 
 /** Which of the keys have been recorded, and whether for another event. */
 export const listKnown = (
@@ -165,13 +149,13 @@ export const listKnown = (
   orgId: string,
   livemode: boolean,
   events: readonly StagedEvent[],
-): Promise<Known[]> =>
+): Promise<{ idempotencyKey: string; isMismatch: boolean }[]> =>
   selectRows(
     tx,
-    sql`select d.idempotency_key as "idempotencyKey", u.livemode <> ${livemode} or u.product_id <> d.product_id or u.metric <> d.metric
-      or u.quantity <> d.quantity or u.occurred_at <> d.occurred_at as "isMismatch"
-    from json_to_recordset(${toJson(events)}::json) as d ${asRows}
-    join usage_events u on u.org_id = ${orgId}::uuid and u.idempotency_key = d.idempotency_key`,
+    sql`select d."idempotencyKey", u.livemode <> ${livemode} or u.product_id <> d."productId" or u.metric <> d.metric
+      or u.quantity <> d.quantity or u.occurred_at <> d."occurredAt" as "isMismatch"
+    from ${asRows(events)}
+    join usage_events u on u.org_id = ${orgId}::uuid and u.idempotency_key = d."idempotencyKey"`,
   );
 
 /** Stages those that are not staged yet, and tells which. */
@@ -181,40 +165,38 @@ export async function insertStaged(
   events: readonly StagedEvent[],
   mismatches: ReadonlySet<string>,
 ): Promise<Set<string>> {
-  const rows = await selectRows<{ key: string }>(
+  const keys = await selectTexts(
     tx,
     sql`insert into usage_backfill_events (org_id, backfill_id, product_id, occurred_at, idempotency_key, metric, quantity, is_mismatch)
-    select ${orgId}::uuid, ${id}::uuid, product_id, occurred_at, idempotency_key, metric, quantity, idempotency_key = any (${textArray([...mismatches])}::text[])
-    from json_to_recordset(${toJson(events)}::json) as d ${asRows}
-    order by idempotency_key collate "C"
+    select ${orgId}::uuid, ${id}::uuid, "productId", "occurredAt", "idempotencyKey", metric, quantity, "idempotencyKey" = any (${textArray([...mismatches])}::text[])
+    from ${asRows(events)}
+    order by "idempotencyKey" collate "C"
     on conflict (org_id, backfill_id, idempotency_key) do nothing
-    returning idempotency_key as key`,
+    returning idempotency_key as text`,
   );
-  return new Set(rows.map(({ key }) => key));
+  return new Set(keys);
 }
 
 /** Of events that were staged before, those that were other ones then. */
-export const listStagedOtherwise = async (
+export async function listStagedOtherwise(
   tx: Tx,
   { orgId, id }: Pick<Backfill, 'orgId' | 'id'>,
   events: readonly StagedEvent[],
-): Promise<Set<string>> =>
-  new Set(
-    (
-      await selectRows<{ key: string }>(
-        tx,
-        sql`select d.idempotency_key as key
-        from json_to_recordset(${toJson(events)}::json) as d ${asRows}
-        join usage_backfill_events s on s.org_id = ${orgId}::uuid and s.backfill_id = ${id}::uuid and s.idempotency_key = d.idempotency_key
-        where s.product_id <> d.product_id or s.metric <> d.metric or s.quantity <> d.quantity or s.occurred_at <> d.occurred_at`,
-      )
-    ).map(({ key }) => key),
+): Promise<Set<string>> {
+  const keys = await selectTexts(
+    tx,
+    sql`select d."idempotencyKey" as text
+    from ${asRows(events)}
+    join usage_backfill_events s on s.org_id = ${orgId}::uuid and s.backfill_id = ${id}::uuid and s.idempotency_key = d."idempotencyKey"
+    where s.product_id <> d."productId" or s.metric <> d.metric or s.quantity <> d.quantity or s.occurred_at <> d."occurredAt"`,
   );
+  return new Set(keys);
+}
 
 /** What a batch adds to the sums of a month. */
 export interface AddedSum {
   period: string;
-  product_id: string;
+  productId: string;
   metric: string;
   events: number;
   quantity: string;
@@ -228,9 +210,9 @@ export async function addStagedSums(
   sums: readonly AddedSum[],
 ): Promise<void> {
   await tx.execute(sql`insert into usage_backfill_sums as s (org_id, backfill_id, period, product_id, metric, events, quantity, repeats, mismatches)
-    select ${orgId}::uuid, ${id}::uuid, period, product_id, metric, events, quantity, repeats, mismatches
+    select ${orgId}::uuid, ${id}::uuid, period, "productId", metric, events, quantity, repeats, mismatches
     from json_to_recordset(${JSON.stringify(sums)}::json)
-      as d (period date, product_id uuid, metric text, events bigint, quantity numeric, repeats bigint, mismatches bigint)
+      as d (period date, "productId" uuid, metric text, events bigint, quantity numeric, repeats bigint, mismatches bigint)
     on conflict (org_id, backfill_id, period, product_id, metric) do update
     set events = s.events + excluded.events, quantity = s.quantity + excluded.quantity,
       repeats = s.repeats + excluded.repeats, mismatches = s.mismatches + excluded.mismatches`);

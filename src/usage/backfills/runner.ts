@@ -1,8 +1,8 @@
 import { setTimeout } from 'node:timers/promises';
 import { byService, change } from '../../audit/change.js';
-import type { Clock } from '../../core/clock.js';
-import type { Database, Template } from '../../core/db/client.js';
+import type { Names, Template } from '../../core/db/client.js';
 import { retryOnConflict } from '../../core/db/conflict.js';
+import type { Context } from '../../core/http/context.js';
 import { effectiveCap } from '../../entitlements/table.js';
 import { addToHours, addToSums, addToTotals } from '../statements.js';
 import { endStep } from './backfills.js';
@@ -15,7 +15,7 @@ import type { BackfillState } from './table.js';
  *
  * $1 org, $2 backfill, $3 events at most, $4 now
  */
-const job = (t: Parameters<Template['text']>[0], state: string): string => `
+const job = (t: Names, state: string): string => `
 ${t.with} job as materialized (
   select b.* from ${t('usage_backfills')} b${t.held}
   where b.org_id = $1::uuid and b.id = $2::uuid and b.state = '${state}'
@@ -108,8 +108,8 @@ const revertNext: Template = {
   where e.counted <> 0
   order by e.idempotency_key
   returning *
-), totals as (${addToTotals(t, 'corrected')}
-), hours as (${addToHours(t, 'corrected where true', '(select count(*) from totals) > 0')}
+), totals as (${addToTotals(t)}
+), hours as (${addToHours(t, '(select count(*) from totals) > 0')}
 ), shown as (
   update ${t('usage_backfill_sums')} s
   set reverted_events = s.reverted_events + n.events
@@ -140,10 +140,7 @@ const statements: Partial<Record<BackfillState, Template>> = {
 const TURN_MS = 1_500;
 const BACKFILLS = 20;
 
-interface Deps {
-  db: Database;
-  clock: Clock;
-}
+type Deps = Pick<Context, 'db' | 'clock'>;
 
 /**
  * Makes a turn of the work on backfills: chunk by chunk, each a commit of its own, with a rest as long as each took, which leaves

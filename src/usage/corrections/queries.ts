@@ -70,30 +70,6 @@ export interface NewCorrection {
   reason: string;
 }
 
-const toRow = ({ event, ...correction }: NewCorrection) => ({
-  product_id: event.productId,
-  api_key_id: event.apiKeyId,
-  occurred_at: event.occurredAt,
-  livemode: event.livemode,
-  metric: event.metric,
-  idempotency_key: event.idempotencyKey,
-  number: correction.number,
-  correction_key: correction.correctionKey,
-  previous_quantity: correction.previousQuantity,
-  quantity: correction.quantity,
-  reason: correction.reason,
-});
-
-/** A total that corrections have moved, as it is now. */
-export interface MovedTotal {
-  /** First day of the month. */
-  period: string;
-  livemode: boolean;
-  productId: string;
-  metric: string;
-  quantity: string;
-}
-
 /**
  * Records corrections and moves the sums of their events' own places by the differences: totals before hours, each in the order
  * of its primary key, as ingestion does. Where they raise what webhooks are told of, that is noted.
@@ -103,25 +79,22 @@ export async function insertCorrections(
   orgId: string,
   { actor, at }: { actor: string; at: Date },
   corrections: readonly NewCorrection[],
-): Promise<MovedTotal[]> {
+): Promise<void> {
+  const rows = corrections.map(({ event, ...correction }) => ({ ...event, ...correction }));
   // Two that were decided by the same quantity have the same number, and the later one fails: `change` starts it again.
   await tx.execute(sql`insert into usage_corrections (org_id, product_id, api_key_id, occurred_at, corrected_at, livemode, number,
       idempotency_key, correction_key, metric, previous_quantity, quantity, actor, reason)
-    select ${orgId}::uuid, product_id, api_key_id, occurred_at, ${at.toISOString()}::timestamptz, livemode, number,
-      idempotency_key, correction_key, metric, previous_quantity, quantity, ${actor}::text, reason
-    from json_to_recordset(${JSON.stringify(corrections.map(toRow))}::json) as c (product_id uuid, api_key_id uuid, occurred_at timestamptz,
-      livemode bool, number int, idempotency_key text, correction_key text, metric text, previous_quantity numeric, quantity numeric, reason text)
-    order by idempotency_key collate "C", number`);
+    select ${orgId}::uuid, "productId", "apiKeyId", "occurredAt", ${at.toISOString()}::timestamptz, livemode, number,
+      "idempotencyKey", "correctionKey", metric, "previousQuantity", quantity, ${actor}::text, reason
+    from json_to_recordset(${JSON.stringify(rows)}::json) as c ("productId" uuid, "apiKeyId" uuid, "occurredAt" timestamptz,
+      livemode bool, number int, "idempotencyKey" text, "correctionKey" text, metric text, "previousQuantity" numeric, quantity numeric, reason text)
+    order by "idempotencyKey" collate "C", number`);
   // Only literals of our own stand in the text of the statement; the keys are its parameter.
   const keys = textArray(corrections.map(({ correctionKey }) => correctionKey));
   const isCorrected = sql`c.org_id = ${orgId}::uuid and c.correction_key = any (${keys}::text[])`;
   const inserted = sql`with corrected as materialized (select * from usage_corrections c where ${isCorrected})`;
-  const moved = await selectRows<MovedTotal>(
-    tx,
-    sql`${inserted} ${sql.raw(addToTotals((name) => name, 'corrected'))}`,
-  );
-  await tx.execute(sql`${inserted} ${sql.raw(addToHours((name) => name, 'corrected where true'))}`);
+  await tx.execute(sql`${inserted} ${sql.raw(addToTotals((name) => name))}`);
+  await tx.execute(sql`${inserted} ${sql.raw(addToHours((name) => name))}`);
   // Without the CTE: a distributed database correlates no subquery with one.
   await tx.execute(noteCorrected(isCorrected));
-  return moved;
 }
