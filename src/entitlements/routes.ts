@@ -7,7 +7,7 @@ import type { KeyReader } from '../api-keys/key-reader.js';
 import { AppError } from '../core/errors.js';
 import type { Context } from '../core/http/context.js';
 import { hasSmallBody, readJsonText } from '../core/http/json-body.js';
-import { usualBounds } from '../core/http/json-shape.js';
+import { batchBounds } from '../core/http/json-shape.js';
 import { sendJson, toJson } from '../core/http/json.js';
 import { parseInput } from '../core/http/validate.js';
 import { cutPage } from '../core/http/page.js';
@@ -26,8 +26,6 @@ import {
 import { defineRoute, json, repeated } from '../core/reference/define-route.js';
 import { exampleWorld } from '../core/reference/example-world.js';
 import { problemExample } from '../core/reference/problem-examples.js';
-
-const bounds = { ...usualBounds, tooManyValues: 'batch_too_large' as const };
 
 interface EntitlementDeps extends Pick<Context, 'db' | 'clock'> {
   entitlements: EntitlementReader;
@@ -297,6 +295,6 @@ function readCheck(
   authenticate: () => Promise<unknown>,
 ): Promise<ReturnType<typeof parseCheck>> {
   return preferKeyError(authenticate, async () =>
-    parseCheck(await readJsonText(req, res, MAX_BODY_BYTES, bounds)),
+    parseCheck(await readJsonText(req, res, MAX_BODY_BYTES, batchBounds)),
   );
 }

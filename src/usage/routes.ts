@@ -7,7 +7,7 @@ import type { Context } from '../core/http/context.js';
 import { AppError } from '../core/errors.js';
 import { suggestSlugs } from '../entitlements/nearest.js';
 import { hasSmallBody, mediaTypeOf, readJsonBody, type JsonBody } from '../core/http/json-body.js';
-import { usualBounds } from '../core/http/json-shape.js';
+import { batchBounds } from '../core/http/json-shape.js';
 import {
   findUnknownProducts,
   refuseBadKey,
@@ -28,8 +28,6 @@ import { defineRoute, json } from '../core/reference/define-route.js';
 import { asCloudEvents, good, problems, successes } from './examples.js';
 import type { Ingestion } from './ingestion.js';
 import { MAX_BODY_BYTES, MAX_EVENTS, usageAnswerSchema, usageBatchSchema } from './schema.js';
-
-const bounds = { ...usualBounds, tooManyValues: 'batch_too_large' as const };
 
 interface UsageDeps extends CallDeps, Pick<Context, 'config' | 'db' | 'clock' | 'metrics'> {
   ingestion: Ingestion;
@@ -121,7 +119,7 @@ export const usageRoutes = [
         const { batch, pointerOf } = await preferKeyError(
           () => authenticateCall({ keys, keyUse }, hashedSecret, 'usage:write'),
           async () => {
-            const body = await readJsonBody(req, res, MAX_BODY_BYTES, bounds, isKnownFormat);
+            const body = await readJsonBody(req, res, MAX_BODY_BYTES, batchBounds, isKnownFormat);
             const { events, exactQuantities, pointerOf } = parseEvents(mediaTypeOf(req), body);
             const bytes = body.text.length;
             const input = { events, exactQuantities, hashedSecret, isLenient, receivedAtMs, bytes };

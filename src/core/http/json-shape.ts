@@ -19,6 +19,9 @@ export const usualBounds: JsonBounds = {
   tooManyValues: 'invalid_request',
 };
 
+/** Of a body that is a batch. */
+export const batchBounds: JsonBounds = { ...usualBounds, tooManyValues: 'batch_too_large' };
+
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 const BACKSLASH = 0x5c;

@@ -2,7 +2,7 @@ import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { AppError } from '../../core/errors.js';
 import { readJsonBody } from '../../core/http/json-body.js';
-import { usualBounds } from '../../core/http/json-shape.js';
+import { batchBounds } from '../../core/http/json-shape.js';
 import { exact, sendJson, toJson } from '../../core/http/json.js';
 import { readRange, sendPage } from '../../core/http/page.js';
 import { readPathId } from '../../core/http/path-id.js';
@@ -38,8 +38,6 @@ import {
 
 const { id, appliedId, revertedId } = exampleWorld.backfill;
 const path = '/operator/organizations/{slug}/usage/backfills' as const;
-const bounds = { ...usualBounds, tooManyValues: 'batch_too_large' as const };
-
 export const backfillRoutes = [
   operatorRoute({
     method: 'post',
@@ -222,7 +220,7 @@ the product does not matter here.
       const slug = readSlug(req);
       const backfillId = readId(req);
       const isLenient = prefersLenient(req);
-      const input = parseUsageBatch(await readJsonBody(req, res, MAX_BODY_BYTES, bounds));
+      const input = parseUsageBatch(await readJsonBody(req, res, MAX_BODY_BYTES, batchBounds));
       const answer = await changeAsOperator(deps, req, res, async (tx, { at }) =>
         stageEvents(tx, (await getOrganization(tx, slug)).id, backfillId, { ...input, isLenient }, at),
       );
