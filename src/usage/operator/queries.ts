@@ -1,6 +1,6 @@
-import { sql, type SQL } from 'drizzle-orm';
+import { and, sql, type SQL } from 'drizzle-orm';
 import type { Database, GroupTables } from '../../core/db/client.js';
-import { timeText } from '../../core/db/select-rows.js';
+import { timeJson } from '../../core/db/select-rows.js';
 import { selectFromAll, wholeTables, type ReportedDatabase } from '../../core/db/shards.js';
 import { DAY_MS, HOUR_MS, monthOf } from '../../core/time.js';
 
@@ -92,19 +92,19 @@ const stepMsOf = (granularity: 'hour' | 'day' | 'total', from: Date, to: Date): 
  */
 export function selectCustomerUsage(range: CustomerUsageRange, t: GroupTables = wholeTables): SQL {
   const { orgId, after, limit } = range;
-  const organizations = [
+  const isAsked = and(
     t.owns(sql`id`),
     orgId === undefined ? undefined : sql`id = ${orgId}::uuid`,
     after && sql`slug >= ${after.organization}`,
-  ].filter((condition) => condition !== undefined);
+  );
   const isBeyond =
     after &&
     sql`where (o.slug, u.product, u.start, u.metric) > (${after.organization}, ${after.product}, ${after.start}::timestamptz, ${after.metric})`;
   return sql`
-    select o.slug as organization, r.product, ${timeText(sql`r.start`)} as start, r.metric,
+    select o.slug as organization, r.product, ${sql.raw(timeJson('r.start'))} as start, r.metric,
       trim_scale(r.quantity)::text as quantity, r.events::text as events
     from (
-      select id, slug from ${t('organizations')} where ${sql.join(organizations, sql` and `)}
+      select id, slug from ${t('organizations')} where ${isAsked}
     ) o
     cross join lateral (
       select u.* from (${sumsOf(range, t)}) u ${isBeyond ?? sql``}
@@ -115,18 +115,16 @@ export function selectCustomerUsage(range: CustomerUsageRange, t: GroupTables = 
     limit ${limit}`;
 }
 
-export async function listCustomerUsage(
+export const listCustomerUsage = (
   db: ReportedDatabase,
   range: CustomerUsageRange,
-): Promise<CustomerUsage[]> {
-  const rows = await selectFromAll<CustomerUsage>(
+): Promise<CustomerUsage[]> =>
+  selectFromAll(
     db,
     (tables) => selectCustomerUsage(range, tables),
     ({ organization, product, start, metric }) => [organization, product, start, metric],
     range.limit,
   );
-  return rows.map((row) => ({ ...row, start: new Date(row.start).toISOString() }));
-}
 
 /** A sum of one Organization. */
 export interface SeriesPoint extends Omit<CustomerUsage, 'organization'> {
@@ -143,7 +141,7 @@ export interface SeriesRange extends Omit<SumRange, 'after'> {
 export function selectSeries({ orgId, isByKey, ...range }: SeriesRange, tables = wholeTables): SQL {
   const key = isByKey ? sql`, u.api_key_id::text as "apiKeyId"` : sql``;
   return sql`
-    select u.product, u.metric, ${timeText(sql`u.start`)} as start, trim_scale(u.quantity)::text as quantity, u.events::text as events${key}
+    select u.product, u.metric, ${sql.raw(timeJson('u.start'))} as start, trim_scale(u.quantity)::text as quantity, u.events::text as events${key}
     from (select ${orgId}::uuid as id) o
     cross join lateral (${sumsOf({ ...range, after: undefined }, tables, isByKey)}) u
     order by u.product, u.metric${isByKey ? sql`, u.api_key_id` : sql``}, u.start
@@ -155,6 +153,5 @@ export async function listSeries(
   range: SeriesRange,
 ): Promise<SeriesPoint[]> {
   const group = await shards.locateOrganization(range.orgId);
-  const rows = await group.select<SeriesPoint>((tables) => selectSeries(range, tables));
-  return rows.map((row) => ({ ...row, start: new Date(row.start).toISOString() }));
+  return group.select((tables) => selectSeries(range, tables));
 }
