@@ -128,26 +128,23 @@ export function toStorableTime(time: string): string {
   return `${new Date(cut).toISOString().slice(0, 19)}${fraction}Z`;
 }
 
-/** The totals that a batch has to do with, as `<place in pairs> <month>`. */
-export function totalsOf(batch: Batch): Set<string> {
-  const totals = new Set<string>();
+/** Of each event that may be recorded: its place in `pairs`, and its time in ms since the epoch. */
+function* recordable(batch: Batch): Generator<[pair: number, ms: number]> {
   for (const [i, pair] of batch.pairOf.entries()) {
     if (batch.outOfRange.has(i) || batch.aboveCeiling.has(i)) continue;
     const time = batch.times[i];
-    totals.add(`${pair} ${monthOf(time === undefined ? batch.receivedAtMs : Date.parse(time))}`);
+    yield [pair, time === undefined ? batch.receivedAtMs : Date.parse(time)];
   }
-  return totals;
 }
+
+/** The totals that a batch has to do with, as `<place in pairs> <month>`. */
+export const totalsOf = (batch: Batch): Set<string> =>
+  new Set(Array.from(recordable(batch), ([pair, ms]) => `${pair} ${monthOf(ms)}`));
 
 /** The latest time of the events of each pair that may be recorded, in ms since the epoch; undefined where there is none. */
 export function latestTimes(batch: Batch): (number | undefined)[] {
   const latest: (number | undefined)[] = batch.pairs.map(() => undefined);
-  for (const [i, pair] of batch.pairOf.entries()) {
-    if (batch.outOfRange.has(i) || batch.aboveCeiling.has(i)) continue;
-    const time = batch.times[i];
-    const ms = time === undefined ? batch.receivedAtMs : Date.parse(time);
-    if (latest[pair] === undefined || ms > latest[pair]) latest[pair] = ms;
-  }
+  for (const [pair, ms] of recordable(batch)) latest[pair] = Math.max(ms, latest[pair] ?? ms);
   return latest;
 }
 
