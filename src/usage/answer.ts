@@ -4,7 +4,7 @@ import { exact, toJson } from '../core/http/json.js';
 import { formatCount } from '../core/pages/format.js';
 import { declaredLimitJson, type LimitState } from '../entitlements/limits.js';
 import type { UsageLimit } from '../entitlements/table.js';
-import { firstRemembered, pointerInBatch, type Batch, type PointerOf } from './batch.js';
+import { firstRemembered, type Batch, type PointerOf } from './batch.js';
 import type { BatchOutcome } from './flush.js';
 import { monthRange } from '../core/time.js';
 import { brokenProductRule, firstBroken } from './rules.js';
@@ -53,9 +53,9 @@ export function refuseBadKey(outcome: BatchOutcome): void {
 export function toUsageAnswer(
   batch: Batch,
   outcome: BatchOutcome,
-  suggestions?: ReadonlyMap<string, string>,
-  pointerOf: PointerOf = pointerInBatch,
-  horizonMonths?: number,
+  suggestions: ReadonlyMap<string, string> | undefined,
+  pointerOf: PointerOf,
+  horizonMonths: number | undefined,
 ): UsageAnswer {
   const broken = findBrokenRules(batch, outcome, suggestions, horizonMonths);
   if (!batch.isLenient && broken.length > 0) throw brokenRulesError(broken, pointerOf);
@@ -109,8 +109,8 @@ interface BrokenRule extends RejectedEvent {
 function findBrokenRules(
   batch: Batch,
   outcome: BatchOutcome,
-  suggestions?: ReadonlyMap<string, string>,
-  horizonMonths?: number,
+  suggestions: ReadonlyMap<string, string> | undefined,
+  horizonMonths: number | undefined,
 ): BrokenRule[] {
   const hasPairProblem = outcome.verdicts.some((verdict) => verdict?.problem != null);
   if (!hasPairProblem && batch.outOfRange.size === 0 && outcome.aboveCeiling.size === 0) return [];
@@ -134,7 +134,11 @@ function findBrokenRules(
   return broken;
 }
 
-function outOfRangeDetail({ times, receivedAtMs }: Batch, index: number, horizonMonths?: number): string {
+function outOfRangeDetail(
+  { times, receivedAtMs }: Batch,
+  index: number,
+  horizonMonths: number | undefined,
+): string {
   const detail = 'occurredAt must lie between 7 days before and 5 minutes after the receipt.';
   if (horizonMonths === undefined) return detail;
   if (Date.parse(times[index]!) >= Date.parse(firstRemembered(horizonMonths, receivedAtMs))) return detail;

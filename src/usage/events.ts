@@ -50,16 +50,11 @@ interface EventPage {
   searchedTo: string | undefined;
 }
 
-export async function readEventPage(
-  orm: Orm,
-  scope: UsageScope,
-  request: EventsRequest,
-  scan = SCAN,
-): Promise<EventPage> {
+export async function readEventPage(orm: Orm, scope: UsageScope, request: EventsRequest): Promise<EventPage> {
   const { from, to, after } = request;
   const range: EventRange = { from, to, after, order: 'newest first', limit: PAGE_SIZE + 1 };
   const match = matchOf(request);
-  const rows = match && (await listMatches(orm, scope, { ...range, match: { ...match, scan } }));
+  const rows = match && (await listMatches(orm, scope, { ...range, match: { ...match, scan: SCAN } }));
   const events = rows ? rows.filter(({ isMatch }) => isMatch) : await listEvents(orm, scope, range);
   const page = events.slice(0, PAGE_SIZE);
   const end = rows?.find(({ isLastScanned }) => isLastScanned);
