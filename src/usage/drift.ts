@@ -1,5 +1,7 @@
 import { sql, type SQL } from 'drizzle-orm';
+import { textArray } from '../core/db/array-literal.js';
 import type { Orm } from '../core/db/client.js';
+import { selectRows } from '../core/db/select-rows.js';
 
 /**
  * A row of sums that is not what its events say. Decimals and counts are text, exact. `recorded` is what the row
@@ -112,13 +114,11 @@ const archivedOf = (
 ): SQL => sql`a.org_id = t.org_id and a.product_id = t.product_id and a.livemode = t.livemode
         and a.metric = t.metric and a.period = ${month} and a.deleted_events > 0`;
 
-const text = (values: string[]): string => `{${values.join(',')}}`;
-
 function placesOf(scope: Scope): SQL {
   if (!('places' in scope)) return sql``;
   const { places } = scope;
-  return sql`place as materialized (select * from unnest(${text(places.map((p) => p.orgId))}::uuid[], ${text(places.map((p) => p.productId))}::uuid[],
-    ${text(places.map((p) => p.period))}::date[]) as p (org_id, product_id, period)),`;
+  return sql`place as materialized (select * from unnest(${textArray(places.map((p) => p.orgId))}::uuid[], ${textArray(places.map((p) => p.productId))}::uuid[],
+    ${textArray(places.map((p) => p.period))}::date[]) as p (org_id, product_id, period)),`;
 }
 
 function rowsIn(table: SQL, scope: Scope): SQL {
@@ -142,8 +142,9 @@ export async function findDrift(tx: Orm, table: SumTable, scope: Scope, limit: n
       ? sql`d.period::text`
       : sql`to_char(d.hour at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
   const key = table === 'totals' ? sql`null::uuid` : sql`d.api_key_id`;
-  return rowsOf<DriftRow>(
-    await tx.execute(sql`with ${driftOf(table, scope)}
+  return selectRows<DriftRow>(
+    tx,
+    sql`with ${driftOf(table, scope)}
       select d.org_id::text as "orgId", coalesce(o.slug, d.org_id::text) as organization, coalesce(p.slug, d.product_id::text) as product,
         ${period} as period, d.livemode, d.metric, ${key}::text as "apiKeyId", coalesce(k.prefix, ${key}::text) as "apiKey",
         trim_scale(recorded_quantity)::text as "recordedQuantity", trim_scale(actual_quantity)::text as "actualQuantity",
@@ -154,15 +155,16 @@ export async function findDrift(tx: Orm, table: SumTable, scope: Scope, limit: n
       left join products p on p.id = d.product_id
       left join api_keys k on k.org_id = d.org_id and k.id = ${key}
       order by 2, 3, 4, 5, 6, 7
-      limit ${limit}`),
+      limit ${limit}`,
   );
 }
 
 export async function findDriftingPlaces(tx: Orm, table: SumTable, scope: Scope): Promise<Place[]> {
   const month = table === 'totals' ? sql`period` : sql`date_trunc('month', hour at time zone 'UTC')::date`;
-  return rowsOf<Place>(
-    await tx.execute(sql`with ${driftOf(table, scope)}
-      select distinct org_id::text as "orgId", product_id::text as "productId", ${month}::text as period from drift`),
+  return selectRows<Place>(
+    tx,
+    sql`with ${driftOf(table, scope)}
+      select distinct org_id::text as "orgId", product_id::text as "productId", ${month}::text as period from drift`,
   );
 }
 
@@ -186,12 +188,13 @@ export async function repairDrift(
       ? sql`'period', d.period`
       : sql`'hour', d.hour at time zone 'UTC', 'apiKeyId', d.api_key_id`;
   // What is set right may be what they were judged by.
-  const orgIds = text([...new Set(places.map(({ orgId }) => orgId))]);
+  const orgIds = textArray([...new Set(places.map(({ orgId }) => orgId))]);
   await tx.execute(
     sql`update usage_totals set unreached = null where org_id = any (${orgIds}::uuid[]) and unreached is not null`,
   );
-  return rowsOf<Repair>(
-    await tx.execute(sql`with ${driftOf(table, { places })}, removed as (
+  return selectRows<Repair>(
+    tx,
+    sql`with ${driftOf(table, { places })}, removed as (
       delete from ${sums} where (${keys}) in (select ${keys} from drift where actual_events is null)
     ), stored as (
       insert into ${sums} (${keys}, quantity, events)
@@ -206,7 +209,7 @@ export async function repairDrift(
         'new', case when actual_events is not null then json_build_object('quantity', actual_quantity::text, 'events', actual_events) end
       ) order by number) filter (where number <= ${maxChanges}) as changes
     from numbered d left join products p on p.id = d.product_id
-    group by 1 order by 1`),
+    group by 1 order by 1`,
   );
 }
 
@@ -225,8 +228,9 @@ export async function findLostSettlements(
   orgId: string | undefined,
   limit: number,
 ): Promise<LostSettlement[]> {
-  return rowsOf<LostSettlement>(
-    await tx.execute(sql`
+  return selectRows<LostSettlement>(
+    tx,
+    sql`
       select coalesce(o.slug, r.org_id::text) as organization, r.id::text, r.idempotency_key as "idempotencyKey",
         to_char(r.settled_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as "settledAt", (count(*) over ())::int as count
       from usage_reservations r
@@ -238,9 +242,6 @@ export async function findLostSettlements(
           and (not r.is_counted or a.period = date_trunc('month', coalesce(r.settle_occurred_at, r.settled_at) at time zone 'UTC')::date))
         and ${orgId === undefined ? sql`true` : sql`r.org_id = ${orgId}::uuid`}
       order by 1, 2
-      limit ${limit}`),
+      limit ${limit}`,
   );
 }
-
-/** Both drivers answer with `rows`; the ORM's common type does not say so. */
-const rowsOf = <T>(result: unknown): T[] => (result as { rows: T[] }).rows;

@@ -1,7 +1,7 @@
-import { sql, type SQL } from 'drizzle-orm';
+import { and, sql, type SQL } from 'drizzle-orm';
 import { textArray } from '../core/db/array-literal.js';
 import type { Orm } from '../core/db/client.js';
-import { selectRows, timeText } from '../core/db/select-rows.js';
+import { selectRow, selectRows, timeText } from '../core/db/select-rows.js';
 import { monthOf } from '../core/time.js';
 import type { UsageScope } from './page-queries.js';
 
@@ -65,8 +65,8 @@ export const selectEvent = (orgId: string, idempotencyKey: string): SQL =>
     sql``,
   );
 
-export const findEvent = async (orm: Orm, orgId: string, key: string): Promise<EventRow | undefined> =>
-  (await selectRows<EventRow>(orm, selectEvent(orgId, key)))[0];
+export const findEvent = (orm: Orm, orgId: string, key: string): Promise<EventRow | undefined> =>
+  selectRow(orm, selectEvent(orgId, key));
 
 /** The events of a mode with these idempotency keys, in any order. */
 export const selectEventsOf = (orgId: string, livemode: boolean, idempotencyKeys: string[]): SQL =>
@@ -80,7 +80,7 @@ export const selectEventsOf = (orgId: string, livemode: boolean, idempotencyKeys
 
 export const listEventsOf = (
   orm: Orm,
-  { orgId, livemode }: { orgId: string; livemode: boolean },
+  { orgId, livemode }: Pick<UsageScope, 'orgId' | 'livemode'>,
   idempotencyKeys: string[],
 ): Promise<EventRow[]> => selectRows(orm, selectEventsOf(orgId, livemode, idempotencyKeys));
 
@@ -116,7 +116,7 @@ export function selectEvents({ orgId, productId, livemode }: UsageScope, range: 
   const isNewestFirst = range.order === 'newest first';
   const beyond = isNewestFirst ? sql`<` : sql`>`;
   const direction = isNewestFirst ? sql`desc` : sql`asc`;
-  const conditions = [
+  const isAsked = and(
     sql`org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = ${livemode}`,
     from === undefined ? undefined : sql`occurred_at >= ${from}::timestamptz`,
     to === undefined ? undefined : sql`occurred_at < ${to}::timestamptz`,
@@ -124,12 +124,9 @@ export function selectEvents({ orgId, productId, livemode }: UsageScope, range: 
     after && sql`occurred_at ${beyond}= ${after.occurredAt}::timestamptz`,
     after &&
       sql`(occurred_at, idempotency_key) ${beyond} (${after.occurredAt}::timestamptz, ${after.idempotencyKey})`,
-  ];
+  );
   const byTime = sql`order by occurred_at ${direction}, idempotency_key ${direction}`;
-  const found = sql`select * from usage_events where ${sql.join(
-    conditions.filter((c) => c !== undefined),
-    sql` and `,
-  )} ${byTime} limit ${range.match?.scan ?? limit}`;
+  const found = sql`select * from usage_events where ${isAsked} ${byTime} limit ${range.match?.scan ?? limit}`;
   const order = sql`order by e.occurred_at ${direction}, e.idempotency_key ${direction}`;
   if (!range.match) return withNames(orgId, found, order);
   const marks = sql`, e.is_match as "isMatch", e.is_last as "isLastScanned"`;
@@ -143,15 +140,15 @@ function selectMatches(
   { apiKeyId, min, max, scan }: EventMatch & { scan: number },
   limit: number,
 ): SQL {
-  const conditions = [
+  const isMatch = and(
     apiKeyId === undefined ? undefined : sql`api_key_id = ${apiKeyId}::uuid`,
     min === undefined ? undefined : sql`quantity >= ${min}::numeric`,
     max === undefined ? undefined : sql`quantity <= ${max}::numeric`,
-  ].filter((condition) => condition !== undefined);
+  );
   return sql`select * from (
     select f.*, place = ${scan} as is_last, sum(is_match::int) over (order by place) as matches
     from (
-      select f.*, row_number() over (${byTime}) as place, (${sql.join(conditions, sql` and `)}) as is_match from (${found}) f
+      select f.*, row_number() over (${byTime}) as place, (${isMatch}) as is_match from (${found}) f
     ) f
   ) m where (is_match and matches <= ${limit}) or is_last`;
 }
@@ -184,18 +181,18 @@ interface ArchivedRange {
 }
 
 export function selectArchived(orgId: string, { of, from, to }: ArchivedRange): SQL {
-  const conditions = [
+  const isAsked = and(
     sql`t.org_id = ${orgId}::uuid and t.deleted_events > 0`,
     of && sql`t.product_id = ${of.productId}::uuid and t.livemode = ${of.livemode}`,
     from === undefined ? undefined : sql`t.period >= ${monthOf(Date.parse(from))}::date`,
     to === undefined ? undefined : sql`t.period::timestamp at time zone 'UTC' < ${to}::timestamptz`,
-  ].filter((condition) => condition !== undefined);
+  );
   return sql`
   select min(t.period)::text as first, max(t.period)::text as last, sum(t.deleted_events)::float8 as events,
     ${timeText(sql`max(a.archived_at)`)} as "archivedAt"
   from usage_archived_totals t
   join usage_archives a on a.org_id = t.org_id and a.period = t.period and a.livemode = t.livemode
-  where ${sql.join(conditions, sql` and `)}
+  where ${isAsked}
   having count(*) > 0`;
 }
 
@@ -204,7 +201,7 @@ export async function findArchived(
   orgId: string,
   range: ArchivedRange,
 ): Promise<ArchivedEvents | undefined> {
-  const [row] = await selectRows<Omit<ArchivedEvents, 'archivedAt'> & { archivedAt: string | null }>(
+  const row = await selectRow<Omit<ArchivedEvents, 'archivedAt'> & { archivedAt: string | null }>(
     orm,
     selectArchived(orgId, range),
   );

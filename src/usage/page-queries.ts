@@ -1,7 +1,7 @@
 import { sql, type SQL } from 'drizzle-orm';
 import { textArray } from '../core/db/array-literal.js';
 import type { Orm } from '../core/db/client.js';
-import { selectRows, timeText } from '../core/db/select-rows.js';
+import { selectRow, selectRows, timeText } from '../core/db/select-rows.js';
 import { effectiveCap, type EntitlementKind } from '../entitlements/table.js';
 
 /**
@@ -58,8 +58,8 @@ export const selectProduct = (orgId: string, slug: string): SQL => sql`
   where e.kind is not null
     or (select hour from usage_hours where org_id = ${orgId}::uuid and product_id = p.id order by livemode, hour limit 1) is not null`;
 
-export const findProduct = async (orm: Orm, orgId: string, slug: string): Promise<UsageProduct | undefined> =>
-  (await selectRows<UsageProduct>(orm, selectProduct(orgId, slug)))[0];
+export const findProduct = (orm: Orm, orgId: string, slug: string): Promise<UsageProduct | undefined> =>
+  selectRow(orm, selectProduct(orgId, slug));
 
 export interface UsageScope {
   orgId: string;
@@ -194,7 +194,7 @@ export const readPace = async (
   scope: UsageScope,
   metric: string,
   range: { from: Date; to: Date },
-): Promise<PaceRow> => (await selectRows<PaceRow>(orm, selectPace(scope, metric, range)))[0]!;
+): Promise<PaceRow> => (await selectRow<PaceRow>(orm, selectPace(scope, metric, range)))!;
 
 const latestHour = (orgId: string, productId: string, livemode: boolean): SQL => sql`(
     select ${timeText(sql`hour`)} from usage_hours
@@ -204,12 +204,13 @@ const latestHour = (orgId: string, productId: string, livemode: boolean): SQL =>
 export const selectLatest = (orgId: string, productId: string): SQL => sql`
   select ${latestHour(orgId, productId, true)} as live, ${latestHour(orgId, productId, false)} as test`;
 
-export const findLatest = async (
-  orm: Orm,
-  orgId: string,
-  productId: string,
-): Promise<{ live: string | null; test: string | null }> =>
-  (await selectRows<{ live: string | null; test: string | null }>(orm, selectLatest(orgId, productId)))[0]!;
+interface Latest {
+  live: string | null;
+  test: string | null;
+}
+
+export const findLatest = async (orm: Orm, orgId: string, productId: string): Promise<Latest> =>
+  (await selectRow<Latest>(orm, selectLatest(orgId, productId)))!;
 
 export interface HoldingKey {
   id: string;

@@ -8,6 +8,10 @@ export async function selectRows<T>(orm: Orm, query: SQL): Promise<T[]> {
   return (result as { rows: T[] }).rows;
 }
 
+/** The first row, or the only one. */
+export const selectRow = async <T>(orm: Orm, query: SQL): Promise<T | undefined> =>
+  (await selectRows<T>(orm, query))[0];
+
 /** SQL of a time as answers write it: RFC 3339 in UTC with milliseconds. */
 export const timeJson = (time: string): string =>
   `to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;

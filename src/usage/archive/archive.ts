@@ -4,6 +4,7 @@ import { byService, change } from '../../audit/change.js';
 import type { Clock } from '../../core/clock.js';
 import type { Orm } from '../../core/db/client.js';
 import { exact, toJson } from '../../core/http/json.js';
+import type { EventPosition } from '../event-queries.js';
 import { isSame, readBack } from './check.js';
 import { addTo, ArchiveError, baseNameOf, toLine, writePieces, writeWhole, type Chunk } from './file.js';
 import {
@@ -20,7 +21,6 @@ import {
   type ArchiveRow,
   type MetricSum,
   type Month,
-  type Position,
   type Sum,
 } from './queries.js';
 
@@ -38,10 +38,7 @@ export interface ArchiveDeps {
   onEvents: (count: number) => void;
 }
 
-export interface OpenMonth extends Month {
-  slug: string;
-  events: number;
-}
+type OpenMonth = Month & { slug: string; events: number };
 
 const ORGANIZATIONS = 1_000;
 
@@ -154,7 +151,7 @@ async function* readPieces(deps: ArchiveDeps, month: OpenMonth, sums: MetricSum[
   const productIds = new Set((await listTotals(orm, month)).map(({ productId }) => productId));
   for (const productId of productIds) {
     const totals = new Map<string, Sum>();
-    let after: Position | undefined;
+    let after: EventPosition | undefined;
     do {
       const events = await paced(deps, chunkSize, () =>
         listEventsOf(orm, month, productId, after, chunkSize),

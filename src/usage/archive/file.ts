@@ -5,7 +5,8 @@ import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { createGunzip, gzipSync } from 'node:zlib';
 import { addDecimals } from '../../core/decimal.js';
-import type { ArchivedEvent, MetricSum, Month, Position, Sum } from './queries.js';
+import type { EventPosition } from '../event-queries.js';
+import type { ArchivedEvent, MetricSum, Month, Sum } from './queries.js';
 
 /** The archive cannot be made, or is not what it was: a person has to look. */
 export class ArchiveError extends Error {
@@ -109,8 +110,8 @@ async function* readEvents(path: string, onBytes: (bytes: Buffer) => void): Asyn
 /** Neighbouring events of one product. */
 export interface Chunk {
   productId: string;
-  first: Position;
-  last: Position;
+  first: EventPosition;
+  last: EventPosition;
   /** By metric. */
   sums: Map<string, Sum>;
   events: number;

@@ -1,23 +1,18 @@
 import { sql, type SQL } from 'drizzle-orm';
+import { textArray } from '../../core/db/array-literal.js';
 import type { Orm } from '../../core/db/client.js';
-import { selectRows, timeText } from '../../core/db/select-rows.js';
-import type { archiveStates } from '../table.js';
-
-/** One Organization's events of a month and mode: the unit that is archived. Every statement on one names its Organization. */
-export interface Month {
-  orgId: string;
-  /** First day of the month. */
-  period: string;
-  livemode: boolean;
-}
+import { selectRow, selectRows, timeText } from '../../core/db/select-rows.js';
+import type { EventPosition } from '../event-queries.js';
+import type { usageArchives } from '../table.js';
 
 /** An archive as it is recorded. */
-export interface ArchiveRow extends Month {
-  state: (typeof archiveStates)[number];
-  file: string;
-  sha256: string;
-  events: number;
-}
+export type ArchiveRow = Pick<
+  typeof usageArchives.$inferSelect,
+  'orgId' | 'period' | 'livemode' | 'state' | 'file' | 'sha256' | 'events'
+>;
+
+/** One Organization's events of a month and mode: the unit that is archived. Every statement on one names its Organization. */
+export type Month = Pick<ArchiveRow, 'orgId' | 'period' | 'livemode'>;
 
 export interface Sum {
   /** An exact decimal. */
@@ -30,13 +25,8 @@ export interface MetricSum extends Sum {
   metric: string;
 }
 
-export interface Position {
-  occurredAt: string;
-  idempotencyKey: string;
-}
-
 /** An event as a line of the file holds it. Times are RFC 3339 with microseconds, the quantity an exact decimal. */
-export interface ArchivedEvent extends Position {
+export interface ArchivedEvent extends EventPosition {
   productId: string;
   metric: string;
   quantity: string;
@@ -79,13 +69,8 @@ export const listOpenMonths = (
 
 const archiveColumns = sql`org_id::text as "orgId", period::text, livemode, state, file, sha256, events::float8 as events`;
 
-export const findArchive = async (orm: Orm, month: Month): Promise<ArchiveRow | undefined> =>
-  (
-    await selectRows<ArchiveRow>(
-      orm,
-      sql`select ${archiveColumns} from usage_archives where ${ofMonth(month)}`,
-    )
-  )[0];
+export const findArchive = (orm: Orm, month: Month): Promise<ArchiveRow | undefined> =>
+  selectRow(orm, sql`select ${archiveColumns} from usage_archives where ${ofMonth(month)}`);
 
 export const listArchives = (orm: Orm, orgId: string): Promise<ArchiveRow[]> =>
   selectRows(
@@ -93,17 +78,17 @@ export const listArchives = (orm: Orm, orgId: string): Promise<ArchiveRow[]> =>
     sql`select ${archiveColumns} from usage_archives where org_id = ${orgId}::uuid order by period, livemode desc`,
   );
 
-export const sumArchives = async (
+export async function sumArchives(
   orm: Orm,
   orgId: string | undefined,
-): Promise<{ files: number; events: number }> =>
-  (
-    await selectRows<{ files: number; events: number }>(
-      orm,
-      sql`select count(*)::int as files, coalesce(sum(events), 0)::float8 as events
-      from usage_archives where state = 'archived' ${orgId === undefined ? sql`` : sql`and org_id = ${orgId}::uuid`}`,
-    )
-  )[0]!;
+): Promise<{ files: number; events: number }> {
+  const sums = await selectRow<{ files: number; events: number }>(
+    orm,
+    sql`select count(*)::int as files, coalesce(sum(events), 0)::float8 as events
+    from usage_archives where state = 'archived' ${orgId === undefined ? sql`` : sql`and org_id = ${orgId}::uuid`}`,
+  );
+  return sums!;
+}
 
 /** What corrections have changed of the events of a row of sums `s`. The file of a month has its events as they were sent. */
 const correctedOf = (month: Month, ofRow: SQL): SQL => sql`(
@@ -120,7 +105,7 @@ export const listTotals = (orm: Orm, month: Month): Promise<MetricSum[]> =>
   );
 
 export const listProductSlugs = (orm: Orm, ids: string[]): Promise<{ id: string; slug: string }[]> =>
-  selectRows(orm, sql`select id::text, slug from products where id = any (${`{${ids.join(',')}}`}::uuid[])`);
+  selectRows(orm, sql`select id::text, slug from products where id = any (${textArray(ids)}::uuid[])`);
 
 export interface ArchivedSum extends MetricSum {
   deletedEvents: number;
@@ -166,7 +151,7 @@ export const listEventsOf = (
   orm: Orm,
   month: Month,
   productId: string,
-  after: Position | undefined,
+  after: EventPosition | undefined,
   limit: number,
 ): Promise<Omit<ArchivedEvent, 'productId'>[]> =>
   selectRows(
@@ -191,8 +176,8 @@ export const deleteEvents = (
   orm: Orm,
   { orgId, livemode }: Month,
   productId: string,
-  first: Position,
-  last: Position,
+  first: EventPosition,
+  last: EventPosition,
 ): Promise<(Sum & { metric: string })[]> =>
   selectRows(
     orm,
