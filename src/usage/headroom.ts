@@ -44,10 +44,7 @@ interface Known {
   upTo: string;
 }
 
-export interface Headroom {
-  /** Per subject its limits that are exceeded. Only what may be exceeded is read. */
-  readExceeded(run: Run, subjects: readonly Limited[], nowMs: number): Promise<LimitState[][]>;
-}
+export type Headroom = ReturnType<typeof createHeadroom>;
 
 const MAX_KNOWN = 10_000;
 /** They sink only where a wrong one is set right. After so long that is noticed, too. */
@@ -59,7 +56,7 @@ const KEPT_MS = MINUTE_MS;
  * corrections raises what is used in a window, and totals have all of both. A window lets go of what was in it as time goes
  * by, and where a correction lowers it; what that takes off a total is added again, or it would hide as much that comes later.
  */
-export function createHeadroom(): Headroom {
+export function createHeadroom() {
   const known = new Map<string, Known>();
 
   function mayBeExceeded(subject: Limited, nowMs: number): boolean {
@@ -89,7 +86,8 @@ export function createHeadroom(): Headroom {
   }
 
   return {
-    async readExceeded(run, subjects, nowMs) {
+    /** Per subject its limits that are exceeded. Only what may be exceeded is read. */
+    async readExceeded(run: Run, subjects: readonly Limited[], nowMs: number): Promise<LimitState[][]> {
       const asked = subjects.flatMap((subject, place) =>
         mayBeExceeded(subject, nowMs) ? [{ subject, place }] : [],
       );
@@ -109,5 +107,5 @@ export function createHeadroom(): Headroom {
   };
 }
 
-const nameOf = ({ orgId, productId, livemode, metric }: Subject): string =>
+export const nameOf = ({ orgId, productId, livemode, metric }: Subject): string =>
   `${orgId} ${productId} ${livemode} ${metric}`;

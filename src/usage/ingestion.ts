@@ -1,16 +1,9 @@
 import { setTimeout } from 'node:timers/promises';
-import type { Clock } from '../core/clock.js';
-import {
-  isDatabaseUnavailable,
-  sqlState,
-  type Database,
-  type ShardGroup,
-  type Shards,
-} from '../core/db/client.js';
+import { isDatabaseUnavailable, sqlState, type ShardGroup, type Shards } from '../core/db/client.js';
 import { createGroupCoalescer } from '../core/db/group-coalescer.js';
 import { ShardGroupGoneError } from '../core/db/shards.js';
 import { AppError } from '../core/errors.js';
-import type { Metrics } from '../core/metrics.js';
+import type { Context } from '../core/http/context.js';
 import type { Batch } from './batch.js';
 import { recordBatches, type BatchOutcome } from './flush.js';
 import { createHeadroom } from './headroom.js';
@@ -25,6 +18,11 @@ export interface Ingestion {
   drain(): Promise<void>;
 }
 
+export interface RecorderDeps extends Pick<Context, 'db' | 'clock' | 'metrics'> {
+  /** Left out: what is noted for them waits for the job. */
+  thresholds?: Pick<Thresholds, 'noted'>;
+}
+
 /** How long a flush goes on trying while the database restarts, before its requests get 503. */
 const RETRY_FOR_MS = 2_000;
 const MAX_QUEUED_EVENTS = 50_000;
@@ -32,18 +30,7 @@ const MAX_QUEUED_DRY_RUNS = 200;
 const MAX_QUEUED_BYTES = 32 * 1024 * 1024;
 
 /** The ingestion engine of one process: batches that wait while a flush is in flight go together in the next one. */
-export function createIngestion({
-  db,
-  clock,
-  metrics,
-  thresholds,
-}: {
-  db: Database;
-  clock: Clock;
-  metrics: Metrics;
-  /** Left out: what is noted for them waits for the job. */
-  thresholds?: Pick<Thresholds, 'noted'>;
-}): Ingestion {
+export function createIngestion({ db, clock, metrics, thresholds }: RecorderDeps): Ingestion {
   // The embedded database blocks the event loop for the time of a statement: shorter ones keep the process answering.
   const maxWeight = db.kind === 'embedded' ? 250 : 1_000;
   const { shards } = db;

@@ -7,12 +7,10 @@ import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { listSeries, type SeriesPoint, type SeriesRange } from '../operator/queries.js';
 import { requireWholeSteps } from '../operator/steps.js';
 import { listEventsOf, type EventRow } from '../event-queries.js';
+import type { UsageScope } from '../page-queries.js';
 import { MAX_POINTS, MAX_SUMS, type AuthorKind } from './schema.js';
 
-export interface Reader {
-  orgId: string;
-  livemode: boolean;
-}
+type Reader = Pick<UsageScope, 'orgId' | 'livemode'>;
 
 type Steps = Pick<SeriesRange, 'from' | 'to' | 'isByKey'> & { granularity: 'hour' | 'day' | 'month' };
 

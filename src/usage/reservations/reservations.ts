@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
 import { keyError } from '../../api-keys/key-problem.js';
 import type { Clock } from '../../core/clock.js';
@@ -8,9 +7,9 @@ import type { Database, ShardGroup, TextRow } from '../../core/db/client.js';
 import { createGroupCoalescer } from '../../core/db/group-coalescer.js';
 import { addDecimals, compareDecimals } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
-import type { Metrics } from '../../core/metrics.js';
+import type { Context } from '../../core/http/context.js';
 import { SECOND_MS } from '../../core/time.js';
-import { toLimitState } from '../../entitlements/limit-queries.js';
+import { toLimitState, type Subject } from '../../entitlements/limit-queries.js';
 import type { LimitState } from '../../entitlements/limits.js';
 import { createRecorder, shareOfQueue } from '../ingestion.js';
 import { createRefusalTeller } from '../thresholds/thresholds.js';
@@ -65,11 +64,8 @@ export interface Reserved {
   isRepeat: boolean;
 }
 
-/** The key that a call presents, and whose reservations it may see. */
-export interface Owner {
-  orgId: string;
-  livemode: boolean;
-}
+/** Of the key that a call presents: whose reservations it may see. */
+type Owner = Pick<Subject, 'orgId' | 'livemode'>;
 
 interface Page {
   after?: string | undefined;
@@ -102,11 +98,7 @@ export function createReservations({
   db,
   clock,
   metrics,
-}: {
-  db: Database;
-  clock: Clock;
-  metrics: Metrics;
-}): Reservations {
+}: Pick<Context, 'db' | 'clock' | 'metrics'>): Reservations {
   const tellRefused = createRefusalTeller();
   const recorder = createRecorder((group, requests: ReserveRequest[]) =>
     decideAll(group, requests, { clock, tellRefused }),
@@ -159,12 +151,7 @@ export function createReservationWatch({
   clock,
   metrics,
   log,
-}: {
-  db: Database;
-  clock: Clock;
-  metrics: Metrics;
-  log: Logger;
-}): () => Promise<void> {
+}: Pick<Context, 'db' | 'clock' | 'metrics' | 'log'>): () => Promise<void> {
   let refusedBefore = 0;
   let sinceMs = clock.now();
   return async () => {

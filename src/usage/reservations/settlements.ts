@@ -1,18 +1,17 @@
 import { keyError } from '../../api-keys/key-problem.js';
 import type { Clock } from '../../core/clock.js';
 import { textArray } from '../../core/db/array-literal.js';
-import type { Database, Run, TextRow } from '../../core/db/client.js';
+import type { Run, TextRow } from '../../core/db/client.js';
 import { createGroupCoalescer } from '../../core/db/group-coalescer.js';
 import { compareDecimals } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
-import type { Metrics } from '../../core/metrics.js';
 import { monthOf, monthRange } from '../../core/time.js';
+import type { Subject } from '../../entitlements/limit-queries.js';
 import { startOfWindow } from '../../entitlements/limits.js';
 import { limitWarning, type UsageWarning } from '../answer.js';
-import { createHeadroom, type Headroom, type Limited } from '../headroom.js';
-import { createRecorder, shareOfQueue } from '../ingestion.js';
+import { createHeadroom, nameOf, type Headroom, type Limited } from '../headroom.js';
+import { createRecorder, shareOfQueue, type RecorderDeps } from '../ingestion.js';
 import { findMismatches, findOverCap } from '../statements.js';
-import type { Thresholds } from '../thresholds/thresholds.js';
 import { toReservation, type Reservation } from './reservations.js';
 import { settle } from './statements.js';
 
@@ -50,15 +49,7 @@ const MAX_QUEUED = 10_000;
 /** A settlement that waited for another of the same reservation finds it in the next round. */
 const MAX_ROUNDS = 10;
 
-interface Deps {
-  db: Database;
-  clock: Clock;
-  metrics: Metrics;
-  /** Left out: what is noted for them waits for the job. */
-  thresholds?: Pick<Thresholds, 'noted'>;
-}
-
-export function createSettlements({ db, clock, metrics, thresholds }: Deps): Settlements {
+export function createSettlements({ db, clock, metrics, thresholds }: RecorderDeps): Settlements {
   const headroom = createHeadroom();
   const recorder = createRecorder((group, requests: SettleRequest[]) =>
     settleAll(group.run, requests, { clock, headroom, onNoted: () => thresholds?.noted(group) }),
@@ -100,8 +91,7 @@ interface Verdict {
   error: AppError | undefined;
   reservation: Reservation;
   isCounted: boolean;
-  orgId: string;
-  productId: string;
+  subject: Subject;
   occurredAtMs: number;
   limited: Limited | undefined;
   warnings: SettleWarning[];
@@ -149,10 +139,11 @@ function toVerdict([place, outcome, ...row]: TextRow): Verdict {
   const reservation = toReservation([place!, ...row]);
   const [isCounted, orgId, productId, maxQuantity, occurredAtMs, declared, total, unitCap, used, period] =
     row.slice(11);
+  const { productSlug, metric, livemode, quantity, settledQuantity } = reservation;
+  const subject = { orgId: orgId!, productId: productId!, livemode, metric };
   const warnings: SettleWarning[] = [];
   const error = toError(outcome!, reservation, maxQuantity ?? null);
   if (!error) {
-    const { productSlug, metric, quantity, settledQuantity } = reservation;
     if (isLate(reservation)) warnings.push({ code: 'reservation_expired' });
     if (compareDecimals(settledQuantity!, quantity) > 0)
       warnings.push({ code: 'reservation_exceeded', reserved: quantity, used: settledQuantity! });
@@ -166,20 +157,9 @@ function toVerdict([place, outcome, ...row]: TextRow): Verdict {
     error,
     reservation,
     isCounted: isCounted === 'true',
-    orgId: orgId!,
-    productId: productId!,
+    subject,
     occurredAtMs: Number(occurredAtMs),
-    limited:
-      total == null
-        ? undefined
-        : {
-            orgId: orgId!,
-            productId: productId!,
-            livemode: reservation.livemode,
-            metric: reservation.metric,
-            declared: declared!,
-            total,
-          },
+    limited: total == null ? undefined : { ...subject, declared: declared!, total },
     warnings,
   };
 }
@@ -219,9 +199,9 @@ async function addLimitWarnings(
 ): Promise<void> {
   const bySubject = new Map<string, { limited: Limited; verdicts: Verdict[] }>();
   for (const verdict of verdicts) {
-    const { limited, orgId, productId, reservation } = verdict;
+    const { limited } = verdict;
     if (!limited) continue;
-    const name = `${orgId} ${productId} ${reservation.livemode} ${reservation.metric}`;
+    const name = nameOf(limited);
     const known = bySubject.get(name);
     if (known) {
       known.verdicts.push(verdict);
@@ -248,10 +228,10 @@ async function addRepeatWarnings(run: Run, verdicts: Verdict[]): Promise<void> {
   if (repeats.length === 0) return;
   const periods = repeats.map(({ occurredAtMs }) => monthOf(occurredAtMs));
   const rows = await run(findOverCap, [
-    textArray(repeats.map(({ orgId }) => orgId)),
-    textArray(repeats.map(({ productId }) => productId)),
-    textArray(repeats.map(({ reservation }) => reservation.metric)),
-    textArray(repeats.map(({ reservation }) => String(reservation.livemode))),
+    textArray(repeats.map(({ subject }) => subject.orgId)),
+    textArray(repeats.map(({ subject }) => subject.productId)),
+    textArray(repeats.map(({ subject }) => subject.metric)),
+    textArray(repeats.map(({ subject }) => String(subject.livemode))),
     textArray(periods),
   ]);
   for (const [place, unitCap, used] of rows) {
@@ -268,12 +248,12 @@ async function addMismatches(run: Run, verdicts: Verdict[]): Promise<void> {
   const deduped = verdicts.filter(({ isCounted }) => !isCounted);
   if (deduped.length === 0) return;
   const rows = await run(findMismatches, [
-    textArray(deduped.map(({ orgId }) => orgId)),
+    textArray(deduped.map(({ subject }) => subject.orgId)),
     textArray(deduped.map(({ reservation }) => reservation.idempotencyKey)),
-    textArray(deduped.map(({ productId }) => productId)),
-    textArray(deduped.map(({ reservation }) => reservation.metric)),
+    textArray(deduped.map(({ subject }) => subject.productId)),
+    textArray(deduped.map(({ subject }) => subject.metric)),
     textArray(deduped.map(({ reservation }) => reservation.settledQuantity)),
-    textArray(deduped.map(({ reservation }) => String(reservation.livemode))),
+    textArray(deduped.map(({ subject }) => String(subject.livemode))),
     textArray(deduped.map(() => null)),
   ]);
   for (const [place, isOtherMode] of rows)

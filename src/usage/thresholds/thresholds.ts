@@ -1,11 +1,10 @@
 import { setTimeout } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
-import type { Logger } from 'pino';
-import type { Clock } from '../../core/clock.js';
 import { numericArray, textArray } from '../../core/db/array-literal.js';
-import type { Database, Run, ShardGroup } from '../../core/db/client.js';
+import type { Run, ShardGroup } from '../../core/db/client.js';
 import { describeOutage } from '../../core/db/outage.js';
-import { selectRows } from '../../core/db/select-rows.js';
+import { selectRow } from '../../core/db/select-rows.js';
+import type { Context } from '../../core/http/context.js';
 import { MINUTE_MS } from '../../core/time.js';
 import type { Subject } from '../../entitlements/limit-queries.js';
 import { remainingOf, type LimitState } from '../../entitlements/limits.js';
@@ -23,15 +22,7 @@ export interface Thresholds {
 const PAUSE_MS = 500;
 
 /** Judges what statements that record usage have noted. */
-export function createThresholds({
-  db,
-  clock,
-  log,
-}: {
-  db: Database;
-  clock: Clock;
-  log: Logger;
-}): Thresholds {
+export function createThresholds({ db, clock, log }: Pick<Context, 'db' | 'clock' | 'log'>): Thresholds {
   const running = new Map<ShardGroup, Promise<void>>();
   const waiting = new Set<ShardGroup>();
   let isDraining = false;
@@ -64,7 +55,7 @@ export function createThresholds({
       if (!running.has(group)) running.set(group, work(group));
     },
     async judgeAll() {
-      const [left] = await selectRows(db.orm, sql`select 1 from usage_checks limit 1`);
+      const left = await selectRow(db.orm, sql`select 1 from usage_checks limit 1`);
       if (left) await Promise.all(db.shards.groups.map(judgeGroup));
     },
     async drain() {
