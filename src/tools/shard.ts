@@ -5,7 +5,7 @@ import { sqlState, type Orm } from '../core/db/client.js';
 import { distributeTables, findMisplaced, isDistributed } from '../core/db/distribute.js';
 import type { MaintenanceDatabase } from '../core/db/maintenance.js';
 import { listPlacements, sumByServer } from '../core/db/placement.js';
-import { selectRows } from '../core/db/select-rows.js';
+import { selectRow, selectRows } from '../core/db/select-rows.js';
 import { formatCount, formatDecimal } from '../core/pages/format.js';
 import { CommandError, wholeFrom } from './kit/command.js';
 import { organizationFlag, runMaintenance } from './kit/maintenance.js';
@@ -51,7 +51,7 @@ async function run(db: MaintenanceDatabase, flags: Flags): Promise<number> {
 
 /** @throws CommandError that says what is missing */
 async function requireCluster(orm: Orm): Promise<void> {
-  const [found] = await selectRows<{ version: string | null }>(
+  const found = await selectRow<{ version: string | null }>(
     orm,
     sql`select (select extversion from pg_extension where extname = 'citus') as version`,
   );
@@ -98,7 +98,7 @@ async function shard(orm: Orm, wanted: number | undefined): Promise<number> {
       `the database already has ${formatCount(placements.length, 'shard group')}; that number stays. --move changes what is where.`,
     );
   if (!wasDistributed) await requireStopped(orm);
-  const [counted] = await selectRows<{ workers: number }>(
+  const counted = await selectRow<{ workers: number }>(
     orm,
     sql`select count(*)::int as workers from pg_dist_node where groupid <> 0 and noderole = 'primary' and shouldhaveshards`,
   );
@@ -152,7 +152,7 @@ async function findGroup(db: MaintenanceDatabase, slug: string) {
   const orgId = await organizationFlag(db, slug);
   if (!(await isDistributed(db.orm)))
     throw new CommandError('the database is not sharded yet: npm run shard.');
-  const [group] = await selectRows<{ id: string; host: string; port: number }>(
+  const group = await selectRow<{ id: string; host: string; port: number }>(
     db.orm,
     sql`select s.id::text, n.nodename::text as host, n.nodeport as port
     from (select get_shard_id_for_distribution_column('usage_events', ${orgId}::uuid) as id) s

@@ -1,4 +1,5 @@
 import type { Orm } from '../../core/db/client.js';
+import { DAY_MS } from '../../core/time.js';
 import type { Archive } from '../../trading/archive/archive.js';
 import { kindsOf, readCoverage, type Coverage } from '../../trading/backfill/coverage.js';
 import type { Range } from '../../trading/backfill/queries.js';
@@ -154,7 +155,6 @@ export async function askAgain<T>(
   }
 }
 
-const DAY_MS = 24 * 60 * 60 * 1000;
 const CHUNK_DAYS = 31;
 
 interface Chunk extends Range {

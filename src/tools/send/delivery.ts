@@ -1,21 +1,10 @@
-import type { GaugeClient } from '../../client/client.js';
+import type { GaugeClient, UsageAnswer } from '../../client/client.js';
 import { deliverEvents, type Post } from '../../client/delivery.js';
 import type { OutgoingEvent, Refusal, SourceRecord } from './record.js';
 
-export interface CapWarning {
-  productSlug: string;
-  metric: string;
-  unitCap: number;
-  used: number;
-  period: { start: string; end: string };
-}
-
-export interface LimitWarning {
-  productSlug: string;
-  metric: string;
-  limit: { quantity: number; window: string; enforcement: 'warn' | 'block' };
-  used: number;
-}
+type Warning = UsageAnswer['warnings'][number];
+export type CapWarning = Extract<Warning, { code: 'unit_cap_exceeded' }>;
+export type LimitWarning = Extract<Warning, { code: 'limit_exceeded' }>;
 
 /** What became of some events: every one of them is accepted, deduped or refused. */
 export interface Delivery {

@@ -25,12 +25,17 @@ class UnmappedError extends Error {}
  * @throws CommandError for a flag that makes no sense
  */
 export function createMapping(options: MappingOptions): MapRecord {
-  const productSlug = readerOf('--product-slug', options.productSlug ?? 'productSlug');
-  const metric = readerOf('--metric', options.metric ?? 'metric');
+  const textAt = (name: 'productSlug' | 'metric' | 'idempotencyKey', flag: string) => {
+    const expression = options[name] ?? name;
+    const read = name === 'idempotencyKey' ? keyReaderOf(expression) : readerOf(flag, expression);
+    return (record: SourceRecord) => toText(read(record), flag, expression);
+  };
+  const productSlug = textAt('productSlug', '--product-slug');
+  const metric = textAt('metric', '--metric');
   const quantity = readerOf('--quantity', options.quantity ?? 'quantity');
   const hasTime = options.occurredAt !== 'none';
   const occurredAt = readerOf('--occurred-at', options.occurredAt ?? 'occurredAt');
-  const idempotencyKey = keyReaderOf(options.idempotencyKey ?? 'idempotencyKey');
+  const idempotencyKey = textAt('idempotencyKey', '--idempotency-key');
 
   function toEvent(record: SourceRecord): OutgoingEvent {
     const { value } = record;
@@ -39,15 +44,11 @@ export function createMapping(options: MappingOptions): MapRecord {
     const digits = toDecimal(pick(record, quantity, options.quantity, '--quantity'));
     const time = hasTime ? pick(record, occurredAt, options.occurredAt, '--occurred-at') : undefined;
     const event: UsageEvent = {
-      productSlug: toText(productSlug(record), '--product-slug', options.productSlug ?? 'productSlug'),
-      metric: toText(metric(record), '--metric', options.metric ?? 'metric'),
+      productSlug: productSlug(record),
+      metric: metric(record),
       ...(digits === undefined ? {} : { quantity: Number(digits) }),
       ...(time === undefined ? {} : { occurredAt: toText(time, '--occurred-at', '') }),
-      idempotencyKey: toText(
-        idempotencyKey(record),
-        '--idempotency-key',
-        options.idempotencyKey ?? 'idempotencyKey',
-      ),
+      idempotencyKey: idempotencyKey(record),
     };
     return { record, event, json: toEventJson(event, digits) };
   }

@@ -213,11 +213,11 @@ function createStop(interrupt: AbortSignal) {
 export interface Summary {
   /** `stopped`: before the end of the input; `stopReason` says why. */
   state: 'complete' | 'stopped';
-  stopReason?: string;
+  stopReason: string | undefined;
   url: string;
   dryRun: boolean;
   /** The address of the backfill that they were staged into. */
-  backfill?: string;
+  backfill: string | undefined;
   /** Records dealt with, from the start of the input: accepted + deduped + rejected. */
   records: number;
   /** Records that an earlier, interrupted run had dealt with. They are part of the counts. */
@@ -228,10 +228,10 @@ export interface Summary {
   rejected: number;
   rejectedFile: string | null;
   /** Sent without an answer before the run stopped, and how many of them the service had recorded when it was asked; null if it could not be. */
-  unanswered?: Unanswered;
+  unanswered: Unanswered | undefined;
   warnings: (
-    | ({ code: 'unit_cap_exceeded' } & CapWarning)
-    | ({ code: 'limit_exceeded' } & LimitWarning)
+    | CapWarning
+    | LimitWarning
     | { code: 'duplicate_mismatch'; events: number; firstRecord: number }
   )[];
   seconds: number;
@@ -239,30 +239,17 @@ export interface Summary {
   recordsPerSecond: number;
 }
 
-function toWarningList({ overCap, overLimit, mismatches, firstMismatch }: Warnings): Summary['warnings'] {
-  return [
-    ...[...overCap.values()].map(({ productSlug, metric, unitCap, used, period }) => ({
-      code: 'unit_cap_exceeded' as const,
-      productSlug,
-      metric,
-      unitCap,
-      used,
-      period,
-    })),
-    ...[...overLimit.values()].map((warning) => ({ ...warning, code: 'limit_exceeded' as const })),
-    ...(firstMismatch === undefined
-      ? []
-      : [{ code: 'duplicate_mismatch' as const, events: mismatches, firstRecord: firstMismatch }]),
-  ];
-}
+const toWarningList = ({ overCap, overLimit, mismatches, firstMismatch }: Warnings): Summary['warnings'] => [
+  ...overCap.values(),
+  ...overLimit.values(),
+  ...(firstMismatch === undefined
+    ? []
+    : [{ code: 'duplicate_mismatch' as const, events: mismatches, firstRecord: firstMismatch }]),
+];
 
 /** @param resumed what an earlier run had settled */
-export function toSummary(
-  run: Pick<Summary, 'state' | 'url' | 'dryRun' | 'sent' | 'rejectedFile' | 'seconds'> & {
-    stopReason: string | undefined;
-    unanswered: Unanswered | undefined;
-    backfill: string | undefined;
-  },
+function toSummary(
+  run: Omit<Summary, keyof Tally | 'resumedAfter' | 'warnings' | 'recordsPerSecond'>,
   { records, accepted, deduped, rejected }: Tally,
   resumed: Tally,
   warnings: Warnings,
@@ -270,10 +257,10 @@ export function toSummary(
   const { state, stopReason, url, dryRun, backfill, sent, rejectedFile, unanswered, seconds } = run;
   return {
     state,
-    ...(stopReason === undefined ? {} : { stopReason }),
+    stopReason,
     url,
     dryRun,
-    ...(backfill === undefined ? {} : { backfill }),
+    backfill,
     records,
     resumedAfter: resumed.records,
     sent,
@@ -281,7 +268,7 @@ export function toSummary(
     deduped,
     rejected,
     rejectedFile: rejected > 0 ? rejectedFile : null,
-    ...(unanswered === undefined ? {} : { unanswered }),
+    unanswered,
     warnings: toWarningList(warnings),
     seconds: Number(seconds.toFixed(3)),
     recordsPerSecond: rateOf(records - resumed.records, seconds),
