@@ -102,30 +102,17 @@ export async function stageEvents(
   const repeats = good.filter(
     ({ event }) => !added.has(event.idempotencyKey) || first.get(event.idempotencyKey) !== event,
   );
-  const mismatches = await findStagedOtherwise(tx, backfill, repeats);
+  const mismatches = await listStagedOtherwise(
+    tx,
+    backfill,
+    repeats.map(({ index, event }) => ({ index, ...event })),
+  );
   return { accepted: added.size, deduped: repeats.length, mismatches, rejected };
 }
 
 interface Indexed {
   index: number;
   event: StagedEvent;
-}
-
-/** Each repeat by itself, because a batch may have a key several times. */
-async function findStagedOtherwise(tx: Tx, backfill: Backfill, repeats: Indexed[]): Promise<number[]> {
-  const found: number[] = [];
-  for (let left = repeats; left.length > 0;) {
-    const round = [...new Map(left.toReversed().map((one) => [one.event.idempotencyKey, one])).values()];
-    const others = await listStagedOtherwise(
-      tx,
-      backfill,
-      round.map(({ event }) => event),
-    );
-    found.push(...round.flatMap(({ index, event }) => (others.has(event.idempotencyKey) ? [index] : [])));
-    const asked = new Set(round);
-    left = left.filter((one) => !asked.has(one));
-  }
-  return found.sort((a, b) => a - b);
 }
 
 async function judge(tx: Tx, backfill: Backfill, { events, exactQuantities }: Batch, now: Date) {

@@ -141,7 +141,7 @@ export interface StagedEvent extends Pick<
 
 const asRows = (events: readonly StagedEvent[]) =>
   sql`json_to_recordset(${JSON.stringify(events)}::json)
-      as d ("idempotencyKey" text, "productId" uuid, metric text, quantity numeric, "occurredAt" timestamptz)`;
+      as d (index int, "idempotencyKey" text, "productId" uuid, metric text, quantity numeric, "occurredAt" timestamptz)`;
 
 /** Which of the keys have been recorded, and whether for another event. */
 export const listKnown = (
@@ -177,21 +177,21 @@ export async function insertStaged(
   return new Set(keys);
 }
 
-/** Of events that were staged before, those that were other ones then. */
-export async function listStagedOtherwise(
+/** Of events that were staged before, the indexes of those that were other ones then. */
+export const listStagedOtherwise = async (
   tx: Tx,
   { orgId, id }: Pick<Backfill, 'orgId' | 'id'>,
-  events: readonly StagedEvent[],
-): Promise<Set<string>> {
-  const keys = await selectTexts(
-    tx,
-    sql`select d."idempotencyKey" as text
-    from ${asRows(events)}
-    join usage_backfill_events s on s.org_id = ${orgId}::uuid and s.backfill_id = ${id}::uuid and s.idempotency_key = d."idempotencyKey"
-    where s.product_id <> d."productId" or s.metric <> d.metric or s.quantity <> d.quantity or s.occurred_at <> d."occurredAt"`,
-  );
-  return new Set(keys);
-}
+  events: readonly (StagedEvent & { index: number })[],
+): Promise<number[]> =>
+  (
+    await selectRows<{ index: number }>(
+      tx,
+      sql`select d.index from ${asRows(events)}
+      join usage_backfill_events s on s.org_id = ${orgId}::uuid and s.backfill_id = ${id}::uuid and s.idempotency_key = d."idempotencyKey"
+      where s.product_id <> d."productId" or s.metric <> d.metric or s.quantity <> d.quantity or s.occurred_at <> d."occurredAt"
+      order by 1`,
+    )
+  ).map(({ index }) => index);
 
 /** What a batch adds to the sums of a month. */
 export interface AddedSum {
