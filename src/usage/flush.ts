@@ -1,9 +1,9 @@
+import { isDecimalAbove } from '../core/decimal.js';
 import { intArray, numericArray, textArray } from '../core/db/array-literal.js';
 import type { Run, TextRow } from '../core/db/client.js';
-import { startOfWindow, type LimitState } from '../entitlements/limits.js';
+import type { LimitState } from '../entitlements/limits.js';
 import { latestTimes, leaveOut, totalsOf, type Batch } from './batch.js';
-import { planFlush, type FlushPair, type FlushPlan } from './flush-plan.js';
-import { createHeadroom, type Headroom, type Limited } from './headroom.js';
+import { createHeadroom, type Headroom, type Limited, type LimitedUse } from './headroom.js';
 import { examineRepeats, findAbove, findRepeats, hasCeilingProblem } from './repeats.js';
 import { ingest } from './statements.js';
 
@@ -128,46 +128,24 @@ async function recordOnce(
     const repeats = findRepeats(plan, batches, outcomes, verdicts, insertedKeys);
     if (repeats.length > 0) await examineRepeats(run, plan, batches, outcomes, verdicts, repeats);
   }
-  await findOverLimit(run, plan, batches, outcomes, nowMs, headroom);
+  // After the commit, so that what others have added is counted; a further statement only where an entitlement has limits.
+  await headroom.tellExceeded(run, limitedUses(batches, outcomes), nowMs);
   return outcomes;
 }
 
-/** After the commit, so that what others have added is counted; a further statement only where an entitlement has limits. */
-async function findOverLimit(
-  run: Run,
-  plan: FlushPlan,
-  batches: Batch[],
-  outcomes: BatchOutcome[],
-  nowMs: number,
-  headroom: Headroom,
-): Promise<void> {
-  const asked: (Limited & { pair: FlushPair; hears: { batch: number; latestMs: number }[] })[] = [];
-  const bySubject = new Map<string, number>();
-  for (const [b, { verdicts }] of outcomes.entries()) {
-    if (!verdicts.some((verdict) => verdict?.limited)) continue;
+function limitedUses(batches: Batch[], outcomes: BatchOutcome[]): LimitedUse[] {
+  return outcomes.flatMap(({ verdicts, overLimit }, b) => {
+    if (!verdicts.some((verdict) => verdict?.limited)) return [];
     const latest = latestTimes(batches[b]!);
-    for (const [pair, verdict] of verdicts.entries()) {
-      if (!verdict?.limited || latest[pair] === undefined) continue;
-      const own = plan.pairs[plan.pairNumbers[b]![pair]!]!;
-      const { orgId, productId, isLive: livemode, limited } = verdict;
-      const name = `${orgId} ${productId} ${livemode}`;
-      let number = bySubject.get(name);
-      if (number === undefined) {
-        const subject = { orgId: orgId!, productId: productId!, livemode, metric: own.metric, ...limited };
-        bySubject.set(name, (number = asked.push({ ...subject, pair: own, hears: [] }) - 1));
-      }
-      asked[number]!.hears.push({ batch: b, latestMs: latest[pair] });
-    }
-  }
-  const exceeded = await headroom.readExceeded(run, asked, nowMs);
-  for (const [number, { pair, hears }] of asked.entries()) {
-    const { slug, metric } = pair;
-    for (const state of exceeded[number]!) {
-      const startMs = startOfWindow(state.window, nowMs);
-      for (const { batch, latestMs } of hears)
-        if (latestMs >= startMs) outcomes[batch]!.overLimit.push({ slug, metric, state });
-    }
-  }
+    return verdicts.flatMap((verdict, pair): LimitedUse[] => {
+      const atMs = latest[pair];
+      if (!verdict?.limited || atMs === undefined) return [];
+      const { slug, metric } = batches[b]!.pairs[pair]!;
+      const { orgId, productId, isLive: livemode } = verdict;
+      const limited = { orgId: orgId!, productId: productId!, livemode, metric, ...verdict.limited };
+      return [{ limited, atMs, tell: (state) => void overLimit.push({ slug, metric, state }) }];
+    });
+  });
 }
 
 function readPairRow(
@@ -178,27 +156,27 @@ function readPairRow(
 ): void {
   const [
     place,
-    problem,
-    orgId,
-    productId,
+    problem = null,
+    orgId = null,
+    productId = null,
     livemode,
-    usageMetric,
+    usageMetric = null,
     unitCap,
     period,
     used,
-    maxQuantity,
+    maxQuantity = null,
     declared,
     total,
   ] = row;
   const number = Number(place);
   const { slug, metric } = pairs[number]!;
   verdicts[number] = {
-    problem: problem ?? null,
-    orgId: orgId ?? null,
-    productId: productId ?? null,
+    problem,
+    orgId,
+    productId,
     isLive: livemode === 'true',
-    usageMetric: usageMetric ?? null,
-    maxQuantity: maxQuantity ?? null,
+    usageMetric,
+    maxQuantity,
     limited: total == null ? undefined : { declared: declared!, total },
   };
   if (used != null) {
@@ -215,4 +193,77 @@ function findOwnOverCap(batch: Batch, numbers: number[], overCap: Map<number, Ov
   return numbers.flatMap((n, pair) =>
     (overCap.get(n) ?? []).filter(({ period }) => own.has(`${pair} ${period}`)),
   );
+}
+
+/** One (key, product, metric) of a flush, and the batches that have it. */
+interface FlushPair {
+  hashedSecret: string;
+  slug: string;
+  metric: string;
+  /** Of a batch that has several pairs, its number; below zero if the batch is lenient. 0: a pair that batches share. */
+  group: number;
+  /** The largest quantity among its events, an exact decimal. */
+  largest: string;
+}
+
+interface Source {
+  batch: number;
+  event: number;
+}
+
+/** What a flush sends, in the columns that the statement takes. */
+export interface FlushPlan {
+  pairs: FlushPair[];
+  /** Per batch and pair of the batch: the index in `pairs`. */
+  pairNumbers: number[][];
+  /** Per event that may be recorded. */
+  eventPairs: number[];
+  keys: string[];
+  quantities: string[];
+  times: string[];
+  sources: Source[];
+}
+
+function planFlush(batches: Batch[]): FlushPlan {
+  const plan: FlushPlan = {
+    pairs: [],
+    pairNumbers: [],
+    eventPairs: [],
+    keys: [],
+    quantities: [],
+    times: [],
+    sources: [],
+  };
+  const shared = new Map<string, number>();
+  for (const [b, batch] of batches.entries()) {
+    // What is decided over several pairs together gets pairs of its own, tied by a group.
+    const group = batch.pairs.length === 1 ? 0 : batch.isLenient ? -b - 1 : b + 1;
+    const numbers = batch.pairs.map(({ slug, metric, largest }) => {
+      const add = () =>
+        plan.pairs.push({ hashedSecret: batch.hashedSecret, slug, metric, group, largest }) - 1;
+      if (group !== 0) return add();
+      const name = `${batch.hashedSecret}\n${slug}\n${metric}`;
+      let number = shared.get(name);
+      if (number === undefined) shared.set(name, (number = add()));
+      else if (isDecimalAbove(largest, plan.pairs[number]!.largest)) plan.pairs[number]!.largest = largest;
+      return number;
+    });
+    plan.pairNumbers.push(numbers);
+    addEvents(plan, batch, b, numbers);
+  }
+  return plan;
+}
+
+function addEvents(plan: FlushPlan, batch: Batch, b: number, numbers: number[]): void {
+  const hasOutOfRange = batch.outOfRange.size > 0;
+  if (hasOutOfRange && !batch.isLenient) return;
+  const receivedAt = new Date(batch.receivedAtMs).toISOString();
+  for (let i = 0; i < batch.keys.length; i++) {
+    if ((hasOutOfRange && batch.outOfRange.has(i)) || batch.aboveCeiling.has(i)) continue;
+    plan.eventPairs.push(numbers[batch.pairOf[i]!]!);
+    plan.keys.push(batch.keys[i]!);
+    plan.quantities.push(batch.quantities[i]!);
+    plan.times.push(batch.times[i] ?? receivedAt);
+    plan.sources.push({ batch: b, event: i });
+  }
 }

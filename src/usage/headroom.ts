@@ -2,7 +2,7 @@ import type { Names, Run } from '../core/db/client.js';
 import { addDecimals, compareDecimals, subtractDecimals } from '../core/decimal.js';
 import { MINUTE_MS, monthOf } from '../core/time.js';
 import { readLimits, type Subject } from '../entitlements/limit-queries.js';
-import type { LimitState } from '../entitlements/limits.js';
+import { startOfWindow, type LimitState } from '../entitlements/limits.js';
 
 /** What a statement that raises totals tells of a subject with limits. */
 export interface Limited extends Subject {
@@ -13,6 +13,13 @@ export interface Limited extends Subject {
    * corrected in one, and what corrections have taken off that: so it does not sink.
    */
   total: string;
+}
+
+/** What was used of a subject with limits, and whom to tell. */
+export interface LimitedUse {
+  limited: Limited;
+  atMs: number;
+  tell: (state: LimitState) => void;
 }
 
 /** SQL of an expression: `Limited.total` of a row with org_id, product_id, livemode and metric, beside a CTE `raised`. */
@@ -86,26 +93,32 @@ export function createHeadroom() {
   }
 
   return {
-    /** Per subject its limits that are exceeded. Only what may be exceeded is read. */
-    async readExceeded(run: Run, subjects: readonly Limited[], nowMs: number): Promise<LimitState[][]> {
-      const asked = subjects.flatMap((subject, place) =>
-        mayBeExceeded(subject, nowMs) ? [{ subject, place }] : [],
-      );
-      const exceeded: LimitState[][] = subjects.map(() => []);
-      if (asked.length === 0) return exceeded;
-      const read = await readLimits(
-        run,
-        asked.map(({ subject }) => subject),
-        nowMs,
-      );
-      for (const [i, { subject, place }] of asked.entries()) {
-        keep(subject, read[i]!, nowMs);
-        exceeded[place] = read[i]!.filter((state) => compareDecimals(state.used, state.quantity) > 0);
+    /** Tells each use of the limits that are exceeded, of the windows that are open now and that it lies in. Only what may be exceeded is read. */
+    async tellExceeded(run: Run, uses: readonly LimitedUse[], nowMs: number): Promise<void> {
+      const bySubject = new Map<string, { limited: Limited; uses: LimitedUse[] }>();
+      for (const use of uses) {
+        const name = nameOf(use.limited);
+        const known = bySubject.get(name);
+        if (known) {
+          known.uses.push(use);
+          // Of several statements the last has seen the most.
+          if (compareDecimals(use.limited.total, known.limited.total) > 0) known.limited = use.limited;
+        } else bySubject.set(name, { limited: use.limited, uses: [use] });
       }
-      return exceeded;
+      const asked = [...bySubject.values()].filter(({ limited }) => mayBeExceeded(limited, nowMs));
+      if (asked.length === 0) return;
+      const subjects = asked.map(({ limited }) => limited);
+      for (const [i, states] of (await readLimits(run, subjects, nowMs)).entries()) {
+        keep(subjects[i]!, states, nowMs);
+        for (const state of states) {
+          if (compareDecimals(state.used, state.quantity) <= 0) continue;
+          const startMs = startOfWindow(state.window, nowMs);
+          for (const { atMs, tell } of asked[i]!.uses) if (atMs >= startMs) tell(state);
+        }
+      }
     },
   };
 }
 
-export const nameOf = ({ orgId, productId, livemode, metric }: Subject): string =>
+const nameOf = ({ orgId, productId, livemode, metric }: Subject): string =>
   `${orgId} ${productId} ${livemode} ${metric}`;

@@ -3,8 +3,7 @@ import type { Run } from '../core/db/client.js';
 import { isDecimalAbove } from '../core/decimal.js';
 import { monthOf } from '../core/time.js';
 import type { Batch } from './batch.js';
-import type { FlushPlan } from './flush-plan.js';
-import type { BatchOutcome, OverCap, PairVerdict } from './flush.js';
+import type { BatchOutcome, FlushPlan, OverCap, PairVerdict } from './flush.js';
 import { findMismatches, findOverCap } from './statements.js';
 
 const isOfCeiling = (verdict: BatchOutcome['verdicts'][number]) =>

@@ -7,9 +7,9 @@ import { compareDecimals } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
 import { monthOf, monthRange } from '../../core/time.js';
 import type { Subject } from '../../entitlements/limit-queries.js';
-import { startOfWindow } from '../../entitlements/limits.js';
+import type { LimitState } from '../../entitlements/limits.js';
 import { limitWarning, type UsageWarning } from '../answer.js';
-import { createHeadroom, nameOf, type Headroom, type Limited } from '../headroom.js';
+import { createHeadroom, type Headroom, type Limited, type LimitedUse } from '../headroom.js';
 import { createRecorder, shareOfQueue, type RecorderDeps } from '../ingestion.js';
 import { findMismatches, findOverCap } from '../statements.js';
 import { toReservation, type Reservation } from './reservations.js';
@@ -36,20 +36,13 @@ export interface Settlement {
   warnings: SettleWarning[];
 }
 
-export interface Settlements {
-  /**
-   * Ends a hold and records what was used; resolves after the commit.
-   * @throws AppError for a key that is not good, not_found, idempotency_conflict, quantity_out_of_range
-   */
-  settle(request: SettleRequest): Promise<Settlement>;
-  drain(): Promise<void>;
-}
+export type Settlements = ReturnType<typeof createSettlements>;
 
 const MAX_QUEUED = 10_000;
 /** A settlement that waited for another of the same reservation finds it in the next round. */
 const MAX_ROUNDS = 10;
 
-export function createSettlements({ db, clock, metrics, thresholds }: RecorderDeps): Settlements {
+export function createSettlements({ db, clock, metrics, thresholds }: RecorderDeps) {
   const headroom = createHeadroom();
   const recorder = createRecorder((group, requests: SettleRequest[]) =>
     settleAll(group.run, requests, { clock, headroom, onNoted: () => thresholds?.noted(group) }),
@@ -63,7 +56,11 @@ export function createSettlements({ db, clock, metrics, thresholds }: RecorderDe
     queueLimit: { weight: shareOfQueue(db.shards, MAX_QUEUED), bytes: Infinity },
   }));
   return {
-    async settle(request) {
+    /**
+     * Ends a hold and records what was used; resolves after the commit.
+     * @throws AppError for a key that is not good, not_found, idempotency_conflict, quantity_out_of_range
+     */
+    async settle(request: SettleRequest): Promise<Settlement> {
       const verdict = await coalescer.submit(request);
       if (verdict.error) throw verdict.error;
       const { reservation, isCounted, outcome } = verdict;
@@ -128,7 +125,8 @@ async function settleAll(
     });
   const good = verdicts.filter(({ error }) => !error);
   await Promise.all([
-    addLimitWarnings(run, good, nowMs, headroom),
+    // After the commit, as for any other event.
+    headroom.tellExceeded(run, good.flatMap(limitedUse), nowMs),
     addRepeatWarnings(run, good),
     addMismatches(run, good),
   ]);
@@ -190,37 +188,11 @@ function toError(
   }
 }
 
-/** After the commit, as for any other event. */
-async function addLimitWarnings(
-  run: Run,
-  verdicts: Verdict[],
-  nowMs: number,
-  headroom: Headroom,
-): Promise<void> {
-  const bySubject = new Map<string, { limited: Limited; verdicts: Verdict[] }>();
-  for (const verdict of verdicts) {
-    const { limited } = verdict;
-    if (!limited) continue;
-    const name = nameOf(limited);
-    const known = bySubject.get(name);
-    if (known) {
-      known.verdicts.push(verdict);
-      // The round that was last has seen the most.
-      if (compareDecimals(limited.total, known.limited.total) > 0) known.limited = limited;
-    } else bySubject.set(name, { limited, verdicts: [verdict] });
-  }
-  const subjects = [...bySubject.values()];
-  const exceeded = await headroom.readExceeded(
-    run,
-    subjects.map(({ limited }) => limited),
-    nowMs,
-  );
-  for (const [i, subject] of subjects.entries())
-    for (const state of exceeded[i]!)
-      for (const { occurredAtMs, reservation, warnings } of subject.verdicts)
-        if (occurredAtMs >= startOfWindow(state.window, nowMs))
-          warnings.push(limitWarning(reservation.productSlug, reservation.metric, state));
-}
+const limitedUse = ({ limited, occurredAtMs: atMs, reservation, warnings }: Verdict): LimitedUse[] => {
+  const { productSlug, metric } = reservation;
+  const tell = (state: LimitState) => void warnings.push(limitWarning(productSlug, metric, state));
+  return limited ? [{ limited, atMs, tell }] : [];
+};
 
 /** What the statement finds while it counts has to be asked for again where nothing is counted. */
 async function addRepeatWarnings(run: Run, verdicts: Verdict[]): Promise<void> {
