@@ -9,14 +9,7 @@ import { recordBatches, type BatchOutcome } from './flush.js';
 import { createHeadroom } from './headroom.js';
 import type { Thresholds } from './thresholds/thresholds.js';
 
-export interface Ingestion {
-  /** Records a batch; resolves after the commit. */
-  record(batch: Batch): Promise<BatchOutcome>;
-  /** What recording the batch would answer, with nothing recorded. */
-  dryRun(batch: Batch): Promise<BatchOutcome>;
-  readonly waitingEvents: number;
-  drain(): Promise<void>;
-}
+export type Ingestion = ReturnType<typeof createIngestion>;
 
 export interface RecorderDeps extends Pick<Context, 'db' | 'clock' | 'metrics'> {
   /** Left out: what is noted for them waits for the job. */
@@ -30,7 +23,7 @@ const MAX_QUEUED_DRY_RUNS = 200;
 const MAX_QUEUED_BYTES = 32 * 1024 * 1024;
 
 /** The ingestion engine of one process: batches that wait while a flush is in flight go together in the next one. */
-export function createIngestion({ db, clock, metrics, thresholds }: RecorderDeps): Ingestion {
+export function createIngestion({ db, clock, metrics, thresholds }: RecorderDeps) {
   // The embedded database blocks the event loop for the time of a statement: shorter ones keep the process answering.
   const maxWeight = db.kind === 'embedded' ? 250 : 1_000;
   const { shards } = db;
@@ -79,8 +72,10 @@ export function createIngestion({ db, clock, metrics, thresholds }: RecorderDeps
   }
 
   return {
-    record: (batch) => coalescer.submit(batch),
-    dryRun: (batch) => dryRuns.submit(batch),
+    /** Records a batch; resolves after the commit. */
+    record: (batch: Batch): Promise<BatchOutcome> => coalescer.submit(batch),
+    /** What recording the batch would answer, with nothing recorded. */
+    dryRun: (batch: Batch): Promise<BatchOutcome> => dryRuns.submit(batch),
     get waitingEvents() {
       return coalescer.waiting;
     },

@@ -17,16 +17,8 @@ const MAX_CLAIMED = 200;
 /** What is under way may finish when the service stops; then it is given back. */
 const FINISH_MS = 5 * SECOND_MS;
 
-export interface Dispatcher {
-  /** Delivers what is due now, and resolves when that is recorded. */
-  sweep(): Promise<void>;
-  start(): void;
-  /** Finishes what is under way, or gives it back to other instances. */
-  stop(): Promise<void>;
-}
-
 /** Sends what is due. Several instances share the work; what one was sending when it ended is sent again, with the same `webhook-id`. */
-export function createDispatcher(deps: DispatcherDeps): Dispatcher {
+export function createDispatcher(deps: DispatcherDeps) {
   const { db, log } = deps;
   const stopping = new AbortController();
   // Each group of a sharded database waits with it.
@@ -68,15 +60,17 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   let supervisor: NodeJS.Timeout | undefined;
 
   return {
-    async sweep() {
+    /** Delivers what is due now, and resolves when that is recorded. */
+    async sweep(): Promise<void> {
       await Promise.all(db.shards.groups.map((group) => sweeper.sweep(group)));
       await Promise.all(sweeper.underWay.values());
     },
-    start() {
+    start(): void {
       watchAll();
       supervisor = setInterval(watchAll, SECOND_MS);
     },
-    async stop() {
+    /** Finishes what is under way, or gives it back to other instances. */
+    async stop(): Promise<void> {
       clearInterval(supervisor);
       stopping.abort();
       await Promise.all(loops.values());

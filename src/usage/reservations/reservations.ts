@@ -73,20 +73,7 @@ interface Page {
   status: ReservationStatus | undefined;
 }
 
-export interface Reservations {
-  /**
-   * Holds a quantity; resolves after the commit.
-   * @throws AppError for a key or an entitlement that is not good, limit_reached, idempotency_conflict
-   */
-  reserve(request: ReserveRequest): Promise<Reserved>;
-  /** Ends a hold that is not settled. @throws AppError for a key that is not good, not_found */
-  release(hashedSecret: string, id: string): Promise<Reservation>;
-  /** @throws AppError not_found */
-  find(owner: Owner, id: string): Promise<Reservation>;
-  /** The newest first, below `after`. */
-  list(owner: Owner, page: Page): Promise<Reservation[]>;
-  drain(): Promise<void>;
-}
+export type Reservations = ReturnType<typeof createReservations>;
 
 /** What a request may hold at most, and so how long ago what is held was made at most. */
 export const MAX_TTL_SECONDS = 86_400;
@@ -94,11 +81,7 @@ const MAX_QUEUED = 10_000;
 /** Instances that hold for one subject at once take turns; one that loses this often has no database to speak of. */
 const MAX_ROUNDS = 100;
 
-export function createReservations({
-  db,
-  clock,
-  metrics,
-}: Pick<Context, 'db' | 'clock' | 'metrics'>): Reservations {
+export function createReservations({ db, clock, metrics }: Pick<Context, 'db' | 'clock' | 'metrics'>) {
   const tellRefused = createRefusalTeller();
   const recorder = createRecorder((group, requests: ReserveRequest[]) =>
     decideAll(group, requests, { clock, tellRefused }),
@@ -114,7 +97,11 @@ export function createReservations({
   }));
 
   return {
-    async reserve(request) {
+    /**
+     * Holds a quantity; resolves after the commit.
+     * @throws AppError for a key or an entitlement that is not good, limit_reached, idempotency_conflict
+     */
+    async reserve(request: ReserveRequest): Promise<Reserved> {
       const decision = await coalescer.submit(request);
       if ('refusal' in decision) {
         if (decision.refusal.code === 'limit_reached') metrics.reservations.inc({ outcome: 'refused' });
@@ -123,7 +110,8 @@ export function createReservations({
       metrics.reservations.inc({ outcome: decision.isRepeat ? 'repeated' : 'held' });
       return decision;
     },
-    async release(hashedSecret, id) {
+    /** Ends a hold that is not settled. @throws AppError for a key that is not good, not_found */
+    async release(hashedSecret: string, id: string): Promise<Reservation> {
       const now = new Date(clock.now()).toISOString();
       const { run } = await db.shards.locate(hashedSecret);
       const [row] = await run(release, [hashedSecret, id, now]);
@@ -133,8 +121,10 @@ export function createReservations({
       if (releasedId != null) metrics.reservations.inc({ outcome: 'released' });
       return findOne(db, { orgId: orgId!, livemode: livemode === 'true' }, id);
     },
-    find: (owner, id) => findOne(db, owner, id),
-    list: (owner, page) => listByOwner(db, owner, page, clock.now()),
+    /** @throws AppError not_found */
+    find: (owner: Owner, id: string) => findOne(db, owner, id),
+    /** The newest first, below `after`. */
+    list: (owner: Owner, page: Page) => listByOwner(db, owner, page, clock.now()),
     drain: () => coalescer.drain(),
   };
 }

@@ -10,19 +10,13 @@ import type { Subject } from '../../entitlements/limit-queries.js';
 import { remainingOf, type LimitState } from '../../entitlements/limits.js';
 import { judge, tellRefused } from './statements.js';
 
-export interface Thresholds {
-  /** Notes were written in the group: they are judged soon, and by the job of any instance if this process ends before. */
-  noted(group: ShardGroup): void;
-  /** Judges what another process has left. */
-  judgeAll(): Promise<void>;
-  drain(): Promise<void>;
-}
+export type Thresholds = ReturnType<typeof createThresholds>;
 
 /** Between two judgements of a group: what is noted meanwhile is judged together. */
 const PAUSE_MS = 500;
 
 /** Judges what statements that record usage have noted. */
-export function createThresholds({ db, clock, log }: Pick<Context, 'db' | 'clock' | 'log'>): Thresholds {
+export function createThresholds({ db, clock, log }: Pick<Context, 'db' | 'clock' | 'log'>) {
   const running = new Map<ShardGroup, Promise<void>>();
   const waiting = new Set<ShardGroup>();
   let isDraining = false;
@@ -50,15 +44,17 @@ export function createThresholds({ db, clock, log }: Pick<Context, 'db' | 'clock
   }
 
   return {
-    noted(group) {
+    /** Notes were written in the group: they are judged soon, and by the job of any instance if this process ends before. */
+    noted(group: ShardGroup): void {
       waiting.add(group);
       if (!running.has(group)) running.set(group, work(group));
     },
-    async judgeAll() {
+    /** Judges what another process has left. */
+    async judgeAll(): Promise<void> {
       const left = await selectRow(db.orm, sql`select 1 from usage_checks limit 1`);
       if (left) await Promise.all(db.shards.groups.map(judgeGroup));
     },
-    async drain() {
+    async drain(): Promise<void> {
       isDraining = true;
       await Promise.all(running.values());
     },
