@@ -228,46 +228,31 @@ the product does not matter here.
       sendJson(res, 202, toJson(stagedJson(answer, isLenient)));
     },
   }),
-  stepRoute('post', `${path}/{id}/apply`, 'apply', {
-    operationId: 'applyBackfill',
-    summary: 'Apply a backfill',
-    description: `
+  stepRoute(
+    'apply',
+    `
 Counts what is staged, like any other event: totals, hours, limits and reports of the events' own time have it. It goes on by itself, some thousand events a second in commits of at most 1,000, also after a
 crash, on whichever instance; \`GET\` tells how far it is. A key that was recorded meanwhile is a repeat and is not counted.
 `.trim(),
-  }),
-  stepRoute('post', `${path}/{id}/revert`, 'revert', {
-    operationId: 'revertBackfill',
-    summary: 'Revert a backfill',
-    description:
-      'Takes back what an applied backfill has counted: each of its events is corrected to nothing, whatever it was corrected to before. It goes on by itself. The events stay recorded, and their keys used.',
-  }),
-  stepRoute('delete', `${path}/{id}`, 'discard', {
-    operationId: 'discardBackfill',
-    summary: 'Discard a backfill',
-    description: 'Ends one that is open, and deletes what is staged. It goes on by itself.',
-  }),
+  ),
+  stepRoute(
+    'revert',
+    'Takes back what an applied backfill has counted: each of its events is corrected to nothing, whatever it was corrected to before. It goes on by itself. The events stay recorded, and their keys used.',
+  ),
+  stepRoute('discard', 'Ends one that is open, and deletes what is staged. It goes on by itself.'),
 ];
 
-interface StepParts {
-  operationId: string;
-  summary: string;
-  description: string;
-}
-
 /** A step again changes nothing: it answers how far it is. */
-function stepRoute(
-  method: 'post' | 'delete',
-  address: `${typeof path}/{id}${'' | '/apply' | '/revert'}`,
-  step: Step,
-  parts: StepParts,
-) {
+function stepRoute(step: Step, description: string) {
   const { good, becomes, bad, detail } = stepExamples[step];
   const request = { params: { slug: 'acme', id: good } };
   return operatorRoute({
-    ...parts,
-    method,
-    path: address,
+    ...(step === 'discard'
+      ? { method: 'delete', path: `${path}/{id}` }
+      : { method: 'post', path: `${path}/{id}/${step}` }),
+    operationId: `${step}Backfill`,
+    summary: `${step[0]!.toUpperCase()}${step.slice(1)} a backfill`,
+    description,
     responses: { 202: json('It goes on by itself.', backfillSchema) },
     errors: ['not_found', 'backfill_state'],
     examples: [
