@@ -122,18 +122,11 @@ function toEventsView(data: EventsPage) {
   const { query, form, products, keys, request, found, product, key, page, archived } = data;
   const mode = request?.mode ?? 'live';
   const wanted = request?.idempotencyKey;
-  const filters = {
-    product: product?.slug ?? textField(query, 'product'),
-    mode,
-    from: textField(query, 'from'),
-    to: textField(query, 'to'),
-    key: textField(query, 'key'),
-    min: textField(query, 'min'),
-    max: textField(query, 'max'),
-  };
-  const isFiltered = [filters.from, filters.to, filters.key, filters.min, filters.max].some(
-    (value) => value !== undefined,
+  const narrowed = Object.fromEntries(
+    ['from', 'to', 'key', 'min', 'max'].map((name) => [name, textField(query, name)]),
   );
+  const filters = { product: product?.slug ?? textField(query, 'product'), mode, ...narrowed };
+  const isFiltered = Object.values(narrowed).some((value) => value !== undefined);
   return {
     form: { ...form, values: { ...form.values, product: filters.product ?? '' } },
     mode,
