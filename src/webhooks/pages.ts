@@ -104,7 +104,11 @@ function addListPages(router: Router, deps: EndpointDeps): void {
   }
 }
 
-const typeChoices = Object.entries(webhookTypes).map(([value, { summary }]) => ({ value, summary }));
+const typeChoices = Object.entries(webhookTypes).map(([value, { summary }]) => ({
+  value,
+  label: value,
+  note: summary,
+}));
 
 const readFields = (fields: FormFields) => {
   const livemode = textField(fields, 'livemode');
