@@ -102,13 +102,12 @@ export async function updateEndpoint(
   input: EndpointInput,
 ): Promise<EndpointRow> {
   refuseUnlessReceiver(deps, input.url);
-  return change(deps, actor.by, async (tx) => {
-    const before = await lockEndpoint(tx, actor.orgId, id);
+  return changeEndpoint(deps, actor, id, async (tx, before, now) => {
     if (isSame(before, input)) return before;
     const isNew = input.url !== before.url || (input.isEnabled && !before.isEnabled);
     const record = isNew ? { disabledReason: null, failingSince: null } : {};
     await updateRow(tx, actor.orgId, id, { ...input, ...record });
-    await audit(tx, actor, new Date(deps.clock.now()), 'webhook.updated', id, {
+    await audit(tx, actor, now, 'webhook.updated', id, {
       ...shownOf(input),
       before: shownOf(before),
       after: shownOf(input),
@@ -128,10 +127,9 @@ const isSame = (a: Declared, b: Declared): boolean =>
 
 /** @throws AppError not_found */
 export const deleteEndpoint = (deps: EndpointDeps, actor: EndpointActor, id: string): Promise<EndpointRow> =>
-  change(deps, actor.by, async (tx) => {
-    const endpoint = await lockEndpoint(tx, actor.orgId, id);
+  changeEndpoint(deps, actor, id, async (tx, endpoint, now) => {
     await deleteRow(tx, actor.orgId, id);
-    await audit(tx, actor, new Date(deps.clock.now()), 'webhook.deleted', id, shownOf(endpoint));
+    await audit(tx, actor, now, 'webhook.deleted', id, shownOf(endpoint));
     return endpoint;
   });
 
@@ -145,9 +143,7 @@ export function rotateSecret(
   id: string,
   graceMinutes: number,
 ): Promise<{ endpoint: EndpointRow; secret: string }> {
-  const now = new Date(deps.clock.now());
-  return change(deps, actor.by, async (tx) => {
-    const { url } = await lockEndpoint(tx, actor.orgId, id);
+  return changeEndpoint(deps, actor, id, async (tx, { url }, now) => {
     const secret = generateSecret();
     await updateRow(tx, actor.orgId, id, {
       secret: boxOf(deps).seal(id, secret),
@@ -165,10 +161,9 @@ export function rotateSecret(
  * @throws AppError not_found, invalid_request where it is disabled
  */
 export function testEndpoint(deps: EndpointDeps, actor: EndpointActor, id: string): Promise<string> {
-  const at = new Date(deps.clock.now());
   const { orgId } = actor;
-  return change(deps, actor.by, async (tx) => {
-    const { livemode, url } = await lockEnabled(tx, orgId, id);
+  return changeEndpoint(deps, actor, id, async (tx, endpoint, at) => {
+    const { livemode, url } = requireEnabled(endpoint);
     const messageId = await writeMessage(
       tx,
       { orgId, livemode, type: 'webhook.test', data: { endpointId: id }, at },
@@ -189,9 +184,8 @@ export async function resendDelivery(
   id: string,
   messageId: string,
 ): Promise<void> {
-  const now = new Date(deps.clock.now());
-  await change(deps, actor.by, async (tx) => {
-    const { url } = await lockEnabled(tx, actor.orgId, id);
+  await changeEndpoint(deps, actor, id, async (tx, endpoint, now) => {
+    const { url } = requireEnabled(endpoint);
     const resent = await resendOne(tx, { orgId: actor.orgId, endpointId: id, messageId }, now);
     if (resent === 0) throw noDelivery();
     await audit(tx, actor, now, 'webhook.resent', id, { url, messageId });
@@ -209,9 +203,8 @@ export async function resendFailed(
   id: string,
   since: Date,
 ): Promise<number> {
-  const now = new Date(deps.clock.now());
-  return change(deps, actor.by, async (tx) => {
-    const { url } = await lockEnabled(tx, actor.orgId, id);
+  return changeEndpoint(deps, actor, id, async (tx, endpoint, now) => {
+    const { url } = requireEnabled(endpoint);
     const where = { orgId: actor.orgId, endpointId: id };
     const resent = await resendAllFailed(tx, where, { fromId: firstIdOf(since), limit: MAX_RESENT, now });
     if (resent > 0) await audit(tx, actor, now, 'webhook.resent', id, { url, since, resent });
@@ -287,13 +280,19 @@ export async function requireEndpoint(orm: Orm, orgId: string, id: string): Prom
 
 export const noDelivery = () => new AppError('not_found', 'There is no such delivery.');
 
-async function lockEndpoint(tx: Tx, orgId: string, id: string): Promise<EndpointRow> {
-  await lockOrganization(tx, { id: orgId });
-  return requireEndpoint(tx, orgId, id);
-}
+/** One change of an endpoint, with the lock of its Organization. @throws AppError not_found */
+const changeEndpoint = <T>(
+  deps: EndpointDeps,
+  { orgId, by }: EndpointActor,
+  id: string,
+  work: (tx: Tx, endpoint: EndpointRow, now: Date) => Promise<T>,
+): Promise<T> =>
+  change(deps, by, async (tx) => {
+    await lockOrganization(tx, { id: orgId });
+    return work(tx, await requireEndpoint(tx, orgId, id), new Date(deps.clock.now()));
+  });
 
-async function lockEnabled(tx: Tx, orgId: string, id: string): Promise<EndpointRow> {
-  const endpoint = await lockEndpoint(tx, orgId, id);
+function requireEnabled(endpoint: EndpointRow): EndpointRow {
   if (!endpoint.isEnabled)
     throw new AppError('invalid_request', 'This endpoint is disabled: enable it first.');
   return endpoint;

@@ -10,6 +10,13 @@ const {
   ...shown
 } = getTableColumns(webhookEndpoints);
 
+const {
+  orgId: _org,
+  endpointId: _endpoint,
+  messageId: _message,
+  ...shownOfAttempt
+} = getTableColumns(webhookAttempts);
+
 /** Without its secrets. */
 export type EndpointRow = NonNullable<Awaited<ReturnType<typeof findEndpoint>>>;
 type DeliveryStatus = (typeof webhookDeliveries.$inferSelect)['status'];
@@ -151,14 +158,7 @@ export async function readData(
 /** Newest first. */
 export const listAttempts = (orm: Orm, { orgId, endpointId, messageId }: DeliveryKey, limit: number) =>
   orm
-    .select({
-      attempt: webhookAttempts.attempt,
-      at: webhookAttempts.at,
-      durationMs: webhookAttempts.durationMs,
-      statusCode: webhookAttempts.statusCode,
-      error: webhookAttempts.error,
-      answer: webhookAttempts.answer,
-    })
+    .select(shownOfAttempt)
     .from(webhookAttempts)
     .where(
       and(
