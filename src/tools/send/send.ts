@@ -88,7 +88,6 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
   }
 
   await runInParallel(options.concurrency, work, stop, input);
-  stop.release();
 
   const isComplete = !stop.signal.aborted;
   if (isComplete) progressFile.remove();
@@ -187,15 +186,13 @@ interface PostParts {
 
 /** The end of a run before the end of its input: by a person, or by the first failure. What fails after that is only its echo. */
 function createStop(interrupt: AbortSignal) {
-  const controller = new AbortController();
-  const { signal } = controller;
+  const failing = new AbortController();
+  const signal = AbortSignal.any([interrupt, failing.signal]);
   const stopped = new Promise<void>((resolve) => {
-    signal.addEventListener('abort', () => resolve(), { once: true });
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
   });
   let failure: Error | undefined;
-  const onInterrupt = () => controller.abort();
-  interrupt.addEventListener('abort', onInterrupt, { once: true });
-  if (interrupt.aborted) onInterrupt();
   return {
     signal,
     stopped,
@@ -203,9 +200,8 @@ function createStop(interrupt: AbortSignal) {
     fail(error: unknown) {
       if (signal.aborted) return;
       failure = error as Error;
-      controller.abort();
+      failing.abort();
     },
-    release: () => interrupt.removeEventListener('abort', onInterrupt),
   };
 }
 
