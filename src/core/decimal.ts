@@ -48,10 +48,11 @@ export function isDecimalAbove(a: string, b: string): boolean {
   const [x, y] = [Number(a), Number(b)];
   // Rounding keeps the order, so only equal doubles need all of the digits.
   if (x !== y) return x > y;
-  return compareDecimals(plain(a), plain(b)) > 0;
+  return compareDecimals(toPlain(a), toPlain(b)) > 0;
 }
 
-function plain(literal: string): string {
+/** Without an exponent. */
+export function toPlain(literal: string): string {
   const [mantissa = '', exponent = '0'] = literal.toLowerCase().split('e');
   return toPlainDecimal(mantissa, Number(exponent));
 }

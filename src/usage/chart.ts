@@ -8,7 +8,6 @@ export interface Bar {
   value: number;
   /** Computed, not counted: drawn lighter. */
   isProjected?: boolean;
-  /** Where a click on it leads. */
   href?: string;
   /** What it is compared with: a line across it. */
   before?: number;

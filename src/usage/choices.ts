@@ -17,7 +17,6 @@ import {
   type Period,
 } from './period.js';
 
-/** The products that a page lets choose from at most. */
 export const MAX_PRODUCTS = 100;
 
 export interface PageDeps {

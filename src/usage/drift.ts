@@ -160,11 +160,10 @@ export async function findDrift(tx: Orm, table: SumTable, scope: Scope, limit: n
 }
 
 export async function findDriftingPlaces(tx: Orm, table: SumTable, scope: Scope): Promise<Place[]> {
-  const month = table === 'totals' ? sql`period` : sql`date_trunc('month', hour at time zone 'UTC')::date`;
   return selectRows<Place>(
     tx,
     sql`with ${driftOf(table, scope)}
-      select distinct org_id::text as "orgId", product_id::text as "productId", ${month}::text as period from drift`,
+      select distinct org_id::text as "orgId", product_id::text as "productId", ${shapes[table].monthOfRow}::text as period from drift t`,
   );
 }
 

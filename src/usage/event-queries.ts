@@ -34,7 +34,6 @@ export interface EventCorrection {
   author: string | null;
 }
 
-/** What an event counts. */
 export const countedOf = ({ quantity, corrections }: Pick<EventRow, 'quantity' | 'corrections'>): string =>
   corrections?.at(-1)?.quantity ?? quantity;
 

@@ -32,7 +32,6 @@ const productQuery = { product: slugSchema.optional(), mode: mode.default('live'
 
 const range = z.enum(ranges, 'must be day, last7, last30, month or custom').default('month');
 
-/** The page of all products. */
 export const productsQuerySchema = z.object({ mode: productQuery.mode, range });
 
 export const usageQuerySchema = z.object({

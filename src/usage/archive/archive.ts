@@ -5,7 +5,7 @@ import type { Clock } from '../../core/clock.js';
 import type { Orm } from '../../core/db/client.js';
 import { exact, toJson } from '../../core/http/json.js';
 import type { EventPosition } from '../event-queries.js';
-import { isSame, readBack } from './check.js';
+import { findDifference, readBack } from './check.js';
 import { addTo, ArchiveError, baseNameOf, toLine, writePieces, writeWhole, type Chunk } from './file.js';
 import {
   deleteEvents,
@@ -169,7 +169,7 @@ function deleteChunk({ orm, clock }: ArchiveDeps, month: OpenMonth, chunk: Chunk
   const { productId, first, last, sums } = chunk;
   return change({ db: { orm }, clock }, byService, async (tx) => {
     const gone = await deleteEvents(tx, month, productId, first, last);
-    if (!isSame(new Map(gone.map((sum) => [sum.metric, sum])), sums))
+    if (findDifference(new Map(gone.map((sum) => [sum.metric, sum])), sums) !== undefined)
       throw new ArchiveError(
         `The events from ${first.occurredAt} to ${last.occurredAt} are not those of the file; none of them was deleted.`,
       );

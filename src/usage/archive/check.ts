@@ -84,10 +84,6 @@ async function compareProduct(
 const byMetric = (sums: (MetricSum | ArchivedSum)[]): Map<string, Sum> =>
   new Map(sums.map((sum) => [`${sum.productId} ${sum.metric}`, sum]));
 
-export function isSame(actual: ReadonlyMap<string, Sum>, expected: ReadonlyMap<string, Sum>): boolean {
-  return findDifference(actual, expected) === undefined;
-}
-
 function requireSame(
   problem: string,
   actual: ReadonlyMap<string, Sum>,
@@ -101,7 +97,8 @@ function requireSame(
   );
 }
 
-function findDifference(
+/** A name whose sums differ. */
+export function findDifference(
   actual: ReadonlyMap<string, Sum>,
   expected: ReadonlyMap<string, Sum>,
 ): string | undefined {

@@ -1,7 +1,7 @@
 import { v7 as uuid } from 'uuid';
 import { recordAudit } from '../../audit/audit.js';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { addDecimals, isDecimalAbove, toPlainDecimal } from '../../core/decimal.js';
+import { addDecimals, isDecimalAbove, toPlain } from '../../core/decimal.js';
 import { AppError, type ErrorCode, type ErrorPlace } from '../../core/errors.js';
 import type { Range } from '../../core/http/page.js';
 import { DAY_MS, monthOf } from '../../core/time.js';
@@ -69,7 +69,7 @@ interface Batch {
 
 /**
  * Adds a batch to what an open backfill would count.
- * @throws AppError not_found, backfill_state, and for the first broken rule unknown_product, unknown_metric, timestamp_out_of_range,
+ * @throws AppError not_found, backfill_state, and for the first broken rule not_found, unknown_metric, timestamp_out_of_range,
  * quantity_out_of_range
  */
 export async function stageEvents(
@@ -169,12 +169,6 @@ async function judge(tx: Tx, backfill: Backfill, { events, exactQuantities }: Ba
       });
   }
   return { good, rejected };
-}
-
-/** Without an exponent. */
-function toPlain(literal: string): string {
-  const [mantissa = '', exponent = '0'] = literal.toLowerCase().split('e');
-  return toPlainDecimal(mantissa, Number(exponent));
 }
 
 function toError(errors: ErrorPlace[]): AppError {

@@ -130,7 +130,6 @@ export const listArchivedMonths = (orm: Orm, orgId: string, livemode: boolean): 
     sql`select period::text as text from usage_archives where org_id = ${orgId}::uuid and livemode = ${livemode}`,
   );
 
-/** An event that is to be staged. */
 export interface StagedEvent extends Pick<
   typeof usageBackfillEvents.$inferSelect,
   'idempotencyKey' | 'productId' | 'metric' | 'quantity'

@@ -119,7 +119,6 @@ const revertNext: Template = {
 ${taken}`,
 };
 
-/** Deletes them. */
 const discardNext: Template = {
   name: 'backfill_discard',
   text: (t) => `${job(t, 'discarding')}, gone as (

@@ -80,23 +80,14 @@ export async function correctEvents(tx: Tx, request: CorrectionRequest, source: 
   return { applied: added.length, deduped: corrections.length - added.length, results };
 }
 
-const tell = (tx: Tx, orgId: string, { event, ...correction }: NewCorrection, at: Date): Promise<void> =>
-  tellWebhooks(tx, {
-    orgId,
-    livemode: event.livemode,
-    type: 'usage.corrected',
-    at,
-    data: {
-      productSlug: event.productSlug,
-      metric: event.metric,
-      livemode: event.livemode,
-      idempotencyKey: event.idempotencyKey,
-      correctionKey: correction.correctionKey,
-      previousQuantity: exact(correction.previousQuantity),
-      quantity: exact(correction.quantity),
-      reason: correction.reason,
-    },
-  });
+function tell(tx: Tx, orgId: string, { event, ...correction }: NewCorrection, at: Date): Promise<void> {
+  const { productSlug, metric, livemode, idempotencyKey } = event;
+  const { correctionKey, reason } = correction;
+  const [previousQuantity, quantity] = [exact(correction.previousQuantity), exact(correction.quantity)];
+  const about = { productSlug, metric, livemode, idempotencyKey };
+  const data = { ...about, correctionKey, previousQuantity, quantity, reason };
+  return tellWebhooks(tx, { orgId, livemode, type: 'usage.corrected', at, data });
+}
 
 /** What becomes of each: corrections of one event in a request follow each other. */
 function judge(

@@ -42,7 +42,6 @@ const notFound = (request: ExampleRequest) =>
     request: { ...request, params: { id: exampleWorld.unknownId } },
   });
 
-/** Of each route. */
 export const examples = {
   good: { reserve: { body: chat }, settle: used },
   reserve: [
