@@ -60,7 +60,7 @@ export function addProductPages(router: Router, context: Context): void {
       ...toPeriodChoices(PRODUCTS_PATH, data, query, {}, now),
       form: { ...form, values: { ...toPeriodQuery(period), ...form.values } },
       usageHref: toAddress(USAGE_PATH, { mode, ...toPeriodQuery(period) }),
-      hasMore: listed.length > MAX_PRODUCTS,
+      maxProducts: listed.length > MAX_PRODUCTS ? MAX_PRODUCTS : undefined,
       report: request && toProductsView(data),
     });
   });

@@ -401,6 +401,12 @@ describe('all products', () => {
     );
   });
 
+  it('say how many they count where there are more', async () => {
+    const { db, orgId, browser } = await arrive();
+    for (let i = 0; i < 100; i++) await grant(db, orgId, (await createProduct(db)).id);
+    expect(textOf((await browser.get(path, html)).text)).toContain('Only the first 100 products');
+  });
+
   it('say what they do not take', async () => {
     const { browser } = await arrive();
     for (const query of ['range=year', 'mode=both', 'mode=live&mode=test', 'range=month&month=2031-13']) {
