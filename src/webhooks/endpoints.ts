@@ -224,11 +224,11 @@ export async function disableEndpoint(
   { orgId, id, reason }: { orgId: string; id: string; reason: 'gone' | 'failing' },
 ): Promise<void> {
   const at = new Date(deps.clock.now());
-  await change(deps, byService, async (tx) => {
+  const isDisabled = await change(deps, byService, async (tx) => {
     await lockOrganization(tx, { id: orgId });
     const endpoints = await listEndpoints(tx, orgId);
     const endpoint = endpoints.find((one) => one.id === id && one.isEnabled);
-    if (!endpoint) return;
+    if (!endpoint) return false;
     const { url, livemode } = endpoint;
     await updateRow(tx, orgId, id, { isEnabled: false, disabledReason: reason });
     const others = endpoints.filter((one) => one.isEnabled && one.id !== id);
@@ -250,8 +250,9 @@ export async function disableEndpoint(
       target: id,
       details: { url, reason },
     });
+    return true;
   });
-  deps.log.warn({ orgId, endpointId: id, reason }, 'a webhook endpoint was disabled');
+  if (isDisabled) deps.log.warn({ orgId, endpointId: id, reason }, 'a webhook endpoint was disabled');
 }
 
 /** Encrypts anew what is stored under an older key. */

@@ -1,5 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { pino } from 'pino';
 import { v7 as uuid } from 'uuid';
 import { createSecretBox } from '../../src/identity/second-factor/secret-box.js';
 import {
@@ -10,7 +11,7 @@ import {
   webhookMessages,
 } from '../../src/tables.js';
 import { createDispatcher } from '../../src/webhooks/dispatcher.js';
-import { resealWebhookSecrets } from '../../src/webhooks/endpoints.js';
+import { disableEndpoint, resealWebhookSecrets } from '../../src/webhooks/endpoints.js';
 import { deleteOldWebhooks, tendWebhooks } from '../../src/webhooks/upkeep.js';
 import { addMember, Browser, createUser, signedIn } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -266,6 +267,17 @@ describe('upkeep', () => {
     expect(await counts()).toEqual([0, 0, 1]);
     service.clock.advance(70 * DAY_MS);
     expect(await counts()).toEqual([0, 0, 0]);
+  });
+
+  it('disables an endpoint once, and says so once', async () => {
+    const { orgId, create } = await owner();
+    const { id } = (await create()).webhook;
+    const lines: string[] = [];
+    const log = pino({ level: 'warn' }, { write: (line) => void lines.push(line) });
+    for (let n = 0; n < 2; n++)
+      await disableEndpoint({ ...service.context, log }, { orgId, id, reason: 'gone' });
+    expect(lines).toHaveLength(1);
+    expect(await actionsOf(orgId)).toEqual(['webhook.created', 'webhook.disabled']);
   });
 
   it('encrypts secrets anew under a newer key, and they go on signing', async () => {
