@@ -168,7 +168,7 @@ describe('the list', () => {
     const inRange = await open({ from: '2031-03-01T00:01', to: '2031-03-01T00:03' });
     expect(keysOn(inRange.text)).toEqual(['event 00000002', 'event 00000001']);
     const none = await open({ from: '2031-03-02T00:00' });
-    expect(textOf(none.text)).toContain('No live events of this product are like that.');
+    expect(textOf(none.text)).toContain('No live events of this product match.');
   });
 
   it('tells how to send the first event, and a new Organization who grants products', async () => {
