@@ -59,6 +59,28 @@ export const addToHours = (table: (name: string) => string, after = 'true'): str
   on conflict (org_id, product_id, livemode, hour, metric, api_key_id)
   do update set quantity = h.quantity + excluded.quantity`;
 
+/** SQL: the branches of a `case` that finds what is wrong with a pair of `joinPair`: as the texts of `rules.ts` name it. */
+export const whenPairIsBad = (now: string): string => `${whenKeyIsBad(now, 'usage:write')}
+      when e.kind is null then 'entitlement_required'
+      when pr.archived_at is not null then 'product_archived'
+      when e.kind = 'read_only' then 'entitlement_read_only'
+      when pr.usage_metric <> p.metric then 'unknown_metric'`;
+
+/**
+ * SQL: joins `p`, which has hashed_secret and slug, to its key `k`, its product `pr` and the entitlement `e` that is in effect.
+ * Each is a lateral sub-select of one row: its whole key is given, so the plan is an index whatever the planner believes about the
+ * size of the tables.
+ */
+export const joinPair = (t: Names, now: string): string => `
+  left join lateral (select * from ${t('api_keys')} where hashed_secret = p.hashed_secret limit 1) k on true
+  left join lateral (select * from ${t('products')} where slug = p.slug limit 1) pr on true
+  left join lateral (
+    select kind, has_own_cap, unit_cap, limits, thresholds from ${t('entitlements')}
+    where org_id = k.org_id and product_id = pr.id
+      and starts_at <= ${now} and (ends_at is null or ends_at > ${now})
+    limit 1
+  ) e on true`;
+
 /**
  * The ingestion statement: one round trip and one commit for everything that waits.
  *
@@ -70,9 +92,6 @@ export const addToHours = (table: (name: string) => string, after = 'true'): str
  *
  * The ceiling of an event is checked once per pair, by its largest quantity: which event it was, and whose, is found by
  * the caller, who sends the others again.
- *
- * Each of those lookups is a lateral sub-select of one row: its whole key is given, so the plan is an index whatever
- * the planner believes about the size of the tables.
  *
  * Rows go in ordered by key, of equal keys the first sent first, and the sums by their primary key, totals before
  * hours. Every flush on every instance takes its locks in that one order, so two flushes wait for each other at most
@@ -94,23 +113,11 @@ export const ingest: Template = {
 ${t.with} pair as materialized (
   select p.ord - 1 as place, p.grp, p.metric, pr.max_quantity, k.org_id, k.id as api_key_id, k.livemode, pr.id as product_id, pr.usage_metric,
     ${effectiveCap('e', 'pr')} as unit_cap, e.limits, e.thresholds,
-    case${whenKeyIsBad('$9::timestamptz', 'usage:write')}
-      when e.kind is null then 'entitlement_required'
-      when pr.archived_at is not null then 'product_archived'
-      when e.kind = 'read_only' then 'entitlement_read_only'
-      when pr.usage_metric <> p.metric then 'unknown_metric'
+    case${whenPairIsBad('$9::timestamptz')}
       when p.largest > pr.max_quantity then 'quantity_out_of_range'
     end as problem
   from unnest($1::text[], $2::text[], $3::text[], $4::int[], $10::numeric[]) with ordinality
-    as p (hashed_secret, slug, metric, grp, largest, ord)${t.held}
-  left join lateral (select * from ${t('api_keys')} where hashed_secret = p.hashed_secret limit 1) k on true
-  left join lateral (select * from ${t('products')} where slug = p.slug limit 1) pr on true
-  left join lateral (
-    select kind, has_own_cap, unit_cap, limits, thresholds from ${t('entitlements')}
-    where org_id = k.org_id and product_id = pr.id
-      and starts_at <= $9::timestamptz and (ends_at is null or ends_at > $9::timestamptz)
-    limit 1
-  ) e on true
+    as p (hashed_secret, slug, metric, grp, largest, ord)${t.held}${joinPair(t, '$9::timestamptz')}
 ), good as (
   select * from pair
   where problem is null and (grp = 0 or grp not in (

@@ -3,7 +3,7 @@ import type { Names, Template } from '../../core/db/client.js';
 import { heldFor, limitUsage } from '../../entitlements/limit-queries.js';
 import { effectiveCap } from '../../entitlements/table.js';
 import { totalAround } from '../headroom.js';
-import { addToSums } from '../statements.js';
+import { addToSums, joinPair, whenPairIsBad } from '../statements.js';
 import { reservationEnds } from '../table.js';
 import type { ReservationStatus } from './reservations.js';
 
@@ -30,21 +30,9 @@ export const reserve: Template = {
   text: (t) => `
 ${t.withRecursive} pair as materialized (
   select p.ord - 1 as place, k.org_id, k.id as api_key_id, k.livemode, pr.id as product_id, pr.usage_metric, pr.max_quantity, e.limits,
-    case${whenKeyIsBad('$9::timestamptz', 'usage:write')}
-      when e.kind is null then 'entitlement_required'
-      when pr.archived_at is not null then 'product_archived'
-      when e.kind = 'read_only' then 'entitlement_read_only'
-      when pr.usage_metric <> p.metric then 'unknown_metric'
+    case${whenPairIsBad('$9::timestamptz')}
     end as problem
-  from unnest($1::text[], $2::text[], $3::text[]) with ordinality as p (hashed_secret, slug, metric, ord)${t.held}
-  left join lateral (select * from ${t('api_keys')} where hashed_secret = p.hashed_secret limit 1) k on true
-  left join lateral (select * from ${t('products')} where slug = p.slug limit 1) pr on true
-  left join lateral (
-    select kind, limits from ${t('entitlements')}
-    where org_id = k.org_id and product_id = pr.id
-      and starts_at <= $9::timestamptz and (ends_at is null or ends_at > $9::timestamptz)
-    limit 1
-  ) e on true
+  from unnest($1::text[], $2::text[], $3::text[]) with ordinality as p (hashed_secret, slug, metric, ord)${t.held}${joinPair(t, '$9::timestamptz')}
 ), subject as materialized (
   select row_number() over () as number, s.*, coalesce(g.seq, 0) as seq, h.held, h.held_until
   from (
