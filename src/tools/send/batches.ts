@@ -1,6 +1,5 @@
 import type { CapWarning, Delivery, LimitWarning } from './delivery.js';
-import type { MapRecord } from './mapping.js';
-import type { OutgoingEvent, Refusal, SourceRecord } from './record.js';
+import type { MapRecord, OutgoingEvent, Refusal, SourceRecord } from './mapping.js';
 
 /** Records that are sent together, and those among them that cannot be. */
 export interface OutgoingBatch {

@@ -3,7 +3,7 @@ import { formatCount } from '../../core/pages/format.js';
 import { CommandError } from '../kit/command.js';
 import type { Input } from '../kit/input.js';
 import { MAX_LINE_BYTES, readLines, type Line } from './lines.js';
-import type { SourceRecord } from './record.js';
+import type { SourceRecord } from './mapping.js';
 
 /** The lines of one record: more than one where a quoted field holds line ends. */
 type Row = Line[];

@@ -1,6 +1,6 @@
 import type { GaugeClient, UsageAnswer } from '../../client/client.js';
 import { deliverEvents, type Post } from '../../client/delivery.js';
-import type { OutgoingEvent, Refusal, SourceRecord } from './record.js';
+import type { OutgoingEvent, Refusal, SourceRecord } from './mapping.js';
 
 type Warning = UsageAnswer['warnings'][number];
 export type CapWarning = Extract<Warning, { code: 'unit_cap_exceeded' }>;

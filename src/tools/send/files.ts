@@ -16,8 +16,7 @@ import { formatCount } from '../../core/pages/format.js';
 import { CommandError } from '../kit/command.js';
 import type { Input } from '../kit/input.js';
 import { emptyTally } from './batches.js';
-import type { MappingOptions } from './mapping.js';
-import type { Refusal } from './record.js';
+import type { MappingOptions, Refusal } from './mapping.js';
 import type { FormatOptions } from './records.js';
 
 const count = z.number().int().min(0);

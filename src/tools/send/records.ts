@@ -5,7 +5,7 @@ import { CommandError } from '../kit/command.js';
 import type { Input } from '../kit/input.js';
 import { readCsv } from './csv.js';
 import { readLines, withoutByteOrderMark } from './lines.js';
-import type { SourceRecord } from './record.js';
+import type { SourceRecord } from './mapping.js';
 
 export const formats = ['ndjson', 'csv', 'json'] as const;
 export type Format = (typeof formats)[number];

@@ -8,8 +8,7 @@ import { createProgress, duration, noProgress, type Progress } from '../kit/prog
 import { createLedger, toBatches, type OutgoingBatch, type Tally, type Warnings } from './batches.js';
 import { deliver, lookUpEvents, type CapWarning, type LimitWarning, type Unanswered } from './delivery.js';
 import { openProgressFile, openRejectedFile, type ProgressOptions } from './files.js';
-import { createMapping } from './mapping.js';
-import type { OutgoingEvent } from './record.js';
+import { createMapping, type OutgoingEvent } from './mapping.js';
 import { readRecords } from './records.js';
 
 export interface SendOptions extends ProgressOptions {

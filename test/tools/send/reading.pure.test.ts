@@ -3,8 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { openInput } from '../../../src/tools/kit/input.js';
 import { MAX_LINE_BYTES } from '../../../src/tools/send/lines.js';
-import { createMapping, type MappingOptions } from '../../../src/tools/send/mapping.js';
-import type { SourceRecord } from '../../../src/tools/send/record.js';
+import { createMapping, type MappingOptions, type SourceRecord } from '../../../src/tools/send/mapping.js';
 import { guessFormat, readRecords, type Format } from '../../../src/tools/send/records.js';
 
 /** The records of an input that arrives in pieces of `size` bytes. */
