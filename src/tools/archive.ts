@@ -6,8 +6,14 @@ import { systemClock } from '../core/clock.js';
 import { sqlState, type Orm } from '../core/db/client.js';
 import type { MaintenanceDatabase } from '../core/db/maintenance.js';
 import { formatCount, formatDecimal } from '../core/pages/format.js';
-import { archiveMonth, eachOpenMonth, eachOrganization, InterruptedError } from '../usage/archive/archive.js';
-import { nameOf, readBack } from '../usage/archive/check.js';
+import {
+  archiveMonth,
+  eachOpenMonth,
+  eachOrganization,
+  InterruptedError,
+  nameOf,
+  readBack,
+} from '../usage/archive/archive.js';
 import { ArchiveError } from '../usage/archive/file.js';
 import { listArchives, lockArchive } from '../usage/archive/queries.js';
 import { firstRemembered } from '../usage/batch.js';

@@ -1,16 +1,30 @@
+import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { recordAudit } from '../../audit/audit.js';
 import { byService, change } from '../../audit/change.js';
 import type { Clock } from '../../core/clock.js';
 import type { Orm } from '../../core/db/client.js';
+import { compareDecimals } from '../../core/decimal.js';
 import { exact, toJson } from '../../core/http/json.js';
 import type { EventPosition } from '../event-queries.js';
-import { findDifference, readBack } from './check.js';
-import { addTo, ArchiveError, baseNameOf, toLine, writePieces, writeWhole, type Chunk } from './file.js';
+import {
+  addTo,
+  ArchiveError,
+  baseNameOf,
+  hourName,
+  readArchive,
+  toLine,
+  writePieces,
+  writeWhole,
+  type Chunk,
+  type ProductSums,
+} from './file.js';
 import {
   deleteEvents,
   findArchive,
+  listArchivedSums,
   listEventsOf,
+  listHours,
   listOpenMonths,
   listOrganizations,
   listProductSlugs,
@@ -18,6 +32,8 @@ import {
   moveState,
   raiseDeleted,
   replaceArchive,
+  sumEvents,
+  type ArchivedSum,
   type ArchiveRow,
   type MetricSum,
   type Month,
@@ -163,6 +179,101 @@ async function* readPieces(deps: ArchiveDeps, month: OpenMonth, sums: MetricSum[
     for (const [metric, sum] of totals) sums.push({ productId, metric, ...sum });
   }
 }
+
+/**
+ * Reads a file back: it must be the one that was recorded, byte by byte, and hold the sums that were recorded. As long as
+ * nothing of it has been deleted here, and once all of it has been, totals and hours must be those sums, too.
+ * @throws ArchiveError with the first difference
+ */
+export async function readBack(
+  { orm, dir, chunkSize, onEvents }: Pick<ArchiveDeps, 'orm' | 'dir' | 'chunkSize' | 'onEvents'>,
+  archive: ArchiveRow,
+) {
+  const recorded = await listArchivedSums(orm, archive);
+  const deleted = recorded.reduce((sum, { deletedEvents }) => sum + deletedEvents, 0);
+  const isComparable = deleted === 0 || archive.state === 'archived';
+  const totals = await listTotals(orm, archive);
+  const onProduct = async (product: ProductSums) => {
+    if (!isComparable) return;
+    if (archive.state === 'archived') await addRemaining(orm, archive, product);
+    await compareProduct(orm, archive, product, totals);
+  };
+  const path = join(dir, archive.file);
+  const reading = await readArchive(path, { skip: deleted, chunkSize, onProduct, onEvents });
+  if (reading.sha256 !== archive.sha256) throw new ArchiveError(`${archive.file} was changed.`);
+  requireSame(
+    `${archive.file} does not hold what was recorded of it`,
+    byMetric(reading.sums),
+    byMetric(recorded),
+  );
+  if (deleted === 0)
+    requireSame(`${archive.file} does not add up to the totals`, byMetric(reading.sums), byMetric(totals));
+  return { chunks: reading.chunks, recorded };
+}
+
+/** A month that is archived takes no event, unless a clock was wrong: such a one is still here, and counted. */
+async function addRemaining(
+  orm: Orm,
+  month: Month,
+  { productId, totals, hours }: ProductSums,
+): Promise<void> {
+  for (const { hour, apiKeyId, metric, quantity, events } of await sumEvents(orm, month, productId)) {
+    addTo(totals, metric, quantity, events);
+    addTo(hours, hourName(hour, apiKeyId, metric), quantity, events);
+  }
+}
+
+async function compareProduct(
+  orm: Orm,
+  month: Month,
+  { productId, totals, hours }: ProductSums,
+  recorded: MetricSum[],
+): Promise<void> {
+  const own = recorded.filter((sum) => sum.productId === productId);
+  requireSame(
+    `The totals of product ${productId} are not the sums of its events`,
+    totals,
+    new Map(own.map((sum) => [sum.metric, sum])),
+  );
+  const rows = await listHours(orm, month, productId);
+  requireSame(
+    `The hours of product ${productId} are not the sums of its events`,
+    hours,
+    new Map(rows.map((row) => [hourName(row.hour, row.apiKeyId, row.metric), row])),
+  );
+}
+
+const byMetric = (sums: (MetricSum | ArchivedSum)[]): Map<string, Sum> =>
+  new Map(sums.map((sum) => [`${sum.productId} ${sum.metric}`, sum]));
+
+function requireSame(
+  problem: string,
+  actual: ReadonlyMap<string, Sum>,
+  expected: ReadonlyMap<string, Sum>,
+): void {
+  const name = findDifference(actual, expected);
+  if (name === undefined) return;
+  const text = (sum: Sum | undefined) => (sum ? `${sum.quantity} in ${sum.events} events` : 'nothing');
+  throw new ArchiveError(
+    `${problem}: ${name} is ${text(actual.get(name))}, and ${text(expected.get(name))} was expected.`,
+  );
+}
+
+/** A name whose sums differ. */
+function findDifference(
+  actual: ReadonlyMap<string, Sum>,
+  expected: ReadonlyMap<string, Sum>,
+): string | undefined {
+  for (const name of new Set([...actual.keys(), ...expected.keys()])) {
+    const [a, b] = [actual.get(name), expected.get(name)];
+    if (!a || !b || a.events !== b.events || compareDecimals(a.quantity, b.quantity) !== 0) return name;
+  }
+  return undefined;
+}
+
+/** `2025-10, live`. */
+export const nameOf = ({ period, livemode }: Month): string =>
+  `${period.slice(0, 7)}, ${livemode ? 'live' : 'test'}`;
 
 /** In one commit: exactly the events that were read from the file, or none. */
 function deleteChunk({ orm, clock }: ArchiveDeps, month: OpenMonth, chunk: Chunk): Promise<void> {
