@@ -21,6 +21,8 @@ export function addDecimals(a: string, b: string): string {
   return toDecimal(x + y, scale);
 }
 
+export const sumDecimals = (decimals: readonly string[]): string => decimals.reduce(addDecimals, '0');
+
 function toDecimal(units: bigint, scale: number): string {
   const digits = String(units).padStart(scale + 1, '0');
   const whole = digits.slice(0, digits.length - scale);

@@ -1,6 +1,6 @@
 import type { Router } from 'express';
 import { toTrend } from '../core/charts/trend.js';
-import { addDecimals } from '../core/decimal.js';
+import { sumDecimals } from '../core/decimal.js';
 import type { Context } from '../core/http/context.js';
 import { parseInput } from '../core/http/validate.js';
 import { toAddress } from '../core/pages/address.js';
@@ -81,9 +81,6 @@ interface ProductsPage {
   earlier: ProductSum[];
 }
 
-const addUp = (sums: ProductSum[], of: 'quantity' | 'events'): string =>
-  sums.reduce((total, sum) => addDecimals(total, sum[of]), '0');
-
 /** The products that were used, most events first. */
 function toProductsView({ products, mode, period, before, sums, earlier }: ProductsPage) {
   const rows = products
@@ -92,7 +89,7 @@ function toProductsView({ products, mode, period, before, sums, earlier }: Produ
       return { product, own: sums.filter(isOf), earlier: earlier.filter(isOf) };
     })
     .filter(({ own, earlier }) => own.length > 0 || earlier.length > 0)
-    .map((row) => ({ ...row, events: addUp(row.own, 'events') }))
+    .map((row) => ({ ...row, events: sumDecimals(row.own.map((sum) => sum.events)) }))
     .sort((a, b) => Number(b.events) - Number(a.events));
   const others = rows.slice(MAX_PARTS);
   const parts = [
@@ -101,7 +98,7 @@ function toProductsView({ products, mode, period, before, sums, earlier }: Produ
       ? [{ name: formatCount(others.length, 'other product'), own: others.flatMap(({ own }) => own) }]
       : []),
   ];
-  const total = addUp(sums, 'events');
+  const total = sumDecimals(sums.map((sum) => sum.events));
   return {
     isEmpty: sums.length === 0,
     total,
@@ -109,8 +106,8 @@ function toProductsView({ products, mode, period, before, sums, earlier }: Produ
     chart: toProductsChart(parts, period, total),
     beforeName: before && formatSpan(before),
     rows: rows.map(({ product, own, earlier, events }) => {
-      const quantity = addUp(own, 'quantity');
-      const quantityBefore = addUp(earlier, 'quantity');
+      const quantity = sumDecimals(own.map((sum) => sum.quantity));
+      const quantityBefore = sumDecimals(earlier.map((sum) => sum.quantity));
       const byStart = new Map(own.map((sum) => [sum.start, Number(sum.quantity)]));
       const values = stepsOf(period).map((start) => byStart.get(start.getTime()) ?? 0);
       return {

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { addDecimals, compareDecimals, subtractDecimals } from '../core/decimal.js';
+import { addDecimals, compareDecimals, subtractDecimals, sumDecimals } from '../core/decimal.js';
 import { parseInput } from '../core/http/validate.js';
 import { requireOnce } from '../core/pages/query-form.js';
 import { DAY_MS, HOUR_MS } from '../core/time.js';
@@ -100,7 +100,10 @@ export async function readReport(
     metrics,
     key,
     rows: toRows(steps, period, new Date(clock.now())),
-    total: { quantity: addUp(steps, 'keyQuantity'), events: addUp(steps, 'keyEvents') },
+    total: {
+      quantity: sumDecimals(steps.map((sum) => sum.keyQuantity ?? '0')),
+      events: sumDecimals(steps.map((sum) => sum.keyEvents ?? '0')),
+    },
     before: await readBefore(),
     keys: keys.map((sum) => ({
       id: sum.apiKeyId!,
@@ -131,7 +134,7 @@ export async function readReport(
     const found = (await readSums(orm, scope, range)).filter((sum) => sum.metric === metric);
     const byStart = new Map(found.map((sum) => [Date.parse(sum.start!), sum.keyQuantity ?? '0']));
     const quantities = stepsOf(before).map((start) => byStart.get(start.getTime()) ?? '0');
-    return { period: before, quantities, total: addUp(found, 'keyQuantity') };
+    return { period: before, quantities, total: sumDecimals(found.map((sum) => sum.keyQuantity ?? '0')) };
   }
 
   async function project(): Promise<Projection | undefined> {
@@ -143,10 +146,6 @@ export async function readReport(
 
 const toDate = (time: string | null): Date | null => (time === null ? null : new Date(time));
 
-/** Decimals are added exactly, so it does not matter that it is done here. */
-const addUp = (sums: UsageSum[], of: 'quantity' | 'keyQuantity' | 'keyEvents'): string =>
-  sums.reduce((total, sum) => addDecimals(total, sum[of] ?? '0'), '0');
-
 function metricsOf(sums: UsageSum[], { usageMetric }: UsageProduct, wanted: string | undefined) {
   const metrics = new Set([
     usageMetric,
@@ -155,7 +154,7 @@ function metricsOf(sums: UsageSum[], { usageMetric }: UsageProduct, wanted: stri
   ]);
   return [...metrics].map((metric) => {
     const steps = sums.filter((sum) => sum.metric === metric && sum.start !== null);
-    return { metric, quantity: addUp(steps, 'quantity') };
+    return { metric, quantity: sumDecimals(steps.map((sum) => sum.quantity)) };
   });
 }
 

@@ -16,6 +16,7 @@ import {
 } from '../core/pages/form.js';
 import { renderPage } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
+import { readQuery } from '../core/pages/query-form.js';
 import { HOUR_MS } from '../core/time.js';
 import { sessionOf } from '../identity/session/session.js';
 import {
@@ -245,7 +246,7 @@ function addEndpointPage(router: Router, deps: EndpointDeps): void {
   async function showEndpoint(req: Request, res: Response, form: FormState): Promise<void> {
     const { orgId } = sessionOf(res);
     const endpoint = await endpointViewOf(deps, req, res);
-    const query = parseInput(querySchema, withoutEmpty(req.query));
+    const query = parseInput(querySchema, readQuery(req));
     const { status, type, cursor } = query;
     const where = { orgId, endpointId: endpoint.id };
     const { deliveries, nextCursor } = await readDeliveries(deps.db.orm, where, query);
@@ -297,10 +298,6 @@ function addDeliveryPage(router: Router, deps: EndpointDeps): void {
     });
   }
 }
-
-/** A form sends its empty fields, too. */
-const withoutEmpty = (query: object): object =>
-  Object.fromEntries(Object.entries(query).filter(([, value]) => value !== ''));
 
 const endpointOf = (deps: EndpointDeps, req: Request, res: Response): Promise<EndpointRow> =>
   requireEndpoint(deps.db.orm, sessionOf(res).orgId, readEndpointId(req));

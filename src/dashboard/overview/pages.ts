@@ -2,7 +2,7 @@ import type { Router } from 'express';
 import { listAuditRows } from '../../audit/queries.js';
 import type { Orm } from '../../core/db/client.js';
 import { toTrend, type Trend } from '../../core/charts/trend.js';
-import { addDecimals, compareDecimals, subtractDecimals } from '../../core/decimal.js';
+import { compareDecimals, subtractDecimals, sumDecimals } from '../../core/decimal.js';
 import type { Context } from '../../core/http/context.js';
 import { originOf } from '../../core/http/own-origin.js';
 import { sendEventLine } from '../../core/pages/curl-line.js';
@@ -130,7 +130,7 @@ async function readOverview(
       ...product,
       cap: toCap(product),
       trend: trendOf(product, days.filter(isOf), trend),
-      usedBefore: daysBefore.filter(isOf).reduce((sum, day) => addDecimals(sum, day.quantity), '0'),
+      usedBefore: sumDecimals(daysBefore.filter(isOf).map((day) => day.quantity)),
     };
   });
   const example = inEffect.find(({ kind }) => kind === 'live');
