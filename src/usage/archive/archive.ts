@@ -92,18 +92,18 @@ export async function archiveMonth(deps: ArchiveDeps, month: OpenMonth): Promise
   };
   const recorded = await findArchive(orm, month);
   let archive = recorded ?? (await write(deps, month));
-  let reading;
+  let chunks;
   try {
-    reading = await readBack({ ...deps, onEvents }, archive);
+    chunks = await readBack({ ...deps, onEvents }, archive);
   } catch (error) {
     // As long as all events are here, a file that is lost or damaged is written again.
     if (!(error instanceof ArchiveError) || !recorded || archive.state === 'deleting') throw error;
     archive = await write(deps, month);
-    reading = await readBack({ ...deps, onEvents }, archive);
+    chunks = await readBack({ ...deps, onEvents }, archive);
   }
   if (archive.state === 'written') await moveState(orm, month, 'verified');
   if (archive.state !== 'deleting') await moveState(orm, month, 'deleting');
-  for (const chunk of reading.chunks) await paced(deps, chunk.events, () => deleteChunk(deps, month, chunk));
+  for (const chunk of chunks) await paced(deps, chunk.events, () => deleteChunk(deps, month, chunk));
   await change({ db: { orm }, clock }, byService, async (tx) => {
     const at = new Date(clock.now());
     await moveState(tx, month, 'archived', at);
@@ -208,7 +208,7 @@ export async function readBack(
   );
   if (deleted === 0)
     requireSame(`${archive.file} does not add up to the totals`, byMetric(reading.sums), byMetric(totals));
-  return { chunks: reading.chunks, recorded };
+  return reading.chunks;
 }
 
 /** A month that is archived takes no event, unless a clock was wrong: such a one is still here, and counted. */
