@@ -82,3 +82,7 @@ export class AppError extends Error {
     this.limit = options.limit;
   }
 }
+
+/** Refuses input for one place of it. `detail` goes on where the place ends: `must not be blank`. */
+export const placeError = (code: ErrorCode, pointer: string, detail: string): AppError =>
+  new AppError(code, `${pointer} ${detail}`, { errors: [{ pointer, code, detail }] });

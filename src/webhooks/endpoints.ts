@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { recordAudit } from '../audit/audit.js';
 import { byService, change, type Authority } from '../audit/change.js';
 import type { Orm, Tx } from '../core/db/client.js';
-import { AppError } from '../core/errors.js';
+import { AppError, placeError } from '../core/errors.js';
 import type { Context } from '../core/http/context.js';
 import { isFreshId, newId } from '../core/ids.js';
 import { MINUTE_MS } from '../core/time.js';
@@ -73,7 +73,8 @@ export async function createEndpoint(
   { id, ...input }: EndpointInput & { id?: string | undefined },
 ): Promise<{ endpoint: EndpointRow; secret: string }> {
   const now = new Date(deps.clock.now());
-  if (id !== undefined && !isFreshId(id, now.getTime())) throw invalid('/id', 'is not fresh');
+  if (id !== undefined && !isFreshId(id, now.getTime()))
+    throw placeError('invalid_request', '/id', 'is not fresh');
   refuseUnlessReceiver(deps, input.url);
   const { orgId } = actor;
   return change(deps, actor.by, async (tx) => {
@@ -302,13 +303,8 @@ function requireEnabled(endpoint: EndpointRow): EndpointRow {
 function refuseUnlessReceiver({ config }: EndpointDeps, url: string): void {
   const { production, webhooksAllowPrivate: allowsPrivate } = config;
   const problem = whyNoReceiver(url, { production, allowsPrivate });
-  if (problem !== undefined) throw invalid('/url', problem);
+  if (problem !== undefined) throw placeError('invalid_request', '/url', problem);
 }
-
-const invalid = (pointer: string, detail: string) =>
-  new AppError('invalid_request', `${pointer} ${detail}`, {
-    errors: [{ pointer, code: 'invalid_request', detail }],
-  });
 
 const shownOf = ({ url, types, livemode, isEnabled }: Declared) => ({ url, types, livemode, isEnabled });
 

@@ -1,5 +1,5 @@
 import type { Request, RequestHandler, Response } from 'express';
-import { AppError, type ErrorCode } from '../errors.js';
+import { placeError, type AppError, type ErrorCode } from '../errors.js';
 import { readForm } from '../http/form-body.js';
 import { prefersHtml } from '../http/request-line.js';
 import { setProblemHeaders, statusByCode, toAppError } from '../http/problem.js';
@@ -73,11 +73,8 @@ export function formRoute({ act, show, codes }: FormRoute): RequestHandler {
 }
 
 /** Refuses a form for one of its fields. `detail` goes on where the field's name ends: `must not be blank`. */
-export function fieldError(name: string, detail: string): AppError {
-  return new AppError('invalid_request', `/${name} ${detail}`, {
-    errors: [{ pointer: `/${name}`, code: 'invalid_request', detail }],
-  });
-}
+export const fieldError = (name: string, detail: string): AppError =>
+  placeError('invalid_request', `/${name}`, detail);
 
 /** One value of a field, or undefined if the field was left out or left empty. */
 export function textField(fields: FormFields, name: string): string | undefined {

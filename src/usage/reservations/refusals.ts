@@ -1,7 +1,7 @@
 import { keyError } from '../../api-keys/key-problem.js';
 import type { ShardGroup } from '../../core/db/client.js';
 import { addDecimals, compareDecimals } from '../../core/decimal.js';
-import { AppError } from '../../core/errors.js';
+import { AppError, placeError } from '../../core/errors.js';
 import { SECOND_MS } from '../../core/time.js';
 import { findFreeTimes, type Subject } from '../../entitlements/limit-queries.js';
 import { endOfWindow, limitJson, remainingOf, takenOf, type LimitState } from '../../entitlements/limits.js';
@@ -124,5 +124,5 @@ export function toRefusal({ outcome, request, maxQuantity, subject }: Verdict): 
     code: 'quantity_out_of_range' as const,
     detail: `An event of the product ${slug} counts at most ${maxQuantity}; ${quantity} were asked for.`,
   };
-  return new AppError(code, `/${field} ${detail}`, { errors: [{ pointer: `/${field}`, code, detail }] });
+  return placeError(code, `/${field}`, detail);
 }

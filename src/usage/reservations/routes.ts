@@ -4,7 +4,7 @@ import { readHashedSecret } from '../../api-keys/bearer-key.js';
 import { preferKeyError } from '../../api-keys/key-problem.js';
 import { authenticateCall, type CallDeps } from '../../api-keys/key-use.js';
 import type { Clock } from '../../core/clock.js';
-import { AppError } from '../../core/errors.js';
+import { placeError, type AppError } from '../../core/errors.js';
 import { readJsonBody } from '../../core/http/json-body.js';
 import { exact, sendJson, toJson } from '../../core/http/json.js';
 import { pageSchema, parseQuery, readRange, sendPage } from '../../core/http/page.js';
@@ -226,11 +226,12 @@ async function readInput<T extends z.ZodType>(
   });
 }
 
-function outOfRange(): AppError {
-  const detail = 'must lie between 7 days before and 5 minutes after the receipt.';
-  const place = { pointer: '/occurredAt', code: 'timestamp_out_of_range' as const, detail };
-  return new AppError('timestamp_out_of_range', `/occurredAt ${detail}`, { errors: [place] });
-}
+const outOfRange = (): AppError =>
+  placeError(
+    'timestamp_out_of_range',
+    '/occurredAt',
+    'must lie between 7 days before and 5 minutes after the receipt.',
+  );
 
 export const reservationJson = (reservation: Reservation, nowMs: number) => ({
   id: reservation.id,
