@@ -27,34 +27,22 @@ function section(title: string, rows: DriftRow[], period: string, recorded: stri
   if (rows.length === 0) return [];
   const { count } = rows[0]!;
   const hasKeys = rows.some(({ apiKeyId }) => apiKeyId !== null);
-  const head = [
-    'organization',
-    'product',
-    period,
-    'mode',
-    'metric',
-    ...(hasKeys ? ['key'] : []),
-    recorded,
-    'sum of events',
-    'difference',
-    'counted',
-    'events',
+  const all: [name: string, read: (row: DriftRow) => string][] = [
+    ['organization', (row) => row.organization],
+    ['product', (row) => row.product],
+    [period, (row) => row.period],
+    ['mode', (row) => (row.livemode ? 'live' : 'test')],
+    ['metric', (row) => row.metric],
+    ['key', (row) => row.apiKey ?? ''],
+    [recorded, (row) => row.recordedQuantity ?? 'missing'],
+    ['sum of events', (row) => row.actualQuantity ?? 'none'],
+    ['difference', (row) => row.difference],
+    ['counted', (row) => row.recordedEvents ?? 'missing'],
+    ['events', (row) => row.actualEvents ?? 'none'],
   ];
-  const lines = rows
-    .slice(0, SHOWN_ROWS)
-    .map((row) => [
-      row.organization,
-      row.product,
-      row.period,
-      row.livemode ? 'live' : 'test',
-      row.metric,
-      ...(hasKeys ? [row.apiKey ?? ''] : []),
-      row.recordedQuantity ?? 'missing',
-      row.actualQuantity ?? 'none',
-      row.difference,
-      row.recordedEvents ?? 'missing',
-      row.actualEvents ?? 'none',
-    ]);
+  const columns = all.filter(([name]) => hasKeys || name !== 'key');
+  const head = columns.map(([name]) => name);
+  const lines = rows.slice(0, SHOWN_ROWS).map((row) => columns.map(([, read]) => read(row)));
   return toSection(title, count, [head, ...lines], hasKeys ? 6 : 5);
 }
 

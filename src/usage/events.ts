@@ -116,43 +116,28 @@ export async function* exportEvents(
   } while (after);
 }
 
-export const eventColumns = [
-  'idempotency_key',
-  'occurred_at',
-  'received_at',
-  'quantity',
-  'counted_quantity',
-  'metric',
-  'product',
-  'mode',
-  'api_key_id',
-  'api_key_name',
-  'api_key_prefix',
-  'corrected_at',
-  'corrected_by',
-  'correction_reason',
+/** Of its corrections the last. */
+const columns: [name: string, read: (event: EventRow, last: EventCorrection | undefined) => CsvCell][] = [
+  ['idempotency_key', ({ idempotencyKey }) => idempotencyKey],
+  ['occurred_at', ({ occurredAt }) => occurredAt],
+  ['received_at', ({ receivedAt }) => receivedAt],
+  ['quantity', ({ quantity }) => new ExactNumber(quantity)],
+  ['counted_quantity', (event) => new ExactNumber(countedOf(event))],
+  ['metric', ({ metric }) => metric],
+  ['product', ({ productSlug }) => productSlug],
+  ['mode', ({ livemode }) => (livemode ? 'live' : 'test')],
+  ['api_key_id', ({ apiKeyId }) => apiKeyId],
+  ['api_key_name', ({ keyName }) => keyName],
+  ['api_key_prefix', ({ keyPrefix }) => keyPrefix],
+  ['corrected_at', (_event, last) => last?.correctedAt ?? null],
+  ['corrected_by', (_event, last) => (last ? authorOf(last) : null)],
+  ['correction_reason', (_event, last) => last?.reason ?? null],
 ];
 
-/** Of its corrections the last. */
-function toCells(event: EventRow): CsvCell[] {
-  const last = event.corrections?.at(-1);
-  return [
-    event.idempotencyKey,
-    event.occurredAt,
-    event.receivedAt,
-    new ExactNumber(event.quantity),
-    new ExactNumber(countedOf(event)),
-    event.metric,
-    event.productSlug,
-    event.livemode ? 'live' : 'test',
-    event.apiKeyId,
-    event.keyName,
-    event.keyPrefix,
-    last?.correctedAt ?? null,
-    last ? authorOf(last) : null,
-    last?.reason ?? null,
-  ];
-}
+export const eventColumns = columns.map(([name]) => name);
+
+const toCells = (event: EventRow): CsvCell[] =>
+  columns.map(([, read]) => read(event, event.corrections?.at(-1)));
 
 /** Who corrected an event, as customers read it. */
 export function authorOf({ actor, author }: EventCorrection): string {

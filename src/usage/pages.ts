@@ -2,7 +2,7 @@ import type { Router } from 'express';
 import type { Context } from '../core/http/context.js';
 import { ExactNumber } from '../core/http/json.js';
 import { toAddress } from '../core/pages/address.js';
-import { sendCsv, type CsvFile } from '../core/pages/csv.js';
+import { sendCsv, type CsvCell, type CsvFile } from '../core/pages/csv.js';
 import { textField, type FormFields, type FormState } from '../core/pages/form.js';
 import { renderPage } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
@@ -103,33 +103,24 @@ function toUsageView({ query, form, products, request, report, now }: UsagePage)
 
 /** What the table of a report shows, for a spreadsheet. */
 function toUsageCsv({ product, metric, mode, period, key, rows }: UsageReport): CsvFile {
+  type Row = UsageReport['rows'][number];
   const isDay = period.range === 'day';
-  const isMonth = period.range === 'month';
-  const toCells = ({ start, quantity, events, soFar }: UsageReport['rows'][number]) => [
-    isDay ? start : toDateText(start),
-    product.slug,
-    metric,
-    mode,
-    key?.id ?? null,
-    new ExactNumber(quantity),
-    new ExactNumber(events),
-    ...(isMonth ? [new ExactNumber(soFar)] : []),
+  const columns: [name: string, read: (row: Row) => CsvCell][] = [
+    [isDay ? 'hour_utc' : 'day_utc', ({ start }) => (isDay ? start : toDateText(start))],
+    ['product', () => product.slug],
+    ['metric', () => metric],
+    ['mode', () => mode],
+    ['api_key_id', () => key?.id ?? null],
+    ['quantity', ({ quantity }) => new ExactNumber(quantity)],
+    ['events', ({ events }) => new ExactNumber(events)],
   ];
+  if (period.range === 'month') columns.push(['month_so_far', ({ soFar }) => new ExactNumber(soFar)]);
   const { range: _range, ...asked } = toPeriodQuery(period);
   const days = Object.values(asked).length > 0 ? asked : daysOf(period);
   return {
     filename: `usage-${product.slug}-${mode}-${Object.values(days).join('-to-')}.csv`,
-    columns: [
-      isDay ? 'hour_utc' : 'day_utc',
-      'product',
-      'metric',
-      'mode',
-      'api_key_id',
-      'quantity',
-      'events',
-      ...(isMonth ? ['month_so_far'] : []),
-    ],
-    pieces: inOnePiece(rows.map(toCells)),
+    columns: columns.map(([name]) => name),
+    pieces: inOnePiece(rows.map((row) => columns.map(([, read]) => read(row)))),
   };
 }
 
