@@ -37,7 +37,13 @@ export const instant = z.union(
   'must be a date or an RFC 3339 time of the years 1970 to 9999, like 2026-01-31 or 2026-01-31T12:00:00Z',
 );
 
-const maxDays: Record<Granularity, number> = { hour: 31, day: 366, month: 366, total: 366 };
+/** What a step begins with, how that is called, and how long a range may be. */
+const starts: Record<Granularity, { ms: number; name: string; maxDays: number }> = {
+  hour: { ms: HOUR_MS, name: 'an hour', maxDays: 31 },
+  day: { ms: DAY_MS, name: 'a day', maxDays: 366 },
+  month: { ms: DAY_MS, name: 'a month', maxDays: 366 },
+  total: { ms: HOUR_MS, name: 'an hour', maxDays: 366 },
+};
 
 type Steps = Pick<CustomerUsageRange, 'from' | 'to' | 'granularity' | 'livemode'>;
 
@@ -46,7 +52,8 @@ type Fail = (name: string, detail: string) => AppError;
 /** @throws what `fail` makes of the name of a field and what is wrong with it */
 export function requireWholeSteps({ from, to, granularity }: Omit<Steps, 'livemode'>, fail: Fail): void {
   for (const [name, at] of Object.entries({ from, to }))
-    if (!isStart(at, granularity)) throw fail(name, `must be the start of ${startOf[granularity]} in UTC`);
+    if (!isStart(at, granularity))
+      throw fail(name, `must be the start of ${starts[granularity].name} in UTC`);
   if (to <= from) throw fail('to', 'must be later than from');
 }
 
@@ -55,29 +62,20 @@ export function readSteps(steps: Steps, fail: Fail): Steps {
   requireWholeSteps(steps, fail);
   const { from, to, granularity } = steps;
   const days = (to.getTime() - from.getTime()) / DAY_MS;
-  const most = maxDays[granularity];
+  const most = starts[granularity].maxDays;
   if (days > most)
     throw fail('to', `must be at most ${most} days after from where granularity is ${granularity}`);
   return steps;
 }
 
-const startOf: Record<Granularity, string> = {
-  hour: 'an hour',
-  day: 'a day',
-  month: 'a month',
-  total: 'an hour',
-};
-
-function isStart(at: Date, granularity: Granularity): boolean {
-  if (granularity === 'month' && at.getUTCDate() !== 1) return false;
-  return at.getTime() % (granularity === 'day' || granularity === 'month' ? DAY_MS : HOUR_MS) === 0;
-}
+const isStart = (at: Date, granularity: Granularity): boolean =>
+  at.getTime() % starts[granularity].ms === 0 && (granularity !== 'month' || at.getUTCDate() === 1);
 
 function endOf(start: string, { granularity, to }: Steps): string {
   const ms = Date.parse(start);
   if (granularity === 'total') return to.toISOString();
   if (granularity === 'month') return new Date(monthRange(monthOf(ms)).end).toISOString();
-  return new Date(ms + (granularity === 'day' ? DAY_MS : HOUR_MS)).toISOString();
+  return new Date(ms + starts[granularity].ms).toISOString();
 }
 
 export const present = ({ events, ...row }: CustomerUsage, steps: Steps): z.output<typeof usageSchema> => ({
