@@ -27,6 +27,10 @@ export function createIngestion({ db, clock, metrics, thresholds }: RecorderDeps
   // The embedded database blocks the event loop for the time of a statement: shorter ones keep the process answering.
   const maxWeight = db.kind === 'embedded' ? 250 : 1_000;
   const { shards } = db;
+  const queueLimit = (weight: number) => ({
+    weight: shareOfQueue(shards, weight),
+    bytes: shareOfQueue(shards, MAX_QUEUED_BYTES),
+  });
   const recorder = createRecorder(recordOnce);
   const coalescer = createGroupCoalescer<Batch, BatchOutcome>(shards, (group) => ({
     flush: (batches) => recorder(group, batches),
@@ -35,10 +39,7 @@ export function createIngestion({ db, clock, metrics, thresholds }: RecorderDeps
     maxWeight,
     weigh: (batch) => batch.keys.length,
     measure: (batch) => batch.bytes,
-    queueLimit: {
-      weight: shareOfQueue(shards, MAX_QUEUED_EVENTS),
-      bytes: shareOfQueue(shards, MAX_QUEUED_BYTES),
-    },
+    queueLimit: queueLimit(MAX_QUEUED_EVENTS),
   }));
 
   // One at a time: until it is rolled back a dry run holds the rows that real events wait for.
@@ -47,10 +48,7 @@ export function createIngestion({ db, clock, metrics, thresholds }: RecorderDeps
     parallel: 1,
     fullWeight: 1,
     maxWeight: 1,
-    queueLimit: {
-      weight: shareOfQueue(shards, MAX_QUEUED_DRY_RUNS),
-      bytes: shareOfQueue(shards, MAX_QUEUED_BYTES),
-    },
+    queueLimit: queueLimit(MAX_QUEUED_DRY_RUNS),
     measure: (batch) => batch.bytes,
   }));
 
