@@ -4,7 +4,7 @@ import { parseInput } from '../core/http/validate.js';
 import { requireOnce } from '../core/pages/query-form.js';
 import { DAY_MS, HOUR_MS } from '../core/time.js';
 import { chooseKey, scopeOf, type PageDeps } from './choices.js';
-import { findArchived, type ArchivedEvents } from './event-queries.js';
+import { findArchived } from './event-queries.js';
 import {
   findLatest,
   readPace,
@@ -27,50 +27,16 @@ export function parseUsageRequest(query: object, now: Date): UsageRequest {
   return { ...request, period: parsePeriod(range, query, now) };
 }
 
-interface UsageKey {
-  id: string;
-  name: string | null;
-  prefix: string | null;
-}
-
-export interface UsageRow {
-  start: Date;
-  /** Exact decimals. */
-  quantity: string;
-  events: string;
-  /** With all rows before it. */
-  soFar: string;
-}
-
 /** The period before, as much of it as has passed of this one. */
-export interface Comparison {
+interface Comparison {
   period: Period;
   /** By the place of the step in its period. */
   quantities: string[];
   total: string;
 }
 
-export interface UsageReport extends Pick<UsageRequest, 'mode' | 'period'> {
-  product: UsageProduct;
-  metric: string;
-  /** Every metric that the product counts or has counted in the period, with its total over all API keys. */
-  metrics: { metric: string; quantity: string }[];
-  /** Only this API key's usage is in the rows. It may belong to the other mode, and then there is none. */
-  key: (UsageKey & { livemode: boolean }) | undefined;
-  rows: UsageRow[];
-  total: { quantity: string; events: string };
-  /** Undefined where no page shows the period before. */
-  before: Comparison | undefined;
-  /** The largest API keys, whatever is filtered. */
-  keys: (UsageKey & { quantity: string; events: string })[];
-  keyCount: number;
-  /** Undefined unless a whole month of the whole Organization stands against a cap. */
-  balance: Balance | undefined;
-  /** The last hours with usage by mode, where the period has none. */
-  latest: { live: Date | null; test: Date | null } | undefined;
-  /** Events of the period that are no longer here one by one; the rows count them all the same. */
-  archived: ArchivedEvents | undefined;
-}
+export type UsageReport = Awaited<ReturnType<typeof readReport>>;
+export type UsageRow = UsageReport['rows'][number];
 
 const MAX_KEYS = 50;
 
@@ -80,7 +46,7 @@ export async function readReport(
   orgId: string,
   product: UsageProduct,
   { mode, period, key: keyId, metric: wanted }: UsageRequest,
-): Promise<UsageReport> {
+) {
   const { orm, clock } = deps;
   const key = await chooseKey(orm, orgId, keyId);
   const scope = scopeOf(orgId, product, mode);
@@ -97,14 +63,18 @@ export async function readReport(
     mode,
     period,
     metric,
+    /** Every metric that the product counts or has counted in the period, with its total over all API keys. */
     metrics,
+    /** Only this API key's usage is in the rows. It may belong to the other mode, and then there is none. */
     key,
     rows: toRows(steps, period, new Date(clock.now())),
     total: {
       quantity: sumDecimals(steps.map((sum) => sum.keyQuantity ?? '0')),
       events: sumDecimals(steps.map((sum) => sum.keyEvents ?? '0')),
     },
+    /** Undefined where no page shows the period before. */
     before: await readBefore(),
+    /** The largest API keys, whatever is filtered. */
     keys: keys.map((sum) => ({
       id: sum.apiKeyId!,
       name: sum.keyName,
@@ -113,7 +83,9 @@ export async function readReport(
       events: sum.events,
     })),
     keyCount: keys[0]?.count ?? 0,
+    /** The last hours with usage by mode, where the period has none. */
     latest: latest && { live: toDate(latest.live), test: toDate(latest.test) },
+    /** Events of the period that are no longer here one by one; the rows count them all the same. */
     archived: await findArchived(orm, orgId, {
       of: scope,
       from: from.toISOString(),
@@ -121,6 +93,7 @@ export async function readReport(
     }),
   };
   const isCapped = period.range === 'month' && key === undefined && metric === product.usageMetric;
+  /** Undefined unless a whole month of the whole Organization stands against a cap. */
   const balance =
     isCapped && product.unitCap !== null
       ? toBalance(report.total.quantity, product.unitCap, await project())
@@ -164,8 +137,8 @@ function chooseMetric(sums: UsageSum[], { usageMetric }: UsageProduct): string {
   return isCounted ? usageMetric : sums[0]!.metric;
 }
 
-/** A row for each hour or day, without those that lie ahead. */
-function toRows(sums: UsageSum[], period: Period, now: Date): UsageRow[] {
+/** A row for each hour or day, without those that lie ahead; `soFar` adds up all before it, too. Exact decimals. */
+function toRows(sums: UsageSum[], period: Period, now: Date) {
   const byStart = new Map(sums.map((sum) => [Date.parse(sum.start!), sum]));
   const last = Math.max(now.getTime(), ...byStart.keys());
   let soFar = '0';
