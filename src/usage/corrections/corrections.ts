@@ -82,11 +82,23 @@ export async function correctEvents(tx: Tx, request: CorrectionRequest, source: 
 
 function tell(tx: Tx, orgId: string, { event, ...correction }: NewCorrection, at: Date): Promise<void> {
   const { productSlug, metric, livemode, idempotencyKey } = event;
-  const { correctionKey, reason } = correction;
-  const [previousQuantity, quantity] = [exact(correction.previousQuantity), exact(correction.quantity)];
-  const about = { productSlug, metric, livemode, idempotencyKey };
-  const data = { ...about, correctionKey, previousQuantity, quantity, reason };
-  return tellWebhooks(tx, { orgId, livemode, type: 'usage.corrected', at, data });
+  const { correctionKey, previousQuantity, quantity, reason } = correction;
+  return tellWebhooks(tx, {
+    orgId,
+    livemode,
+    type: 'usage.corrected',
+    at,
+    data: {
+      productSlug,
+      metric,
+      livemode,
+      idempotencyKey,
+      correctionKey,
+      previousQuantity: exact(previousQuantity),
+      quantity: exact(quantity),
+      reason,
+    },
+  });
 }
 
 /** What becomes of each: corrections of one event in a request follow each other. */
