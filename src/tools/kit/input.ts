@@ -3,23 +3,13 @@ import { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { CommandError } from './command.js';
 
-export interface Input {
-  /** The file's size in bytes; undefined for standard input. */
-  size: number | undefined;
-  modifiedAt: string | undefined;
-  /** Bytes of the file read so far, before inflating. */
-  readonly position: number;
-  /** The contents, inflated where they were gzip. */
-  chunks(): AsyncGenerator<Buffer>;
-  /** Stops reading; what waits for a chunk fails. */
-  close(): void;
-}
+export type Input = ReturnType<typeof openInput>;
 
 /**
  * Opens a file, or standard input for `-`. Gzip is known by its first two bytes, whatever the name says.
  * @throws CommandError when there is no such file
  */
-export function openInput(file: string, stdin: Readable): Input {
+export function openInput(file: string, stdin: Readable) {
   const stats = file === '-' ? undefined : statFile(file);
   const source = file === '-' ? stdin : createReadStream(file);
   let position = 0;
@@ -52,13 +42,17 @@ export function openInput(file: string, stdin: Readable): Input {
   }
 
   return {
+    /** The file's size in bytes; undefined for standard input. */
     size: stats?.size,
     modifiedAt: stats?.mtime.toISOString(),
+    /** Bytes of the file read so far, before inflating. */
     get position() {
       return position;
     },
+    /** The contents, inflated where they were gzip. */
     chunks,
-    close: () => source.destroy(),
+    /** Stops reading; what waits for a chunk fails. */
+    close: () => void source.destroy(),
   };
 }
 
