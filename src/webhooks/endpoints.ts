@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { z } from 'zod';
 import { recordAudit } from '../audit/audit.js';
 import { byService, change, type Authority } from '../audit/change.js';
 import type { Orm, Tx } from '../core/db/client.js';
@@ -23,7 +24,7 @@ import {
   updateEndpoint as updateRow,
   type EndpointRow,
 } from './queries.js';
-import type { WebhookType } from './types.js';
+import type { webhookInputSchema } from './schema.js';
 
 export type EndpointDeps = Pick<Context, 'db' | 'clock' | 'config'>;
 
@@ -40,12 +41,7 @@ export interface EndpointActor {
   requestId?: string | undefined;
 }
 
-export interface EndpointInput {
-  url: string;
-  types: WebhookType[];
-  livemode: boolean;
-  isEnabled: boolean;
-}
+export type EndpointInput = z.output<typeof webhookInputSchema>;
 
 const boxOf = ({ config }: Pick<EndpointDeps, 'config'>): SecretBox =>
   createSecretBox(config.secretKeys, 'webhook secret');
