@@ -1,5 +1,6 @@
+import type { z } from 'zod';
 import { keyError } from '../api-keys/key-problem.js';
-import { AppError, type ErrorCode, type ErrorPlace } from '../core/errors.js';
+import { AppError, type ErrorPlace } from '../core/errors.js';
 import { exact, toJson } from '../core/http/json.js';
 import { formatCount } from '../core/pages/format.js';
 import { declaredLimitJson, type LimitState } from '../entitlements/limits.js';
@@ -8,6 +9,7 @@ import { firstRemembered, type Batch, type PointerOf } from './batch.js';
 import type { BatchOutcome } from './flush.js';
 import { monthRange } from '../core/time.js';
 import { brokenProductRule, firstBroken } from './rules.js';
+import type { usageAnswerSchema } from './schema.js';
 
 export type UsageWarning =
   | {
@@ -21,18 +23,11 @@ export type UsageWarning =
   | { code: 'limit_exceeded'; productSlug: string; metric: string; limit: UsageLimit; used: string }
   | { code: 'duplicate_mismatch'; index: number; differs?: ['livemode'] };
 
-export interface RejectedEvent {
-  index: number;
-  code: ErrorCode;
-  detail: string;
-}
+type Answer = z.output<typeof usageAnswerSchema>;
+export type RejectedEvent = NonNullable<Answer['rejected']>[number];
 
-export interface UsageAnswer {
-  accepted: number;
-  deduped: number;
+export interface UsageAnswer extends Omit<Answer, 'warnings'> {
   warnings: UsageWarning[];
-  /** Only with lenient handling. */
-  rejected?: RejectedEvent[];
 }
 
 /** @throws AppError for a key that is not good */

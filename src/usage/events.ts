@@ -43,14 +43,7 @@ const PAGE_SIZE = 50;
 /** How many events a page looks through for some that match: a second's work at most, also when none does. */
 const SCAN = 5_000;
 
-interface EventPage {
-  events: EventRow[];
-  nextCursor: string | undefined;
-  /** Where the search stopped before the page was full: older events have not been looked through. */
-  searchedTo: string | undefined;
-}
-
-export async function readEventPage(orm: Orm, scope: UsageScope, request: EventsRequest): Promise<EventPage> {
+export async function readEventPage(orm: Orm, scope: UsageScope, request: EventsRequest) {
   const { from, to, after } = request;
   const range: EventRange = { from, to, after, order: 'newest first', limit: PAGE_SIZE + 1 };
   const match = matchOf(request);
@@ -62,6 +55,7 @@ export async function readEventPage(orm: Orm, scope: UsageScope, request: Events
   return {
     events: page,
     nextCursor: last && encodePosition(last),
+    /** Where the search stopped before the page was full: older events have not been looked through. */
     searchedTo: events.length > PAGE_SIZE ? undefined : end?.occurredAt,
   };
 }
