@@ -3,11 +3,9 @@ import type { Request, Response, Router } from 'express';
 import { rateLimit } from 'express-rate-limit';
 import { z } from 'zod';
 import { byProof, change } from '../../audit/change.js';
-import type { Clock } from '../../core/clock.js';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
 import { sendJson, toJson } from '../../core/http/json.js';
-import { hangUpSignal } from '../../core/http/request-context.js';
 import { addressOf, passLimits } from '../../core/http/rate-limit.js';
 import { parseInput, text } from '../../core/http/validate.js';
 import { fieldError, formRoute, newForm, textField, type FormState } from '../../core/pages/form.js';
@@ -20,9 +18,10 @@ import { MAX_PASSWORD, MIN_PASSWORD } from '../password.js';
 import { auditRefusedFactor } from '../second-factor/codes.js';
 import { createUseOptions, siteOf } from '../second-factor/passkeys.js';
 import { findFactors } from '../second-factor/queries.js';
-import { readToken, sendToken } from '../session/session-cookie.js';
-import { browserOf, whereaboutsOf } from '../session/session.js';
+import { sendToken } from '../session/session-cookie.js';
+import { arrivalOf, whereaboutsOf } from '../session/session.js';
 import { normalizeEmail } from '../sign-in/sign-in.js';
+import type { Whereabouts } from '../source.js';
 import type { AccountDeps } from './page.js';
 import {
   findResetLink,
@@ -85,10 +84,10 @@ export function resetPages(deps: ResetDeps): Router {
     formRoute({
       async act(req, res, fields) {
         const found = await findOpened(req);
-        const bearer = bearerOf(req, res, clock);
+        const arrival = arrivalOf(req, res, clock);
         if (found.link.kind === 'second_factor_reset') {
           const { password } = parseInput(passwordSchema, filledIn(fields));
-          sendToken(req, await resetSecondFactor(deps, found, password, bearer));
+          sendToken(req, await resetSecondFactor(deps, found, password, arrival));
         } else {
           const { newPassword, newPasswordAgain, ...factor } = parseInput(
             newPasswordSchema,
@@ -102,8 +101,8 @@ export function resetPages(deps: ResetDeps): Router {
             site: siteOf(req),
             hashedToken: found.link.hashedToken,
           };
-          const reset = resetPassword(deps, found, newPassword, given, bearer);
-          sendToken(req, await reset.catch(auditRefusal(deps, found.person, bearer.where)));
+          const reset = resetPassword(deps, found, newPassword, given, arrival);
+          sendToken(req, await reset.catch(auditRefusal(deps, found.person, arrival)));
         }
         opened.forget(req, res);
         res.redirect(303, '/dashboard');
@@ -126,19 +125,9 @@ export function resetPages(deps: ResetDeps): Router {
   return router;
 }
 
-const bearerOf = (req: Request, res: Response, clock: Clock) => ({
-  where: whereaboutsOf(req, res, clock),
-  browser: { ...browserOf(req, res), formerToken: readToken(req) },
-  gone: hangUpSignal(res),
-});
-
 /** What the refused change would have written is undone: this is written by itself. */
 const auditRefusal =
-  (
-    deps: ResetDeps,
-    { id: userId, email }: { id: string; email: string },
-    where: ReturnType<typeof whereaboutsOf>,
-  ) =>
+  (deps: ResetDeps, { id: userId, email }: { id: string; email: string }, where: Whereabouts) =>
   async (error: unknown): Promise<never> => {
     const factor = error instanceof WrongProof ? error.factor : undefined;
     if (factor)

@@ -4,19 +4,12 @@ import { AppError } from '../../core/errors.js';
 import { byPerson } from '../session/authority.js';
 import { change, byProof } from '../../audit/change.js';
 import { passwordProblem, hashPassword } from '../password.js';
-import { clearToken, readToken, sendToken } from '../session/session-cookie.js';
-import { endToken } from '../sign-in/sign-in.js';
-import {
-  requirePerson,
-  browserOf,
-  personSource,
-  whereaboutsOf,
-  type ReadSession,
-} from '../session/session.js';
+import { sendToken } from '../session/session-cookie.js';
+import { signOutHere } from '../sign-in/sign-in-routes.js';
+import { arrivalOf, requirePerson, personSource, type ReadSession } from '../session/session.js';
 import type { Context } from '../../core/http/context.js';
 import { prefersHtml } from '../../core/http/request-line.js';
 import { readForm } from '../../core/http/form-body.js';
-import { hangUpSignal } from '../../core/http/request-context.js';
 import type { LimitStores } from '../../core/http/limit-store.js';
 import { addressOf } from '../../core/http/rate-limit.js';
 import { parseInput } from '../../core/http/validate.js';
@@ -159,13 +152,9 @@ const createAccount =
     if (problem !== undefined) throw fieldError('password', problem);
     // Hashing takes long, so it happens before anything is locked, and not for an address that needs none.
     if (await findUser(db.orm, { email })) throw hasAccount();
-    const account = {
-      name: name.trim(),
-      passwordHash: await hashPassword(password, hangUpSignal(res)),
-      browser: { ...browserOf(req, res), formerToken: readToken(req) },
-    };
-    const source = whereaboutsOf(req, res, clock);
-    const session = await change(deps, byProof, (tx) => joinWithNewAccount(tx, token, account, source));
+    const arrival = arrivalOf(req, res, clock);
+    const account = { name: name.trim(), passwordHash: await hashPassword(password, arrival.gone) };
+    const session = await change(deps, byProof, (tx) => joinWithNewAccount(tx, token, account, arrival));
     sendToken(req, session);
     opened.forget(req, res);
     res.redirect(303, JOINED);
@@ -173,14 +162,9 @@ const createAccount =
 
 /** The ways out: to join as another person, and the page of people who left their last Organization. */
 function addLeavingPages(router: Router, deps: JoinDeps, readSession: ReadSession): void {
-  const { clock } = deps;
-
   router.post(`${JOIN}/sign-out`, async (req, res) => {
     const address = toJoinAddress(textField((await readForm(req, res)) as FormFields, 'invitation'));
-    const session = readToken(req);
-    const where = whereaboutsOf(req, res, clock);
-    if (session !== undefined) await change(deps, byProof, (tx) => endToken(tx, session, where));
-    clearToken(req);
+    await signOutHere(deps, req, res);
     res.redirect(303, address);
   });
 

@@ -5,8 +5,8 @@ import { AppError } from '../../core/errors.js';
 import { lockOrganization } from '../organizations/queries.js';
 import { updateSession } from '../session/queries.js';
 import { hashToken } from '../session/session-cookie.js';
-import { startSession, type NewBrowser, type SessionPerson } from '../session/session.js';
-import { endToken } from '../sign-in/sign-in.js';
+import { startSession, type Arrival, type SessionPerson } from '../session/session.js';
+import { endFormer } from '../sign-in/sign-in.js';
 import type { Source } from '../source.js';
 import { findUser, insertUser } from '../users/queries.js';
 import { closeAsAccepted, findInvitationByToken, type Invitation } from './invitation-queries.js';
@@ -81,12 +81,6 @@ export async function joinAs(
   return true;
 }
 
-export interface NewAccount {
-  name: string;
-  passwordHash: string;
-  browser: NewBrowser & { formerToken: string | undefined };
-}
-
 /**
  * Makes an account for the invited address, a member of the Organization and signed in.
  * @returns the token of its session
@@ -95,25 +89,25 @@ export interface NewAccount {
 export async function joinWithNewAccount(
   tx: Tx,
   token: unknown,
-  { name, passwordHash, browser }: NewAccount,
-  source: Omit<Source, 'actor'>,
+  { name, passwordHash }: { name: string; passwordHash: string },
+  arrival: Arrival,
 ): Promise<string> {
+  const { at, ip, requestId } = arrival;
   const { orgId } = readInvitationToken(token) ?? {};
   const organization = orgId === undefined ? undefined : await lockOrganization(tx, { id: orgId });
   if (!organization) throw new InvitationGone();
-  const invitation = await getInvitation(tx, token, undefined, source.at);
+  const invitation = await getInvitation(tx, token, undefined, at);
   const { email } = invitation;
   if (await findUser(tx, { email })) throw hasAccount();
-  const user = { id: uuid(), email, name, passwordHash, createdAt: source.at };
-  const ownSource: Source = { ...source, actor: user.id };
+  const user = { id: uuid(), email, name, passwordHash, createdAt: at };
+  const source = { at, ip, requestId, actor: user.id };
   await insertUser(tx, user);
-  await addJoined(tx, invitation, { userId: user.id, email }, ownSource, true);
+  await addJoined(tx, invitation, { userId: user.id, email }, source, true);
   // Accounts are the operator's: the ones that came into being without them are in their log.
   const details = { after: { name }, invitedTo: organization.slug };
-  await recordOperatorAudit(tx, { ...ownSource, action: 'user.created', target: email, details });
-  // As for every sign-in, the session that the browser had before ends.
-  if (browser.formerToken !== undefined) await endToken(tx, browser.formerToken, source);
-  const session = await startSession(tx, user.id, browser, source.at);
+  await recordOperatorAudit(tx, { ...source, action: 'user.created', target: email, details });
+  await endFormer(tx, arrival);
+  const session = await startSession(tx, user.id, arrival);
   await updateSession(tx, hashToken(session), { currentOrgId: organization.id });
   return session;
 }

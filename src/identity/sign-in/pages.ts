@@ -3,7 +3,6 @@ import { AppError, type ErrorCode } from '../../core/errors.js';
 import { prefersJson } from '../../core/http/request-line.js';
 import type { Context } from '../../core/http/context.js';
 import { readForm } from '../../core/http/form-body.js';
-import { hangUpSignal } from '../../core/http/request-context.js';
 import { setProblemHeaders, statusByCode, toAppError } from '../../core/http/problem.js';
 import { parseInput } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
@@ -33,7 +32,7 @@ import {
 import { HOME, codeSchema, passkeySchema, toLocalPath } from './schema.js';
 import type { SecretBox } from '../second-factor/secret-box.js';
 import { hashToken, readToken, sendToken } from '../session/session-cookie.js';
-import { browserOf, type ReadSession } from '../session/session.js';
+import { arrivalOf, type ReadSession } from '../session/session.js';
 import { passLimits } from '../../core/http/rate-limit.js';
 import { answerChallenge, findPasskeyOwner, signInByPasskey, type Challenge } from './sign-in.js';
 
@@ -129,10 +128,8 @@ function codePages(
     await passLimits(req, res, codes);
     const challenge = res.locals.challenge as Challenge;
     const given = { code, passkey, site: siteOf(req), hashedToken: challenge.hashedToken };
-    const answer = await answerChallenge({ db, clock, secrets }, challenge, given, {
-      ...browserOf(req, res),
-      gone: hangUpSignal(res),
-    });
+    const arrival = arrivalOf(req, res, clock);
+    const answer = await answerChallenge({ db, clock, secrets }, challenge, given, arrival);
     const next = toLocalPath(fields.next, HOME);
     if (answer.outcome === 'signed_in') {
       devices.remember(req, res, challenge.email);
@@ -187,8 +184,8 @@ function passkeyPages(
     const user = await findPasskeyOwner(db.orm, passkey.id);
     setSignIn(req, res, devices, user?.email ?? `passkey ${passkey.id}`);
     await passLimits(req, res, passwords);
-    const browser = { ...browserOf(req, res), formerToken: readToken(req) };
-    const token = await signInByPasskey({ db, clock }, user, passkey, siteOf(req), browser);
+    const arrival = arrivalOf(req, res, clock);
+    const token = await signInByPasskey({ db, clock }, user, passkey, siteOf(req), arrival);
     if (token === undefined || !user)
       throw new AppError(
         'not_signed_in',
