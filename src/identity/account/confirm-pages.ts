@@ -1,24 +1,19 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
-import { parseInput, text } from '../../core/http/validate.js';
-import { fieldError, formRoute, newForm, type FormState } from '../../core/pages/form.js';
+import { parseInput } from '../../core/http/validate.js';
+import { formRoute, newForm, type FormState } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
-import { MAX_PASSWORD } from '../password.js';
 import { readFactor, type GivenFactor } from '../second-factor/codes.js';
-import { findFactors, hasSecondFactor } from '../second-factor/queries.js';
+import { findFactors } from '../second-factor/queries.js';
 import { updateSession } from '../session/queries.js';
 import { requirePerson, personOf, type ReadSession } from '../session/session.js';
 import { HOME, toLocalPath } from '../sign-in/schema.js';
-import { audit, changeAccount, checkPassword, requireCode, type Author } from './account.js';
+import { audit, changeAccount, checkPassword, requireCodeIfOn, type Author } from './account.js';
 import { authorOf, givenFactor, limitGuesses, type AccountDeps } from './page.js';
-import { factorFields, filledIn } from './schema.js';
+import { confirmBothSchema, filledIn } from './schema.js';
 
-const schema = z.strictObject({
-  currentPassword: text(MAX_PASSWORD),
-  ...factorFields,
-  next: z.string().optional(),
-});
+const schema = confirmBothSchema.extend({ next: z.string().optional() });
 
 /** `/confirm`: where people prove once more who they are, on the way to what is dangerous. */
 export function confirmPages(deps: AccountDeps, readSession: ReadSession): Router {
@@ -65,10 +60,7 @@ async function confirm(
   const person = await checkPassword(deps.db.orm, author, currentPassword);
   const code = await readFactor(deps.db.orm, { ...author, now: author.at }, given);
   await changeAccount(deps, author, person, async (tx) => {
-    if (await hasSecondFactor(tx, person.id)) {
-      if (!code) throw fieldError('code', 'is required');
-      await requireCode(tx, deps.secrets, author, code);
-    }
+    await requireCodeIfOn(tx, deps.secrets, author, code);
     await updateSession(tx, author.sessionId, { confirmedAt: author.at });
     await audit(tx, author, 'user.confirmed');
   });
