@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import type { Request, Response, Router } from 'express';
-import { rateLimit } from 'express-rate-limit';
 import { z } from 'zod';
 import { byProof, change } from '../../audit/change.js';
 import { AppError } from '../../core/errors.js';
@@ -20,6 +19,7 @@ import { createUseOptions, siteOf } from '../second-factor/passkeys.js';
 import { findFactors } from '../second-factor/queries.js';
 import { sendToken } from '../session/session-cookie.js';
 import { arrivalOf, whereaboutsOf } from '../session/session.js';
+import { createLimit } from '../sign-in/sign-in-limits.js';
 import { normalizeEmail } from '../sign-in/sign-in.js';
 import type { Whereabouts } from '../source.js';
 import type { AccountDeps } from './page.js';
@@ -30,19 +30,14 @@ import {
   resetSecondFactor,
   WrongProof,
 } from './reset.js';
-import { factorFields, filledIn } from './schema.js';
+import { filledIn, passwordSchema } from './schema.js';
 
 const RESET = '/reset';
 const FORGOT = '/forgot';
 
-const newPasswordSchema = z.strictObject({
-  // Judged by the rules for passwords, which say what is missing.
-  newPassword: z.string(),
-  newPasswordAgain: z.string(),
-  ...factorFields,
-});
+const newPasswordSchema = passwordSchema.omit({ currentPassword: true });
 
-const passwordSchema = z.strictObject({ password: text(MAX_PASSWORD) });
+const ownPasswordSchema = z.strictObject({ password: text(MAX_PASSWORD) });
 
 const forgotSchema = z.strictObject({ email: emailSchema });
 
@@ -86,7 +81,7 @@ export function resetPages(deps: ResetDeps): Router {
         const found = await findOpened(req);
         const arrival = arrivalOf(req, res, clock);
         if (found.link.kind === 'second_factor_reset') {
-          const { password } = parseInput(passwordSchema, filledIn(fields));
+          const { password } = parseInput(ownPasswordSchema, filledIn(fields));
           sendToken(req, await resetSecondFactor(deps, found, password, arrival));
         } else {
           const { newPassword, newPasswordAgain, ...factor } = parseInput(
@@ -178,30 +173,21 @@ function addForgotPages(router: Router, deps: ResetDeps): void {
 const MAX_OF_NETWORK = 20;
 const MAX_OF_ADDRESS = 5;
 
-const limitRequests = (stores: ResetDeps['limitStores']) =>
-  [
+const limitRequests = (stores: ResetDeps['limitStores']) => [
+  createLimit(
+    stores,
+    'forgot-network',
+    'Too many links were asked for from your network. Try again in an hour.',
+    { windowMs: HOUR_MS, limit: MAX_OF_NETWORK, keyGenerator: addressOf },
+  ),
+  createLimit(
+    stores,
+    'forgot-address',
+    'Too many links were asked for, for this address. Try again in an hour.',
     {
-      identifier: 'forgot-network',
-      limit: MAX_OF_NETWORK,
-      keyGenerator: addressOf,
-      detail: 'Too many links were asked for from your network. Try again in an hour.',
-    },
-    {
-      identifier: 'forgot-address',
-      limit: MAX_OF_ADDRESS,
-      keyGenerator: (_req: Request, res: Response) => res.locals.forgotBy as string,
-      detail: 'Too many links were asked for, for this address. Try again in an hour.',
-    },
-  ].map(({ identifier, detail, ...options }) =>
-    rateLimit({
-      ...options,
       windowMs: HOUR_MS,
-      standardHeaders: 'draft-8',
-      legacyHeaders: false,
-      identifier,
-      requestPropertyName: identifier,
-      store: stores.create(identifier),
-      passOnStoreError: true,
-      handler: (_req, _res, next) => next(new AppError('rate_limited', detail)),
-    }),
-  );
+      limit: MAX_OF_ADDRESS,
+      keyGenerator: (_req, res) => res.locals.forgotBy as string,
+    },
+  ),
+];

@@ -53,14 +53,8 @@ interface SignInOf {
  */
 export function limitSignIns(stores: LimitStores, limits: SignInLimits) {
   const detail = 'Too many sign-ins have failed. Try again in some minutes.';
-  const limit = (identifier: string, options: Partial<Options>) =>
-    rateLimit({
-      ...failureOptions(limits, detail),
-      identifier,
-      store: stores.create(identifier),
-      requestPropertyName: identifier,
-      ...options,
-    });
+  const limit = (name: string, options: Partial<Options>) =>
+    createLimit(stores, name, detail, { ...failuresOf(limits), ...options });
   const perAddress = limit('login-address', {
     limit: limits.perAddress,
     keyGenerator: addressOf,
@@ -96,26 +90,38 @@ export type SignInLimiters = ReturnType<typeof limitSignIns>;
  */
 export function limitConfirmations(stores: LimitStores, limits: SignInLimits): RequestHandler[] {
   const personOf = (res: Response) => (res.locals.person as { userId: string }).userId;
-  const perPerson = rateLimit({
-    ...failureOptions(limits, 'Too many passwords or codes were wrong. Try again in some minutes.'),
+  const detail = 'Too many passwords or codes were wrong. Try again in some minutes.';
+  const perPerson = createLimit(stores, 'confirmations', detail, {
+    ...failuresOf(limits),
     limit: limits.perAccount,
-    identifier: 'confirmations',
-    requestPropertyName: 'confirmations',
-    store: stores.create('confirmations'),
     keyGenerator: (_req, res) => personOf(res),
   });
   return [perPerson, createSlowDown(limits)(['confirmations'], personOf)];
 }
 
-const failureOptions = ({ windowMs }: SignInLimits, detail: string) =>
-  ({
-    windowMs,
+/** A limit that refuses with this sentence. Requests have its count under its name. */
+export const createLimit = (
+  stores: LimitStores,
+  name: string,
+  detail: string,
+  options: Partial<Options>,
+): RequestHandler =>
+  rateLimit({
     standardHeaders: 'draft-8',
     legacyHeaders: false,
+    identifier: name,
+    requestPropertyName: name,
+    store: stores.create(name),
+    handler: (_req, _res, next) => next(new AppError('rate_limited', detail)),
+    ...options,
+  });
+
+const failuresOf = ({ windowMs }: SignInLimits) =>
+  ({
+    windowMs,
     skipSuccessfulRequests: true,
     requestWasSuccessful: (_req, res) =>
       (res.locals.isGuessRight as boolean | undefined) ?? res.statusCode !== 401,
-    handler: (_req, _res, next) => next(new AppError('rate_limited', detail)),
   }) satisfies Partial<Options>;
 
 /** Says whose sign-in it is that the limits count. */
