@@ -34,8 +34,7 @@ import {
   requireMember,
   roleDescriptions,
 } from './members.js';
-import { readOrigins } from './origins.js';
-import { countMembers, countWithoutFactor, listMembers } from './queries.js';
+import { countMembers, countWithoutFactor, listMembers, readOrigins } from './queries.js';
 import { factorSchema, invitationDays, invitationSchema, listSchema, roleSchema } from './schema.js';
 
 const PAGE_SIZE = 50;
