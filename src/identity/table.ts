@@ -163,7 +163,7 @@ export const recoveryCodes = pgTable(
     userId: uuid('user_id')
       .notNull()
       .references(() => users.id, { onDelete: 'cascade' }),
-    /** Argon2id of the code, of earlier versions SHA-256: see second-factor/recovery-codes.ts. */
+    /** Argon2id of the code, of earlier versions SHA-256: see second-factor/codes.ts. */
     hashedCode: text('hashed_code').notNull(),
     usedAt: time('used_at'),
   },
