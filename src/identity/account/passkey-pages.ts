@@ -10,13 +10,13 @@ import { pageRouter } from '../../core/pages/page-router.js';
 import { listPasskeys, MAX_PASSKEYS } from '../second-factor/passkey-queries.js';
 import {
   createNewOptions,
-  createUseOptions,
   credentialIdSchema,
   newPasskeySchema,
   readNewPasskey,
+  sendUseOptions,
   siteOf,
 } from '../second-factor/passkeys.js';
-import { byPerson, ConfirmationDue, confirmedSince } from '../session/authority.js';
+import { byPerson, ConfirmationDue, isConfirmedAt } from '../session/authority.js';
 import { sendToken } from '../session/session-cookie.js';
 import { personOf } from '../session/session.js';
 import { markGuess } from '../sign-in/sign-in-limits.js';
@@ -42,10 +42,7 @@ export function passkeyPages(deps: AccountDeps): Router {
   const { db, clock } = deps;
   const router = pageRouter();
   const nowOf = () => new Date(clock.now());
-  const isConfirmed = (res: Response) => {
-    const { confirmedAt } = personOf(res);
-    return confirmedAt !== null && confirmedAt > confirmedSince(nowOf());
-  };
+  const isConfirmed = (res: Response) => isConfirmedAt(personOf(res), nowOf());
   const dangerousAuthor = (req: Request, res: Response): Author => {
     if (!isConfirmed(res)) throw new ConfirmationDue();
     return { ...authorOf(deps, req, res), ...byPerson(res, true) };
@@ -124,10 +121,7 @@ function addOptions(
 
   // Where a passkey stands in for a code.
   router.post('/account/passkeys/options', async (req, res) => {
-    const { userId } = personOf(res);
-    const options = await change(deps, byPerson(res), (tx) =>
-      createUseOptions(tx, siteOf(req), userId, waiting(res)),
-    );
-    sendJson(res, 200, toJson(options));
+    const { userId, sessionId: hashedToken } = personOf(res);
+    await sendUseOptions(deps, req, res, { by: byPerson(res), userId, hashedToken });
   });
 }

@@ -4,7 +4,6 @@ import { z } from 'zod';
 import { byProof, change } from '../../audit/change.js';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
-import { sendJson, toJson } from '../../core/http/json.js';
 import { addressOf, passLimits } from '../../core/http/rate-limit.js';
 import { parseInput, text } from '../../core/http/validate.js';
 import { fieldError, formRoute, newForm, textField, type FormState } from '../../core/pages/form.js';
@@ -15,7 +14,7 @@ import { addLinkPages } from '../links/link-pages.js';
 import { emailSchema } from '../operator/schema.js';
 import { MAX_PASSWORD, MIN_PASSWORD } from '../password.js';
 import { auditRefusedFactor } from '../second-factor/codes.js';
-import { createUseOptions, siteOf } from '../second-factor/passkeys.js';
+import { sendUseOptions, siteOf } from '../second-factor/passkeys.js';
 import { findFactors } from '../second-factor/queries.js';
 import { sendToken } from '../session/session-cookie.js';
 import { arrivalOf, whereaboutsOf } from '../session/session.js';
@@ -108,11 +107,7 @@ export function resetPages(deps: ResetDeps): Router {
 
   router.post(`${RESET}/passkey-options`, wrongLinks, async (req, res) => {
     const { link, person } = await findOpened(req);
-    const waiting = { hashedToken: link.hashedToken, now: new Date(clock.now()) };
-    const options = await change(deps, byProof, (tx) =>
-      createUseOptions(tx, siteOf(req), person.id, waiting),
-    );
-    sendJson(res, 200, toJson(options));
+    await sendUseOptions(deps, req, res, { userId: person.id, hashedToken: link.hashedToken });
   });
 
   router.use(RESET, showGone);

@@ -3,7 +3,8 @@ import type { Orm, Tx } from '../../core/db/client.js';
 import { MINUTE_MS } from '../../core/time.js';
 import { passkeyChallenges, passkeys } from '../table.js';
 
-const CHALLENGE_MS = 5 * MINUTE_MS;
+/** How long a signature is waited for. */
+export const CHALLENGE_MS = 5 * MINUTE_MS;
 
 /** A person may have as many. */
 export const MAX_PASSKEYS = 10;

@@ -1,8 +1,11 @@
-import type { Request } from 'express';
+import type { Request, Response } from 'express';
 import { z } from 'zod';
+import { byProof, change, type Authority, type ChangeDeps } from '../../audit/change.js';
 import type { Orm, Tx } from '../../core/db/client.js';
+import { sendJson, toJson } from '../../core/http/json.js';
 import { originOf } from '../../core/http/own-origin.js';
 import {
+  CHALLENGE_MS,
   findPasskey,
   insertPasskeyChallenge,
   listPasskeys,
@@ -98,23 +101,35 @@ export async function createNewOptions(
     userDisplayName: userName,
     excludeCredentials: (await listPasskeys(tx, userId)).map(describe),
     authenticatorSelection: { residentKey: 'preferred', userVerification: 'preferred' },
-    timeout: 5 * 60_000,
+    timeout: CHALLENGE_MS,
   });
   await insertPasskeyChallenge(tx, { challenge: options.challenge, ...waiting });
   return options;
 }
 
-/** What a browser signs with a passkey: one of this person's, or undefined any, which then has to know its person. */
-export async function createUseOptions(tx: Tx, { rpId }: Site, userId: string | undefined, waiting: Waiting) {
+/**
+ * Answers with what a browser signs with a passkey: one of this person's, or undefined any, which then has to know its person.
+ * @param hashedToken of who waits for the signature
+ */
+export async function sendUseOptions(
+  deps: ChangeDeps,
+  req: Request,
+  res: Response,
+  { by = byProof, userId, hashedToken }: { by?: Authority; userId?: string; hashedToken?: string },
+): Promise<void> {
   const { generateAuthenticationOptions } = await webauthn();
-  const options = await generateAuthenticationOptions({
-    rpID: rpId,
-    allowCredentials: userId === undefined ? [] : (await listPasskeys(tx, userId)).map(describe),
-    userVerification: userId === undefined ? 'required' : 'preferred',
-    timeout: 5 * 60_000,
+  const options = await change(deps, by, async (tx) => {
+    const found = await generateAuthenticationOptions({
+      rpID: siteOf(req).rpId,
+      allowCredentials: userId === undefined ? [] : (await listPasskeys(tx, userId)).map(describe),
+      userVerification: userId === undefined ? 'required' : 'preferred',
+      timeout: CHALLENGE_MS,
+    });
+    const now = new Date(deps.clock.now());
+    await insertPasskeyChallenge(tx, { challenge: found.challenge, hashedToken, now });
+    return found;
   });
-  await insertPasskeyChallenge(tx, { challenge: options.challenge, ...waiting });
-  return options;
+  sendJson(res, 200, toJson(options));
 }
 
 /** What a person did with a passkey, checked but for the count, which `raiseCounter` compares. */

@@ -8,7 +8,7 @@ import { MINUTE_MS } from '../../core/time.js';
 import { lockOrganizationId } from '../../organizations/lock.js';
 import { roles as allRoles, type Role } from '../../organizations/table.js';
 import { hasFactor, hasSecondFactor } from '../second-factor/queries.js';
-import { factorRequired, organizationArchived, personOf, sessionOf } from './session.js';
+import { factorRequired, organizationArchived, personOf, sessionOf, type SessionPerson } from './session.js';
 import { idleSince } from './queries.js';
 
 /** A person in a session, whatever they belong to. */
@@ -63,8 +63,10 @@ export function byPerson(res: Response, isDangerous = false): PersonAuthority {
 /** How long a person's password and code, given again, are good for what is dangerous. */
 const CONFIRMED_MS = 10 * MINUTE_MS;
 
-/** A session counts as confirmed if its person proved who they are after this time. */
-export const confirmedSince = (now: Date): Date => new Date(now.getTime() - CONFIRMED_MS);
+const confirmedSince = (now: Date): Date => new Date(now.getTime() - CONFIRMED_MS);
+
+export const isConfirmedAt = ({ confirmedAt }: SessionPerson, now: Date): boolean =>
+  confirmedAt !== null && confirmedAt > confirmedSince(now);
 
 /** A person who runs the service, in their session. */
 export const operatorPerson = (
@@ -87,7 +89,7 @@ type Session = Pick<PersonAuthority, 'userId' | 'sessionId'>;
 const isAlive = (now: Date) =>
   sql`s.expires_at > ${now.toISOString()}::timestamptz and s.last_seen_at > ${idleSince(now).toISOString()}::timestamptz`;
 
-const isConfirmedAt = (now: Date) =>
+const wasConfirmed = (now: Date) =>
   sql`coalesce(s.confirmed_at > ${confirmedSince(now).toISOString()}::timestamptz, false)`;
 
 /** Rows that are locked are read as they are once the lock is had, whatever the statement saw when it began. */
@@ -117,7 +119,7 @@ async function confirmPerson(tx: Orm, session: Session, isDangerous: boolean, no
   const { userId, sessionId } = session;
   const [row] = await selectRows<{ isConfirmed: boolean }>(
     tx,
-    sql`select ${isConfirmedAt(now)} as "isConfirmed" from users u
+    sql`select ${wasConfirmed(now)} as "isConfirmed" from users u
     join sessions s on s.user_id = u.id and s.hashed_token = ${sessionId} and ${isAlive(now)}
     where u.id = ${userId}
     for no key update of u for key share of s`,
@@ -131,7 +133,7 @@ async function confirmOperator(tx: Orm, session: Session, isDangerous: boolean, 
   const { userId, sessionId } = session;
   const [row] = await selectRows<{ isConfirmed: boolean }>(
     tx,
-    sql`select ${isConfirmedAt(now)} as "isConfirmed"
+    sql`select ${wasConfirmed(now)} as "isConfirmed"
     from operators o
     join users u on u.id = o.user_id
     join sessions s on s.user_id = u.id and s.hashed_token = ${sessionId} and ${isAlive(now)}

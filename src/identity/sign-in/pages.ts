@@ -16,10 +16,8 @@ import {
 } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
-import { byProof, change } from '../../audit/change.js';
 import { perAddressLimit } from '../../core/http/address-limit.js';
-import { sendJson, toJson } from '../../core/http/json.js';
-import { createUseOptions, siteOf } from '../second-factor/passkeys.js';
+import { sendUseOptions, siteOf } from '../second-factor/passkeys.js';
 import { findChallenge, findFactors } from '../second-factor/queries.js';
 import {
   limitSignIns,
@@ -35,7 +33,6 @@ import { hashToken, readToken, sendToken } from '../session/session-cookie.js';
 import { arrivalOf, type ReadSession } from '../session/session.js';
 import { passLimits } from '../../core/http/rate-limit.js';
 import { answerChallenge, findPasskeyOwner, signInByPasskey, type Challenge } from './sign-in.js';
-
 import { mountRoutes } from '../../core/reference/define-route.js';
 import { signInRoutes, type RenderForm } from './sign-in-routes.js';
 
@@ -146,11 +143,7 @@ function codePages(
 
   router.post('/login/code/passkey-options', requireChallenge, async (req, res) => {
     const { userId, hashedToken } = res.locals.challenge as Challenge;
-    const waiting = { hashedToken, now: new Date(clock.now()) };
-    const options = await change({ db, clock }, byProof, (tx) =>
-      createUseOptions(tx, siteOf(req), userId, waiting),
-    );
-    sendJson(res, 200, toJson(options));
+    await sendUseOptions({ db, clock }, req, res, { userId, hashedToken });
   });
   router.get('/login/code', requireChallenge, (req, res) => show(req, res, newForm()));
   router.post('/login/code', requireChallenge, async (req, res, next) => {
@@ -171,13 +164,9 @@ function passkeyPages(
   const router = pageRouter();
   const perMinute = { name: 'passkeys', perMinute: OPTIONS_PER_MINUTE, calls: 'sign-ins with a passkey' };
 
-  router.post('/login/passkey-options', perAddressLimit({ clock }, perMinute), async (req, res) => {
-    const waiting = { hashedToken: undefined, now: new Date(clock.now()) };
-    const options = await change({ db, clock }, byProof, (tx) =>
-      createUseOptions(tx, siteOf(req), undefined, waiting),
-    );
-    sendJson(res, 200, toJson(options));
-  });
+  router.post('/login/passkey-options', perAddressLimit({ clock }, perMinute), (req, res) =>
+    sendUseOptions({ db, clock }, req, res, {}),
+  );
 
   router.post('/login/passkey', async (req, res) => {
     const { passkey, next } = parseInput(passkeySchema, await readForm(req, res));
