@@ -19,7 +19,7 @@ import type { Orm } from '../core/db/client.js';
 import { managingRoles, memberships, users } from '../organizations/table.js';
 import type { KeyState } from './api-keys.js';
 import type { Refusal } from './key-use-queries.js';
-import { isOlderThan, keyMetadata, keySuccessor } from './queries.js';
+import { isOlderThan, isSuccessor, keyMetadata, keySuccessor } from './queries.js';
 import { apiKeyCalls, apiKeys, apiKeyScopeUse } from './table.js';
 
 const previous = alias(apiKeys, 'previous');
@@ -36,10 +36,7 @@ const selectKeys = (orm: Orm) =>
       creatorName: users.name,
     })
     .from(apiKeys)
-    .leftJoin(
-      keySuccessor,
-      and(eq(keySuccessor.orgId, apiKeys.orgId), eq(keySuccessor.rotatedFromId, apiKeys.id)),
-    )
+    .leftJoin(keySuccessor, isSuccessor)
     .leftJoin(previous, and(eq(previous.orgId, apiKeys.orgId), eq(previous.id, apiKeys.rotatedFromId)))
     .leftJoin(
       memberships,
@@ -96,10 +93,7 @@ export async function countKeys(
   const [row] = await orm
     .select({ total: count(), newer: sql`count(*) filter (where ${isNewer})`.mapWith(Number) })
     .from(apiKeys)
-    .leftJoin(
-      keySuccessor,
-      and(eq(keySuccessor.orgId, apiKeys.orgId), eq(keySuccessor.rotatedFromId, apiKeys.id)),
-    )
+    .leftJoin(keySuccessor, isSuccessor)
     .where(isLike(orgId, filter, now));
   return row!;
 }

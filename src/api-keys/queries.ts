@@ -21,14 +21,12 @@ export const keyMetadata = {
   successorId: keySuccessor.id,
 };
 
-const selectKeys = (orm: Orm) =>
-  orm
-    .select(keyMetadata)
-    .from(apiKeys)
-    .leftJoin(
-      keySuccessor,
-      and(eq(keySuccessor.orgId, apiKeys.orgId), eq(keySuccessor.rotatedFromId, apiKeys.id)),
-    );
+export const isSuccessor = and(
+  eq(keySuccessor.orgId, apiKeys.orgId),
+  eq(keySuccessor.rotatedFromId, apiKeys.id),
+);
+
+const selectKeys = (orm: Orm) => orm.select(keyMetadata).from(apiKeys).leftJoin(keySuccessor, isSuccessor);
 
 export type KeyRow = NonNullable<Awaited<ReturnType<typeof findKey>>>;
 
