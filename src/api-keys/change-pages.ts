@@ -150,18 +150,13 @@ export function addCreatePages(router: Router, deps: KeyPageDeps): void {
   }
 
   async function showCreation(req: Request, res: Response, form: FormState): Promise<void> {
-    await renderPage(
-      deps,
-      req,
-      res,
-      { view: 'api-keys/new', title: 'New API key', section: SECTION },
-      {
-        form: renewForm(form, newFormId(deps.clock.now())),
-        budget: await showBudget(deps, res),
-        scopeGuide: guideScopes(scopesFor(deps.config, sessionOf(res).marketAccess)),
-        expiryChoices,
-      },
-    );
+    const page = { view: 'api-keys/new', title: 'New API key', section: SECTION };
+    await renderPage(deps, req, res, page, {
+      form: renewForm(form, newFormId(deps.clock.now())),
+      budget: await showBudget(deps, res),
+      scopeGuide: guideScopes(scopesFor(deps.config, sessionOf(res).marketAccess)),
+      expiryChoices,
+    });
   }
 }
 
@@ -186,19 +181,14 @@ export function addRotatePages(router: Router, deps: KeyPageDeps): void {
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
     const key = await requireKeyDetails(deps, sessionOf(res).orgId, readId(req));
     const view = toKeyView(key, new Set(key.scopes), deps.clock.now());
-    await renderPage(
-      deps,
-      req,
-      res,
-      { view: 'api-keys/rotate', title: `Rotate ${key.name}`, section: SECTION },
-      {
-        key: view,
-        successor: key.successorId === null ? undefined : { href: keyAddress(key.successorId) },
-        form,
-        graceChoices,
-        budget: await showBudget(deps, res),
-      },
-    );
+    const page = { view: 'api-keys/rotate', title: `Rotate ${key.name}`, section: SECTION };
+    await renderPage(deps, req, res, page, {
+      key: view,
+      successor: key.successorId === null ? undefined : { href: keyAddress(key.successorId) },
+      form,
+      graceChoices,
+      budget: await showBudget(deps, res),
+    });
   }
 }
 
@@ -220,16 +210,11 @@ export function addRenamePages(router: Router, deps: KeyDeps): void {
 
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
     const key = await requireKeyDetails(deps, sessionOf(res).orgId, readId(req));
-    await renderPage(
-      deps,
-      req,
-      res,
-      { view: 'api-keys/rename', title: `Rename ${key.name}`, section: SECTION },
-      {
-        key: toKeyView(key, new Set(key.scopes), deps.clock.now()),
-        form: { ...form, values: { name: key.name, ...form.values } },
-      },
-    );
+    const page = { view: 'api-keys/rename', title: `Rename ${key.name}`, section: SECTION };
+    await renderPage(deps, req, res, page, {
+      key: toKeyView(key, new Set(key.scopes), deps.clock.now()),
+      form: { ...form, values: { name: key.name, ...form.values } },
+    });
   }
 }
 
@@ -246,18 +231,13 @@ export function addRevokePages(router: Router, deps: KeyDeps): void {
     const now = deps.clock.now();
     const from = new Date(now - (now % MINUTE_MS) - RECENT_MINUTES * MINUTE_MS);
     const recent = await sumCalls(deps.db.orm, orgId, [key.id], { from, stepMs: MINUTE_MS });
-    await renderPage(
-      deps,
-      req,
-      res,
-      { view: 'api-keys/revoke', title: `Revoke ${key.name}`, section: SECTION },
-      {
-        key: toKeyView(key, new Set(key.scopes), now),
-        recentMinutes: RECENT_MINUTES,
-        recentCalls: recent.reduce((sum, { calls }) => sum + calls, 0),
-        cutOver: key.successorId === null ? undefined : `${keyAddress(key.successorId)}/cut-over`,
-      },
-    );
+    const page = { view: 'api-keys/revoke', title: `Revoke ${key.name}`, section: SECTION };
+    await renderPage(deps, req, res, page, {
+      key: toKeyView(key, new Set(key.scopes), now),
+      recentMinutes: RECENT_MINUTES,
+      recentCalls: recent.reduce((sum, { calls }) => sum + calls, 0),
+      cutOver: key.successorId === null ? undefined : `${keyAddress(key.successorId)}/cut-over`,
+    });
   });
 
   router.post('/api-keys/:id/revoke', mayChange, async (req, res) => {
@@ -288,17 +268,12 @@ async function showSecret(
   const { id, name, scopes, livemode, expiresAt } = key;
   const isEnded = previous?.expiresAt != null && previous.expiresAt <= now;
   res.status(201).setHeader('Cache-Control', 'no-store, no-transform');
-  await renderPage(
-    deps,
-    req,
-    res,
-    { view: 'api-keys/secret', title: previous ? 'Key rotated' : 'Key made', section: SECTION },
-    {
-      key: { name, scopes, livemode, expiresAt, href: keyAddress(id) },
-      secret,
-      previous: previous && { expiresAt: previous.expiresAt, isEnded },
-      snippets: makeSnippets(originOf(req), { id, secret, scopes }, product),
-      lacksProduct: product === undefined && scopes.includes('usage:write'),
-    },
-  );
+  const page = { view: 'api-keys/secret', title: previous ? 'Key rotated' : 'Key made', section: SECTION };
+  await renderPage(deps, req, res, page, {
+    key: { name, scopes, livemode, expiresAt, href: keyAddress(id) },
+    secret,
+    previous: previous && { expiresAt: previous.expiresAt, isEnded },
+    snippets: makeSnippets(originOf(req), { id, secret, scopes }, product),
+    lacksProduct: product === undefined && scopes.includes('usage:write'),
+  });
 }

@@ -29,9 +29,7 @@ export const graceChoices = [
 
 /** A form for a new key: empty, or filled in like a key that there is. */
 export function keyFormValues(id: string, like?: KeyDetails): FormFields {
-  if (!like)
-    return { id, name: '', livemode: 'true', scopes: ['usage:write'], expiry: 'never', expiresAt: '' };
-  const { name, livemode, scopes } = like;
+  const { name, livemode, scopes } = like ?? { name: '', livemode: true, scopes: ['usage:write'] };
   return { id, name, livemode: String(livemode), scopes, expiry: 'never', expiresAt: '' };
 }
 

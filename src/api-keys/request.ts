@@ -17,13 +17,7 @@ import { toBudgetView } from './view.js';
 
 export function actorOf(req: Request, res: Response): KeyActor {
   const { orgId, userId } = sessionOf(res);
-  return {
-    orgId,
-    userId,
-    by: byMember(res),
-    ip: req.ip,
-    requestId: requestIdOf(res),
-  };
+  return { orgId, userId, by: byMember(res), ip: req.ip, requestId: requestIdOf(res) };
 }
 
 /** @throws AppError not_found */
