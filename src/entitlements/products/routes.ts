@@ -170,24 +170,10 @@ A change binds the next request. While the product is \`archived\`, no entitleme
   }),
 ];
 
-const productJson = ({
-  id,
-  slug,
-  name,
-  usageMetric,
-  unitCap,
-  maxQuantity,
-  archivedAt,
-  createdAt,
-  updatedAt,
-}: Product) => ({
-  id,
-  slug,
-  name,
-  usageMetric,
-  unitCap: exact(unitCap),
-  maxQuantity: exact(maxQuantity),
-  archivedAt,
+const productJson = ({ createdAt, updatedAt, ...product }: Product) => ({
+  ...product,
+  unitCap: exact(product.unitCap),
+  maxQuantity: exact(product.maxQuantity),
   createdAt,
   updatedAt,
 });

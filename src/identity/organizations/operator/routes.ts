@@ -134,20 +134,4 @@ export const organizationRoutes = [
   }),
 ];
 
-const organizationJson = ({
-  id,
-  slug,
-  name,
-  requireSecondFactor,
-  archivedAt,
-  marketAccess,
-  createdAt,
-}: Organization) => ({
-  id,
-  slug,
-  name,
-  requireSecondFactor,
-  archivedAt,
-  marketAccess,
-  createdAt,
-});
+const organizationJson = ({ createdAt, ...organization }: Organization) => ({ ...organization, createdAt });
