@@ -25,10 +25,9 @@ import { readRange, sendPage } from '../../core/http/page.js';
 import { slugSchema } from '../../identity/operator/schema.js';
 import { entitlementSchema, grantAnswerSchema } from './schema.js';
 import { getGrant, putGrant, withdrawGrant } from '../grants.js';
-import { declaredLimitJson } from '../limits.js';
+import { declaredLimitJson, defaultThresholds } from '../limits.js';
 import { toExactDecimals, toExactNumber } from '../products.js';
 import { listGrants, type Grant } from '../queries.js';
-import { defaultThresholds } from '../thresholds.js';
 
 const dates = {
   startsAt: createdAt,
