@@ -11,8 +11,10 @@ import {
 } from '../../trading/forecast/same-day.js';
 import { probabilityWithin } from '../../trading/market/distribution.js';
 import { CommandError, dateFlag, runCommand, wholeFrom, type Terminal } from '../kit/command.js';
-import { nameOf, openInput } from '../kit/input.js';
+import { nameOf } from '../kit/input.js';
 import { createProgress } from '../kit/progress.js';
+import { meansOf } from './evaluation.js';
+import { readRows } from './read-cases.js';
 import { readHourly, type HourlyDay } from './read-hourly.js';
 import { INTERVAL, parseDay } from './training.js';
 
@@ -60,34 +62,25 @@ interface HourlyFlags {
   minimum?: boolean;
 }
 
-const ROWS_PER_UPDATE = 1000;
-
 export const runHourlyCommand = (terminal: Terminal): Promise<number> =>
   runCommand<HourlyFlags>(createHourlyCommand(), terminal, async (flags, files) => {
-    const { stdin, stdout, stderr } = terminal;
+    const { stdout, stderr } = terminal;
     const file = files[0]!;
-    const input = openInput(file, stdin);
+    const found = await readRows(file, terminal, (input, onRow) => readHourly(input, file, onRow));
+    if (found.incomplete) {
+      const { count, line, column } = found.incomplete;
+      stderr.write(
+        `evaluate: Left out ${count} of ${found.rows} rows with an empty field (first in line ${line}, column ${JSON.stringify(column)}).\n`,
+      );
+    }
     const progress = createProgress(stderr);
-    let rows = 0;
     try {
-      const found = await readHourly(input, file, () => {
-        if (++rows % ROWS_PER_UPDATE === 0)
-          progress.show(input.size && input.position / input.size, 'reading');
-      });
-      progress.stop();
-      if (found.incomplete) {
-        const { count, line, column } = found.incomplete;
-        stderr.write(
-          `evaluate: Left out ${count} of ${found.rows} rows with an empty field (first in line ${line}, column ${JSON.stringify(column)}).\n`,
-        );
-      }
       const summary = scoreHourly(found.days, flags, (share) => progress.show(share, 'fitting'));
       progress.stop();
       if (!summary) throw new CommandError(`${nameOf(file)}: ${whyNothing(flags)}`);
       stdout.write(`${JSON.stringify(summary, null, 2)}\n`);
     } finally {
       progress.stop();
-      input.close();
     }
     return 0;
   });
@@ -98,20 +91,12 @@ const whyNothing = ({ from }: HourlyFlags): string =>
 /** What was forecast for these days is not known to have come true yet. */
 const LAG_DAYS = 2;
 
-interface HourlySummary {
-  hour: number;
-  n: number;
-  truncation: { crps: number; logScore: number };
-  censored: { crps: number; logScore: number; coverage: number };
-  coefficients: Record<string, number | readonly number[]>;
-}
-
 /** @returns undefined where nothing can be scored */
 function scoreHourly(
   days: readonly HourlyDay[],
   { hour, from, minimum = false }: HourlyFlags,
   onProgress: (share: number) => void,
-): HourlySummary | undefined {
+) {
   const cases = days.map((day) => toCase(day, hour, minimum ? -1 : 1));
   const first = from === undefined ? -Infinity : parseDay(from)!;
   const sums = { truncation: { crps: 0, logScore: 0 }, censored: { crps: 0, logScore: 0, coverage: 0 } };
@@ -141,12 +126,11 @@ function scoreHourly(
     onProgress(end / days.length);
   }
   if (!fit || n === 0) return undefined;
-  const { crps, logScore, coverage } = sums.censored;
   return {
     hour,
     n,
-    truncation: { crps: sums.truncation.crps / n, logScore: sums.truncation.logScore / n },
-    censored: { crps: crps / n, logScore: logScore / n, coverage: coverage / n },
+    truncation: meansOf(sums.truncation, n),
+    censored: meansOf(sums.censored, n),
     coefficients: { ...fit.coefficients, ...(fit.hurdle && { hurdle: fit.hurdle }) },
   };
 }

@@ -1,7 +1,7 @@
 import { isPossible } from '../../trading/forecast/forecast.js';
 import { CommandError } from '../kit/command.js';
 import { nameOf, type Input } from '../kit/input.js';
-import { missingTest, parseNumber, quote, readCsv } from './read-cases.js';
+import { findColumn, missingTest, parseNumber, quote, readCsv } from './read-cases.js';
 import { parseDay } from './training.js';
 
 /** A day of a station, hour by hour from midnight by the local standard clock. */
@@ -92,16 +92,8 @@ export async function readHourly(input: Input, file: string, onRow: () => void):
 }
 
 function findHourlyColumns(header: readonly string[], name: string): HourlyColumns {
-  const find = (column: string): number => {
-    const index = header.indexOf(column);
-    if (index < 0)
-      throw new CommandError(
-        `${name}, line 1: there is no column ${quote(column)}. --hourly reads station, date, o00 to o23 and f00 to f23.`,
-      );
-    if (header.lastIndexOf(column) !== index)
-      throw new CommandError(`${name}, line 1: two columns are named ${quote(column)}.`);
-    return index;
-  };
+  const hint = '--hourly reads station, date, o00 to o23 and f00 to f23.';
+  const find = (column: string) => findColumn(header, column, `${name}, line 1`, hint);
   return {
     station: find('station'),
     date: find('date'),
