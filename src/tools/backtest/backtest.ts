@@ -1,3 +1,4 @@
+import { HOUR_MS } from '../../core/time.js';
 import { forecastOf, type DayForecast } from '../../trading/forecast/forecast.js';
 import { bracketRange } from '../../trading/market/brackets.js';
 import { probabilityOf, quantileOf } from '../../trading/market/distribution.js';
@@ -5,7 +6,6 @@ import { perContract, valueOf } from '../../trading/market/contracts.js';
 import type { MarketEvent } from '../../trading/market/event.js';
 import { spanOf, temperatureKinds, type TemperatureKind } from '../../trading/market/market.js';
 import type { Micros } from '../../trading/market/money.js';
-import type { Interval } from '../../trading/scores/bootstrap.js';
 import { uniform } from '../../trading/venue/simulation/random.js';
 import type { Feed, PointInTime } from './feed.js';
 import { summariseExecution, type ExecutionSummary, type PaperFill } from './look-back.js';
@@ -38,7 +38,7 @@ export interface ShuffledSummary {
   rounds: number;
   meanProfit: number;
   /** What a climate date brought on average over all rounds, with its 95 % interval; null for too few days to tell. */
-  profitPerDay: (Interval & { confidence: number }) | null;
+  profitPerDay: ReturnType<typeof intervalOf>;
   /** The share of rounds that brought as much as the real forecasts, or more. */
   asGood: number;
   /** Where this is true, something is wrong with the prices, fills or fees: such forecasts know nothing. */
@@ -107,8 +107,6 @@ function openGates(): (point: PointInTime) => PointInTime {
   }));
   return (point) => ({ ...point, gates: { madeAt: point.at, gates } });
 }
-
-const HOUR_MS = 60 * 60 * 1000;
 
 /** What was forecast of each event, by event and whole hours to the end of its day. */
 interface ForecastsByEvent {

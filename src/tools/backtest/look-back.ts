@@ -3,8 +3,9 @@ import { markFill, WAIT_MS, type MarkableFill } from '../../trading/execution/ma
 import { horizons, type Mark } from '../../trading/execution/queries.js';
 import { isCrossed, asksOf, bidsOf } from '../../trading/market/book.js';
 import { sumCounts } from '../../trading/market/contracts.js';
-import { DOLLAR, type Micros } from '../../trading/market/money.js';
+import type { Micros } from '../../trading/market/money.js';
 import type { MarketData, Print, PrintsRead } from '../../trading/market/source.js';
+import { inDollars } from '../../trading/sizing/offers.js';
 import { bookOfTrades, toPrint, type RecordedTrade } from './records.js';
 
 /** What became of prices after a fill, by the rules of the service. */
@@ -132,12 +133,12 @@ export function summariseExecution(
     judged: marks.filter((mark) => mark.missed !== null).length,
     missed: missed.length,
     missedContracts: sumCounts(missed.map(({ contracts }) => contracts)),
-    missedProfit: missed.reduce((sum, { profit }) => sum + toDollars(profit ?? 0n), 0),
+    missedProfit: missed.reduce((sum, { profit }) => sum + inDollars(profit ?? 0n), 0),
     after: horizons.map((seconds, horizon) => {
       const known = fills.flatMap(({ price, contracts, action }, i) => {
         const later = marks[i]!.after[horizon] ?? null;
         if (later === null) return [];
-        return [{ contracts, gain: toDollars(action === 'buy' ? later - price : price - later) * contracts }];
+        return [{ contracts, gain: inDollars(action === 'buy' ? later - price : price - later) * contracts }];
       });
       const contracts = sumCounts(known.map((one) => one.contracts));
       const gain = known.reduce((sum, one) => sum + one.gain, 0);
@@ -145,5 +146,3 @@ export function summariseExecution(
     }),
   };
 }
-
-const toDollars = (amount: Micros): number => Number(amount) / Number(DOLLAR);

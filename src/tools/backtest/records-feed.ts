@@ -1,4 +1,5 @@
 import { v7 as newId } from 'uuid';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { train } from '../../trading/archive/training.js';
 import { noFits, type FitBook, calibratedModel } from '../../trading/forecast/fits.js';
 import {
@@ -25,11 +26,10 @@ import {
 import type { KnownRun } from '../../trading/forecast/queries.js';
 import { KnownHistory } from '../../trading/archive/archive.js';
 
-const HOUR_MS = 60 * 60 * 1000;
 /** Of the venue: its result is final in the morning after the day. */
 const FINAL_AFTER_MS = 9 * HOUR_MS;
 /** What was traded this recently is taken to stand still. */
-const BOOK_MS = 10 * 60 * 1000;
+const BOOK_MS = 10 * MINUTE_MS;
 /** A side that was hit this recently has not gone. */
 const TRACE_MS = 2 * HOUR_MS;
 
@@ -246,7 +246,7 @@ function dataAt(
 }
 
 /** As far back as the service reads, see the archive. */
-const WINDOW_MS = 90 * 24 * 60 * 60 * 1000;
+const WINDOW_MS = 90 * DAY_MS;
 
 /** Trains on what was known at each time that is asked for, which only goes forward. */
 export function createLearner(runs: readonly DayEnsemble[], reports: readonly SettledDay[]) {

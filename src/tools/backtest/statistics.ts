@@ -1,5 +1,6 @@
 import { sumCounts } from '../../trading/market/contracts.js';
-import { DOLLAR, type Micros } from '../../trading/market/money.js';
+import type { Micros } from '../../trading/market/money.js';
+import { inDollars } from '../../trading/sizing/offers.js';
 import { blockBootstrap, type Interval } from '../../trading/scores/bootstrap.js';
 import type { Purchase, Trail } from './run.js';
 
@@ -17,7 +18,7 @@ export interface BacktestSummary {
   /** Of what has settled, after fees; and what each climate date brought on average, with its 95 % interval. */
   profit: number;
   days: number;
-  profitPerDay: (Interval & { confidence: number }) | null;
+  profitPerDay: ReturnType<typeof intervalOf>;
   /** What was open in the end is not in `profit`. */
   openPurchases: number;
   purchases: number;
@@ -55,20 +56,20 @@ export function summarise(trail: Trail): BacktestSummary {
   const settledStake = sum(settled.map(({ cost }) => cost));
   const daily = dailyProfits(trail);
   const meanEquity =
-    equity.length === 0 ? 0 : dollars(sum(equity.map(({ amount }) => amount))) / equity.length;
+    equity.length === 0 ? 0 : inDollars(sum(equity.map(({ amount }) => amount))) / equity.length;
   return {
-    startCash: dollars(trail.start),
-    endEquity: dollars(trail.end),
-    profit: dollars(profit),
+    startCash: inDollars(trail.start),
+    endEquity: inDollars(trail.end),
+    profit: inDollars(profit),
     days: daily.length,
     profitPerDay: intervalOf(daily),
     openPurchases: purchases.length - settled.length,
     purchases: purchases.length,
     contracts: sumCounts(purchases.map(({ contracts }) => contracts)),
-    staked: dollars(staked),
-    fees: dollars(sum(purchases.map(({ fee }) => fee))),
-    returnOnStake: settledStake === 0n ? null : dollars(profit) / dollars(settledStake),
-    turnover: meanEquity === 0 ? 0 : dollars(staked) / meanEquity,
+    staked: inDollars(staked),
+    fees: inDollars(sum(purchases.map(({ fee }) => fee))),
+    returnOnStake: settledStake === 0n ? null : inDollars(profit) / inDollars(settledStake),
+    turnover: meanEquity === 0 ? 0 : inDollars(staked) / meanEquity,
     maximumDrawdown: drawdownOf(trail),
     decisions: trail.decisions,
     signals: trail.signals,
@@ -81,7 +82,6 @@ export function summarise(trail: Trail): BacktestSummary {
   };
 }
 
-const dollars = (amount: Micros): number => Number(amount) / Number(DOLLAR);
 const sum = (amounts: readonly Micros[]): Micros => amounts.reduce((total, amount) => total + amount, 0n);
 const profitOf = ({ payout, cost }: Purchase): Micros => payout! - cost;
 
@@ -91,7 +91,7 @@ export function dailyProfits({ purchases, dates }: Pick<Trail, 'purchases' | 'da
   const profits = new Map<string, Micros>(dates.map((date) => [date, 0n]));
   for (const purchase of settled)
     profits.set(purchase.date, (profits.get(purchase.date) ?? 0n) + profitOf(purchase));
-  return [...profits].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, profit]) => dollars(profit));
+  return [...profits].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, profit]) => inDollars(profit));
 }
 
 /** Of the mean of a day; null for too few of them. */
@@ -111,8 +111,8 @@ function drawdownOf({ start, equity }: Trail): { amount: number; share: number }
   let deepest = { amount: 0, share: 0 };
   for (const { amount } of equity) {
     if (amount > highest) highest = amount;
-    const fall = dollars(highest - amount);
-    if (fall > deepest.amount) deepest = { amount: fall, share: fall / dollars(highest) };
+    const fall = inDollars(highest - amount);
+    if (fall > deepest.amount) deepest = { amount: fall, share: fall / inDollars(highest) };
   }
   return deepest;
 }
@@ -129,7 +129,7 @@ function calibrationOf(settled: readonly Purchase[]): BacktestSummary['calibrati
       to,
       purchases: found.length,
       meanProbability: mean(({ probability }) => probability),
-      frequency: mean(({ payout, contracts }) => dollars(payout!) / contracts),
+      frequency: mean(({ payout, contracts }) => inDollars(payout!) / contracts),
       meanBreakEven: mean(({ breakEven }) => breakEven),
     };
   });
