@@ -12,43 +12,7 @@ const BINS = 5;
 const MAX_REASONS = 6;
 
 /** Amounts are in dollars. */
-export interface BacktestSummary {
-  startCash: number;
-  endEquity: number;
-  /** Of what has settled, after fees; and what each climate date brought on average, with its 95 % interval. */
-  profit: number;
-  days: number;
-  profitPerDay: ReturnType<typeof intervalOf>;
-  /** What was open in the end is not in `profit`. */
-  openPurchases: number;
-  purchases: number;
-  contracts: number;
-  staked: number;
-  fees: number;
-  /** Profit for each dollar that was staked. */
-  returnOnStake: number | null;
-  /** Staked over the mean equity. */
-  turnover: number;
-  /** The deepest fall of equity from an earlier height, and as a share of that. */
-  maximumDrawdown: { amount: number; share: number };
-  decisions: number;
-  signals: number;
-  withheld: number;
-  /** The most frequent reasons for which a side of a market was not bought. */
-  reasons: { reason: string; times: number }[];
-  /** By what was forecast for the purchased side: how often it paid. */
-  calibration: {
-    from: number;
-    to: number;
-    purchases: number;
-    meanProbability: number;
-    frequency: number;
-    /** What was paid on average: the probability from which on it was worth it. */
-    meanBreakEven: number;
-  }[];
-}
-
-export function summarise(trail: Trail): BacktestSummary {
+export function summarise(trail: Trail) {
   const { purchases, equity } = trail;
   const settled = purchases.filter(({ payout }) => payout !== null);
   const staked = sum(purchases.map(({ cost }) => cost));
@@ -60,24 +24,31 @@ export function summarise(trail: Trail): BacktestSummary {
   return {
     startCash: inDollars(trail.start),
     endEquity: inDollars(trail.end),
+    /** Of what has settled, after fees; and what each climate date brought on average, with its 95 % interval. */
     profit: inDollars(profit),
     days: daily.length,
     profitPerDay: intervalOf(daily),
+    /** What was open in the end is not in `profit`. */
     openPurchases: purchases.length - settled.length,
     purchases: purchases.length,
     contracts: sumCounts(purchases.map(({ contracts }) => contracts)),
     staked: inDollars(staked),
     fees: inDollars(sum(purchases.map(({ fee }) => fee))),
+    /** Profit for each dollar that was staked. */
     returnOnStake: settledStake === 0n ? null : inDollars(profit) / inDollars(settledStake),
+    /** Staked over the mean equity. */
     turnover: meanEquity === 0 ? 0 : inDollars(staked) / meanEquity,
+    /** The deepest fall of equity from an earlier height, and as a share of that. */
     maximumDrawdown: drawdownOf(trail),
     decisions: trail.decisions,
     signals: trail.signals,
     withheld: trail.withheld,
+    /** The most frequent reasons for which a side of a market was not bought. */
     reasons: [...trail.reasons]
       .map(([reason, times]) => ({ reason, times }))
       .sort((a, b) => b.times - a.times || (a.reason < b.reason ? -1 : 1))
       .slice(0, MAX_REASONS),
+    /** By what was forecast for the purchased side: how often it paid. */
     calibration: calibrationOf(settled),
   };
 }
@@ -117,7 +88,7 @@ function drawdownOf({ start, equity }: Trail): { amount: number; share: number }
   return deepest;
 }
 
-function calibrationOf(settled: readonly Purchase[]): BacktestSummary['calibration'] {
+function calibrationOf(settled: readonly Purchase[]) {
   return Array.from({ length: BINS }, (_, bin) => bin / BINS).flatMap((from) => {
     const to = from + 1 / BINS;
     const found = settled.filter(({ probability: p }) => p >= from && (p < to || (to > 0.999 && p <= 1)));
@@ -130,6 +101,7 @@ function calibrationOf(settled: readonly Purchase[]): BacktestSummary['calibrati
       purchases: found.length,
       meanProbability: mean(({ probability }) => probability),
       frequency: mean(({ payout, contracts }) => inDollars(payout!) / contracts),
+      /** What was paid on average: the probability from which on it was worth it. */
       meanBreakEven: mean(({ breakEven }) => breakEven),
     };
   });

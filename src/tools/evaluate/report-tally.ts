@@ -13,21 +13,10 @@ export interface ScoreSums {
   climate: number;
 }
 
-/** What the report says of the cases, gathered while they are read once. */
-export interface Tally {
-  total: ScoreSums;
-  /** In the order of days. */
-  days: SeriesPoint[];
-  /** By the value of the column that was fitted by, in the order in which they came. */
-  groups: Map<string, ScoreSums>;
-  pitCounts: number[];
-  /** How often the observation had 0, 1, … members below it. */
-  rankCounts: number[];
-  coverage: CoverageSide[];
-  pairs: Pair[];
-}
+export type Tally = ReturnType<typeof tallyCases>;
 
-export function tallyCases({ cases, memberCount }: Pick<Evaluation, 'cases' | 'memberCount'>): Tally {
+/** What the report says of the cases, gathered while they are read once. */
+export function tallyCases({ cases, memberCount }: Pick<Evaluation, 'cases' | 'memberCount'>) {
   const total = newSums();
   const days = new Map<string, ScoreSums>();
   const groups = new Map<string, ScoreSums>();
@@ -45,24 +34,28 @@ export function tallyCases({ cases, memberCount }: Pick<Evaluation, 'cases' | 'm
     pairs.push({ forecast: each.mean, observed: each.observed });
   }
   const { n } = total;
+  const coverage: CoverageSide[] =
+    n === 0
+      ? []
+      : [
+          {
+            name: 'model',
+            label: 'EMOS',
+            n,
+            levels: LEVELS.map((nominal, i) => ({ nominal, actual: covered[i]! / n })),
+          },
+          { name: 'raw', label: 'Raw ensemble', n, levels: rankCoverage(rankCounts, n) },
+        ];
   return {
     total,
+    /** In their order. */
     days: [...days].sort(([a], [b]) => (a < b ? -1 : 1)).map(([date, sums]) => toPoint(date, sums)),
+    /** By the value of the column that was fitted by, in the order in which they came. */
     groups,
     pitCounts,
+    /** How often the observation had 0, 1, … members below it. */
     rankCounts,
-    coverage:
-      n === 0
-        ? []
-        : [
-            {
-              name: 'model',
-              label: 'EMOS',
-              n,
-              levels: LEVELS.map((nominal, i) => ({ nominal, actual: covered[i]! / n })),
-            },
-            { name: 'raw', label: 'Raw ensemble', n, levels: rankCoverage(rankCounts, n) },
-          ],
+    coverage,
     pairs,
   };
 }
