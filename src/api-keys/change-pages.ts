@@ -29,9 +29,8 @@ import {
 } from './api-keys.js';
 import { newFormId } from '../core/ids.js';
 import { expiryChoices, graceChoices, keyFormValues, readGrace, readKeyForm } from './key-form.js';
-import { findKeyDetails, sumCalls } from './page-queries.js';
 import type { KeyUse } from './key-use.js';
-import type { KeyRow } from './queries.js';
+import { findKeyDetails, sumCalls, type KeyRow } from './queries.js';
 import { SECTION, actorOf, readId, requireKeyDetails, showBudget } from './request.js';
 import { renameApiKeySchema } from './schema.js';
 import { guideScopes, keyAddress, toKeyView } from './view.js';

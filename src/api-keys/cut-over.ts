@@ -3,7 +3,7 @@ import { formatCount } from '../core/pages/format.js';
 import { MINUTE_MS } from '../core/time.js';
 import { stateOf } from './api-keys.js';
 import { CALLS_KEPT_MS } from './key-use-queries.js';
-import { sumCalls, type KeyDetails } from './page-queries.js';
+import { sumCalls, type KeyDetails } from './queries.js';
 
 /** How long after the old key's end the new one is still shown beside it. */
 const AFTERWARDS = 0.25;

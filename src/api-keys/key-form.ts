@@ -2,7 +2,7 @@ import { AppError, type ErrorPlace } from '../core/errors.js';
 import { parseInput } from '../core/http/validate.js';
 import { fieldError, listField, textField, type FormFields } from '../core/pages/form.js';
 import { DAY_MS, MINUTE_MS } from '../core/time.js';
-import type { KeyDetails } from './page-queries.js';
+import type { KeyDetails } from './queries.js';
 import { createApiKeySchema, rotateApiKeySchema } from './schema.js';
 
 const GRACE_DAY_MINUTES = DAY_MS / MINUTE_MS;

@@ -29,11 +29,11 @@ import {
   sumRefusals,
   type KeyDetails,
   type KeyFilter,
-} from './page-queries.js';
+  watchKey,
+} from './queries.js';
 import type { Scope } from '../core/scopes.js';
 import { canManage, readId, readUsedScopes, requireKeyDetails, SECTION, showBudget } from './request.js';
 import { GATHERED_MS } from './key-use.js';
-import { watchKey } from './queries.js';
 import { listApiKeysSchema } from './schema.js';
 import { isSecretShaped } from './secret.js';
 import { keyAddress, keyStates, scopeAllows, showPrefix, toKeyView } from './view.js';

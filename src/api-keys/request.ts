@@ -12,7 +12,7 @@ import {
   type KeyActor,
   type KeyDeps,
 } from './api-keys.js';
-import { findKeyDetails, listScopeUse, type KeyDetails } from './page-queries.js';
+import { findKeyDetails, listScopeUse, type KeyDetails } from './queries.js';
 import { toBudgetView } from './view.js';
 
 export function actorOf(req: Request, res: Response): KeyActor {

@@ -1,7 +1,7 @@
 import { formatCount, formatDuration } from '../core/pages/format.js';
 import { DAY_MS, MINUTE_MS } from '../core/time.js';
 import { stateOf, type ChangeBudget, type KeyState } from './api-keys.js';
-import type { KeyDetails } from './page-queries.js';
+import type { KeyDetails } from './queries.js';
 import type { Scope } from '../core/scopes.js';
 
 /** How a state is called, and how much it should catch the eye. */
