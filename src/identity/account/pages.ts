@@ -24,8 +24,7 @@ import {
 import { ACCOUNT, authorOf, givenFactor, limitGuesses, renderAccount, type AccountDeps } from './page.js';
 import { countSessions, listSessions } from '../session/queries.js';
 import { filledIn, nameSchema, noticesSchema, passwordSchema } from './schema.js';
-import { passkeyPages } from './passkey-pages.js';
-import { secondFactorPages } from './second-factor-pages.js';
+import { passkeyPages, secondFactorPages } from './second-factor-pages.js';
 
 /** `/dashboard/account`: what belongs to a person, whether or not they belong to an Organization. */
 export function accountPages(deps: AccountDeps): Router {
