@@ -126,6 +126,8 @@ export interface Purchase {
   payout: Micros | null;
 }
 
+const atOnce = { action: 'buy', timeInForce: 'immediate_or_cancel' } as const;
+
 /**
  * An account on paper by the same arithmetic as that of the service: books are walked level by level, what was taken
  * stays taken until a book changes (or for a time, where changes do not say that anything came back), fees are charged as the venue does, and every booking's postings sum to nothing.
@@ -173,13 +175,7 @@ export function createBroker(start: Micros, takenMs?: number) {
     buy(signal: Signal, data: MarketData, at: Date): void {
       const { market, side, contracts, limitPrice } = signal;
       const shown = data.books.get(market.ticker)!;
-      const order = {
-        side,
-        action: 'buy',
-        contracts,
-        limitPrice,
-        timeInForce: 'immediate_or_cancel',
-      } as const;
+      const order = { ...atOnce, side, contracts, limitPrice };
       const before = takenOf(market.ticker, shown, data.fetchedAt);
       const quote = quoteOrder(withoutTaken(shown, before), feeRuleOf(data, market)!, order);
       const cost = -quote.balanceChange;
