@@ -40,17 +40,12 @@ import {
   type Author,
 } from './account.js';
 
-export interface SecondFactorState {
-  /** When the app was turned on; undefined while it is off. */
-  since: Date | undefined;
-  hasApp: boolean;
-  hasPasskeys: boolean;
-  recoveryCodesLeft: number;
-}
+export type SecondFactorState = Awaited<ReturnType<typeof readSecondFactor>>;
 
-export async function readSecondFactor(orm: Orm, userId: string): Promise<SecondFactorState> {
+export async function readSecondFactor(orm: Orm, userId: string) {
   const app = await findSecondFactor(orm, userId);
   return {
+    /** When the app was turned on; undefined while it is off. */
     since: app?.confirmedAt ?? undefined,
     ...(await findFactors(orm, userId)),
     recoveryCodesLeft: await countRecoveryCodes(orm, userId),

@@ -24,18 +24,6 @@ interface LinkPages {
   advice: string;
 }
 
-export interface OpenedPages {
-  opened: OpenedLink;
-  /** Counts links that open nothing, of each address. */
-  wrongLinks: RequestHandler;
-  /** Counts passwords and codes that were wrong, of each link. */
-  guesses: RequestHandler;
-  /** The page with the field for the link. */
-  showOpen: (req: Request, res: Response, form: FormState) => Promise<void>;
-  /** One page for every link that opens nothing: goes behind the pages that throw `LinkGone`. */
-  showGone: ErrorRequestHandler;
-}
-
 type LinkDeps = Pick<Context, 'clock' | 'limitStores'>;
 
 /** The pages hold a link's secret: nothing on the way may keep or compress them. */
@@ -52,10 +40,11 @@ export function addLinkPages(
   router: Router,
   deps: LinkDeps,
   { base, name, title, origin, advice }: LinkPages,
-): OpenedPages {
+) {
   const opened = openedLink(`gauge_${name}`, isLinkToken);
   const { wrongLinks, guesses } = limitLinks(deps.limitStores, name, opened);
 
+  /** The page with the field for the link. */
   const showOpen = (req: Request, res: Response, form: FormState) =>
     renderPage(deps, req, res, { view: 'links/open', title, frame: 'card' }, { form, base, origin });
 
@@ -77,6 +66,7 @@ export function addLinkPages(
     }),
   );
 
+  /** One page for every link that opens nothing: goes behind the pages that throw `LinkGone`. */
   const showGone: ErrorRequestHandler = async (thrown, req, res, next) => {
     if (!(thrown instanceof LinkGone) || res.headersSent || !prefersHtml(req)) {
       next(thrown);
@@ -108,6 +98,7 @@ function limitLinks(stores: LimitStores, name: string, opened: OpenedLink) {
   const tooManyGuesses = 'Too many passwords or codes were wrong. Try again in some minutes.';
   return {
     wrongLinks: createLimit(stores, `${name}-links`, tooManyLinks, wrongLinkOptions),
+    /** Counts passwords and codes that were wrong, of each link. */
     guesses: createLimit(stores, `${name}-guesses`, tooManyGuesses, {
       ...skipGood,
       limit: MAX_GUESSES,

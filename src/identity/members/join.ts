@@ -32,13 +32,9 @@ export class InvitationVoid extends AppError {
   }
 }
 
-/** An open invitation, or one that this person has accepted or, being a member, does not need. */
-export interface FoundInvitation extends Invitation {
-  isMember: boolean;
-}
-
 /**
- * What a link stands for, to its holder.
+ * What a link stands for, to its holder: an open invitation, or one that this person has accepted or, being a member, does
+ * not need.
  * @throws InvitationGone, InvitationVoid
  */
 export async function getInvitation(
@@ -46,7 +42,7 @@ export async function getInvitation(
   token: unknown,
   userId: string | undefined,
   now: Date,
-): Promise<FoundInvitation> {
+): Promise<Invitation & { isMember: boolean }> {
   const key = readInvitationToken(token);
   const invitation = key && (await findInvitationByToken(orm, key, now));
   if (!invitation) throw new InvitationGone();

@@ -3,21 +3,14 @@ import { alias } from 'drizzle-orm/pg-core';
 import { firstIdOf } from '../../audit/queries.js';
 import { auditLog } from '../../audit/table.js';
 import type { Orm, Tx } from '../../core/db/client.js';
+import type { Range } from '../../core/http/page.js';
 import { invitations, memberships, users, type Role } from '../../organizations/table.js';
 import { secondFactors } from '../table.js';
 
-export interface Member {
-  userId: string;
-  email: string;
-  name: string;
-  role: Role;
-  createdAt: Date;
-}
+export type Member = NonNullable<Awaited<ReturnType<typeof findMember>>>;
 
-/** Part of the members in the order of their addresses: at most `limit` beyond `after`. */
-export interface MemberRange {
-  after: string | undefined;
-  limit: number;
+/** Part of the members in the order of their addresses. */
+interface MemberRange extends Range {
   /** Only members whose address, or a word of whose name, begins with this. */
   search?: string | undefined;
 }
@@ -33,7 +26,7 @@ const columns = {
 const selectMembers = (orm: Orm) =>
   orm.select(columns).from(memberships).innerJoin(users, eq(users.id, memberships.userId));
 
-export async function findMember(orm: Orm, orgId: string, userId: string): Promise<Member | undefined> {
+export async function findMember(orm: Orm, orgId: string, userId: string) {
   const [member] = await selectMembers(orm).where(
     and(eq(memberships.orgId, orgId), eq(memberships.userId, userId)),
   );
