@@ -63,7 +63,6 @@ export const entitlementRoutes = [
     summary: 'List the entitlements of an Organization',
     description: 'All that were declared, whether or not they are in effect now, ordered by product.',
     ...listParts('entitlements', grantAnswerSchema, 'Ordered by `productSlug`.'),
-    errors: ['not_found'],
     examples: [
       {
         name: 'firstPage',
@@ -92,7 +91,6 @@ export const entitlementRoutes = [
     responses: {
       200: json('The entitlement.', grantAnswerSchema),
     },
-    errors: ['not_found'],
     examples: [
       { name: 'grant', summary: 'A read-only entitlement', request: { params }, answer: archive },
       notFoundExample(reportsDetail, { params: reports }),
@@ -113,7 +111,6 @@ export const entitlementRoutes = [
       'Entitles the Organization to the product, or makes the entitlement as declared. It binds the next request, on every instance. There is one entitlement for each Organization and product. A `unitCap` of its own binds in place of that of the product, from the next event on; what is left out is not kept, nor are limits and thresholds.',
     body: entitlementSchema,
     responses: putResponses(grantAnswerSchema),
-    errors: ['not_found'],
     good: { params, body: { kind: 'read_only' } },
     examples: [
       {
@@ -227,7 +224,6 @@ export const entitlementRoutes = [
     summary: 'Withdraw an entitlement',
     description: 'Binds the next request, on every instance. What was used stays recorded.',
     responses: deletedResponses,
-    errors: ['not_found'],
     examples: [
       { name: 'withdrawn', summary: 'Withdrawn', request: { params } },
       notFoundExample(reportsDetail, { params: reports }),

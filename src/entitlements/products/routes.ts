@@ -71,7 +71,6 @@ export const productRoutes = [
     summary: 'Read a product',
     description: 'A product as it was declared, for all Organizations.',
     responses: { 200: json('The product.', productAnswerSchema) },
-    errors: ['not_found'],
     examples: [
       {
         name: 'product',

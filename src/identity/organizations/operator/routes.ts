@@ -61,7 +61,6 @@ export const organizationRoutes = [
     responses: {
       200: json('The Organization.', organizationAnswerSchema),
     },
-    errors: ['not_found'],
     examples: [
       { name: 'organization', summary: 'Acme', request: { params: { slug: 'acme' } }, answer: acme },
       notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' } }),
