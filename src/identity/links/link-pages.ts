@@ -7,7 +7,7 @@ import { addressOf } from '../../core/http/rate-limit.js';
 import { formRoute, textField, type FormState } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
-import { hashToken } from '../session/session-cookie.js';
+import { hashToken, hostCookie } from '../session/session-cookie.js';
 import { createLimit } from '../sign-in/sign-in-limits.js';
 import { isLinkToken, LinkGone, readLinkToken } from './links.js';
 
@@ -111,34 +111,20 @@ function limitLinks(stores: LimitStores, name: string, opened: OpenedLink) {
   };
 }
 
-/** Where a browser keeps the link that it has opened. */
-interface OpenedLink {
-  read(req: Request): string | undefined;
-  keep(req: Request, res: Response, token: string): void;
-  forget(req: Request, res: Response): void;
-}
-
-const cookieOptions = (req: Request) =>
-  ({ httpOnly: true, sameSite: 'lax', secure: req.secure, path: '/' }) as const;
+type OpenedLink = ReturnType<typeof openedLink>;
 
 /**
  * The link that this browser has opened. It is kept for an hour in a cookie, while its holder signs in or makes an
  * account: in an address it would get into histories, into the logs of proxies and into what is sent as a referrer.
  */
-export function openedLink(cookie: string, isToken: (value: unknown) => value is string): OpenedLink {
-  const nameFor = (req: Request): string => `${req.secure ? '__Host-' : ''}${cookie}`;
+export function openedLink(cookie: string, isToken: (value: unknown) => value is string) {
+  const { read, keep, forget } = hostCookie(cookie, HOUR_MS);
   return {
-    read(req) {
-      const name = nameFor(req);
-      const pairs = (req.headers.cookie ?? '').split(/;\s*/).map((pair) => pair.split('='));
-      const token = pairs.find(([key]) => key === name)?.[1];
+    read(req: Request): string | undefined {
+      const token = read(req);
       return isToken(token) ? token : undefined;
     },
-    keep(req, res, token) {
-      res.cookie(nameFor(req), token, { ...cookieOptions(req), maxAge: HOUR_MS });
-    },
-    forget(req, res) {
-      res.clearCookie(nameFor(req), cookieOptions(req));
-    },
+    keep,
+    forget,
   };
 }

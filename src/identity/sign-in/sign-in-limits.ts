@@ -8,6 +8,7 @@ import { hangUpSignal } from '../../core/http/request-context.js';
 import type { LimitStores } from '../../core/http/limit-store.js';
 import { addressOf } from '../../core/http/rate-limit.js';
 import { DAY_MS, MINUTE_MS } from '../../core/time.js';
+import { hostCookie } from '../session/session-cookie.js';
 import { normalizeEmail } from './sign-in.js';
 
 export interface SignInLimits {
@@ -194,13 +195,9 @@ export interface Devices {
  */
 export function createDevices(keys: readonly string[]): Devices {
   const keygrip = new Keygrip(keys, 'sha256');
+  const cookie = hostCookie('gauge_device', MAX_AGE_MS);
   function read(req: Request): { id: string; accounts: string[] } | undefined {
-    const name = nameOf(req);
-    const value = (req.headers.cookie ?? '')
-      .split(/; */)
-      .find((part) => part.startsWith(`${name}=`))
-      ?.slice(name.length + 1);
-    const [, id, accounts, signature] = shape.exec(value ?? '') ?? [];
+    const [, id, accounts, signature] = shape.exec(cookie.read(req) ?? '') ?? [];
     if (id === undefined || !keygrip.verify(`${id}.${accounts!}`, signature!)) return undefined;
     return { id, accounts: accounts!.split('~') };
   }
@@ -214,13 +211,10 @@ export function createDevices(keys: readonly string[]): Devices {
       const account = hashAccount(email);
       const known = [account, ...accounts.filter((other) => other !== account)].slice(0, MAX_ACCOUNTS);
       const text = `${id}.${known.join('~')}`;
-      const options = { httpOnly: true, sameSite: 'lax', secure: req.secure, path: '/' } as const;
-      res.cookie(nameOf(req), `${text}.${keygrip.sign(text)}`, { ...options, maxAge: MAX_AGE_MS });
+      cookie.keep(req, res, `${text}.${keygrip.sign(text)}`);
     },
   };
 }
-
-const nameOf = (req: Request) => (req.secure ? '__Host-gauge_device' : 'gauge_device');
 
 /** 128 bits of the address's hash: the cookie does not show who has signed in. */
 const hashAccount = (email: string) =>
