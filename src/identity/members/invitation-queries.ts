@@ -127,19 +127,8 @@ export async function insertInvitation(tx: Tx, row: typeof invitations.$inferIns
   await tx.insert(invitations).values(row);
 }
 
-/** True if it was neither used nor revoked until now. */
-export const closeAsRevoked = (tx: Tx, orgId: string, id: string, now: Date): Promise<boolean> =>
-  close(tx, orgId, id, { revokedAt: now });
-
 /** True if it was neither used nor revoked until now: of two at once, only one gets it. */
-export const closeAsAccepted = (
-  tx: Tx,
-  orgId: string,
-  id: string,
-  { userId, now }: { userId: string; now: Date },
-): Promise<boolean> => close(tx, orgId, id, { acceptedAt: now, acceptedBy: userId });
-
-async function close(
+export async function closeInvitation(
   tx: Tx,
   orgId: string,
   id: string,

@@ -9,7 +9,7 @@ import { startSession, type Arrival, type SessionPerson } from '../session/sessi
 import { endFormer } from '../sign-in/sign-in.js';
 import type { Source } from '../source.js';
 import { findUser, insertUser } from '../users/queries.js';
-import { closeAsAccepted, findInvitationByToken, type Invitation } from './invitation-queries.js';
+import { closeInvitation, findInvitationByToken, type Invitation } from './invitation-queries.js';
 import { readInvitationToken } from './invitations.js';
 import { findMember, holdPerson, insertMembership } from './queries.js';
 
@@ -116,7 +116,8 @@ async function addJoined(
   isNewAccount: boolean,
 ): Promise<void> {
   const { id, orgId, role } = invitation;
-  if (!(await closeAsAccepted(tx, orgId, id, { userId, now: source.at }))) throw new InvitationGone();
+  if (!(await closeInvitation(tx, orgId, id, { acceptedAt: source.at, acceptedBy: userId })))
+    throw new InvitationGone();
   await insertMembership(tx, orgId, { userId, role, createdAt: source.at });
   const details = { invitationId: id, invited: invitation.email, after: { role }, isNewAccount };
   await recordAudit(tx, orgId, { ...source, action: 'member.joined', target: email, details });
