@@ -23,7 +23,7 @@ import { sendToken } from '../session/session-cookie.js';
 import { personOf } from '../session/session.js';
 import { markGuess } from '../sign-in/sign-in-limits.js';
 import { audit, checkPassword, type Author } from './account.js';
-import { ACCOUNT, authorOf, givenFactor, limitGuesses, renderAccount, type AccountDeps } from './page.js';
+import { ACCOUNT, authorOf, confirmed, limitGuesses, renderAccount, type AccountDeps } from './page.js';
 import { confirmBothSchema, confirmSchema, filledIn, setupSchema } from './schema.js';
 import {
   addPasskey,
@@ -160,12 +160,10 @@ function addConfirmedPages(router: Router, deps: AccountDeps): void {
     '/account/second-factor/recovery-codes',
     formRoute({
       async act(req, res, fields) {
-        const { currentPassword, ...given } = parseInput(confirmBothSchema, filledIn(fields));
-        const author = authorOf(deps, req, res);
-        const recoveryCodes = await limitGuesses(deps, req, res, async () => {
-          const person = await checkPassword(db.orm, author, currentPassword);
-          return renewRecoveryCodes(deps, author, person, givenFactor(req, res, given));
-        });
+        const input = parseInput(confirmBothSchema, filledIn(fields));
+        const recoveryCodes = await confirmed(deps, req, res, input, (author, person, given) =>
+          renewRecoveryCodes(deps, author, person, given),
+        );
         await showRecoveryCodes(deps, req, res, recoveryCodes, false);
       },
       show: showRenewal,
@@ -183,12 +181,10 @@ function addConfirmedPages(router: Router, deps: AccountDeps): void {
     '/account/second-factor/off',
     formRoute({
       async act(req, res, fields) {
-        const { currentPassword, ...given } = parseInput(confirmBothSchema, filledIn(fields));
-        const author = authorOf(deps, req, res);
-        const token = await limitGuesses(deps, req, res, async () => {
-          const person = await checkPassword(db.orm, author, currentPassword);
-          return turnOff(deps, author, person, givenFactor(req, res, given));
-        });
+        const input = parseInput(confirmBothSchema, filledIn(fields));
+        const token = await confirmed(deps, req, res, input, (author, person, given) =>
+          turnOff(deps, author, person, given),
+        );
         sendToken(req, token);
         res.redirect(303, toAddress(BASE, { done: 'off' }));
       },
