@@ -1,14 +1,22 @@
 import { sql } from 'drizzle-orm';
-import type { Response } from 'express';
-import type { Authority } from '../../audit/change.js';
-import type { Orm } from '../../core/db/client.js';
+import type { Request, Response } from 'express';
+import { change, type Authority, type ChangeDeps } from '../../audit/change.js';
+import type { Orm, Tx } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/select-rows.js';
 import { AppError } from '../../core/errors.js';
 import { MINUTE_MS } from '../../core/time.js';
 import { lockOrganizationId } from '../../organizations/lock.js';
 import { roles as allRoles, type Role } from '../../organizations/table.js';
 import { hasFactor, hasSecondFactor } from '../second-factor/queries.js';
-import { factorRequired, organizationArchived, personOf, sessionOf, type SessionPerson } from './session.js';
+import {
+  factorRequired,
+  organizationArchived,
+  personOf,
+  personSource,
+  sessionOf,
+  type SessionPerson,
+} from './session.js';
+import type { Source } from '../source.js';
 import { idleSince } from './queries.js';
 
 /** A person in a session, whatever they belong to. */
@@ -41,6 +49,18 @@ export function byMember(res: Response): MemberAuthority {
   const { orgId, userId, sessionId } = sessionOf(res);
   const roles = (res.locals.requiredRoles as readonly Role[] | undefined) ?? allRoles;
   return memberAuthority({ orgId, userId, sessionId, roles });
+}
+
+/** A change by the member behind a request, with what its audit row says of where it came from. */
+export function changeAsMember<T>(
+  deps: ChangeDeps,
+  req: Request,
+  res: Response,
+  work: (tx: Tx, orgId: string, source: Source) => Promise<T>,
+): Promise<T> {
+  const { orgId } = sessionOf(res);
+  const source = personSource(req, res, deps.clock);
+  return change(deps, byMember(res), (tx) => work(tx, orgId, source));
 }
 
 /** Changes of members wait for each other under the Organization's lock: what is read after it stays true. */
