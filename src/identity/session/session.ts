@@ -84,19 +84,8 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
     const now = new Date(clock.now());
     const found = await findSession(db.orm, sessionId, now);
     if (!found) return undefined;
-    const {
-      lastSeenAt,
-      currentOrgId,
-      orgId,
-      orgSlug,
-      orgName,
-      role,
-      isArchived,
-      requireSecondFactor,
-      marketAccess,
-      ...person
-    } = found;
-    const isMoved = orgId !== null && orgId !== currentOrgId;
+    const { lastSeenAt, currentOrgId, membership, ...person } = found;
+    const isMoved = membership !== null && membership.orgId !== currentOrgId;
     if (isMoved && currentOrgId !== null && isChange(req)) {
       throw new AppError(
         'forbidden_role',
@@ -105,17 +94,15 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
     }
     const isSeen = now.getTime() - lastSeenAt.getTime() >= SESSION_SEEN_MS;
     if (isMoved || isSeen) {
-      const move = isMoved ? { currentOrgId: orgId } : {};
+      const move = isMoved ? { currentOrgId: membership.orgId } : {};
       await updateSession(db.orm, sessionId, { ...(isSeen ? { lastSeenAt: now } : {}), ...move });
     }
     // Sent again from time to time, so that it comes to carry the signature of the newest key.
     if (isSeen) sendToken(req, token);
-    // The membership is one row, whole or absent; the types of an outer join cannot say so.
-    if (orgId === null || orgSlug === null || orgName === null || role === null || marketAccess === null)
-      return { sessionId, ...person, orgId: null };
-    const lacksSecondFactor = requireSecondFactor && !person.hasSecondFactor;
-    const settings = { isArchived, requireSecondFactor, lacksSecondFactor, marketAccess };
-    return { sessionId, ...person, orgId, orgSlug, orgName, role, ...settings };
+    if (membership === null) return { sessionId, ...person, orgId: null };
+    const { archivedAt, ...organization } = membership;
+    const lacksSecondFactor = organization.requireSecondFactor && !person.hasSecondFactor;
+    return { sessionId, ...person, ...organization, isArchived: archivedAt !== null, lacksSecondFactor };
   };
   const keepForm = async (userId: string, form: KeptForm) => {
     const token = generateToken();
