@@ -12,6 +12,7 @@ import {
   raiseCounter,
   spendPasskeyChallenge,
   type Passkey,
+  type Waiting,
 } from './passkey-queries.js';
 
 /** Loaded with the first use, so that a start does not wait for it. */
@@ -27,9 +28,6 @@ export function siteOf(req: Request): Site {
   const { origin, hostname } = new URL(originOf(req));
   return { origin, rpId: hostname };
 }
-
-/** Who waits for a signature: the hashed token of a session or of a half-open sign-in; undefined on the sign-in page. */
-type Waiting = { hashedToken: string | undefined; now: Date };
 
 const base64url = (maxLength: number) =>
   z
@@ -103,7 +101,7 @@ export async function createNewOptions(
     authenticatorSelection: { residentKey: 'preferred', userVerification: 'preferred' },
     timeout: CHALLENGE_MS,
   });
-  await insertPasskeyChallenge(tx, { challenge: options.challenge, ...waiting });
+  await insertPasskeyChallenge(tx, options.challenge, waiting);
   return options;
 }
 
@@ -126,7 +124,7 @@ export async function sendUseOptions(
       timeout: CHALLENGE_MS,
     });
     const now = new Date(deps.clock.now());
-    await insertPasskeyChallenge(tx, { challenge: found.challenge, hashedToken, now });
+    await insertPasskeyChallenge(tx, found.challenge, { hashedToken, now });
     return found;
   });
   sendJson(res, 200, toJson(options));
@@ -156,7 +154,7 @@ export async function readAssertion(
 ): Promise<PasskeyUse> {
   const passkey = await findPasskey(orm, id);
   const challenge = challengeOf(response);
-  const isChallenged = await spendPasskeyChallenge(orm, { ...waiting, challenge });
+  const isChallenged = await spendPasskeyChallenge(orm, challenge, waiting);
   const handle = response.userHandle ?? undefined;
   // Without a password before it, the passkey itself has to say whose it is.
   const isTheirs =
@@ -189,7 +187,7 @@ export async function readAssertion(
 
 /** Records the use. False if it is refused: see `refusalOf`. */
 export async function acceptPasskey(tx: Tx, use: PasskeyUse, now: Date): Promise<boolean> {
-  return !('refused' in use) && raiseCounter(tx, { ...use, now });
+  return !('refused' in use) && raiseCounter(tx, use, now);
 }
 
 /** Why a passkey was not accepted. */
@@ -203,7 +201,7 @@ export async function readNewPasskey(
   waiting: Waiting,
 ): Promise<NewPasskey | undefined> {
   const challenge = challengeOf(response);
-  if (!(await spendPasskeyChallenge(orm, { ...waiting, challenge }))) return undefined;
+  if (!(await spendPasskeyChallenge(orm, challenge, waiting))) return undefined;
   const { verifyRegistrationResponse } = await webauthn();
   const { attestationObject, clientDataJSON, transports = [] } = response;
   const verified = await verifyRegistrationResponse({
