@@ -18,7 +18,6 @@ import {
   countOpenInvitations,
   findInvitation,
   findNthInvitation,
-  findUnclosedInvitation,
   insertInvitation,
   type Invitation,
   type InvitationKey,
@@ -64,9 +63,9 @@ export async function invite(
   await lockOrganization(tx, { id: orgId });
   const me = await requireManager(tx, orgId, source.actor);
   if (!mayManage(me.role, role)) throw ownersOnly();
-  const earlier = await findInvitation(tx, orgId, input.id, source.at);
+  const earlier = await findInvitation(tx, orgId, { id: input.id }, source.at);
   if (earlier && isSame(earlier, input)) return undefined;
-  const replaced = await findUnclosedInvitation(tx, orgId, email, source.at);
+  const replaced = await findInvitation(tx, orgId, { email }, source.at);
   if (replaced?.isOpen && !mayManage(me.role, replaced.role)) throw ownersOnly();
   await requireRoomInHour(tx, orgId, source.at);
   // A form that was carried out and is sent again with another address means another invitation.
@@ -114,7 +113,7 @@ async function addInvitation(
   mail: MailConfig | undefined,
 ): Promise<NewInvitation> {
   if (await findMemberByEmail(tx, orgId, email)) throw fieldError('email', 'belongs to a member already');
-  const replaced = await findUnclosedInvitation(tx, orgId, email, source.at);
+  const replaced = await findInvitation(tx, orgId, { email }, source.at);
   if (replaced) await closeInvitation(tx, orgId, replaced.id, { revokedAt: source.at });
   if ((await countOpenInvitations(tx, orgId, source.at)) >= MAX_OPEN_INVITATIONS) throw tooMany();
   const { token, hashedToken } = generateInvitationToken(orgId);
@@ -183,7 +182,7 @@ async function revoke(
   mayRevoke: (role: Role) => boolean,
   source: Source,
 ): Promise<void> {
-  const invitation = await findInvitation(tx, orgId, id, source.at);
+  const invitation = await findInvitation(tx, orgId, { id }, source.at);
   if (!invitation) throw new AppError('not_found', 'There is no such invitation.');
   const { email, role } = invitation;
   if (!mayRevoke(role)) throw ownersOnly();

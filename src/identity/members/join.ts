@@ -9,7 +9,7 @@ import { startSession, type Arrival, type SessionPerson } from '../session/sessi
 import { endFormer } from '../sign-in/sign-in.js';
 import type { Source } from '../source.js';
 import { findUser, insertUser } from '../users/queries.js';
-import { closeInvitation, findInvitationByToken, type Invitation } from './invitation-queries.js';
+import { closeInvitation, findInvitation, type Invitation } from './invitation-queries.js';
 import { readInvitationToken } from './invitations.js';
 import { findMember, holdPerson, insertMembership } from './queries.js';
 
@@ -44,7 +44,7 @@ export async function getInvitation(
   now: Date,
 ): Promise<Invitation & { isMember: boolean }> {
   const key = readInvitationToken(token);
-  const invitation = key && (await findInvitationByToken(orm, key, now));
+  const invitation = key && (await findInvitation(orm, key.orgId, key, now));
   if (!invitation) throw new InvitationGone();
   const member = userId === undefined ? undefined : await findMember(orm, invitation.orgId, userId);
   const isTheirs = member !== undefined && invitation.acceptedBy === userId;
