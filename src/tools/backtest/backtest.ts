@@ -4,7 +4,7 @@ import { bracketRange } from '../../trading/market/brackets.js';
 import { probabilityOf, quantileOf } from '../../trading/market/distribution.js';
 import { perContract, valueOf } from '../../trading/market/contracts.js';
 import type { MarketEvent } from '../../trading/market/event.js';
-import { spanOf, temperatureKinds, type TemperatureKind } from '../../trading/market/market.js';
+import { spanOf, temperatureKinds } from '../../trading/market/market.js';
 import type { Micros } from '../../trading/market/money.js';
 import { uniform } from '../../trading/venue/simulation/random.js';
 import type { Feed, PointInTime } from './feed.js';
@@ -148,16 +148,14 @@ function shuffle({ events, forecasts }: ForecastsByEvent, seed: string): (point:
 
 /** Each event gets the place of another one of its kind in a shuffled ring, so that none keeps its own. */
 function pairUp(events: readonly MarketEvent[], seed: string): Map<string, MarketEvent> {
-  const ofKind = (kind: TemperatureKind) => events.filter((event) => event.kind === kind);
-  return new Map(temperatureKinds.flatMap((kind) => [...pairWithin(ofKind(kind), seed)]));
-}
-
-function pairWithin(events: readonly MarketEvent[], seed: string): Map<string, MarketEvent> {
-  const ring = events
-    .map((event) => ({ event, place: uniform(seed, event.eventTicker) }))
-    .sort((a, b) => a.place - b.place || (a.event.eventTicker < b.event.eventTicker ? -1 : 1))
-    .map(({ event }) => event);
-  return new Map(ring.map((event, i) => [event.eventTicker, ring[(i + 1) % ring.length]!]));
+  const pairs = temperatureKinds.flatMap((kind) => {
+    const ring = events
+      .filter((event) => event.kind === kind)
+      .map((event) => ({ event, place: uniform(seed, event.eventTicker) }))
+      .sort((a, b) => a.place - b.place || (a.event.eventTicker < b.event.eventTicker ? -1 : 1));
+    return ring.map(({ event }, i) => [event.eventTicker, ring[(i + 1) % ring.length]!.event] as const);
+  });
+  return new Map(pairs);
 }
 
 /** The times stay the event's own: its forecast is as old as it was. */

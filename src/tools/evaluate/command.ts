@@ -5,7 +5,7 @@ import { createProgress } from '../kit/progress.js';
 import { compareModels, comparisonTable } from './compare.js';
 import type { Tail } from './decomposition.js';
 import { evaluate } from './evaluate.js';
-import { asksForHourly, runHourlyCommand } from './hourly.js';
+import { runHourlyCommand } from './hourly.js';
 import { leftOutReasons, type EvaluateOptions, type Evaluation, type LeftOut } from './evaluation.js';
 import { modelNames, models, type ModelName } from './models.js';
 import { parseNumber, readCases, readRows, type FileCases } from './read-cases.js';
@@ -189,7 +189,7 @@ const tailOf = ({ above, below }: Flags): Tail | null => {
 };
 
 export const runEvaluateCommand = (terminal: Terminal): Promise<number> =>
-  asksForHourly(terminal.args) ? runHourlyCommand(terminal) : runDayAheadCommand(terminal);
+  terminal.args.includes('--hourly') ? runHourlyCommand(terminal) : runDayAheadCommand(terminal);
 
 const runDayAheadCommand = (terminal: Terminal): Promise<number> =>
   runCommand<Flags>(createEvaluateCommand(), terminal, async (flags, files) => {

@@ -311,6 +311,3 @@ function scoreDegree(
 function add<Name extends keyof DegreeScores>(sums: Record<Name, number>, scores: DegreeScores): void {
   for (const name of Object.keys(sums) as Name[]) sums[name] += scores[name];
 }
-
-/** Whether this is what is asked for, before any flag is read. */
-export const asksForHourly = (args: readonly string[]): boolean => args.includes('--hourly');
