@@ -46,6 +46,7 @@ const refusals: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['forbidden_role']);
 
 const notices = {
   off: 'The second factor is off. All your other sessions have ended.',
+  'app-off': 'The authenticator app is off. All your other sessions have ended.',
   on: 'The second factor is on already.',
   ended: 'That set-up has expired. Start again here.',
   required: 'Your Organization requires a second factor. Set yours up to go on.',
@@ -182,11 +183,11 @@ function addConfirmedPages(router: Router, deps: AccountDeps): void {
     formRoute({
       async act(req, res, fields) {
         const input = parseInput(confirmBothSchema, filledIn(fields));
-        const token = await confirmed(deps, req, res, input, (author, person, given) =>
+        const { token, wasLast } = await confirmed(deps, req, res, input, (author, person, given) =>
           turnOff(deps, author, person, given),
         );
         sendToken(req, token);
-        res.redirect(303, toAddress(BASE, { done: 'off' }));
+        res.redirect(303, toAddress(BASE, { done: wasLast ? 'off' : 'app-off' }));
       },
       show: showTurnOff,
       codes: refusals,

@@ -113,23 +113,26 @@ export async function renewRecoveryCodes(
   });
 }
 
-/** @returns the new token of this session; all others end */
+/**
+ * Removes the app.
+ * @returns the new token of this session, all others end; and whether no second factor is left
+ */
 export async function turnOff(
   deps: AccountChangeDeps,
   author: Author,
   person: User,
   given: GivenFactor,
-): Promise<string> {
+): Promise<{ token: string; wasLast: boolean }> {
   const code = await readRequiredFactor(deps.db.orm, author, given);
   return changeAccount(deps, author, person, async (tx) => {
     if (!(await findSecondFactor(tx, person.id))) throw isOff();
     await requireCode(tx, deps.secrets, author, code);
     await deleteApp(tx, person.id);
-    await endLastFactor(tx, person.id);
+    const wasLast = await endLastFactor(tx, person.id);
     const { token, sessionsEnded } = await endOtherSessions(tx, author);
     await audit(tx, author, 'user.second_factor_turned_off', { sessionsEnded });
-    await mailAccountNotice(tx, deps, author.email, 'secondFactor', author);
-    return token;
+    await mailAccountNotice(tx, deps, author.email, wasLast ? 'secondFactor' : 'appRemoved', author);
+    return { token, wasLast };
   });
 }
 
