@@ -63,17 +63,9 @@ export function recordsFeed(options: RecordOptions): Feed {
   };
 }
 
-interface Past {
-  /** Of which there are trades, each with the time from which on nothing more comes of it. */
-  traded: readonly { event: MarketEvent; startMs: number; finalMs: number }[];
-  /** Times in order, with the events that are decided on. */
-  times: readonly { ms: number; due: readonly MarketEvent[] }[];
-  runs: ReadonlyMap<string, readonly DayEnsemble[]>;
-  observed: ReadonlyMap<string, readonly RecordedObservation[]>;
-  fitsAt: (at: Date) => FitBook;
-}
+type Past = ReturnType<typeof readPast>;
 
-function readPast({ events, trades, runs, observations = [], everyMs }: RecordOptions): Past {
+function readPast({ events, trades, runs, observations = [], everyMs }: RecordOptions) {
   const settled = groupEvents([...events.values()].flat());
   const reports = reportsOf(settled);
   const byStation = groupBy(reports, ({ stationId }) => stationId);
@@ -90,7 +82,9 @@ function readPast({ events, trades, runs, observations = [], everyMs }: RecordOp
       return { event, startMs: decisions[0] ?? finalMs, finalMs };
     });
   return {
+    /** Of which there are trades, each with the time from which on nothing more comes of it. */
     traded,
+    /** Times in order, with the events that are decided on. */
     times: [...times].map(([ms, due]) => ({ ms, due })).sort((a, b) => a.ms - b.ms),
     runs: groupBy(all, targetKey),
     observed: groupBy(observations, ({ stationId }) => stationId),

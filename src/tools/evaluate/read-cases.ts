@@ -63,7 +63,7 @@ export async function readCases(
   options: EvaluateOptions,
   onRow: () => void,
 ): Promise<FileCases> {
-  let reader: RowReader | undefined;
+  let reader: ReturnType<typeof createRowReader> | undefined;
   const csv = { delimiter: options.delimiter, max_record_size: MAX_RECORD_LENGTH };
   await readCsv(input, options.file, csv, (record, line) => {
     if (reader) reader.read(record, line);
@@ -101,12 +101,7 @@ export async function readCsv(
   }
 }
 
-interface RowReader {
-  read(record: string[], line: number): void;
-  found: FileCases;
-}
-
-function createRowReader(header: string[], options: EvaluateOptions): RowReader {
+function createRowReader(header: string[], options: EvaluateOptions) {
   const columns = findColumns(header, options);
   const isMissing = missingTest(options.missing);
   const months = options.months && new Set(options.months);
