@@ -35,13 +35,7 @@ import { SECTION, actorOf, readId, requireKeyDetails, showBudget } from './reque
 import { renameApiKeySchema } from './schema.js';
 import { guideScopes, keyAddress, toKeyView } from './view.js';
 
-/** What a new key may try first, ready to be pasted. */
-interface Snippets {
-  /** What the commands do, in a sentence. */
-  purpose: string;
-  curl: string;
-  typescript: string;
-}
+const mayChange = requireRole(...managingRoles);
 
 interface SnippetKey {
   id: string;
@@ -49,12 +43,12 @@ interface SnippetKey {
   scopes: string[];
 }
 
-/** The first call with a key: an event of a product that the Organization may use, or else a read. */
+/** The first call with a key, ready to be pasted: an event of a product that the Organization may use, or else a read. */
 function makeSnippets(
   baseUrl: string,
   key: SnippetKey,
   product: { slug: string; usageMetric: string } | undefined,
-): Snippets {
+) {
   if (key.scopes.includes('usage:write') && product) return firstEvent(baseUrl, key, product);
   if (!key.scopes.includes('usage:write') && key.scopes.includes('entitlements:read'))
     return read(`${baseUrl}/api/entitlements`, key, 'Read what your Organization is entitled to:');
@@ -65,7 +59,7 @@ function firstEvent(
   baseUrl: string,
   { id, secret }: SnippetKey,
   { slug, usageMetric }: { slug: string; usageMetric: string },
-): Snippets {
+) {
   const url = `${baseUrl}/api/usage/events`;
   const event = (idempotencyKey: string) => ({
     productSlug: slug,
@@ -95,7 +89,7 @@ sendUsage([${JSON.stringify(event(`first-event-ts-${id}`), null, 2)}]).then(cons
   };
 }
 
-function read(url: string, { secret }: SnippetKey, purpose: string): Snippets {
+function read(url: string, { secret }: SnippetKey, purpose: string) {
   return {
     purpose,
     curl: readLine(url, secret),
@@ -125,8 +119,6 @@ export interface KeyPageDeps extends KeyDeps {
 
 /** A key is made with a form that carries the key's id: sending it twice makes one key. */
 export function addCreatePages(router: Router, deps: KeyPageDeps): void {
-  const mayChange = requireRole(...managingRoles);
-
   router.get('/api-keys/new', onlyPages, mayChange, async (req, res) => {
     const { orgId } = sessionOf(res);
     const { like } = req.query;
@@ -161,8 +153,6 @@ export function addCreatePages(router: Router, deps: KeyPageDeps): void {
 
 /** Replacing a key, with a choice of how long the old one goes on working. */
 export function addRotatePages(router: Router, deps: KeyPageDeps): void {
-  const mayChange = requireRole(...managingRoles);
-
   router.get('/api-keys/:id/rotate', onlyPages, mayChange, (req, res) =>
     showForm(req, res, newForm({ grace: '60', graceMinutes: '' })),
   );
@@ -193,8 +183,6 @@ export function addRotatePages(router: Router, deps: KeyPageDeps): void {
 
 /** Another name for a key, whatever its state: names are how people tell keys apart in lists and logs. */
 export function addRenamePages(router: Router, deps: KeyDeps): void {
-  const mayChange = requireRole(...managingRoles);
-
   router.get('/api-keys/:id/rename', onlyPages, mayChange, (req, res) => showForm(req, res, newForm()));
 
   const rename = formRoute({
@@ -222,8 +210,6 @@ const RECENT_MINUTES = 15;
 
 /** Ending a key, after a page that says which one and who may still need it. */
 export function addRevokePages(router: Router, deps: KeyDeps): void {
-  const mayChange = requireRole(...managingRoles);
-
   router.get('/api-keys/:id/revoke', onlyPages, mayChange, async (req, res) => {
     const { orgId } = sessionOf(res);
     const key = await requireKeyDetails(deps, orgId, readId(req));

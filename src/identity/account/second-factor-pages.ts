@@ -295,14 +295,11 @@ function addOptions(
   });
 }
 
-interface QrCode {
-  /** Modules on each side, the quiet zone of 4 included (ISO/IEC 18004, 5.3.8). */
-  size: number;
-  /** The dark modules as the data of an SVG path, one unit a module. */
-  path: string;
-}
-
-export function toQrCode(text: string): QrCode {
+/**
+ * The modules on each side, the quiet zone of 4 included (ISO/IEC 18004, 5.3.8), and the dark ones as the data of an SVG path,
+ * one unit a module.
+ */
+export function toQrCode(text: string) {
   const { size, data } = encode(text, { ecc: 'M', border: 4 });
   const path = data.flatMap((row, y) =>
     runsOf(row).map(([x, length]) => `M${x} ${y}h${length}v1h-${length}z`),
