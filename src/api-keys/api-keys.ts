@@ -6,6 +6,7 @@ import type { Context } from '../core/http/context.js';
 import type { Orm, Tx } from '../core/db/client.js';
 import { AppError } from '../core/errors.js';
 import { isFreshId } from '../core/ids.js';
+import { fieldError } from '../core/pages/form.js';
 import { MINUTE_MS } from '../core/time.js';
 import { lockOrganization } from '../identity/organizations/queries.js';
 import type { MarketAccess } from '../organizations/table.js';
@@ -63,15 +64,15 @@ export async function createApiKey(
 ): Promise<NewKey> {
   const now = new Date(clock.now());
   const { id, name, livemode, scopes = ['usage:write'], expiresAt = null } = input;
-  if (id !== undefined && !isFreshId(id, now.getTime())) throw invalid('/id', 'is not fresh');
-  if (expiresAt !== null && expiresAt <= now) throw invalid('/expiresAt', 'must lie in the future');
+  if (id !== undefined && !isFreshId(id, now.getTime())) throw fieldError('id', 'is not fresh');
+  if (expiresAt !== null && expiresAt <= now) throw fieldError('expiresAt', 'must lie in the future');
   return change({ db, clock }, actor.by, async (tx) => {
     const { marketAccess } = (await lockOrganization(tx, { id: actor.orgId }))!;
     if (id !== undefined && (await findKey(tx, actor.orgId, id))) throw new KeyExists(id);
     const place = scopes.findIndex((scope) => whyNotOffered(scope, config, marketAccess) !== undefined);
     if (place >= 0)
-      throw invalid(
-        `/scopes/${place}`,
+      throw fieldError(
+        `scopes/${place}`,
         `is not offered: ${whyNotOffered(scopes[place]!, config, marketAccess)}`,
       );
     const added = await addKey(tx, actor, {
@@ -278,12 +279,6 @@ export const toMessage = ({
   livemode,
   expiresAt: expiresAt?.toISOString() ?? null,
 });
-
-function invalid(pointer: string, detail: string): AppError {
-  return new AppError('invalid_request', `${pointer} ${detail}`, {
-    errors: [{ pointer, code: 'invalid_request', detail }],
-  });
-}
 
 export type KeyState = 'active' | 'grace' | 'expired' | 'revoked';
 

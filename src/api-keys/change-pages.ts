@@ -29,20 +29,13 @@ import {
 } from './api-keys.js';
 import { newFormId } from '../core/ids.js';
 import { expiryChoices, graceChoices, keyFormValues, readGrace, readKeyForm } from './key-form.js';
-import { findKeyDetails, sumCalls } from './page-queries.js';
 import type { KeyUse } from './key-use.js';
-import type { KeyRow } from './queries.js';
+import { findKeyDetails, sumCalls, type KeyRow } from './queries.js';
 import { SECTION, actorOf, readId, requireKeyDetails, showBudget } from './request.js';
 import { renameApiKeySchema } from './schema.js';
 import { guideScopes, keyAddress, toKeyView } from './view.js';
 
-/** What a new key may try first, ready to be pasted. */
-interface Snippets {
-  /** What the commands do, in a sentence. */
-  purpose: string;
-  curl: string;
-  typescript: string;
-}
+const mayChange = requireRole(...managingRoles);
 
 interface SnippetKey {
   id: string;
@@ -50,12 +43,12 @@ interface SnippetKey {
   scopes: string[];
 }
 
-/** The first call with a key: an event of a product that the Organization may use, or else a read. */
+/** The first call with a key, ready to be pasted: an event of a product that the Organization may use, or else a read. */
 function makeSnippets(
   baseUrl: string,
   key: SnippetKey,
   product: { slug: string; usageMetric: string } | undefined,
-): Snippets {
+) {
   if (key.scopes.includes('usage:write') && product) return firstEvent(baseUrl, key, product);
   if (!key.scopes.includes('usage:write') && key.scopes.includes('entitlements:read'))
     return read(`${baseUrl}/api/entitlements`, key, 'Read what your Organization is entitled to:');
@@ -66,7 +59,7 @@ function firstEvent(
   baseUrl: string,
   { id, secret }: SnippetKey,
   { slug, usageMetric }: { slug: string; usageMetric: string },
-): Snippets {
+) {
   const url = `${baseUrl}/api/usage/events`;
   const event = (idempotencyKey: string) => ({
     productSlug: slug,
@@ -96,7 +89,7 @@ sendUsage([${JSON.stringify(event(`first-event-ts-${id}`), null, 2)}]).then(cons
   };
 }
 
-function read(url: string, { secret }: SnippetKey, purpose: string): Snippets {
+function read(url: string, { secret }: SnippetKey, purpose: string) {
   return {
     purpose,
     curl: readLine(url, secret),
@@ -126,8 +119,6 @@ export interface KeyPageDeps extends KeyDeps {
 
 /** A key is made with a form that carries the key's id: sending it twice makes one key. */
 export function addCreatePages(router: Router, deps: KeyPageDeps): void {
-  const mayChange = requireRole(...managingRoles);
-
   router.get('/api-keys/new', onlyPages, mayChange, async (req, res) => {
     const { orgId } = sessionOf(res);
     const { like } = req.query;
@@ -150,25 +141,18 @@ export function addCreatePages(router: Router, deps: KeyPageDeps): void {
   }
 
   async function showCreation(req: Request, res: Response, form: FormState): Promise<void> {
-    await renderPage(
-      deps,
-      req,
-      res,
-      { view: 'api-keys/new', title: 'New API key', section: SECTION },
-      {
-        form: renewForm(form, newFormId(deps.clock.now())),
-        budget: await showBudget(deps, res),
-        scopeGuide: guideScopes(scopesFor(deps.config, sessionOf(res).marketAccess)),
-        expiryChoices,
-      },
-    );
+    const page = { view: 'api-keys/new', title: 'New API key', section: SECTION };
+    await renderPage(deps, req, res, page, {
+      form: renewForm(form, newFormId(deps.clock.now())),
+      budget: await showBudget(deps, res),
+      scopeGuide: guideScopes(scopesFor(deps.config, sessionOf(res).marketAccess)),
+      expiryChoices,
+    });
   }
 }
 
 /** Replacing a key, with a choice of how long the old one goes on working. */
 export function addRotatePages(router: Router, deps: KeyPageDeps): void {
-  const mayChange = requireRole(...managingRoles);
-
   router.get('/api-keys/:id/rotate', onlyPages, mayChange, (req, res) =>
     showForm(req, res, newForm({ grace: '60', graceMinutes: '' })),
   );
@@ -186,26 +170,19 @@ export function addRotatePages(router: Router, deps: KeyPageDeps): void {
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
     const key = await requireKeyDetails(deps, sessionOf(res).orgId, readId(req));
     const view = toKeyView(key, new Set(key.scopes), deps.clock.now());
-    await renderPage(
-      deps,
-      req,
-      res,
-      { view: 'api-keys/rotate', title: `Rotate ${key.name}`, section: SECTION },
-      {
-        key: view,
-        successor: key.successorId === null ? undefined : { href: keyAddress(key.successorId) },
-        form,
-        graceChoices,
-        budget: await showBudget(deps, res),
-      },
-    );
+    const page = { view: 'api-keys/rotate', title: `Rotate ${key.name}`, section: SECTION };
+    await renderPage(deps, req, res, page, {
+      key: view,
+      successor: key.successorId === null ? undefined : { href: keyAddress(key.successorId) },
+      form,
+      graceChoices,
+      budget: await showBudget(deps, res),
+    });
   }
 }
 
 /** Another name for a key, whatever its state: names are how people tell keys apart in lists and logs. */
 export function addRenamePages(router: Router, deps: KeyDeps): void {
-  const mayChange = requireRole(...managingRoles);
-
   router.get('/api-keys/:id/rename', onlyPages, mayChange, (req, res) => showForm(req, res, newForm()));
 
   const rename = formRoute({
@@ -220,16 +197,11 @@ export function addRenamePages(router: Router, deps: KeyDeps): void {
 
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
     const key = await requireKeyDetails(deps, sessionOf(res).orgId, readId(req));
-    await renderPage(
-      deps,
-      req,
-      res,
-      { view: 'api-keys/rename', title: `Rename ${key.name}`, section: SECTION },
-      {
-        key: toKeyView(key, new Set(key.scopes), deps.clock.now()),
-        form: { ...form, values: { name: key.name, ...form.values } },
-      },
-    );
+    const page = { view: 'api-keys/rename', title: `Rename ${key.name}`, section: SECTION };
+    await renderPage(deps, req, res, page, {
+      key: toKeyView(key, new Set(key.scopes), deps.clock.now()),
+      form: { ...form, values: { name: key.name, ...form.values } },
+    });
   }
 }
 
@@ -238,26 +210,19 @@ const RECENT_MINUTES = 15;
 
 /** Ending a key, after a page that says which one and who may still need it. */
 export function addRevokePages(router: Router, deps: KeyDeps): void {
-  const mayChange = requireRole(...managingRoles);
-
   router.get('/api-keys/:id/revoke', onlyPages, mayChange, async (req, res) => {
     const { orgId } = sessionOf(res);
     const key = await requireKeyDetails(deps, orgId, readId(req));
     const now = deps.clock.now();
     const from = new Date(now - (now % MINUTE_MS) - RECENT_MINUTES * MINUTE_MS);
     const recent = await sumCalls(deps.db.orm, orgId, [key.id], { from, stepMs: MINUTE_MS });
-    await renderPage(
-      deps,
-      req,
-      res,
-      { view: 'api-keys/revoke', title: `Revoke ${key.name}`, section: SECTION },
-      {
-        key: toKeyView(key, new Set(key.scopes), now),
-        recentMinutes: RECENT_MINUTES,
-        recentCalls: recent.reduce((sum, { calls }) => sum + calls, 0),
-        cutOver: key.successorId === null ? undefined : `${keyAddress(key.successorId)}/cut-over`,
-      },
-    );
+    const page = { view: 'api-keys/revoke', title: `Revoke ${key.name}`, section: SECTION };
+    await renderPage(deps, req, res, page, {
+      key: toKeyView(key, new Set(key.scopes), now),
+      recentMinutes: RECENT_MINUTES,
+      recentCalls: recent.reduce((sum, { calls }) => sum + calls, 0),
+      cutOver: key.successorId === null ? undefined : `${keyAddress(key.successorId)}/cut-over`,
+    });
   });
 
   router.post('/api-keys/:id/revoke', mayChange, async (req, res) => {
@@ -288,17 +253,12 @@ async function showSecret(
   const { id, name, scopes, livemode, expiresAt } = key;
   const isEnded = previous?.expiresAt != null && previous.expiresAt <= now;
   res.status(201).setHeader('Cache-Control', 'no-store, no-transform');
-  await renderPage(
-    deps,
-    req,
-    res,
-    { view: 'api-keys/secret', title: previous ? 'Key rotated' : 'Key made', section: SECTION },
-    {
-      key: { name, scopes, livemode, expiresAt, href: keyAddress(id) },
-      secret,
-      previous: previous && { expiresAt: previous.expiresAt, isEnded },
-      snippets: makeSnippets(originOf(req), { id, secret, scopes }, product),
-      lacksProduct: product === undefined && scopes.includes('usage:write'),
-    },
-  );
+  const page = { view: 'api-keys/secret', title: previous ? 'Key rotated' : 'Key made', section: SECTION };
+  await renderPage(deps, req, res, page, {
+    key: { name, scopes, livemode, expiresAt, href: keyAddress(id) },
+    secret,
+    previous: previous && { expiresAt: previous.expiresAt, isEnded },
+    snippets: makeSnippets(originOf(req), { id, secret, scopes }, product),
+    lacksProduct: product === undefined && scopes.includes('usage:write'),
+  });
 }

@@ -1,38 +1,25 @@
 import type { Orm } from '../core/db/client.js';
 import { formatCount } from '../core/pages/format.js';
 import { MINUTE_MS } from '../core/time.js';
-import { stateOf, type KeyState } from './api-keys.js';
+import { stateOf } from './api-keys.js';
 import { CALLS_KEPT_MS } from './key-use-queries.js';
-import { sumCalls, type KeyDetails } from './page-queries.js';
+import { sumCalls, type KeyDetails } from './queries.js';
 
 /** How long after the old key's end the new one is still shown beside it. */
 const AFTERWARDS = 0.25;
 
-/** How the calls move from an old key to its successor. */
-interface CutOver {
-  startedAt: Date;
-  /** When the old key ends, or ended. */
-  endsAt: Date;
-  isOver: boolean;
-  oldState: KeyState;
-  /** Undefined when the calls of that time are no longer kept. */
-  chart: CallChart | undefined;
-  oldCalls: number;
-  newCalls: number;
-  oldLastUsedAt: Date | null;
-}
-
-/** Reads the calls of both keys since the rotation. `old` has been rotated. */
+/** How the calls have moved from a key that was rotated to its successor. */
 export async function readCutOver(
   orm: Orm,
   orgId: string,
   { old, successor }: { old: KeyDetails; successor: KeyDetails },
   nowMs: number,
-): Promise<CutOver> {
+) {
   const startedAt = successor.createdAt;
   const oldState = stateOf(old, nowMs);
   // A rotated key always ends; the earlier of its two ends counts.
   const endMs = Math.min(old.expiresAt?.getTime() ?? Infinity, old.revokedAt?.getTime() ?? Infinity);
+  // The calls of that time may no longer be kept.
   const chart =
     nowMs - startedAt.getTime() > CALLS_KEPT_MS - MINUTE_MS
       ? undefined
@@ -66,12 +53,6 @@ async function readChart(
   ];
   const found = await sumCalls(orm, orgId, [old.id, successor.id], { from: new Date(fromMs), stepMs });
   return makeCallChart(keys, found, { fromMs, toMs, stepMs });
-}
-
-/** The calls of one key, in steps of equal length. */
-interface CallSeries {
-  label: string;
-  calls: number[];
 }
 
 /** Calls over time: one panel per key below each other, on one scale, so that no colour has to tell them apart. */
@@ -120,7 +101,7 @@ export function makeCallChart(
 ): CallChart {
   const firstMs = startOfStep(fromMs, stepMs);
   const steps = Math.max(1, Math.floor((startOfStep(toMs, stepMs) - firstMs) / stepMs) + 1);
-  const series: CallSeries[] = keys.map(({ label }) => ({ label, calls: Array<number>(steps).fill(0) }));
+  const series = keys.map(({ label }) => ({ label, calls: Array<number>(steps).fill(0) }));
   for (const { keyId, startMs, calls } of found) {
     const step = Math.round((startMs - firstMs) / stepMs);
     const of = series[keys.findIndex(({ id }) => id === keyId)];

@@ -2,7 +2,7 @@ import { AppError, type ErrorPlace } from '../core/errors.js';
 import { parseInput } from '../core/http/validate.js';
 import { fieldError, listField, textField, type FormFields } from '../core/pages/form.js';
 import { DAY_MS, MINUTE_MS } from '../core/time.js';
-import type { KeyDetails } from './page-queries.js';
+import type { KeyDetails } from './queries.js';
 import { createApiKeySchema, rotateApiKeySchema } from './schema.js';
 
 const GRACE_DAY_MINUTES = DAY_MS / MINUTE_MS;
@@ -29,9 +29,7 @@ export const graceChoices = [
 
 /** A form for a new key: empty, or filled in like a key that there is. */
 export function keyFormValues(id: string, like?: KeyDetails): FormFields {
-  if (!like)
-    return { id, name: '', livemode: 'true', scopes: ['usage:write'], expiry: 'never', expiresAt: '' };
-  const { name, livemode, scopes } = like;
+  const { name, livemode, scopes } = like ?? { name: '', livemode: true, scopes: ['usage:write'] };
   return { id, name, livemode: String(livemode), scopes, expiry: 'never', expiresAt: '' };
 }
 

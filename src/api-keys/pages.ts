@@ -29,11 +29,11 @@ import {
   sumRefusals,
   type KeyDetails,
   type KeyFilter,
-} from './page-queries.js';
+  watchKey,
+} from './queries.js';
 import type { Scope } from '../core/scopes.js';
 import { canManage, readId, readUsedScopes, requireKeyDetails, SECTION, showBudget } from './request.js';
 import { GATHERED_MS } from './key-use.js';
-import { watchKey } from './queries.js';
 import { listApiKeysSchema } from './schema.js';
 import { isSecretShaped } from './secret.js';
 import { keyAddress, keyStates, scopeAllows, showPrefix, toKeyView } from './view.js';
@@ -175,24 +175,15 @@ function addKeyPages(router: Router, deps: KeyPageDeps): void {
     await deps.keyUse.flush();
     await watchKey(deps.db.orm, orgId, key.id, new Date(now));
     const cutOver = await readCutOver(deps.db.orm, orgId, { old, successor: key }, now);
-    await renderPage(
-      deps,
-      req,
-      res,
-      {
-        view: 'api-keys/cut-over',
-        title: `Cut-over of ${key.name}`,
-        section: SECTION,
-        notices: cutOverNotices,
-      },
-      {
-        key: toKeyView(key, new Set(key.scopes), now),
-        old: toKeyView(old, new Set(old.scopes), now),
-        cutOver,
-        isCounted: isCounted(key, now),
-        canChange: canManage(res),
-      },
-    );
+    const title = `Cut-over of ${key.name}`;
+    const page = { view: 'api-keys/cut-over', title, section: SECTION, notices: cutOverNotices };
+    await renderPage(deps, req, res, page, {
+      key: toKeyView(key, new Set(key.scopes), now),
+      old: toKeyView(old, new Set(old.scopes), now),
+      cutOver,
+      isCounted: isCounted(key, now),
+      canChange: canManage(res),
+    });
   });
 }
 
@@ -207,32 +198,27 @@ async function showKey(deps: KeyDeps, req: Request, res: Response): Promise<void
   const refused = await sumRefusals(deps.db.orm, orgId, key.id, new Date(fromMs));
   const used = await listScopeUse(deps.db.orm, orgId, [key.id]);
   const view = toKeyView(key, new Set(used.map(({ scope }) => scope)), now);
-  await renderPage(
-    deps,
-    req,
-    res,
-    { view: 'api-keys/key', title: key.name, section: SECTION, notices: keyNotices },
-    {
-      key: view,
-      canChange: canManage(res),
-      scopeUse: key.scopes.map((scope) => ({
-        scope,
-        allows: scopeAllows[scope as Scope] ?? '',
-        ...(used.find((use) => use.scope === scope) ?? { calls: 0, lastUsedAt: null }),
-      })),
-      chart: makeCallChart([{ id: key.id, label: 'Calls' }], calls, { fromMs, toMs: now, stepMs }),
-      refused,
-      isCounted: isCounted(key, now),
-      ranges: Object.entries(ranges).map(([value, { label }]) => ({
-        href: value === 'day' ? view.href : `${view.href}?range=${value}`,
-        label,
-        isCurrent: value === range,
-      })),
-      previous: toNeighbour(key.rotatedFromId, key.previousPrefix),
-      successor: toNeighbour(key.successorId, key.successorPrefix),
-      usageHref: `/dashboard/usage?key=${key.id}`,
-    },
-  );
+  const page = { view: 'api-keys/key', title: key.name, section: SECTION, notices: keyNotices };
+  await renderPage(deps, req, res, page, {
+    key: view,
+    canChange: canManage(res),
+    scopeUse: key.scopes.map((scope) => ({
+      scope,
+      allows: scopeAllows[scope as Scope] ?? '',
+      ...(used.find((use) => use.scope === scope) ?? { calls: 0, lastUsedAt: null }),
+    })),
+    chart: makeCallChart([{ id: key.id, label: 'Calls' }], calls, { fromMs, toMs: now, stepMs }),
+    refused,
+    isCounted: isCounted(key, now),
+    ranges: Object.entries(ranges).map(([value, { label }]) => ({
+      href: value === 'day' ? view.href : `${view.href}?range=${value}`,
+      label,
+      isCurrent: value === range,
+    })),
+    previous: toNeighbour(key.rotatedFromId, key.previousPrefix),
+    successor: toNeighbour(key.successorId, key.successorPrefix),
+    usageHref: `/dashboard/usage?key=${key.id}`,
+  });
 }
 
 /** Calls with a key that was made a moment ago may wait on any instance: none is not known to be none yet. */

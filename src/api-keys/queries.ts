@@ -1,12 +1,32 @@
-import { and, count, desc, eq, gt, isNotNull, isNull, lt, min, or, sql, type SQL } from 'drizzle-orm';
-import { alias } from 'drizzle-orm/pg-core';
+import {
+  and,
+  asc,
+  count,
+  desc,
+  eq,
+  gt,
+  gte,
+  inArray,
+  isNotNull,
+  isNull,
+  lt,
+  lte,
+  min,
+  or,
+  sql,
+  type SQL,
+} from 'drizzle-orm';
+import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import type { Orm, Tx } from '../core/db/client.js';
-import { apiKeyDirectory, apiKeys } from './table.js';
+import { managingRoles, memberships, users } from '../organizations/table.js';
+import type { KeyState } from './api-keys.js';
+import type { Refusal } from './key-use-queries.js';
+import { apiKeyCalls, apiKeyDirectory, apiKeys, apiKeyScopeUse } from './table.js';
 
-export const keySuccessor = alias(apiKeys, 'successor');
+const keySuccessor = alias(apiKeys, 'successor');
 
 /** What may be told of a key: everything but the hash, and whether it has been rotated. */
-export const keyMetadata = {
+const keyMetadata = {
   id: apiKeys.id,
   name: apiKeys.name,
   prefix: apiKeys.prefix,
@@ -21,14 +41,9 @@ export const keyMetadata = {
   successorId: keySuccessor.id,
 };
 
-const selectKeys = (orm: Orm) =>
-  orm
-    .select(keyMetadata)
-    .from(apiKeys)
-    .leftJoin(
-      keySuccessor,
-      and(eq(keySuccessor.orgId, apiKeys.orgId), eq(keySuccessor.rotatedFromId, apiKeys.id)),
-    );
+const isSuccessor = and(eq(keySuccessor.orgId, apiKeys.orgId), eq(keySuccessor.rotatedFromId, apiKeys.id));
+
+const selectKeys = (orm: Orm) => orm.select(keyMetadata).from(apiKeys).leftJoin(keySuccessor, isSuccessor);
 
 export type KeyRow = NonNullable<Awaited<ReturnType<typeof findKey>>>;
 
@@ -46,7 +61,7 @@ export function listKeys(orm: Orm, orgId: string, { limit, afterId }: { limit: n
 }
 
 /** True for the keys that a list, newest first, shows after that one. */
-export const isOlderThan = (orgId: string, id: string): SQL =>
+const isOlderThan = (orgId: string, id: string): SQL =>
   sql`(${apiKeys.createdAt}, ${apiKeys.id}) < (select created_at, id from api_keys where org_id = ${orgId} and id = ${id})`;
 
 export async function insertKey(tx: Tx, row: typeof apiKeys.$inferInsert): Promise<void> {
@@ -121,3 +136,165 @@ export const listActivePrefixes = (orm: Orm, orgId: string, now: Date) =>
       ),
     )
     .orderBy(apiKeys.livemode, apiKeys.createdAt);
+
+const previous = alias(apiKeys, 'previous');
+
+/** A key with what its pages tell beside it: who made it, and the keys before and after it. */
+const selectDetails = (orm: Orm) =>
+  orm
+    .select({
+      ...keyMetadata,
+      successorPrefix: keySuccessor.prefix,
+      successorCreatedAt: keySuccessor.createdAt,
+      previousPrefix: previous.prefix,
+      /** Null where the maker is no member (any more). */
+      creatorName: users.name,
+    })
+    .from(apiKeys)
+    .leftJoin(keySuccessor, isSuccessor)
+    .leftJoin(previous, and(eq(previous.orgId, apiKeys.orgId), eq(previous.id, apiKeys.rotatedFromId)))
+    .leftJoin(
+      memberships,
+      and(eq(memberships.orgId, apiKeys.orgId), eq(memberships.userId, apiKeys.createdBy)),
+    )
+    .leftJoin(users, eq(users.id, memberships.userId));
+
+export type KeyDetails = NonNullable<Awaited<ReturnType<typeof findKeyDetails>>>;
+
+export async function findKeyDetails(orm: Orm, orgId: string, id: string) {
+  const [row] = await selectDetails(orm).where(and(eq(apiKeys.orgId, orgId), eq(apiKeys.id, id)));
+  return row;
+}
+
+export interface KeyFilter {
+  state?: KeyState | undefined;
+  livemode?: boolean | undefined;
+  /** Part of the name, or of the prefix. */
+  search?: string | undefined;
+}
+
+/** Newest first. With a filter it reads on until the page is full, at most all keys of the Organization. */
+export async function listKeyDetails(
+  orm: Orm,
+  orgId: string,
+  {
+    limit,
+    afterId,
+    beforeId,
+    filter,
+    now,
+  }: { limit: number; afterId?: string; beforeId?: string; filter: KeyFilter; now: Date },
+): Promise<KeyDetails[]> {
+  const found = selectDetails(orm)
+    .where(
+      and(
+        isLike(orgId, filter, now),
+        afterId === undefined ? undefined : isOlderThan(orgId, afterId),
+        beforeId === undefined ? undefined : isNewerThan(orgId, beforeId),
+      ),
+    )
+    .limit(limit);
+  if (beforeId === undefined) return found.orderBy(desc(apiKeys.createdAt), desc(apiKeys.id));
+  return (await found.orderBy(asc(apiKeys.createdAt), asc(apiKeys.id))).toReversed();
+}
+
+/** How many keys of an Organization are like that, and how many of them are newer than the first one of a page. */
+export async function countKeys(
+  orm: Orm,
+  orgId: string,
+  { filter, now, firstId }: { filter: KeyFilter; now: Date; firstId: string | undefined },
+): Promise<{ total: number; newer: number }> {
+  const isNewer = firstId === undefined ? sql`false` : isNewerThan(orgId, firstId);
+  const [row] = await orm
+    .select({ total: count(), newer: sql`count(*) filter (where ${isNewer})`.mapWith(Number) })
+    .from(apiKeys)
+    .leftJoin(keySuccessor, isSuccessor)
+    .where(isLike(orgId, filter, now));
+  return row!;
+}
+
+const isNewerThan = (orgId: string, id: string): SQL =>
+  sql`(${apiKeys.createdAt}, ${apiKeys.id}) > (select created_at, id from api_keys where org_id = ${orgId} and id = ${id})`;
+
+const isLike = (orgId: string, { state, livemode, search }: KeyFilter, now: Date): SQL | undefined =>
+  and(
+    eq(apiKeys.orgId, orgId),
+    state === undefined ? undefined : isInState(state, now),
+    livemode === undefined ? undefined : eq(apiKeys.livemode, livemode),
+    search === undefined
+      ? undefined
+      : sql`(strpos(lower(${apiKeys.name}), lower(${search})) > 0 or strpos(${apiKeys.prefix}, ${search}) > 0)`,
+  );
+
+/** `stateOf` as a condition. */
+function isInState(state: KeyState, now: Date): SQL | undefined {
+  if (state === 'revoked') return isNotNull(apiKeys.revokedAt);
+  if (state === 'expired') return and(isNull(apiKeys.revokedAt), lte(apiKeys.expiresAt, now));
+  return and(
+    isNull(apiKeys.revokedAt),
+    or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, now)),
+    state === 'active' ? isNull(keySuccessor.id) : isNotNull(keySuccessor.id),
+  );
+}
+
+/** What keys used of their scopes, for the keys of one page. */
+export function listScopeUse(orm: Orm, orgId: string, keyIds: string[]) {
+  return orm
+    .select({
+      keyId: apiKeyScopeUse.apiKeyId,
+      scope: apiKeyScopeUse.scope,
+      calls: apiKeyScopeUse.calls,
+      lastUsedAt: apiKeyScopeUse.lastUsedAt,
+    })
+    .from(apiKeyScopeUse)
+    .where(and(eq(apiKeyScopeUse.orgId, orgId), inArray(apiKeyScopeUse.apiKeyId, keyIds)));
+}
+
+/** Calls of some keys from `from` on (a whole minute), by key and by steps of `stepMs` since 2000. */
+export async function sumCalls(
+  orm: Orm,
+  orgId: string,
+  keyIds: string[],
+  { from, stepMs }: { from: Date; stepMs: number },
+): Promise<{ keyId: string; startMs: number; calls: number }[]> {
+  const start = sql`date_bin(make_interval(secs => ${stepMs / 1000}), ${apiKeyCalls.minute}, timestamptz '2000-01-01 00:00:00+00')`;
+  return orm
+    .select({
+      keyId: apiKeyCalls.apiKeyId,
+      startMs: sql`(extract(epoch from ${start}) * 1000)::bigint`.mapWith(Number).as('start_ms'),
+      calls: sql`sum(${apiKeyCalls.calls})::bigint`.mapWith(Number),
+    })
+    .from(apiKeyCalls)
+    .where(
+      and(eq(apiKeyCalls.orgId, orgId), inArray(apiKeyCalls.apiKeyId, keyIds), gte(apiKeyCalls.minute, from)),
+    )
+    .groupBy(apiKeyCalls.apiKeyId, sql`start_ms`)
+    .orderBy(sql`start_ms`);
+}
+
+/** How many calls of a key were refused from `from` on (a whole minute), by why. */
+export async function sumRefusals(
+  orm: Orm,
+  orgId: string,
+  keyId: string,
+  from: Date,
+): Promise<Record<Refusal, number>> {
+  const sum = (column: PgColumn) => sql`coalesce(sum(${column}), 0)`.mapWith(Number);
+  const { ended, unscoped, limited } = apiKeyCalls;
+  const [row] = await orm
+    .select({ ended: sum(ended), unscoped: sum(unscoped), limited: sum(limited) })
+    .from(apiKeyCalls)
+    .where(and(eq(apiKeyCalls.orgId, orgId), eq(apiKeyCalls.apiKeyId, keyId), gte(apiKeyCalls.minute, from)));
+  return row!;
+}
+
+/** Some of those who may change keys, owners first. */
+export function listKeyManagers(orm: Orm, orgId: string, limit: number) {
+  return orm
+    .select({ name: users.name, role: memberships.role })
+    .from(memberships)
+    .innerJoin(users, eq(users.id, memberships.userId))
+    .where(and(eq(memberships.orgId, orgId), inArray(memberships.role, managingRoles)))
+    .orderBy(desc(memberships.role), asc(users.name))
+    .limit(limit);
+}

@@ -12,18 +12,12 @@ import {
   type KeyActor,
   type KeyDeps,
 } from './api-keys.js';
-import { findKeyDetails, listScopeUse, type KeyDetails } from './page-queries.js';
+import { findKeyDetails, listScopeUse, type KeyDetails } from './queries.js';
 import { toBudgetView } from './view.js';
 
 export function actorOf(req: Request, res: Response): KeyActor {
   const { orgId, userId } = sessionOf(res);
-  return {
-    orgId,
-    userId,
-    by: byMember(res),
-    ip: req.ip,
-    requestId: requestIdOf(res),
-  };
+  return { orgId, userId, by: byMember(res), ip: req.ip, requestId: requestIdOf(res) };
 }
 
 /** @throws AppError not_found */

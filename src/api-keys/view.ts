@@ -1,7 +1,7 @@
 import { formatCount, formatDuration } from '../core/pages/format.js';
 import { DAY_MS, MINUTE_MS } from '../core/time.js';
 import { stateOf, type ChangeBudget, type KeyState } from './api-keys.js';
-import type { KeyDetails } from './page-queries.js';
+import type { KeyDetails } from './queries.js';
 import type { Scope } from '../core/scopes.js';
 
 /** How a state is called, and how much it should catch the eye. */
@@ -14,25 +14,7 @@ const stateBadges: Record<KeyState, { label: string; tone: 'good' | 'warn' | 'ba
 
 export const keyStates = Object.entries(stateBadges).map(([value, { label }]) => ({ value, label }));
 
-interface KeyView {
-  id: string;
-  href: string;
-  name: string;
-  /** `org_live_abc…` */
-  prefix: string;
-  state: KeyState;
-  badge: { label: string; tone: string };
-  mode: 'live' | 'test';
-  scopes: string[];
-  createdAt: Date;
-  lastUsedAt: Date | null;
-  expiresAt: Date | null;
-  revokedAt: Date | null;
-  creator: { name: string; isPerson: boolean };
-  hints: Hint[];
-}
-
-export function toKeyView(key: KeyDetails, usedScopes: ReadonlySet<string>, nowMs: number): KeyView {
+export function toKeyView(key: KeyDetails, usedScopes: ReadonlySet<string>, nowMs: number) {
   const { id, name, scopes, livemode, createdAt, lastUsedAt, expiresAt, revokedAt } = key;
   const state = stateOf(key, nowMs);
   return {
@@ -59,7 +41,7 @@ export const keyAddress = (id: string): string => `/dashboard/api-keys/${id}`;
 export const showPrefix = (prefix: string): string => `${prefix}…`;
 
 /** Deleting a person's account leaves their keys without a maker. */
-function toCreator({ createdBy, creatorName }: KeyDetails): KeyView['creator'] {
+function toCreator({ createdBy, creatorName }: KeyDetails) {
   if (creatorName !== null) return { name: creatorName, isPerson: true };
   const name = createdBy === null ? 'the service or a deleted account' : 'a former member';
   return { name, isPerson: false };

@@ -2,7 +2,7 @@ import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import { requireKey, revokeApiKey } from '../api-keys/api-keys.js';
 import { decodeCursor, encodeCursor } from '../core/ids.js';
-import { findKeyDetails, listKeyDetails } from '../api-keys/page-queries.js';
+import { findKeyDetails, listKeyDetails } from '../api-keys/queries.js';
 import { toKeyView } from '../api-keys/view.js';
 import { readPathId } from '../core/http/path-id.js';
 import { parseInput } from '../core/http/validate.js';

@@ -1,14 +1,15 @@
 import { recordAudit } from '../audit/audit.js';
 import type { Orm, Tx } from '../core/db/client.js';
 import { AppError } from '../core/errors.js';
-import { exact, ExactNumber } from '../core/http/json.js';
+import { exact } from '../core/http/json.js';
+import { fieldError } from '../core/pages/form.js';
 import { getLockedOrganization, getOrganization } from '../identity/organizations/organizations.js';
 import { findDifference, type Put, type Source } from '../identity/source.js';
 import { tellBothModes } from '../webhooks/outbox.js';
 import { getProduct } from './products.js';
 import { deleteGrant, findGrant, storeTerms, type Grant, type Terms } from './queries.js';
+import { declaredLimitJson, defaultThresholds, toStoredThresholds } from './limits.js';
 import type { UsageLimit } from './table.js';
-import { defaultThresholds, toStoredThresholds } from './thresholds.js';
 
 interface GrantInput extends Pick<Terms, 'kind' | 'endsAt'> {
   /** Absent: from now on, or as it was for an entitlement that exists, so that a repeated declaration changes nothing. */
@@ -34,7 +35,8 @@ export async function putGrant(
   const product = await getProduct(tx, productSlug);
   const current = await findGrant(tx, orgId, product.id);
   const startsAt = input.startsAt ?? current?.startsAt ?? at;
-  if (input.endsAt && input.endsAt <= startsAt) throw endsTooSoon(startsAt);
+  if (input.endsAt && input.endsAt <= startsAt)
+    throw fieldError('endsAt', `must be later than the start, ${startsAt.toISOString()}`);
   const { kind, endsAt, unitCap = null } = input;
   const limits = input.limits?.length ? input.limits : null;
   const hasOwnCap = input.unitCap !== undefined;
@@ -104,19 +106,9 @@ const toMessage = ({ kind, startsAt, endsAt, effectiveUnitCap, limits, threshold
   startsAt: startsAt.toISOString(),
   endsAt: endsAt?.toISOString() ?? null,
   unitCap: exact(effectiveUnitCap),
-  limits: (limits ?? []).map(({ quantity, window, enforcement }) => ({
-    quantity: new ExactNumber(quantity),
-    window,
-    enforcement,
-  })),
+  limits: (limits ?? []).map(declaredLimitJson),
   thresholds: [...(thresholds ?? defaultThresholds)],
 });
 
 const notEntitled = (slug: string, productSlug: string) =>
   new AppError('not_found', `The Organization "${slug}" has no entitlement to the product "${productSlug}".`);
-
-function endsTooSoon(startsAt: Date): AppError {
-  const detail = `must be later than the start, ${startsAt.toISOString()}`;
-  const place = { pointer: '/endsAt', code: 'invalid_request' as const, detail };
-  return new AppError('invalid_request', `/endsAt ${detail}`, { errors: [place] });
-}

@@ -5,24 +5,6 @@ import { SECOND_MS } from '../core/time.js';
 import { addFreeTimes, readLimits, type Subject } from './limit-queries.js';
 import { remainingOf, takenOf, type LimitState } from './limits.js';
 
-/** A limit as pages show it: a bar of what is used and held, and what is left of it. */
-export interface LimitView {
-  quantity: string;
-  window: string;
-  isBlock: boolean;
-  /** Resets at a second, not at the turn of a day. */
-  isRolling: boolean;
-  used: string;
-  held: string;
-  remaining: string;
-  /** Undefined unless it is exceeded. */
-  excess: string | undefined;
-  /** For the meter alone. */
-  share: number;
-  percent: string;
-  resetsAt: Date | undefined;
-}
-
 const calendarNames: Record<string, string> = {
   calendar_month: 'This month (UTC)',
   calendar_week: 'This week (UTC)',
@@ -36,7 +18,8 @@ const nameWindow = (window: string): string =>
   calendarNames[window] ??
   `Last ${[...window.matchAll(/(\d+)([DHMS])/g)].map(([, n, unit]) => `${n}\u00a0${units[unit!]}${Number(n) === 1 ? '' : 's'}`).join(' ')}`;
 
-function toLimitView(state: LimitState): LimitView {
+/** A limit as pages show it: a bar of what is used and held, and what is left of it. */
+function toLimitView(state: LimitState) {
   const taken = takenOf(state);
   const whole = Number(state.quantity);
   const excess = subtractDecimals(taken, state.quantity);
@@ -44,11 +27,14 @@ function toLimitView(state: LimitState): LimitView {
     quantity: state.quantity,
     window: nameWindow(state.window),
     isBlock: state.enforcement === 'block',
+    /** Resets at a second, not at the turn of a day. */
     isRolling: calendarNames[state.window] === undefined,
     used: addDecimals(state.used, state.ahead),
     held: state.held,
     remaining: remainingOf(state),
+    /** Undefined unless it is exceeded. */
     excess: excess === '0' ? undefined : excess,
+    /** For the meter alone. */
     share: whole > 0 ? Number(taken) / whole : 1,
     percent: formatShare(taken, state.quantity),
     resetsAt:
@@ -63,7 +49,7 @@ export async function readLimitViews(
   { shards }: Pick<Database, 'shards'>,
   subjects: Subject[],
   nowMs: number,
-): Promise<LimitView[][]> {
+) {
   if (subjects.length === 0) return [];
   const { run } = await shards.locateOrganization(subjects[0]!.orgId);
   const states = await readLimits(run, subjects, nowMs);

@@ -53,20 +53,6 @@ export function entitlementPages(context: Context): Router {
   return router;
 }
 
-/** In effect or not, and how, at a time. */
-type GrantState = 'live' | 'read_only' | 'upcoming' | 'ended' | 'archived';
-
-interface ModeBalance {
-  used: string;
-  /** Undefined where there is no cap. */
-  remaining: string | undefined;
-  excess: string | undefined;
-  isOver: boolean;
-  /** For the meter alone. */
-  share: number | undefined;
-  percent: string | undefined;
-}
-
 /** Entitlements as their page shows them. `period` is the first day of the month that the balances belong to. */
 export async function readGrantsView(
   db: Database,
@@ -100,22 +86,16 @@ export async function readGrantsView(
   };
 }
 
-function stateOf({ kind, startsAt, endsAt, isArchived }: BalanceRow, now: Date): GrantState {
+/** In effect or not, and how, at a time. */
+function stateOf({ kind, startsAt, endsAt, isArchived }: BalanceRow, now: Date) {
   if (isArchived) return 'archived';
   if (endsAt !== null && new Date(endsAt) <= now) return 'ended';
   return new Date(startsAt) > now ? 'upcoming' : kind;
 }
 
-function toModeBalance(used: string, unitCap: string | null): ModeBalance {
-  if (unitCap === null)
-    return {
-      used,
-      remaining: undefined,
-      excess: undefined,
-      isOver: false,
-      share: undefined,
-      percent: undefined,
-    };
+/** Without a cap there is nothing but what is used. */
+function toModeBalance(used: string, unitCap: string | null) {
+  if (unitCap === null) return { used, isOver: false };
   const isOver = compareDecimals(used, unitCap) > 0;
   const cap = Number(unitCap);
   return {
@@ -123,6 +103,7 @@ function toModeBalance(used: string, unitCap: string | null): ModeBalance {
     remaining: subtractDecimals(unitCap, used),
     excess: subtractDecimals(used, unitCap),
     isOver,
+    /** For the meter alone. */
     share: cap > 0 ? Number(used) / cap : Number(isOver),
     percent: formatShare(used, unitCap),
   };

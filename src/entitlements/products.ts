@@ -11,6 +11,7 @@ import {
   type Source,
 } from '../identity/source.js';
 import { findProduct, insertProduct, lockProduct, updateProduct, type Product } from './queries.js';
+import { fieldError } from '../core/pages/form.js';
 import { hasShortNumbers, parseNumbersAsText } from '../core/http/json.js';
 
 export interface ProductInput {
@@ -83,7 +84,7 @@ const MAX_EXPONENT = 308;
 export function toExactNumber(field: string, bodyText: string, rounded = NaN): string {
   // Within these bounds a number is written without an exponent.
   if (rounded >= 1e-6 && rounded < 1e15 && hasShortNumbers(bodyText)) return String(rounded);
-  return toDecimal((parseNumbersAsText(bodyText) as Record<string, string>)[field]!, `/${field}`);
+  return toDecimal((parseNumbersAsText(bodyText) as Record<string, string>)[field]!, field);
 }
 
 /**
@@ -94,16 +95,15 @@ export function toExactNumber(field: string, bodyText: string, rounded = NaN): s
 export function toExactDecimals(bodyText: string, list: string, field: string): (string | undefined)[] {
   const items = (parseNumbersAsText(bodyText) as Record<string, Record<string, string>[]>)[list]!;
   return items.map(({ [field]: digits }, i) =>
-    digits === undefined ? undefined : toDecimal(digits, `/${list}/${i}/${field}`),
+    digits === undefined ? undefined : toDecimal(digits, `${list}/${i}/${field}`),
   );
 }
 
-function toDecimal(digits: string, pointer: string): string {
+function toDecimal(digits: string, place: string): string {
   const [mantissa = '', exponent = '0'] = digits.toLowerCase().replace(/^-/, '').split('e');
   if (mantissa.length > MAX_DIGITS || Math.abs(Number(exponent)) > MAX_EXPONENT) {
     const detail = `must have at most ${MAX_DIGITS} digits and an exponent within ±${MAX_EXPONENT}`;
-    const place = { pointer, code: 'invalid_request' as const, detail };
-    throw new AppError('invalid_request', `${pointer} ${detail}`, { errors: [place] });
+    throw fieldError(place, detail);
   }
   return toPlainDecimal(mantissa, Number(exponent));
 }

@@ -2,7 +2,7 @@ import { and, asc, eq, gt, isNull, lte, or, sql, type SQL } from 'drizzle-orm';
 import type { Orm, Tx } from '../core/db/client.js';
 import { selectRows, timeText } from '../core/db/select-rows.js';
 import type { Range } from '../core/http/page.js';
-import { effectiveCap, entitlements, products, type EntitlementKind, type UsageLimit } from './table.js';
+import { effectiveCap, entitlements, products, type EntitlementKind } from './table.js';
 
 export type Product = typeof products.$inferSelect;
 
@@ -41,27 +41,10 @@ export async function updateProduct(
 }
 
 /** What is declared of an entitlement. */
-export interface Terms {
-  kind: EntitlementKind;
-  startsAt: Date;
-  endsAt: Date | null;
-  hasOwnCap: boolean;
-  /** An exact decimal; null is unlimited where the cap is the entitlement's own. */
-  unitCap: string | null;
-  limits: UsageLimit[] | null;
-  thresholds: number[] | null;
-}
+export type Terms = Omit<typeof entitlements.$inferSelect, 'orgId' | 'productId' | 'createdAt' | 'updatedAt'>;
 
 /** An entitlement with the product's names. */
-export interface Grant extends Terms {
-  productId: string;
-  productSlug: string;
-  productName: string;
-  /** The cap that binds: its own or the product's. Null is unlimited. */
-  effectiveUnitCap: string | null;
-  createdAt: Date;
-  updatedAt: Date;
-}
+export type Grant = NonNullable<Awaited<ReturnType<typeof findGrant>>>;
 
 const grantColumns = {
   productId: products.id,
@@ -74,12 +57,13 @@ const grantColumns = {
   unitCap: entitlements.unitCap,
   limits: entitlements.limits,
   thresholds: entitlements.thresholds,
+  /** The cap that binds: its own or the product's. Null is unlimited. */
   effectiveUnitCap: sql<string | null>`${sql.raw(effectiveCap('entitlements', 'products'))}`,
   createdAt: entitlements.createdAt,
   updatedAt: entitlements.updatedAt,
 };
 
-export async function findGrant(orm: Orm, orgId: string, productId: string): Promise<Grant | undefined> {
+export async function findGrant(orm: Orm, orgId: string, productId: string) {
   const [grant] = await orm
     .select(grantColumns)
     .from(entitlements)

@@ -1,4 +1,3 @@
-import type { Request } from 'express';
 import { z } from 'zod';
 import { authenticateCall, type KeyUse } from '../api-keys/key-use.js';
 import { readHashedSecret } from '../api-keys/bearer-key.js';
@@ -123,8 +122,12 @@ month in the key's mode. At most \`limit\` at once; \`nextCursor\` leads to the 
   handler: (deps: EntitlementDeps) => async (req, res) => {
     const { entitlements, keyUse } = deps;
     const hashedSecret = readHashedSecret(req);
-    const { limit, cursor } = await parsePage(req, () => authenticateCall(deps, hashedSecret, scope));
-    const found = await entitlements.list(hashedSecret, { after: cursor, size: limit + 1 });
+    const query = await preferKeyError(
+      () => authenticateCall(deps, hashedSecret, scope),
+      () => parseInput(entitlementPageSchema, req.query),
+    );
+    const limit = Number(query.limit ?? 100);
+    const found = await entitlements.list(hashedSecret, { after: query.cursor ?? '', size: limit + 1 });
     keyUse.touch(hashedSecret, scope);
     const { page, nextCursor = null } = cutPage(found, limit, ({ productSlug }) => productSlug);
     sendJson(res, 200, toJson({ entitlements: page.map(toEntitlementView), nextCursor }));
@@ -270,7 +273,10 @@ makes it false, with the reason \`limit_reached\`: with \`items\` if the \`quant
     const { entitlements, keys, keyUse } = deps;
     const hashedSecret = readHashedSecret(req);
     if (!keyUse.hasSeen(hashedSecret) || !hasSmallBody(req)) await keys.authenticate(hashedSecret, scope);
-    const question = await readCheck(req, res, () => authenticateCall(deps, hashedSecret, scope));
+    const question = await preferKeyError(
+      () => authenticateCall(deps, hashedSecret, scope),
+      async () => parseCheck(await readJsonText(req, res, MAX_BODY_BYTES, batchBounds)),
+    );
     const found = await entitlements.check(hashedSecret, question.slugs);
     keyUse.touch(hashedSecret, scope);
     sendJson(res, 200, checkResultsJson(question, found));
@@ -278,23 +284,3 @@ makes it false, with the reason \`limit_reached\`: with \`items\` if the \`quant
 });
 
 export const entitlementRoutes = [list, one, check];
-
-function parsePage(
-  req: Request,
-  authenticate: () => Promise<unknown>,
-): Promise<{ limit: number; cursor: string }> {
-  return preferKeyError(authenticate, () => {
-    const { limit, cursor } = parseInput(entitlementPageSchema, req.query);
-    return { limit: Number(limit ?? 100), cursor: cursor ?? '' };
-  });
-}
-
-function readCheck(
-  req: Request,
-  res: Parameters<typeof readJsonText>[1],
-  authenticate: () => Promise<unknown>,
-): Promise<ReturnType<typeof parseCheck>> {
-  return preferKeyError(authenticate, async () =>
-    parseCheck(await readJsonText(req, res, MAX_BODY_BYTES, batchBounds)),
-  );
-}

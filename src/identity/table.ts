@@ -17,6 +17,12 @@ import { time } from '../core/db/columns.js';
 import type { FormFields } from '../core/pages/form.js';
 import { organizations, users } from '../organizations/table.js';
 
+/** Rows that go with their person. */
+const ofUser = () =>
+  uuid('user_id')
+    .notNull()
+    .references(() => users.id, { onDelete: 'cascade' });
+
 /**
  * A signed-in browser. The cookie holds only the opaque token; this row, found by the token's hash, is what
  * makes it valid, so that deleting the row ends the session on its next request.
@@ -29,9 +35,7 @@ export const sessions = pgTable(
     id: uuid()
       .notNull()
       .default(sql`gen_random_uuid()`),
-    userId: uuid('user_id')
-      .notNull()
-      .references(() => users.id, { onDelete: 'cascade' }),
+    userId: ofUser(),
     /** The Organization that the session shows. Named so that sessions stay a person's rows, not a tenant's. */
     currentOrgId: uuid('current_org_id').references(() => organizations.id),
     createdAt: time('created_at').notNull(),
@@ -53,9 +57,7 @@ export const signInChallenges = pgTable(
   'sign_in_challenges',
   {
     hashedToken: text('hashed_token').primaryKey(),
-    userId: uuid('user_id')
-      .notNull()
-      .references(() => users.id, { onDelete: 'cascade' }),
+    userId: ofUser(),
     createdAt: time('created_at').notNull(),
     expiresAt: time('expires_at').notNull(),
     attempts: integer().notNull(),
@@ -67,9 +69,7 @@ export const signInChallenges = pgTable(
 export const keptForms = pgTable(
   'kept_forms',
   {
-    userId: uuid('user_id')
-      .primaryKey()
-      .references(() => users.id, { onDelete: 'cascade' }),
+    userId: ofUser().primaryKey(),
     /** Of the browser that it was typed in. */
     hashedToken: text('hashed_token').notNull(),
     /** Path and query of the form's page. */
@@ -87,9 +87,7 @@ export const keptForms = pgTable(
 export const failedSignIns = pgTable(
   'failed_sign_ins',
   {
-    userId: uuid('user_id')
-      .notNull()
-      .references(() => users.id, { onDelete: 'cascade' }),
+    userId: ofUser(),
     hour: time('hour').notNull(),
     passwords: integer().notNull().default(0),
     /** And passkeys. */
@@ -101,9 +99,7 @@ export const failedSignIns = pgTable(
 
 /** A person's authenticator app (TOTP, RFC 6238). */
 export const secondFactors = pgTable('second_factors', {
-  userId: uuid('user_id')
-    .primaryKey()
-    .references(() => users.id, { onDelete: 'cascade' }),
+  userId: ofUser().primaryKey(),
   /** Encrypted: see second-factor/secret-box.ts. In rows of earlier versions base32, as the app holds it. */
   secret: text().notNull(),
   /** When its first code was right. Until then it protects nothing. */
@@ -123,9 +119,7 @@ export const passkeys = pgTable(
   {
     /** The authenticator's own name for it, base64url. */
     credentialId: text('credential_id').primaryKey(),
-    userId: uuid('user_id')
-      .notNull()
-      .references(() => users.id, { onDelete: 'cascade' }),
+    userId: ofUser(),
     /** COSE. */
     publicKey: bytes('public_key').notNull(),
     /** Of the newest signature; 0 where the authenticator counts none. */
@@ -160,10 +154,8 @@ export const passkeyChallenges = pgTable(
 export const recoveryCodes = pgTable(
   'recovery_codes',
   {
-    userId: uuid('user_id')
-      .notNull()
-      .references(() => users.id, { onDelete: 'cascade' }),
-    /** Argon2id of the code, of earlier versions SHA-256: see second-factor/recovery-codes.ts. */
+    userId: ofUser(),
+    /** Argon2id of the code, of earlier versions SHA-256: see second-factor/codes.ts. */
     hashedCode: text('hashed_code').notNull(),
     usedAt: time('used_at'),
   },
@@ -174,9 +166,7 @@ export const recoveryCodes = pgTable(
 export const operators = pgTable(
   'operators',
   {
-    userId: uuid('user_id')
-      .primaryKey()
-      .references(() => users.id, { onDelete: 'cascade' }),
+    userId: ofUser().primaryKey(),
     createdAt: time('created_at').notNull(),
     /** Null: by a set-up link. */
     createdBy: uuid('created_by').references(() => users.id, { onDelete: 'set null' }),

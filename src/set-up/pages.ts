@@ -1,6 +1,5 @@
 import type { Request, RequestHandler, Response, Router } from 'express';
 import { z } from 'zod';
-import { hangUpSignal } from '../core/http/request-context.js';
 import { originOf } from '../core/http/own-origin.js';
 import { parseInput, text } from '../core/http/validate.js';
 import { toAddress } from '../core/pages/address.js';
@@ -22,14 +21,8 @@ import { MAX_PASSWORD, MIN_PASSWORD } from '../identity/password.js';
 import { findSetup } from '../identity/second-factor/queries.js';
 import { operatorsOnly } from '../identity/session/authority.js';
 import { requireConfirmation, requireOperatorPerson } from '../identity/session/operator.js';
-import { readToken, sendToken } from '../identity/session/session-cookie.js';
-import {
-  browserOf,
-  personOf,
-  requirePerson,
-  whereaboutsOf,
-  type ReadSession,
-} from '../identity/session/session.js';
+import { sendToken } from '../identity/session/session-cookie.js';
+import { arrivalOf, personOf, requirePerson, type ReadSession } from '../identity/session/session.js';
 import { normalizeEmail } from '../identity/sign-in/sign-in.js';
 import { marketAccesses } from '../organizations/table.js';
 import { firstMarketAccess, type TradingContext } from '../trading/config.js';
@@ -128,11 +121,7 @@ function addPersonPages(router: Router, deps: SetUpDeps, readSession: ReadSessio
         const link = await findOperatorLink(db.orm, token, new Date(clock.now()));
         if (link.email === null && input.email === undefined) throw fieldError('email', 'is required');
         const person = { ...input, name: input.name?.trim(), email: input.email };
-        const session = await becomeOperator(deps, token, person, {
-          where: whereaboutsOf(req, res, clock),
-          browser: { ...browserOf(req, res), formerToken: readToken(req) },
-          gone: hangUpSignal(res),
-        });
+        const session = await becomeOperator(deps, token, person, arrivalOf(req, res, clock));
         sendToken(req, session.token);
         opened.forget(req, res);
         res.redirect(303, session.isCodeDue ? toAddress('/login/code', { next: SET_UP }) : SET_UP);

@@ -25,10 +25,9 @@ import { readRange, sendPage } from '../../core/http/page.js';
 import { slugSchema } from '../../identity/operator/schema.js';
 import { entitlementSchema, grantAnswerSchema } from './schema.js';
 import { getGrant, putGrant, withdrawGrant } from '../grants.js';
-import { declaredLimitJson } from '../limits.js';
+import { declaredLimitJson, defaultThresholds } from '../limits.js';
 import { toExactDecimals, toExactNumber } from '../products.js';
 import { listGrants, type Grant } from '../queries.js';
-import { defaultThresholds } from '../thresholds.js';
 
 const dates = {
   startsAt: createdAt,
@@ -53,6 +52,7 @@ const archive = {
   ...dates,
 };
 const params = { slug: 'acme', productSlug: 'archive' };
+const ofCalls = { slug: 'acme', productSlug: 'api-calls' };
 const reports = { slug: 'acme', productSlug: 'reports' };
 const reportsDetail = 'The Organization "acme" has no entitlement to the product "reports".';
 
@@ -64,7 +64,6 @@ export const entitlementRoutes = [
     summary: 'List the entitlements of an Organization',
     description: 'All that were declared, whether or not they are in effect now, ordered by product.',
     ...listParts('entitlements', grantAnswerSchema, 'Ordered by `productSlug`.'),
-    errors: ['not_found'],
     examples: [
       {
         name: 'firstPage',
@@ -93,7 +92,6 @@ export const entitlementRoutes = [
     responses: {
       200: json('The entitlement.', grantAnswerSchema),
     },
-    errors: ['not_found'],
     examples: [
       { name: 'grant', summary: 'A read-only entitlement', request: { params }, answer: archive },
       notFoundExample(reportsDetail, { params: reports }),
@@ -114,7 +112,6 @@ export const entitlementRoutes = [
       'Entitles the Organization to the product, or makes the entitlement as declared. It binds the next request, on every instance. There is one entitlement for each Organization and product. A `unitCap` of its own binds in place of that of the product, from the next event on; what is left out is not kept, nor are limits and thresholds.',
     body: entitlementSchema,
     responses: putResponses(grantAnswerSchema),
-    errors: ['not_found'],
     good: { params, body: { kind: 'read_only' } },
     examples: [
       {
@@ -145,7 +142,7 @@ export const entitlementRoutes = [
         name: 'ownCap',
         summary: 'A cap for this Organization alone',
         request: {
-          params: { slug: 'acme', productSlug: 'api-calls' },
+          params: ofCalls,
           body: { kind: 'live', unitCap: 25_000.5 },
         },
         answer: { ...apiCalls, unitCap: 25_000.5, effectiveUnitCap: 25_000.5, updatedAt: now },
@@ -154,7 +151,7 @@ export const entitlementRoutes = [
         name: 'noCap',
         summary: 'No cap for this Organization, whatever that of the product',
         request: {
-          params: { slug: 'acme', productSlug: 'api-calls' },
+          params: ofCalls,
           body: { kind: 'live', unitCap: null },
         },
         answer: { ...apiCalls, unitCap: null, effectiveUnitCap: null, updatedAt: now },
@@ -163,7 +160,7 @@ export const entitlementRoutes = [
         name: 'limits',
         summary: 'With a limit that blocks, one that warns, and thresholds of its own',
         request: {
-          params: { slug: 'acme', productSlug: 'api-calls' },
+          params: ofCalls,
           body: {
             kind: 'live',
             limits: [
@@ -228,7 +225,6 @@ export const entitlementRoutes = [
     summary: 'Withdraw an entitlement',
     description: 'Binds the next request, on every instance. What was used stays recorded.',
     responses: deletedResponses,
-    errors: ['not_found'],
     examples: [
       { name: 'withdrawn', summary: 'Withdrawn', request: { params } },
       notFoundExample(reportsDetail, { params: reports }),

@@ -1,9 +1,14 @@
 import { z } from 'zod';
 import { exactField, idField, timeField } from '../../core/http/fields.js';
 import { text, timeInput } from '../../core/http/validate.js';
-import { declaredLimitSchema, limitsSchema } from '../limits.js';
+import {
+  declaredLimitSchema,
+  defaultThresholds,
+  limitsSchema,
+  thresholdsField,
+  thresholdsSchema,
+} from '../limits.js';
 import { entitlementKinds } from '../table.js';
-import { defaultThresholds, thresholdsField, thresholdsSchema } from '../thresholds.js';
 
 const createdAt = timeField('When it was made.');
 const updatedAt = timeField('When it was last changed.');

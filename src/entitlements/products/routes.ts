@@ -71,7 +71,6 @@ export const productRoutes = [
     summary: 'Read a product',
     description: 'A product as it was declared, for all Organizations.',
     responses: { 200: json('The product.', productAnswerSchema) },
-    errors: ['not_found'],
     examples: [
       {
         name: 'product',
@@ -170,24 +169,10 @@ A change binds the next request. While the product is \`archived\`, no entitleme
   }),
 ];
 
-const productJson = ({
-  id,
-  slug,
-  name,
-  usageMetric,
-  unitCap,
-  maxQuantity,
-  archivedAt,
-  createdAt,
-  updatedAt,
-}: Product) => ({
-  id,
-  slug,
-  name,
-  usageMetric,
-  unitCap: exact(unitCap),
-  maxQuantity: exact(maxQuantity),
-  archivedAt,
+const productJson = ({ createdAt, updatedAt, ...product }: Product) => ({
+  ...product,
+  unitCap: exact(product.unitCap),
+  maxQuantity: exact(product.maxQuantity),
   createdAt,
   updatedAt,
 });

@@ -73,6 +73,18 @@ export async function requireCode(
   if (kind === 'recovery_code') await auditRecoveryCode(tx, author, author);
 }
 
+/** The same where a second factor is on. @throws WrongGuess; AppError invalid_request without a code */
+export async function requireCodeIfOn(
+  tx: Tx,
+  secrets: SecretBox,
+  author: Author,
+  code: TypedCode | undefined,
+): Promise<void> {
+  if (!(await hasSecondFactor(tx, author.userId))) return;
+  if (!code) throw fieldError('code', 'is required');
+  await requireCode(tx, secrets, author, code);
+}
+
 /**
  * One change of a person's account, while nothing else changes it and no sign-in of theirs is finished. Inside `work` use
  * only the `tx` it is given.
@@ -138,10 +150,7 @@ export async function changePassword(
   const code = await readFactor(deps.db.orm, { ...author, now: author.at }, given);
   const passwordHash = await hashPassword(newPassword, author.gone);
   return changeAccount(deps, author, person, async (tx) => {
-    if (await hasSecondFactor(tx, person.id)) {
-      if (!code) throw fieldError('code', 'is required');
-      await requireCode(tx, deps.secrets, author, code);
-    }
+    await requireCodeIfOn(tx, deps.secrets, author, code);
     await updateUser(tx, person.id, { passwordHash });
     const { token, sessionsEnded } = await endOtherSessions(tx, author);
     await audit(tx, author, 'user.password_changed', { sessionsEnded });

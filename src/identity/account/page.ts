@@ -1,4 +1,5 @@
 import type { Request, RequestHandler, Response } from 'express';
+import type { z } from 'zod';
 import { byPerson } from '../session/authority.js';
 import { auditRefusedFactor, type GivenFactor } from '../second-factor/codes.js';
 import { siteOf } from '../second-factor/passkeys.js';
@@ -10,7 +11,9 @@ import type { Context } from '../../core/http/context.js';
 import { hangUpSignal } from '../../core/http/request-context.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { passLimits } from '../../core/http/rate-limit.js';
-import { WrongGuess, type Author } from './account.js';
+import type { User } from '../users/queries.js';
+import { checkPassword, WrongGuess, type Author } from './account.js';
+import type { confirmBothSchema } from './schema.js';
 
 export interface AccountDeps extends Pick<Context, 'db' | 'clock' | 'config'> {
   secrets: SecretBox;
@@ -65,6 +68,21 @@ export const givenFactor = (
   res: Response,
   { code, passkey }: Pick<GivenFactor, 'code' | 'passkey'>,
 ): GivenFactor => ({ code, passkey, site: siteOf(req), hashedToken: personOf(res).sessionId });
+
+/** Does what a form asks for that brings the password and, as far as it has to, a second factor. */
+export function confirmed<T>(
+  deps: AccountDeps,
+  req: Request,
+  res: Response,
+  { currentPassword, ...factor }: z.output<typeof confirmBothSchema>,
+  work: (author: Author, person: User, given: GivenFactor) => Promise<T>,
+): Promise<T> {
+  const author = authorOf(deps, req, res);
+  return limitGuesses(deps, req, res, async () => {
+    const person = await checkPassword(deps.db.orm, author, currentPassword);
+    return work(author, person, givenFactor(req, res, factor));
+  });
+}
 
 /** Does what checks a password or a code: within the limits, and wrong ones are counted. */
 export async function limitGuesses<T>(

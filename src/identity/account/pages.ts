@@ -1,31 +1,47 @@
 import Bowser from 'bowser';
 import type { Request, Response, Router } from 'express';
 import { readPathId } from '../../core/http/path-id.js';
+import { z } from 'zod';
 import { parseInput } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
 import { fieldError, formRoute, newForm, type FormState } from '../../core/pages/form.js';
+import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
 import { isManager } from '../../organizations/table.js';
 import { listOrganizationsOf } from '../organizations/queries.js';
 import { MAX_PASSWORD, MIN_PASSWORD, passwordProblem } from '../password.js';
+import { readFactor, type GivenFactor } from '../second-factor/codes.js';
 import { findFactors } from '../second-factor/queries.js';
 import { clearToken, sendToken } from '../session/session-cookie.js';
-import { personOf } from '../session/session.js';
+import { personOf, requirePerson, type ReadSession } from '../session/session.js';
+import { HOME, toLocalPath } from '../sign-in/schema.js';
 import { readFailedHours } from '../sign-in/failed-queries.js';
 import { describeAddress } from '../source.js';
+import type { User } from '../users/queries.js';
 import {
+  audit,
+  changeAccount,
   changeName,
   changeNotices,
   changePassword,
   checkPassword,
   endSession,
+  requireCodeIfOn,
   signOutEverywhere,
+  type Author,
 } from './account.js';
-import { ACCOUNT, authorOf, givenFactor, limitGuesses, renderAccount, type AccountDeps } from './page.js';
-import { countSessions, listSessions } from '../session/queries.js';
-import { filledIn, nameSchema, noticesSchema, passwordSchema } from './schema.js';
-import { passkeyPages } from './passkey-pages.js';
-import { secondFactorPages } from './second-factor-pages.js';
+import {
+  ACCOUNT,
+  authorOf,
+  confirmed,
+  givenFactor,
+  limitGuesses,
+  renderAccount,
+  type AccountDeps,
+} from './page.js';
+import { countSessions, listSessions, updateSession } from '../session/queries.js';
+import { confirmBothSchema, filledIn, nameSchema, noticesSchema, passwordSchema } from './schema.js';
+import { passkeyPages, secondFactorPages } from './second-factor-pages.js';
 
 /** `/dashboard/account`: what belongs to a person, whether or not they belong to an Organization. */
 export function accountPages(deps: AccountDeps): Router {
@@ -222,4 +238,51 @@ function sessionPages(deps: AccountDeps): Router {
     }),
   );
   return router;
+}
+
+const confirmSchema = confirmBothSchema.extend({ next: z.string().optional() });
+
+/** `/confirm`: where people prove once more who they are, on the way to what is dangerous. */
+export function confirmPages(deps: AccountDeps, readSession: ReadSession): Router {
+  const router = pageRouter();
+
+  const show = async (req: Request, res: Response, form: FormState) => {
+    const next = toLocalPath(req.query.next ?? form.values.next, HOME);
+    const { hasSecondFactor: hasFactor, userId } = personOf(res);
+    const page = { view: 'account/confirm', title: 'Confirm that it is you', frame: 'card' } as const;
+    await renderPage(deps, req, res, page, {
+      form,
+      next,
+      hasFactor,
+      ...(await findFactors(deps.db.orm, userId)),
+    });
+  };
+
+  router.get('/confirm', requirePerson(readSession), (req, res) => show(req, res, newForm()));
+
+  router.post(
+    '/confirm',
+    requirePerson(readSession),
+    formRoute({
+      async act(req, res, fields) {
+        const { next, ...input } = parseInput(confirmSchema, filledIn(fields));
+        await confirmed(deps, req, res, input, (author, person, given) =>
+          confirm(deps, author, person, given),
+        );
+        res.redirect(303, toLocalPath(next, HOME));
+      },
+      show,
+    }),
+  );
+  return router;
+}
+
+/** @throws WrongGuess; AppError not_signed_in */
+async function confirm(deps: AccountDeps, author: Author, person: User, given: GivenFactor): Promise<void> {
+  const code = await readFactor(deps.db.orm, { ...author, now: author.at }, given);
+  await changeAccount(deps, author, person, async (tx) => {
+    await requireCodeIfOn(tx, deps.secrets, author, code);
+    await updateSession(tx, author.sessionId, { confirmedAt: author.at });
+    await audit(tx, author, 'user.confirmed');
+  });
 }

@@ -1,13 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { Request, Response, Router } from 'express';
-import { rateLimit } from 'express-rate-limit';
 import { z } from 'zod';
 import { byProof, change } from '../../audit/change.js';
-import type { Clock } from '../../core/clock.js';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
-import { sendJson, toJson } from '../../core/http/json.js';
-import { hangUpSignal } from '../../core/http/request-context.js';
 import { addressOf, passLimits } from '../../core/http/rate-limit.js';
 import { parseInput, text } from '../../core/http/validate.js';
 import { fieldError, formRoute, newForm, textField, type FormState } from '../../core/pages/form.js';
@@ -18,11 +14,13 @@ import { addLinkPages } from '../links/link-pages.js';
 import { emailSchema } from '../operator/schema.js';
 import { MAX_PASSWORD, MIN_PASSWORD } from '../password.js';
 import { auditRefusedFactor } from '../second-factor/codes.js';
-import { createUseOptions, siteOf } from '../second-factor/passkeys.js';
+import { sendUseOptions, siteOf } from '../second-factor/passkeys.js';
 import { findFactors } from '../second-factor/queries.js';
-import { readToken, sendToken } from '../session/session-cookie.js';
-import { browserOf, whereaboutsOf } from '../session/session.js';
+import { sendToken } from '../session/session-cookie.js';
+import { arrivalOf, whereaboutsOf } from '../session/session.js';
+import { createLimit } from '../sign-in/sign-in-limits.js';
 import { normalizeEmail } from '../sign-in/sign-in.js';
+import type { Whereabouts } from '../source.js';
 import type { AccountDeps } from './page.js';
 import {
   findResetLink,
@@ -31,19 +29,14 @@ import {
   resetSecondFactor,
   WrongProof,
 } from './reset.js';
-import { factorFields, filledIn } from './schema.js';
+import { filledIn, passwordSchema } from './schema.js';
 
 const RESET = '/reset';
 const FORGOT = '/forgot';
 
-const newPasswordSchema = z.strictObject({
-  // Judged by the rules for passwords, which say what is missing.
-  newPassword: z.string(),
-  newPasswordAgain: z.string(),
-  ...factorFields,
-});
+const newPasswordSchema = passwordSchema.omit({ currentPassword: true });
 
-const passwordSchema = z.strictObject({ password: text(MAX_PASSWORD) });
+const ownPasswordSchema = z.strictObject({ password: text(MAX_PASSWORD) });
 
 const forgotSchema = z.strictObject({ email: emailSchema });
 
@@ -85,10 +78,10 @@ export function resetPages(deps: ResetDeps): Router {
     formRoute({
       async act(req, res, fields) {
         const found = await findOpened(req);
-        const bearer = bearerOf(req, res, clock);
+        const arrival = arrivalOf(req, res, clock);
         if (found.link.kind === 'second_factor_reset') {
-          const { password } = parseInput(passwordSchema, filledIn(fields));
-          sendToken(req, await resetSecondFactor(deps, found, password, bearer));
+          const { password } = parseInput(ownPasswordSchema, filledIn(fields));
+          sendToken(req, await resetSecondFactor(deps, found, password, arrival));
         } else {
           const { newPassword, newPasswordAgain, ...factor } = parseInput(
             newPasswordSchema,
@@ -102,8 +95,8 @@ export function resetPages(deps: ResetDeps): Router {
             site: siteOf(req),
             hashedToken: found.link.hashedToken,
           };
-          const reset = resetPassword(deps, found, newPassword, given, bearer);
-          sendToken(req, await reset.catch(auditRefusal(deps, found.person, bearer.where)));
+          const reset = resetPassword(deps, found, newPassword, given, arrival);
+          sendToken(req, await reset.catch(auditRefusal(deps, found.person, arrival)));
         }
         opened.forget(req, res);
         res.redirect(303, '/dashboard');
@@ -114,11 +107,7 @@ export function resetPages(deps: ResetDeps): Router {
 
   router.post(`${RESET}/passkey-options`, wrongLinks, async (req, res) => {
     const { link, person } = await findOpened(req);
-    const waiting = { hashedToken: link.hashedToken, now: new Date(clock.now()) };
-    const options = await change(deps, byProof, (tx) =>
-      createUseOptions(tx, siteOf(req), person.id, waiting),
-    );
-    sendJson(res, 200, toJson(options));
+    await sendUseOptions(deps, req, res, { userId: person.id, hashedToken: link.hashedToken });
   });
 
   router.use(RESET, showGone);
@@ -126,19 +115,9 @@ export function resetPages(deps: ResetDeps): Router {
   return router;
 }
 
-const bearerOf = (req: Request, res: Response, clock: Clock) => ({
-  where: whereaboutsOf(req, res, clock),
-  browser: { ...browserOf(req, res), formerToken: readToken(req) },
-  gone: hangUpSignal(res),
-});
-
 /** What the refused change would have written is undone: this is written by itself. */
 const auditRefusal =
-  (
-    deps: ResetDeps,
-    { id: userId, email }: { id: string; email: string },
-    where: ReturnType<typeof whereaboutsOf>,
-  ) =>
+  (deps: ResetDeps, { id: userId, email }: { id: string; email: string }, where: Whereabouts) =>
   async (error: unknown): Promise<never> => {
     const factor = error instanceof WrongProof ? error.factor : undefined;
     if (factor)
@@ -189,30 +168,21 @@ function addForgotPages(router: Router, deps: ResetDeps): void {
 const MAX_OF_NETWORK = 20;
 const MAX_OF_ADDRESS = 5;
 
-const limitRequests = (stores: ResetDeps['limitStores']) =>
-  [
+const limitRequests = (stores: ResetDeps['limitStores']) => [
+  createLimit(
+    stores,
+    'forgot-network',
+    'Too many links were asked for from your network. Try again in an hour.',
+    { windowMs: HOUR_MS, limit: MAX_OF_NETWORK, keyGenerator: addressOf },
+  ),
+  createLimit(
+    stores,
+    'forgot-address',
+    'Too many links were asked for, for this address. Try again in an hour.',
     {
-      identifier: 'forgot-network',
-      limit: MAX_OF_NETWORK,
-      keyGenerator: addressOf,
-      detail: 'Too many links were asked for from your network. Try again in an hour.',
-    },
-    {
-      identifier: 'forgot-address',
-      limit: MAX_OF_ADDRESS,
-      keyGenerator: (_req: Request, res: Response) => res.locals.forgotBy as string,
-      detail: 'Too many links were asked for, for this address. Try again in an hour.',
-    },
-  ].map(({ identifier, detail, ...options }) =>
-    rateLimit({
-      ...options,
       windowMs: HOUR_MS,
-      standardHeaders: 'draft-8',
-      legacyHeaders: false,
-      identifier,
-      requestPropertyName: identifier,
-      store: stores.create(identifier),
-      passOnStoreError: true,
-      handler: (_req, _res, next) => next(new AppError('rate_limited', detail)),
-    }),
-  );
+      limit: MAX_OF_ADDRESS,
+      keyGenerator: (_req, res) => res.locals.forgotBy as string,
+    },
+  ),
+];

@@ -18,8 +18,8 @@ import {
 } from '../second-factor/codes.js';
 import { deleteSecondFactor, hasSecondFactor } from '../second-factor/queries.js';
 import { deleteSessionsOf } from '../session/queries.js';
-import { startSession } from '../session/session.js';
-import { endToken, type FormerBrowser } from '../sign-in/sign-in.js';
+import { startSession, type Arrival } from '../session/session.js';
+import { endFormer } from '../sign-in/sign-in.js';
 import { auditPerson, type Whereabouts } from '../source.js';
 import { passwordRequests } from '../table.js';
 import { mailAccountNotice } from '../users/notices.js';
@@ -34,8 +34,7 @@ export type Lost = 'password_reset' | 'second_factor_reset';
 export const createResetLink = (deps: ChangeDeps, kind: Lost, email: string): Promise<NewLink> =>
   change(deps, byService, async (tx) => {
     const person = await getUser(tx, email);
-    const source = { actor: 'system', at: new Date(deps.clock.now()), ip: undefined, requestId: undefined };
-    return createLink(tx, { kind, person, createdBy: undefined }, source);
+    return createLink(tx, { kind, person }, { actor: 'system', at: new Date(deps.clock.now()) });
   });
 
 /**
@@ -83,7 +82,7 @@ const answerOldestRequest = (deps: ChangeDeps & MailDeps): Promise<boolean> =>
       ip: request.ip ?? undefined,
       requestId: request.requestId ?? undefined,
     };
-    const link = { kind: 'password_reset', person, createdBy: undefined, lifetimeMs: MAILED_MS } as const;
+    const link = { kind: 'password_reset', person, lifetimeMs: MAILED_MS } as const;
     const { path, expiresAt } = await createLink(tx, link, source);
     await queueMail(tx, deps.config.mail, {
       kind: 'password_reset',
@@ -114,14 +113,6 @@ export async function findResetLink(orm: Orm, token: unknown, now: Date): Promis
   return { link, person, hasFactor: await hasSecondFactor(orm, person.id) };
 }
 
-/** Who uses a link, from where. */
-interface Bearer {
-  where: Whereabouts;
-  browser: FormerBrowser;
-  /** Aborted when they hang up. */
-  gone: AbortSignal;
-}
-
 /** A wrong password or code beside the link: it is counted. */
 export class WrongProof extends AppError {
   readonly factor: TypedCode | undefined;
@@ -143,20 +134,20 @@ export async function resetPassword(
   found: ResetLink,
   newPassword: string,
   given: GivenFactor,
-  bearer: Bearer,
+  arrival: Arrival,
 ): Promise<string> {
   const { id: userId, email } = found.person;
-  const { where, gone } = bearer;
+  const { at: now, gone } = arrival;
   const problem = await passwordProblem(newPassword, email);
   if (problem !== undefined) throw fieldError('newPassword', problem);
   if (found.hasFactor && given.code === undefined && !given.passkey) throw fieldError('code', 'is required');
   // Hashing takes long, so it happens before anything is locked.
-  const code = await readFactor(deps.db.orm, { userId, now: where.at, gone }, given);
+  const code = await readFactor(deps.db.orm, { userId, now, gone }, given);
   const passwordHash = await hashPassword(newPassword, gone);
   return change(deps, byProof, async (tx) => {
     await hold(tx, found);
     if (await hasSecondFactor(tx, userId)) {
-      const kind = code && (await acceptCode(tx, deps.secrets, { userId, code, now: where.at }));
+      const kind = code && (await acceptCode(tx, deps.secrets, { userId, code, now }));
       if (kind === undefined)
         throw new WrongProof(
           'code',
@@ -165,12 +156,12 @@ export async function resetPassword(
             : 'is not right, or was used before: wait for the next one',
           code,
         );
-      if (kind === 'recovery_code') await auditRecoveryCode(tx, { userId, email }, where);
+      if (kind === 'recovery_code') await auditRecoveryCode(tx, { userId, email }, arrival);
     }
-    await spendLink(tx, found.link, where.at);
+    await spendLink(tx, found.link, now);
     await updateUser(tx, userId, { passwordHash });
-    await mailAccountNotice(tx, deps, email, 'password', where);
-    return enter(tx, found, 'user.password_reset', bearer);
+    await mailAccountNotice(tx, deps, email, 'password', arrival);
+    return enter(tx, found, 'user.password_reset', arrival);
   });
 }
 
@@ -184,16 +175,16 @@ export async function resetSecondFactor(
   deps: ChangeDeps & MailDeps,
   found: ResetLink,
   password: string,
-  bearer: Bearer,
+  arrival: Arrival,
 ): Promise<string> {
-  const isRight = await verifyPassword(found.person.passwordHash, password, bearer.gone);
+  const isRight = await verifyPassword(found.person.passwordHash, password, arrival.gone);
   if (!isRight) throw new WrongProof('password', 'is not your password');
   return change(deps, byProof, async (tx) => {
     await hold(tx, found);
-    await spendLink(tx, found.link, bearer.where.at);
+    await spendLink(tx, found.link, arrival.at);
     await deleteSecondFactor(tx, found.person.id);
-    await mailAccountNotice(tx, deps, found.person.email, 'secondFactor', bearer.where);
-    return enter(tx, found, 'user.second_factor_removed', bearer);
+    await mailAccountNotice(tx, deps, found.person.email, 'secondFactor', arrival);
+    return enter(tx, found, 'user.second_factor_removed', arrival);
   });
 }
 
@@ -208,13 +199,12 @@ async function enter(
   tx: Tx,
   { link, person: { id: userId, email } }: ResetLink,
   action: string,
-  { where, browser }: Bearer,
+  arrival: Arrival,
 ): Promise<string> {
   const sessionsEnded = await deleteSessionsOf(tx, userId);
-  await auditPerson(tx, { userId, email }, action, where, { sessionsEnded, by: link.kind });
-  const { formerToken, ...own } = browser;
-  if (formerToken !== undefined) await endToken(tx, formerToken, where);
-  const token = await startSession(tx, userId, own, where.at);
-  await auditPerson(tx, { userId, email }, 'user.signed_in', where, { by: link.kind });
+  await auditPerson(tx, { userId, email }, action, arrival, { sessionsEnded, by: link.kind });
+  await endFormer(tx, arrival);
+  const token = await startSession(tx, userId, arrival);
+  await auditPerson(tx, { userId, email }, 'user.signed_in', arrival, { by: link.kind });
   return token;
 }

@@ -7,7 +7,7 @@ import type { FormFields } from '../../core/pages/form.js';
 const password = text(MAX_PASSWORD);
 
 /** One of them where a second factor is on. */
-export const factorFields = { code: text(100).optional(), passkey: assertionSchema.optional() };
+const factorFields = { code: text(100).optional(), passkey: assertionSchema.optional() };
 
 export const nameSchema = z.strictObject({ name: text(100) });
 

@@ -1,20 +1,36 @@
 import type { Request, Response, Router } from 'express';
 import { encode } from 'uqr';
-import type { ErrorCode } from '../../core/errors.js';
-import { parseInput } from '../../core/http/validate.js';
+import { z } from 'zod';
+import { byProof, change } from '../../audit/change.js';
+import { AppError, type ErrorCode } from '../../core/errors.js';
+import { sendJson, toJson } from '../../core/http/json.js';
+import { parseInput, text } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
-import { formRoute, newForm, type FormState } from '../../core/pages/form.js';
+import { fieldError, formRoute, newForm, type FormState } from '../../core/pages/form.js';
 import { pageRouter } from '../../core/pages/page-router.js';
+import { listPasskeys, MAX_PASSKEYS } from '../second-factor/passkey-queries.js';
+import {
+  createNewOptions,
+  credentialIdSchema,
+  newPasskeySchema,
+  readNewPasskey,
+  sendUseOptions,
+  siteOf,
+} from '../second-factor/passkeys.js';
 import { findSetup } from '../second-factor/queries.js';
+import { byPerson, ConfirmationDue, isConfirmedAt } from '../session/authority.js';
 import { sendToken } from '../session/session-cookie.js';
 import { personOf } from '../session/session.js';
-import { checkPassword } from './account.js';
-import { ACCOUNT, authorOf, givenFactor, limitGuesses, renderAccount, type AccountDeps } from './page.js';
+import { markGuess } from '../sign-in/sign-in-limits.js';
+import { audit, checkPassword, type Author } from './account.js';
+import { ACCOUNT, authorOf, confirmed, limitGuesses, renderAccount, type AccountDeps } from './page.js';
 import { confirmBothSchema, confirmSchema, filledIn, setupSchema } from './schema.js';
 import {
+  addPasskey,
   beginSetup,
   finishSetup,
   readSecondFactor,
+  removePasskey,
   renewRecoveryCodes,
   toKeyUri,
   turnOff,
@@ -26,10 +42,11 @@ const BASE = `${ACCOUNT}/second-factor`;
 const tab = 'second-factor';
 
 /** That an Organization requires the factor is said beside the form. */
-export const refusals: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['forbidden_role']);
+const refusals: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['forbidden_role']);
 
 const notices = {
   off: 'The second factor is off. All your other sessions have ended.',
+  'app-off': 'The authenticator app is off. All your other sessions have ended.',
   on: 'The second factor is on already.',
   ended: 'That set-up has expired. Start again here.',
   required: 'Your Organization requires a second factor. Set yours up to go on.',
@@ -109,7 +126,7 @@ function addSetupPages(router: Router, deps: AccountDeps): void {
 }
 
 /** They are known now and never again, so this page is no address to come back to. */
-export function showRecoveryCodes(
+function showRecoveryCodes(
   deps: AccountDeps,
   req: Request,
   res: Response,
@@ -144,12 +161,10 @@ function addConfirmedPages(router: Router, deps: AccountDeps): void {
     '/account/second-factor/recovery-codes',
     formRoute({
       async act(req, res, fields) {
-        const { currentPassword, ...given } = parseInput(confirmBothSchema, filledIn(fields));
-        const author = authorOf(deps, req, res);
-        const recoveryCodes = await limitGuesses(deps, req, res, async () => {
-          const person = await checkPassword(db.orm, author, currentPassword);
-          return renewRecoveryCodes(deps, author, person, givenFactor(req, res, given));
-        });
+        const input = parseInput(confirmBothSchema, filledIn(fields));
+        const recoveryCodes = await confirmed(deps, req, res, input, (author, person, given) =>
+          renewRecoveryCodes(deps, author, person, given),
+        );
         await showRecoveryCodes(deps, req, res, recoveryCodes, false);
       },
       show: showRenewal,
@@ -167,14 +182,12 @@ function addConfirmedPages(router: Router, deps: AccountDeps): void {
     '/account/second-factor/off',
     formRoute({
       async act(req, res, fields) {
-        const { currentPassword, ...given } = parseInput(confirmBothSchema, filledIn(fields));
-        const author = authorOf(deps, req, res);
-        const token = await limitGuesses(deps, req, res, async () => {
-          const person = await checkPassword(db.orm, author, currentPassword);
-          return turnOff(deps, author, person, givenFactor(req, res, given));
-        });
+        const input = parseInput(confirmBothSchema, filledIn(fields));
+        const { token, wasLast } = await confirmed(deps, req, res, input, (author, person, given) =>
+          turnOff(deps, author, person, given),
+        );
         sendToken(req, token);
-        res.redirect(303, toAddress(BASE, { done: 'off' }));
+        res.redirect(303, toAddress(BASE, { done: wasLast ? 'off' : 'app-off' }));
       },
       show: showTurnOff,
       codes: refusals,
@@ -182,14 +195,111 @@ function addConfirmedPages(router: Router, deps: AccountDeps): void {
   );
 }
 
-interface QrCode {
-  /** Modules on each side, the quiet zone of 4 included (ISO/IEC 18004, 5.3.8). */
-  size: number;
-  /** The dark modules as the data of an SVG path, one unit a module. */
-  path: string;
+const PASSKEYS = `${ACCOUNT}/passkeys`;
+
+const passkeyNotices = {
+  added: 'The passkey is added.',
+  removed: 'The passkey is removed.',
+  'last-removed': 'The passkey is removed, and the second factor is off. All your other sessions have ended.',
+};
+
+const addSchema = z.strictObject({ name: text(100), passkey: newPasskeySchema });
+const removeSchema = z.strictObject({ id: credentialIdSchema });
+
+/** `/dashboard/account/passkeys`. What changes them takes a proof of the last minutes that it is their person. */
+export function passkeyPages(deps: AccountDeps): Router {
+  const { db, clock } = deps;
+  const router = pageRouter();
+  const nowOf = () => new Date(clock.now());
+  const isConfirmed = (res: Response) => isConfirmedAt(personOf(res), nowOf());
+  const dangerousAuthor = (req: Request, res: Response): Author => {
+    if (!isConfirmed(res)) throw new ConfirmationDue();
+    return { ...authorOf(deps, req, res), ...byPerson(res, true) };
+  };
+  const waiting = (res: Response) => ({ hashedToken: personOf(res).sessionId, now: nowOf() });
+
+  const show = async (req: Request, res: Response, form: FormState) => {
+    const passkeys = await listPasskeys(db.orm, personOf(res).userId);
+    const page = { view: 'passkeys', tab: 'passkeys', title: 'Passkeys', notices: passkeyNotices } as const;
+    await renderAccount(deps, req, res, page, {
+      form,
+      passkeys,
+      max: MAX_PASSKEYS,
+      isConfirmed: isConfirmed(res),
+      confirm: toAddress('/confirm', { next: PASSKEYS }),
+    });
+  };
+
+  router.get('/account/passkeys', (req, res) => show(req, res, newForm()));
+
+  addOptions(router, deps, dangerousAuthor, waiting);
+
+  router.post(
+    '/account/passkeys',
+    formRoute({
+      async act(req, res, fields) {
+        const author = dangerousAuthor(req, res);
+        const { name, passkey } = parseInput(addSchema, filledIn(fields));
+        if (name.trim() === '') throw fieldError('name', 'must not be blank');
+        const added = await limitGuesses(deps, req, res, async () => {
+          const made = await readNewPasskey(db.orm, siteOf(req), passkey, waiting(res));
+          if (made) return addPasskey(deps, author, made, name.trim());
+          markGuess(res, false);
+          await change(deps, byProof, (tx) => audit(tx, author, 'user.passkey_refused', { at: 'adding' }));
+          throw new AppError('invalid_request', 'This passkey could not be checked. Try to add it again.');
+        });
+        if (added.token !== undefined) sendToken(req, added.token);
+        if (added.recoveryCodes) await showRecoveryCodes(deps, req, res, added.recoveryCodes, true);
+        else res.redirect(303, toAddress(PASSKEYS, { done: 'added' }));
+      },
+      show,
+      codes: refusals,
+    }),
+  );
+
+  router.post(
+    '/account/passkeys/remove',
+    formRoute({
+      async act(req, res, fields) {
+        const author = dangerousAuthor(req, res);
+        const { id } = parseInput(removeSchema, filledIn(fields));
+        const { token } = await removePasskey(deps, author, id);
+        if (token !== undefined) sendToken(req, token);
+        res.redirect(303, toAddress(PASSKEYS, { done: token === undefined ? 'removed' : 'last-removed' }));
+      },
+      show,
+      codes: refusals,
+    }),
+  );
+  return router;
 }
 
-export function toQrCode(text: string): QrCode {
+/** What browsers make and use passkeys from. */
+function addOptions(
+  router: Router,
+  deps: AccountDeps,
+  dangerousAuthor: (req: Request, res: Response) => Author,
+  waiting: (res: Response) => { hashedToken: string; now: Date },
+): void {
+  router.post('/account/passkeys/new-options', async (req, res) => {
+    const options = await change(deps, dangerousAuthor(req, res), (tx) =>
+      createNewOptions(tx, siteOf(req), personOf(res), waiting(res)),
+    );
+    sendJson(res, 200, toJson(options));
+  });
+
+  // Where a passkey stands in for a code.
+  router.post('/account/passkeys/options', async (req, res) => {
+    const { userId, sessionId: hashedToken } = personOf(res);
+    await sendUseOptions(deps, req, res, { by: byPerson(res), userId, hashedToken });
+  });
+}
+
+/**
+ * The modules on each side, the quiet zone of 4 included (ISO/IEC 18004, 5.3.8), and the dark ones as the data of an SVG path,
+ * one unit a module.
+ */
+export function toQrCode(text: string) {
   const { size, data } = encode(text, { ecc: 'M', border: 4 });
   const path = data.flatMap((row, y) =>
     runsOf(row).map(([x, length]) => `M${x} ${y}h${length}v1h-${length}z`),

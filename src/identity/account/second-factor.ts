@@ -40,17 +40,12 @@ import {
   type Author,
 } from './account.js';
 
-export interface SecondFactorState {
-  /** When the app was turned on; undefined while it is off. */
-  since: Date | undefined;
-  hasApp: boolean;
-  hasPasskeys: boolean;
-  recoveryCodesLeft: number;
-}
+export type SecondFactorState = Awaited<ReturnType<typeof readSecondFactor>>;
 
-export async function readSecondFactor(orm: Orm, userId: string): Promise<SecondFactorState> {
+export async function readSecondFactor(orm: Orm, userId: string) {
   const app = await findSecondFactor(orm, userId);
   return {
+    /** When the app was turned on; undefined while it is off. */
     since: app?.confirmedAt ?? undefined,
     ...(await findFactors(orm, userId)),
     recoveryCodesLeft: await countRecoveryCodes(orm, userId),
@@ -118,23 +113,26 @@ export async function renewRecoveryCodes(
   });
 }
 
-/** @returns the new token of this session; all others end */
+/**
+ * Removes the app.
+ * @returns the new token of this session, all others end; and whether no second factor is left
+ */
 export async function turnOff(
   deps: AccountChangeDeps,
   author: Author,
   person: User,
   given: GivenFactor,
-): Promise<string> {
+): Promise<{ token: string; wasLast: boolean }> {
   const code = await readRequiredFactor(deps.db.orm, author, given);
   return changeAccount(deps, author, person, async (tx) => {
     if (!(await findSecondFactor(tx, person.id))) throw isOff();
     await requireCode(tx, deps.secrets, author, code);
     await deleteApp(tx, person.id);
-    await endLastFactor(tx, person.id);
+    const wasLast = await endLastFactor(tx, person.id);
     const { token, sessionsEnded } = await endOtherSessions(tx, author);
     await audit(tx, author, 'user.second_factor_turned_off', { sessionsEnded });
-    await mailAccountNotice(tx, deps, author.email, 'secondFactor', author);
-    return token;
+    await mailAccountNotice(tx, deps, author.email, wasLast ? 'secondFactor' : 'appRemoved', author);
+    return { token, wasLast };
   });
 }
 

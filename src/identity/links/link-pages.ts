@@ -1,15 +1,14 @@
 import type { ErrorRequestHandler, Request, RequestHandler, Response, Router } from 'express';
-import { rateLimit, type Options } from 'express-rate-limit';
-import { AppError } from '../../core/errors.js';
+import type { Options } from 'express-rate-limit';
 import { prefersHtml } from '../../core/http/request-line.js';
 import type { Context } from '../../core/http/context.js';
 import type { LimitStores } from '../../core/http/limit-store.js';
 import { addressOf } from '../../core/http/rate-limit.js';
 import { formRoute, textField, type FormState } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
-import { MINUTE_MS } from '../../core/time.js';
-import { openedLink, type OpenedLink } from '../opened-link.js';
-import { hashToken } from '../session/session-cookie.js';
+import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
+import { hashToken, hostCookie } from '../session/session-cookie.js';
+import { createLimit } from '../sign-in/sign-in-limits.js';
 import { isLinkToken, LinkGone, readLinkToken } from './links.js';
 
 interface LinkPages {
@@ -25,19 +24,13 @@ interface LinkPages {
   advice: string;
 }
 
-export interface OpenedPages {
-  opened: OpenedLink;
-  /** Counts links that open nothing, of each address. */
-  wrongLinks: RequestHandler;
-  /** Counts passwords and codes that were wrong, of each link. */
-  guesses: RequestHandler;
-  /** The page with the field for the link. */
-  showOpen: (req: Request, res: Response, form: FormState) => Promise<void>;
-  /** One page for every link that opens nothing: goes behind the pages that throw `LinkGone`. */
-  showGone: ErrorRequestHandler;
-}
-
 type LinkDeps = Pick<Context, 'clock' | 'limitStores'>;
+
+/** The pages hold a link's secret: nothing on the way may keep or compress them. */
+export const keepSecret: RequestHandler = (_req, res, next) => {
+  res.setHeader('Cache-Control', 'no-store, no-transform');
+  next();
+};
 
 /**
  * Adds what all pages of one-time links share. The secret stands behind the `#` of the link, which a browser keeps to itself:
@@ -47,18 +40,15 @@ export function addLinkPages(
   router: Router,
   deps: LinkDeps,
   { base, name, title, origin, advice }: LinkPages,
-): OpenedPages {
+) {
   const opened = openedLink(`gauge_${name}`, isLinkToken);
   const { wrongLinks, guesses } = limitLinks(deps.limitStores, name, opened);
 
+  /** The page with the field for the link. */
   const showOpen = (req: Request, res: Response, form: FormState) =>
     renderPage(deps, req, res, { view: 'links/open', title, frame: 'card' }, { form, base, origin });
 
-  // The pages hold secrets: nothing on the way may keep or compress them.
-  router.use(base, (_req, res, next) => {
-    res.setHeader('Cache-Control', 'no-store, no-transform');
-    next();
-  });
+  router.use(base, keepSecret);
 
   router.post(
     `${base}/open`,
@@ -76,6 +66,7 @@ export function addLinkPages(
     }),
   );
 
+  /** One page for every link that opens nothing: goes behind the pages that throw `LinkGone`. */
   const showGone: ErrorRequestHandler = async (thrown, req, res, next) => {
     if (!(thrown instanceof LinkGone) || res.headersSent || !prefersHtml(req)) {
       next(thrown);
@@ -90,32 +81,26 @@ export function addLinkPages(
   return { opened, wrongLinks, guesses, showOpen, showGone };
 }
 
-const WINDOW_MS = 15 * MINUTE_MS;
-const MAX_WRONG_LINKS = 30;
+/** A request counts when it comes and is taken back when it was good: a burst gets no further. */
+const skipGood = { windowMs: 15 * MINUTE_MS, skipSuccessfulRequests: true };
 const MAX_GUESSES = 10;
 
+/** Links that open nothing, of an address. */
+export const wrongLinkOptions = {
+  ...skipGood,
+  limit: 30,
+  keyGenerator: addressOf,
+  requestWasSuccessful: (_req, res) => res.statusCode !== 404,
+} satisfies Partial<Options>;
+
 function limitLinks(stores: LimitStores, name: string, opened: OpenedLink) {
-  const limit = (identifier: string, detail: string, options: Partial<Options>) =>
-    rateLimit({
-      windowMs: WINDOW_MS,
-      standardHeaders: 'draft-8',
-      legacyHeaders: false,
-      identifier,
-      requestPropertyName: identifier,
-      store: stores.create(identifier),
-      passOnStoreError: true,
-      // A request counts when it comes and is taken back when it was good: a burst gets no further.
-      skipSuccessfulRequests: true,
-      handler: (_req, _res, next) => next(new AppError('rate_limited', detail)),
-      ...options,
-    });
+  const tooManyLinks = 'Too many links from your address did not work. Try again later.';
+  const tooManyGuesses = 'Too many passwords or codes were wrong. Try again in some minutes.';
   return {
-    wrongLinks: limit(`${name}-links`, 'Too many links from your address did not work. Try again later.', {
-      limit: MAX_WRONG_LINKS,
-      keyGenerator: addressOf,
-      requestWasSuccessful: (_req, res) => res.statusCode !== 404,
-    }),
-    guesses: limit(`${name}-guesses`, 'Too many passwords or codes were wrong. Try again in some minutes.', {
+    wrongLinks: createLimit(stores, `${name}-links`, tooManyLinks, wrongLinkOptions),
+    /** Counts passwords and codes that were wrong, of each link. */
+    guesses: createLimit(stores, `${name}-guesses`, tooManyGuesses, {
+      ...skipGood,
       limit: MAX_GUESSES,
       keyGenerator: (req) => {
         const token = opened.read(req);
@@ -123,5 +108,23 @@ function limitLinks(stores: LimitStores, name: string, opened: OpenedLink) {
       },
       requestWasSuccessful: (_req, res) => res.statusCode !== 401,
     }),
+  };
+}
+
+type OpenedLink = ReturnType<typeof openedLink>;
+
+/**
+ * The link that this browser has opened. It is kept for an hour in a cookie, while its holder signs in or makes an
+ * account: in an address it would get into histories, into the logs of proxies and into what is sent as a referrer.
+ */
+export function openedLink(cookie: string, isToken: (value: unknown) => value is string) {
+  const { read, keep, forget } = hostCookie(cookie, HOUR_MS);
+  return {
+    read(req: Request): string | undefined {
+      const token = read(req);
+      return isToken(token) ? token : undefined;
+    },
+    keep,
+    forget,
   };
 }

@@ -28,10 +28,10 @@ export type OneTimeLink = typeof oneTimeLinks.$inferSelect;
 
 interface LinkInput {
   kind: LinkKind;
-  /** Whom it is for; undefined for a set-up, which is for the first person who opens it. */
-  person: { id: string | undefined; email: string } | undefined;
-  /** The person who makes it; undefined where the service itself does. */
-  createdBy: string | undefined;
+  /** Whom it is for; left out for a set-up, which is for the first person who opens it. */
+  person?: { id?: string | undefined; email: string } | undefined;
+  /** The person who makes it; left out where the service itself does. */
+  createdBy?: string | undefined;
   /** Left out: as long as one that is passed on from person to person. */
   lifetimeMs?: number;
 }

@@ -6,6 +6,11 @@ import { operators } from '../table.js';
 /** Neither used nor revoked; it may have expired. At most one for an address. */
 const isUnclosed = and(isNull(invitations.acceptedAt), isNull(invitations.revokedAt));
 
+const isByMember = and(
+  eq(memberships.orgId, invitations.orgId),
+  eq(memberships.userId, invitations.createdBy),
+);
+
 /**
  * Its maker still has a role that may give this one, or is an operator: removing or demoting a person ends their
  * invitations.
@@ -41,10 +46,7 @@ const selectInvitations = (orm: Orm, now: Date) =>
     .select(invitationColumns(orm, now))
     .from(invitations)
     .innerJoin(organizations, eq(organizations.id, invitations.orgId))
-    .leftJoin(
-      memberships,
-      and(eq(memberships.orgId, invitations.orgId), eq(memberships.userId, invitations.createdBy)),
-    )
+    .leftJoin(memberships, isByMember)
     .leftJoin(users, eq(users.id, invitations.createdBy));
 
 export type Invitation = NonNullable<Awaited<ReturnType<typeof findInvitation>>>;
@@ -61,10 +63,7 @@ export async function countOpenInvitations(orm: Orm, orgId: string, now: Date): 
   const [row] = await orm
     .select({ open: count() })
     .from(invitations)
-    .leftJoin(
-      memberships,
-      and(eq(memberships.orgId, invitations.orgId), eq(memberships.userId, invitations.createdBy)),
-    )
+    .leftJoin(memberships, isByMember)
     .where(and(eq(invitations.orgId, orgId), isOpen(orm, now)));
   return row!.open;
 }
@@ -86,60 +85,35 @@ export async function findNthInvitation(
   return row?.createdAt;
 }
 
-export async function findInvitation(orm: Orm, orgId: string, id: string, now: Date) {
-  const [row] = await selectInvitations(orm, now).where(
-    and(eq(invitations.orgId, orgId), eq(invitations.id, id)),
-  );
-  return row;
-}
-
 /** Finds an invitation: its Organization, as for all of a tenant's rows, and the hash of its token. */
 export interface InvitationKey {
   orgId: string;
   hashedToken: string;
 }
 
-export async function findInvitationByToken(
+/** By its address: the one that a new one for the same address replaces. */
+export async function findInvitation(
   orm: Orm,
-  { orgId, hashedToken }: InvitationKey,
+  orgId: string,
+  by: { id: string } | { hashedToken: string } | { email: string },
   now: Date,
-): Promise<Invitation | undefined> {
-  const [row] = await selectInvitations(orm, now).where(
-    and(eq(invitations.orgId, orgId), eq(invitations.hashedToken, hashedToken)),
-  );
+) {
+  const [row] = await selectInvitations(orm, now).where(and(eq(invitations.orgId, orgId), isInvitation(by)));
   return row;
 }
 
-/** The invitation that a new one for the same address replaces. */
-export async function findUnclosedInvitation(
-  orm: Orm,
-  orgId: string,
-  email: string,
-  now: Date,
-): Promise<Invitation | undefined> {
-  const [row] = await selectInvitations(orm, now).where(
-    and(eq(invitations.orgId, orgId), eq(invitations.email, email), isUnclosed),
-  );
-  return row;
+function isInvitation(by: Parameters<typeof findInvitation>[2]) {
+  if ('id' in by) return eq(invitations.id, by.id);
+  if ('hashedToken' in by) return eq(invitations.hashedToken, by.hashedToken);
+  return and(eq(invitations.email, by.email), isUnclosed);
 }
 
 export async function insertInvitation(tx: Tx, row: typeof invitations.$inferInsert): Promise<void> {
   await tx.insert(invitations).values(row);
 }
 
-/** True if it was neither used nor revoked until now. */
-export const closeAsRevoked = (tx: Tx, orgId: string, id: string, now: Date): Promise<boolean> =>
-  close(tx, orgId, id, { revokedAt: now });
-
 /** True if it was neither used nor revoked until now: of two at once, only one gets it. */
-export const closeAsAccepted = (
-  tx: Tx,
-  orgId: string,
-  id: string,
-  { userId, now }: { userId: string; now: Date },
-): Promise<boolean> => close(tx, orgId, id, { acceptedAt: now, acceptedBy: userId });
-
-async function close(
+export async function closeInvitation(
   tx: Tx,
   orgId: string,
   id: string,

@@ -14,11 +14,10 @@ import { findOrganization, lockOrganization } from '../organizations/queries.js'
 import { hashToken } from '../session/session-cookie.js';
 import type { Source } from '../source.js';
 import {
-  closeAsRevoked,
+  closeInvitation,
   countOpenInvitations,
   findInvitation,
   findNthInvitation,
-  findUnclosedInvitation,
   insertInvitation,
   type Invitation,
   type InvitationKey,
@@ -64,9 +63,9 @@ export async function invite(
   await lockOrganization(tx, { id: orgId });
   const me = await requireManager(tx, orgId, source.actor);
   if (!mayManage(me.role, role)) throw ownersOnly();
-  const earlier = await findInvitation(tx, orgId, input.id, source.at);
+  const earlier = await findInvitation(tx, orgId, { id: input.id }, source.at);
   if (earlier && isSame(earlier, input)) return undefined;
-  const replaced = await findUnclosedInvitation(tx, orgId, email, source.at);
+  const replaced = await findInvitation(tx, orgId, { email }, source.at);
   if (replaced?.isOpen && !mayManage(me.role, replaced.role)) throw ownersOnly();
   await requireRoomInHour(tx, orgId, source.at);
   // A form that was carried out and is sent again with another address means another invitation.
@@ -114,8 +113,8 @@ async function addInvitation(
   mail: MailConfig | undefined,
 ): Promise<NewInvitation> {
   if (await findMemberByEmail(tx, orgId, email)) throw fieldError('email', 'belongs to a member already');
-  const replaced = await findUnclosedInvitation(tx, orgId, email, source.at);
-  if (replaced) await closeAsRevoked(tx, orgId, replaced.id, source.at);
+  const replaced = await findInvitation(tx, orgId, { email }, source.at);
+  if (replaced) await closeInvitation(tx, orgId, replaced.id, { revokedAt: source.at });
   if ((await countOpenInvitations(tx, orgId, source.at)) >= MAX_OPEN_INVITATIONS) throw tooMany();
   const { token, hashedToken } = generateInvitationToken(orgId);
   const expiresAt = new Date(source.at.getTime() + days * DAY_MS);
@@ -164,7 +163,7 @@ const isSame = (earlier: Invitation, { email, role, days }: InvitationInput): bo
 export async function revokeInvitation(tx: Tx, orgId: string, id: string, source: Source): Promise<void> {
   await lockOrganization(tx, { id: orgId });
   const me = await requireManager(tx, orgId, source.actor);
-  await closeInvitation(tx, orgId, id, (role) => mayManage(me.role, role), source);
+  await revoke(tx, orgId, id, (role) => mayManage(me.role, role), source);
 }
 
 /**
@@ -173,26 +172,26 @@ export async function revokeInvitation(tx: Tx, orgId: string, id: string, source
  */
 export async function revokeAsOperator(tx: Tx, orgId: string, id: string, source: Source): Promise<void> {
   await lockOrganization(tx, { id: orgId });
-  await closeInvitation(tx, orgId, id, () => true, source);
+  await revoke(tx, orgId, id, () => true, source);
 }
 
-async function closeInvitation(
+async function revoke(
   tx: Tx,
   orgId: string,
   id: string,
-  mayClose: (role: Role) => boolean,
+  mayRevoke: (role: Role) => boolean,
   source: Source,
 ): Promise<void> {
-  const invitation = await findInvitation(tx, orgId, id, source.at);
+  const invitation = await findInvitation(tx, orgId, { id }, source.at);
   if (!invitation) throw new AppError('not_found', 'There is no such invitation.');
   const { email, role } = invitation;
-  if (!mayClose(role)) throw ownersOnly();
+  if (!mayRevoke(role)) throw ownersOnly();
   if (invitation.acceptedAt !== null)
     throw new AppError(
       'not_found',
       'This invitation has been accepted. Look for the person among the members.',
     );
-  if (!(await closeAsRevoked(tx, orgId, id, source.at))) return;
+  if (!(await closeInvitation(tx, orgId, id, { revokedAt: source.at }))) return;
   const details = { invitationId: id, role };
   await recordAudit(tx, orgId, { ...source, action: 'invitation.revoked', target: email, details });
 }

@@ -1,23 +1,14 @@
 import type { ErrorRequestHandler, Request, Response, Router } from 'express';
-import { rateLimit, type Options } from 'express-rate-limit';
-import { AppError } from '../../core/errors.js';
 import { byPerson } from '../session/authority.js';
 import { change, byProof } from '../../audit/change.js';
 import { passwordProblem, hashPassword } from '../password.js';
-import { clearToken, readToken, sendToken } from '../session/session-cookie.js';
-import { endToken } from '../sign-in/sign-in.js';
-import {
-  requirePerson,
-  browserOf,
-  personSource,
-  whereaboutsOf,
-  type ReadSession,
-} from '../session/session.js';
+import { sendToken } from '../session/session-cookie.js';
+import { createLimit } from '../sign-in/sign-in-limits.js';
+import { signOutHere } from '../sign-in/sign-in-routes.js';
+import { arrivalOf, requirePerson, personSource, type ReadSession } from '../session/session.js';
 import type { Context } from '../../core/http/context.js';
 import { prefersHtml } from '../../core/http/request-line.js';
 import { readForm } from '../../core/http/form-body.js';
-import { hangUpSignal } from '../../core/http/request-context.js';
-import type { LimitStores } from '../../core/http/limit-store.js';
 import { addressOf } from '../../core/http/rate-limit.js';
 import { parseInput } from '../../core/http/validate.js';
 import {
@@ -30,8 +21,7 @@ import {
 } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
-import { MINUTE_MS } from '../../core/time.js';
-import { openedLink } from '../opened-link.js';
+import { keepSecret, openedLink, wrongLinkOptions } from '../links/link-pages.js';
 import { findUser } from '../users/queries.js';
 import { isTokenShaped, JOIN, toJoinAddress, toSignInAddress } from './invitations.js';
 import {
@@ -59,14 +49,18 @@ export function joinPages(
   readSession: ReadSession,
   limits: Partial<JoinLimits> = {},
 ): Router {
-  const { wrongLinks, newAccounts } = limitJoins(deps.limitStores, { ...defaultJoinLimits, ...limits });
-  const router = pageRouter();
-
-  /** The pages hold the link's secret: nothing on the way may keep or compress them. */
-  router.use(JOIN, (_req, res, next) => {
-    res.setHeader('Cache-Control', 'no-store, no-transform');
-    next();
+  const { limitStores: stores } = deps;
+  const wrongLinks = createLimit(stores, 'join-links', tooManyLinks, {
+    ...wrongLinkOptions,
+    limit: limits.wrongLinks ?? wrongLinkOptions.limit,
   });
+  const newAccounts = createLimit(stores, 'join-accounts', tooManyAccounts, {
+    windowMs: wrongLinkOptions.windowMs,
+    limit: limits.newAccounts ?? 20,
+    keyGenerator: addressOf,
+  });
+  const router = pageRouter();
+  router.use(JOIN, keepSecret);
 
   router.get(JOIN, wrongLinks, showJoin(deps, readSession));
 
@@ -159,13 +153,9 @@ const createAccount =
     if (problem !== undefined) throw fieldError('password', problem);
     // Hashing takes long, so it happens before anything is locked, and not for an address that needs none.
     if (await findUser(db.orm, { email })) throw hasAccount();
-    const account = {
-      name: name.trim(),
-      passwordHash: await hashPassword(password, hangUpSignal(res)),
-      browser: { ...browserOf(req, res), formerToken: readToken(req) },
-    };
-    const source = whereaboutsOf(req, res, clock);
-    const session = await change(deps, byProof, (tx) => joinWithNewAccount(tx, token, account, source));
+    const arrival = arrivalOf(req, res, clock);
+    const account = { name: name.trim(), passwordHash: await hashPassword(password, arrival.gone) };
+    const session = await change(deps, byProof, (tx) => joinWithNewAccount(tx, token, account, arrival));
     sendToken(req, session);
     opened.forget(req, res);
     res.redirect(303, JOINED);
@@ -173,14 +163,9 @@ const createAccount =
 
 /** The ways out: to join as another person, and the page of people who left their last Organization. */
 function addLeavingPages(router: Router, deps: JoinDeps, readSession: ReadSession): void {
-  const { clock } = deps;
-
   router.post(`${JOIN}/sign-out`, async (req, res) => {
     const address = toJoinAddress(textField((await readForm(req, res)) as FormFields, 'invitation'));
-    const session = readToken(req);
-    const where = whereaboutsOf(req, res, clock);
-    if (session !== undefined) await change(deps, byProof, (tx) => endToken(tx, session, where));
-    clearToken(req);
+    await signOutHere(deps, req, res);
     res.redirect(303, address);
   });
 
@@ -212,37 +197,11 @@ function showGone(deps: JoinDeps): ErrorRequestHandler {
 }
 
 export interface JoinLimits {
-  windowMs: number;
-  /** Links that open nothing, in the window, after which an address gets no further. */
+  /** Links that open nothing, after which an address gets no further for a while. */
   wrongLinks: number;
-  /** Forms for a new account in the window, from one address. Each costs the hash of a password. */
+  /** Forms for a new account in a while, from one address. Each costs the hash of a password. */
   newAccounts: number;
 }
 
-const defaultJoinLimits: JoinLimits = { windowMs: 15 * MINUTE_MS, wrongLinks: 30, newAccounts: 20 };
-
-function limitJoins(stores: LimitStores, { windowMs, wrongLinks, newAccounts }: JoinLimits) {
-  const limit = (identifier: string, detail: string, options: Partial<Options>) =>
-    rateLimit({
-      windowMs,
-      standardHeaders: 'draft-8',
-      legacyHeaders: false,
-      identifier,
-      store: stores.create(identifier),
-      passOnStoreError: true,
-      keyGenerator: addressOf,
-      handler: (_req, _res, next) => next(new AppError('rate_limited', detail)),
-      ...options,
-    });
-  return {
-    wrongLinks: limit('join-links', 'Too many invitations from your address did not work. Try again later.', {
-      limit: wrongLinks,
-      // A request counts when it comes and is taken back when its link was good: a burst gets no further.
-      skipSuccessfulRequests: true,
-      requestWasSuccessful: (_req, res) => res.statusCode !== 404,
-    }),
-    newAccounts: limit('join-accounts', 'Too many accounts from your address. Try again later.', {
-      limit: newAccounts,
-    }),
-  };
-}
+const tooManyLinks = 'Too many invitations from your address did not work. Try again later.';
+const tooManyAccounts = 'Too many accounts from your address. Try again later.';

@@ -5,11 +5,11 @@ import { AppError } from '../../core/errors.js';
 import { lockOrganization } from '../organizations/queries.js';
 import { updateSession } from '../session/queries.js';
 import { hashToken } from '../session/session-cookie.js';
-import { startSession, type NewBrowser, type SessionPerson } from '../session/session.js';
-import { endToken } from '../sign-in/sign-in.js';
+import { startSession, type Arrival, type SessionPerson } from '../session/session.js';
+import { endFormer } from '../sign-in/sign-in.js';
 import type { Source } from '../source.js';
 import { findUser, insertUser } from '../users/queries.js';
-import { closeAsAccepted, findInvitationByToken, type Invitation } from './invitation-queries.js';
+import { closeInvitation, findInvitation, type Invitation } from './invitation-queries.js';
 import { readInvitationToken } from './invitations.js';
 import { findMember, holdPerson, insertMembership } from './queries.js';
 
@@ -32,13 +32,9 @@ export class InvitationVoid extends AppError {
   }
 }
 
-/** An open invitation, or one that this person has accepted or, being a member, does not need. */
-export interface FoundInvitation extends Invitation {
-  isMember: boolean;
-}
-
 /**
- * What a link stands for, to its holder.
+ * What a link stands for, to its holder: an open invitation, or one that this person has accepted or, being a member, does
+ * not need.
  * @throws InvitationGone, InvitationVoid
  */
 export async function getInvitation(
@@ -46,9 +42,9 @@ export async function getInvitation(
   token: unknown,
   userId: string | undefined,
   now: Date,
-): Promise<FoundInvitation> {
+): Promise<Invitation & { isMember: boolean }> {
   const key = readInvitationToken(token);
-  const invitation = key && (await findInvitationByToken(orm, key, now));
+  const invitation = key && (await findInvitation(orm, key.orgId, key, now));
   if (!invitation) throw new InvitationGone();
   const member = userId === undefined ? undefined : await findMember(orm, invitation.orgId, userId);
   const isTheirs = member !== undefined && invitation.acceptedBy === userId;
@@ -81,12 +77,6 @@ export async function joinAs(
   return true;
 }
 
-export interface NewAccount {
-  name: string;
-  passwordHash: string;
-  browser: NewBrowser & { formerToken: string | undefined };
-}
-
 /**
  * Makes an account for the invited address, a member of the Organization and signed in.
  * @returns the token of its session
@@ -95,25 +85,25 @@ export interface NewAccount {
 export async function joinWithNewAccount(
   tx: Tx,
   token: unknown,
-  { name, passwordHash, browser }: NewAccount,
-  source: Omit<Source, 'actor'>,
+  { name, passwordHash }: { name: string; passwordHash: string },
+  arrival: Arrival,
 ): Promise<string> {
+  const { at, ip, requestId } = arrival;
   const { orgId } = readInvitationToken(token) ?? {};
   const organization = orgId === undefined ? undefined : await lockOrganization(tx, { id: orgId });
   if (!organization) throw new InvitationGone();
-  const invitation = await getInvitation(tx, token, undefined, source.at);
+  const invitation = await getInvitation(tx, token, undefined, at);
   const { email } = invitation;
   if (await findUser(tx, { email })) throw hasAccount();
-  const user = { id: uuid(), email, name, passwordHash, createdAt: source.at };
-  const ownSource: Source = { ...source, actor: user.id };
+  const user = { id: uuid(), email, name, passwordHash, createdAt: at };
+  const source = { at, ip, requestId, actor: user.id };
   await insertUser(tx, user);
-  await addJoined(tx, invitation, { userId: user.id, email }, ownSource, true);
+  await addJoined(tx, invitation, { userId: user.id, email }, source, true);
   // Accounts are the operator's: the ones that came into being without them are in their log.
   const details = { after: { name }, invitedTo: organization.slug };
-  await recordOperatorAudit(tx, { ...ownSource, action: 'user.created', target: email, details });
-  // As for every sign-in, the session that the browser had before ends.
-  if (browser.formerToken !== undefined) await endToken(tx, browser.formerToken, source);
-  const session = await startSession(tx, user.id, browser, source.at);
+  await recordOperatorAudit(tx, { ...source, action: 'user.created', target: email, details });
+  await endFormer(tx, arrival);
+  const session = await startSession(tx, user.id, arrival);
   await updateSession(tx, hashToken(session), { currentOrgId: organization.id });
   return session;
 }
@@ -126,7 +116,8 @@ async function addJoined(
   isNewAccount: boolean,
 ): Promise<void> {
   const { id, orgId, role } = invitation;
-  if (!(await closeAsAccepted(tx, orgId, id, { userId, now: source.at }))) throw new InvitationGone();
+  if (!(await closeInvitation(tx, orgId, id, { acceptedAt: source.at, acceptedBy: userId })))
+    throw new InvitationGone();
   await insertMembership(tx, orgId, { userId, role, createdAt: source.at });
   const details = { invitationId: id, invited: invitation.email, after: { role }, isNewAccount };
   await recordAudit(tx, orgId, { ...source, action: 'member.joined', target: email, details });

@@ -17,14 +17,6 @@ import {
   type Member,
 } from './queries.js';
 
-/** What one member may do with another, or with themselves, as the page offers it. */
-interface Permissions {
-  /** Empty if the role is not theirs to change. */
-  assignableRoles: readonly Role[];
-  mayRemove: boolean;
-  isLastOwner: boolean;
-}
-
 /** @throws AppError not_found: another Organization's member does not exist here */
 export async function requireMember(orm: Orm, orgId: string, userId: string): Promise<Member> {
   const member = await findMember(orm, orgId, userId);
@@ -32,16 +24,18 @@ export async function requireMember(orm: Orm, orgId: string, userId: string): Pr
   return member;
 }
 
+/** What one member may do with another, or with themselves, as the page offers it. */
 export async function readPermissions(
   orm: Orm,
   orgId: string,
   me: { userId: string; role: Role },
   member: Member,
-): Promise<Permissions> {
+) {
   const isMe = me.userId === member.userId;
   const isAllowed = mayManage(me.role, member.role);
   const isLastOwner = member.role === 'owner' && !(await hasOtherOwner(orm, orgId, member.userId));
   return {
+    /** Empty if the role is not theirs to change. */
     assignableRoles: isAllowed && !isLastOwner ? manageableRoles(me.role) : [],
     mayRemove: (isAllowed || isMe) && !isLastOwner,
     isLastOwner,

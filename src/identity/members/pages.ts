@@ -1,8 +1,7 @@
 import type { Request, Response, Router } from 'express';
 import { v7 as uuid } from 'uuid';
-import { byMember } from '../session/authority.js';
-import { change } from '../../audit/change.js';
-import { requireRole, sessionOf, personSource } from '../session/session.js';
+import { changeAsMember } from '../session/authority.js';
+import { requireRole, sessionOf } from '../session/session.js';
 import type { Context } from '../../core/http/context.js';
 import { AppError } from '../../core/errors.js';
 import { originOf } from '../../core/http/own-origin.js';
@@ -34,8 +33,7 @@ import {
   requireMember,
   roleDescriptions,
 } from './members.js';
-import { readOrigins } from './origins.js';
-import { countMembers, countWithoutFactor, listMembers } from './queries.js';
+import { countMembers, countWithoutFactor, listMembers, readOrigins } from './queries.js';
 import { factorSchema, invitationDays, invitationSchema, listSchema, roleSchema } from './schema.js';
 
 const PAGE_SIZE = 50;
@@ -98,7 +96,7 @@ export function membersPages(deps: PageDeps): Router {
 
 /** Whether every member needs a second factor: owners decide. */
 function addFactorPages(router: Router, deps: PageDeps): void {
-  const { db, clock } = deps;
+  const { db } = deps;
   const ownersOnly = requireRole('owner');
 
   router.get('/members/second-factor', ownersOnly, (req, res) => showForm(req, res, newForm()));
@@ -108,10 +106,10 @@ function addFactorPages(router: Router, deps: PageDeps): void {
     ownersOnly,
     formRoute({
       async act(req, res, fields) {
-        const { orgId } = sessionOf(res);
         const isRequired = parseInput(factorSchema, fields).required === 'yes';
-        const source = personSource(req, res, clock);
-        await change(deps, byMember(res), (tx) => requireFactorOfMembers(tx, orgId, isRequired, source));
+        await changeAsMember(deps, req, res, (tx, orgId, source) =>
+          requireFactorOfMembers(tx, orgId, isRequired, source),
+        );
         res.redirect(303, `${MEMBERS}?done=${isRequired ? 'factor-required' : 'factor-optional'}`);
       },
       show: showForm,
@@ -132,7 +130,7 @@ function addFactorPages(router: Router, deps: PageDeps): void {
 }
 
 function addMemberPages(router: Router, deps: PageDeps): void {
-  const { db, clock } = deps;
+  const { db } = deps;
 
   router.get('/members/:userId', async (req, res) => showMember(req, res, newForm()));
 
@@ -141,13 +139,14 @@ function addMemberPages(router: Router, deps: PageDeps): void {
     requireRole(...managingRoles),
     formRoute({
       async act(req, res, fields) {
-        const { orgId, userId: me } = sessionOf(res);
+        const me = sessionOf(res);
         const userId = readId(req, 'userId');
         const { role, confirmed } = parseInput(roleSchema, fields);
-        if (userId === me && role !== sessionOf(res).role && confirmed === undefined)
+        if (userId === me.userId && role !== me.role && confirmed === undefined)
           throw fieldError('confirmed', 'must be ticked, because you cannot take this back yourself');
-        const source = personSource(req, res, clock);
-        await change(deps, byMember(res), (tx) => changeRole(tx, orgId, userId, role, source));
+        await changeAsMember(deps, req, res, (tx, orgId, source) =>
+          changeRole(tx, orgId, userId, role, source),
+        );
         res.redirect(303, `${MEMBERS}/${userId}?done=role-changed`);
       },
       show: showMember,
@@ -181,11 +180,9 @@ function addMemberPages(router: Router, deps: PageDeps): void {
     '/members/:userId/remove',
     formRoute({
       async act(req, res) {
-        const { orgId, userId: me } = sessionOf(res);
         const userId = readId(req, 'userId');
-        const source = personSource(req, res, clock);
-        await change(deps, byMember(res), (tx) => removeMember(tx, orgId, userId, source));
-        res.redirect(303, userId === me ? '/dashboard/left' : `${MEMBERS}?done=removed`);
+        await changeAsMember(deps, req, res, (tx, orgId, source) => removeMember(tx, orgId, userId, source));
+        res.redirect(303, userId === sessionOf(res).userId ? '/dashboard/left' : `${MEMBERS}?done=removed`);
       },
       show: showRemoval,
     }),
@@ -206,7 +203,6 @@ function addMemberPages(router: Router, deps: PageDeps): void {
 
 /** Making and revoking invitations: for managing roles. */
 function addInvitationPages(router: Router, deps: PageDeps): void {
-  const { clock } = deps;
   const mayChange = requireRole(...managingRoles);
 
   router.get('/members/invite', mayChange, (req, res) => showForm(req, res, newForm()));
@@ -216,11 +212,9 @@ function addInvitationPages(router: Router, deps: PageDeps): void {
     mayChange,
     formRoute({
       async act(req, res, fields) {
-        const { orgId } = sessionOf(res);
         const email = normalizeEmail(textField(fields, 'email') ?? '');
         const { days, ...input } = parseInput(invitationSchema, { ...fields, email });
-        const source = personSource(req, res, clock);
-        const invited = await change(deps, byMember(res), (tx) =>
+        const invited = await changeAsMember(deps, req, res, (tx, orgId, source) =>
           invite(tx, orgId, { ...input, days: Number(days) }, source, deps.config.mail),
         );
         if (!invited) {
@@ -263,9 +257,8 @@ function addInvitationPages(router: Router, deps: PageDeps): void {
   }
 
   router.post('/members/invitations/:id/revoke', mayChange, async (req, res) => {
-    const { orgId } = sessionOf(res);
-    const source = personSource(req, res, clock);
-    await change(deps, byMember(res), (tx) => revokeInvitation(tx, orgId, readId(req, 'id'), source));
+    const id = readId(req, 'id');
+    await changeAsMember(deps, req, res, (tx, orgId, source) => revokeInvitation(tx, orgId, id, source));
     res.redirect(303, `${MEMBERS}?done=revoked`);
   });
 }

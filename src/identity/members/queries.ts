@@ -1,21 +1,16 @@
-import { and, asc, count, eq, gt, isNotNull, isNull, ne, sql } from 'drizzle-orm';
+import { and, asc, count, eq, gt, gte, inArray, isNotNull, isNull, lt, ne, or, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
+import { firstIdOf } from '../../audit/queries.js';
+import { auditLog } from '../../audit/table.js';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { memberships, users, type Role } from '../../organizations/table.js';
+import type { Range } from '../../core/http/page.js';
+import { invitations, memberships, users, type Role } from '../../organizations/table.js';
 import { secondFactors } from '../table.js';
 
-export interface Member {
-  userId: string;
-  email: string;
-  name: string;
-  role: Role;
-  createdAt: Date;
-}
+export type Member = NonNullable<Awaited<ReturnType<typeof findMember>>>;
 
-/** Part of the members in the order of their addresses: at most `limit` beyond `after`. */
-export interface MemberRange {
-  after: string | undefined;
-  limit: number;
+/** Part of the members in the order of their addresses. */
+interface MemberRange extends Range {
   /** Only members whose address, or a word of whose name, begins with this. */
   search?: string | undefined;
 }
@@ -31,7 +26,7 @@ const columns = {
 const selectMembers = (orm: Orm) =>
   orm.select(columns).from(memberships).innerJoin(users, eq(users.id, memberships.userId));
 
-export async function findMember(orm: Orm, orgId: string, userId: string): Promise<Member | undefined> {
+export async function findMember(orm: Orm, orgId: string, userId: string) {
   const [member] = await selectMembers(orm).where(
     and(eq(memberships.orgId, orgId), eq(memberships.userId, userId)),
   );
@@ -143,4 +138,88 @@ export async function deleteMembership(tx: Tx, orgId: string, userId: string): P
     .where(and(eq(memberships.orgId, orgId), eq(memberships.userId, userId)))
     .returning({ role: memberships.role });
   return gone?.role;
+}
+
+/** How a person became a member, in short and as a sentence. A `name` was typed by a person. */
+interface Origin {
+  short: string;
+  name: string | null;
+  /** What an account that existed before and one that the invitation made have apart. */
+  account: string | null;
+  invitedAt: Date | null;
+}
+
+const unknown: Origin = { short: 'Not recorded', name: null, account: null, invitedAt: null };
+
+/**
+ * Where members came from, by their ids, as the audit log has it: the entry at the time of the membership.
+ * Entries have ids in the order of time, so each is found by the index on actions.
+ */
+export async function readOrigins(
+  orm: Orm,
+  orgId: string,
+  members: readonly Pick<Member, 'userId' | 'email' | 'createdAt'>[],
+): Promise<Map<string, Origin>> {
+  if (members.length === 0) return new Map();
+  const rows = await orm
+    .select({
+      target: auditLog.target,
+      at: auditLog.at,
+      actor: auditLog.actor,
+      details: auditLog.details,
+      invitedAt: invitations.createdAt,
+      inviter: users.name,
+    })
+    .from(auditLog)
+    .leftJoin(
+      invitations,
+      and(
+        eq(invitations.orgId, auditLog.orgId),
+        eq(invitations.id, sql`(${auditLog.details} ->> 'invitationId')::uuid`),
+      ),
+    )
+    .leftJoin(users, eq(users.id, invitations.createdBy))
+    .where(
+      and(
+        eq(auditLog.orgId, orgId),
+        inArray(auditLog.action, ['member.added', 'member.joined']),
+        or(
+          ...members.map(({ email, createdAt }) =>
+            and(
+              gte(auditLog.id, firstIdOf(createdAt.getTime())),
+              lt(auditLog.id, firstIdOf(createdAt.getTime() + 1)),
+              eq(auditLog.target, email),
+            ),
+          ),
+        ),
+      ),
+    )
+    .limit(members.length);
+  const byEmail = new Map(rows.map((row) => [row.target, row]));
+  return new Map(members.map(({ userId, email }) => [userId, toOrigin(byEmail.get(email))]));
+}
+
+interface OriginRow {
+  actor: string;
+  details: Record<string, unknown>;
+  invitedAt: Date | null;
+  inviter: string | null;
+}
+
+function toOrigin(row: OriginRow | undefined): Origin {
+  if (row === undefined) return unknown;
+  const { actor, details, invitedAt, inviter } = row;
+  if (invitedAt !== null)
+    return {
+      short: 'Invited by',
+      name: inviter ?? 'a former member',
+      account:
+        details.isNewAccount === true
+          ? 'The account was created with the invitation.'
+          : 'The account was there before.',
+      invitedAt,
+    };
+  if (actor === 'operator' || actor.startsWith('operator:'))
+    return { ...unknown, short: 'Added by the operator' };
+  return actor === 'system' ? { ...unknown, short: 'Created with the demo' } : unknown;
 }

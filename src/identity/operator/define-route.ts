@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { ErrorCode } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
 import { nextCursorField } from '../../core/http/fields.js';
 import {
@@ -43,7 +44,11 @@ export function operatorRoute<Path extends string, Deps = Context>({
     ...(names.length === 0
       ? {}
       : { params: z.object(Object.fromEntries(names.map((name) => [name, parameters[name].schema]))) }),
-    errors: [...(hasInput ? (['invalid_request'] as const) : []), ...(own.errors ?? [])],
+    errors: [
+      ...(hasInput ? (['invalid_request'] as const) : []),
+      ...(own.errors ?? []),
+      ...codesOf(own.examples),
+    ],
     examples: [
       ...own.examples,
       ...names.flatMap((name) => {
@@ -54,6 +59,12 @@ export function operatorRoute<Path extends string, Deps = Context>({
     ],
   });
 }
+
+/** What the examples are answered with is what callers may meet. */
+const codesOf = (examples: Example[]): ErrorCode[] =>
+  examples.flatMap(({ status = 200, answer }) =>
+    status >= 400 ? [(answer as { code: ErrorCode }).code] : [],
+  );
 
 const slugComplaint = 'must be 1 to 64 of a-z and 0-9, with -, _ or . inside only';
 

@@ -15,9 +15,10 @@ import {
   type OneTimeLink,
 } from '../links/links.js';
 import { hashPassword, passwordProblem, verifyPassword } from '../password.js';
-import { normalizeEmail, openSession, type FormerBrowser, type SignedIn } from '../sign-in/sign-in.js';
+import type { Arrival } from '../session/session.js';
+import { normalizeEmail, openSession, type SignedIn } from '../sign-in/sign-in.js';
 import { users } from '../../organizations/table.js';
-import { auditPerson, type Source, type Whereabouts } from '../source.js';
+import { auditPerson, type Source } from '../source.js';
 import { hasFactor } from '../second-factor/queries.js';
 import { operators } from '../table.js';
 import { findUser, insertUser, lockUser, type User } from '../users/queries.js';
@@ -48,10 +49,10 @@ export function createSetUpLink(deps: ChangeDeps, isForced = false): Promise<New
     await holdOpenLinks(tx, 'setup');
     const hasOne = await hasOperator(tx);
     if (hasOne && !isForced) return undefined;
-    const source = { actor: 'system', at: new Date(deps.clock.now()), ip: undefined, requestId: undefined };
+    const source = { actor: 'system', at: new Date(deps.clock.now()) };
     if (hasOne)
       await recordOperatorAudit(tx, { ...source, action: 'operator.set_up_forced', target: 'setup' });
-    return createLink(tx, { kind: 'setup', person: undefined, createdBy: undefined }, source);
+    return createLink(tx, { kind: 'setup' }, source);
   });
 }
 
@@ -84,12 +85,6 @@ interface OperatorInput {
   password: string;
 }
 
-interface Arrival {
-  where: Whereabouts;
-  browser: FormerBrowser;
-  gone: AbortSignal;
-}
-
 /**
  * Makes the holder of a link an operator and signs them in: with a new account, or with the one that the address has,
  * whose password they have to know.
@@ -99,29 +94,33 @@ export async function becomeOperator(
   deps: ChangeDeps,
   token: unknown,
   input: OperatorInput,
-  { where, browser, gone }: Arrival,
+  arrival: Arrival,
 ): Promise<SignedIn> {
   const { orm } = deps.db;
-  const { email: invited } = await findOperatorLink(orm, token, where.at);
+  const { at, gone } = arrival;
+  const { email: invited } = await findOperatorLink(orm, token, at);
   const email = invited ?? normalizeEmail(input.email ?? '');
   const found = await findUser(orm, { email });
-  const newAccount = found ? undefined : await newUser(email, input, where.at, gone);
+  const newAccount = found ? undefined : await newUser(email, input, at, gone);
   if (found && !(await verifyPassword(found.passwordHash, input.password, gone))) throw wrongPassword();
   return change(deps, byProof, async (tx) => {
-    const link = await findOperatorLink(tx, token, where.at);
+    const link = await findOperatorLink(tx, token, at);
     const person = await holdOrInsert(tx, found, newAccount);
-    await spendLink(tx, link, where.at);
+    await spendLink(tx, link, at);
     const added = await tx
       .insert(operators)
-      .values({ userId: person.id, createdAt: where.at, createdBy: link.createdBy })
+      .values({ userId: person.id, createdAt: at, createdBy: link.createdBy })
       .onConflictDoNothing()
       .returning({ userId: operators.userId });
     const ofPerson = { userId: person.id, email };
     if (newAccount)
-      await auditPerson(tx, ofPerson, 'user.created', where, { after: { name: person.name }, by: link.kind });
+      await auditPerson(tx, ofPerson, 'user.created', arrival, {
+        after: { name: person.name },
+        by: link.kind,
+      });
     const details = { by: link.kind, createdBy: link.createdBy, wasOperator: added.length === 0 };
-    await auditPerson(tx, ofPerson, 'operator.added', where, details);
-    return openSession(tx, person, browser, where.at);
+    await auditPerson(tx, ofPerson, 'operator.added', arrival, details);
+    return openSession(tx, person, arrival);
   });
 }
 
@@ -179,11 +178,7 @@ export async function inviteOperator(tx: Tx, email: string, by: string, source: 
   const person = await findUser(tx, { email });
   if (person && (await isOperator(tx, person.id)))
     throw fieldError('email', 'belongs to an operator already');
-  return createLink(
-    tx,
-    { kind: 'operator_invitation', person: { id: undefined, email }, createdBy: by },
-    source,
-  );
+  return createLink(tx, { kind: 'operator_invitation', person: { email }, createdBy: by }, source);
 }
 
 /**

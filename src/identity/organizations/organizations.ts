@@ -1,8 +1,9 @@
 import { v7 as uuid } from 'uuid';
+import type { z } from 'zod';
 import { recordAudit } from '../../audit/audit.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
-import type { MarketAccess } from '../../organizations/table.js';
+import type { organizationSchema } from '../operator/schema.js';
 import { hasSecondFactor } from '../second-factor/queries.js';
 import { describeArchiving, findDifference, toArchivedAt, type Put, type Source } from '../source.js';
 import {
@@ -14,20 +15,10 @@ import {
   type Organization,
 } from './queries.js';
 
-interface OrganizationInput {
-  name: string;
-  /** Left out: as it was. */
-  requireSecondFactor?: boolean | undefined;
-  /** Left out: as it was. Its keys and its members' pages are closed with the next request, and open again when it is restored. */
-  archived?: boolean | undefined;
-  /** Left out: as it was, and `trade` for a new one. Binds on the next request and the next order. */
-  marketAccess?: MarketAccess | undefined;
-}
-
 export async function putOrganization(
   tx: Tx,
   slug: string,
-  { name, requireSecondFactor, archived, marketAccess }: OrganizationInput,
+  { name, requireSecondFactor, archived, marketAccess }: z.output<typeof organizationSchema>,
   source: Source,
 ): Promise<Put<Organization>> {
   const current = await lockOrganization(tx, { slug });

@@ -3,7 +3,8 @@ import type { Orm, Tx } from '../../core/db/client.js';
 import { MINUTE_MS } from '../../core/time.js';
 import { passkeyChallenges, passkeys } from '../table.js';
 
-const CHALLENGE_MS = 5 * MINUTE_MS;
+/** How long a signature is waited for. */
+export const CHALLENGE_MS = 5 * MINUTE_MS;
 
 /** A person may have as many. */
 export const MAX_PASSKEYS = 10;
@@ -54,8 +55,8 @@ export async function raiseCounter(
     credentialId,
     counter,
     backedUp,
-    now,
-  }: { userId: string; credentialId: string; counter: number; backedUp: boolean; now: Date },
+  }: Pick<Passkey, 'userId' | 'credentialId' | 'counter' | 'backedUp'>,
+  now: Date,
 ): Promise<boolean> {
   const isNext = counter === 0 ? eq(passkeys.counter, 0) : lt(passkeys.counter, counter);
   const rows = await tx
@@ -66,10 +67,14 @@ export async function raiseCounter(
   return rows.length > 0;
 }
 
+/** Who waits for a signature: the hashed token of a session or of a half-open sign-in; undefined on the sign-in page. */
+export type Waiting = { hashedToken: string | undefined; now: Date };
+
 /** A session waits for one signature at a time: a new challenge takes the place of the one before. */
 export async function insertPasskeyChallenge(
   tx: Tx,
-  { challenge, hashedToken, now }: { challenge: string; hashedToken: string | undefined; now: Date },
+  challenge: string,
+  { hashedToken, now }: Waiting,
 ): Promise<void> {
   if (hashedToken !== undefined)
     await tx.delete(passkeyChallenges).where(eq(passkeyChallenges.hashedToken, hashedToken));
@@ -80,7 +85,8 @@ export async function insertPasskeyChallenge(
 /** Uses up a challenge of this session. One statement: of two uses at once, one gets true. */
 export async function spendPasskeyChallenge(
   orm: Orm,
-  { challenge, hashedToken, now }: { challenge: string; hashedToken: string | undefined; now: Date },
+  challenge: string,
+  { hashedToken, now }: Waiting,
 ): Promise<boolean> {
   const rows = await orm
     .delete(passkeyChallenges)

@@ -1,14 +1,18 @@
-import type { Request } from 'express';
+import type { Request, Response } from 'express';
 import { z } from 'zod';
+import { byProof, change, type Authority, type ChangeDeps } from '../../audit/change.js';
 import type { Orm, Tx } from '../../core/db/client.js';
+import { sendJson, toJson } from '../../core/http/json.js';
 import { originOf } from '../../core/http/own-origin.js';
 import {
+  CHALLENGE_MS,
   findPasskey,
   insertPasskeyChallenge,
   listPasskeys,
   raiseCounter,
   spendPasskeyChallenge,
   type Passkey,
+  type Waiting,
 } from './passkey-queries.js';
 
 /** Loaded with the first use, so that a start does not wait for it. */
@@ -24,9 +28,6 @@ export function siteOf(req: Request): Site {
   const { origin, hostname } = new URL(originOf(req));
   return { origin, rpId: hostname };
 }
-
-/** Who waits for a signature: the hashed token of a session or of a half-open sign-in; undefined on the sign-in page. */
-type Waiting = { hashedToken: string | undefined; now: Date };
 
 const base64url = (maxLength: number) =>
   z
@@ -98,23 +99,35 @@ export async function createNewOptions(
     userDisplayName: userName,
     excludeCredentials: (await listPasskeys(tx, userId)).map(describe),
     authenticatorSelection: { residentKey: 'preferred', userVerification: 'preferred' },
-    timeout: 5 * 60_000,
+    timeout: CHALLENGE_MS,
   });
-  await insertPasskeyChallenge(tx, { challenge: options.challenge, ...waiting });
+  await insertPasskeyChallenge(tx, options.challenge, waiting);
   return options;
 }
 
-/** What a browser signs with a passkey: one of this person's, or undefined any, which then has to know its person. */
-export async function createUseOptions(tx: Tx, { rpId }: Site, userId: string | undefined, waiting: Waiting) {
+/**
+ * Answers with what a browser signs with a passkey: one of this person's, or undefined any, which then has to know its person.
+ * @param hashedToken of who waits for the signature
+ */
+export async function sendUseOptions(
+  deps: ChangeDeps,
+  req: Request,
+  res: Response,
+  { by = byProof, userId, hashedToken }: { by?: Authority; userId?: string; hashedToken?: string },
+): Promise<void> {
   const { generateAuthenticationOptions } = await webauthn();
-  const options = await generateAuthenticationOptions({
-    rpID: rpId,
-    allowCredentials: userId === undefined ? [] : (await listPasskeys(tx, userId)).map(describe),
-    userVerification: userId === undefined ? 'required' : 'preferred',
-    timeout: 5 * 60_000,
+  const options = await change(deps, by, async (tx) => {
+    const found = await generateAuthenticationOptions({
+      rpID: siteOf(req).rpId,
+      allowCredentials: userId === undefined ? [] : (await listPasskeys(tx, userId)).map(describe),
+      userVerification: userId === undefined ? 'required' : 'preferred',
+      timeout: CHALLENGE_MS,
+    });
+    const now = new Date(deps.clock.now());
+    await insertPasskeyChallenge(tx, found.challenge, { hashedToken, now });
+    return found;
   });
-  await insertPasskeyChallenge(tx, { challenge: options.challenge, ...waiting });
-  return options;
+  sendJson(res, 200, toJson(options));
 }
 
 /** What a person did with a passkey, checked but for the count, which `raiseCounter` compares. */
@@ -141,7 +154,7 @@ export async function readAssertion(
 ): Promise<PasskeyUse> {
   const passkey = await findPasskey(orm, id);
   const challenge = challengeOf(response);
-  const isChallenged = await spendPasskeyChallenge(orm, { ...waiting, challenge });
+  const isChallenged = await spendPasskeyChallenge(orm, challenge, waiting);
   const handle = response.userHandle ?? undefined;
   // Without a password before it, the passkey itself has to say whose it is.
   const isTheirs =
@@ -174,7 +187,7 @@ export async function readAssertion(
 
 /** Records the use. False if it is refused: see `refusalOf`. */
 export async function acceptPasskey(tx: Tx, use: PasskeyUse, now: Date): Promise<boolean> {
-  return !('refused' in use) && raiseCounter(tx, { ...use, now });
+  return !('refused' in use) && raiseCounter(tx, use, now);
 }
 
 /** Why a passkey was not accepted. */
@@ -188,7 +201,7 @@ export async function readNewPasskey(
   waiting: Waiting,
 ): Promise<NewPasskey | undefined> {
   const challenge = challengeOf(response);
-  if (!(await spendPasskeyChallenge(orm, { ...waiting, challenge }))) return undefined;
+  if (!(await spendPasskeyChallenge(orm, challenge, waiting))) return undefined;
   const { verifyRegistrationResponse } = await webauthn();
   const { attestationObject, clientDataJSON, transports = [] } = response;
   const verified = await verifyRegistrationResponse({

@@ -3,8 +3,14 @@ import type { Orm, Tx } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/select-rows.js';
 import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import { users } from '../../organizations/table.js';
-import { deleteOpenLinks } from '../reset-link-queries.js';
-import { passkeys, recoveryCodes, secondFactors, signInChallenges } from '../table.js';
+import {
+  oneTimeLinks,
+  passkeys,
+  recoveryCodes,
+  secondFactors,
+  signInChallenges,
+  type LinkKind,
+} from '../table.js';
 
 const CHALLENGE_MS = 10 * MINUTE_MS;
 /** Codes that can be tried before the password is asked for again. */
@@ -186,6 +192,13 @@ export async function countRecoveryCodes(orm: Orm, userId: string): Promise<numb
     .from(recoveryCodes)
     .where(and(eq(recoveryCodes.userId, userId), isNull(recoveryCodes.usedAt)));
   return row?.left ?? 0;
+}
+
+/** What was lost is there again: links that are still on their way would let another person choose it anew. */
+export async function deleteOpenLinks(tx: Tx, userId: string, kind: LinkKind): Promise<void> {
+  await tx
+    .delete(oneTimeLinks)
+    .where(and(eq(oneTimeLinks.userId, userId), eq(oneTimeLinks.kind, kind), isNull(oneTimeLinks.usedAt)));
 }
 
 /** Removes a person's authenticator app, if it is on, with the links that could. */

@@ -1,14 +1,22 @@
 import { sql } from 'drizzle-orm';
-import type { Response } from 'express';
-import type { Authority } from '../../audit/change.js';
-import type { Orm } from '../../core/db/client.js';
+import type { Request, Response } from 'express';
+import { change, type Authority, type ChangeDeps } from '../../audit/change.js';
+import type { Orm, Tx } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/select-rows.js';
 import { AppError } from '../../core/errors.js';
 import { MINUTE_MS } from '../../core/time.js';
 import { lockOrganizationId } from '../../organizations/lock.js';
 import { roles as allRoles, type Role } from '../../organizations/table.js';
 import { hasFactor, hasSecondFactor } from '../second-factor/queries.js';
-import { factorRequired, organizationArchived, personOf, sessionOf } from './session.js';
+import {
+  factorRequired,
+  organizationArchived,
+  personOf,
+  personSource,
+  sessionOf,
+  type SessionPerson,
+} from './session.js';
+import type { Source } from '../source.js';
 import { idleSince } from './queries.js';
 
 /** A person in a session, whatever they belong to. */
@@ -43,6 +51,18 @@ export function byMember(res: Response): MemberAuthority {
   return memberAuthority({ orgId, userId, sessionId, roles });
 }
 
+/** A change by the member behind a request, with what its audit row says of where it came from. */
+export function changeAsMember<T>(
+  deps: ChangeDeps,
+  req: Request,
+  res: Response,
+  work: (tx: Tx, orgId: string, source: Source) => Promise<T>,
+): Promise<T> {
+  const { orgId } = sessionOf(res);
+  const source = personSource(req, res, deps.clock);
+  return change(deps, byMember(res), (tx) => work(tx, orgId, source));
+}
+
 /** Changes of members wait for each other under the Organization's lock: what is read after it stays true. */
 export const memberAuthority = (member: Member): MemberAuthority => ({
   userId: member.userId,
@@ -63,8 +83,10 @@ export function byPerson(res: Response, isDangerous = false): PersonAuthority {
 /** How long a person's password and code, given again, are good for what is dangerous. */
 const CONFIRMED_MS = 10 * MINUTE_MS;
 
-/** A session counts as confirmed if its person proved who they are after this time. */
-export const confirmedSince = (now: Date): Date => new Date(now.getTime() - CONFIRMED_MS);
+const confirmedSince = (now: Date): Date => new Date(now.getTime() - CONFIRMED_MS);
+
+export const isConfirmedAt = ({ confirmedAt }: SessionPerson, now: Date): boolean =>
+  confirmedAt !== null && confirmedAt > confirmedSince(now);
 
 /** A person who runs the service, in their session. */
 export const operatorPerson = (
@@ -87,7 +109,7 @@ type Session = Pick<PersonAuthority, 'userId' | 'sessionId'>;
 const isAlive = (now: Date) =>
   sql`s.expires_at > ${now.toISOString()}::timestamptz and s.last_seen_at > ${idleSince(now).toISOString()}::timestamptz`;
 
-const isConfirmedAt = (now: Date) =>
+const wasConfirmed = (now: Date) =>
   sql`coalesce(s.confirmed_at > ${confirmedSince(now).toISOString()}::timestamptz, false)`;
 
 /** Rows that are locked are read as they are once the lock is had, whatever the statement saw when it began. */
@@ -117,7 +139,7 @@ async function confirmPerson(tx: Orm, session: Session, isDangerous: boolean, no
   const { userId, sessionId } = session;
   const [row] = await selectRows<{ isConfirmed: boolean }>(
     tx,
-    sql`select ${isConfirmedAt(now)} as "isConfirmed" from users u
+    sql`select ${wasConfirmed(now)} as "isConfirmed" from users u
     join sessions s on s.user_id = u.id and s.hashed_token = ${sessionId} and ${isAlive(now)}
     where u.id = ${userId}
     for no key update of u for key share of s`,
@@ -131,7 +153,7 @@ async function confirmOperator(tx: Orm, session: Session, isDangerous: boolean, 
   const { userId, sessionId } = session;
   const [row] = await selectRows<{ isConfirmed: boolean }>(
     tx,
-    sql`select ${isConfirmedAt(now)} as "isConfirmed"
+    sql`select ${wasConfirmed(now)} as "isConfirmed"
     from operators o
     join users u on u.id = o.user_id
     join sessions s on s.user_id = u.id and s.hashed_token = ${sessionId} and ${isAlive(now)}

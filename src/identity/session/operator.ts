@@ -14,7 +14,7 @@ import { ownReferer } from '../../core/http/own-origin.js';
 import { toAddress } from '../../core/pages/address.js';
 import {
   ConfirmationDue,
-  confirmedSince,
+  isConfirmedAt,
   operatorFactorRequired,
   operatorPerson,
   operatorsOnly,
@@ -85,8 +85,7 @@ export const requireOperatorPerson: RequestHandler = (req, res, next) => {
 export function requireConfirmation(clock: Clock): RequestHandler {
   return (req, res, next) => {
     const person = personOf(res);
-    const { confirmedAt } = person;
-    if (confirmedAt !== null && confirmedAt > confirmedSince(new Date(clock.now()))) {
+    if (isConfirmedAt(person, new Date(clock.now()))) {
       res.locals.operator = operatorPerson(person, true);
       next();
     } else if (isNavigation(req)) res.redirect(303, toAddress('/confirm', { next: req.originalUrl }));

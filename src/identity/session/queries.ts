@@ -41,7 +41,7 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
       role: memberships.role,
       requireSecondFactor: organizations.requireSecondFactor,
       marketAccess: organizations.marketAccess,
-      isArchived: sql<boolean>`${organizations.archivedAt} is not null`.as('is_archived'),
+      archivedAt: organizations.archivedAt,
     })
     .from(memberships)
     .innerJoin(organizations, eq(organizations.id, memberships.orgId))
@@ -64,13 +64,15 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
       isOperator: sql<boolean>`${operators.userId} is not null`,
       hasSecondFactor: hasFactor(users.id),
       currentOrgId: sessions.currentOrgId,
-      orgId: membership.orgId,
-      orgSlug: membership.orgSlug,
-      orgName: membership.orgName,
-      role: membership.role,
-      isArchived: membership.isArchived,
-      requireSecondFactor: membership.requireSecondFactor,
-      marketAccess: membership.marketAccess,
+      membership: {
+        orgId: membership.orgId,
+        orgSlug: membership.orgSlug,
+        orgName: membership.orgName,
+        role: membership.role,
+        requireSecondFactor: membership.requireSecondFactor,
+        marketAccess: membership.marketAccess,
+        archivedAt: membership.archivedAt,
+      },
     })
     .from(sessions)
     .innerJoin(users, eq(users.id, sessions.userId))
@@ -83,7 +85,7 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
         gt(sessions.lastSeenAt, idleSince(now)),
       ),
     );
-  return row && { ...row, requireSecondFactor: row.requireSecondFactor ?? false };
+  return row;
 }
 
 export async function updateSession(

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import cookieSession from 'cookie-session';
-import type { Request, RequestHandler } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 import Keygrip from 'keygrip';
 import { SESSION_MS } from './queries.js';
 
@@ -31,6 +31,26 @@ export function sessionCookie(keys: readonly string[]): RequestHandler {
   const plain = cookieSession({ ...options, name: plainName, secure: false });
   const secure = cookieSession({ ...options, name: secureName, secure: true });
   return (req, res, next) => (req.secure ? secure : plain)(req, res, next);
+}
+
+/** A cookie of this host alone: `__Host-` where the connection is secure. @param maxAge ms */
+export function hostCookie(cookie: string, maxAge: number) {
+  const nameFor = (req: Request) => `${req.secure ? '__Host-' : ''}${cookie}`;
+  const options = (req: Request) =>
+    ({ httpOnly: true, sameSite: 'lax', secure: req.secure, path: '/' }) as const;
+  return {
+    read: (req: Request): string | undefined => {
+      const start = `${nameFor(req)}=`;
+      const pairs = (req.headers.cookie ?? '').split(/;\s*/);
+      return pairs.find((pair) => pair.startsWith(start))?.slice(start.length);
+    },
+    keep: (req: Request, res: Response, value: string): void => {
+      res.cookie(nameFor(req), value, { ...options(req), maxAge });
+    },
+    forget: (req: Request, res: Response): void => {
+      res.clearCookie(nameFor(req), options(req));
+    },
+  };
 }
 
 /** The token of a cookie that is signed with one of the keys. */

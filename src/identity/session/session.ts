@@ -7,7 +7,7 @@ import { originOf } from '../../core/http/own-origin.js';
 import { toAddress } from '../../core/pages/address.js';
 import type { FormFields } from '../../core/pages/form.js';
 import { offerForm, readTyped, sendFormToken, type KeptForm } from '../../core/pages/kept-form.js';
-import { requestIdOf } from '../../core/http/request-context.js';
+import { hangUpSignal, requestIdOf } from '../../core/http/request-context.js';
 import type { MarketAccess, Role } from '../../organizations/table.js';
 import type { Source, Whereabouts } from '../source.js';
 import {
@@ -84,19 +84,8 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
     const now = new Date(clock.now());
     const found = await findSession(db.orm, sessionId, now);
     if (!found) return undefined;
-    const {
-      lastSeenAt,
-      currentOrgId,
-      orgId,
-      orgSlug,
-      orgName,
-      role,
-      isArchived,
-      requireSecondFactor,
-      marketAccess,
-      ...person
-    } = found;
-    const isMoved = orgId !== null && orgId !== currentOrgId;
+    const { lastSeenAt, currentOrgId, membership, ...person } = found;
+    const isMoved = membership !== null && membership.orgId !== currentOrgId;
     if (isMoved && currentOrgId !== null && isChange(req)) {
       throw new AppError(
         'forbidden_role',
@@ -105,17 +94,15 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
     }
     const isSeen = now.getTime() - lastSeenAt.getTime() >= SESSION_SEEN_MS;
     if (isMoved || isSeen) {
-      const move = isMoved ? { currentOrgId: orgId } : {};
+      const move = isMoved ? { currentOrgId: membership.orgId } : {};
       await updateSession(db.orm, sessionId, { ...(isSeen ? { lastSeenAt: now } : {}), ...move });
     }
     // Sent again from time to time, so that it comes to carry the signature of the newest key.
     if (isSeen) sendToken(req, token);
-    // The membership is one row, whole or absent; the types of an outer join cannot say so.
-    if (orgId === null || orgSlug === null || orgName === null || role === null || marketAccess === null)
-      return { sessionId, ...person, orgId: null };
-    const lacksSecondFactor = requireSecondFactor && !person.hasSecondFactor;
-    const settings = { isArchived, requireSecondFactor, lacksSecondFactor, marketAccess };
-    return { sessionId, ...person, orgId, orgSlug, orgName, role, ...settings };
+    if (membership === null) return { sessionId, ...person, orgId: null };
+    const { archivedAt, ...organization } = membership;
+    const lacksSecondFactor = organization.requireSecondFactor && !person.hasSecondFactor;
+    return { sessionId, ...person, ...organization, isArchived: archivedAt !== null, lacksSecondFactor };
   };
   const keepForm = async (userId: string, form: KeptForm) => {
     const token = generateToken();
@@ -128,30 +115,31 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
   return Object.assign(read, { findOwner, keepForm, takeForm });
 }
 
-/** What a session remembers of the browser that it was started in. */
-export interface NewBrowser {
-  ip: string;
+/** Who signs in: when and from where, in which browser. */
+export interface Arrival extends Whereabouts {
   userAgent: string;
-  /** Of the request that started it, for the audit log. */
-  requestId?: string | undefined;
+  /** What the browser had before: it ends, so that no session can be prepared for another person. */
+  formerToken: string | undefined;
+  /** Aborted when they hang up. */
+  gone: AbortSignal;
 }
 
-export const browserOf = (req: Request, res: Response): NewBrowser => ({
-  ip: req.ip ?? '',
+export const arrivalOf = (req: Request, res: Response, clock: Clock): Arrival => ({
+  ...whereaboutsOf(req, res, clock),
   userAgent: req.get('user-agent') ?? '',
-  requestId: requestIdOf(res),
+  formerToken: readToken(req),
+  gone: hangUpSignal(res),
 });
 
-export async function startSession(tx: Tx, userId: string, browser: NewBrowser, now: Date): Promise<string> {
+/** @returns the token of the session */
+export async function startSession(
+  tx: Tx,
+  userId: string,
+  { at: now, ip = '', userAgent }: Arrival,
+): Promise<string> {
   const token = generateToken();
-  const { ip, userAgent } = browser;
-  await insertSession(tx, {
-    hashedToken: hashToken(token),
-    userId,
-    now,
-    ip,
-    userAgent: userAgent.slice(0, 255),
-  });
+  const session = { hashedToken: hashToken(token), userId, now, ip, userAgent: userAgent.slice(0, 255) };
+  await insertSession(tx, session);
   return token;
 }
 

@@ -3,7 +3,6 @@ import { AppError, type ErrorCode } from '../../core/errors.js';
 import { prefersJson } from '../../core/http/request-line.js';
 import type { Context } from '../../core/http/context.js';
 import { readForm } from '../../core/http/form-body.js';
-import { hangUpSignal } from '../../core/http/request-context.js';
 import { setProblemHeaders, statusByCode, toAppError } from '../../core/http/problem.js';
 import { parseInput } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
@@ -17,10 +16,8 @@ import {
 } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
-import { byProof, change } from '../../audit/change.js';
 import { perAddressLimit } from '../../core/http/address-limit.js';
-import { sendJson, toJson } from '../../core/http/json.js';
-import { createUseOptions, siteOf } from '../second-factor/passkeys.js';
+import { sendUseOptions, siteOf } from '../second-factor/passkeys.js';
 import { findChallenge, findFactors } from '../second-factor/queries.js';
 import {
   limitSignIns,
@@ -33,10 +30,9 @@ import {
 import { HOME, codeSchema, passkeySchema, toLocalPath } from './schema.js';
 import type { SecretBox } from '../second-factor/secret-box.js';
 import { hashToken, readToken, sendToken } from '../session/session-cookie.js';
-import { browserOf, type ReadSession } from '../session/session.js';
+import { arrivalOf, type ReadSession } from '../session/session.js';
 import { passLimits } from '../../core/http/rate-limit.js';
 import { answerChallenge, findPasskeyOwner, signInByPasskey, type Challenge } from './sign-in.js';
-
 import { mountRoutes } from '../../core/reference/define-route.js';
 import { signInRoutes, type RenderForm } from './sign-in-routes.js';
 
@@ -129,10 +125,8 @@ function codePages(
     await passLimits(req, res, codes);
     const challenge = res.locals.challenge as Challenge;
     const given = { code, passkey, site: siteOf(req), hashedToken: challenge.hashedToken };
-    const answer = await answerChallenge({ db, clock, secrets }, challenge, given, {
-      ...browserOf(req, res),
-      gone: hangUpSignal(res),
-    });
+    const arrival = arrivalOf(req, res, clock);
+    const answer = await answerChallenge({ db, clock, secrets }, challenge, given, arrival);
     const next = toLocalPath(fields.next, HOME);
     if (answer.outcome === 'signed_in') {
       devices.remember(req, res, challenge.email);
@@ -149,11 +143,7 @@ function codePages(
 
   router.post('/login/code/passkey-options', requireChallenge, async (req, res) => {
     const { userId, hashedToken } = res.locals.challenge as Challenge;
-    const waiting = { hashedToken, now: new Date(clock.now()) };
-    const options = await change({ db, clock }, byProof, (tx) =>
-      createUseOptions(tx, siteOf(req), userId, waiting),
-    );
-    sendJson(res, 200, toJson(options));
+    await sendUseOptions({ db, clock }, req, res, { userId, hashedToken });
   });
   router.get('/login/code', requireChallenge, (req, res) => show(req, res, newForm()));
   router.post('/login/code', requireChallenge, async (req, res, next) => {
@@ -174,21 +164,17 @@ function passkeyPages(
   const router = pageRouter();
   const perMinute = { name: 'passkeys', perMinute: OPTIONS_PER_MINUTE, calls: 'sign-ins with a passkey' };
 
-  router.post('/login/passkey-options', perAddressLimit({ clock }, perMinute), async (req, res) => {
-    const waiting = { hashedToken: undefined, now: new Date(clock.now()) };
-    const options = await change({ db, clock }, byProof, (tx) =>
-      createUseOptions(tx, siteOf(req), undefined, waiting),
-    );
-    sendJson(res, 200, toJson(options));
-  });
+  router.post('/login/passkey-options', perAddressLimit({ clock }, perMinute), (req, res) =>
+    sendUseOptions({ db, clock }, req, res, {}),
+  );
 
   router.post('/login/passkey', async (req, res) => {
     const { passkey, next } = parseInput(passkeySchema, await readForm(req, res));
     const user = await findPasskeyOwner(db.orm, passkey.id);
     setSignIn(req, res, devices, user?.email ?? `passkey ${passkey.id}`);
     await passLimits(req, res, passwords);
-    const browser = { ...browserOf(req, res), formerToken: readToken(req) };
-    const token = await signInByPasskey({ db, clock }, user, passkey, siteOf(req), browser);
+    const arrival = arrivalOf(req, res, clock);
+    const token = await signInByPasskey({ db, clock }, user, passkey, siteOf(req), arrival);
     if (token === undefined || !user)
       throw new AppError(
         'not_signed_in',

@@ -8,6 +8,7 @@ import { hangUpSignal } from '../../core/http/request-context.js';
 import type { LimitStores } from '../../core/http/limit-store.js';
 import { addressOf } from '../../core/http/rate-limit.js';
 import { DAY_MS, MINUTE_MS } from '../../core/time.js';
+import { hostCookie } from '../session/session-cookie.js';
 import { normalizeEmail } from './sign-in.js';
 
 export interface SignInLimits {
@@ -53,14 +54,8 @@ interface SignInOf {
  */
 export function limitSignIns(stores: LimitStores, limits: SignInLimits) {
   const detail = 'Too many sign-ins have failed. Try again in some minutes.';
-  const limit = (identifier: string, options: Partial<Options>) =>
-    rateLimit({
-      ...failureOptions(limits, detail),
-      identifier,
-      store: stores.create(identifier),
-      requestPropertyName: identifier,
-      ...options,
-    });
+  const limit = (name: string, options: Partial<Options>) =>
+    createLimit(stores, name, detail, { ...failuresOf(limits), ...options });
   const perAddress = limit('login-address', {
     limit: limits.perAddress,
     keyGenerator: addressOf,
@@ -96,26 +91,38 @@ export type SignInLimiters = ReturnType<typeof limitSignIns>;
  */
 export function limitConfirmations(stores: LimitStores, limits: SignInLimits): RequestHandler[] {
   const personOf = (res: Response) => (res.locals.person as { userId: string }).userId;
-  const perPerson = rateLimit({
-    ...failureOptions(limits, 'Too many passwords or codes were wrong. Try again in some minutes.'),
+  const detail = 'Too many passwords or codes were wrong. Try again in some minutes.';
+  const perPerson = createLimit(stores, 'confirmations', detail, {
+    ...failuresOf(limits),
     limit: limits.perAccount,
-    identifier: 'confirmations',
-    requestPropertyName: 'confirmations',
-    store: stores.create('confirmations'),
     keyGenerator: (_req, res) => personOf(res),
   });
   return [perPerson, createSlowDown(limits)(['confirmations'], personOf)];
 }
 
-const failureOptions = ({ windowMs }: SignInLimits, detail: string) =>
-  ({
-    windowMs,
+/** A limit that refuses with this sentence. Requests have its count under its name. */
+export const createLimit = (
+  stores: LimitStores,
+  name: string,
+  detail: string,
+  options: Partial<Options>,
+): RequestHandler =>
+  rateLimit({
     standardHeaders: 'draft-8',
     legacyHeaders: false,
+    identifier: name,
+    requestPropertyName: name,
+    store: stores.create(name),
+    handler: (_req, _res, next) => next(new AppError('rate_limited', detail)),
+    ...options,
+  });
+
+const failuresOf = ({ windowMs }: SignInLimits) =>
+  ({
+    windowMs,
     skipSuccessfulRequests: true,
     requestWasSuccessful: (_req, res) =>
       (res.locals.isGuessRight as boolean | undefined) ?? res.statusCode !== 401,
-    handler: (_req, _res, next) => next(new AppError('rate_limited', detail)),
   }) satisfies Partial<Options>;
 
 /** Says whose sign-in it is that the limits count. */
@@ -188,13 +195,9 @@ export interface Devices {
  */
 export function createDevices(keys: readonly string[]): Devices {
   const keygrip = new Keygrip(keys, 'sha256');
+  const cookie = hostCookie('gauge_device', MAX_AGE_MS);
   function read(req: Request): { id: string; accounts: string[] } | undefined {
-    const name = nameOf(req);
-    const value = (req.headers.cookie ?? '')
-      .split(/; */)
-      .find((part) => part.startsWith(`${name}=`))
-      ?.slice(name.length + 1);
-    const [, id, accounts, signature] = shape.exec(value ?? '') ?? [];
+    const [, id, accounts, signature] = shape.exec(cookie.read(req) ?? '') ?? [];
     if (id === undefined || !keygrip.verify(`${id}.${accounts!}`, signature!)) return undefined;
     return { id, accounts: accounts!.split('~') };
   }
@@ -208,13 +211,10 @@ export function createDevices(keys: readonly string[]): Devices {
       const account = hashAccount(email);
       const known = [account, ...accounts.filter((other) => other !== account)].slice(0, MAX_ACCOUNTS);
       const text = `${id}.${known.join('~')}`;
-      const options = { httpOnly: true, sameSite: 'lax', secure: req.secure, path: '/' } as const;
-      res.cookie(nameOf(req), `${text}.${keygrip.sign(text)}`, { ...options, maxAge: MAX_AGE_MS });
+      cookie.keep(req, res, `${text}.${keygrip.sign(text)}`);
     },
   };
 }
-
-const nameOf = (req: Request) => (req.secure ? '__Host-gauge_device' : 'gauge_device');
 
 /** 128 bits of the address's hash: the cookie does not show who has signed in. */
 const hashAccount = (email: string) =>

@@ -4,18 +4,17 @@ import type { Context } from '../../core/http/context.js';
 import { AppError } from '../../core/errors.js';
 import { prefersJson } from '../../core/http/request-line.js';
 import { MAX_FORM_BYTES, readForm } from '../../core/http/form-body.js';
-import { hangUpSignal, requestIdOf } from '../../core/http/request-context.js';
 import { parseInput } from '../../core/http/validate.js';
 import { defineRoute, type ExampleRequest } from '../../core/reference/define-route.js';
 import { exampleWorld } from '../../core/reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 import { toAddress } from '../../core/pages/address.js';
-import { byProof, change } from '../../audit/change.js';
+import { byProof, change, type ChangeDeps } from '../../audit/change.js';
 import { HOME, signInSchema, toLocalPath, type SignIn } from './schema.js';
-import { clearToken, readToken, sendToken } from '../session/session-cookie.js';
-import type { ReadSession } from '../session/session.js';
+import { clearToken, sendToken } from '../session/session-cookie.js';
+import { arrivalOf, type ReadSession } from '../session/session.js';
 import { markGuess, setSignIn, type limitSignIns, type Devices } from './sign-in-limits.js';
-import { countWrongPassword, endToken, normalizeEmail, signIn } from './sign-in.js';
+import { countWrongPassword, endFormer, normalizeEmail, signIn } from './sign-in.js';
 
 /** Why a person has to begin again, by the word in `?again=`. */
 const reasons: Record<string, string> = {
@@ -201,13 +200,7 @@ With \`Accept: application/json\` a failure is a problem document, otherwise the
     async (req, res) => {
       const credentials = res.locals.credentials as SignIn;
       const next = toLocalPath(credentials.next, HOME);
-      const signedIn = await signIn(deps, credentials, {
-        formerToken: readToken(req),
-        ip: req.ip ?? '',
-        userAgent: req.get('user-agent') ?? '',
-        requestId: requestIdOf(res),
-        gone: hangUpSignal(res),
-      });
+      const signedIn = await signIn(deps, credentials, arrivalOf(req, res, deps.clock));
       if (!signedIn) {
         countWhenAnswered(deps, res, credentials.email);
         throw new AppError('not_signed_in', wrongPassword);
@@ -244,17 +237,19 @@ const signOut = defineRoute({
     },
   ],
   handler: (deps: SignInDeps) => async (req, res) => {
-    const token = readToken(req);
-    if (token !== undefined)
-      await change(deps, byProof, (tx) =>
-        endToken(tx, token, { at: new Date(deps.clock.now()), ip: req.ip, requestId: requestIdOf(res) }),
-      );
-    clearToken(req);
+    await signOutHere(deps, req, res);
     res.redirect(303, toAddress('/login', { done: 'signed-out' }));
   },
 });
 
 export const signInRoutes = [form, submit, signOut];
+
+/** Ends the session, or the half-finished sign-in, of this browser. */
+export async function signOutHere(deps: ChangeDeps, req: Request, res: Response): Promise<void> {
+  const arrival = arrivalOf(req, res, deps.clock);
+  if (arrival.formerToken !== undefined) await change(deps, byProof, (tx) => endFormer(tx, arrival));
+  clearToken(req);
+}
 
 const readCredentials =
   (devices: Devices): RequestHandler =>

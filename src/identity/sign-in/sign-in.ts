@@ -1,5 +1,4 @@
-import type { Clock } from '../../core/clock.js';
-import type { Database, Orm, Tx } from '../../core/db/client.js';
+import type { Orm, Tx } from '../../core/db/client.js';
 import { recordOperatorAudit } from '../../audit/audit.js';
 import { auditPerson, type Whereabouts } from '../source.js';
 import { change, byProof, byService, type ChangeDeps } from '../../audit/change.js';
@@ -31,7 +30,7 @@ import { findPasskey } from '../second-factor/passkey-queries.js';
 import { deleteSession, holdUser } from '../session/queries.js';
 import { countFailedSignIn } from './failed-queries.js';
 import { generateToken, hashToken } from '../session/session-cookie.js';
-import { startSession, type NewBrowser } from '../session/session.js';
+import { startSession, type Arrival } from '../session/session.js';
 import { findUser, type User } from '../users/queries.js';
 
 /** An address as it is stored and compared. */
@@ -44,23 +43,22 @@ export interface SignedIn {
 }
 
 /**
- * Starts a session, or a challenge where a second factor is on. The token is always a new one, and what the browser
- * had before ends: no session can be prepared for another person.
+ * Starts a session, or a challenge where a second factor is on. The token is always a new one.
  * @returns undefined for an unknown address or a wrong password, after the same time
  */
 export async function signIn(
-  { db, clock }: { db: Database; clock: Clock },
+  deps: ChangeDeps,
   credentials: { email: string; password: string },
-  { gone, formerToken, ...browser }: FormerBrowser & { gone: AbortSignal },
+  arrival: Arrival,
 ): Promise<SignedIn | undefined> {
   const email = normalizeEmail(credentials.email);
-  const user = await findUser(db.orm, { email });
-  const isRight = await verifyPassword(user?.passwordHash, credentials.password, gone);
+  const user = await findUser(deps.db.orm, { email });
+  const isRight = await verifyPassword(user?.passwordHash, credentials.password, arrival.gone);
   if (!user || !isRight) return undefined;
-  const now = new Date(clock.now());
-  return change({ db, clock }, byProof, async (tx) => {
+  const at = new Date(deps.clock.now());
+  return change(deps, byProof, async (tx) => {
     if (!(await holdUser(tx, user))) return undefined;
-    return openSession(tx, user, { ...browser, formerToken }, now);
+    return openSession(tx, user, { ...arrival, at });
   });
 }
 
@@ -68,33 +66,28 @@ export async function signIn(
  * Counts a wrong password. For when the answer is out: it must not take longer where there is such an account. It is no
  * entry of the audit log, which would grow, and be locked, with every guess.
  */
-export async function countWrongPassword(deps: ChangeDeps & { db: Database }, typed: string): Promise<void> {
+export async function countWrongPassword(deps: ChangeDeps, typed: string): Promise<void> {
   const user = await findUser(deps.db.orm, { email: normalizeEmail(typed) });
   if (!user) return;
   const now = new Date(deps.clock.now());
   await change(deps, byService, (tx) => countFailedSignIn(tx, user.id, 'passwords', now));
 }
 
-/** What a browser has before it signs in. */
-export type FormerBrowser = NewBrowser & { formerToken: string | undefined };
-
 /** The same for a person who is held, and whose password was right. */
 export async function openSession(
   tx: Tx,
   { id: userId, email }: { id: string; email: string },
-  { formerToken, ...browser }: FormerBrowser,
-  now: Date,
+  arrival: Arrival,
 ): Promise<SignedIn> {
-  const where = { at: now, ip: browser.ip, requestId: browser.requestId };
-  if (formerToken !== undefined) await endToken(tx, formerToken, where);
+  await endFormer(tx, arrival);
   // Read while the person is held: turning it on meanwhile waits, and then ends the session made here.
   if (!(await hasSecondFactor(tx, userId))) {
-    const session = await startSession(tx, userId, browser, now);
-    await auditPerson(tx, { userId, email }, 'user.signed_in', where, { secondFactor: null });
+    const session = await startSession(tx, userId, arrival);
+    await auditPerson(tx, { userId, email }, 'user.signed_in', arrival, { secondFactor: null });
     return { token: session, isCodeDue: false };
   }
   const token = generateToken();
-  await insertChallenge(tx, { hashedToken: hashToken(token), userId, now });
+  await insertChallenge(tx, { hashedToken: hashToken(token), userId, now: arrival.at });
   return { token, isCodeDue: true };
 }
 
@@ -104,6 +97,10 @@ export async function endToken(tx: Tx, token: string, where: Whereabouts): Promi
   await deleteChallenge(tx, hashedToken);
   const person = await deleteSession(tx, hashedToken);
   if (person) await auditPerson(tx, person, 'user.signed_out', where, { sessionsEnded: 1 });
+}
+
+export async function endFormer(tx: Tx, arrival: Arrival): Promise<void> {
+  if (arrival.formerToken !== undefined) await endToken(tx, arrival.formerToken, arrival);
 }
 
 /** Whose passkey it is, for the limits; undefined for an unknown one. */
@@ -118,33 +115,32 @@ export async function findPasskeyOwner(orm: Orm, credentialId: string): Promise<
  * @returns the token; undefined where the passkey is refused
  */
 export async function signInByPasskey(
-  { db, clock }: ChangeDeps,
+  deps: ChangeDeps,
   user: User | undefined,
   assertion: Assertion,
   site: Site,
-  { formerToken, ...browser }: FormerBrowser,
+  arrival: Arrival,
 ): Promise<string | undefined> {
-  const now = new Date(clock.now());
-  const where = { at: now, ip: browser.ip, requestId: browser.requestId };
-  const use = await readAssertion(db.orm, site, assertion, {
+  const { at: now, ip, requestId } = arrival;
+  const use = await readAssertion(deps.db.orm, site, assertion, {
     userId: undefined,
     hashedToken: undefined,
     now,
   });
-  return change({ db, clock }, byProof, async (tx) => {
+  return change(deps, byProof, async (tx) => {
     const isHeld = user !== undefined && (await holdUser(tx, user));
     const isTheirs = isHeld && 'userId' in use && use.userId === user.id;
     if (!isTheirs || !(await acceptPasskey(tx, use, now))) {
       if (isHeld) await countFailedSignIn(tx, user.id, 'codes', now);
       const details = { at: 'sign_in', reason: refusalOf(use) };
       const refused = { action: 'user.passkey_refused', actor: 'unknown', target: user?.email ?? 'unknown' };
-      await recordOperatorAudit(tx, { ...where, ...refused, details });
+      await recordOperatorAudit(tx, { at: now, ip, requestId, ...refused, details });
       return undefined;
     }
     const person = { userId: user.id, email: user.email };
-    if (formerToken !== undefined) await endToken(tx, formerToken, where);
-    const token = await startSession(tx, user.id, browser, now);
-    await auditPerson(tx, person, 'user.signed_in', where, { passkey: true });
+    await endFormer(tx, arrival);
+    const token = await startSession(tx, user.id, arrival);
+    await auditPerson(tx, person, 'user.signed_in', arrival, { passkey: true });
     return token;
   });
 }
@@ -165,30 +161,29 @@ class ChallengeOver extends Error {}
  * A password change either comes first and leaves nothing to hold, or waits and then ends the new session too.
  */
 export async function answerChallenge(
-  { db, clock, secrets }: { db: Database; clock: Clock; secrets: SecretBox },
+  deps: ChangeDeps & { secrets: SecretBox },
   challenge: Challenge,
   given: GivenFactor,
-  { gone, ...browser }: NewBrowser & { gone: AbortSignal },
+  arrival: Arrival,
 ): Promise<CodeAnswer> {
-  const now = new Date(clock.now());
+  const { at: now, gone } = arrival;
   const { hashedToken, userId, email, passwordHash } = challenge;
-  const where = { at: now, ip: browser.ip, requestId: browser.requestId };
-  const tries = await countTry(db.orm, hashedToken, now);
+  const tries = await countTry(deps.db.orm, hashedToken, now);
   if (tries === undefined) return { outcome: 'over' };
-  const code = (await readFactor(db.orm, { userId, now, gone }, given))!;
+  const code = (await readFactor(deps.db.orm, { userId, now, gone }, given))!;
   try {
-    return await change({ db, clock }, byProof, async (tx): Promise<CodeAnswer> => {
+    return await change(deps, byProof, async (tx): Promise<CodeAnswer> => {
       if (!(await holdUser(tx, { id: userId, passwordHash }))) throw new ChallengeOver();
-      const kind = await acceptCode(tx, secrets, { userId, code, now });
+      const kind = await acceptCode(tx, deps.secrets, { userId, code, now });
       if (kind === undefined) {
         await countFailedSignIn(tx, userId, 'codes', now);
-        await auditRefusedFactor(tx, { userId, email }, code, where, { at: 'sign_in', tries });
+        await auditRefusedFactor(tx, { userId, email }, code, arrival, { at: 'sign_in', tries });
         return { outcome: 'wrong', triesLeft: MAX_CODES - tries };
       }
       if (!(await deleteChallenge(tx, hashedToken))) throw new ChallengeOver();
-      const token = await startSession(tx, userId, browser, now);
-      if (kind === 'recovery_code') await auditRecoveryCode(tx, { userId, email }, where);
-      await auditPerson(tx, { userId, email }, 'user.signed_in', where, { secondFactor: kind });
+      const token = await startSession(tx, userId, arrival);
+      if (kind === 'recovery_code') await auditRecoveryCode(tx, { userId, email }, arrival);
+      await auditPerson(tx, { userId, email }, 'user.signed_in', arrival, { secondFactor: kind });
       return { outcome: 'signed_in', token };
     });
   } catch (error) {

@@ -6,6 +6,7 @@ import { describeAddress, type Whereabouts } from '../source.js';
 const changes = {
   password: 'Your password was changed',
   secondFactor: 'Your second factor was turned off',
+  appRemoved: 'The authenticator app was removed from your account',
   passkeyAdded: 'A passkey was added to your account',
   passkeyRemoved: 'A passkey was removed from your account',
 };

@@ -2,7 +2,7 @@ import { and, asc, eq, gt, gte, inArray, like, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { memberships, users } from '../../organizations/table.js';
 import type { Range } from '../../core/http/page.js';
-import { deleteOpenLinks } from '../reset-link-queries.js';
+import { deleteOpenLinks } from '../second-factor/queries.js';
 import { failedSignIns } from '../table.js';
 
 export type User = typeof users.$inferSelect;

@@ -71,7 +71,6 @@ export const userRoutes = [
     summary: 'Read a User',
     description: 'A person who may sign in. Never the password.',
     responses: { 200: json('The User.', userAnswerSchema) },
-    errors: ['not_found'],
     examples: [
       { name: 'user', summary: 'Olivia', request: { params }, answer: olivia },
       notFoundExample(strangerDetail, stranger),
@@ -136,7 +135,6 @@ export const userRoutes = [
     description:
       'Removes the User with their memberships and sessions, at once. Keys belong to Organizations: those that the User made keep working, and `createdBy` becomes `null`.',
     responses: deletedResponses,
-    errors: ['not_found'],
     examples: [
       { name: 'removed', summary: 'Removed', request: { params } },
       notFoundExample(strangerDetail, stranger),
@@ -154,7 +152,6 @@ export const userRoutes = [
     summary: 'Sign a User out everywhere',
     description: 'Ends every session of the User with the next request. 404 where there is none to end.',
     responses: { 204: { description: 'No session is left.' } },
-    errors: ['not_found'],
     examples: [
       { name: 'signedOut', summary: 'Signed out', request: { params: { email: max.email } } },
       notFoundExample(strangerDetail, stranger),
@@ -173,7 +170,6 @@ export const userRoutes = [
     description:
       'For a User who lost both authenticator app and recovery codes: be sure that it is they who ask. The password alone opens the account from then on, and every session of the User ends with the next request. 404 where there is no second factor.',
     responses: { 204: { description: 'There is no second factor.' } },
-    errors: ['not_found'],
     examples: [
       { name: 'removed', summary: 'Removed', request: { params: { email: secured.email } } },
       notFoundExample(strangerDetail, stranger),

@@ -1,16 +1,16 @@
+import { HOUR_MS } from '../../core/time.js';
 import { forecastOf, type DayForecast } from '../../trading/forecast/forecast.js';
 import { bracketRange } from '../../trading/market/brackets.js';
 import { probabilityOf, quantileOf } from '../../trading/market/distribution.js';
 import { perContract, valueOf } from '../../trading/market/contracts.js';
 import type { MarketEvent } from '../../trading/market/event.js';
-import { spanOf, temperatureKinds, type TemperatureKind } from '../../trading/market/market.js';
+import { spanOf, temperatureKinds } from '../../trading/market/market.js';
 import type { Micros } from '../../trading/market/money.js';
-import type { Interval } from '../../trading/scores/bootstrap.js';
 import { uniform } from '../../trading/venue/simulation/random.js';
 import type { Feed, PointInTime } from './feed.js';
-import { summariseExecution, type ExecutionSummary, type PaperFill } from './look-back.js';
+import { summariseExecution, type PaperFill } from './look-back.js';
 import { runBacktest, type Trail } from './run.js';
-import { dailyProfits, intervalOf, summarise, type BacktestSummary } from './statistics.js';
+import { dailyProfits, intervalOf, summarise } from './statistics.js';
 import { gateKeys } from '../../trading/scores/gates.js';
 import { unjudged } from '../../trading/signals/gate.js';
 
@@ -24,28 +24,11 @@ export interface BacktestOptions {
   onPoint?: () => void;
 }
 
+export type BacktestResult = Awaited<ReturnType<typeof backtest>>;
+export type ShuffledSummary = ReturnType<typeof summariseRounds>;
+
 /** Amounts are in dollars. */
-export interface BacktestResult extends BacktestSummary {
-  source: string;
-  isUngated: boolean;
-  /** What became of prices after the fills. */
-  execution: ExecutionSummary;
-  /** The same with each event's prices set against the forecast of another one; null if that was not asked for. */
-  shuffled: ShuffledSummary | null;
-}
-
-export interface ShuffledSummary {
-  rounds: number;
-  meanProfit: number;
-  /** What a climate date brought on average over all rounds, with its 95 % interval; null for too few days to tell. */
-  profitPerDay: (Interval & { confidence: number }) | null;
-  /** The share of rounds that brought as much as the real forecasts, or more. */
-  asGood: number;
-  /** Where this is true, something is wrong with the prices, fills or fees: such forecasts know nothing. */
-  isEarning: boolean;
-}
-
-export async function backtest(feed: Feed, options: BacktestOptions): Promise<BacktestResult> {
+export async function backtest(feed: Feed, options: BacktestOptions) {
   const { cash, shuffles, isUngated, onPoint } = options;
   const open = isUngated ? openGates() : (point: PointInTime) => point;
   const rules = { cash, takenMs: feed.takenMs, ...(onPoint && { onPoint }) };
@@ -64,7 +47,9 @@ export async function backtest(feed: Feed, options: BacktestOptions): Promise<Ba
     source: feed.name,
     isUngated,
     ...summary,
+    /** What became of prices after the fills. */
     execution,
+    /** The same with each event's prices set against the forecast of another one; null if that was not asked for. */
     shuffled: rounds.length === 0 ? null : summariseRounds(rounds, summary.profit),
   };
 }
@@ -84,15 +69,18 @@ const fillsOf = ({ purchases }: Pick<Trail, 'purchases'>): PaperFill[] =>
   );
 
 /** Rounds share their days, and so their luck: what counts is how many days there are, not how many rounds. */
-function summariseRounds(rounds: readonly (readonly number[])[], real: number): ShuffledSummary {
+function summariseRounds(rounds: readonly (readonly number[])[], real: number) {
   const profits = rounds.map((daily) => daily.reduce((total, profit) => total + profit, 0));
   const average = (values: readonly number[]) => values.reduce((total, x) => total + x, 0) / values.length;
   const profitPerDay = intervalOf(rounds[0]!.map((_, day) => average(rounds.map((daily) => daily[day]!))));
   return {
     rounds: rounds.length,
     meanProfit: average(profits),
+    /** What a climate date brought on average over all rounds. */
     profitPerDay,
+    /** The share of rounds that brought as much as the real forecasts, or more. */
     asGood: profits.filter((profit) => profit >= real).length / rounds.length,
+    /** Where this is true, something is wrong with the prices, fills or fees: such forecasts know nothing. */
     isEarning: profitPerDay !== null && profitPerDay.low > 0,
   };
 }
@@ -107,8 +95,6 @@ function openGates(): (point: PointInTime) => PointInTime {
   }));
   return (point) => ({ ...point, gates: { madeAt: point.at, gates } });
 }
-
-const HOUR_MS = 60 * 60 * 1000;
 
 /** What was forecast of each event, by event and whole hours to the end of its day. */
 interface ForecastsByEvent {
@@ -162,16 +148,14 @@ function shuffle({ events, forecasts }: ForecastsByEvent, seed: string): (point:
 
 /** Each event gets the place of another one of its kind in a shuffled ring, so that none keeps its own. */
 function pairUp(events: readonly MarketEvent[], seed: string): Map<string, MarketEvent> {
-  const ofKind = (kind: TemperatureKind) => events.filter((event) => event.kind === kind);
-  return new Map(temperatureKinds.flatMap((kind) => [...pairWithin(ofKind(kind), seed)]));
-}
-
-function pairWithin(events: readonly MarketEvent[], seed: string): Map<string, MarketEvent> {
-  const ring = events
-    .map((event) => ({ event, place: uniform(seed, event.eventTicker) }))
-    .sort((a, b) => a.place - b.place || (a.event.eventTicker < b.event.eventTicker ? -1 : 1))
-    .map(({ event }) => event);
-  return new Map(ring.map((event, i) => [event.eventTicker, ring[(i + 1) % ring.length]!]));
+  const pairs = temperatureKinds.flatMap((kind) => {
+    const ring = events
+      .filter((event) => event.kind === kind)
+      .map((event) => ({ event, place: uniform(seed, event.eventTicker) }))
+      .sort((a, b) => a.place - b.place || (a.event.eventTicker < b.event.eventTicker ? -1 : 1));
+    return ring.map(({ event }, i) => [event.eventTicker, ring[(i + 1) % ring.length]!.event] as const);
+  });
+  return new Map(pairs);
 }
 
 /** The times stay the event's own: its forecast is as old as it was. */

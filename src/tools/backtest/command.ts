@@ -1,6 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander';
 import type { Clock } from '../../core/clock.js';
 import { formatDecimal } from '../../core/pages/format.js';
+import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import { dateOf } from '../../trading/market/climate-day.js';
 import { parseDollars } from '../../trading/market/money.js';
 import { findStation, type Station } from '../../trading/market/stations.js';
@@ -109,7 +110,6 @@ function readCash(given: string): string {
   return given;
 }
 
-const DAY_MS = 24 * 60 * 60 * 1000;
 const MAX_DAYS = 400;
 
 export interface BacktestTerminal extends Pick<Terminal, 'args' | 'stdout' | 'stderr'> {
@@ -156,7 +156,7 @@ export const runBacktestCommand = (terminal: BacktestTerminal): Promise<number> 
   );
 
 async function openFeed(tapes: string[], flags: Flags, { clock, stderr }: BacktestTerminal): Promise<Feed> {
-  const everyMs = flags.every * 60_000;
+  const everyMs = flags.every * MINUTE_MS;
   if (tapes.length > 0) return tapeFeed({ files: tapes, everyMs });
   if (flags.events && flags.trades) {
     const { events, unusable, byClosingPrice, feeRules } = await readEvents(flags.events);

@@ -3,8 +3,9 @@ import { markFill, WAIT_MS, type MarkableFill } from '../../trading/execution/ma
 import { horizons, type Mark } from '../../trading/execution/queries.js';
 import { isCrossed, asksOf, bidsOf } from '../../trading/market/book.js';
 import { sumCounts } from '../../trading/market/contracts.js';
-import { DOLLAR, type Micros } from '../../trading/market/money.js';
+import type { Micros } from '../../trading/market/money.js';
 import type { MarketData, Print, PrintsRead } from '../../trading/market/source.js';
+import { inDollars } from '../../trading/sizing/offers.js';
 import { bookOfTrades, toPrint, type RecordedTrade } from './records.js';
 
 /** What became of prices after a fill, by the rules of the service. */
@@ -102,42 +103,29 @@ export interface PaperFill extends MarkableFill {
   profit: Micros | null;
 }
 
-/** Amounts are in dollars. */
-export interface ExecutionSummary {
-  fills: number;
-  contracts: number;
-  /** Fills of which anything is known from after them; of which everything is known that was printed in the minute. */
-  known: number;
-  withPrints: number;
-  /** Of which it is known whether they would have missed. */
-  judged: number;
-  missed: number;
-  missedContracts: number;
-  /** Profit after fees of those that would have missed, as far as they have settled. */
-  missedProfit: number;
-  /** How far a contract's price had moved in favour of the order on average; null if it is not known of any. */
-  after: { seconds: number; fills: number; move: number | null }[];
-}
+export type ExecutionSummary = ReturnType<typeof summariseExecution>;
 
-export function summariseExecution(
-  fills: readonly PaperFill[],
-  marks: readonly FillMark[],
-): ExecutionSummary {
+/** Amounts are in dollars. */
+export function summariseExecution(fills: readonly PaperFill[], marks: readonly FillMark[]) {
   const missed = fills.filter((_, i) => marks[i]!.missed === true);
   return {
     fills: fills.length,
     contracts: sumCounts(fills.map(({ contracts }) => contracts)),
+    /** Fills of which anything is known from after them; of which everything is known that was printed in the minute. */
     known: marks.filter((mark) => mark.missed !== null || mark.after.some((price) => price !== null)).length,
     withPrints: marks.filter(({ hasPrints }) => hasPrints).length,
+    /** Of which it is known whether they would have missed. */
     judged: marks.filter((mark) => mark.missed !== null).length,
     missed: missed.length,
     missedContracts: sumCounts(missed.map(({ contracts }) => contracts)),
-    missedProfit: missed.reduce((sum, { profit }) => sum + toDollars(profit ?? 0n), 0),
+    /** Profit after fees of those that would have missed, as far as they have settled. */
+    missedProfit: missed.reduce((sum, { profit }) => sum + inDollars(profit ?? 0n), 0),
+    /** How far a contract's price had moved in favour of the order on average; null if it is not known of any. */
     after: horizons.map((seconds, horizon) => {
       const known = fills.flatMap(({ price, contracts, action }, i) => {
         const later = marks[i]!.after[horizon] ?? null;
         if (later === null) return [];
-        return [{ contracts, gain: toDollars(action === 'buy' ? later - price : price - later) * contracts }];
+        return [{ contracts, gain: inDollars(action === 'buy' ? later - price : price - later) * contracts }];
       });
       const contracts = sumCounts(known.map((one) => one.contracts));
       const gain = known.reduce((sum, one) => sum + one.gain, 0);
@@ -145,5 +133,3 @@ export function summariseExecution(
     }),
   };
 }
-
-const toDollars = (amount: Micros): number => Number(amount) / Number(DOLLAR);

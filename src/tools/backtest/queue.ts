@@ -4,7 +4,7 @@ import { sumCounts } from '../../trading/market/contracts.js';
 import type { Micros } from '../../trading/market/money.js';
 import type { Print } from '../../trading/market/source.js';
 import { advanceQueue, type QueuedOrder } from '../../trading/orders/queue.js';
-import { summariseExecution, type ExecutionSummary, type FillMark, type PaperFill } from './look-back.js';
+import { summariseExecution, type FillMark, type PaperFill } from './look-back.js';
 import { toPrint, type RecordedTrade } from './records.js';
 
 /** Of each bid. */
@@ -13,45 +13,29 @@ const LASTS_MS = 60 * MINUTE_MS;
 /** From one bid in a market to the next. */
 const EVERY_MS = 15 * MINUTE_MS;
 
-/** What bids among recorded trades would have come to. */
-export interface QueueResult {
-  trades: number;
-  markets: number;
-  /** Of each bid, and how long it stands. */
-  contracts: number;
-  minutes: number;
-  rows: QueueRow[];
-}
-
-interface QueueRow {
-  /** Contracts that stand before each bid when it comes to rest: no books are recorded, so it is assumed. */
-  queueAhead: number;
-  orders: number;
-  /** Whole, and in part. */
-  filled: number;
-  partly: number;
-  /** In dollars: below zero the price has gone against the bids that were filled. */
-  after: ExecutionSummary['after'];
-}
+export type QueueResult = ReturnType<typeof restAmongTrades>;
 
 /** Bids for YES where sellers have just hit, by the rules by which the service fills paper orders that wait. */
 export function restAmongTrades(
   trades: ReadonlyMap<string, readonly RecordedTrade[]>,
   queues: readonly number[],
-): QueueResult {
+) {
   const markets = [...trades].map(([ticker, recorded]) =>
     recorded.map((trade, i) => toPrint(ticker, trade, i)),
   );
   return {
     trades: sumCounts(markets.map((prints) => prints.length)),
     markets: markets.length,
+    /** Of each bid, and how long it stands. */
     contracts: CONTRACTS,
     minutes: LASTS_MS / MINUTE_MS,
     rows: queues.map((queueAhead) => rest(markets, queueAhead)),
   };
 }
 
-function rest(markets: readonly (readonly Print[])[], queueAhead: number): QueueRow {
+/** @param queueAhead contracts that stand before each bid when it comes to rest: no books are recorded, so it is assumed */
+function rest(markets: readonly (readonly Print[])[], queueAhead: number) {
+  // Filled whole, and in part.
   const counts = { orders: 0, filled: 0, partly: 0 };
   const fills: PaperFill[] = [];
   const marks: FillMark[] = [];
@@ -66,6 +50,7 @@ function rest(markets: readonly (readonly Print[])[], queueAhead: number): Queue
         marks.push({ ...markFill(fill, prints, { bookAt: () => undefined }), hasPrints: true });
       }
     }
+  // In dollars: below zero the price has gone against the bids that were filled.
   return { queueAhead, ...counts, after: summariseExecution(fills, marks).after };
 }
 

@@ -1,4 +1,5 @@
 import { v7 as newId } from 'uuid';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { train } from '../../trading/archive/training.js';
 import { noFits, type FitBook, calibratedModel } from '../../trading/forecast/fits.js';
 import {
@@ -7,7 +8,7 @@ import {
   meanAndVariance,
   type ObservedExtreme,
 } from '../../trading/forecast/forecast.js';
-import { asksOf, emptyBook, isCrossed } from '../../trading/market/book.js';
+import { asksOf, emptyBook, isCrossed, type OrderBook } from '../../trading/market/book.js';
 import { groupEvents, type MarketEvent, finalOutcomes } from '../../trading/market/event.js';
 import { spanOf, targetKey, targetOf, type Market, type Target } from '../../trading/market/market.js';
 import type { MarketData, SettledDay } from '../../trading/market/source.js';
@@ -25,11 +26,10 @@ import {
 import type { KnownRun } from '../../trading/forecast/queries.js';
 import { KnownHistory } from '../../trading/archive/archive.js';
 
-const HOUR_MS = 60 * 60 * 1000;
 /** Of the venue: its result is final in the morning after the day. */
 const FINAL_AFTER_MS = 9 * HOUR_MS;
 /** What was traded this recently is taken to stand still. */
-const BOOK_MS = 10 * 60 * 1000;
+const BOOK_MS = 10 * MINUTE_MS;
 /** A side that was hit this recently has not gone. */
 const TRACE_MS = 2 * HOUR_MS;
 
@@ -63,24 +63,14 @@ export function recordsFeed(options: RecordOptions): Feed {
   };
 }
 
-interface Past {
-  /** Of which there are trades, each with the time from which on nothing more comes of it. */
-  traded: readonly { event: MarketEvent; startMs: number; finalMs: number }[];
-  /** Times in order, with the events that are decided on. */
-  times: readonly { ms: number; due: readonly MarketEvent[] }[];
-  runs: ReadonlyMap<string, readonly DayEnsemble[]>;
-  observed: ReadonlyMap<string, readonly RecordedObservation[]>;
-  fitsAt: (at: Date) => FitBook;
-}
+type Past = ReturnType<typeof readPast>;
 
-function readPast({ events, trades, runs, observations = [], everyMs }: RecordOptions): Past {
+function readPast({ events, trades, runs, observations = [], everyMs }: RecordOptions) {
   const settled = groupEvents([...events.values()].flat());
   const reports = reportsOf(settled);
   const byStation = groupBy(reports, ({ stationId }) => stationId);
   const all =
     runs ?? settled.flatMap((event) => analogsOf(byStation.get(event.station.id) ?? [], targetOf(event)));
-  const learner = createLearner(all, reports);
-  const fits = new Map<string, FitBook>();
   const times = new Map<number, MarketEvent[]>();
   const traded = settled
     .filter(({ markets }) => markets.some(({ ticker }) => trades.has(ticker)))
@@ -92,17 +82,13 @@ function readPast({ events, trades, runs, observations = [], everyMs }: RecordOp
       return { event, startMs: decisions[0] ?? finalMs, finalMs };
     });
   return {
+    /** Of which there are trades, each with the time from which on nothing more comes of it. */
     traded,
+    /** Times in order, with the events that are decided on. */
     times: [...times].map(([ms, due]) => ({ ms, due })).sort((a, b) => a.ms - b.ms),
     runs: groupBy(all, targetKey),
     observed: groupBy(observations, ({ stationId }) => stationId),
-    // Made once for all rounds: by what was known at the first moment of a day.
-    fitsAt(at) {
-      const day = at.toISOString().slice(0, 10);
-      const found = fits.get(day) ?? learner.fitsAt(at);
-      fits.set(day, found);
-      return found;
-    },
+    fitsAt: createLearner(all, reports),
   };
 }
 
@@ -118,10 +104,7 @@ function groupBy<T>(all: readonly T[], keyOf: (each: T) => string): Map<string, 
 }
 
 /** One moment after the other, each let go of before the next is made: a year of them does not fit into memory. */
-function* listPoints(
-  { traded, times, ...past }: Past,
-  { trades, feeRules }: RecordOptions,
-): Generator<PointInTime> {
+function* listPoints({ traded, times, ...past }: Past, options: RecordOptions): Generator<PointInTime> {
   // Events that have begun and are not over, in the order of their beginnings.
   const waiting = traded.toSorted((a, b) => a.startMs - b.startMs);
   let next = 0;
@@ -130,11 +113,8 @@ function* listPoints(
     const at = new Date(ms);
     while (next < waiting.length && waiting[next]!.startMs <= ms) alive.push(waiting[next++]!);
     const fits = past.fitsAt(at);
-    const data = dataAt(
-      alive.map(({ event }) => event),
-      { trades, feeRules },
-      at,
-    );
+    const standing = alive.map(({ event }) => event);
+    const data = dataAt(standing, options, at);
     const present = groupEvents(data.markets);
     const isDue = new Set(due.map(({ eventTicker }) => eventTicker));
     const dueNow = present.filter(({ eventTicker }) => isDue.has(eventTicker));
@@ -203,13 +183,10 @@ function decisionTimes(event: MarketEvent, trades: RecordOptions['trades'], ever
 /** The markets as they stood: open with what trades prove of their books until the day is over, then as they were settled. */
 function dataAt(
   events: readonly MarketEvent[],
-  {
-    trades,
-    feeRules = new Map(),
-  }: Pick<RecordOptions, 'trades'> & { feeRules: RecordOptions['feeRules'] | undefined },
+  { trades, feeRules = new Map() }: RecordOptions,
   at: Date,
 ): MarketData {
-  const books: [string, MarketData['books'] extends ReadonlyMap<string, infer Book> ? Book : never][] = [];
+  const books = new Map<string, OrderBook>();
   const markets = events.flatMap((event) => {
     const sinceEnd = at.getTime() - endOf(event);
     return event.markets.map((market): Market => {
@@ -222,7 +199,7 @@ function dataAt(
             toMs: at.getTime(),
           })
         : emptyBook;
-      books.push([market.ticker, isCrossed(book) ? emptyBook : book]);
+      books.set(market.ticker, isCrossed(book) ? emptyBook : book);
       return {
         ...market,
         status: isOpen ? 'active' : 'closed',
@@ -240,38 +217,43 @@ function dataAt(
     fetchedAt: at,
     isTrading: true,
     markets,
-    books: new Map(books),
+    books,
     feeRules: new Map([...[...series].map((ticker) => [ticker, temperatureFees] as const), ...feeRules]),
   };
 }
 
 /** As far back as the service reads, see the archive. */
-const WINDOW_MS = 90 * 24 * 60 * 60 * 1000;
+const WINDOW_MS = 90 * DAY_MS;
 
-/** Trains on what was known at each time that is asked for, which only goes forward. */
-export function createLearner(runs: readonly DayEnsemble[], reports: readonly SettledDay[]) {
+/**
+ * Trains on what was known at each time that is asked for, which only goes forward. Once for all rounds: by what was known at
+ * the first moment of a day.
+ */
+function createLearner(runs: readonly DayEnsemble[], reports: readonly SettledDay[]) {
   const known = runs
-    .map(({ membersF, ...run }): KnownRun => ({ ...run, members: membersF.length, ...inDegrees(membersF) }))
+    .map(({ membersF, ...run }): KnownRun => {
+      const { mean: meanF, variance: varianceF } = meanAndVariance(membersF);
+      return { ...run, members: membersF.length, meanF, varianceF };
+    })
     .sort((a, b) => a.fetchedAt.getTime() - b.fetchedAt.getTime());
+  const fits = new Map<string, FitBook>();
   let book: FitBook = noFits;
-  return {
-    fitsAt(at: Date): FitBook {
-      const since = new Date(at.getTime() - WINDOW_MS).toISOString().slice(0, 10);
-      const recent = known.filter(({ date }) => date >= since);
-      const history = KnownHistory.at(at, {
-        runs: recent,
-        reports: reports.filter(({ date }) => date >= since),
-      });
-      ({ book } = train(history, { previous: book, newId }));
-      return book;
-    },
+  return (at: Date): FitBook => {
+    const day = dateOf(at);
+    const found = fits.get(day);
+    if (found) return found;
+    const since = dateOf(new Date(at.getTime() - WINDOW_MS));
+    const history = KnownHistory.at(at, {
+      runs: known.filter(({ date }) => date >= since),
+      reports: reports.filter(({ date }) => date >= since),
+    });
+    ({ book } = train(history, { previous: book, newId }));
+    fits.set(day, book);
+    return book;
   };
 }
 
-function inDegrees(membersF: readonly number[]): Pick<KnownRun, 'meanF' | 'varianceF'> {
-  const { mean, variance } = meanAndVariance(membersF);
-  return { meanF: mean, varianceF: variance };
-}
+const dateOf = (at: Date): string => at.toISOString().slice(0, 10);
 
 const MEMBERS = 31;
 const MIN_MEMBERS = 10;

@@ -126,24 +126,14 @@ export interface Purchase {
   payout: Micros | null;
 }
 
+const atOnce = { action: 'buy', timeInForce: 'immediate_or_cancel' } as const;
+
 /**
  * An account on paper by the same arithmetic as that of the service: books are walked level by level, what was taken
  * stays taken until a book changes (or for a time, where changes do not say that anything came back), fees are charged as the venue does, and every booking's postings sum to nothing.
+ * @throws Error if the books do not balance: that is a bug, and no result
  */
-export interface Broker {
-  readonly cash: Micros;
-  readonly holdings: ReadonlyMap<string, Holding>;
-  readonly purchases: readonly Purchase[];
-  /** The books without what was taken from them. */
-  see(data: MarketData): MarketData;
-  buy(signal: Signal, data: MarketData, at: Date): void;
-  settle(markets: readonly ListedMarket[]): void;
-  /** Cash, and what the positions would bring if they were sold now. */
-  equity(data: MarketData): Micros;
-}
-
-/** @throws Error if the books do not balance: that is a bug, and no result */
-export function createBroker(start: Micros, takenMs?: number): Broker {
+export function createBroker(start: Micros, takenMs?: number) {
   const balance: Postings = { cash: start, positions: 0n, fees: 0n, realised: 0n, capital: -start };
   const holdings = new Map<string, Holding>();
   const taken = new Map<string, { hash: string; untilMs: number; levels: Taken }>();
@@ -166,12 +156,13 @@ export function createBroker(start: Micros, takenMs?: number): Broker {
   }
 
   return {
-    get cash() {
+    get cash(): Micros {
       return balance.cash;
     },
     holdings,
     purchases,
-    see(data) {
+    /** The books without what was taken from them. */
+    see(data: MarketData): MarketData {
       if (taken.size === 0) return data;
       const books = new Map(
         [...data.books].map(([ticker, shown]) => [
@@ -181,16 +172,10 @@ export function createBroker(start: Micros, takenMs?: number): Broker {
       );
       return { ...data, books };
     },
-    buy(signal, data, at) {
+    buy(signal: Signal, data: MarketData, at: Date): void {
       const { market, side, contracts, limitPrice } = signal;
       const shown = data.books.get(market.ticker)!;
-      const order = {
-        side,
-        action: 'buy',
-        contracts,
-        limitPrice,
-        timeInForce: 'immediate_or_cancel',
-      } as const;
+      const order = { ...atOnce, side, contracts, limitPrice };
       const before = takenOf(market.ticker, shown, data.fetchedAt);
       const quote = quoteOrder(withoutTaken(shown, before), feeRuleOf(data, market)!, order);
       const cost = -quote.balanceChange;
@@ -209,7 +194,7 @@ export function createBroker(start: Micros, takenMs?: number): Broker {
       purchases.push(purchase);
       unsettled.set(market.ticker, [...(unsettled.get(market.ticker) ?? []), purchase]);
     },
-    settle(markets) {
+    settle(markets: readonly ListedMarket[]): void {
       for (const { ticker, status, settlementValue, isVoid } of markets) {
         if (status !== 'finalized' || (settlementValue === null && !isVoid)) continue;
         const held = holdings.get(ticker);
@@ -219,7 +204,8 @@ export function createBroker(start: Micros, takenMs?: number): Broker {
         unsettled.delete(ticker);
       }
     },
-    equity: (data) => balance.cash + worthOf(holdings, data.markets, data),
+    /** Cash, and what the positions would bring if they were sold now. */
+    equity: (data: MarketData): Micros => balance.cash + worthOf(holdings, data.markets, data),
   };
 }
 

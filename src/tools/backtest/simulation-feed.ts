@@ -1,3 +1,4 @@
+import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { calibratedModel, noFits } from '../../trading/forecast/fits.js';
 import { createSimulatedWeatherSource, readWeatherOf } from '../../trading/forecast/simulated.js';
 import { groupEvents, type MarketEvent } from '../../trading/market/event.js';
@@ -23,8 +24,6 @@ import { learnPast } from '../../trading/past/learned-past.js';
 import { LEAD_HOURS } from '../../trading/signals/signal.js';
 import { judgeGates, type JudgedRecord } from '../../trading/scores/gates.js';
 import { scoreBrackets } from '../../trading/scores/score.js';
-
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 interface SimulationOptions {
   seed: string;
@@ -156,8 +155,6 @@ function toJudged({ weather }: SimulatedWorld, due: readonly StationDay[], recor
 
 const daysBefore = (date: string, days: number): string =>
   new Date(Date.parse(`${date}T00:00:00Z`) - days * DAY_MS).toISOString().slice(0, 10);
-
-const HOUR_MS = 60 * 60 * 1000;
 
 interface Step {
   atMs: number;

@@ -1,5 +1,6 @@
 import { sumCounts } from '../../trading/market/contracts.js';
-import { DOLLAR, type Micros } from '../../trading/market/money.js';
+import type { Micros } from '../../trading/market/money.js';
+import { inDollars } from '../../trading/sizing/offers.js';
 import { blockBootstrap, type Interval } from '../../trading/scores/bootstrap.js';
 import type { Purchase, Trail } from './run.js';
 
@@ -11,43 +12,7 @@ const BINS = 5;
 const MAX_REASONS = 6;
 
 /** Amounts are in dollars. */
-export interface BacktestSummary {
-  startCash: number;
-  endEquity: number;
-  /** Of what has settled, after fees; and what each climate date brought on average, with its 95 % interval. */
-  profit: number;
-  days: number;
-  profitPerDay: (Interval & { confidence: number }) | null;
-  /** What was open in the end is not in `profit`. */
-  openPurchases: number;
-  purchases: number;
-  contracts: number;
-  staked: number;
-  fees: number;
-  /** Profit for each dollar that was staked. */
-  returnOnStake: number | null;
-  /** Staked over the mean equity. */
-  turnover: number;
-  /** The deepest fall of equity from an earlier height, and as a share of that. */
-  maximumDrawdown: { amount: number; share: number };
-  decisions: number;
-  signals: number;
-  withheld: number;
-  /** The most frequent reasons for which a side of a market was not bought. */
-  reasons: { reason: string; times: number }[];
-  /** By what was forecast for the purchased side: how often it paid. */
-  calibration: {
-    from: number;
-    to: number;
-    purchases: number;
-    meanProbability: number;
-    frequency: number;
-    /** What was paid on average: the probability from which on it was worth it. */
-    meanBreakEven: number;
-  }[];
-}
-
-export function summarise(trail: Trail): BacktestSummary {
+export function summarise(trail: Trail) {
   const { purchases, equity } = trail;
   const settled = purchases.filter(({ payout }) => payout !== null);
   const staked = sum(purchases.map(({ cost }) => cost));
@@ -55,33 +20,39 @@ export function summarise(trail: Trail): BacktestSummary {
   const settledStake = sum(settled.map(({ cost }) => cost));
   const daily = dailyProfits(trail);
   const meanEquity =
-    equity.length === 0 ? 0 : dollars(sum(equity.map(({ amount }) => amount))) / equity.length;
+    equity.length === 0 ? 0 : inDollars(sum(equity.map(({ amount }) => amount))) / equity.length;
   return {
-    startCash: dollars(trail.start),
-    endEquity: dollars(trail.end),
-    profit: dollars(profit),
+    startCash: inDollars(trail.start),
+    endEquity: inDollars(trail.end),
+    /** Of what has settled, after fees; and what each climate date brought on average, with its 95 % interval. */
+    profit: inDollars(profit),
     days: daily.length,
     profitPerDay: intervalOf(daily),
+    /** What was open in the end is not in `profit`. */
     openPurchases: purchases.length - settled.length,
     purchases: purchases.length,
     contracts: sumCounts(purchases.map(({ contracts }) => contracts)),
-    staked: dollars(staked),
-    fees: dollars(sum(purchases.map(({ fee }) => fee))),
-    returnOnStake: settledStake === 0n ? null : dollars(profit) / dollars(settledStake),
-    turnover: meanEquity === 0 ? 0 : dollars(staked) / meanEquity,
+    staked: inDollars(staked),
+    fees: inDollars(sum(purchases.map(({ fee }) => fee))),
+    /** Profit for each dollar that was staked. */
+    returnOnStake: settledStake === 0n ? null : inDollars(profit) / inDollars(settledStake),
+    /** Staked over the mean equity. */
+    turnover: meanEquity === 0 ? 0 : inDollars(staked) / meanEquity,
+    /** The deepest fall of equity from an earlier height, and as a share of that. */
     maximumDrawdown: drawdownOf(trail),
     decisions: trail.decisions,
     signals: trail.signals,
     withheld: trail.withheld,
+    /** The most frequent reasons for which a side of a market was not bought. */
     reasons: [...trail.reasons]
       .map(([reason, times]) => ({ reason, times }))
       .sort((a, b) => b.times - a.times || (a.reason < b.reason ? -1 : 1))
       .slice(0, MAX_REASONS),
+    /** By what was forecast for the purchased side: how often it paid. */
     calibration: calibrationOf(settled),
   };
 }
 
-const dollars = (amount: Micros): number => Number(amount) / Number(DOLLAR);
 const sum = (amounts: readonly Micros[]): Micros => amounts.reduce((total, amount) => total + amount, 0n);
 const profitOf = ({ payout, cost }: Purchase): Micros => payout! - cost;
 
@@ -91,7 +62,7 @@ export function dailyProfits({ purchases, dates }: Pick<Trail, 'purchases' | 'da
   const profits = new Map<string, Micros>(dates.map((date) => [date, 0n]));
   for (const purchase of settled)
     profits.set(purchase.date, (profits.get(purchase.date) ?? 0n) + profitOf(purchase));
-  return [...profits].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, profit]) => dollars(profit));
+  return [...profits].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, profit]) => inDollars(profit));
 }
 
 /** Of the mean of a day; null for too few of them. */
@@ -111,13 +82,13 @@ function drawdownOf({ start, equity }: Trail): { amount: number; share: number }
   let deepest = { amount: 0, share: 0 };
   for (const { amount } of equity) {
     if (amount > highest) highest = amount;
-    const fall = dollars(highest - amount);
-    if (fall > deepest.amount) deepest = { amount: fall, share: fall / dollars(highest) };
+    const fall = inDollars(highest - amount);
+    if (fall > deepest.amount) deepest = { amount: fall, share: fall / inDollars(highest) };
   }
   return deepest;
 }
 
-function calibrationOf(settled: readonly Purchase[]): BacktestSummary['calibration'] {
+function calibrationOf(settled: readonly Purchase[]) {
   return Array.from({ length: BINS }, (_, bin) => bin / BINS).flatMap((from) => {
     const to = from + 1 / BINS;
     const found = settled.filter(({ probability: p }) => p >= from && (p < to || (to > 0.999 && p <= 1)));
@@ -129,7 +100,8 @@ function calibrationOf(settled: readonly Purchase[]): BacktestSummary['calibrati
       to,
       purchases: found.length,
       meanProbability: mean(({ probability }) => probability),
-      frequency: mean(({ payout, contracts }) => dollars(payout!) / contracts),
+      frequency: mean(({ payout, contracts }) => inDollars(payout!) / contracts),
+      /** What was paid on average: the probability from which on it was worth it. */
       meanBreakEven: mean(({ breakEven }) => breakEven),
     };
   });

@@ -17,6 +17,9 @@ export interface CaseRow {
   rank: number;
 }
 
+/** A row as far as a model knows it; `observed` of training only. */
+export type ModelRow = Pick<CaseRow, 'day' | 'group' | 'mean' | 'variance' | 'observed'>;
+
 /**
  * Ensembles are described before they are kept: some numbers for each row, however many members there are. Rows are kept
  * by column, in a third of the memory of as many objects.
@@ -47,6 +50,17 @@ export class CaseTable {
 
   get(name: keyof CaseRow, index: number): number {
     return this.columns[name][index]!;
+  }
+
+  row(index: number): ModelRow {
+    const { day, group, mean, variance, observed } = this.columns;
+    return {
+      day: day[index]!,
+      group: group[index]!,
+      mean: mean[index]!,
+      variance: variance[index]!,
+      observed: observed[index]!,
+    };
   }
 
   /** Indices of the rows by group, then day, then as they came. */

@@ -1,15 +1,14 @@
 import { resolve } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { CommandError, dateFlag, runCommand, wholeFrom, type Terminal } from '../kit/command.js';
-import { openInput } from '../kit/input.js';
 import { createProgress } from '../kit/progress.js';
 import { compareModels, comparisonTable } from './compare.js';
 import type { Tail } from './decomposition.js';
 import { evaluate } from './evaluate.js';
-import { asksForHourly, runHourlyCommand } from './hourly.js';
+import { runHourlyCommand } from './hourly.js';
 import { leftOutReasons, type EvaluateOptions, type Evaluation, type LeftOut } from './evaluation.js';
 import { modelNames, models, type ModelName } from './models.js';
-import { parseNumber, readCases, type FileCases } from './read-cases.js';
+import { parseNumber, readCases, readRows, type FileCases } from './read-cases.js';
 import { requireReportTarget, writeReport } from './report.js';
 
 interface Flags {
@@ -189,10 +188,8 @@ const tailOf = ({ above, below }: Flags): Tail | null => {
   return below === undefined ? null : { side: 'below', threshold: below };
 };
 
-const ROWS_PER_UPDATE = 1000;
-
 export const runEvaluateCommand = (terminal: Terminal): Promise<number> =>
-  asksForHourly(terminal.args) ? runHourlyCommand(terminal) : runDayAheadCommand(terminal);
+  terminal.args.includes('--hourly') ? runHourlyCommand(terminal) : runDayAheadCommand(terminal);
 
 const runDayAheadCommand = (terminal: Terminal): Promise<number> =>
   runCommand<Flags>(createEvaluateCommand(), terminal, async (flags, files) => {
@@ -201,20 +198,20 @@ const runDayAheadCommand = (terminal: Terminal): Promise<number> =>
     const options = toEvaluateOptions(files[0]!, flags);
     if (flags.html !== undefined) await requireReportTarget(flags.html);
     const say = (notes: string[]) => notes.forEach((note) => stderr.write(`evaluate: ${note}\n`));
-    const file = await readFile(options, terminal);
+    const file = await readRows(options.file, terminal, (input, onRow) => readCases(input, options, onRow));
     say(readingNotes(file));
     const progress = createProgress(stderr);
     try {
       if (flags.model) {
         const names = flags.model;
-        const compared = compareModels(options, file, {
+        const summary = compareModels(options, file, {
           names,
           tail: tailOf(flags),
           onProgress: (share) => progress.show(share, 'fitting'),
         });
         progress.stop();
-        if (names.length > 1) stderr.write(`${comparisonTable(compared, names).join('\n')}\n`);
-        stdout.write(`${JSON.stringify(compared.summary, null, 2)}\n`);
+        if (names.length > 1) stderr.write(`${comparisonTable(summary, names).join('\n')}\n`);
+        stdout.write(`${JSON.stringify(summary, null, 2)}\n`);
         return 0;
       }
       const evaluation = evaluate(options, file, (share) => progress.show(share, 'fitting'));
@@ -227,21 +224,6 @@ const runDayAheadCommand = (terminal: Terminal): Promise<number> =>
     }
     return 0;
   });
-
-async function readFile(options: EvaluateOptions, { stdin, stderr }: Terminal): Promise<FileCases> {
-  const input = openInput(options.file, stdin);
-  const progress = createProgress(stderr);
-  let rows = 0;
-  const onRow = () => {
-    if (++rows % ROWS_PER_UPDATE === 0) progress.show(input.size && input.position / input.size, 'reading');
-  };
-  try {
-    return await readCases(input, options, onRow);
-  } finally {
-    progress.stop();
-    input.close();
-  }
-}
 
 function readingNotes({ columns, leftOut, examples, rows, suspects }: FileCases): string[] {
   const notes = columns.excluded.map(

@@ -3,8 +3,8 @@ import { CommandError } from '../kit/command.js';
 import { nameOf } from '../kit/input.js';
 import type { CaseTable } from './case-table.js';
 import { decompose, weightedCrps, type Decomposition, type Tail } from './decomposition.js';
-import type { EvaluateOptions, RawScores } from './evaluation.js';
-import { models, type ModelName, type ModelRow } from './models.js';
+import { meansOf, rawScores, type EvaluateOptions, type RawScores } from './evaluation.js';
+import { models, type ModelName } from './models.js';
 import type { FileCases } from './read-cases.js';
 import { INTERVAL, planWindows } from './training.js';
 
@@ -23,12 +23,10 @@ interface Comparison {
   logScore: Interval;
 }
 
-export interface ComparedModels {
-  summary: { n: number; raw: RawScores } & Partial<Record<ModelName, ModelScores>> & {
-      coefficients: Record<string, unknown>;
-      comparison?: Comparison[];
-    };
-}
+export type ComparedModels = { n: number; raw: RawScores } & Partial<Record<ModelName, ModelScores>> & {
+    coefficients: Record<string, unknown>;
+    comparison?: Comparison[];
+  };
 
 /** What a model says of each row; NaN where it says nothing. */
 interface Said {
@@ -65,13 +63,11 @@ export function compareModels(
   rows.sort((a, b) => table.get('day', a) - table.get('day', b) || a - b);
   const scored = said.map((each) => scoreModel(each, rows, table, tail));
   return {
-    summary: {
-      n: rows.length,
-      raw: rawScores(rows, table),
-      ...Object.fromEntries(scored.map(({ name, scores }) => [name, scores])),
-      coefficients: Object.fromEntries(said.map(({ name, coefficients }) => [name, coefficients])),
-      ...(names.length > 1 && { comparison: compare(scored, rows, table) }),
-    },
+    n: rows.length,
+    raw: rawScores(rows, table),
+    ...Object.fromEntries(scored.map(({ name, scores }) => [name, scores])),
+    coefficients: Object.fromEntries(said.map(({ name, coefficients }) => [name, coefficients])),
+    ...(names.length > 1 && { comparison: compare(scored, rows, table) }),
   };
 }
 
@@ -98,14 +94,14 @@ function forecastBy(
       const fitted =
         window &&
         model.fit(
-          rows.slice(window.from, window.to).map((row) => rowOf(table, row)),
+          rows.slice(window.from, window.to).map((row) => table.row(row)),
           near,
         );
       if (fitted) {
         near = fitted.coefficients;
         coefficients[model.isPooled || by === null ? 'all' : groups[part]!] = fitted.coefficients;
         for (const row of rows.slice(test.from, test.to)) {
-          const forecast = fitted.predict(rowOf(table, row));
+          const forecast = fitted.predict(table.row(row));
           mean[row] = forecast.mean;
           deviation[row] = forecast.deviation;
         }
@@ -117,14 +113,6 @@ function forecastBy(
   const { all: only, ...rest } = coefficients;
   return { name, mean, deviation, coefficients: (only as Record<string, unknown> | undefined) ?? rest };
 }
-
-const rowOf = (table: CaseTable, row: number): ModelRow => ({
-  day: table.get('day', row),
-  group: table.get('group', row),
-  mean: table.get('mean', row),
-  variance: table.get('variance', row),
-  observed: table.get('observed', row),
-});
 
 interface Scored {
   name: ModelName;
@@ -154,8 +142,7 @@ function scoreModel(said: Said, rows: readonly number[], table: CaseTable, tail:
     sums.bias -= error;
     sums.coverage += Number(Math.abs(error) <= half * deviation);
   }
-  const n = rows.length;
-  const means = Object.fromEntries(Object.entries(sums).map(([name, sum]) => [name, sum / n])) as typeof sums;
+  const means = meansOf(sums, rows.length);
   return {
     name: said.name,
     scores: {
@@ -166,20 +153,6 @@ function scoreModel(said: Said, rows: readonly number[], table: CaseTable, tail:
     crps,
     logScore,
   };
-}
-
-function rawScores(rows: readonly number[], table: CaseTable): RawScores {
-  const sums = { crps: 0, mae: 0, bias: 0, coverage: 0 };
-  for (const row of rows) {
-    const read = (name: Parameters<CaseTable['get']>[0]) => table.get(name, row);
-    const error = read('mean') - read('observed');
-    sums.crps += read('crps');
-    sums.mae += Math.abs(error);
-    sums.bias += error;
-    sums.coverage += Number(read('observed') >= read('low') && read('observed') <= read('high'));
-  }
-  const n = rows.length;
-  return { crps: sums.crps / n, mae: sums.mae / n, bias: sums.bias / n, coverage: sums.coverage / n };
 }
 
 const interval = { blockLength: 7, resamples: 2_000, confidence: 0.95, seed: 1 };
@@ -211,7 +184,7 @@ function compare(
 }
 
 /** Lines of a table for a person: scores of each model, and its difference from the first. */
-export function comparisonTable({ summary }: ComparedModels, names: readonly ModelName[]): string[] {
+export function comparisonTable(summary: ComparedModels, names: readonly ModelName[]): string[] {
   const number = (x: number | undefined) => (x === undefined ? '' : x.toFixed(4)).padStart(9);
   const range = ({ mean, low, high }: Interval) =>
     `${mean.toFixed(4)} (${low.toFixed(4)} to ${high.toFixed(4)})`;

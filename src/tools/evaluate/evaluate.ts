@@ -1,15 +1,16 @@
 import { basename } from 'node:path';
-import {
-  predictEmos,
-  type EmosCoefficients,
-  type EmosCase,
-  MIN_FIT_CASES,
-  type NoFitReason,
-} from './emos.js';
+import { predictEmos, type EmosCoefficients, MIN_FIT_CASES, type NoFitReason } from './emos.js';
 import { CommandError } from '../kit/command.js';
 import { nameOf } from '../kit/input.js';
 import type { CaseTable } from './case-table.js';
-import type { EvaluatedCase, EvaluateOptions, Evaluation, EvaluationSummary } from './evaluation.js';
+import {
+  meansOf,
+  rawScores,
+  type EvaluatedCase,
+  type EvaluateOptions,
+  type Evaluation,
+  type EvaluationSummary,
+} from './evaluation.js';
 import type { FileCases } from './read-cases.js';
 import {
   distributions,
@@ -51,7 +52,11 @@ export function evaluate(
     usedRows: table.length,
     leftOut,
     untested: { tooEarly: run.tooEarly, notFitted: run.notFitted, whyNotFitted: whyNotFitted(run) },
-    summary: summarize(forecasts, options.by === null ? coefficients.get('')! : coefficients),
+    summary: summarize(
+      forecasts,
+      table,
+      options.by === null ? coefficients.get('')! : Object.fromEntries(coefficients),
+    ),
     cases: forecasts,
   };
 }
@@ -87,7 +92,7 @@ function evaluateGroup(
       continue;
     }
     if (previous?.training.from !== training.from || previous.training.to !== training.to) {
-      const cases = casesOf(run, rows.subarray(training.from, training.to));
+      const cases = Array.from(rows.subarray(training.from, training.to), (row) => table.row(row));
       previous = { training, result: train(cases, rule, last?.fitted) };
     }
     const { result } = previous;
@@ -100,14 +105,6 @@ function evaluateGroup(
     for (const row of rows.subarray(test.from, test.to)) forecasts.add(row, result);
   }
   return last?.coefficients;
-}
-
-function casesOf({ file: { table } }: Run, rows: Uint32Array): EmosCase[] {
-  return Array.from(rows, (row) => ({
-    mean: table.get('mean', row),
-    variance: table.get('variance', row),
-    observed: table.get('observed', row),
-  }));
 }
 
 function groupRanges({ table }: FileCases, order: Uint32Array): (Range & { group: number })[] {
@@ -142,16 +139,17 @@ function whyNothing(run: Run): string {
   return `No row can be tested: none of ${tooEarly} has ${training.days} dates with data before it.`;
 }
 
-/** A tested case with what only its sums are needed of. */
+/** A tested case with what only its sum is needed of. */
 interface ScoredCase extends EvaluatedCase {
   logScore: number;
-  isRawCovered: boolean;
 }
 
 /** The forecasts that were made, in the order of dates. They are worked out while they are read. */
 interface Forecasts extends Iterable<ScoredCase> {
   readonly length: number;
   add(row: number, trained: Trained): void;
+  /** The rows of the table that were forecast, in that order. */
+  rows(): number[];
 }
 
 function createForecasts(
@@ -189,16 +187,13 @@ function createForecasts(
       pit: deviation === 0 ? Number(observed >= mean) : distribution.cdf((observed - mean) / deviation),
       rawRank: read('rank'),
       logScore: distribution.logScore(mean, deviation, observed),
-      isRawCovered: observed >= read('low') && observed <= read('high'),
     };
   }
 
-  function* inOrder(): Generator<ScoredCase> {
-    const order = Uint32Array.from(rows.keys()).sort(
+  const inOrder = () =>
+    Uint32Array.from(rows.keys()).sort(
       (i, j) => table.get('day', rows[i]!) - table.get('day', rows[j]!) || i - j,
     );
-    for (const i of order) yield scored(rows[i]!, fits[i]!);
-  }
 
   return {
     get length() {
@@ -208,7 +203,10 @@ function createForecasts(
       rows.push(row);
       fits.push(trained);
     },
-    [Symbol.iterator]: inOrder,
+    rows: () => Array.from(inOrder(), (i) => rows[i]!),
+    *[Symbol.iterator]() {
+      for (const i of inOrder()) yield scored(rows[i]!, fits[i]!);
+    },
   };
 }
 
@@ -216,36 +214,15 @@ function createForecasts(
  * Means over all forecasts.
  * @param coefficients one set, or by the value that was fitted by
  */
-function summarize(forecasts: Forecasts, coefficients: EmosCoefficients | ByValue): EvaluationSummary {
-  const raw = { crps: 0, mae: 0, bias: 0, coverage: 0 };
+function summarize(
+  forecasts: Forecasts,
+  table: CaseTable,
+  coefficients: EvaluationSummary['coefficients'],
+): EvaluationSummary {
   const emos = { crps: 0, mae: 0, bias: 0, logScore: 0, coverage: 0 };
-  for (const forecast of forecasts) {
-    addRaw(raw, forecast);
-    addEmos(emos, forecast);
-  }
+  for (const forecast of forecasts) addEmos(emos, forecast);
   const n = forecasts.length;
-  return {
-    n,
-    raw: divided(raw, n),
-    emos: divided(emos, n),
-    coefficients: isByValue(coefficients) ? Object.fromEntries(coefficients) : coefficients,
-  };
-}
-
-type ByValue = ReadonlyMap<string, EmosCoefficients>;
-
-const isByValue = (coefficients: EmosCoefficients | ByValue): coefficients is ByValue =>
-  coefficients instanceof Map;
-
-function addRaw(
-  sum: EvaluationSummary['raw'],
-  { members, observed, rawCrps, isRawCovered }: ScoredCase,
-): void {
-  const error = members.mean - observed;
-  sum.crps += rawCrps;
-  sum.mae += Math.abs(error);
-  sum.bias += error;
-  sum.coverage += Number(isRawCovered);
+  return { n, raw: rawScores(forecasts.rows(), table), emos: meansOf(emos, n), coefficients };
 }
 
 function addEmos(sum: EvaluationSummary['emos'], forecast: ScoredCase): void {
@@ -256,6 +233,3 @@ function addEmos(sum: EvaluationSummary['emos'], forecast: ScoredCase): void {
   sum.logScore += logScore;
   sum.coverage += Number(observed >= low && observed <= high);
 }
-
-const divided = <Sums extends object>(sums: Sums, n: number): Sums =>
-  Object.fromEntries(Object.entries(sums).map(([name, sum]) => [name, (sum as number) / n])) as Sums;

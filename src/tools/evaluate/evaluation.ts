@@ -1,3 +1,4 @@
+import type { CaseTable } from './case-table.js';
 import type { EmosCoefficients } from './emos.js';
 
 export interface EvaluateOptions {
@@ -51,6 +52,23 @@ export interface RawScores {
   bias: number;
   /** The share of observations within the central 90 % interval. */
   coverage: number;
+}
+
+export const meansOf = <Sums extends object>(sums: Sums, n: number): Sums =>
+  Object.fromEntries(Object.entries(sums).map(([name, sum]) => [name, (sum as number) / n])) as Sums;
+
+/** Of the ensembles as they are. */
+export function rawScores(rows: readonly number[], table: CaseTable): RawScores {
+  const sums = { crps: 0, mae: 0, bias: 0, coverage: 0 };
+  for (const row of rows) {
+    const read = (name: Parameters<CaseTable['get']>[0]) => table.get(name, row);
+    const error = read('mean') - read('observed');
+    sums.crps += read('crps');
+    sums.mae += Math.abs(error);
+    sums.bias += error;
+    sums.coverage += Number(read('observed') >= read('low') && read('observed') <= read('high'));
+  }
+  return meansOf(sums, rows.length);
 }
 
 /** One forecast that was not trained on, and what came. */

@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { isPossible } from '../../trading/forecast/forecast.js';
 import { fitEmos, predictEmos, type EmosCoefficients } from './emos.js';
 import {
   fitSameDay,
@@ -11,9 +12,10 @@ import {
 } from '../../trading/forecast/same-day.js';
 import { probabilityWithin } from '../../trading/market/distribution.js';
 import { CommandError, dateFlag, runCommand, wholeFrom, type Terminal } from '../kit/command.js';
-import { nameOf, openInput } from '../kit/input.js';
+import { nameOf, type Input } from '../kit/input.js';
 import { createProgress } from '../kit/progress.js';
-import { readHourly, type HourlyDay } from './read-hourly.js';
+import { meansOf } from './evaluation.js';
+import { findColumn, missingTest, parseNumber, quote, readCsv, readRows } from './read-cases.js';
 import { INTERVAL, parseDay } from './training.js';
 
 const help = `
@@ -60,37 +62,126 @@ interface HourlyFlags {
   minimum?: boolean;
 }
 
-const ROWS_PER_UPDATE = 1000;
-
 export const runHourlyCommand = (terminal: Terminal): Promise<number> =>
   runCommand<HourlyFlags>(createHourlyCommand(), terminal, async (flags, files) => {
-    const { stdin, stdout, stderr } = terminal;
+    const { stdout, stderr } = terminal;
     const file = files[0]!;
-    const input = openInput(file, stdin);
+    const found = await readRows(file, terminal, (input, onRow) => readHourly(input, file, onRow));
+    if (found.incomplete) {
+      const { count, line, column } = found.incomplete;
+      stderr.write(
+        `evaluate: Left out ${count} of ${found.rows} rows with an empty field (first in line ${line}, column ${JSON.stringify(column)}).\n`,
+      );
+    }
     const progress = createProgress(stderr);
-    let rows = 0;
     try {
-      const found = await readHourly(input, file, () => {
-        if (++rows % ROWS_PER_UPDATE === 0)
-          progress.show(input.size && input.position / input.size, 'reading');
-      });
-      progress.stop();
-      if (found.incomplete) {
-        const { count, line, column } = found.incomplete;
-        stderr.write(
-          `evaluate: Left out ${count} of ${found.rows} rows with an empty field (first in line ${line}, column ${JSON.stringify(column)}).\n`,
-        );
-      }
       const summary = scoreHourly(found.days, flags, (share) => progress.show(share, 'fitting'));
       progress.stop();
       if (!summary) throw new CommandError(`${nameOf(file)}: ${whyNothing(flags)}`);
       stdout.write(`${JSON.stringify(summary, null, 2)}\n`);
     } finally {
       progress.stop();
-      input.close();
     }
     return 0;
   });
+
+/** A day of a station, hour by hour from midnight by the local standard clock. */
+interface HourlyDay {
+  stationId: string;
+  day: number;
+  observedF: readonly number[];
+  curveF: readonly number[];
+}
+
+interface HourlyFile {
+  /** In the order of days. */
+  days: HourlyDay[];
+  rows: number;
+  /** Rows with a field that is empty, and the first of them. */
+  incomplete: { count: number; line: number; column: string } | null;
+}
+
+const HOURS = Array.from({ length: 24 }, (_, hour) => String(hour).padStart(2, '0'));
+
+interface HourlyColumns {
+  station: number;
+  date: number;
+  observed: number[];
+  curve: number[];
+}
+
+/**
+ * Reads the columns station, date, o00 to o23 (observed) and f00 to f23 (forecast), in any order among others.
+ * @throws CommandError that names line and column for what cannot be read
+ */
+async function readHourly(input: Input, file: string, onRow: () => void): Promise<HourlyFile> {
+  let columns: HourlyColumns | undefined;
+  let header: string[] = [];
+  const found: HourlyFile = { days: [], rows: 0, incomplete: null };
+  const seen = new Map<string, number>();
+  const isMissing = missingTest([]);
+
+  function read(record: string[], line: number, { station, date, observed, curve }: HourlyColumns): void {
+    const wrong = (column: number, why: string) =>
+      new CommandError(`${nameOf(file)}, line ${line}, column ${quote(header[column]!)}: ${why}`);
+    found.rows++;
+    if (record.length !== header.length)
+      throw new CommandError(
+        `${nameOf(file)}, line ${line}: ${record.length} fields, and the header has ${header.length}${
+          record.length < header.length ? `: column ${quote(header[record.length]!)} is missing` : ''
+        }.`,
+      );
+    const gap = [station, date, ...observed, ...curve].find((index) => isMissing(record[index]!));
+    if (gap !== undefined) {
+      found.incomplete ??= { count: 0, line, column: header[gap]! };
+      found.incomplete.count++;
+      return;
+    }
+    const day = parseDay(record[date]!);
+    if (day === undefined) throw wrong(date, `${quote(record[date]!)} is no date such as 2016-07-01.`);
+    const temperature = (index: number): number => {
+      const value = parseNumber(record[index]!);
+      if (value === undefined) throw wrong(index, `${quote(record[index]!)} is no number.`);
+      if (!isPossible(value)) throw wrong(index, `${value} is no temperature in °F.`);
+      return value;
+    };
+    const key = `${day} ${record[station]!}`;
+    const before = seen.get(key);
+    if (before !== undefined)
+      throw wrong(date, `${record[date]!} of ${quote(record[station]!)} is in line ${before} already.`);
+    seen.set(key, line);
+    found.days.push({
+      stationId: record[station]!,
+      day,
+      observedF: observed.map(temperature),
+      curveF: curve.map(temperature),
+    });
+  }
+
+  await readCsv(input, file, {}, (record, line) => {
+    if (columns) read(record, line, columns);
+    else {
+      header = record;
+      columns = findHourlyColumns(header, nameOf(file));
+    }
+    onRow();
+  });
+  if (!columns) throw new CommandError(`${nameOf(file)} is empty.`);
+  if (found.days.length === 0) throw new CommandError(`${nameOf(file)}: no row can be used.`);
+  found.days.sort((a, b) => a.day - b.day);
+  return found;
+}
+
+function findHourlyColumns(header: readonly string[], name: string): HourlyColumns {
+  const hint = '--hourly reads station, date, o00 to o23 and f00 to f23.';
+  const find = (column: string) => findColumn(header, column, `${name}, line 1`, hint);
+  return {
+    station: find('station'),
+    date: find('date'),
+    observed: HOURS.map((hour) => find(`o${hour}`)),
+    curve: HOURS.map((hour) => find(`f${hour}`)),
+  };
+}
 
 const whyNothing = ({ from }: HourlyFlags): string =>
   `No day can be scored: ${from === undefined ? 'none' : `none from ${from} on`} has ${MIN_SAME_DAY_CASES} rows more than ${LAG_DAYS} days before it that can be fitted.`;
@@ -98,20 +189,12 @@ const whyNothing = ({ from }: HourlyFlags): string =>
 /** What was forecast for these days is not known to have come true yet. */
 const LAG_DAYS = 2;
 
-interface HourlySummary {
-  hour: number;
-  n: number;
-  truncation: { crps: number; logScore: number };
-  censored: { crps: number; logScore: number; coverage: number };
-  coefficients: Record<string, number | readonly number[]>;
-}
-
 /** @returns undefined where nothing can be scored */
 function scoreHourly(
   days: readonly HourlyDay[],
   { hour, from, minimum = false }: HourlyFlags,
   onProgress: (share: number) => void,
-): HourlySummary | undefined {
+) {
   const cases = days.map((day) => toCase(day, hour, minimum ? -1 : 1));
   const first = from === undefined ? -Infinity : parseDay(from)!;
   const sums = { truncation: { crps: 0, logScore: 0 }, censored: { crps: 0, logScore: 0, coverage: 0 } };
@@ -141,12 +224,11 @@ function scoreHourly(
     onProgress(end / days.length);
   }
   if (!fit || n === 0) return undefined;
-  const { crps, logScore, coverage } = sums.censored;
   return {
     hour,
     n,
-    truncation: { crps: sums.truncation.crps / n, logScore: sums.truncation.logScore / n },
-    censored: { crps: crps / n, logScore: logScore / n, coverage: coverage / n },
+    truncation: meansOf(sums.truncation, n),
+    censored: meansOf(sums.censored, n),
     coefficients: { ...fit.coefficients, ...(fit.hurdle && { hurdle: fit.hurdle }) },
   };
 }
@@ -229,6 +311,3 @@ function scoreDegree(
 function add<Name extends keyof DegreeScores>(sums: Record<Name, number>, scores: DegreeScores): void {
   for (const name of Object.keys(sums) as Name[]) sums[name] += scores[name];
 }
-
-/** Whether this is what is asked for, before any flag is read. */
-export const asksForHourly = (args: readonly string[]): boolean => args.includes('--hourly');

@@ -1,10 +1,7 @@
 import { fitAhead, predictAhead, type AheadDesign, type AheadFit } from '../../trading/forecast/day-ahead.js';
 import { fitEmos, predictEmos, type EmosCoefficients } from './emos.js';
-import type { CaseRow } from './case-table.js';
+import type { ModelRow } from './case-table.js';
 import { distributions } from './training.js';
-
-/** A row as far as a model knows it; `observed` of training only. */
-export type ModelRow = Pick<CaseRow, 'day' | 'group' | 'mean' | 'variance' | 'observed'>;
 
 interface Fitted {
   predict(row: ModelRow): { mean: number; deviation: number };

@@ -2,8 +2,9 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { runInNewContext } from 'node:vm';
 import { CsvError, parse, type Options } from 'csv-parse';
-import { CommandError } from '../kit/command.js';
-import { nameOf, type Input } from '../kit/input.js';
+import { CommandError, type Terminal } from '../kit/command.js';
+import { nameOf, openInput, type Input } from '../kit/input.js';
+import { createProgress } from '../kit/progress.js';
 import { CaseTable, describeMembers } from './case-table.js';
 import type { EvaluateOptions, LeftOut } from './evaluation.js';
 import { monthOf, parseDay } from './training.js';
@@ -31,6 +32,28 @@ const MISSING = ['', 'na', 'n/a', 'nan', 'null', 'none', '-'];
 /** A longer record is a quote that was never closed. */
 const MAX_RECORD_LENGTH = 16 * 1024 * 1024;
 
+const ROWS_PER_UPDATE = 1000;
+
+/** Opens a file to be read row by row, and shows how much of it has been. */
+export async function readRows<Found>(
+  file: string,
+  { stdin, stderr }: Terminal,
+  read: (input: Input, onRow: () => void) => Promise<Found>,
+): Promise<Found> {
+  const input = openInput(file, stdin);
+  const progress = createProgress(stderr);
+  let rows = 0;
+  const onRow = () => {
+    if (++rows % ROWS_PER_UPDATE === 0) progress.show(input.size && input.position / input.size, 'reading');
+  };
+  try {
+    return await read(input, onRow);
+  } finally {
+    progress.stop();
+    input.close();
+  }
+}
+
 /**
  * Reads the rows that can be used. Memory is that of some numbers for each.
  * @throws CommandError for a file that is no CSV, or without the columns
@@ -40,7 +63,7 @@ export async function readCases(
   options: EvaluateOptions,
   onRow: () => void,
 ): Promise<FileCases> {
-  let reader: RowReader | undefined;
+  let reader: ReturnType<typeof createRowReader> | undefined;
   const csv = { delimiter: options.delimiter, max_record_size: MAX_RECORD_LENGTH };
   await readCsv(input, options.file, csv, (record, line) => {
     if (reader) reader.read(record, line);
@@ -78,12 +101,7 @@ export async function readCsv(
   }
 }
 
-interface RowReader {
-  read(record: string[], line: number): void;
-  found: FileCases;
-}
-
-function createRowReader(header: string[], options: EvaluateOptions): RowReader {
+function createRowReader(header: string[], options: EvaluateOptions) {
   const columns = findColumns(header, options);
   const isMissing = missingTest(options.missing);
   const months = options.months && new Set(options.months);
@@ -187,14 +205,7 @@ function findColumns(
   options: Pick<EvaluateOptions, 'file' | 'date' | 'observed' | 'by' | 'members'>,
 ): Columns {
   const where = `${nameOf(options.file)}, line 1: `;
-  const find = (flag: string, name: string): number => {
-    const index = header.indexOf(name);
-    if (index < 0)
-      throw new CommandError(`${where}${flag}: there is no column ${quote(name)}. ${list(header)}`);
-    if (header.lastIndexOf(name) !== index)
-      throw new CommandError(`${where}${flag}: two columns are named ${quote(name)}.`);
-    return index;
-  };
+  const find = (flag: string, name: string) => findColumn(header, name, `${where}${flag}`, list(header));
   const date = find('--date', options.date);
   const observed = find('--obs', options.observed);
   if (observed === date) throw new CommandError(`${where}--obs and --date name the same column.`);
@@ -219,6 +230,19 @@ function findColumns(
     members,
     excluded: matching.filter(isOther).map(({ name }) => name),
   };
+}
+
+/**
+ * The place of a column in the header.
+ * @param hint where there is none
+ * @throws CommandError where there is none, or two
+ */
+export function findColumn(header: readonly string[], name: string, where: string, hint: string): number {
+  const index = header.indexOf(name);
+  if (index < 0) throw new CommandError(`${where}: there is no column ${quote(name)}. ${hint}`);
+  if (header.lastIndexOf(name) !== index)
+    throw new CommandError(`${where}: two columns are named ${quote(name)}.`);
+  return index;
 }
 
 /** Which of the names the pattern matches. Undefined where that takes too long: no pattern may hang the command. */

@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../core/time.js';
 import { LOGISTIC_DEVIATION, sigmoid } from '../../core/statistics/logistic.js';
 import { normalCdf, normalQuantile } from '../../core/statistics/normal.js';
 import {
@@ -11,7 +12,6 @@ import {
 import type { FixedTraining, RollingTraining } from './evaluation.js';
 import { logScoreOfNormal, crpsAndGradient } from '../../trading/forecast/pit.js';
 
-const DAY_MS = 24 * 60 * 60 * 1000;
 /** 2010-03-01, alone or before a time; / and . may stand for the dashes. */
 const separated = /^(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?:[T ]\d.*)?$/;
 /** 20100301, alone or before hours, minutes and seconds. */

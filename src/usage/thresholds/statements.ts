@@ -3,7 +3,7 @@ import type { Names, Template } from '../../core/db/client.js';
 import { timeJson } from '../../core/db/select-rows.js';
 import { limitUsage } from '../../entitlements/limit-queries.js';
 import { effectiveCap } from '../../entitlements/table.js';
-import { defaultThresholds } from '../../entitlements/thresholds.js';
+import { defaultThresholds } from '../../entitlements/limits.js';
 import { isListening, tellInStatement } from '../../webhooks/outbox.js';
 
 const thresholdsOf = (entitlement: string): string =>

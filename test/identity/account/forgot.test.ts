@@ -154,6 +154,16 @@ describe('a person is told by mail', () => {
     expect(mail!.subject).toBe('Your second factor was turned off');
   });
 
+  it('that the authenticator app was removed where a passkey stays', async () => {
+    const { user, browser } = await signedIn(database.db, service.url);
+    await givePasskey(database.db, user.id, origin);
+    const app = await giveSecondFactor(database.db, user.id, service.clock);
+    const off = { currentPassword: PASSWORD, code: app.code() };
+    expect((await post(browser, '/dashboard/account/second-factor/off', off)).status).toBe(303);
+    const [mail] = await deliver(user.email);
+    expect(mail!.subject).toBe('The authenticator app was removed from your account');
+  });
+
   it('that a passkey was added or removed, and that with the last one the second factor is off', async () => {
     const { user, browser } = await signedIn(database.db, service.url);
     const subjects = async () => (await deliver(user.email)).map(({ subject }) => subject);

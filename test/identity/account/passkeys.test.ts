@@ -206,6 +206,19 @@ describe('removing a passkey', () => {
     expect((await new Browser(service.url).signIn(user.email)).headers.get('location')).toBe('/dashboard');
   });
 
+  it('stays the second factor once the app beside it is off, and the page says so', async () => {
+    const { browser, user } = await signedIn(database.db, service.url);
+    await add(browser, user.id);
+    const app = await giveSecondFactor(database.db, user.id, service.clock);
+    const off = await post(browser, '/second-factor/off', { currentPassword: PASSWORD, code: app.code() });
+    expect(off.headers.get('location')).toBe(`${ACCOUNT}/second-factor?done=app-off`);
+    const { text } = await open(browser, '/second-factor?done=app-off');
+    expect(text).toContain('The authenticator app is off.');
+    expect((await new Browser(service.url).signIn(user.email)).headers.get('location')).toContain(
+      '/login/code',
+    );
+  });
+
   it('is refused for another person’s, and after ten minutes', async () => {
     const { passkey, user } = await withPasskey();
     const { browser } = await signedIn(database.db, service.url);

@@ -250,7 +250,7 @@ describe('what is taken from a person', () => {
     const token = await signIn(
       { db, clock: service.clock },
       { email: user.email, password: PASSWORD },
-      { formerToken: undefined, ip: '', userAgent: '', gone: new AbortController().signal },
+      { at: new Date(), formerToken: undefined, ip: '', userAgent: '', gone: new AbortController().signal },
     );
     expect(token).toBeUndefined();
     expect(await rowsOf(user.id)).toEqual([]);

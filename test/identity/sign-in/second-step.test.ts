@@ -363,10 +363,11 @@ describe('a challenge', () => {
     await orm.update(users).set({ passwordHash: 'changed' }).where(eq(users.id, user.id));
     const secrets = createSecretBox(service.context.config.secretKeys);
     const deps = { db: database.db, clock: service.clock, secrets };
-    const browser = { ip: '', userAgent: '', gone: new AbortController().signal };
+    const { signal: gone } = new AbortController();
+    const arrival = { at: now, ip: '', userAgent: '', formerToken: undefined, gone };
     const site = { origin: service.url, rpId: '127.0.0.1' };
     const given = { code: app.code(), site, hashedToken: challenge.hashedToken };
-    const answer = await answerChallenge(deps, challenge, given, browser);
+    const answer = await answerChallenge(deps, challenge, given, arrival);
     expect(answer).toEqual({ outcome: 'over' });
     expect(await sessionsOf(user.id)).toEqual([]);
     const [factor] = await orm.select().from(secondFactors).where(eq(secondFactors.userId, user.id));

@@ -2,8 +2,12 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { tallyCases } from '../../../src/tools/evaluate/report-tally.js';
-import { compareScores, describeTraining, writeReport } from '../../../src/tools/evaluate/report.js';
+import {
+  compareScores,
+  describeTraining,
+  tallyCases,
+  writeReport,
+} from '../../../src/tools/evaluate/report.js';
 import { hostile, newCase, newEvaluation, seasons } from './evaluation-fixture.js';
 
 let folder: string;

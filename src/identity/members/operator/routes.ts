@@ -44,7 +44,6 @@ export const memberRoutes = [
     summary: 'List members',
     description: 'The members of an Organization with their roles, ordered by address.',
     ...listParts('members', memberAnswerSchema, 'Ordered by `email`.'),
-    errors: ['not_found'],
     examples: [
       {
         name: 'firstPage',
@@ -77,7 +76,6 @@ export const memberRoutes = [
     responses: {
       200: json('The membership.', memberAnswerSchema),
     },
-    errors: ['not_found'],
     examples: [
       { name: 'member', summary: 'Max', request: { params }, answer: max },
       notFoundExample(outsiderDetail, { params: outsider }),
@@ -97,7 +95,6 @@ export const memberRoutes = [
       'Makes a User a member of the Organization in that role. It binds their next request. The User and the Organization must be there.',
     body: memberSchema,
     responses: putResponses(memberAnswerSchema),
-    errors: ['not_found'],
     good: { params, body: { role: 'member' } },
     examples: [
       {
@@ -142,7 +139,6 @@ export const memberRoutes = [
     description:
       "Ends a membership with the User's next request, the last owner's too. The keys of the Organization stay as they are.",
     responses: deletedResponses,
-    errors: ['not_found'],
     examples: [
       { name: 'ended', summary: 'Ended', request: { params } },
       notFoundExample(outsiderDetail, { params: outsider }),

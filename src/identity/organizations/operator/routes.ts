@@ -61,7 +61,6 @@ export const organizationRoutes = [
     responses: {
       200: json('The Organization.', organizationAnswerSchema),
     },
-    errors: ['not_found'],
     examples: [
       { name: 'organization', summary: 'Acme', request: { params: { slug: 'acme' } }, answer: acme },
       notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' } }),
@@ -134,20 +133,4 @@ export const organizationRoutes = [
   }),
 ];
 
-const organizationJson = ({
-  id,
-  slug,
-  name,
-  requireSecondFactor,
-  archivedAt,
-  marketAccess,
-  createdAt,
-}: Organization) => ({
-  id,
-  slug,
-  name,
-  requireSecondFactor,
-  archivedAt,
-  marketAccess,
-  createdAt,
-});
+const organizationJson = ({ createdAt, ...organization }: Organization) => ({ ...organization, createdAt });
