@@ -2,8 +2,8 @@ import type { Request, RequestHandler, Response } from 'express';
 import { ipKeyGenerator, rateLimit, type AugmentedRequest } from 'express-rate-limit';
 import type { Clock } from '../clock.js';
 import type { Context } from './context.js';
-import { AppError } from '../errors.js';
-import { statusByCode, toAppError } from './problem.js';
+import { AppError, statusByCode } from '../errors.js';
+import { toAppError } from './problem.js';
 
 const WINDOW_MS = 60_000;
 const WINDOW_SECONDS = WINDOW_MS / 1000;

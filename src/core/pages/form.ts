@@ -2,7 +2,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import { AppError, type ErrorCode } from '../errors.js';
 import { readForm } from '../http/form-body.js';
 import { prefersHtml } from '../http/request-line.js';
-import { setProblemHeaders, statusByCode, toAppError } from '../http/problem.js';
+import { beginProblem, toAppError } from '../http/problem.js';
 
 /** The fields of a posted form. Where a name repeats (check boxes), its values are a list. */
 export type FormFields = Record<string, string | string[]>;
@@ -64,9 +64,7 @@ export function formRoute({ act, show, codes }: FormRoute): RequestHandler {
       const error = toAppError(thrown);
       const isShown = formCodes.has(error.code) || codes?.has(error.code);
       if (res.headersSent || !isShown) throw thrown;
-      res.locals.error = error;
-      setProblemHeaders(res, error);
-      res.status(statusByCode[error.code]);
+      beginProblem(res, error);
       await show(req, res, toFormState(fields, error));
     }
   };

@@ -1,6 +1,6 @@
 import type { Request, Response } from 'express';
 import { AppError } from '../errors.js';
-import { setProblemHeaders, statusByCode } from '../http/problem.js';
+import { beginProblem } from '../http/problem.js';
 import { fieldError, newForm, toFormState, type FormFields, type FormState } from './form.js';
 
 /** The fields of a form that is sent in the address. A field that was left empty was not filled in. */
@@ -27,9 +27,7 @@ export async function tryQuery<T>(
   } catch (thrown) {
     const isForField = thrown instanceof AppError && thrown.errors !== undefined;
     if (!isForField || !['invalid_request', 'not_found'].includes(thrown.code)) throw thrown;
-    res.locals.error = thrown;
-    setProblemHeaders(res, thrown);
-    res.status(statusByCode[thrown.code]);
+    beginProblem(res, thrown);
     return { form: toFormState(query, thrown), result: undefined };
   }
 }

@@ -4,7 +4,7 @@ import { prefersJson } from '../../core/http/request-line.js';
 import type { Context } from '../../core/http/context.js';
 import { readForm } from '../../core/http/form-body.js';
 import { hangUpSignal } from '../../core/http/request-context.js';
-import { setProblemHeaders, statusByCode, toAppError } from '../../core/http/problem.js';
+import { beginProblem, toAppError } from '../../core/http/problem.js';
 import { parseInput } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
 import {
@@ -74,9 +74,7 @@ function answerWithForm(renderForm: RenderForm): ErrorRequestHandler {
       next(thrown);
       return;
     }
-    res.locals.error = error;
-    setProblemHeaders(res, error);
-    res.status(statusByCode[error.code]);
+    beginProblem(res, error);
     await renderForm(req, res, { ...readTyped(req), problem: error.message, reason: undefined });
   };
 }
