@@ -7,7 +7,7 @@ import helmet from 'helmet';
 import { z } from 'zod';
 import { statusByCode, type ErrorCode } from '../core/errors.js';
 import type { Context } from '../core/http/context.js';
-import { perAddressLimit } from '../core/http/address-limit.js';
+import { perAddressLimit } from '../core/http/rate-limit.js';
 import { compress, createAssets, sendCompressed, type Compressed } from '../core/http/assets.js';
 import { originOf } from '../core/http/own-origin.js';
 import { nothingHere } from '../core/http/problem.js';

@@ -18,7 +18,6 @@ import {
 import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
 import { byProof, change } from '../../audit/change.js';
-import { perAddressLimit } from '../../core/http/address-limit.js';
 import { sendJson, toJson } from '../../core/http/json.js';
 import { createUseOptions, siteOf } from '../second-factor/passkeys.js';
 import { findChallenge, findFactors } from '../second-factor/queries.js';
@@ -34,7 +33,7 @@ import { HOME, codeSchema, passkeySchema, toLocalPath } from './schema.js';
 import type { SecretBox } from '../second-factor/secret-box.js';
 import { hashToken, readToken, sendToken } from '../session/session-cookie.js';
 import { browserOf, type ReadSession } from '../session/session.js';
-import { passLimits } from '../../core/http/rate-limit.js';
+import { passLimits, perAddressLimit } from '../../core/http/rate-limit.js';
 import { answerChallenge, findPasskeyOwner, signInByPasskey, type Challenge } from './sign-in.js';
 
 import { mountRoutes } from '../../core/reference/define-route.js';
