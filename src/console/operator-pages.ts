@@ -8,7 +8,7 @@ import { toAddress, toPager } from '../core/pages/address.js';
 import { fieldError, formRoute, newForm, textField, type FormState } from '../core/pages/form.js';
 import { renderPage } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
-import { readQuery, requireOnce, tryQuery } from '../core/pages/query-form.js';
+import { parseQueryForm, readQuery, tryQuery } from '../core/pages/query-form.js';
 import { createLink, type NewLink } from '../identity/links/links.js';
 import { listSchema } from '../identity/members/schema.js';
 import { changeAsOperator } from '../identity/operator/http.js';
@@ -134,8 +134,7 @@ function addPeople(router: Router, deps: ConsoleDeps): void {
   router.get('/people', async (req, res) => {
     const query = readQuery(req);
     const { form, result } = await tryQuery(res, query, async () => {
-      requireOnce(query);
-      const { search, signal, cursor } = parseInput(peopleSchema, query);
+      const { search, signal, cursor } = parseQueryForm(peopleSchema, query);
       const range = { after: decodeKey(cursor), limit: PAGE_SIZE };
       const since = failedSince(clock.now());
       const rows = await listUsers(orm, range, {

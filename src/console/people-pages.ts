@@ -7,7 +7,7 @@ import { cutPage } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
 import { formRoute, newForm, textField, type FormState } from '../core/pages/form.js';
 import { pageRouter } from '../core/pages/page-router.js';
-import { readQuery, requireOnce } from '../core/pages/query-form.js';
+import { parseQueryForm, readQuery } from '../core/pages/query-form.js';
 import { listOpenInvitations } from '../identity/members/invitation-queries.js';
 import {
   inviteAsOperator,
@@ -55,9 +55,7 @@ export function customerPeoplePages(deps: ConsoleDeps): Router {
 
   router.get('/customers/:slug/people', async (req, res) => {
     const customer = await readCustomer(deps, req);
-    const query = readQuery(req);
-    requireOnce(query);
-    const { cursor } = parseInput(cursorSchema, query);
+    const { cursor } = parseQueryForm(cursorSchema, readQuery(req));
     const range = { after: decodeKey(cursor), limit: PAGE_SIZE };
     const rows = await listMembers(db.orm, customer.id, range);
     const { page, nextCursor } = cutPage(rows, PAGE_SIZE, ({ email }) => encodeKey(email));

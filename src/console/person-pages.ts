@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Orm, Tx } from '../core/db/client.js';
 import { AppError } from '../core/errors.js';
 import { readPathId } from '../core/http/path-id.js';
-import { parseInput, text } from '../core/http/validate.js';
+import { nameField, parseInput } from '../core/http/validate.js';
 import { toAddress } from '../core/pages/address.js';
 import { formRoute, newForm, type FormState } from '../core/pages/form.js';
 import { renderPage } from '../core/pages/layout.js';
@@ -23,9 +23,7 @@ import { PEOPLE, type ConsoleDeps } from './page.js';
 
 const MAX_ORGANIZATIONS = 100;
 
-const nameSchema = z.strictObject({
-  name: text(200).refine((name) => name.trim() !== '', 'must not be blank'),
-});
+const nameSchema = z.strictObject({ name: nameField });
 
 const notices = {
   renamed: 'The name is saved.',

@@ -1,13 +1,13 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import { toPlainDecimal } from '../core/decimal.js';
-import { parseInput, text } from '../core/http/validate.js';
+import { decimalField, nameField, parseInput, text } from '../core/http/validate.js';
 import { cutPage } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
 import { fieldError, formRoute, newForm, type FormFields, type FormState } from '../core/pages/form.js';
 import { renderPage } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
-import { readQuery, requireOnce } from '../core/pages/query-form.js';
+import { parseQueryForm, readQuery } from '../core/pages/query-form.js';
 import { getProduct, putProduct } from '../entitlements/products.js';
 import { listProducts, lockProduct, type Product } from '../entitlements/queries.js';
 import { DEFAULT_MAX_QUANTITY } from '../entitlements/table.js';
@@ -16,14 +16,14 @@ import { changeAsOperator } from '../identity/operator/http.js';
 import { slugSchema } from '../identity/operator/schema.js';
 import { requireConfirmation } from '../identity/session/operator.js';
 import { archiveSchema } from './customer-pages.js';
-import { CONSOLE, decimalField, PAGE_SIZE, readSlug, type ConsoleDeps } from './page.js';
+import { CONSOLE, PAGE_SIZE, readSlug, type ConsoleDeps } from './page.js';
 
 const PRODUCTS = `${CONSOLE}/products`;
 
 const cursorSchema = z.object({ cursor: slugSchema.optional() });
 
 const productSchema = z.strictObject({
-  name: text(200).refine((name) => name.trim() !== '', 'must not be blank'),
+  name: nameField,
   usageMetric: text(255),
   unitCap: decimalField.optional(),
   maxQuantity: decimalField.refine((value) => /[1-9]/.test(value), 'must be above 0').optional(),
@@ -43,9 +43,7 @@ export function productPages(deps: ConsoleDeps): Router {
   const router = pageRouter();
 
   router.get('/products', async (req, res) => {
-    const query = readQuery(req);
-    requireOnce(query);
-    const { cursor } = parseInput(cursorSchema, query);
+    const { cursor } = parseQueryForm(cursorSchema, readQuery(req));
     const rows = await listProducts(orm, { after: cursor, limit: PAGE_SIZE });
     const { page: products, nextCursor } = cutPage(rows, PAGE_SIZE, ({ slug }) => slug);
     const page = { view: 'console/products', title: 'Products', section: 'products', notices };

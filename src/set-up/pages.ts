@@ -2,7 +2,7 @@ import type { Request, RequestHandler, Response, Router } from 'express';
 import { z } from 'zod';
 import { hangUpSignal } from '../core/http/request-context.js';
 import { originOf } from '../core/http/own-origin.js';
-import { parseInput, text } from '../core/http/validate.js';
+import { decimalField, nameField, parseInput, text } from '../core/http/validate.js';
 import { toAddress } from '../core/pages/address.js';
 import { fieldError, formRoute, newForm, textField, type FormState } from '../core/pages/form.js';
 import { renderPage } from '../core/pages/layout.js';
@@ -41,9 +41,7 @@ const frame = 'card' as const;
 type SetUpDeps = AccountDeps & Pick<TradingContext, 'limitStores' | 'config'>;
 
 const personSchema = z.strictObject({
-  name: text(200)
-    .refine((name) => name.trim() !== '', 'must not be blank')
-    .optional(),
+  name: nameField.optional(),
   email: emailSchema.optional(),
   /** Judged by the rules for passwords where it is a new one. */
   password: z.string().max(MAX_PASSWORD, `must have at most ${MAX_PASSWORD} characters`),
@@ -53,10 +51,7 @@ const firstSchema = z.strictObject({
   productSlug: slugSchema,
   productName: text(200),
   usageMetric: text(255),
-  unitCap: z
-    .string()
-    .regex(/^\d{1,30}(\.\d{1,30})?$/, 'must be a number, like 100000')
-    .optional(),
+  unitCap: decimalField.optional(),
   orgSlug: slugSchema,
   orgName: text(200),
   marketAccess: z.enum(marketAccesses, 'must be one of the choices').optional(),
