@@ -2,12 +2,14 @@ import { formatCount } from '../pages/format.js';
 import { binomialRange } from './binomial.js';
 import { ticksAround } from './line-chart.js';
 import {
+  anchorOf,
   formatChance,
   formatFixed,
   formatPercent,
   formatTick,
   toPercent,
   toPixels,
+  type Anchor,
   type ChartTable,
 } from './text.js';
 
@@ -38,7 +40,7 @@ export interface HistogramChart {
   /** What the band takes into account. */
   note: string | null;
   ticks: { y: string; label: string }[];
-  axis: { x: string; anchor: 'start' | 'middle' | 'end'; label: string }[];
+  axis: { x: string; anchor: Anchor; label: string }[];
   axisLabel: string;
   table: ChartTable;
 }
@@ -92,9 +94,9 @@ const unitWords = (count: number, title: string, axisLabel: string): Words => ({
   axisLabel,
   columns: ['From–to', 'Share of outcomes'],
   bin: (i) => `${formatFixed(i / count, 2)}–${formatFixed((i + 1) / count, 2)}`,
-  axis: [0, 0.25, 0.5, 0.75, 1].map((share) => ({
+  axis: [0, 0.25, 0.5, 0.75, 1].map((share, i, all) => ({
     x: toPercent(share),
-    anchor: share === 0 ? 'start' : share === 1 ? 'end' : 'middle',
+    anchor: anchorOf(i, all.length),
     label: String(share),
   })),
 });

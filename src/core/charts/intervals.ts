@@ -1,6 +1,14 @@
 import { formatDecimal } from '../pages/format.js';
 import { ticksAround } from './line-chart.js';
-import { formatSigned, formatTick, toPercent, toPixels, type ChartTable } from './text.js';
+import {
+  anchorOf,
+  formatSigned,
+  formatTick,
+  toPercent,
+  toPixels,
+  type Anchor,
+  type ChartTable,
+} from './text.js';
 
 /** A mean difference with its interval: below zero the model was better. */
 export interface IntervalRow {
@@ -18,7 +26,7 @@ export interface IntervalChart {
   summary: string;
   height: number;
   zero: string;
-  ticks: { x: string; anchor: 'start' | 'middle' | 'end'; label: string; isMinor: boolean }[];
+  ticks: { x: string; anchor: Anchor; label: string; isMinor: boolean }[];
   groups: { label: string; y: string }[];
   lanes: {
     y: string;
@@ -78,7 +86,7 @@ export function toIntervalChart(rows: readonly IntervalRow[]): IntervalChart | n
     zero: toX(0),
     ticks: ticks.map((tick, i) => ({
       x: toX(tick),
-      anchor: i === 0 ? 'start' : i === ticks.length - 1 ? 'end' : 'middle',
+      anchor: anchorOf(i, ticks.length),
       label: formatTick(tick),
       isMinor: i % 2 === 1,
     })),

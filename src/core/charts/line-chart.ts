@@ -1,3 +1,5 @@
+import { anchorOf, toPercent, type Anchor } from './text.js';
+
 /** What a line chart is drawn from. Doubles serve here: they only say where a pixel is; the exact numbers are in the table. */
 
 export interface LineChartInput {
@@ -24,7 +26,7 @@ export interface LineChart {
     end: number | null;
   }[];
   ticks: { y: string; label: string; isZero: boolean }[];
-  axis: { x: string; anchor: 'start' | 'middle' | 'end'; label: string; isMinor: boolean }[];
+  axis: { x: string; anchor: Anchor; label: string; isMinor: boolean }[];
   hits: { x: string; width: string; label: string }[];
 }
 
@@ -53,14 +55,14 @@ export function toLineChart({ summary, labels, axis, lines, formatTick }: LineCh
       isZero: value === 0,
     })),
     axis: pickIndexes(count).map((index, place, all) => ({
-      x: percent(toX(index) / WIDTH),
-      anchor: place === 0 ? 'start' : place === all.length - 1 ? 'end' : 'middle',
+      x: toPercent(toX(index) / WIDTH),
+      anchor: anchorOf(place, all.length),
       label: axis[index]!,
       isMinor: place % 2 === 1,
     })),
     hits: labels.map((label, index) => ({
-      x: percent(Math.max(0, (index - 0.5) / Math.max(1, count - 1))),
-      width: percent(1 / Math.max(1, count - 1)),
+      x: toPercent(Math.max(0, (index - 0.5) / Math.max(1, count - 1))),
+      width: toPercent(1 / Math.max(1, count - 1)),
       label,
     })),
   };
@@ -85,8 +87,6 @@ export function toPaths(
   }
   return paths.map((points) => `M${points.join('L')}${points.length === 1 ? 'h0' : ''}`);
 }
-
-const percent = (share: number): string => `${Number((share * 100).toFixed(3))}%`;
 
 /** Equal, round steps that reach from at or below `min` to at or above `max`, with zero among them; seven at the most. */
 export function ticksAround(min: number, max: number): number[] {

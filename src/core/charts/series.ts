@@ -1,11 +1,11 @@
-import { formatCount, formatDay, formatDecimal } from '../pages/format.js';
+import { formatCount, formatDay, formatDecimal, utc } from '../pages/format.js';
+import { DAY_MS } from '../time.js';
 import { toLineChart, type LineChart } from './line-chart.js';
 import { formatFixed, formatTick, type ChartTable } from './text.js';
 
 /** Days of a calendar, put together where there are too many to be told apart. Dates are `YYYY-MM-DD`. */
 type Period = 'day' | 'week' | 'month' | 'year';
 
-const DAY_MS = 86_400_000;
 /** A picture has room for about this many points. */
 const MOST_DAYS = 45;
 const MOST_WEEKS = 53;
@@ -42,10 +42,8 @@ const next = (start: string, period: Period): string =>
 
 const toDate = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
-const inUtc = (options: Intl.DateTimeFormatOptions) =>
-  new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', ...options });
-const shortDay = inUtc({ day: 'numeric', month: 'short' });
-const shortMonth = inUtc({ month: 'short', year: 'numeric' });
+const shortDay = utc({ day: 'numeric', month: 'short' });
+const shortMonth = utc({ month: 'short', year: 'numeric' });
 
 /** `21 Nov 2026`, `Nov 2026`, `2026`. */
 function formatPeriod(start: string, period: Period): string {

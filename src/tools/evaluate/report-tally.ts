@@ -1,4 +1,4 @@
-import type { CoverageSide } from '../../core/charts/coverage.js';
+import type { CoverageSide } from '../../core/charts/diagonal.js';
 import type { Pair } from '../../core/charts/scatter.js';
 import type { SeriesPoint } from '../../core/charts/series.js';
 import type { EvaluatedCase, Evaluation } from './evaluation.js';

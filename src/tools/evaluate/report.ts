@@ -3,7 +3,7 @@ import { lstat, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
-import { toCoverageChart } from '../../core/charts/coverage.js';
+import { toCoverageChart } from '../../core/charts/diagonal.js';
 import { toPitChart, toRankChart } from '../../core/charts/histogram.js';
 import { toScatterChart } from '../../core/charts/scatter.js';
 import { toSeriesChart } from '../../core/charts/series.js';
