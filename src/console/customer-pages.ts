@@ -2,7 +2,7 @@ import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import { nameField, parseInput, text } from '../core/http/validate.js';
 import { toAddress, toPager } from '../core/pages/address.js';
-import { fieldError, formRoute, newForm, type FormState } from '../core/pages/form.js';
+import { addForm, fieldError, formRoute, newForm, type FormState } from '../core/pages/form.js';
 import { formatShare } from '../core/pages/format.js';
 import { renderPage } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
@@ -131,25 +131,20 @@ function addSettings(router: Router, deps: ConsoleDeps): void {
     });
   };
 
-  router.get('/customers/:slug', (req, res) => show(req, res, newForm()));
-
-  router.post(
-    '/customers/:slug',
-    formRoute({
-      async act(req, res, fields) {
-        const { slug } = await readCustomer(deps, req);
-        const { name, requireSecondFactor, marketAccess } = parseInput(settingsSchema, filledIn(fields));
-        const input = {
-          name: name.trim(),
-          requireSecondFactor: requireSecondFactor === 'yes',
-          marketAccess,
-        };
-        await changeAsOperator(deps, req, res, (tx, source) => putOrganization(tx, slug, input, source));
-        res.redirect(303, toAddress(addressOf(slug), { done: 'saved' }));
-      },
-      show,
-    }),
-  );
+  addForm(router, '/customers/:slug', {
+    async act(req, res, fields) {
+      const { slug } = await readCustomer(deps, req);
+      const { name, requireSecondFactor, marketAccess } = parseInput(settingsSchema, filledIn(fields));
+      const input = {
+        name: name.trim(),
+        requireSecondFactor: requireSecondFactor === 'yes',
+        marketAccess,
+      };
+      await changeAsOperator(deps, req, res, (tx, source) => putOrganization(tx, slug, input, source));
+      res.redirect(303, toAddress(addressOf(slug), { done: 'saved' }));
+    },
+    show,
+  });
 }
 
 function addArchive(router: Router, deps: ConsoleDeps): void {
@@ -161,24 +156,19 @@ function addArchive(router: Router, deps: ConsoleDeps): void {
     await renderCustomer(deps, req, res, { view: 'archive', tab: 'overview', title }, customer, { form });
   };
 
-  router.get('/customers/:slug/archive', confirmed, (req, res) => show(req, res, newForm()));
-
-  router.post(
-    '/customers/:slug/archive',
-    confirmed,
-    formRoute({
-      async act(req, res, fields) {
-        const { slug } = await readCustomer(deps, req);
-        const archived = parseInput(archiveSchema, fields).archived === 'yes';
-        await changeAsOperator(deps, req, res, async (tx, source) => {
-          const { name } = await getLockedOrganization(tx, slug);
-          await putOrganization(tx, slug, { name, archived }, source);
-        });
-        res.redirect(303, toAddress(addressOf(slug), { done: archived ? 'archived' : 'restored' }));
-      },
-      show,
-    }),
-  );
+  addForm(router, '/customers/:slug/archive', {
+    before: [confirmed],
+    async act(req, res, fields) {
+      const { slug } = await readCustomer(deps, req);
+      const archived = parseInput(archiveSchema, fields).archived === 'yes';
+      await changeAsOperator(deps, req, res, async (tx, source) => {
+        const { name } = await getLockedOrganization(tx, slug);
+        await putOrganization(tx, slug, { name, archived }, source);
+      });
+      res.redirect(303, toAddress(addressOf(slug), { done: archived ? 'archived' : 'restored' }));
+    },
+    show,
+  });
 }
 
 /** From this share of a cap on it is near. */

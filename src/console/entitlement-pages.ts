@@ -4,7 +4,7 @@ import { toPlainDecimal } from '../core/decimal.js';
 import { decimalField, parseInput, text } from '../core/http/validate.js';
 import { cutPage } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
-import { fieldError, formRoute, newForm, type FormFields, type FormState } from '../core/pages/form.js';
+import { addForm, fieldError, formRoute, type FormFields, type FormState } from '../core/pages/form.js';
 import { pageRouter } from '../core/pages/page-router.js';
 import { parseQueryForm, readQuery } from '../core/pages/query-form.js';
 import { monthOf } from '../core/time.js';
@@ -99,38 +99,33 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
     });
   };
 
-  router.get('/customers/:slug/entitlement', (req, res) => show(req, res, newForm()));
-
-  router.post(
-    '/customers/:slug/entitlement',
-    formRoute({
-      async act(req, res, fields) {
-        const { slug } = await readCustomer(deps, req);
-        const {
-          product,
-          cap,
-          unitCap,
-          limits,
-          thresholds,
-          endsAt = null,
-          ...rest
-        } = parseInput(grantSchema, filledIn(fields));
-        if (cap === 'own' && unitCap === undefined)
-          throw fieldError('unitCap', 'is required for a cap of its own');
-        const terms = {
-          kind: rest.kind,
-          startsAt: rest.startsAt,
-          endsAt,
-          unitCap: toOwnCap(cap, unitCap),
-          limits: parseLimits(limits ?? ''),
-          thresholds: thresholds === undefined ? undefined : parseThresholds(thresholds),
-        };
-        await changeAsOperator(deps, req, res, (tx, source) => putGrant(tx, slug, product, terms, source));
-        res.redirect(303, toAddress(`${addressOf(slug)}/entitlements`, { done: 'granted' }));
-      },
-      show,
-    }),
-  );
+  addForm(router, '/customers/:slug/entitlement', {
+    async act(req, res, fields) {
+      const { slug } = await readCustomer(deps, req);
+      const {
+        product,
+        cap,
+        unitCap,
+        limits,
+        thresholds,
+        endsAt = null,
+        ...rest
+      } = parseInput(grantSchema, filledIn(fields));
+      if (cap === 'own' && unitCap === undefined)
+        throw fieldError('unitCap', 'is required for a cap of its own');
+      const terms = {
+        kind: rest.kind,
+        startsAt: rest.startsAt,
+        endsAt,
+        unitCap: toOwnCap(cap, unitCap),
+        limits: parseLimits(limits ?? ''),
+        thresholds: thresholds === undefined ? undefined : parseThresholds(thresholds),
+      };
+      await changeAsOperator(deps, req, res, (tx, source) => putGrant(tx, slug, product, terms, source));
+      res.redirect(303, toAddress(`${addressOf(slug)}/entitlements`, { done: 'granted' }));
+    },
+    show,
+  });
 
   router.post(
     '/customers/:slug/entitlement/withdraw',

@@ -7,7 +7,7 @@ import { toKeyView } from '../api-keys/view.js';
 import { readPathId } from '../core/http/path-id.js';
 import { cutPage, idCursorField } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
-import { formRoute, newForm, type FormState } from '../core/pages/form.js';
+import { addForm, type FormState } from '../core/pages/form.js';
 import { pageRouter } from '../core/pages/page-router.js';
 import { parseQueryForm, readQuery } from '../core/pages/query-form.js';
 import { sourceOf } from '../identity/operator/http.js';
@@ -49,20 +49,15 @@ export function customerKeyPages(deps: ConsoleDeps): Router {
     });
   };
 
-  router.get('/customers/:slug/keys/:id/revoke', (req, res) => show(req, res, newForm()));
-
-  router.post(
-    '/customers/:slug/keys/:id/revoke',
-    formRoute({
-      async act(req, res) {
-        const { id: orgId, slug } = await readCustomer(deps, req);
-        const { actor, ip, requestId } = sourceOf(req, res, clock);
-        const author = { orgId, userId: null, actor, by: byOperator(res), ip, requestId };
-        await revokeApiKey(deps, author, readPathId(req, 'id', 'API key'));
-        res.redirect(303, toAddress(`${addressOf(slug)}/keys`, { done: 'revoked' }));
-      },
-      show,
-    }),
-  );
+  addForm(router, '/customers/:slug/keys/:id/revoke', {
+    async act(req, res) {
+      const { id: orgId, slug } = await readCustomer(deps, req);
+      const { actor, ip, requestId } = sourceOf(req, res, clock);
+      const author = { orgId, userId: null, actor, by: byOperator(res), ip, requestId };
+      await revokeApiKey(deps, author, readPathId(req, 'id', 'API key'));
+      res.redirect(303, toAddress(`${addressOf(slug)}/keys`, { done: 'revoked' }));
+    },
+    show,
+  });
   return router;
 }

@@ -5,7 +5,7 @@ import { readPathId } from '../core/http/path-id.js';
 import { parseInput } from '../core/http/validate.js';
 import { cutPage } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
-import { fieldError, formRoute, newForm, textField, type FormState } from '../core/pages/form.js';
+import { addForm, fieldError, textField, type FormState } from '../core/pages/form.js';
 import { renderPage } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
 import { parseQueryForm, readQuery, tryQuery } from '../core/pages/query-form.js';
@@ -77,24 +77,19 @@ function addOperators(router: Router, deps: ConsoleDeps): void {
     return renderPage(deps, req, res, page, { form });
   };
 
-  router.get('/operators/invite', confirmed, (req, res) => show(req, res, newForm()));
-
-  router.post(
-    '/operators/invite',
-    confirmed,
-    formRoute({
-      async act(req, res, fields) {
-        const typed = normalizeEmail(textField(fields, 'email') ?? '');
-        const { email } = parseInput(inviteSchema, { ...fields, email: typed });
-        const made = await changeAsOperator(deps, req, res, (tx, source) =>
-          inviteOperator(tx, email, personOf(res).userId, source),
-        );
-        const effect = 'makes its holder an operator, who sees and changes everything here';
-        await showLink(deps, req, res, made, { section: 'operators', email, effect });
-      },
-      show,
-    }),
-  );
+  addForm(router, '/operators/invite', {
+    before: [confirmed],
+    async act(req, res, fields) {
+      const typed = normalizeEmail(textField(fields, 'email') ?? '');
+      const { email } = parseInput(inviteSchema, { ...fields, email: typed });
+      const made = await changeAsOperator(deps, req, res, (tx, source) =>
+        inviteOperator(tx, email, personOf(res).userId, source),
+      );
+      const effect = 'makes its holder an operator, who sees and changes everything here';
+      await showLink(deps, req, res, made, { section: 'operators', email, effect });
+    },
+    show,
+  });
 }
 
 function addRemoval(router: Router, deps: ConsoleDeps): void {
@@ -106,21 +101,16 @@ function addRemoval(router: Router, deps: ConsoleDeps): void {
     await renderPage(deps, req, res, page, { form, operator });
   };
 
-  router.get('/operators/:userId/remove', confirmed, (req, res) => show(req, res, newForm()));
-
-  router.post(
-    '/operators/:userId/remove',
-    confirmed,
-    formRoute({
-      async act(req, res) {
-        const userId = readPathId(req, 'userId', 'operator');
-        await changeAsOperator(deps, req, res, (tx, source) => removeOperator(tx, userId, source));
-        const isOwn = userId === personOf(res).userId;
-        res.redirect(303, isOwn ? '/dashboard' : toAddress(OPERATORS, { done: 'removed' }));
-      },
-      show,
-    }),
-  );
+  addForm(router, '/operators/:userId/remove', {
+    before: [confirmed],
+    async act(req, res) {
+      const userId = readPathId(req, 'userId', 'operator');
+      await changeAsOperator(deps, req, res, (tx, source) => removeOperator(tx, userId, source));
+      const isOwn = userId === personOf(res).userId;
+      res.redirect(303, isOwn ? '/dashboard' : toAddress(OPERATORS, { done: 'removed' }));
+    },
+    show,
+  });
 }
 
 const peopleSchema = listSchema.extend({
@@ -164,28 +154,23 @@ function addLinks(router: Router, deps: ConsoleDeps): void {
     await renderPage(deps, req, res, page, { form: { ...form, values }, found });
   };
 
-  router.get('/people/:userId/link', confirmed, (req, res) => show(req, res, newForm()));
-
-  router.post(
-    '/people/:userId/link',
-    confirmed,
-    formRoute({
-      async act(req, res, fields) {
-        const { kind } = parseInput(linkSchema, fields);
-        const { email, ...made } = await changeAsOperator(deps, req, res, async (tx, source) => {
-          const person = await readPerson(tx, req);
-          if (kind === 'second_factor_reset' && !person.hasFactor)
-            throw fieldError('kind', 'needs a second factor, and this person has none');
-          const createdBy = personOf(res).userId;
-          return { email: person.email, ...(await createLink(tx, { kind, person, createdBy }, source)) };
-        });
-        const effect =
-          kind === 'password_reset'
-            ? 'lets its holder choose a new password for this account'
-            : 'lets who also knows the password turn the second factor of this account off';
-        await showLink(deps, req, res, made, { section: 'people', email, effect });
-      },
-      show,
-    }),
-  );
+  addForm(router, '/people/:userId/link', {
+    before: [confirmed],
+    async act(req, res, fields) {
+      const { kind } = parseInput(linkSchema, fields);
+      const { email, ...made } = await changeAsOperator(deps, req, res, async (tx, source) => {
+        const person = await readPerson(tx, req);
+        if (kind === 'second_factor_reset' && !person.hasFactor)
+          throw fieldError('kind', 'needs a second factor, and this person has none');
+        const createdBy = personOf(res).userId;
+        return { email: person.email, ...(await createLink(tx, { kind, person, createdBy }, source)) };
+      });
+      const effect =
+        kind === 'password_reset'
+          ? 'lets its holder choose a new password for this account'
+          : 'lets who also knows the password turn the second factor of this account off';
+      await showLink(deps, req, res, made, { section: 'people', email, effect });
+    },
+    show,
+  });
 }

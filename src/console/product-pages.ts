@@ -4,7 +4,7 @@ import { toPlainDecimal } from '../core/decimal.js';
 import { decimalField, nameField, parseInput, text } from '../core/http/validate.js';
 import { cutPage } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
-import { fieldError, formRoute, newForm, type FormFields, type FormState } from '../core/pages/form.js';
+import { addForm, fieldError, type FormFields, type FormState } from '../core/pages/form.js';
 import { renderPage } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
 import { parseQueryForm, readQuery } from '../core/pages/query-form.js';
@@ -65,22 +65,17 @@ function addNew(router: Router, deps: ConsoleDeps): void {
     return renderPage(deps, req, res, page, { form, product: undefined });
   };
 
-  router.get('/new-product', (req, res) => show(req, res, newForm()));
-
-  router.post(
-    '/new-product',
-    formRoute({
-      async act(req, res, fields) {
-        const { slug, ...typed } = parseInput(newSchema, filledIn(fields));
-        await changeAsOperator(deps, req, res, async (tx, source) => {
-          if (await lockProduct(tx, slug)) throw fieldError('slug', 'is taken by another product');
-          await putProduct(tx, slug, toInput(typed), source);
-        });
-        res.redirect(303, toAddress(PRODUCTS, { done: 'created' }));
-      },
-      show,
-    }),
-  );
+  addForm(router, '/new-product', {
+    async act(req, res, fields) {
+      const { slug, ...typed } = parseInput(newSchema, filledIn(fields));
+      await changeAsOperator(deps, req, res, async (tx, source) => {
+        if (await lockProduct(tx, slug)) throw fieldError('slug', 'is taken by another product');
+        await putProduct(tx, slug, toInput(typed), source);
+      });
+      res.redirect(303, toAddress(PRODUCTS, { done: 'created' }));
+    },
+    show,
+  });
 }
 
 function addEdit(router: Router, deps: ConsoleDeps): void {
@@ -91,20 +86,15 @@ function addEdit(router: Router, deps: ConsoleDeps): void {
     await renderPage(deps, req, res, page, { form: { ...form, values }, product });
   };
 
-  router.get('/products/:slug', (req, res) => show(req, res, newForm()));
-
-  router.post(
-    '/products/:slug',
-    formRoute({
-      async act(req, res, fields) {
-        const { slug } = await getProduct(deps.db.orm, readSlug(req, 'product'));
-        const typed = parseInput(productSchema, filledIn(fields));
-        await changeAsOperator(deps, req, res, (tx, source) => putProduct(tx, slug, toInput(typed), source));
-        res.redirect(303, toAddress(`${PRODUCTS}/${slug}`, { done: 'saved' }));
-      },
-      show,
-    }),
-  );
+  addForm(router, '/products/:slug', {
+    async act(req, res, fields) {
+      const { slug } = await getProduct(deps.db.orm, readSlug(req, 'product'));
+      const typed = parseInput(productSchema, filledIn(fields));
+      await changeAsOperator(deps, req, res, (tx, source) => putProduct(tx, slug, toInput(typed), source));
+      res.redirect(303, toAddress(`${PRODUCTS}/${slug}`, { done: 'saved' }));
+    },
+    show,
+  });
 }
 
 function addArchive(router: Router, deps: ConsoleDeps): void {
@@ -122,24 +112,19 @@ function addArchive(router: Router, deps: ConsoleDeps): void {
     );
   };
 
-  router.get('/products/:slug/archive', confirmed, (req, res) => show(req, res, newForm()));
-
-  router.post(
-    '/products/:slug/archive',
-    confirmed,
-    formRoute({
-      async act(req, res, fields) {
-        const slug = readSlug(req, 'product');
-        const archived = parseInput(archiveSchema, fields).archived === 'yes';
-        await changeAsOperator(deps, req, res, async (tx, source) => {
-          const { name, usageMetric, unitCap, maxQuantity } = await getProduct(tx, slug);
-          await putProduct(tx, slug, { name, usageMetric, unitCap, maxQuantity, archived }, source);
-        });
-        res.redirect(303, toAddress(`${PRODUCTS}/${slug}`, { done: archived ? 'archived' : 'restored' }));
-      },
-      show,
-    }),
-  );
+  addForm(router, '/products/:slug/archive', {
+    before: [confirmed],
+    async act(req, res, fields) {
+      const slug = readSlug(req, 'product');
+      const archived = parseInput(archiveSchema, fields).archived === 'yes';
+      await changeAsOperator(deps, req, res, async (tx, source) => {
+        const { name, usageMetric, unitCap, maxQuantity } = await getProduct(tx, slug);
+        await putProduct(tx, slug, { name, usageMetric, unitCap, maxQuantity, archived }, source);
+      });
+      res.redirect(303, toAddress(`${PRODUCTS}/${slug}`, { done: archived ? 'archived' : 'restored' }));
+    },
+    show,
+  });
 }
 
 const toInput = ({ name, usageMetric, unitCap, maxQuantity }: z.output<typeof productSchema>) => ({

@@ -1,4 +1,4 @@
-import type { Request, RequestHandler, Response } from 'express';
+import type { Request, RequestHandler, Response, Router } from 'express';
 import { AppError, type ErrorCode } from '../errors.js';
 import { readForm } from '../http/form-body.js';
 import { prefersHtml } from '../http/request-line.js';
@@ -68,6 +68,16 @@ export function formRoute({ act, show, codes }: FormRoute): RequestHandler {
       await show(req, res, toFormState(fields, error));
     }
   };
+}
+
+/** A page that is one form: GET shows it, and POST carries it out. `before` stands before both. */
+export function addForm(
+  router: Router,
+  path: string,
+  { before = [], ...route }: FormRoute & { before?: RequestHandler[] },
+): void {
+  router.get(path, ...before, (req, res) => route.show(req, res, newForm()));
+  router.post(path, ...before, formRoute(route));
 }
 
 /** Refuses a form for one of its fields. `detail` goes on where the field's name ends: `must not be blank`. */
