@@ -36,7 +36,7 @@ const actions = {
   'sign-out': {
     title: 'Sign out everywhere',
     effects: ['Every session of this person ends on its next request.', 'They sign in again as before.'],
-    work: (tx: Tx, email: string, source: Source) => endSessions(tx, email, source),
+    work: endSessions,
   },
   'second-factor': {
     title: 'Remove the second factor',
@@ -57,7 +57,7 @@ const actions = {
       'API keys that they created belong to the Organizations and keep working.',
       'An Organization of which they are the only owner is left without one.',
     ],
-    work: (tx: Tx, email: string, source: Source) => removeUser(tx, email, source),
+    work: removeUser,
   },
 } as const;
 type Action = keyof typeof actions;

@@ -57,7 +57,8 @@ interface FormRoute {
 /** A form's route: `act`, or the form again with what was typed and what is wrong with it. */
 export function formRoute({ act, show, codes }: FormRoute): RequestHandler {
   return async (req, res) => {
-    const fields = toFields(await readForm(req, res));
+    // The parser of forms makes nothing but texts and lists of texts.
+    const fields = { ...((await readForm(req, res)) as FormFields) };
     try {
       await act(req, res, fields);
     } catch (thrown) {
@@ -96,11 +97,6 @@ export function textField(fields: FormFields, name: string): string | undefined 
 
 /** All values of a field with check boxes. */
 export const listField = (fields: FormFields, name: string): string[] => [fields[name] ?? []].flat();
-
-function toFields(body: unknown): FormFields {
-  // The parser of forms makes nothing but texts and lists of texts.
-  return { ...(body as FormFields) };
-}
 
 /** Never shown again, whatever was typed. */
 const secretFields = /password|code|secret/i;

@@ -3,7 +3,7 @@ import type { ErrorCode } from '../errors.js';
 import { curlLine } from '../pages/curl-line.js';
 import { tags, type OpenApiDocument } from './document.js';
 import type { Tag } from './define-route.js';
-import { asShown, bodyFormats, circumstances, mediaTypeOf } from './example-prose.js';
+import { addressOf, asShown, bodyFormats, circumstances, mediaTypeOf } from './example-prose.js';
 import { listFields, typeOf, type Field, type JsonSchema } from './fields.js';
 import { ownAnswer, ownRequest, type OwnValues } from './own-examples.js';
 import type { DescribedRoute, SentExample, SentRequest } from './problem-examples.js';
@@ -186,11 +186,6 @@ function notesOf({ before, circumstance }: SentExample): string[] {
     ...(before ? ['Another request went before it.'] : []),
     ...(circumstance ? [`Meanwhile ${circumstances[circumstance]}.`] : []),
   ];
-}
-
-function addressOf({ path }: DescribedRoute, { params = {}, query }: SentRequest): string {
-  const filled = path.replace(/\{(\w+)\}/g, (_match, name: string) => encodeURIComponent(params[name] ?? ''));
-  return query ? `${filled}?${new URLSearchParams(query).toString()}` : filled;
 }
 
 function bodyOf({ body: described }: DescribedRoute, { body }: SentRequest): string {
