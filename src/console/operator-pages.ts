@@ -1,5 +1,6 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
+import { beginSecretPage } from '../core/http/page-headers.js';
 import { originOf } from '../core/http/own-origin.js';
 import { readPathId } from '../core/http/path-id.js';
 import { parseInput } from '../core/http/validate.js';
@@ -55,9 +56,7 @@ async function showLink(
   { path, expiresAt }: NewLink,
   { section, email, effect }: { section: string; email: string; effect: string },
 ): Promise<void> {
-  // Compressed beside text of another person, a secret can be guessed from the length of the answer.
-  res.setHeader('Cache-Control', 'no-store, no-transform');
-  res.status(201);
+  beginSecretPage(res);
   const page = { view: 'console/link', title: 'One-time link', section };
   await renderPage(deps, req, res, page, { link: originOf(req) + path, expiresAt, email, effect });
 }

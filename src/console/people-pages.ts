@@ -1,5 +1,6 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
+import { beginSecretPage } from '../core/http/page-headers.js';
 import { originOf } from '../core/http/own-origin.js';
 import { readPathId } from '../core/http/path-id.js';
 import { parseInput } from '../core/http/validate.js';
@@ -103,9 +104,7 @@ function addInvitations(router: Router, deps: ConsoleDeps): void {
         inviteAsOperator(tx, customer.id, invited, personOf(res).userId, source, mail),
       );
       const link = toInvitationLink(originOf(req), token);
-      // Compressed beside text of another person, a secret can be guessed from the length of the answer.
-      res.setHeader('Cache-Control', 'no-store, no-transform');
-      res.status(201);
+      beginSecretPage(res);
       const page = { view: 'invited', tab: 'people', title: 'Invitation created' } as const;
       await renderCustomer(deps, req, res, page, customer, { ...input, link, expiresAt, isMailed });
     },
