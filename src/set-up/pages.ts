@@ -1,6 +1,7 @@
 import type { Request, RequestHandler, Response, Router } from 'express';
 import { z } from 'zod';
 import { hangUpSignal } from '../core/http/request-context.js';
+import { beginSecretPage } from '../core/http/page-headers.js';
 import { originOf } from '../core/http/own-origin.js';
 import { decimalField, nameField, parseInput, text } from '../core/http/validate.js';
 import { toAddress } from '../core/pages/address.js';
@@ -266,7 +267,7 @@ function addOwnerPages(router: Router, deps: SetUpDeps, guards: RequestHandler[]
       if (!made) return res.redirect(303, input.owner === 'me' ? '/dashboard' : SET_UP);
       const { organization, token, expiresAt, isMailed } = made;
       const link = toInvitationLink(originOf(req), token);
-      res.status(201);
+      beginSecretPage(res);
       const page = { view: 'set-up/invited', title: 'Invitation created', frame };
       await renderPage(deps, req, res, page, { email: owner, organization, link, expiresAt, isMailed });
     },
