@@ -1,5 +1,4 @@
 import { marked } from 'marked';
-import type { ErrorCode } from '../errors.js';
 import { curlLine } from '../pages/curl-line.js';
 import { tags, type OpenApiDocument } from './document.js';
 import type { Tag } from './define-route.js';
@@ -42,36 +41,6 @@ interface Field {
   description: string;
 }
 
-export interface ExampleView {
-  id: string;
-  name: string;
-  summary: string;
-  /** What has to be so for this answer. */
-  notes: string[];
-  curl: string;
-  status: number;
-  /** JSON, or a part of a text; empty where nothing comes back. */
-  answer: string;
-  /** What a form sends; undefined where a browser cannot, or should not. */
-  request: { path: string; headers: Record<string, string>; body: string } | undefined;
-}
-
-export interface OperationView {
-  id: string;
-  method: string;
-  path: string;
-  summary: string;
-  descriptionHtml: string;
-  credential: string;
-  takesKey: boolean;
-  canBeTried: boolean;
-  parameters: (Field & { place: string })[];
-  body: { isOptional: boolean; mediaTypes: string[]; maxBytes: number; fields: Field[] } | undefined;
-  answers: { status: number; descriptionHtml: string; fields: Field[] }[];
-  examples: ExampleView[];
-  refusals: { code: ErrorCode; status: number; summaries: string[] }[];
-}
-
 /** The groups of the reference, by the last part of their address. */
 export const groups = Object.entries(tags).map(([name, description]) => ({
   id: name.toLowerCase().replaceAll(' ', '-'),
@@ -104,14 +73,9 @@ export const describeOperations = (
   document: OpenApiDocument,
   tag: Tag,
   shownFor: ShownFor,
-): OperationView[] =>
-  routes.filter((route) => route.tag === tag).map((route) => describeOperation(route, document, shownFor));
+) => routes.filter((route) => route.tag === tag).map((route) => describeOperation(route, document, shownFor));
 
-function describeOperation(
-  route: DescribedRoute,
-  document: OpenApiDocument,
-  shownFor: ShownFor,
-): OperationView {
+function describeOperation(route: DescribedRoute, document: OpenApiDocument, shownFor: ShownFor) {
   const operation = document.paths![route.path]![route.method]!;
   const content = Object.entries(asContent(operation.requestBody)?.content ?? {})[0];
   const good = route.examples.filter(isGood);
@@ -176,11 +140,7 @@ function credentialOf({ credential, scope }: DescribedRoute): string {
 }
 
 /** One example with the reader's own values. */
-export function describeExampleFor(
-  route: DescribedRoute,
-  example: SentExample,
-  { origin, own }: ShownFor,
-): ExampleView {
+export function describeExampleFor(route: DescribedRoute, example: SentExample, { origin, own }: ShownFor) {
   const request = own ? ownRequest(example.request, own) : (asShown(example.request) as SentRequest);
   const { body } = example.response;
   const answer = own && route.credential === 'apiKey' ? ownAnswer(body, own) : asShown(body ?? null);
@@ -194,6 +154,7 @@ export function describeExampleFor(
     id: `${route.operationId}-${example.name}`,
     name: example.name,
     summary: example.summary,
+    /** What has to be so for this answer. */
     notes: notesOf(example),
     curl: curlLine({
       method: route.method.toUpperCase(),
@@ -202,7 +163,9 @@ export function describeExampleFor(
       body: text,
     }),
     status: example.response.status,
+    /** JSON, or a part of a text; empty where nothing comes back. */
     answer: answer === null ? '' : typeof answer === 'string' ? answer : JSON.stringify(answer, null, 2),
+    /** What a form sends; undefined where a browser cannot, or should not. */
     request: canBeTried(route) ? { path, headers, body: text } : undefined,
   };
 }
@@ -231,7 +194,7 @@ function credentialHeader({ credential }: SentRequest, own: OwnValues | undefine
 const titleCase = (name: string): string => name.replace(/(^|-)[a-z]/g, (part) => part.toUpperCase());
 
 /** The codes that a caller may meet, each with the occasions. */
-function listRefusals({ examples, errors }: DescribedRoute): OperationView['refusals'] {
+function listRefusals({ examples, errors }: DescribedRoute) {
   return errors.map((code) => {
     const met = examples.filter(
       ({ response }) => (response.body as { code?: string } | undefined)?.code === code,
