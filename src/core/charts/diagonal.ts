@@ -20,43 +20,26 @@ interface DiagonalSide {
   spots: readonly Spot[];
 }
 
-/** Given to the right, found upwards: a reliable forecast lies on the diagonal. Along x in percent of the width, else in pixels. */
-export interface DiagonalChart {
-  title: string;
-  summary: string;
-  xLabel: string;
-  yLabel: string;
-  height: number;
-  ticks: { x: string; y: string; label: string; isMinor: boolean }[];
-  sides: {
-    name: string;
-    label: string;
-    line: string;
-    points: {
-      x: string;
-      y: string;
-      /** Half of its size: its area grows with the number of forecasts. */
-      radius: string;
-      bar: { y: string; height: string } | null;
-      label: string;
-    }[];
-  }[];
-  tables: ChartTable[];
-}
-
 const HEIGHT = 320;
 /** User units of the lines from left to right. */
 const WIDTH = 1000;
 const LEAST_RADIUS = 3;
 const MOST_RADIUS = 8;
 
-/** Null where there is nothing to be drawn. */
-function toDiagonalChart({
-  sides,
-  ...words
-}: Pick<DiagonalChart, 'title' | 'summary' | 'xLabel' | 'yLabel' | 'tables'> & {
+interface DiagonalInput {
+  title: string;
+  summary: string;
+  xLabel: string;
+  yLabel: string;
   sides: readonly DiagonalSide[];
-}): DiagonalChart | null {
+  tables: ChartTable[];
+}
+
+/**
+ * Given to the right, found upwards: a reliable forecast lies on the diagonal. Along x in percent of the width, else in pixels.
+ * Null where there is nothing to be drawn.
+ */
+function toDiagonalChart({ sides, ...words }: DiagonalInput) {
   const most = Math.max(0, ...sides.flatMap(({ spots }) => spots.map(({ n }) => n)));
   if (most === 0) return null;
   return {
@@ -84,6 +67,7 @@ const toY = (share: number): number => HEIGHT * (1 - share);
 const toPoint = ({ given, found, n, expected, label }: Spot, most: number) => ({
   x: toPercent(given),
   y: toPixels(toY(found)),
+  /** Half of its size: its area grows with the number of forecasts. */
   radius: toPixels(LEAST_RADIUS + (MOST_RADIUS - LEAST_RADIUS) * Math.sqrt(n / most)),
   bar: expected && {
     y: toPixels(toY(expected.high)),
@@ -116,7 +100,7 @@ interface ReliabilitySide extends Pick<DiagonalSide, 'name' | 'label'> {
 type FullBin = ReliabilityBin & { meanProbability: number; frequency: number };
 
 /** How often came true what was given a probability, group by group. Null while nothing has been counted. */
-export function toReliabilityChart(sides: readonly ReliabilitySide[]): DiagonalChart | null {
+export function toReliabilityChart(sides: readonly ReliabilitySide[]) {
   const full = sides.map(({ bins, ...side }) => ({ ...side, bins: bins.filter(isFull) }));
   return toDiagonalChart({
     title: 'How often it came true',
@@ -171,7 +155,7 @@ export interface CoverageSide extends Pick<DiagonalSide, 'name' | 'label'> {
 }
 
 /** Nominal against actual coverage of central prediction intervals. Null while nothing has been counted. */
-export function toCoverageChart(sides: readonly CoverageSide[]): DiagonalChart | null {
+export function toCoverageChart(sides: readonly CoverageSide[]) {
   return toDiagonalChart({
     title: 'Coverage of the prediction intervals',
     summary: sides.map(describeLevels).join(' '),

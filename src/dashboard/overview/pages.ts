@@ -1,7 +1,7 @@
 import type { Router } from 'express';
 import { listAuditRows } from '../../audit/queries.js';
 import type { Orm } from '../../core/db/client.js';
-import { toTrend, type Trend } from '../../core/charts/trend.js';
+import { toTrend } from '../../core/charts/trend.js';
 import { addDecimals, compareDecimals, subtractDecimals } from '../../core/decimal.js';
 import type { Context } from '../../core/http/context.js';
 import { originOf } from '../../core/http/own-origin.js';
@@ -125,7 +125,7 @@ async function readChanges(orm: Orm, orgId: string): Promise<EntryView[]> {
   return rows.map((row) => toEntryView(row, actorOf(row.actor)));
 }
 
-function trendOf({ usageMetric }: ProductUse, days: ProductSum[], period: Period): Trend {
+function trendOf({ usageMetric }: ProductUse, days: ProductSum[], period: Period) {
   const byStart = new Map(days.map(({ start, quantity }) => [start, Number(quantity)]));
   const values = stepsOf(period).map((start) => byStart.get(start.getTime()) ?? 0);
   const most = formatCompact(Math.max(...values));
