@@ -1,4 +1,4 @@
-import { anchorOf, toPercent, type Anchor } from './text.js';
+import { anchorOf, toPercent } from './text.js';
 
 /** What a line chart is drawn from. Doubles serve here: they only say where a pixel is; the exact numbers are in the table. */
 
@@ -13,28 +13,12 @@ export interface LineChartInput {
   formatTick: (value: number) => string;
 }
 
-/** The lines stretch with the drawing; letters and the width of lines keep their size. */
-export interface LineChart {
-  summary: string;
-  height: number;
-  /** The user units of the lines: 0 to this from left to right. */
-  width: number;
-  lines: {
-    name: string;
-    paths: string[];
-    /** The height at which its last value lies; null for a line without any. */
-    end: number | null;
-  }[];
-  ticks: { y: string; label: string; isZero: boolean }[];
-  axis: { x: string; anchor: Anchor; label: string; isMinor: boolean }[];
-  hits: { x: string; width: string; label: string }[];
-}
-
 const HEIGHT = 200;
 const WIDTH = 1000;
 const AXIS_LABELS = 5;
 
-export function toLineChart({ summary, labels, axis, lines, formatTick }: LineChartInput): LineChart {
+/** The lines stretch with the drawing; letters and the width of lines keep their size. */
+export function toLineChart({ summary, labels, axis, lines, formatTick }: LineChartInput) {
   const values = lines.flatMap((line) => line.values.filter((value) => value !== null));
   const ticks = ticksAround(Math.min(0, ...values), Math.max(0, ...values));
   const [low, high] = [ticks[0]!, ticks.at(-1)!];
@@ -44,9 +28,11 @@ export function toLineChart({ summary, labels, axis, lines, formatTick }: LineCh
   return {
     summary,
     height: HEIGHT,
+    /** The user units of the lines: 0 to this from left to right. */
     width: WIDTH,
     lines: lines.map(({ name, values: ofLine }) => {
       const last = ofLine.findLast((value) => value !== null);
+      /** `end`: the height at which its last value lies; null for a line without any. */
       return { name, paths: toPaths(ofLine, toX, toY), end: last === undefined ? null : toY(last) };
     }),
     ticks: ticks.map((value) => ({
