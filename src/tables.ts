@@ -16,4 +16,3 @@ export * from './trading/forecast/table.js';
 export * from './trading/climate/table.js';
 export * from './trading/snapshot/table.js';
 export * from './trading/execution/table.js';
-export * from './trading/ledger/orders-table.js';

@@ -1,8 +1,8 @@
 import { v7 as uuid } from 'uuid';
 import type { Tx } from '../core/db/client.js';
 import { asStored, genesisHash, hashRow, OPERATOR_CHAIN } from './chain.js';
-import { insertAuditRow, lockChain, lockOperatorChain, moveChainEnd } from './queries.js';
-import { operatorChain, operatorLog } from './table.js';
+import { lockChain, lockOperatorChain, moveChainEnd } from './queries.js';
+import { auditLog, operatorChain, operatorLog } from './table.js';
 
 export interface AuditEntry {
   at: Date;
@@ -30,7 +30,7 @@ export async function recordAudit(tx: Tx, orgId: string, entry: AuditEntry): Pro
   // Rows of the same millisecond are in the order of the chain, whichever instance wrote them.
   const row = { orgId, seq, ...rest, id: uuid({ msecs: at.getTime(), seq }) };
   const hash = hashRow(end.hash, { ...row, at: at.toISOString() });
-  await insertAuditRow(tx, { ...row, at, hash });
+  await tx.insert(auditLog).values({ ...row, at, hash });
   await moveChainEnd(tx, { orgId, seq, hash });
 }
 

@@ -87,7 +87,7 @@ function findOrigin({ row }: Suspect, suspects: Suspect[]): number | undefined {
 
 export type StoredRow = ChainedRow & { hash: string };
 
-export interface Head {
+interface Head {
   seq: number;
   hash: string;
 }
@@ -155,7 +155,7 @@ export class ChainWalk {
   countUnchained(count: number, noted: number): void {
     if (count === noted) return;
     const detail = `${noted} rows from before the chain were noted, and there are ${count}.`;
-    this.report({ kind: 'rewritten', seq: null, id: null, action: null, detail });
+    this.report(problemAt('rewritten', null, detail));
   }
 
   /** The problems in the order of their rows, 100 at most. */

@@ -27,7 +27,7 @@ export const problemOf = (kind: ProblemKind, row: RowName, detail: string): Chai
   detail,
 });
 
-export const problemAt = (kind: ProblemKind, seq: number, detail: string): ChainProblem => ({
+export const problemAt = (kind: ProblemKind, seq: number | null, detail: string): ChainProblem => ({
   kind,
   seq,
   id: null,

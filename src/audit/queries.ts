@@ -33,10 +33,6 @@ export async function lockOperatorChain(tx: Tx, genesis: string): Promise<Omit<C
   return end!;
 }
 
-export async function insertAuditRow(tx: Tx, row: typeof auditLog.$inferInsert): Promise<void> {
-  await tx.insert(auditLog).values(row);
-}
-
 export type AuditRow = typeof auditLog.$inferSelect;
 
 /** Rows of a filter, newest first, beyond the one with the id `before`. Ids are in the order of time and hold it. */

@@ -8,15 +8,15 @@ import {
   pgTable,
   primaryKey,
   text,
-  timestamp,
   unique,
   uuid,
 } from 'drizzle-orm/pg-core';
+import { time } from '../core/db/columns.js';
 import { organizations } from '../organizations/table.js';
 
 const columns = {
   id: uuid().notNull(),
-  at: timestamp({ withTimezone: true, mode: 'date', precision: 6 }).notNull(),
+  at: time('at').notNull(),
   /** What happened, noun first: `api_key.created`. */
   action: text().notNull(),
   /** Who did it: a User's id, `operator` with the name of its token if it has one, `api_key` with its id, `system`, or `unknown`. */

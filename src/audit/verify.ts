@@ -1,8 +1,8 @@
 import { and, asc, count, eq, gt, isNotNull, isNull, lt, sql } from 'drizzle-orm';
 import type { Orm } from '../core/db/client.js';
 import { organizations } from '../organizations/table.js';
-import { OPERATOR_CHAIN, type ChainProblem } from './chain.js';
-import { ChainWalk, type Head, type StoredRow } from './chain-walk.js';
+import { OPERATOR_CHAIN, problemAt, type ChainProblem } from './chain.js';
+import { ChainWalk, type StoredRow } from './chain-walk.js';
 import { auditChains, auditLog, operatorChain, operatorLog } from './table.js';
 
 export interface ChainReport {
@@ -20,11 +20,7 @@ export interface ChainReport {
 }
 
 /** A chain as it was at some time before. */
-export interface NotedHead extends Head {
-  organization: string;
-  orgId: string;
-  unchained: number;
-}
+export type NotedHead = Omit<ChainReport, 'problemCount' | 'problems'>;
 
 export interface VerifyOptions {
   orgId?: string | undefined;
@@ -94,8 +90,8 @@ async function verifyChain(
 
 function missingOrganization({ organization, orgId, seq, hash, unchained }: NotedHead): ChainReport {
   const detail = 'The Organization was noted and is gone, with its log.';
-  const problem: ChainProblem = { kind: 'rewritten', seq, id: null, action: null, detail };
-  return { organization, orgId, seq, hash, unchained, problemCount: 1, problems: [problem] };
+  const problems = [problemAt('rewritten', seq, detail)];
+  return { organization, orgId, seq, hash, unchained, problemCount: 1, problems };
 }
 
 /** The log that belongs to no Organization, as if it were one's. No slug begins like this. */

@@ -117,7 +117,8 @@ async function insist<Data>(call: () => Promise<Attempt<Data>>): Promise<Data> {
     if (answer?.data !== undefined) return answer.data;
     const isFinal = answer && answer.response.status !== 429 && answer.response.status < 500;
     if (answer && (isFinal || pauseMs === undefined)) throw new RefusedError(answer.error as Problem);
-    const retryAfterMs = Number(answer?.response.headers.get('retry-after') ?? 0) * 1_000;
+    // The service says seconds; what says a date stands in front of it, and the pause will do.
+    const retryAfterMs = Number(answer?.response.headers.get('retry-after')) * 1_000 || 0;
     await new Promise((resolve) => setTimeout(resolve, Math.max(pauseMs!, retryAfterMs)));
   }
 }

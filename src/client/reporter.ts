@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createGaugeClient, type GaugeClientOptions, type UsageEvent } from './client.js';
+import { inChunks } from '../core/steps.js';
 import { DirectoryInUseError } from '../core/db/directory-lock.js';
 import { createPost, deliverEvents, type Post, type Refused, type Sendable } from './delivery.js';
 import { openSpool, readLines, SpoolFullError, type Segment, type Spool } from './spool.js';
@@ -195,9 +196,7 @@ function createSender(options: UsageReporterOptions, spool: Spool, signal: Abort
 
 /** @returns those that the service does not take */
 async function sendLines(post: Post, lines: readonly string[]): Promise<RefusedEvent[]> {
-  const batches = Array.from({ length: Math.ceil(lines.length / MAX_BATCH) }, (_, i) =>
-    lines.slice(i * MAX_BATCH, (i + 1) * MAX_BATCH).map((json) => ({ json })),
-  );
+  const batches = inChunks(lines, MAX_BATCH).map((chunk) => chunk.map((json) => ({ json })));
   const refused: Refused<Sendable>[] = [];
   const work = async () => {
     for (let batch = batches.shift(); batch; batch = batches.shift())

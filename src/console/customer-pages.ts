@@ -1,12 +1,12 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
-import { parseInput, text } from '../core/http/validate.js';
+import { nameField, parseInput, text } from '../core/http/validate.js';
 import { toAddress, toPager } from '../core/pages/address.js';
-import { fieldError, formRoute, newForm, type FormState } from '../core/pages/form.js';
+import { addForm, fieldError, formRoute, newForm, type FormState } from '../core/pages/form.js';
 import { formatShare } from '../core/pages/format.js';
 import { renderPage } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
-import { readQuery, requireOnce, tryQuery } from '../core/pages/query-form.js';
+import { parseQueryForm, readQuery, tryQuery } from '../core/pages/query-form.js';
 import { filledIn } from '../identity/account/schema.js';
 import { countMembers } from '../identity/members/queries.js';
 import { changeAsOperator } from '../identity/operator/http.js';
@@ -33,11 +33,10 @@ const querySchema = z.object({
   cursor: slugSchema.optional(),
 });
 
-const name = text(200).refine((value) => value.trim() !== '', 'must not be blank');
 const marketAccess = z.enum(marketAccesses, 'must be one of the choices').optional();
-const newSchema = z.strictObject({ slug: slugSchema, name, marketAccess });
+const newSchema = z.strictObject({ slug: slugSchema, name: nameField, marketAccess });
 const settingsSchema = z.strictObject({
-  name,
+  name: nameField,
   requireSecondFactor: z.literal('yes').optional(),
   marketAccess,
 });
@@ -60,8 +59,7 @@ function addList(router: Router, deps: ConsoleDeps): void {
   router.get('/', async (req, res) => {
     const query = readQuery(req);
     const { form, result } = await tryQuery(res, query, async () => {
-      requireOnce(query);
-      const { search, cursor, ...rest } = parseInput(querySchema, query);
+      const { search, cursor, ...rest } = parseQueryForm(querySchema, query);
       const filter = { ...rest, search: search?.trim() || undefined };
       const range = { after: cursor, limit: PAGE_SIZE };
       const { customers, nextCursor } = await listCustomers(db, clock.now(), filter, range);
@@ -133,25 +131,20 @@ function addSettings(router: Router, deps: ConsoleDeps): void {
     });
   };
 
-  router.get('/customers/:slug', (req, res) => show(req, res, newForm()));
-
-  router.post(
-    '/customers/:slug',
-    formRoute({
-      async act(req, res, fields) {
-        const { slug } = await readCustomer(deps, req);
-        const { name, requireSecondFactor, marketAccess } = parseInput(settingsSchema, filledIn(fields));
-        const input = {
-          name: name.trim(),
-          requireSecondFactor: requireSecondFactor === 'yes',
-          marketAccess,
-        };
-        await changeAsOperator(deps, req, res, (tx, source) => putOrganization(tx, slug, input, source));
-        res.redirect(303, toAddress(addressOf(slug), { done: 'saved' }));
-      },
-      show,
-    }),
-  );
+  addForm(router, '/customers/:slug', {
+    async act(req, res, fields) {
+      const { slug } = await readCustomer(deps, req);
+      const { name, requireSecondFactor, marketAccess } = parseInput(settingsSchema, filledIn(fields));
+      const input = {
+        name: name.trim(),
+        requireSecondFactor: requireSecondFactor === 'yes',
+        marketAccess,
+      };
+      await changeAsOperator(deps, req, res, (tx, source) => putOrganization(tx, slug, input, source));
+      res.redirect(303, toAddress(addressOf(slug), { done: 'saved' }));
+    },
+    show,
+  });
 }
 
 function addArchive(router: Router, deps: ConsoleDeps): void {
@@ -163,24 +156,19 @@ function addArchive(router: Router, deps: ConsoleDeps): void {
     await renderCustomer(deps, req, res, { view: 'archive', tab: 'overview', title }, customer, { form });
   };
 
-  router.get('/customers/:slug/archive', confirmed, (req, res) => show(req, res, newForm()));
-
-  router.post(
-    '/customers/:slug/archive',
-    confirmed,
-    formRoute({
-      async act(req, res, fields) {
-        const { slug } = await readCustomer(deps, req);
-        const archived = parseInput(archiveSchema, fields).archived === 'yes';
-        await changeAsOperator(deps, req, res, async (tx, source) => {
-          const { name } = await getLockedOrganization(tx, slug);
-          await putOrganization(tx, slug, { name, archived }, source);
-        });
-        res.redirect(303, toAddress(addressOf(slug), { done: archived ? 'archived' : 'restored' }));
-      },
-      show,
-    }),
-  );
+  addForm(router, '/customers/:slug/archive', {
+    before: [confirmed],
+    async act(req, res, fields) {
+      const { slug } = await readCustomer(deps, req);
+      const archived = parseInput(archiveSchema, fields).archived === 'yes';
+      await changeAsOperator(deps, req, res, async (tx, source) => {
+        const { name } = await getLockedOrganization(tx, slug);
+        await putOrganization(tx, slug, { name, archived }, source);
+      });
+      res.redirect(303, toAddress(addressOf(slug), { done: archived ? 'archived' : 'restored' }));
+    },
+    show,
+  });
 }
 
 /** From this share of a cap on it is near. */

@@ -46,19 +46,13 @@ export interface Customer {
 const MAX_USES = 3;
 const SOON_MS = 7 * DAY_MS;
 
-interface CustomerPage {
-  customers: Customer[];
-  /** The slug after which the next page begins. */
-  nextCursor: string | undefined;
-}
-
-/** A page of the customers by slug. */
+/** A page of the customers by slug, and the slug after which the next one begins. */
 export async function listCustomers(
   db: ReportedDatabase & { orm: Orm },
   nowMs: number,
   { search, signal, state }: CustomerFilter,
   { after, limit }: { after: string | undefined; limit: number },
-): Promise<CustomerPage> {
+) {
   const most = limit + 1;
   const isAsked = (t: GroupTables) =>
     sql`o.slug > ${after ?? ''} and ${isInState(state)} and ${matches(search, t)}`;

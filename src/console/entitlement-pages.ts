@@ -1,12 +1,12 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import { toPlainDecimal } from '../core/decimal.js';
-import { parseInput, text } from '../core/http/validate.js';
+import { decimalField, parseInput, text } from '../core/http/validate.js';
 import { cutPage } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
-import { fieldError, formRoute, newForm, type FormFields, type FormState } from '../core/pages/form.js';
+import { addForm, fieldError, formRoute, type FormFields, type FormState } from '../core/pages/form.js';
 import { pageRouter } from '../core/pages/page-router.js';
-import { readQuery, requireOnce } from '../core/pages/query-form.js';
+import { parseQueryForm, readQuery } from '../core/pages/query-form.js';
 import { monthOf } from '../core/time.js';
 import { putGrant, withdrawGrant } from '../entitlements/grants.js';
 import { readGrantsView } from '../entitlements/pages.js';
@@ -17,14 +17,7 @@ import { entitlementKinds, type UsageLimit } from '../entitlements/table.js';
 import { filledIn } from '../identity/account/schema.js';
 import { changeAsOperator } from '../identity/operator/http.js';
 import { slugSchema } from '../identity/operator/schema.js';
-import {
-  addressOf,
-  decimalField,
-  PAGE_SIZE,
-  readCustomer,
-  renderCustomer,
-  type ConsoleDeps,
-} from './page.js';
+import { addressOf, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
 
 const cursorSchema = z.object({ cursor: slugSchema.optional() });
 const chosenSchema = z.object({ product: slugSchema.optional() });
@@ -63,9 +56,7 @@ export function customerEntitlementPages(deps: ConsoleDeps): Router {
 
   router.get('/customers/:slug/entitlements', async (req, res) => {
     const customer = await readCustomer(deps, req);
-    const query = readQuery(req);
-    requireOnce(query);
-    const { cursor } = parseInput(cursorSchema, query);
+    const { cursor } = parseQueryForm(cursorSchema, readQuery(req));
     const now = clock.now();
     const period = monthOf(now);
     const range = { after: cursor, limit: PAGE_SIZE + 1 };
@@ -88,9 +79,7 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
 
   const show = async (req: Request, res: Response, form: FormState) => {
     const customer = await readCustomer(deps, req);
-    const query = readQuery(req);
-    requireOnce(query);
-    const { product: slug } = parseInput(chosenSchema, query);
+    const { product: slug } = parseQueryForm(chosenSchema, readQuery(req));
     const product = slug === undefined ? undefined : await getProduct(orm, slug);
     const grant = product && (await findGrant(orm, customer.id, product.id));
     const products = product ? [product] : await listProducts(orm, { after: undefined, limit: MAX_PRODUCTS });
@@ -109,38 +98,33 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
     });
   };
 
-  router.get('/customers/:slug/entitlement', (req, res) => show(req, res, newForm()));
-
-  router.post(
-    '/customers/:slug/entitlement',
-    formRoute({
-      async act(req, res, fields) {
-        const { slug } = await readCustomer(deps, req);
-        const {
-          product,
-          cap,
-          unitCap,
-          limits,
-          thresholds,
-          endsAt = null,
-          ...rest
-        } = parseInput(grantSchema, filledIn(fields));
-        if (cap === 'own' && unitCap === undefined)
-          throw fieldError('unitCap', 'is required for a cap of its own');
-        const terms = {
-          kind: rest.kind,
-          startsAt: rest.startsAt,
-          endsAt,
-          unitCap: toOwnCap(cap, unitCap),
-          limits: parseLimits(limits ?? ''),
-          thresholds: thresholds === undefined ? undefined : parseThresholds(thresholds),
-        };
-        await changeAsOperator(deps, req, res, (tx, source) => putGrant(tx, slug, product, terms, source));
-        res.redirect(303, toAddress(`${addressOf(slug)}/entitlements`, { done: 'granted' }));
-      },
-      show,
-    }),
-  );
+  addForm(router, '/customers/:slug/entitlement', {
+    async act(req, res, fields) {
+      const { slug } = await readCustomer(deps, req);
+      const {
+        product,
+        cap,
+        unitCap,
+        limits,
+        thresholds,
+        endsAt = null,
+        ...rest
+      } = parseInput(grantSchema, filledIn(fields));
+      if (cap === 'own' && unitCap === undefined)
+        throw fieldError('unitCap', 'is required for a cap of its own');
+      const terms = {
+        kind: rest.kind,
+        startsAt: rest.startsAt,
+        endsAt,
+        unitCap: toOwnCap(cap, unitCap),
+        limits: parseLimits(limits ?? ''),
+        thresholds: thresholds === undefined ? undefined : parseThresholds(thresholds),
+      };
+      await changeAsOperator(deps, req, res, (tx, source) => putGrant(tx, slug, product, terms, source));
+      res.redirect(303, toAddress(`${addressOf(slug)}/entitlements`, { done: 'granted' }));
+    },
+    show,
+  });
 
   router.post(
     '/customers/:slug/entitlement/withdraw',

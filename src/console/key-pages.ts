@@ -5,22 +5,16 @@ import { decodeCursor, encodeCursor } from '../core/ids.js';
 import { findKeyDetails, listKeyDetails } from '../api-keys/queries.js';
 import { toKeyView } from '../api-keys/view.js';
 import { readPathId } from '../core/http/path-id.js';
-import { parseInput } from '../core/http/validate.js';
-import { cutPage } from '../core/http/page.js';
+import { cutPage, idCursorField } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
-import { formRoute, newForm, type FormState } from '../core/pages/form.js';
+import { addForm, type FormState } from '../core/pages/form.js';
 import { pageRouter } from '../core/pages/page-router.js';
-import { readQuery, requireOnce } from '../core/pages/query-form.js';
+import { parseQueryForm, readQuery } from '../core/pages/query-form.js';
 import { sourceOf } from '../identity/operator/http.js';
 import { byOperator } from '../identity/session/authority.js';
 import { addressOf, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
 
-const cursorSchema = z.object({
-  cursor: z
-    .string()
-    .regex(/^[\w-]{22}$/, 'is not one that this list gave out')
-    .optional(),
-});
+const cursorSchema = z.object({ cursor: idCursorField });
 
 const notices = { revoked: 'The key was revoked. It fails on its next call.' };
 
@@ -32,9 +26,7 @@ export function customerKeyPages(deps: ConsoleDeps): Router {
 
   router.get('/customers/:slug/keys', async (req, res) => {
     const customer = await readCustomer(deps, req);
-    const query = readQuery(req);
-    requireOnce(query);
-    const { cursor } = parseInput(cursorSchema, query);
+    const { cursor } = parseQueryForm(cursorSchema, readQuery(req));
     const place = cursor === undefined ? {} : { afterId: decodeCursor(cursor) };
     const now = clock.now();
     const range = { limit: PAGE_SIZE + 1, ...place, filter: {}, now: new Date(now) };
@@ -57,20 +49,15 @@ export function customerKeyPages(deps: ConsoleDeps): Router {
     });
   };
 
-  router.get('/customers/:slug/keys/:id/revoke', (req, res) => show(req, res, newForm()));
-
-  router.post(
-    '/customers/:slug/keys/:id/revoke',
-    formRoute({
-      async act(req, res) {
-        const { id: orgId, slug } = await readCustomer(deps, req);
-        const { actor, ip, requestId } = sourceOf(req, res, clock);
-        const author = { orgId, userId: null, actor, by: byOperator(res), ip, requestId };
-        await revokeApiKey(deps, author, readPathId(req, 'id', 'API key'));
-        res.redirect(303, toAddress(`${addressOf(slug)}/keys`, { done: 'revoked' }));
-      },
-      show,
-    }),
-  );
+  addForm(router, '/customers/:slug/keys/:id/revoke', {
+    async act(req, res) {
+      const { id: orgId, slug } = await readCustomer(deps, req);
+      const { actor, ip, requestId } = sourceOf(req, res, clock);
+      const author = { orgId, userId: null, actor, by: byOperator(res), ip, requestId };
+      await revokeApiKey(deps, author, readPathId(req, 'id', 'API key'));
+      res.redirect(303, toAddress(`${addressOf(slug)}/keys`, { done: 'revoked' }));
+    },
+    show,
+  });
   return router;
 }

@@ -1,14 +1,15 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
+import { beginSecretPage } from '../core/http/page-headers.js';
 import { originOf } from '../core/http/own-origin.js';
 import { readPathId } from '../core/http/path-id.js';
 import { parseInput } from '../core/http/validate.js';
 import { cutPage } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
-import { fieldError, formRoute, newForm, textField, type FormState } from '../core/pages/form.js';
+import { addForm, fieldError, textField, type FormState } from '../core/pages/form.js';
 import { renderPage } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
-import { readQuery, requireOnce, tryQuery } from '../core/pages/query-form.js';
+import { parseQueryForm, readQuery, tryQuery } from '../core/pages/query-form.js';
 import { createLink, type NewLink } from '../identity/links/links.js';
 import { listSchema } from '../identity/members/schema.js';
 import { changeAsOperator } from '../identity/operator/http.js';
@@ -55,9 +56,7 @@ async function showLink(
   { path, expiresAt }: NewLink,
   { section, email, effect }: { section: string; email: string; effect: string },
 ): Promise<void> {
-  // Compressed beside text of another person, a secret can be guessed from the length of the answer.
-  res.setHeader('Cache-Control', 'no-store, no-transform');
-  res.status(201);
+  beginSecretPage(res);
   const page = { view: 'console/link', title: 'One-time link', section };
   await renderPage(deps, req, res, page, { link: originOf(req) + path, expiresAt, email, effect });
 }
@@ -77,24 +76,19 @@ function addOperators(router: Router, deps: ConsoleDeps): void {
     return renderPage(deps, req, res, page, { form });
   };
 
-  router.get('/operators/invite', confirmed, (req, res) => show(req, res, newForm()));
-
-  router.post(
-    '/operators/invite',
-    confirmed,
-    formRoute({
-      async act(req, res, fields) {
-        const typed = normalizeEmail(textField(fields, 'email') ?? '');
-        const { email } = parseInput(inviteSchema, { ...fields, email: typed });
-        const made = await changeAsOperator(deps, req, res, (tx, source) =>
-          inviteOperator(tx, email, personOf(res).userId, source),
-        );
-        const effect = 'makes its holder an operator, who sees and changes everything here';
-        await showLink(deps, req, res, made, { section: 'operators', email, effect });
-      },
-      show,
-    }),
-  );
+  addForm(router, '/operators/invite', {
+    before: [confirmed],
+    async act(req, res, fields) {
+      const typed = normalizeEmail(textField(fields, 'email') ?? '');
+      const { email } = parseInput(inviteSchema, { ...fields, email: typed });
+      const made = await changeAsOperator(deps, req, res, (tx, source) =>
+        inviteOperator(tx, email, personOf(res).userId, source),
+      );
+      const effect = 'makes its holder an operator, who sees and changes everything here';
+      await showLink(deps, req, res, made, { section: 'operators', email, effect });
+    },
+    show,
+  });
 }
 
 function addRemoval(router: Router, deps: ConsoleDeps): void {
@@ -106,21 +100,16 @@ function addRemoval(router: Router, deps: ConsoleDeps): void {
     await renderPage(deps, req, res, page, { form, operator });
   };
 
-  router.get('/operators/:userId/remove', confirmed, (req, res) => show(req, res, newForm()));
-
-  router.post(
-    '/operators/:userId/remove',
-    confirmed,
-    formRoute({
-      async act(req, res) {
-        const userId = readPathId(req, 'userId', 'operator');
-        await changeAsOperator(deps, req, res, (tx, source) => removeOperator(tx, userId, source));
-        const isOwn = userId === personOf(res).userId;
-        res.redirect(303, isOwn ? '/dashboard' : toAddress(OPERATORS, { done: 'removed' }));
-      },
-      show,
-    }),
-  );
+  addForm(router, '/operators/:userId/remove', {
+    before: [confirmed],
+    async act(req, res) {
+      const userId = readPathId(req, 'userId', 'operator');
+      await changeAsOperator(deps, req, res, (tx, source) => removeOperator(tx, userId, source));
+      const isOwn = userId === personOf(res).userId;
+      res.redirect(303, isOwn ? '/dashboard' : toAddress(OPERATORS, { done: 'removed' }));
+    },
+    show,
+  });
 }
 
 const peopleSchema = listSchema.extend({
@@ -134,8 +123,7 @@ function addPeople(router: Router, deps: ConsoleDeps): void {
   router.get('/people', async (req, res) => {
     const query = readQuery(req);
     const { form, result } = await tryQuery(res, query, async () => {
-      requireOnce(query);
-      const { search, signal, cursor } = parseInput(peopleSchema, query);
+      const { search, signal, cursor } = parseQueryForm(peopleSchema, query);
       const range = { after: decodeKey(cursor), limit: PAGE_SIZE };
       const since = failedSince(clock.now());
       const rows = await listUsers(orm, range, {
@@ -165,28 +153,23 @@ function addLinks(router: Router, deps: ConsoleDeps): void {
     await renderPage(deps, req, res, page, { form: { ...form, values }, found });
   };
 
-  router.get('/people/:userId/link', confirmed, (req, res) => show(req, res, newForm()));
-
-  router.post(
-    '/people/:userId/link',
-    confirmed,
-    formRoute({
-      async act(req, res, fields) {
-        const { kind } = parseInput(linkSchema, fields);
-        const { email, ...made } = await changeAsOperator(deps, req, res, async (tx, source) => {
-          const person = await readPerson(tx, req);
-          if (kind === 'second_factor_reset' && !person.hasFactor)
-            throw fieldError('kind', 'needs a second factor, and this person has none');
-          const createdBy = personOf(res).userId;
-          return { email: person.email, ...(await createLink(tx, { kind, person, createdBy }, source)) };
-        });
-        const effect =
-          kind === 'password_reset'
-            ? 'lets its holder choose a new password for this account'
-            : 'lets who also knows the password turn the second factor of this account off';
-        await showLink(deps, req, res, made, { section: 'people', email, effect });
-      },
-      show,
-    }),
-  );
+  addForm(router, '/people/:userId/link', {
+    before: [confirmed],
+    async act(req, res, fields) {
+      const { kind } = parseInput(linkSchema, fields);
+      const { email, ...made } = await changeAsOperator(deps, req, res, async (tx, source) => {
+        const person = await readPerson(tx, req);
+        if (kind === 'second_factor_reset' && !person.hasFactor)
+          throw fieldError('kind', 'needs a second factor, and this person has none');
+        const createdBy = personOf(res).userId;
+        return { email: person.email, ...(await createLink(tx, { kind, person, createdBy }, source)) };
+      });
+      const effect =
+        kind === 'password_reset'
+          ? 'lets its holder choose a new password for this account'
+          : 'lets who also knows the password turn the second factor of this account off';
+      await showLink(deps, req, res, made, { section: 'people', email, effect });
+    },
+    show,
+  });
 }

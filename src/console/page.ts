@@ -71,10 +71,6 @@ export function renderCustomer(
   });
 }
 
-/** A field of a form that people type a number into; every digit counts. */
-const numberPattern = /^\d{1,30}(\.\d{1,30})?$/;
-export const decimalField = text(61).regex(numberPattern, 'must be a number, like 100000');
-
 /** A cursor is the key of the last row seen, so that a list costs the same on every page. */
 export const encodeKey = (key: string): string => Buffer.from(key).toString('base64url');
 

@@ -1,13 +1,14 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
+import { beginSecretPage } from '../core/http/page-headers.js';
 import { originOf } from '../core/http/own-origin.js';
 import { readPathId } from '../core/http/path-id.js';
 import { parseInput } from '../core/http/validate.js';
 import { cutPage } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
-import { formRoute, newForm, textField, type FormState } from '../core/pages/form.js';
+import { addForm, formRoute, newForm, textField, type FormState } from '../core/pages/form.js';
 import { pageRouter } from '../core/pages/page-router.js';
-import { readQuery, requireOnce } from '../core/pages/query-form.js';
+import { parseQueryForm, readQuery } from '../core/pages/query-form.js';
 import { listOpenInvitations } from '../identity/members/invitation-queries.js';
 import {
   inviteAsOperator,
@@ -55,9 +56,7 @@ export function customerPeoplePages(deps: ConsoleDeps): Router {
 
   router.get('/customers/:slug/people', async (req, res) => {
     const customer = await readCustomer(deps, req);
-    const query = readQuery(req);
-    requireOnce(query);
-    const { cursor } = parseInput(cursorSchema, query);
+    const { cursor } = parseQueryForm(cursorSchema, readQuery(req));
     const range = { after: decodeKey(cursor), limit: PAGE_SIZE };
     const rows = await listMembers(db.orm, customer.id, range);
     const { page, nextCursor } = cutPage(rows, PAGE_SIZE, ({ email }) => encodeKey(email));
@@ -93,31 +92,24 @@ function addInvitations(router: Router, deps: ConsoleDeps): void {
     });
   };
 
-  router.get('/customers/:slug/invite', confirmed, (req, res) => show(req, res, newForm()));
-
-  router.post(
-    '/customers/:slug/invite',
-    confirmed,
-    formRoute({
-      async act(req, res, fields) {
-        const customer = await readCustomer(deps, req);
-        const email = normalizeEmail(textField(fields, 'email') ?? '');
-        const { days, ...input } = parseInput(inviteSchema, { ...fields, email });
-        const invited = { ...input, days: Number(days) };
-        const { mail } = deps.config;
-        const { token, expiresAt, isMailed } = await changeAsOperator(deps, req, res, (tx, source) =>
-          inviteAsOperator(tx, customer.id, invited, personOf(res).userId, source, mail),
-        );
-        const link = toInvitationLink(originOf(req), token);
-        // Compressed beside text of another person, a secret can be guessed from the length of the answer.
-        res.setHeader('Cache-Control', 'no-store, no-transform');
-        res.status(201);
-        const page = { view: 'invited', tab: 'people', title: 'Invitation created' } as const;
-        await renderCustomer(deps, req, res, page, customer, { ...input, link, expiresAt, isMailed });
-      },
-      show,
-    }),
-  );
+  addForm(router, '/customers/:slug/invite', {
+    before: [confirmed],
+    async act(req, res, fields) {
+      const customer = await readCustomer(deps, req);
+      const email = normalizeEmail(textField(fields, 'email') ?? '');
+      const { days, ...input } = parseInput(inviteSchema, { ...fields, email });
+      const invited = { ...input, days: Number(days) };
+      const { mail } = deps.config;
+      const { token, expiresAt, isMailed } = await changeAsOperator(deps, req, res, (tx, source) =>
+        inviteAsOperator(tx, customer.id, invited, personOf(res).userId, source, mail),
+      );
+      const link = toInvitationLink(originOf(req), token);
+      beginSecretPage(res);
+      const page = { view: 'invited', tab: 'people', title: 'Invitation created' } as const;
+      await renderCustomer(deps, req, res, page, customer, { ...input, link, expiresAt, isMailed });
+    },
+    show,
+  });
 
   router.post('/customers/:slug/invitations/:id/revoke', async (req, res) => {
     const { id: orgId, slug } = await readCustomer(deps, req);

@@ -3,9 +3,9 @@ import { z } from 'zod';
 import type { Orm, Tx } from '../core/db/client.js';
 import { AppError } from '../core/errors.js';
 import { readPathId } from '../core/http/path-id.js';
-import { parseInput, text } from '../core/http/validate.js';
+import { nameField, parseInput } from '../core/http/validate.js';
 import { toAddress } from '../core/pages/address.js';
-import { formRoute, newForm, type FormState } from '../core/pages/form.js';
+import { addForm, type FormState } from '../core/pages/form.js';
 import { renderPage } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
 import { filledIn } from '../identity/account/schema.js';
@@ -23,9 +23,7 @@ import { PEOPLE, type ConsoleDeps } from './page.js';
 
 const MAX_ORGANIZATIONS = 100;
 
-const nameSchema = z.strictObject({
-  name: text(200).refine((name) => name.trim() !== '', 'must not be blank'),
-});
+const nameSchema = z.strictObject({ name: nameField });
 
 const notices = {
   renamed: 'The name is saved.',
@@ -38,7 +36,7 @@ const actions = {
   'sign-out': {
     title: 'Sign out everywhere',
     effects: ['Every session of this person ends on its next request.', 'They sign in again as before.'],
-    work: (tx: Tx, email: string, source: Source) => endSessions(tx, email, source),
+    work: endSessions,
   },
   'second-factor': {
     title: 'Remove the second factor',
@@ -59,7 +57,7 @@ const actions = {
       'API keys that they created belong to the Organizations and keep working.',
       'An Organization of which they are the only owner is left without one.',
     ],
-    work: (tx: Tx, email: string, source: Source) => removeUser(tx, email, source),
+    work: removeUser,
   },
 } as const;
 type Action = keyof typeof actions;
@@ -92,23 +90,18 @@ export function personPages(deps: ConsoleDeps): Router {
     });
   };
 
-  router.get('/people/:userId', (req, res) => show(req, res, newForm()));
-
-  router.post(
-    '/people/:userId',
-    formRoute({
-      async act(req, res, fields) {
-        const { id } = await readPerson(orm, req);
-        const name = parseInput(nameSchema, filledIn(fields)).name.trim();
-        await changeAsOperator(deps, req, res, async (tx, source) => {
-          const { email, passwordHash } = (await findUser(tx, { id }))!;
-          await putUser(tx, email, { name, seenHash: passwordHash, passwordHash }, source);
-        });
-        res.redirect(303, toAddress(`${PEOPLE}/${id}`, { done: 'renamed' }));
-      },
-      show,
-    }),
-  );
+  addForm(router, '/people/:userId', {
+    async act(req, res, fields) {
+      const { id } = await readPerson(orm, req);
+      const name = parseInput(nameSchema, filledIn(fields)).name.trim();
+      await changeAsOperator(deps, req, res, async (tx, source) => {
+        const { email, passwordHash } = (await findUser(tx, { id }))!;
+        await putUser(tx, email, { name, seenHash: passwordHash, passwordHash }, source);
+      });
+      res.redirect(303, toAddress(`${PEOPLE}/${id}`, { done: 'renamed' }));
+    },
+    show,
+  });
 
   for (const action of Object.keys(actions) as Action[]) addAction(router, deps, action);
   return router;
@@ -125,23 +118,18 @@ function addAction(router: Router, deps: ConsoleDeps, action: Action): void {
     await renderPage(deps, req, res, page, { form, found, action, effects });
   };
 
-  router.get(path, confirmed, (req, res) => show(req, res, newForm()));
-
-  router.post(
-    path,
-    confirmed,
-    formRoute({
-      async act(req, res) {
-        const { id, email } = await readPerson(deps.db.orm, req);
-        await changeAsOperator(deps, req, res, async (tx, source) => {
-          await work(tx, email, source, deps);
-          if (!(await hasOperator(tx)))
-            throw new AppError('invalid_request', 'This is the only operator. Invite another one first.');
-        });
-        const done = action === 'delete' ? { done: 'deleted' } : { done: action };
-        res.redirect(303, toAddress(action === 'delete' ? PEOPLE : `${PEOPLE}/${id}`, done));
-      },
-      show,
-    }),
-  );
+  addForm(router, path, {
+    before: [confirmed],
+    async act(req, res) {
+      const { id, email } = await readPerson(deps.db.orm, req);
+      await changeAsOperator(deps, req, res, async (tx, source) => {
+        await work(tx, email, source, deps);
+        if (!(await hasOperator(tx)))
+          throw new AppError('invalid_request', 'This is the only operator. Invite another one first.');
+      });
+      const done = action === 'delete' ? { done: 'deleted' } : { done: action };
+      res.redirect(303, toAddress(action === 'delete' ? PEOPLE : `${PEOPLE}/${id}`, done));
+    },
+    show,
+  });
 }

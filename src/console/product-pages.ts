@@ -1,13 +1,13 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import { toPlainDecimal } from '../core/decimal.js';
-import { parseInput, text } from '../core/http/validate.js';
+import { decimalField, nameField, parseInput, text } from '../core/http/validate.js';
 import { cutPage } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
-import { fieldError, formRoute, newForm, type FormFields, type FormState } from '../core/pages/form.js';
+import { addForm, fieldError, type FormFields, type FormState } from '../core/pages/form.js';
 import { renderPage } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
-import { readQuery, requireOnce } from '../core/pages/query-form.js';
+import { parseQueryForm, readQuery } from '../core/pages/query-form.js';
 import { getProduct, putProduct } from '../entitlements/products.js';
 import { listProducts, lockProduct, type Product } from '../entitlements/queries.js';
 import { DEFAULT_MAX_QUANTITY } from '../entitlements/table.js';
@@ -16,14 +16,14 @@ import { changeAsOperator } from '../identity/operator/http.js';
 import { slugSchema } from '../identity/operator/schema.js';
 import { requireConfirmation } from '../identity/session/operator.js';
 import { archiveSchema } from './customer-pages.js';
-import { CONSOLE, decimalField, PAGE_SIZE, readSlug, type ConsoleDeps } from './page.js';
+import { CONSOLE, PAGE_SIZE, readSlug, type ConsoleDeps } from './page.js';
 
 const PRODUCTS = `${CONSOLE}/products`;
 
 const cursorSchema = z.object({ cursor: slugSchema.optional() });
 
 const productSchema = z.strictObject({
-  name: text(200).refine((name) => name.trim() !== '', 'must not be blank'),
+  name: nameField,
   usageMetric: text(255),
   unitCap: decimalField.optional(),
   maxQuantity: decimalField.refine((value) => /[1-9]/.test(value), 'must be above 0').optional(),
@@ -43,9 +43,7 @@ export function productPages(deps: ConsoleDeps): Router {
   const router = pageRouter();
 
   router.get('/products', async (req, res) => {
-    const query = readQuery(req);
-    requireOnce(query);
-    const { cursor } = parseInput(cursorSchema, query);
+    const { cursor } = parseQueryForm(cursorSchema, readQuery(req));
     const rows = await listProducts(orm, { after: cursor, limit: PAGE_SIZE });
     const { page: products, nextCursor } = cutPage(rows, PAGE_SIZE, ({ slug }) => slug);
     const page = { view: 'console/products', title: 'Products', section: 'products', notices };
@@ -67,22 +65,17 @@ function addNew(router: Router, deps: ConsoleDeps): void {
     return renderPage(deps, req, res, page, { form, product: undefined });
   };
 
-  router.get('/new-product', (req, res) => show(req, res, newForm()));
-
-  router.post(
-    '/new-product',
-    formRoute({
-      async act(req, res, fields) {
-        const { slug, ...typed } = parseInput(newSchema, filledIn(fields));
-        await changeAsOperator(deps, req, res, async (tx, source) => {
-          if (await lockProduct(tx, slug)) throw fieldError('slug', 'is taken by another product');
-          await putProduct(tx, slug, toInput(typed), source);
-        });
-        res.redirect(303, toAddress(PRODUCTS, { done: 'created' }));
-      },
-      show,
-    }),
-  );
+  addForm(router, '/new-product', {
+    async act(req, res, fields) {
+      const { slug, ...typed } = parseInput(newSchema, filledIn(fields));
+      await changeAsOperator(deps, req, res, async (tx, source) => {
+        if (await lockProduct(tx, slug)) throw fieldError('slug', 'is taken by another product');
+        await putProduct(tx, slug, toInput(typed), source);
+      });
+      res.redirect(303, toAddress(PRODUCTS, { done: 'created' }));
+    },
+    show,
+  });
 }
 
 function addEdit(router: Router, deps: ConsoleDeps): void {
@@ -93,20 +86,15 @@ function addEdit(router: Router, deps: ConsoleDeps): void {
     await renderPage(deps, req, res, page, { form: { ...form, values }, product });
   };
 
-  router.get('/products/:slug', (req, res) => show(req, res, newForm()));
-
-  router.post(
-    '/products/:slug',
-    formRoute({
-      async act(req, res, fields) {
-        const { slug } = await getProduct(deps.db.orm, readSlug(req, 'product'));
-        const typed = parseInput(productSchema, filledIn(fields));
-        await changeAsOperator(deps, req, res, (tx, source) => putProduct(tx, slug, toInput(typed), source));
-        res.redirect(303, toAddress(`${PRODUCTS}/${slug}`, { done: 'saved' }));
-      },
-      show,
-    }),
-  );
+  addForm(router, '/products/:slug', {
+    async act(req, res, fields) {
+      const { slug } = await getProduct(deps.db.orm, readSlug(req, 'product'));
+      const typed = parseInput(productSchema, filledIn(fields));
+      await changeAsOperator(deps, req, res, (tx, source) => putProduct(tx, slug, toInput(typed), source));
+      res.redirect(303, toAddress(`${PRODUCTS}/${slug}`, { done: 'saved' }));
+    },
+    show,
+  });
 }
 
 function addArchive(router: Router, deps: ConsoleDeps): void {
@@ -124,24 +112,19 @@ function addArchive(router: Router, deps: ConsoleDeps): void {
     );
   };
 
-  router.get('/products/:slug/archive', confirmed, (req, res) => show(req, res, newForm()));
-
-  router.post(
-    '/products/:slug/archive',
-    confirmed,
-    formRoute({
-      async act(req, res, fields) {
-        const slug = readSlug(req, 'product');
-        const archived = parseInput(archiveSchema, fields).archived === 'yes';
-        await changeAsOperator(deps, req, res, async (tx, source) => {
-          const { name, usageMetric, unitCap, maxQuantity } = await getProduct(tx, slug);
-          await putProduct(tx, slug, { name, usageMetric, unitCap, maxQuantity, archived }, source);
-        });
-        res.redirect(303, toAddress(`${PRODUCTS}/${slug}`, { done: archived ? 'archived' : 'restored' }));
-      },
-      show,
-    }),
-  );
+  addForm(router, '/products/:slug/archive', {
+    before: [confirmed],
+    async act(req, res, fields) {
+      const slug = readSlug(req, 'product');
+      const archived = parseInput(archiveSchema, fields).archived === 'yes';
+      await changeAsOperator(deps, req, res, async (tx, source) => {
+        const { name, usageMetric, unitCap, maxQuantity } = await getProduct(tx, slug);
+        await putProduct(tx, slug, { name, usageMetric, unitCap, maxQuantity, archived }, source);
+      });
+      res.redirect(303, toAddress(`${PRODUCTS}/${slug}`, { done: archived ? 'archived' : 'restored' }));
+    },
+    show,
+  });
 }
 
 const toInput = ({ name, usageMetric, unitCap, maxQuantity }: z.output<typeof productSchema>) => ({

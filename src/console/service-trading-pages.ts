@@ -2,7 +2,7 @@ import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import { parseInput } from '../core/http/validate.js';
 import { toAddress } from '../core/pages/address.js';
-import { formRoute, newForm, type FormState } from '../core/pages/form.js';
+import { addForm, formRoute, newForm, type FormState } from '../core/pages/form.js';
 import { renderPage } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
 import { AppError } from '../core/errors.js';
@@ -79,20 +79,15 @@ function addReconciliation(router: Router, deps: TradingDeps): void {
     await renderPage(deps, req, res, page, { form, report });
   };
 
-  router.get('/trading/reconciliation', confirmed, (req, res) => show(req, res, newForm()));
-
-  router.post(
-    '/trading/reconciliation',
-    confirmed,
-    formRoute({
-      async act(req, res, fields) {
-        parseInput(acceptSchema, fields);
-        await requireLive().accept(sourceOf(req, res, deps.clock), byOperator(res));
-        res.redirect(303, toAddress(TRADING, { done: 'accepted' }));
-      },
-      show,
-      // The venue cannot be read, or the outcome of an order is not known yet.
-      codes: new Set(['unavailable']),
-    }),
-  );
+  addForm(router, '/trading/reconciliation', {
+    before: [confirmed],
+    async act(req, res, fields) {
+      parseInput(acceptSchema, fields);
+      await requireLive().accept(sourceOf(req, res, deps.clock), byOperator(res));
+      res.redirect(303, toAddress(TRADING, { done: 'accepted' }));
+    },
+    show,
+    // The venue cannot be read, or the outcome of an order is not known yet.
+    codes: new Set(['unavailable']),
+  });
 }

@@ -17,7 +17,7 @@ import {
 } from '../core/pages/form.js';
 import { formatCount, formatDecimal } from '../core/pages/format.js';
 import { pageRouter } from '../core/pages/page-router.js';
-import { readQuery, requireOnce } from '../core/pages/query-form.js';
+import { parseQueryForm, readQuery } from '../core/pages/query-form.js';
 import { changeAsOperator } from '../identity/operator/http.js';
 import { lockOrganizationId } from '../organizations/lock.js';
 import {
@@ -80,9 +80,7 @@ const show =
   (deps: ConsoleDeps, which: 'correction' | 'backfill') =>
   async (req: Request, res: Response, form: FormState) => {
     const customer = await readCustomer(deps, req);
-    const query = readQuery(req);
-    requireOnce(query);
-    const { cursor } = parseInput(z.object({ cursor: z.string().optional() }), query);
+    const { cursor } = parseQueryForm(z.object({ cursor: z.string().optional() }), readQuery(req));
     const after = decodeKey(cursor, z.uuid());
     const found = await readBackfills(deps.db.orm, customer.id, { after, limit: PAGE_SIZE });
     const { page: rows, nextCursor } = cutPage(found, PAGE_SIZE, (last) => encodeKey(last.id));

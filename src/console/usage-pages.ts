@@ -1,14 +1,13 @@
 import type { Router } from 'express';
 import { z } from 'zod';
 import type { Orm } from '../core/db/client.js';
-import { parseInput } from '../core/http/validate.js';
 import { cutPage } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
 import { sendCsv } from '../core/pages/csv.js';
 import { fieldError, type FormFields } from '../core/pages/form.js';
 import { renderPage } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
-import { readQuery, requireOnce, tryQuery } from '../core/pages/query-form.js';
+import { parseQueryForm, readQuery, tryQuery } from '../core/pages/query-form.js';
 import { monthOf, monthRange } from '../core/time.js';
 import { findProduct } from '../entitlements/queries.js';
 import { slugSchema } from '../identity/operator/schema.js';
@@ -49,8 +48,7 @@ export function customerUsagePages({ log, ...deps }: ConsoleDeps & Pick<TradingC
 
   /** This month by customer and product, unless the address says otherwise. */
   const readRequest = async (query: FormFields) => {
-    requireOnce(query);
-    const { cursor, ...given } = parseInput(querySchema, { ...thisMonth(clock.now()), ...query });
+    const { cursor, ...given } = parseQueryForm(querySchema, { ...thisMonth(clock.now()), ...query });
     const { granularity } = given;
     const days = { from: new Date(given.from), to: new Date(given.to) };
     const steps = readSteps({ ...days, granularity, livemode: given.mode === 'live' }, fieldError);

@@ -1,49 +1,55 @@
-/** Every code a response can carry. Clients switch on these words, so they never change meaning. */
-export type ErrorCode =
-  | 'invalid_json'
-  | 'invalid_request'
-  | 'session_cookie_not_allowed'
-  | 'key_in_query_string'
-  | 'missing_key'
-  | 'invalid_key'
-  | 'key_expired'
-  | 'key_revoked'
-  | 'not_signed_in'
-  | 'insufficient_scope'
-  | 'forbidden_role'
-  | 'cross_site_request'
-  | 'entitlement_required'
-  | 'entitlement_read_only'
-  | 'live_trading_disabled'
-  | 'not_found'
-  | 'entitlement_not_found'
-  | 'event_not_found'
-  | 'unknown_station'
-  | 'unknown_market'
-  | 'method_not_allowed'
-  | 'request_timeout'
-  | 'key_not_active'
-  | 'key_already_rotated'
-  | 'idempotency_conflict'
-  | 'backfill_state'
-  | 'limit_reached'
-  | 'market_closed'
-  | 'body_too_large'
-  | 'batch_too_large'
-  | 'unsupported_media_type'
-  | 'unknown_metric'
-  | 'timestamp_out_of_range'
-  | 'quantity_out_of_range'
-  | 'insufficient_funds'
-  | 'insufficient_position'
-  | 'risk_limit'
-  | 'price_moved'
-  | 'rate_limited'
-  | 'headers_too_large'
-  | 'unavailable'
-  | 'market_data_unavailable'
-  | 'market_data_stale'
-  | 'internal';
+/**
+ * Every code that a response can carry, with its HTTP status: the one place where the logic's words become HTTP. Clients switch
+ * on these words, so they never change meaning.
+ */
+export const statusByCode = {
+  invalid_json: 400,
+  invalid_request: 400,
+  session_cookie_not_allowed: 400,
+  key_in_query_string: 400,
+  missing_key: 401,
+  invalid_key: 401,
+  key_expired: 401,
+  key_revoked: 401,
+  not_signed_in: 401,
+  insufficient_scope: 403,
+  forbidden_role: 403,
+  cross_site_request: 403,
+  entitlement_required: 403,
+  entitlement_read_only: 403,
+  live_trading_disabled: 403,
+  not_found: 404,
+  entitlement_not_found: 404,
+  event_not_found: 404,
+  unknown_station: 404,
+  unknown_market: 404,
+  method_not_allowed: 405,
+  request_timeout: 408,
+  key_not_active: 409,
+  key_already_rotated: 409,
+  idempotency_conflict: 409,
+  backfill_state: 409,
+  limit_reached: 409,
+  market_closed: 409,
+  body_too_large: 413,
+  batch_too_large: 413,
+  unsupported_media_type: 415,
+  unknown_metric: 422,
+  timestamp_out_of_range: 422,
+  quantity_out_of_range: 422,
+  insufficient_funds: 422,
+  insufficient_position: 422,
+  risk_limit: 422,
+  price_moved: 422,
+  rate_limited: 429,
+  headers_too_large: 431,
+  unavailable: 503,
+  market_data_unavailable: 503,
+  market_data_stale: 503,
+  internal: 500,
+} as const;
+
+export type ErrorCode = keyof typeof statusByCode;
 
 /** One offending place. `pointer` is an RFC 6901 JSON pointer into the request body. */
 export interface ErrorPlace {

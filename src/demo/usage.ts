@@ -5,6 +5,7 @@ import { toBatch } from '../usage/batch.js';
 import { recordBatches } from '../usage/flush.js';
 import type { UsageEvent } from '../usage/schema.js';
 import type { DemoData } from './demo.js';
+import { inChunks } from '../core/steps.js';
 import { MINUTE_MS, HOUR_MS } from '../core/time.js';
 
 /** As far back as an event may lie, less the hour that has begun. */
@@ -26,11 +27,10 @@ export async function seedDemoUsage(
     [demo.keys.live, 1],
     [demo.keys.test, 0.05],
   ] as const) {
-    const events = makeEvents(demo, now, share);
-    for (let i = 0; i < events.length; i += BATCH) {
+    for (const events of inChunks(makeEvents(demo, now, share), BATCH)) {
       signal?.throwIfAborted();
       const batch = toBatch({
-        events: events.slice(i, i + BATCH),
+        events,
         exactQuantities: new Map(),
         hashedSecret: hashSecret(secret),
         isLenient: false,

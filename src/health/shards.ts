@@ -6,14 +6,8 @@ import type { Metrics } from '../core/metrics.js';
 /** A server that does not answer is found out by its connections; readiness waits no longer than this for it. */
 const PING_MS = 1_000;
 
-export interface GroupsAway {
-  /** Their ids. */
-  groups: string[];
-  workers: string[];
-}
-
-/** Shard groups that cannot be reached now; undefined where the database is not sharded. */
-export async function findGroupsAway({ groups }: Shards): Promise<GroupsAway | undefined> {
+/** The ids and the servers of shard groups that cannot be reached now; undefined where the database is not sharded. */
+export async function findGroupsAway({ groups }: Shards) {
   if (groups.length === 1) return undefined;
   const answered = new Set<string>();
   await Promise.race([

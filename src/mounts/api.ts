@@ -59,18 +59,10 @@ export function apiRoutes(context: Context, services: ApiServices): Router {
     }),
   );
   const { limits } = context.config;
-  const guard = unknownKeyGuard(context, {
-    keyOf: readHashedSecret,
-    hasSeen: (hashedSecret) => services.keyUse.hasSeen(hashedSecret),
-    authenticate: (hashedSecret) => services.keys.authenticate(hashedSecret, null),
-  });
-  const perKey = (name: string, perMinute: number): RequestHandler => {
-    const limit = perKeyLimit(context, { name, perMinute, keyOf: readHashedSecret });
-    return (req, res, next) => guard(req, res, () => limit(req, res, next));
-  };
+  const { guard, limitTo } = keyGuards(context, services);
   const deps = { ...context, ...services };
-  const usageLimit = perKey('usage', limits.usagePerMinute);
-  const entitlementsLimit = perKey('entitlements', limits.entitlementsPerMinute);
+  const usageLimit = limitTo('usage', limits.usagePerMinute);
+  const entitlementsLimit = limitTo('entitlements', limits.entitlementsPerMinute);
   mountRoutes(router, '/api', [...usageRoutes, ...reservationRoutes, ...correctionRoutes], deps, () => [
     usageLimit,
   ]);
@@ -79,6 +71,20 @@ export function apiRoutes(context: Context, services: ApiServices): Router {
   mountRoutes(router, '/api', [ownKeyRoute], deps, () => [guard]);
   router.use(countRefusedCalls(services));
   return router;
+}
+
+/** What stands before routes for API keys: the look-up of a key that is new here, and with `limitTo` the calls a minute of each. */
+export function keyGuards(context: Context, { keys, keyUse }: Pick<ApiServices, 'keys' | 'keyUse'>) {
+  const guard = unknownKeyGuard(context, {
+    keyOf: readHashedSecret,
+    hasSeen: (hashedSecret) => keyUse.hasSeen(hashedSecret),
+    authenticate: (hashedSecret) => keys.authenticate(hashedSecret, null),
+  });
+  const limitTo = (name: string, perMinute: number): RequestHandler => {
+    const limit = perKeyLimit(context, { name, perMinute, keyOf: readHashedSecret });
+    return (req, res, next) => guard(req, res, () => limit(req, res, next));
+  };
+  return { guard, limitTo };
 }
 
 /**

@@ -5,12 +5,12 @@ import ejs from 'ejs';
 import { Router, type Request, type RequestHandler, type Response } from 'express';
 import helmet from 'helmet';
 import { z } from 'zod';
-import { AppError, type ErrorCode } from '../core/errors.js';
+import { statusByCode, type ErrorCode } from '../core/errors.js';
 import type { Context } from '../core/http/context.js';
-import { perAddressLimit } from '../core/http/address-limit.js';
+import { perAddressLimit } from '../core/http/rate-limit.js';
 import { compress, createAssets, sendCompressed, type Compressed } from '../core/http/assets.js';
 import { originOf } from '../core/http/own-origin.js';
-import { statusByCode } from '../core/http/problem.js';
+import { nothingHere } from '../core/http/problem.js';
 import { hasCopy } from '../core/http/request-line.js';
 import { once } from '../core/steps.js';
 import { conditional, defineRoute, excerpt, mountRoutes } from '../core/reference/define-route.js';
@@ -38,20 +38,26 @@ const topics: Record<string, { title: string; summary: string }> = {
   errors: { title: 'Errors', summary: 'Every code, and what to do about it.' },
 };
 
+const ofDocuments = { method: 'get', tag: 'Service', credential: 'none', limit: 'documents' } as const;
+
+const nothingThere = (summary: string, params: Record<string, string>) =>
+  problemExample('not_found', {
+    summary,
+    detail: 'There is nothing at this address.',
+    request: { params },
+  });
+
 const htmlPage = { 200: { description: 'The page.', content: { 'text/html': null } } };
 
 /** `/openapi.json` and `/docs`. Everything is made at the first request for it and kept. */
 export const documentationRoutes = [
   defineRoute({
-    method: 'get',
+    ...ofDocuments,
     path: '/openapi.json',
     operationId: 'getOpenApi',
-    tag: 'Service',
     summary: 'This document',
     description:
       'OpenAPI 3.1. It changes only with the version of the service: keep the `ETag` and ask with `If-None-Match`.',
-    credential: 'none',
-    limit: 'documents',
     ...conditional('The document.', z.looseObject({ openapi: z.string() }).meta({ id: 'OpenApi' })),
     examples: [
       { name: 'document', summary: 'The beginning', request: {}, answer: excerpt({ openapi: '3.1.0' }) },
@@ -73,14 +79,11 @@ export const documentationRoutes = [
       },
   }),
   defineRoute({
-    method: 'get',
+    ...ofDocuments,
     path: '/docs',
     operationId: 'getDocumentation',
-    tag: 'Service',
     summary: 'The documentation',
     description: `Leads to a page for each subject and to the reference. A signed-in member sees the examples with products, key prefixes and times of their own.`,
-    credential: 'none',
-    limit: 'documents',
     responses: htmlPage,
     examples: [
       { name: 'page', summary: 'Its title', request: {}, answer: '<title>Documentation – Gauge</title>' },
@@ -91,15 +94,12 @@ export const documentationRoutes = [
         sendPage(req, res, 'index'),
   }),
   defineRoute({
-    method: 'get',
+    ...ofDocuments,
     path: '/docs/{topic}',
     operationId: 'getTopic',
-    tag: 'Service',
     summary: 'A subject of the documentation',
     description:
       'At `/docs/errors` is what each `code` means and what to do about it: the `type` of a problem leads to its place there.',
-    credential: 'none',
-    limit: 'documents',
     params: z.object({
       topic: z.enum(Object.keys(topics)).meta({ description: 'As `/docs` names it.' }),
     }),
@@ -112,11 +112,7 @@ export const documentationRoutes = [
         request: { params: { topic: 'errors' } },
         answer: '<section class="problem" id="rate_limited">',
       },
-      problemExample('not_found', {
-        summary: 'No such page',
-        detail: 'There is nothing at this address.',
-        request: { params: { topic: 'weather' } },
-      }),
+      nothingThere('No such page', { topic: 'weather' }),
     ],
     handler:
       ({ sendPage }: Documents) =>
@@ -124,15 +120,12 @@ export const documentationRoutes = [
         sendPage(req, res, `topics/${req.params.topic}`),
   }),
   defineRoute({
-    method: 'get',
+    ...ofDocuments,
     path: '/docs/reference/{group}',
     operationId: 'getReference',
-    tag: 'Service',
     summary: 'A part of the reference',
     description:
       'The routes of a group with their fields, answers and examples. With a script, requests can be tried; a key that is entered stays in the memory of the tab.',
-    credential: 'none',
-    limit: 'documents',
     params: z.object({ group: z.string().meta({ description: 'As `/docs` names it.' }) }),
     responses: htmlPage,
     errors: ['not_found'],
@@ -143,11 +136,7 @@ export const documentationRoutes = [
         request: { params: { group: 'usage' } },
         answer: '<section class="operation" id="recordUsageEvents"',
       },
-      problemExample('not_found', {
-        summary: 'No such group',
-        detail: 'There is nothing at this address.',
-        request: { params: { group: 'weather' } },
-      }),
+      nothingThere('No such group', { group: 'weather' }),
     ],
     handler:
       ({ sendPage }: Documents) =>
@@ -155,15 +144,12 @@ export const documentationRoutes = [
         sendPage(req, res, `reference/${req.params.group}`),
   }),
   defineRoute({
-    method: 'get',
+    ...ofDocuments,
     path: '/docs/assets/{version}/{file}',
     operationId: 'getReferenceFile',
-    tag: 'Service',
     summary: 'The files of the pages',
     description:
       'Scripts and styles of `/docs`. The version changes with their content, so they may be cached for ever.',
-    credential: 'none',
-    limit: 'documents',
     params: z.object({
       version: z.string().meta({ description: 'As the pages name it.' }),
       file: z.string().meta({ description: 'A file name.' }),
@@ -179,11 +165,7 @@ export const documentationRoutes = [
         request: { params: { version: '0', file: 'docs.js' } },
         answer: "credentials: 'omit'",
       },
-      problemExample('not_found', {
-        summary: 'No such file',
-        detail: 'There is nothing at this address.',
-        request: { params: { version: '0', file: 'other.js' } },
-      }),
+      nothingThere('No such file', { version: '0', file: 'other.js' }),
     ],
     handler: ({ assets }: Documents) => assets.serve,
   }),
@@ -210,7 +192,7 @@ export function documentationRouter(
   });
   const render = async (page: string, origin: string, own: OwnValues | undefined): Promise<Buffer> => {
     const view = await makeView(page, await listRoutes(), await document(), { origin, own });
-    if (!view) throw new AppError('not_found', 'There is nothing at this address.');
+    if (!view) throw nothingHere();
     const values = { ...view, current: page, assets: await assets.base() };
     return Buffer.from(
       await ejs.renderFile(`${viewsFolder}/docs/layout.ejs`, values, { views: [viewsFolder] }),

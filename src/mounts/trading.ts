@@ -1,6 +1,5 @@
-import { Router, type Request, type RequestHandler, type Response } from 'express';
-import { countRefusedCalls, type ApiServices } from './api.js';
-import { readHashedSecret } from '../api-keys/bearer-key.js';
+import { Router, type Request, type Response } from 'express';
+import { countRefusedCalls, keyGuards, type ApiServices } from './api.js';
 import type { TradingContext } from '../trading/config.js';
 import { isNavigation } from '../core/http/request-line.js';
 import { unknownRoute } from '../core/http/unknown-route.js';
@@ -14,7 +13,6 @@ import { limitSizings, marketRoutes } from '../trading/reads/market-routes.js';
 import { createSnapshotReads } from '../trading/reads/snapshot-reads.js';
 import { requireReady } from '../core/http/availability.js';
 import { jsonHeaders } from '../core/http/json-headers.js';
-import { perKeyLimit, unknownKeyGuard } from '../core/http/rate-limit.js';
 import { executionRoutes } from '../trading/execution/routes.js';
 import { portfolioRoutes } from '../trading/portfolio/routes.js';
 import { streamRoute } from '../trading/stream/routes.js';
@@ -34,7 +32,8 @@ const EXECUTION = '/scores/execution';
 /** The trading API: reads without a credential, portfolios and orders for an Organization's API key. */
 export function tradingRoutes(context: TradingContext, api: ApiServices, trading: TradingServices): Router {
   const router = Router();
-  const callLimit = keyLimit(context, api);
+  // About a portfolio and its orders together.
+  const callLimit = keyGuards(context, api).limitTo('trading', context.config.limits.tradingPerMinute);
   const deps = { ...context, ...api, ...trading, paperCash: context.config.trading.paperCash };
   router.use(EXECUTION, requireReady(context.lifecycle), jsonHeaders);
   mountRoutes(router, '', executionRoutes, deps, () => [callLimit]);
@@ -76,19 +75,4 @@ function leadToPage(req: Request, res: Response): boolean {
   res.setHeader('Vary', 'Accept');
   res.redirect(303, page);
   return true;
-}
-
-/** Calls a minute of one key, about its portfolio and its orders together. */
-function keyLimit(context: TradingContext, { keys, keyUse }: ApiServices): RequestHandler {
-  const guard = unknownKeyGuard(context, {
-    keyOf: readHashedSecret,
-    hasSeen: (hashedSecret) => keyUse.hasSeen(hashedSecret),
-    authenticate: (hashedSecret) => keys.authenticate(hashedSecret, null),
-  });
-  const limit = perKeyLimit(context, {
-    name: 'trading',
-    perMinute: context.config.limits.tradingPerMinute,
-    keyOf: readHashedSecret,
-  });
-  return (req, res, next) => guard(req, res, () => limit(req, res, next));
 }

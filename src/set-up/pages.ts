@@ -1,9 +1,10 @@
 import type { Request, RequestHandler, Response, Router } from 'express';
 import { z } from 'zod';
+import { beginSecretPage } from '../core/http/page-headers.js';
 import { originOf } from '../core/http/own-origin.js';
-import { parseInput, text } from '../core/http/validate.js';
+import { decimalField, nameField, parseInput, text } from '../core/http/validate.js';
 import { toAddress } from '../core/pages/address.js';
-import { fieldError, formRoute, newForm, textField, type FormState } from '../core/pages/form.js';
+import { addForm, fieldError, formRoute, newForm, textField, type FormState } from '../core/pages/form.js';
 import { renderPage } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
 import { checkPassword } from '../identity/account/account.js';
@@ -34,9 +35,7 @@ const frame = 'card' as const;
 type SetUpDeps = AccountDeps & Pick<TradingContext, 'limitStores' | 'config'>;
 
 const personSchema = z.strictObject({
-  name: text(200)
-    .refine((name) => name.trim() !== '', 'must not be blank')
-    .optional(),
+  name: nameField.optional(),
   email: emailSchema.optional(),
   /** Judged by the rules for passwords where it is a new one. */
   password: z.string().max(MAX_PASSWORD, `must have at most ${MAX_PASSWORD} characters`),
@@ -46,10 +45,7 @@ const firstSchema = z.strictObject({
   productSlug: slugSchema,
   productName: text(200),
   usageMetric: text(255),
-  unitCap: z
-    .string()
-    .regex(/^\d{1,30}(\.\d{1,30})?$/, 'must be a number, like 100000')
-    .optional(),
+  unitCap: decimalField.optional(),
   orgSlug: slugSchema,
   orgName: text(200),
   marketAccess: z.enum(marketAccesses, 'must be one of the choices').optional(),
@@ -240,35 +236,30 @@ function addOwnerPages(router: Router, deps: SetUpDeps, guards: RequestHandler[]
     });
   };
 
-  router.get(`${SET_UP}/owner`, ...guards, (req, res) => show(req, res, newForm()));
-
-  router.post(
-    `${SET_UP}/owner`,
-    guards,
-    formRoute({
-      async act(req, res, fields) {
-        const typed = textField(fields, 'email');
-        const email = typed === undefined ? {} : { email: normalizeEmail(typed) };
-        const input = parseInput(ownerSchema, filledIn({ ...fields, ...email }));
-        const { userId, email: own } = personOf(res);
-        const owner = input.owner === 'me' ? own : input.email;
-        if (owner === undefined) throw fieldError('email', 'is required');
-        const made = await changeAsOperator(deps, req, res, async (tx, source) => {
-          const organization = await findOwnerless(tx, input.organization);
-          if (!organization) return undefined;
-          const { id, slug } = organization;
-          if (input.owner === 'me') return void (await putMember(tx, slug, own, { role: 'owner' }, source));
-          const invited = { email: owner, role: 'owner', days: OWNER_DAYS } as const;
-          return { organization, ...(await inviteAsOperator(tx, id, invited, userId, source, mail)) };
-        });
-        if (!made) return res.redirect(303, input.owner === 'me' ? '/dashboard' : SET_UP);
-        const { organization, token, expiresAt, isMailed } = made;
-        const link = toInvitationLink(originOf(req), token);
-        res.status(201);
-        const page = { view: 'set-up/invited', title: 'Invitation created', frame };
-        await renderPage(deps, req, res, page, { email: owner, organization, link, expiresAt, isMailed });
-      },
-      show,
-    }),
-  );
+  addForm(router, `${SET_UP}/owner`, {
+    before: guards,
+    async act(req, res, fields) {
+      const typed = textField(fields, 'email');
+      const email = typed === undefined ? {} : { email: normalizeEmail(typed) };
+      const input = parseInput(ownerSchema, filledIn({ ...fields, ...email }));
+      const { userId, email: own } = personOf(res);
+      const owner = input.owner === 'me' ? own : input.email;
+      if (owner === undefined) throw fieldError('email', 'is required');
+      const made = await changeAsOperator(deps, req, res, async (tx, source) => {
+        const organization = await findOwnerless(tx, input.organization);
+        if (!organization) return undefined;
+        const { id, slug } = organization;
+        if (input.owner === 'me') return void (await putMember(tx, slug, own, { role: 'owner' }, source));
+        const invited = { email: owner, role: 'owner', days: OWNER_DAYS } as const;
+        return { organization, ...(await inviteAsOperator(tx, id, invited, userId, source, mail)) };
+      });
+      if (!made) return res.redirect(303, input.owner === 'me' ? '/dashboard' : SET_UP);
+      const { organization, token, expiresAt, isMailed } = made;
+      const link = toInvitationLink(originOf(req), token);
+      beginSecretPage(res);
+      const page = { view: 'set-up/invited', title: 'Invitation created', frame };
+      await renderPage(deps, req, res, page, { email: owner, organization, link, expiresAt, isMailed });
+    },
+    show,
+  });
 }

@@ -68,3 +68,24 @@ it('does not run what has no room', async () => {
     problem: { code: 'limit_reached', limit: { remaining: 10 } },
   });
 });
+
+it('pauses as well where an answer says a date to wait for', async () => {
+  const calledAt: number[] = [];
+  const client = createGaugeClient({
+    baseUrl: service.url,
+    apiKey: 'org_live_any',
+    fetch: () => {
+      calledAt.push(Date.now());
+      const isFirst = calledAt.length === 1;
+      const headers = { 'retry-after': new Date().toUTCString() };
+      return Promise.resolve(
+        Response.json({ code: 'key_revoked' }, isFirst ? { status: 503, headers } : { status: 401 }),
+      );
+    },
+  });
+  const input = { productSlug: 'any', metric: 'any', quantity: 1, idempotencyKey: 'any' };
+  await expect(withReservation(client, input, () => Promise.reject(new Error()))).rejects.toThrow(
+    RefusedError,
+  );
+  expect(calledAt[1]! - calledAt[0]!).toBeGreaterThan(90);
+});

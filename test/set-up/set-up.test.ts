@@ -83,6 +83,7 @@ it('a first start ends with a person signed in, and an invited owner who makes a
     owner: 'other',
     email: 'owner@acme.example',
   });
+  expect(invited.headers.get('cache-control')).toBe('no-store, no-transform');
   const token = /dashboard\/join#([\w-]+)/.exec(invited.text)![1]!;
   expect((await browser.get('/set-up', html)).text).toContain('owner@acme.example');
 

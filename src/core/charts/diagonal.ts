@@ -1,7 +1,9 @@
+import { formatCount, formatDecimal } from '../pages/format.js';
+import { binomialRange } from './binomial.js';
 import { formatPercent, toPercent, toPixels, type ChartTable } from './text.js';
 
 /** What was given against what came of it, for a number of forecasts that belong together. Shares from 0 to 1. */
-export interface Spot {
+interface Spot {
   given: number;
   found: number;
   n: number;
@@ -11,35 +13,11 @@ export interface Spot {
   label: string;
 }
 
-export interface DiagonalSide {
+interface DiagonalSide {
   /** Says the shape and the colour of its points. */
   name: 'model' | 'market' | 'raw';
   label: string;
   spots: readonly Spot[];
-}
-
-/** Given to the right, found upwards: a reliable forecast lies on the diagonal. Along x in percent of the width, else in pixels. */
-export interface DiagonalChart {
-  title: string;
-  summary: string;
-  xLabel: string;
-  yLabel: string;
-  height: number;
-  ticks: { x: string; y: string; label: string; isMinor: boolean }[];
-  sides: {
-    name: string;
-    label: string;
-    line: string;
-    points: {
-      x: string;
-      y: string;
-      /** Half of its size: its area grows with the number of forecasts. */
-      radius: string;
-      bar: { y: string; height: string } | null;
-      label: string;
-    }[];
-  }[];
-  tables: ChartTable[];
 }
 
 const HEIGHT = 320;
@@ -48,13 +26,20 @@ const WIDTH = 1000;
 const LEAST_RADIUS = 3;
 const MOST_RADIUS = 8;
 
-/** Null where there is nothing to be drawn. */
-export function toDiagonalChart({
-  sides,
-  ...words
-}: Pick<DiagonalChart, 'title' | 'summary' | 'xLabel' | 'yLabel' | 'tables'> & {
+interface DiagonalInput {
+  title: string;
+  summary: string;
+  xLabel: string;
+  yLabel: string;
   sides: readonly DiagonalSide[];
-}): DiagonalChart | null {
+  tables: ChartTable[];
+}
+
+/**
+ * Given to the right, found upwards: a reliable forecast lies on the diagonal. Along x in percent of the width, else in pixels.
+ * Null where there is nothing to be drawn.
+ */
+function toDiagonalChart({ sides, ...words }: DiagonalInput) {
   const most = Math.max(0, ...sides.flatMap(({ spots }) => spots.map(({ n }) => n)));
   if (most === 0) return null;
   return {
@@ -82,6 +67,7 @@ const toY = (share: number): number => HEIGHT * (1 - share);
 const toPoint = ({ given, found, n, expected, label }: Spot, most: number) => ({
   x: toPercent(given),
   y: toPixels(toY(found)),
+  /** Half of its size: its area grows with the number of forecasts. */
   radius: toPixels(LEAST_RADIUS + (MOST_RADIUS - LEAST_RADIUS) * Math.sqrt(n / most)),
   bar: expected && {
     y: toPixels(toY(expected.high)),
@@ -91,5 +77,116 @@ const toPoint = ({ given, found, n, expected, label }: Spot, most: number) => ({
   label,
 });
 
-export const isOutside = ({ found, expected }: Pick<Spot, 'found' | 'expected'>): boolean =>
+const isOutside = ({ found, expected }: Pick<Spot, 'found' | 'expected'>): boolean =>
   expected !== null && (found < expected.low - 1e-12 || found > expected.high + 1e-12);
+
+/** How often what was given about the same probability came true. */
+export interface ReliabilityBin {
+  /** Probabilities of at least `from` and below `to` (the last bin: at most). */
+  from: number;
+  to: number;
+  n: number;
+  /** Both null for an empty bin. */
+  meanProbability: number | null;
+  frequency: number | null;
+  /** Where the frequency of a reliable forecast is found nine times of ten, by the bin's own probabilities. Null for an empty bin. */
+  expected: { low: number; high: number } | null;
+}
+
+interface ReliabilitySide extends Pick<DiagonalSide, 'name' | 'label'> {
+  bins: readonly ReliabilityBin[];
+}
+
+type FullBin = ReliabilityBin & { meanProbability: number; frequency: number };
+
+/** How often came true what was given a probability, group by group. Null while nothing has been counted. */
+export function toReliabilityChart(sides: readonly ReliabilitySide[]) {
+  const full = sides.map(({ bins, ...side }) => ({ ...side, bins: bins.filter(isFull) }));
+  return toDiagonalChart({
+    title: 'How often it came true',
+    summary: `Found where a reliable forecast is nine times of ten: ${full.map(describeBins).join(', ')}.`,
+    xLabel: 'Probability given',
+    yLabel: 'Came true',
+    sides: full.map(({ name, label, bins }) => ({
+      name,
+      label,
+      spots: bins.map((bin) => ({
+        given: bin.meanProbability,
+        found: bin.frequency,
+        n: bin.n,
+        expected: bin.expected,
+        label: `${label}: given ${formatPercent(bin.meanProbability)} on average, came true ${formatPercent(bin.frequency)} of ${formatDecimal(bin.n)} times`,
+      })),
+    })),
+    tables: full.map(toBinTable),
+  });
+}
+
+const isFull = (bin: ReliabilityBin): bin is FullBin =>
+  bin.n > 0 && bin.meanProbability !== null && bin.frequency !== null;
+
+function describeBins({ label, bins }: { label: string; bins: readonly FullBin[] }): string {
+  const name = label.toLowerCase();
+  if (bins.length === 0) return `${name} nothing to count yet`;
+  const inside = bins.filter(({ frequency, expected }) => !isOutside({ found: frequency, expected })).length;
+  const total = bins.reduce((sum, { n }) => sum + n, 0);
+  return `${name} ${inside} of ${formatCount(bins.length, 'group')} (${formatDecimal(total)} probabilities)`;
+}
+
+const toBinTable = ({ label, bins }: { label: string; bins: readonly FullBin[] }): ChartTable => ({
+  caption: label,
+  columns: ['Probability', 'Count', 'Given on average', 'Came true', 'Expected if reliable'],
+  rows: bins.map(({ from, to, n, meanProbability, frequency, expected }) => [
+    `${formatPercent(from, 0).replace(/\D+$/, '')}–${formatPercent(to, 0)}`,
+    formatDecimal(n),
+    formatPercent(meanProbability),
+    formatPercent(frequency),
+    expected ? `${formatPercent(expected.low)} to ${formatPercent(expected.high)}` : '–',
+  ]),
+});
+
+/** Where a calibrated forecast is found this often. */
+const CHANCE = 0.9;
+
+/** How often the outcome lay in the central interval of a nominal probability. */
+export interface CoverageSide extends Pick<DiagonalSide, 'name' | 'label'> {
+  n: number;
+  levels: readonly { nominal: number; actual: number }[];
+}
+
+/** Nominal against actual coverage of central prediction intervals. Null while nothing has been counted. */
+export function toCoverageChart(sides: readonly CoverageSide[]) {
+  return toDiagonalChart({
+    title: 'Coverage of the prediction intervals',
+    summary: sides.map(describeLevels).join(' '),
+    xLabel: 'Nominal coverage',
+    yLabel: 'Actual coverage',
+    sides: sides.map(({ name, label, n, levels }) => ({
+      name,
+      label,
+      spots: levels.map(({ nominal, actual }) => ({
+        given: nominal,
+        found: actual,
+        n,
+        expected: binomialRange(n, nominal, CHANCE),
+        label: `${label}: the ${formatPercent(nominal, 0)} interval held ${formatPercent(actual)} of the observations`,
+      })),
+    })),
+    tables: sides.filter(({ levels }) => levels.length > 0).map(toLevelTable),
+  });
+}
+
+function describeLevels({ label, n, levels }: CoverageSide): string {
+  const widest = levels.at(-1);
+  if (!widest || n === 0) return `${label}: no interval to look at.`;
+  return `${label}: the central ${formatPercent(widest.nominal, 0)} interval held ${formatPercent(widest.actual)} of ${formatCount(n, 'observation')}.`;
+}
+
+const toLevelTable = ({ label, n, levels }: CoverageSide): ChartTable => ({
+  caption: label,
+  columns: ['Nominal', 'Actual', 'Expected if calibrated'],
+  rows: levels.map(({ nominal, actual }) => {
+    const { low, high } = binomialRange(n, nominal, CHANCE);
+    return [formatPercent(nominal), formatPercent(actual), `${formatPercent(low)} to ${formatPercent(high)}`];
+  }),
+});

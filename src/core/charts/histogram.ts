@@ -2,13 +2,14 @@ import { formatCount } from '../pages/format.js';
 import { binomialRange } from './binomial.js';
 import { ticksAround } from './line-chart.js';
 import {
+  anchorOf,
   formatChance,
   formatFixed,
   formatPercent,
   formatTick,
   toPercent,
   toPixels,
-  type ChartTable,
+  type Anchor,
 } from './text.js';
 
 /**
@@ -24,25 +25,6 @@ export interface PitHistogram {
   pFlat: number | null;
 }
 
-/** Bars of equal width that are level for a calibrated forecast. Along the x axis in percent of the width, else in pixels. */
-export interface HistogramChart {
-  title: string;
-  summary: string;
-  /** What the shape says about the forecast, in words. */
-  verdict: string;
-  height: number;
-  bars: { x: string; width: string; y: string; height: string; isOutside: boolean; label: string }[];
-  flat: string;
-  /** Where nine bars of ten are found if the forecast is calibrated. */
-  band: { y: string; height: string };
-  /** What the band takes into account. */
-  note: string | null;
-  ticks: { y: string; label: string }[];
-  axis: { x: string; anchor: 'start' | 'middle' | 'end'; label: string }[];
-  axisLabel: string;
-  table: ChartTable;
-}
-
 const HEIGHT = 200;
 /** Below this a test says that chance does not explain the shape. */
 const SMALL = 0.05;
@@ -54,7 +36,7 @@ const FEWER_BARS = 20;
  * Null while nothing has come out. Outcomes of one day at several stations and leads have their errors in common: with `days`
  * chance is reckoned as if each day counted once.
  */
-export function toPitChart(pit: PitHistogram, days = pit.n): HistogramChart | null {
+export function toPitChart(pit: PitHistogram, days = pit.n) {
   return toHistogram(
     pit,
     days,
@@ -67,7 +49,7 @@ export function toPitChart(pit: PitHistogram, days = pit.n): HistogramChart | nu
 }
 
 /** Ranks of the observation among the members, from below all of them to above all of them. Many of them are put together. */
-export function toRankChart(ranks: PitHistogram, days = ranks.n): HistogramChart | null {
+export function toRankChart(ranks: PitHistogram, days = ranks.n) {
   const count = ranks.shares.length;
   const title = 'Where the observation fell among the members of the raw ensemble';
   if (count > MOST_BARS) {
@@ -92,9 +74,9 @@ const unitWords = (count: number, title: string, axisLabel: string): Words => ({
   axisLabel,
   columns: ['From–to', 'Share of outcomes'],
   bin: (i) => `${formatFixed(i / count, 2)}–${formatFixed((i + 1) / count, 2)}`,
-  axis: [0, 0.25, 0.5, 0.75, 1].map((share) => ({
+  axis: [0, 0.25, 0.5, 0.75, 1].map((share, i, all) => ({
     x: toPercent(share),
-    anchor: share === 0 ? 'start' : share === 1 ? 'end' : 'middle',
+    anchor: anchorOf(i, all.length),
     label: String(share),
   })),
 });
@@ -117,10 +99,11 @@ interface Words {
   axisLabel: string;
   columns: readonly string[];
   bin: (index: number) => string;
-  axis: HistogramChart['axis'];
+  axis: { x: string; anchor: Anchor; label: string }[];
 }
 
-function toHistogram(histogram: PitHistogram, independent: number, words: Words): HistogramChart | null {
+/** Bars of equal width that are level for a calibrated forecast. Along the x axis in percent of the width, else in pixels. */
+function toHistogram(histogram: PitHistogram, independent: number, words: Words) {
   const { n, shares } = histogram;
   const count = shares.length;
   if (n === 0 || count === 0) return null;
@@ -134,6 +117,7 @@ function toHistogram(histogram: PitHistogram, independent: number, words: Words)
   return {
     title: words.title,
     summary: `${formatCount(n, 'outcome')} in ${count} bins. ${verdict}`,
+    /** What the shape says about the forecast, in words. */
     verdict,
     height: HEIGHT,
     bars: shares.map((share, i) => ({
@@ -145,7 +129,9 @@ function toHistogram(histogram: PitHistogram, independent: number, words: Words)
       label: `${words.bin(i)}: ${formatPercent(share)}`,
     })),
     flat: toPixels(toY(level)),
+    /** What the band takes into account. */
     note: independent < n ? 'each day counting once, since errors of one day are alike' : null,
+    /** Where nine bars of ten are found if the forecast is calibrated. */
     band: { y: toPixels(toY(band.high)), height: toPixels(toY(band.low) - toY(band.high)) },
     ticks: ticks.map((tick) => ({ y: toPixels(toY(tick)), label: `${formatTick(tick * 100)}\u00a0%` })),
     axis: words.axis,

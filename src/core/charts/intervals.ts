@@ -1,6 +1,6 @@
 import { formatDecimal } from '../pages/format.js';
 import { ticksAround } from './line-chart.js';
-import { formatSigned, formatTick, toPercent, toPixels, type ChartTable } from './text.js';
+import { anchorOf, formatSigned, formatTick, toPercent, toPixels, type ChartTable } from './text.js';
 
 /** A mean difference with its interval: below zero the model was better. */
 export interface IntervalRow {
@@ -12,44 +12,19 @@ export interface IntervalRow {
   isOpen: boolean;
 }
 
-/** A forest plot: a lane for each row. Along x in percent of the width, else in pixels. */
-export interface IntervalChart {
-  title: string;
-  summary: string;
-  height: number;
-  zero: string;
-  ticks: { x: string; anchor: 'start' | 'middle' | 'end'; label: string; isMinor: boolean }[];
-  groups: { label: string; y: string }[];
-  lanes: {
-    y: string;
-    label: string;
-    /** Null where there are too few days: `note` says so. */
-    interval: {
-      from: string;
-      to: string;
-      mean: string;
-      isCutLow: boolean;
-      isCutHigh: boolean;
-    } | null;
-    isOpen: boolean;
-    note: string;
-  }[];
-  table: ChartTable;
-}
-
 const LANE = 22;
 const HEAD = 26;
 /** An interval that reaches further than this many times the usual one is cut off, so that the others can be told apart. */
 const MOST_TIMES = 4;
 
-/** Null without any row. */
-export function toIntervalChart(rows: readonly IntervalRow[]): IntervalChart | null {
+/** A forest plot: a lane for each row. Along x in percent of the width, else in pixels. Null without any row. */
+export function toIntervalChart(rows: readonly IntervalRow[]) {
   if (rows.length === 0) return null;
   const ticks = ticksOf(rows);
   const [low, high] = [ticks[0]!, ticks.at(-1)!];
   const toX = (value: number) => toPercent((Math.min(high, Math.max(low, value)) - low) / (high - low));
   let y = 0;
-  const groups: IntervalChart['groups'] = [];
+  const groups: { label: string; y: string }[] = [];
   const lanes = rows.map((row, i) => {
     if (i === 0 || rows[i - 1]!.group !== row.group) {
       y += HEAD;
@@ -60,6 +35,7 @@ export function toIntervalChart(rows: readonly IntervalRow[]): IntervalChart | n
     return {
       y: toPixels(y - LANE / 2),
       label: row.label,
+      /** Null where there are too few days: `note` says so. */
       interval: difference && {
         from: toX(difference.low),
         to: toX(difference.high),
@@ -78,7 +54,7 @@ export function toIntervalChart(rows: readonly IntervalRow[]): IntervalChart | n
     zero: toX(0),
     ticks: ticks.map((tick, i) => ({
       x: toX(tick),
-      anchor: i === 0 ? 'start' : i === ticks.length - 1 ? 'end' : 'middle',
+      anchor: anchorOf(i, ticks.length),
       label: formatTick(tick),
       isMinor: i % 2 === 1,
     })),

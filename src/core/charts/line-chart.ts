@@ -1,3 +1,5 @@
+import { anchorOf, toPercent } from './text.js';
+
 /** What a line chart is drawn from. Doubles serve here: they only say where a pixel is; the exact numbers are in the table. */
 
 export interface LineChartInput {
@@ -11,28 +13,12 @@ export interface LineChartInput {
   formatTick: (value: number) => string;
 }
 
-/** The lines stretch with the drawing; letters and the width of lines keep their size. */
-export interface LineChart {
-  summary: string;
-  height: number;
-  /** The user units of the lines: 0 to this from left to right. */
-  width: number;
-  lines: {
-    name: string;
-    paths: string[];
-    /** The height at which its last value lies; null for a line without any. */
-    end: number | null;
-  }[];
-  ticks: { y: string; label: string; isZero: boolean }[];
-  axis: { x: string; anchor: 'start' | 'middle' | 'end'; label: string; isMinor: boolean }[];
-  hits: { x: string; width: string; label: string }[];
-}
-
 const HEIGHT = 200;
 const WIDTH = 1000;
 const AXIS_LABELS = 5;
 
-export function toLineChart({ summary, labels, axis, lines, formatTick }: LineChartInput): LineChart {
+/** The lines stretch with the drawing; letters and the width of lines keep their size. */
+export function toLineChart({ summary, labels, axis, lines, formatTick }: LineChartInput) {
   const values = lines.flatMap((line) => line.values.filter((value) => value !== null));
   const ticks = ticksAround(Math.min(0, ...values), Math.max(0, ...values));
   const [low, high] = [ticks[0]!, ticks.at(-1)!];
@@ -42,9 +28,11 @@ export function toLineChart({ summary, labels, axis, lines, formatTick }: LineCh
   return {
     summary,
     height: HEIGHT,
+    /** The user units of the lines: 0 to this from left to right. */
     width: WIDTH,
     lines: lines.map(({ name, values: ofLine }) => {
       const last = ofLine.findLast((value) => value !== null);
+      /** `end`: the height at which its last value lies; null for a line without any. */
       return { name, paths: toPaths(ofLine, toX, toY), end: last === undefined ? null : toY(last) };
     }),
     ticks: ticks.map((value) => ({
@@ -53,14 +41,14 @@ export function toLineChart({ summary, labels, axis, lines, formatTick }: LineCh
       isZero: value === 0,
     })),
     axis: pickIndexes(count).map((index, place, all) => ({
-      x: percent(toX(index) / WIDTH),
-      anchor: place === 0 ? 'start' : place === all.length - 1 ? 'end' : 'middle',
+      x: toPercent(toX(index) / WIDTH),
+      anchor: anchorOf(place, all.length),
       label: axis[index]!,
       isMinor: place % 2 === 1,
     })),
     hits: labels.map((label, index) => ({
-      x: percent(Math.max(0, (index - 0.5) / Math.max(1, count - 1))),
-      width: percent(1 / Math.max(1, count - 1)),
+      x: toPercent(Math.max(0, (index - 0.5) / Math.max(1, count - 1))),
+      width: toPercent(1 / Math.max(1, count - 1)),
       label,
     })),
   };
@@ -85,8 +73,6 @@ export function toPaths(
   }
   return paths.map((points) => `M${points.join('L')}${points.length === 1 ? 'h0' : ''}`);
 }
-
-const percent = (share: number): string => `${Number((share * 100).toFixed(3))}%`;
 
 /** Equal, round steps that reach from at or below `min` to at or above `max`, with zero among them; seven at the most. */
 export function ticksAround(min: number, max: number): number[] {

@@ -7,17 +7,6 @@ export interface Pair {
   observed: number;
 }
 
-/** Forecast to the right, observation upwards, on the same scale. Along x in percent of the width, else in pixels. */
-export interface ScatterChart {
-  title: string;
-  summary: string;
-  height: number;
-  ticks: { x: string; y: string; label: string; isMinor: boolean }[];
-  /** Neighbours are one dot, whose area grows with their number. */
-  dots: { x: string; y: string; radius: string }[];
-  table: ChartTable;
-}
-
 const HEIGHT = 320;
 /** Cells in each direction: pairs in the same cell are drawn as one dot, so that any number of them is the same size of file. */
 const CELLS = 70;
@@ -25,8 +14,11 @@ const LEAST_RADIUS = 3;
 const MOST_RADIUS = 6;
 const GROUPS = 10;
 
-/** Null without any pair. `unit` may be empty. */
-export function toScatterChart(pairs: readonly Pair[], unit: string): ScatterChart | null {
+/**
+ * Forecast to the right, observation upwards, on the same scale. Along x in percent of the width, else in pixels.
+ * Null without any pair. `unit` may be empty.
+ */
+export function toScatterChart(pairs: readonly Pair[], unit: string) {
   if (pairs.length === 0) return null;
   let [min, max] = [Infinity, -Infinity];
   for (const { forecast, observed } of pairs) {
@@ -52,7 +44,8 @@ export function toScatterChart(pairs: readonly Pair[], unit: string): ScatterCha
   };
 }
 
-function toDots(pairs: readonly Pair[], share: (value: number) => number): ScatterChart['dots'] {
+/** Neighbours are one dot, whose area grows with their number. */
+function toDots(pairs: readonly Pair[], share: (value: number) => number) {
   const cells = new Map<string, { x: number; y: number; n: number }>();
   for (const { forecast, observed } of pairs) {
     const [x, y] = [share(forecast), share(observed)];

@@ -1,11 +1,11 @@
-import { formatCount, formatDay, formatDecimal } from '../pages/format.js';
-import { toLineChart, type LineChart } from './line-chart.js';
-import { formatFixed, formatTick, type ChartTable } from './text.js';
+import { formatCount, formatDay, formatDecimal, utc } from '../pages/format.js';
+import { DAY_MS } from '../time.js';
+import { toLineChart } from './line-chart.js';
+import { formatFixed, formatTick } from './text.js';
 
 /** Days of a calendar, put together where there are too many to be told apart. Dates are `YYYY-MM-DD`. */
 type Period = 'day' | 'week' | 'month' | 'year';
 
-const DAY_MS = 86_400_000;
 /** A picture has room for about this many points. */
 const MOST_DAYS = 45;
 const MOST_WEEKS = 53;
@@ -42,10 +42,8 @@ const next = (start: string, period: Period): string =>
 
 const toDate = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
-const inUtc = (options: Intl.DateTimeFormatOptions) =>
-  new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', ...options });
-const shortDay = inUtc({ day: 'numeric', month: 'short' });
-const shortMonth = inUtc({ month: 'short', year: 'numeric' });
+const shortDay = utc({ day: 'numeric', month: 'short' });
+const shortMonth = utc({ month: 'short', year: 'numeric' });
 
 /** `21 Nov 2026`, `Nov 2026`, `2026`. */
 function formatPeriod(start: string, period: Period): string {
@@ -83,21 +81,10 @@ export interface SeriesPoint {
   values: Partial<Record<SeriesName, number | null>>;
 }
 
-interface SeriesChart extends LineChart {
-  title: string;
-  period: Period;
-  /** Whether times without forecasts take less room than they lasted. */
-  isShortened: boolean;
-  legend: Series[];
-  /** Beside the ends of the lines, far enough from each other to be read. */
-  endLabels: { name: SeriesName; label: string; y: string }[];
-  table: ChartTable;
-}
-
 const LABEL_HEIGHT = 15;
 
 /** CRPS of the four over the climate days, °F. Null while nothing has been scored. */
-export const toCrpsChart = (points: readonly CrpsPoint[]): SeriesChart | null =>
+export const toCrpsChart = (points: readonly CrpsPoint[]) =>
   toSeriesChart({
     title: 'CRPS over time',
     unit: '°F',
@@ -127,7 +114,7 @@ export function toSeriesChart({
   /** In the order of days. */
   points: readonly SeriesPoint[];
   period?: Period;
-}): SeriesChart | null {
+}) {
   const [first, last] = [points[0]?.date, points.at(-1)?.date];
   if (first === undefined || last === undefined) return null;
   const period = wanted ?? choosePeriod(first, last);
@@ -157,8 +144,10 @@ export function toSeriesChart({
     ...chart,
     title,
     period,
+    /** Whether times without forecasts take less room than they lasted. */
     isShortened,
     legend: [...series],
+    /** Beside the ends of the lines, far enough from each other to be read. */
     endLabels: placeLabels(series, chart),
     table: {
       caption: unit === '' ? title : `${title}, ${unit}`,
@@ -219,7 +208,7 @@ function describe(points: readonly SeriesPoint[], series: readonly Series[], uni
 }
 
 /** Each label at the height of its line's end, pushed down and then up by those that it would cover. */
-function placeLabels(series: readonly Series[], { lines, height }: LineChart): SeriesChart['endLabels'] {
+function placeLabels(series: readonly Series[], { lines, height }: ReturnType<typeof toLineChart>) {
   const labels = series
     .flatMap(({ name, label }) => {
       const end = lines.find((line) => line.name === name)?.end;

@@ -32,3 +32,9 @@ export const formatChance = (p: number): string =>
 export const toPercent = (share: number): string => `${Number((share * 100).toFixed(3))}%`;
 
 export const toPixels = (value: number): string => String(Number(value.toFixed(1)));
+
+/** How the label of a tick stands to its place: the first and the last stay within the drawing. */
+export type Anchor = 'start' | 'middle' | 'end';
+
+export const anchorOf = (index: number, count: number): Anchor =>
+  index === 0 ? 'start' : index === count - 1 ? 'end' : 'middle';

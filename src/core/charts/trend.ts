@@ -1,14 +1,9 @@
-/** A few bars beside a number: how it came about. The picture is as many units wide as there are bars, and 24 high. */
-export interface Trend {
-  summary: string;
-  width: number;
-  bars: { x: number; y: number; height: number }[];
-}
-
 const HEIGHT = 24;
 
-/** Values are drawn from 0 to the largest of them; what is more than nothing can be seen. */
-export function toTrend(summary: string, values: readonly number[]): Trend {
+/**
+ * A few bars beside a number: how it came about. The picture is as many units wide as there are bars, and 24 high. Values are drawn from 0 to the largest of them; what is more than nothing can be seen.
+ */
+export function toTrend(summary: string, values: readonly number[]) {
   const most = Math.max(...values, 0);
   const bars = values.map((value, i) => {
     const height = value > 0 ? Math.max(1.5, (value / most) * HEIGHT) : 0;

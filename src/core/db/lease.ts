@@ -24,7 +24,15 @@ export function createLease(orm: Orm, name: string, { lengthSeconds }: { lengthS
     async hold() {
       // Before the answer is known: if it gets lost, the lease may be held.
       mayHold = true;
-      mayHold = (await takeLease(orm, name, holder, lengthSeconds)).length > 0;
+      const taken = await selectRows(
+        orm,
+        sql`insert into job_leases (name, holder, until)
+        values (${name}, ${holder}::uuid, now() + ${lengthSeconds} * interval '1 second')
+        on conflict (name) do update set holder = excluded.holder, until = excluded.until
+          where job_leases.holder = excluded.holder or job_leases.until < now()
+        returning name`,
+      );
+      mayHold = taken.length > 0;
       return mayHold;
     },
     async release() {
@@ -34,13 +42,3 @@ export function createLease(orm: Orm, name: string, { lengthSeconds }: { lengthS
     },
   };
 }
-
-const takeLease = (orm: Orm, name: string, holder: string, lengthSeconds: number) =>
-  selectRows<{ name: string }>(
-    orm,
-    sql`insert into job_leases (name, holder, until)
-    values (${name}, ${holder}::uuid, now() + ${lengthSeconds} * interval '1 second')
-    on conflict (name) do update set holder = excluded.holder, until = excluded.until
-      where job_leases.holder = excluded.holder or job_leases.until < now()
-    returning name`,
-  );

@@ -12,6 +12,7 @@ import { Connection } from './connection.js';
 import { distributeTables, isDistributed } from './distribute.js';
 import type { openEmbedded } from './embedded.js';
 import type { openPostgres } from './postgres.js';
+import { selectRows } from './select-rows.js';
 
 /** What is recorded once and stays: the serving role can neither change nor remove a row of these. */
 const appendOnly = [
@@ -102,11 +103,11 @@ const countKnown = once(() => Promise.resolve(readMigrationFiles({ migrationsFol
 export async function isMigrated(db: Pick<Database, 'orm'>): Promise<boolean> {
   const known = await countKnown();
   try {
-    const result = await db.orm.execute(
+    const [row] = await selectRows<{ applied: number }>(
+      db.orm,
       sql`select count(*)::int as applied from drizzle.__drizzle_migrations`,
     );
-    const { rows } = result as { rows?: { applied: number }[] };
-    return (rows?.[0]?.applied ?? 0) >= known;
+    return row!.applied >= known;
   } catch (error) {
     // The table of migrations, or its schema, does not exist, or is not for this role to see.
     if (['42P01', '3F000', '42501'].includes(sqlState(error) ?? '')) return false;

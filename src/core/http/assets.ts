@@ -4,9 +4,9 @@ import { basename } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { Request, RequestHandler, Response } from 'express';
-import { AppError } from '../errors.js';
 import { once } from '../steps.js';
 import { endShared } from './connections.js';
+import { nothingHere } from './problem.js';
 
 /** Bytes that lie ready, compressed and plain: answers share them, however many wait to be read. */
 export interface Compressed {
@@ -47,7 +47,7 @@ export function createAssets(mount: string, listSources: () => AssetSource[]): A
     async serve(req, res) {
       const { version, files } = await load();
       const asset = files.get(req.params.file);
-      if (!asset) throw new AppError('not_found', 'There is nothing at this address.');
+      if (!asset) throw nothingHere();
       // While versions change over, a page of the one may ask an instance of the other: it gets what there is, not to keep.
       const isExact = req.params.version === version;
       res.setHeader('Cache-Control', isExact ? 'public, max-age=31536000, immutable' : 'no-store');

@@ -58,12 +58,6 @@ export function createCachedAnswer(beginning: string): CachedAnswer {
   };
 }
 
-/** The JSON of an object up to where further fields can follow: without its closing brace. */
-export const openJson = (value: object): string => JSON.stringify(value).slice(0, -1);
-
-/** The JSON of an object as the rest of one that is open: without its opening brace. */
-export const restOfJson = (value: object): string => JSON.stringify(value).slice(1);
-
 export interface Sent {
   answer: CachedAnswer;
   end: string;

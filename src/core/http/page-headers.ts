@@ -38,3 +38,11 @@ export function pageHeaders(): Router {
   );
   return router;
 }
+
+/**
+ * For a page with a secret that is shown this once. Compressed beside text of another person, it can be guessed from the length
+ * of the answer.
+ */
+export function beginSecretPage(res: Response): void {
+  res.status(201).setHeader('Cache-Control', 'no-store, no-transform');
+}

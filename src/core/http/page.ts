@@ -19,6 +19,12 @@ export const pageSchema = z.object({
     .describe('The `nextCursor` of the page before.'),
 });
 
+/** Of lists on pages; its characters are those of `encodeCursor`. */
+export const idCursorField = z
+  .string()
+  .regex(/^[\w-]{22}$/, 'is not one that this list gave out')
+  .optional();
+
 /** Part of a list that is ordered by a unique key: at most `limit` rows beyond `after`. */
 export interface Range {
   after: string | undefined;

@@ -2,8 +2,8 @@ import type { Request, RequestHandler, Response } from 'express';
 import { ipKeyGenerator, rateLimit, type AugmentedRequest } from 'express-rate-limit';
 import type { Clock } from '../clock.js';
 import type { Context } from './context.js';
-import { AppError } from '../errors.js';
-import { statusByCode, toAppError } from './problem.js';
+import { AppError, statusByCode } from '../errors.js';
+import { toAppError } from './problem.js';
 
 const WINDOW_MS = 60_000;
 const WINDOW_SECONDS = WINDOW_MS / 1000;
@@ -122,14 +122,14 @@ function tooManyFailures(res: Response, seconds: number): AppError {
 
 const badKeys = { name: 'bad-keys', quota: MAX_FAILURES };
 
-export interface LimitState {
+interface LimitState {
   name: string;
   quota: number;
   remaining: number;
   seconds: number;
 }
 
-export function setHeaders(res: Response, { name, quota, remaining, seconds }: LimitState): void {
+function setHeaders(res: Response, { name, quota, remaining, seconds }: LimitState): void {
   res.setHeader('RateLimit', `"${name}"; r=${Math.max(0, remaining)}; t=${seconds}`);
   res.setHeader('RateLimit-Policy', `"${name}"; q=${quota}; w=${WINDOW_SECONDS}`);
 }
@@ -140,7 +140,7 @@ interface Counted {
 }
 
 /** Counts per address in windows of a minute, each from its first count on. */
-export function countByAddress(clock: Clock) {
+function countByAddress(clock: Clock) {
   const byAddress = new Map<string, Counted>();
   function get(address: string): Counted {
     const found = byAddress.get(address);
@@ -162,8 +162,37 @@ export function countByAddress(clock: Clock) {
   };
 }
 
-export const secondsUntil = (thenMs: number, nowMs: number): number =>
+const secondsUntil = (thenMs: number, nowMs: number): number =>
   Math.max(1, Math.ceil((thenMs - nowMs) / 1000));
+
+interface PerAddressLimitOptions {
+  name: string;
+  perMinute: number;
+  /** What is limited, for people; the name if left out. */
+  calls?: string;
+}
+
+/**
+ * Limits the calls a minute of each address, for routes that need no credential. Every answer says what is left.
+ * Counted in this process, which it protects: asking Redis would cost more than what is counted.
+ */
+export function perAddressLimit(
+  { clock }: Pick<Context, 'clock'>,
+  { name, perMinute, calls = name }: PerAddressLimitOptions,
+): RequestHandler {
+  const counts = countByAddress(clock);
+  return (req, res, next) => {
+    const { count, resetsAt } = counts.add(addressOf(req));
+    const seconds = secondsUntil(resetsAt, clock.now());
+    setHeaders(res, { name, quota: perMinute, remaining: perMinute - count, seconds });
+    if (count <= perMinute) {
+      next();
+      return;
+    }
+    const detail = `Your address may make ${perMinute} ${calls} a minute. Try again in ${seconds} s.`;
+    next(new AppError('rate_limited', detail, { retryAfterSeconds: seconds }));
+  };
+}
 
 /** Passes limits in the midst of a handler. @throws what they refuse the request with */
 export async function passLimits(req: Request, res: Response, limits: RequestHandler[]): Promise<void> {

@@ -10,6 +10,11 @@ export const text = (maxLength: number) => {
     .meta({ minLength: 1, maxLength, pattern });
 };
 
+export const nameField = text(200).refine((name) => name.trim() !== '', 'must not be blank');
+
+/** A number that people type into a form; every digit counts. */
+export const decimalField = z.string().regex(/^\d{1,30}(\.\d{1,30})?$/, 'must be a number, like 100000');
+
 /** Years beyond these cannot be written as RFC 3339 in UTC, or cannot be meant. */
 const earliest = Date.parse('1970-01-01T00:00:00Z');
 const latest = Date.parse('9999-12-31T23:59:59.999Z');

@@ -3,8 +3,8 @@ import type { ErrorRequestHandler, Request, Response } from 'express';
 import { pageHeaders } from '../http/page-headers.js';
 import { requestIdOf } from '../http/request-context.js';
 import { prefersHtml } from '../http/request-line.js';
-import { problemHandler, setProblemHeaders, statusByCode, toAppError } from '../http/problem.js';
-import type { ErrorCode } from '../errors.js';
+import { beginProblem, problemHandler, toAppError } from '../http/problem.js';
+import { statusByCode, type ErrorCode } from '../errors.js';
 import { pageFrame, renderPage, type PageDeps, type ReadFrame } from './layout.js';
 
 /** Titles for people, where the status' own words say little. */
@@ -40,10 +40,8 @@ export function pageErrorHandler(deps: PageDeps, readFrame: ReadFrame): ErrorReq
 
 async function showError(deps: PageDeps, thrown: unknown, req: Request, res: Response): Promise<void> {
   const error = toAppError(thrown);
-  res.locals.error = error;
   const status = statusByCode[error.code];
-  setProblemHeaders(res, error);
-  res.status(status);
+  beginProblem(res, error);
   const title = titles[error.code] ?? STATUS_CODES[status] ?? 'Error';
   const data = {
     status,

@@ -1,8 +1,8 @@
-import type { Request, RequestHandler, Response } from 'express';
 import { placeError, type AppError, type ErrorCode } from '../errors.js';
+import type { Request, RequestHandler, Response, Router } from 'express';
 import { readForm } from '../http/form-body.js';
 import { prefersHtml } from '../http/request-line.js';
-import { setProblemHeaders, statusByCode, toAppError } from '../http/problem.js';
+import { beginProblem, toAppError } from '../http/problem.js';
 
 /** The fields of a posted form. Where a name repeats (check boxes), its values are a list. */
 export type FormFields = Record<string, string | string[]>;
@@ -57,19 +57,28 @@ interface FormRoute {
 /** A form's route: `act`, or the form again with what was typed and what is wrong with it. */
 export function formRoute({ act, show, codes }: FormRoute): RequestHandler {
   return async (req, res) => {
-    const fields = toFields(await readForm(req, res));
+    // The parser of forms makes nothing but texts and lists of texts.
+    const fields = { ...((await readForm(req, res)) as FormFields) };
     try {
       await act(req, res, fields);
     } catch (thrown) {
       const error = toAppError(thrown);
       const isShown = formCodes.has(error.code) || codes?.has(error.code);
       if (res.headersSent || !isShown) throw thrown;
-      res.locals.error = error;
-      setProblemHeaders(res, error);
-      res.status(statusByCode[error.code]);
+      beginProblem(res, error);
       await show(req, res, toFormState(fields, error));
     }
   };
+}
+
+/** A page that is one form: GET shows it, and POST carries it out. `before` stands before both. */
+export function addForm(
+  router: Router,
+  path: string,
+  { before = [], ...route }: FormRoute & { before?: RequestHandler[] },
+): void {
+  router.get(path, ...before, (req, res) => route.show(req, res, newForm()));
+  router.post(path, ...before, formRoute(route));
 }
 
 /** Refuses a form for one of its fields. `detail` goes on where the field's name ends: `must not be blank`. */
@@ -85,11 +94,6 @@ export function textField(fields: FormFields, name: string): string | undefined 
 
 /** All values of a field with check boxes. */
 export const listField = (fields: FormFields, name: string): string[] => [fields[name] ?? []].flat();
-
-function toFields(body: unknown): FormFields {
-  // The parser of forms makes nothing but texts and lists of texts.
-  return { ...(body as FormFields) };
-}
 
 /** Never shown again, whatever was typed. */
 const secretFields = /password|code|secret/i;

@@ -1,3 +1,5 @@
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.js';
+
 /** How pages write numbers and times. Everything is text; templates escape it. */
 
 /** A decimal as Postgres writes it, with all its digits and with separators: `1,234,567.25`. */
@@ -38,7 +40,8 @@ export function formatCount(count: number, noun: string, plural = `${noun}s`): s
   return `${formatDecimal(count)} ${count === 1 ? noun : plural}`;
 }
 
-const utc = (options: Intl.DateTimeFormatOptions) =>
+/** In British English: the day goes before the month. */
+export const utc = (options: Intl.DateTimeFormatOptions) =>
   new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', ...options });
 const minute = {
   day: 'numeric',
@@ -68,9 +71,9 @@ export const formatDay = (at: Date): string => utcDay.format(at);
 export const formatMonth = (at: Date): string => utcMonth.format(at);
 
 const units: [unit: string, ms: number][] = [
-  ['day', 86_400_000],
-  ['hour', 3_600_000],
-  ['minute', 60_000],
+  ['day', DAY_MS],
+  ['hour', HOUR_MS],
+  ['minute', MINUTE_MS],
 ];
 
 /** `2 days`, `1 hour`, `less than a minute`: the length of a time, rounded down. */
@@ -85,7 +88,7 @@ export function formatDuration(ms: number): string {
 /** `3 minutes ago`, `in 2 days`, `just now`. */
 export function formatAgo(at: Date, now: Date): string {
   const ms = now.getTime() - at.getTime();
-  if (Math.abs(ms) < 60_000) return ms >= 0 ? 'just now' : 'in less than a minute';
+  if (Math.abs(ms) < MINUTE_MS) return ms >= 0 ? 'just now' : 'in less than a minute';
   return ms > 0 ? `${formatDuration(ms)} ago` : `in ${formatDuration(-ms)}`;
 }
 

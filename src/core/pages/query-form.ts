@@ -1,6 +1,8 @@
 import type { Request, Response } from 'express';
+import type { z } from 'zod';
 import { AppError } from '../errors.js';
-import { setProblemHeaders, statusByCode } from '../http/problem.js';
+import { beginProblem } from '../http/problem.js';
+import { parseInput } from '../http/validate.js';
 import { fieldError, newForm, toFormState, type FormFields, type FormState } from './form.js';
 
 /** The fields of a form that is sent in the address. A field that was left empty was not filled in. */
@@ -11,6 +13,12 @@ export const readQuery = (req: Request): FormFields =>
 export function requireOnce(query: object): void {
   const repeated = Object.entries(query).find(([, value]) => Array.isArray(value));
   if (repeated) throw fieldError(repeated[0], 'must be given once');
+}
+
+/** @throws AppError invalid_request for a field that does not fit or is given more than once */
+export function parseQueryForm<T extends z.ZodType>(schema: T, query: FormFields): z.output<T> {
+  requireOnce(query);
+  return parseInput(schema, query);
 }
 
 /**
@@ -27,9 +35,7 @@ export async function tryQuery<T>(
   } catch (thrown) {
     const isForField = thrown instanceof AppError && thrown.errors !== undefined;
     if (!isForField || !['invalid_request', 'not_found'].includes(thrown.code)) throw thrown;
-    res.locals.error = thrown;
-    setProblemHeaders(res, thrown);
-    res.status(statusByCode[thrown.code]);
+    beginProblem(res, thrown);
     return { form: toFormState(query, thrown), result: undefined };
   }
 }

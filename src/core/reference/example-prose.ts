@@ -33,9 +33,12 @@ export function describeExample(route: DescribedRoute, example: SentExample): st
     .join(' ');
 }
 
-function requestLine({ method, path }: DescribedRoute, { params = {}, query }: SentRequest): string {
+const requestLine = (route: DescribedRoute, request: SentRequest): string =>
+  `${route.method.toUpperCase()} ${addressOf(route, request)}`;
+
+export function addressOf({ path }: DescribedRoute, { params = {}, query }: SentRequest): string {
   const filled = path.replace(/\{(\w+)\}/g, (_match, name: string) => encodeURIComponent(params[name] ?? ''));
-  return `${method.toUpperCase()} ${filled}${query ? `?${new URLSearchParams(query).toString()}` : ''}`;
+  return query ? `${filled}?${new URLSearchParams(query).toString()}` : filled;
 }
 
 function headerList({ headers = {} }: SentRequest): string {

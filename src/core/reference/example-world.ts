@@ -1,6 +1,8 @@
 /** A secret of the right shape that no service will ever issue. */
 const exampleSecret = (mode: 'live' | 'test', word: string) => `org_${mode}_${word.padEnd(32, '0')}`;
 
+const lasting = { expiresAt: null, revokedAt: null } as const;
+
 /**
  * The small world in which all examples take place. The descriptions name its parts; the test that sends every
  * documented example builds it row by row.
@@ -83,48 +85,42 @@ export const exampleWorld = {
       name: 'production runtime',
       secret: exampleSecret('live', 'Production'),
       scopes: ['usage:write', 'usage:read', 'entitlements:read'],
-      expiresAt: null,
-      revokedAt: null,
+      ...lasting,
     },
     testKey: {
       id: '019b8d9a-6400-7000-8000-000000000032',
       name: 'staging runtime',
       secret: exampleSecret('test', 'Staging'),
       scopes: ['usage:write', 'usage:read', 'entitlements:read', 'trading:read'],
-      expiresAt: null,
-      revokedAt: null,
+      ...lasting,
     },
     usageKey: {
       id: '019b8d9a-6400-7000-8000-000000000033',
       name: 'meter',
       secret: exampleSecret('live', 'Meter'),
       scopes: ['usage:write'],
-      expiresAt: null,
-      revokedAt: null,
+      ...lasting,
     },
     readerKey: {
       id: '019b8d9a-6400-7000-8000-000000000034',
       name: 'licence checker',
       secret: exampleSecret('live', 'Licence'),
       scopes: ['entitlements:read'],
-      expiresAt: null,
-      revokedAt: null,
+      ...lasting,
     },
     correctorKey: {
       id: '019b8d9a-6400-7000-8000-00000000002f',
       name: 'billing desk',
       secret: exampleSecret('live', 'Billing'),
       scopes: ['usage:correct'],
-      expiresAt: null,
-      revokedAt: null,
+      ...lasting,
     },
     traderKey: {
       id: '019b8d9a-6400-7000-8000-000000000030',
       name: 'trading client',
       secret: exampleSecret('live', 'Trader'),
       scopes: ['trading:read', 'trading:write'],
-      expiresAt: null,
-      revokedAt: null,
+      ...lasting,
     },
     expiredKey: {
       id: '019b8d9a-6400-7000-8000-000000000035',

@@ -1,7 +1,6 @@
 import type { RouteConfig } from '@asteasolutions/zod-to-openapi';
 import { z } from 'zod';
-import type { ErrorCode } from '../errors.js';
-import { statusByCode } from '../http/problem.js';
+import { statusByCode, type ErrorCode } from '../errors.js';
 import { errorGuide } from './error-guide.js';
 import { asShown, bodyFormats, describeExample, requestBodyExamples } from './example-prose.js';
 import { responseHeaders, type ResponseHeader } from './headers.js';

@@ -1,10 +1,8 @@
 import { marked } from 'marked';
-import type { ErrorCode } from '../errors.js';
 import { curlLine } from '../pages/curl-line.js';
 import { tags, type OpenApiDocument } from './document.js';
 import type { Tag } from './define-route.js';
-import { asShown, bodyFormats, circumstances, mediaTypeOf } from './example-prose.js';
-import { listFields, typeOf, type Field, type JsonSchema } from './fields.js';
+import { addressOf, asShown, bodyFormats, circumstances, mediaTypeOf } from './example-prose.js';
 import { ownAnswer, ownRequest, type OwnValues } from './own-examples.js';
 import type { DescribedRoute, SentExample, SentRequest } from './problem-examples.js';
 
@@ -16,34 +14,31 @@ export interface ShownFor {
   own?: OwnValues | undefined;
 }
 
-export interface ExampleView {
-  id: string;
-  name: string;
-  summary: string;
-  /** What has to be so for this answer. */
-  notes: string[];
-  curl: string;
-  status: number;
-  /** JSON, or a part of a text; empty where nothing comes back. */
-  answer: string;
-  /** What a form sends; undefined where a browser cannot, or should not. */
-  request: { path: string; headers: Record<string, string>; body: string } | undefined;
+/** The part of JSON Schema that the document uses. */
+interface JsonSchema {
+  $ref?: string;
+  type?: string | string[];
+  format?: string;
+  description?: string;
+  enum?: unknown[];
+  const?: unknown;
+  properties?: Record<string, JsonSchema>;
+  required?: string[];
+  items?: JsonSchema;
+  additionalProperties?: boolean | JsonSchema;
+  allOf?: JsonSchema[];
+  anyOf?: JsonSchema[];
+  oneOf?: JsonSchema[];
 }
 
-export interface OperationView {
-  id: string;
-  method: string;
-  path: string;
-  summary: string;
-  descriptionHtml: string;
-  credential: string;
-  takesKey: boolean;
-  canBeTried: boolean;
-  parameters: (Field & { place: string })[];
-  body: { isOptional: boolean; mediaTypes: string[]; maxBytes: number; fields: Field[] } | undefined;
-  answers: { status: number; descriptionHtml: string; fields: Field[] }[];
-  examples: ExampleView[];
-  refusals: { code: ErrorCode; status: number; summaries: string[] }[];
+/** One field of a body, as a reader sees it. */
+interface Field {
+  /** `events[].metric`. */
+  name: string;
+  type: string;
+  isRequired: boolean;
+  /** Markdown. */
+  description: string;
 }
 
 /** The groups of the reference, by the last part of their address. */
@@ -78,14 +73,9 @@ export const describeOperations = (
   document: OpenApiDocument,
   tag: Tag,
   shownFor: ShownFor,
-): OperationView[] =>
-  routes.filter((route) => route.tag === tag).map((route) => describeOperation(route, document, shownFor));
+) => routes.filter((route) => route.tag === tag).map((route) => describeOperation(route, document, shownFor));
 
-function describeOperation(
-  route: DescribedRoute,
-  document: OpenApiDocument,
-  shownFor: ShownFor,
-): OperationView {
+function describeOperation(route: DescribedRoute, document: OpenApiDocument, shownFor: ShownFor) {
   const operation = document.paths![route.path]![route.method]!;
   const content = Object.entries(asContent(operation.requestBody)?.content ?? {})[0];
   const good = route.examples.filter(isGood);
@@ -150,11 +140,7 @@ function credentialOf({ credential, scope }: DescribedRoute): string {
 }
 
 /** One example with the reader's own values. */
-export function describeExampleFor(
-  route: DescribedRoute,
-  example: SentExample,
-  { origin, own }: ShownFor,
-): ExampleView {
+export function describeExampleFor(route: DescribedRoute, example: SentExample, { origin, own }: ShownFor) {
   const request = own ? ownRequest(example.request, own) : (asShown(example.request) as SentRequest);
   const { body } = example.response;
   const answer = own && route.credential === 'apiKey' ? ownAnswer(body, own) : asShown(body ?? null);
@@ -168,6 +154,7 @@ export function describeExampleFor(
     id: `${route.operationId}-${example.name}`,
     name: example.name,
     summary: example.summary,
+    /** What has to be so for this answer. */
     notes: notesOf(example),
     curl: curlLine({
       method: route.method.toUpperCase(),
@@ -176,7 +163,9 @@ export function describeExampleFor(
       body: text,
     }),
     status: example.response.status,
+    /** JSON, or a part of a text; empty where nothing comes back. */
     answer: answer === null ? '' : typeof answer === 'string' ? answer : JSON.stringify(answer, null, 2),
+    /** What a form sends; undefined where a browser cannot, or should not. */
     request: canBeTried(route) ? { path, headers, body: text } : undefined,
   };
 }
@@ -186,11 +175,6 @@ function notesOf({ before, circumstance }: SentExample): string[] {
     ...(before ? ['Another request went before it.'] : []),
     ...(circumstance ? [`Meanwhile ${circumstances[circumstance]}.`] : []),
   ];
-}
-
-function addressOf({ path }: DescribedRoute, { params = {}, query }: SentRequest): string {
-  const filled = path.replace(/\{(\w+)\}/g, (_match, name: string) => encodeURIComponent(params[name] ?? ''));
-  return query ? `${filled}?${new URLSearchParams(query).toString()}` : filled;
 }
 
 function bodyOf({ body: described }: DescribedRoute, { body }: SentRequest): string {
@@ -210,7 +194,7 @@ function credentialHeader({ credential }: SentRequest, own: OwnValues | undefine
 const titleCase = (name: string): string => name.replace(/(^|-)[a-z]/g, (part) => part.toUpperCase());
 
 /** The codes that a caller may meet, each with the occasions. */
-function listRefusals({ examples, errors }: DescribedRoute): OperationView['refusals'] {
+function listRefusals({ examples, errors }: DescribedRoute) {
   return errors.map((code) => {
     const met = examples.filter(
       ({ response }) => (response.body as { code?: string } | undefined)?.code === code,
@@ -221,4 +205,57 @@ function listRefusals({ examples, errors }: DescribedRoute): OperationView['refu
       summaries: [...new Set(met.map(({ summary }) => summary))],
     };
   });
+}
+
+/** Deeper than any schema of the document; a schema that contains itself ends there. */
+const MAX_DEPTH = 6;
+
+/** Every field of a schema, its parents before it. */
+function listFields(document: OpenApiDocument, schema: JsonSchema, path = '', depth = 0): Field[] {
+  if (depth > MAX_DEPTH) return [];
+  const { properties = {}, required = [], ...rest } = resolve(document, schema);
+  const own = Object.entries(properties).flatMap(([key, inner]) => {
+    const name = path === '' ? key : `${path}.${key}`;
+    const { description = '' } = { ...resolve(document, inner), ...inner };
+    const field = { name, type: typeOf(document, inner), isRequired: required.includes(key), description };
+    return [field, ...listFields(document, inner, name, depth + 1)];
+  });
+  const parts = [...(rest.allOf ?? []), ...(rest.anyOf ?? []), ...(rest.oneOf ?? [])];
+  const variants = parts.flatMap((part) => listFields(document, part, path, depth + 1));
+  const items = rest.items ? listFields(document, rest.items, `${path}[]`, depth + 1) : [];
+  const values =
+    typeof rest.additionalProperties === 'object'
+      ? listFields(document, rest.additionalProperties, `${path}.*`, depth + 1)
+      : [];
+  return distinct([...own, ...variants, ...items, ...values]);
+}
+
+/** Variants share fields: a field is told once, with all of its types. */
+function distinct(fields: Field[]): Field[] {
+  const byName = new Map<string, Field>();
+  for (const field of fields) {
+    const known = byName.get(field.name);
+    if (!known) byName.set(field.name, field);
+    else if (!known.type.split(' or ').includes(field.type))
+      byName.set(field.name, { ...known, type: `${known.type} or ${field.type}` });
+  }
+  return [...byName.values()];
+}
+
+function typeOf(document: OpenApiDocument, schema: JsonSchema): string {
+  const { type, format, items, ...rest } = resolve(document, schema);
+  if (rest.const !== undefined) return JSON.stringify(rest.const);
+  if (rest.enum) return rest.enum.map((value) => JSON.stringify(value)).join(' or ');
+  const variants = rest.anyOf ?? rest.oneOf;
+  if (variants) return [...new Set(variants.map((variant) => typeOf(document, variant)))].join(' or ');
+  if (rest.allOf) return typeOf(document, rest.allOf[0]!);
+  if (items) return `list of ${typeOf(document, items)}`;
+  const names = [type ?? 'any'].flat().join(' or ');
+  return format === undefined ? names : `${names}, ${format}`;
+}
+
+function resolve(document: OpenApiDocument, schema: JsonSchema): JsonSchema {
+  if (schema.$ref === undefined) return schema;
+  const name = schema.$ref.slice(schema.$ref.lastIndexOf('/') + 1);
+  return document.components?.schemas?.[name] ?? {};
 }

@@ -8,7 +8,5 @@ export const softplus = (z: number): number => Math.max(z, 0) + Math.log1p(Math.
 
 export const sigmoid = (z: number): number => 1 / (1 + Math.exp(-z));
 
-/**
- * P(R > z | R > l), for z ≥ l.
- */
+/** P(R > z | R > l), for z ≥ l. */
 export const survivalAbove = (z: number, l: number): number => Math.exp(softplus(l) - softplus(z));

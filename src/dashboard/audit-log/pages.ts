@@ -5,7 +5,7 @@ import { listAuditRows, listDistinct } from '../../audit/queries.js';
 import type { Orm } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
-import { setProblemHeaders, statusByCode } from '../../core/http/problem.js';
+import { beginProblem } from '../../core/http/problem.js';
 import { cutPage } from '../../core/http/page.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
@@ -66,9 +66,7 @@ export function readAuditForm(req: Request, res: Response): { filter: Query | un
   } catch (error) {
     if (!(error instanceof AppError) || error.errors?.some(({ pointer }) => !(pointer.slice(1) in values)))
       throw error;
-    res.locals.error = error;
-    setProblemHeaders(res, error);
-    res.status(statusByCode[error.code]);
+    beginProblem(res, error);
     const errors = (error.errors ?? []).map(({ pointer, detail }) => [pointer.slice(1), `This ${detail}.`]);
     return { filter: undefined, form: { values, errors: Object.fromEntries(errors), problem: undefined } };
   }

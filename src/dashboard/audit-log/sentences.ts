@@ -44,27 +44,16 @@ const pages: Record<string, string> = {
   usage: '/dashboard/usage',
 };
 
+/** Of actions whose names do not say it as they are. */
 const titles: Record<string, string> = {
   'api_key.created': 'API key created',
   'api_key.rotated': 'API key rotated',
   'api_key.renamed': 'API key renamed',
   'api_key.revoked': 'API key revoked',
-  'entitlement.granted': 'Entitlement granted',
-  'entitlement.changed': 'Entitlement changed',
-  'entitlement.withdrawn': 'Entitlement withdrawn',
-  'invitation.revoked': 'Invitation revoked',
-  'member.added': 'Member added',
-  'member.invited': 'Member invited',
-  'member.joined': 'Member joined',
   'member.role_changed': 'Role changed',
-  'member.removed': 'Member removed',
-  'organization.created': 'Organization created',
   'organization.updated': 'Organization changed',
-  'organization.archived': 'Organization archived',
-  'organization.restored': 'Organization restored',
   'trading_limits.declared': 'Risk limits declared',
   'trading_limits.withdrawn': 'Risk limits withdrawn',
-  'trading_switch.changed': 'Trading switch changed',
   'usage.archived': 'Events archived',
   'usage.backfill_opened': 'Backfill opened',
   'usage.backfill_applying': 'Backfill started',
@@ -74,13 +63,10 @@ const titles: Record<string, string> = {
   'usage.backfill_discarding': 'Backfill discard started',
   'usage.backfill_discarded': 'Backfill discarded',
   'usage.corrected': 'Events corrected',
-  'usage.totals_repaired': 'Usage totals repaired',
   'webhook.created': 'Webhook endpoint created',
   'webhook.updated': 'Webhook endpoint changed',
   'webhook.deleted': 'Webhook endpoint deleted',
   'webhook.disabled': 'Webhook endpoint disabled',
-  'webhook.secret_rotated': 'Webhook secret rotated',
-  'webhook.tested': 'Webhook tested',
   'webhook.resent': 'Webhooks sent again',
 };
 

@@ -46,37 +46,21 @@ export async function readActors(
   };
 }
 
-export interface EntryView {
-  id: string;
-  seq: number | null;
-  at: Date;
+export interface EntryView extends Omit<AuditRow, 'orgId' | 'actor' | 'details'> {
   actor: Actor;
   what: Part[];
-  action: string;
-  target: string;
   /** The page of the target, where there is one. */
   href: string | undefined;
   facts: Fact[];
-  ip: string | null;
-  requestId: string | null;
-  hash: string | null;
 }
 
-export function toEntryView(row: Omit<AuditRow, 'orgId'>, actor: Actor): EntryView {
-  const { id, seq, at, action, target, details, ip, requestId, hash } = row;
+export function toEntryView({ details, ...row }: Omit<AuditRow, 'orgId'>, actor: Actor): EntryView {
   return {
-    id,
-    seq,
-    at,
+    ...row,
     actor,
-    what: tell({ action, target, details, email: actor.email }),
-    action,
-    target,
+    what: tell({ ...row, details, email: actor.email }),
     href: linkTo(row),
     facts: toFacts(details),
-    ip,
-    requestId,
-    hash,
   };
 }
 

@@ -1,8 +1,8 @@
 import type { Router } from 'express';
 import { listAuditRows } from '../../audit/queries.js';
 import type { Orm } from '../../core/db/client.js';
-import { toTrend, type Trend } from '../../core/charts/trend.js';
 import { compareDecimals, subtractDecimals, sumDecimals } from '../../core/decimal.js';
+import { toTrend } from '../../core/charts/trend.js';
 import type { Context } from '../../core/http/context.js';
 import { originOf } from '../../core/http/own-origin.js';
 import { sendEventLine } from '../../core/pages/curl-line.js';
@@ -60,11 +60,8 @@ export function overviewPages(context: Context): Router {
 }
 
 const SHOWN_PRODUCTS = 12;
-
 const SHOWN_KEYS = 5;
-
 const SHOWN_CHANGES = 5;
-
 const SOON_MS = 14 * DAY_MS;
 
 /** From this share of its cap on a product is near it. */
@@ -73,47 +70,11 @@ const NEAR = 0.8;
 /** As long as this few events have come in all, their arrival is announced. */
 const FIRST_EVENTS = 10;
 
-interface Cap {
-  unitCap: string;
-  remaining: string;
-  /** How far above the cap; `0` below it. */
-  above: string;
-  /** Used ÷ cap: for a picture and its colour, not for counting. */
-  share: number;
-  isNear: boolean;
-  isOver: boolean;
-}
-
-interface ProductView extends ProductUse {
-  cap: Cap | undefined;
-  /** The last 30 days. */
-  trend: Trend;
-  /** In the same days of last month, up to the same hour. */
-  usedBefore: string;
-}
-
-interface Overview {
-  /** What is still to do until the first event has arrived; undefined from then on. */
-  steps: { hasEntitlement: boolean; hasKey: boolean; example: ProductUse | undefined } | undefined;
-  isJustStarted: boolean;
-  products: ProductView[];
-  hasMoreProducts: boolean;
-  /** Used to 80 % or more, and not above. */
-  nearCap: ProductView[];
-  overCap: ProductView[];
-  expiringKeys: Awaited<ReturnType<typeof listExpiringKeys>>;
-  /** The newest entries of the audit log; undefined for who may not read it. */
-  changes: EntryView[] | undefined;
-  mayChangeKeys: boolean;
-  /** Endpoints that the service has disabled; empty for who may not manage them. */
-  disabledWebhooks: { href: string; url: string; reason: string }[];
-}
-
 async function readOverview(
   { db, clock }: Pick<Context, 'db' | 'clock'>,
   { orgId, role }: { orgId: string; role: Role },
   livemode: boolean,
-): Promise<Overview> {
+) {
   const now = new Date(clock.now());
   const until = new Date(now.getTime() + SOON_MS);
   const inEffect = await listCurrentUse(db.orm, orgId, { now, livemode, limit: SHOWN_PRODUCTS + 1 });
@@ -129,21 +90,27 @@ async function readOverview(
     return {
       ...product,
       cap: toCap(product),
+      /** The last 30 days. */
       trend: trendOf(product, days.filter(isOf), trend),
+      /** In the same days of last month, up to the same hour. */
       usedBefore: sumDecimals(daysBefore.filter(isOf).map((day) => day.quantity)),
     };
   });
   const example = inEffect.find(({ kind }) => kind === 'live');
   return {
+    /** What is still to do until the first event has arrived; undefined from then on. */
     steps: events > 0 ? undefined : { hasEntitlement: example !== undefined, hasKey, example },
     isJustStarted: events > 0 && events <= FIRST_EVENTS,
     products,
     hasMoreProducts: inEffect.length > SHOWN_PRODUCTS,
+    /** Used to 80 % or more, and not above. */
     nearCap: products.filter(({ cap }) => cap?.isNear),
     overCap: products.filter(({ cap }) => cap?.isOver),
     expiringKeys: await listExpiringKeys(db.orm, orgId, { now, until, limit: SHOWN_KEYS }),
+    /** The newest entries of the audit log; undefined for who may not read it. */
     changes: isManager(role) ? await readChanges(db.orm, orgId) : undefined,
     mayChangeKeys: isManager(role),
+    /** Endpoints that the service has disabled; empty for who may not manage them. */
     disabledWebhooks: isManager(role) ? (await listDisabled(db.orm, orgId)).map(toDisabledView) : [],
   };
 }
@@ -158,14 +125,14 @@ async function readChanges(orm: Orm, orgId: string): Promise<EntryView[]> {
   return rows.map((row) => toEntryView(row, actorOf(row.actor)));
 }
 
-function trendOf({ usageMetric }: ProductUse, days: ProductSum[], period: Period): Trend {
+function trendOf({ usageMetric }: ProductUse, days: ProductSum[], period: Period) {
   const byStart = new Map(days.map(({ start, quantity }) => [start, Number(quantity)]));
   const values = stepsOf(period).map((start) => byStart.get(start.getTime()) ?? 0);
   const most = formatCompact(Math.max(...values));
   return toTrend(`${usageMetric} by day, ${formatPeriod(period)}: at most ${most} a day`, values);
 }
 
-function toCap({ unitCap, usedThisMonth: used }: ProductUse): Cap | undefined {
+function toCap({ unitCap, usedThisMonth: used }: ProductUse) {
   if (unitCap === null) return undefined;
   const isUsed = compareDecimals(used, '0') > 0;
   const share = Number(unitCap) > 0 ? Number(used) / Number(unitCap) : isUsed ? Infinity : 0;
@@ -173,7 +140,9 @@ function toCap({ unitCap, usedThisMonth: used }: ProductUse): Cap | undefined {
   return {
     unitCap,
     remaining: subtractDecimals(unitCap, used),
+    /** How far above the cap; `0` below it. */
     above: subtractDecimals(used, unitCap),
+    /** Used ÷ cap: for a picture and its colour, not for counting. */
     share,
     isNear: share >= NEAR && !isOver,
     isOver,

@@ -3,7 +3,7 @@ import { AppError, type ErrorCode } from '../../core/errors.js';
 import { prefersJson } from '../../core/http/request-line.js';
 import type { Context } from '../../core/http/context.js';
 import { readForm } from '../../core/http/form-body.js';
-import { setProblemHeaders, statusByCode, toAppError } from '../../core/http/problem.js';
+import { beginProblem, toAppError } from '../../core/http/problem.js';
 import { parseInput } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
 import {
@@ -16,7 +16,6 @@ import {
 } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
-import { perAddressLimit } from '../../core/http/address-limit.js';
 import { sendUseOptions, siteOf } from '../second-factor/passkeys.js';
 import { findChallenge, findFactors } from '../second-factor/queries.js';
 import {
@@ -31,7 +30,7 @@ import { HOME, codeSchema, passkeySchema, toLocalPath } from './schema.js';
 import type { SecretBox } from '../second-factor/secret-box.js';
 import { hashToken, readToken, sendToken } from '../session/session-cookie.js';
 import { arrivalOf, type ReadSession } from '../session/session.js';
-import { passLimits } from '../../core/http/rate-limit.js';
+import { passLimits, perAddressLimit } from '../../core/http/rate-limit.js';
 import { answerChallenge, findPasskeyOwner, signInByPasskey, type Challenge } from './sign-in.js';
 import { mountRoutes } from '../../core/reference/define-route.js';
 import { signInRoutes, type RenderForm } from './sign-in-routes.js';
@@ -70,9 +69,7 @@ function answerWithForm(renderForm: RenderForm): ErrorRequestHandler {
       next(thrown);
       return;
     }
-    res.locals.error = error;
-    setProblemHeaders(res, error);
-    res.status(statusByCode[error.code]);
+    beginProblem(res, error);
     await renderForm(req, res, { ...readTyped(req), problem: error.message, reason: undefined });
   };
 }

@@ -3,7 +3,7 @@ import { lstat, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
-import { toCoverageChart, type CoverageSide } from '../../core/charts/coverage.js';
+import { toCoverageChart, type CoverageSide } from '../../core/charts/diagonal.js';
 import { toPitChart, toRankChart } from '../../core/charts/histogram.js';
 import { toScatterChart, type Pair } from '../../core/charts/scatter.js';
 import { toSeriesChart, type SeriesPoint } from '../../core/charts/series.js';

@@ -1,6 +1,6 @@
 import { toPitChart } from '../../core/charts/histogram.js';
 import { toIntervalChart } from '../../core/charts/intervals.js';
-import { toReliabilityChart } from '../../core/charts/reliability.js';
+import { toReliabilityChart } from '../../core/charts/diagonal.js';
 import { toCrpsChart } from '../../core/charts/series.js';
 import { formatFixed, formatPercent, formatSigned } from '../../core/charts/text.js';
 import { toAddress } from '../../core/pages/address.js';

@@ -1,4 +1,4 @@
-import { openJson, restOfJson } from '../../core/http/cached-answer.js';
+import { closeJson, openJson } from '../../core/http/json.js';
 import type { OrderBook } from '../market/book.js';
 import { cityOf, isPlaced, labelOf, type ListedMarket, type MarketKind } from '../market/market.js';
 import { formatDollars, type Micros } from '../market/money.js';
@@ -21,7 +21,7 @@ export function writeSignals(report: SignalReport, marketJson: (ticker: string) 
 
 function writeSignal(signal: Signal, marketJson: (ticker: string) => string): string {
   const { market } = signal;
-  const rest = restOfJson({
+  const rest = closeJson({
     side: signal.side,
     price: formatDollars(signal.price),
     depth: signal.depth,
@@ -43,7 +43,7 @@ function writeSignal(signal: Signal, marketJson: (ticker: string) => string): st
     reasons: signal.reasons,
     expiresAt: signal.expiresAt.toISOString(),
   });
-  return `{"market":${marketJson(market.ticker)},${rest}`;
+  return `{"market":${marketJson(market.ticker)}${rest}`;
 }
 
 const toEventJson = (event: EventSignals) => ({

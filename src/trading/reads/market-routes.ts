@@ -1,6 +1,6 @@
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import type { Context } from '../../core/http/context.js';
-import { perAddressLimit } from '../../core/http/address-limit.js';
+import { perAddressLimit } from '../../core/http/rate-limit.js';
 import { sendCachedAnswer } from '../../core/http/cached-answer.js';
 import { parseInput } from '../../core/http/validate.js';
 import {

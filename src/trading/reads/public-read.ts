@@ -1,6 +1,6 @@
 import cors from 'cors';
 import type { Request, RequestHandler } from 'express';
-import { perAddressLimit } from '../../core/http/address-limit.js';
+import { perAddressLimit } from '../../core/http/rate-limit.js';
 import { requireReady } from '../../core/http/availability.js';
 import type { Context } from '../../core/http/context.js';
 import { jsonHeaders } from '../../core/http/json-headers.js';

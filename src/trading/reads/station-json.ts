@@ -1,4 +1,5 @@
-import { createCachedAnswer, openJson, type CachedAnswer } from '../../core/http/cached-answer.js';
+import { createCachedAnswer, type CachedAnswer } from '../../core/http/cached-answer.js';
+import { openJson } from '../../core/http/json.js';
 import type { CrossCheck, DailyKind } from '../climate/queries.js';
 import type { ClimateWatch, CrossChecks } from '../climate/watch.js';
 import type { IndexReader, IndexState } from '../forecast/kalshi-index.js';

@@ -3,7 +3,7 @@ import { chiSquareTail, pitHistogram } from '../forecast/pit.js';
 import { bracketPays } from '../market/brackets.js';
 import type { ForecastRecord } from './records.js';
 import { bracketOf } from './score.js';
-import type { ReliabilityBin } from '../../core/charts/reliability.js';
+import type { ReliabilityBin } from '../../core/charts/diagonal.js';
 import type { PitHistogram } from '../../core/charts/histogram.js';
 
 const PIT_BINS = 10;

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { binomialRange } from '../../../src/core/charts/binomial.js';
-import { toCoverageChart } from '../../../src/core/charts/coverage.js';
 import { toPitChart, toRankChart } from '../../../src/core/charts/histogram.js';
 import { toIntervalChart, type IntervalRow } from '../../../src/core/charts/intervals.js';
 import {
@@ -10,7 +9,7 @@ import {
   toCrpsChart,
   toSeriesChart,
 } from '../../../src/core/charts/series.js';
-import { toReliabilityChart } from '../../../src/core/charts/reliability.js';
+import { toCoverageChart, toReliabilityChart } from '../../../src/core/charts/diagonal.js';
 import { toScatterChart } from '../../../src/core/charts/scatter.js';
 
 describe('what chance would give', () => {

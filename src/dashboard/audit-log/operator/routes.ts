@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { listAuditRows, listOperatorRows, type AuditRow, type OperatorRow } from '../../../audit/queries.js';
+import { listAuditRows, listOperatorRows, type OperatorRow } from '../../../audit/queries.js';
 import { readRange, sendPage } from '../../../core/http/page.js';
 import { exampleWorld } from '../../../core/reference/example-world.js';
 import { listParts, notFoundExample, operatorRoute } from '../../../identity/operator/define-route.js';
@@ -33,7 +33,7 @@ export const auditLogRoutes = [
       async (req, res) => {
         const range = readRange(req, idSchema);
         const rows = await listOperatorRows(db.orm, {}, { before: range.after, limit: range.limit + 1 });
-        sendPage(res, 'auditLog', { rows, limit: range.limit, keyOf: (row) => row.id, present: chainedJson });
+        sendPage(res, 'auditLog', { rows, limit: range.limit, keyOf: (row) => row.id, present: entryJson });
       },
   }),
   operatorRoute({
@@ -60,12 +60,12 @@ export const auditLogRoutes = [
         const range = readRange(req, idSchema);
         const { id } = await getOrganization(db.orm, readSlug(req));
         const rows = await listAuditRows(db.orm, id, {}, { before: range.after, limit: range.limit + 1 });
-        sendPage(res, 'auditLog', { rows, limit: range.limit, keyOf: (row) => row.id, present: chainedJson });
+        sendPage(res, 'auditLog', { rows, limit: range.limit, keyOf: (row) => row.id, present: entryJson });
       },
   }),
 ];
 
-const auditJson = ({ id, at, action, actor, target, details, ip, requestId }: OperatorRow) => ({
+const entryJson = ({ id, at, action, actor, target, details, ip, requestId, seq, hash }: OperatorRow) => ({
   id,
   at,
   action,
@@ -74,6 +74,6 @@ const auditJson = ({ id, at, action, actor, target, details, ip, requestId }: Op
   details,
   ip,
   requestId,
+  seq,
+  hash,
 });
-
-const chainedJson = (row: AuditRow | OperatorRow) => ({ ...auditJson(row), seq: row.seq, hash: row.hash });
