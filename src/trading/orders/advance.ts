@@ -90,14 +90,7 @@ export async function advanceOrders(
     const { fills } = booked;
     ({ position } = booked);
     cash += booked.cashChange;
-    await writeExecution(tx, {
-      order: next,
-      isNew: false,
-      fills,
-      position,
-      cashChange: booked.cashChange,
-      at,
-    });
+    await writeExecution(tx, { order: next, isNew: false, filled: booked, at });
     await tellFilled(tx, next, fills, at);
     if (fills.length > 0 || next.finishedAt) changed++;
   }

@@ -2,9 +2,12 @@ import { createHash } from 'node:crypto';
 import { v5 as uuidFrom } from 'uuid';
 import type { AppError } from '../../core/errors.js';
 import type { OrderInput } from '../ledger/order-input.js';
-import type { OrderStatus, TradeMode } from '../ledger/orders-table.js';
+import type { TradeMode } from '../ledger/orders-table.js';
+import { mayRest } from '../market/book.js';
+import { perContract, valueOf } from '../market/contracts.js';
 import type { FeeRule } from '../market/fees.js';
 import type { Micros } from '../market/money.js';
+import type { FillRow, OrderRow } from './queries.js';
 
 /**
  * What makes two orders the same order, SHA-256, hex: everything that was asked for, however it was written. An order that
@@ -23,35 +26,27 @@ export const clientOrderId = ({
   idempotencyKey,
 }: Pick<OrderInput, 'orgId' | 'idempotencyKey'>): string => uuidFrom(idempotencyKey, orgId);
 
-export interface TradeFill {
-  n: number;
-  price: Micros;
-  contracts: number;
-  fee: Micros;
-  filledAt: Date;
-}
+type TradeFill = Pick<FillRow, 'n' | 'price' | 'contracts' | 'fee' | 'filledAt' | 'balanceChange'>;
 
-export interface Trade extends Omit<OrderInput, 'by'> {
-  id: string;
-  clientOrderId: string;
-  venueOrderId: string | null;
-  eventTicker: string;
-  seriesTicker: string;
-  status: OrderStatus;
-  reason: string | null;
-  filledContracts: number;
-  /** Contracts before a paper order in the book; null where it does not stand there. */
-  queueAhead: number | null;
+/** An order with what became of it. */
+export interface Trade extends OrderRow, Pick<OrderInput, 'rest'> {
   /** Of what was filled; null if nothing was. */
   averagePrice: Micros | null;
-  fees: Micros;
   /** What the balance has changed by: negative for a purchase. */
   balanceChange: Micros;
-  fills: TradeFill[];
-  apiKeyId: string | null;
-  userId: string | null;
-  createdAt: Date;
-  finishedAt: Date | null;
+  fills: readonly TradeFill[];
+}
+
+export function toTrade(order: OrderRow, fills: readonly TradeFill[]): Trade {
+  const { timeInForce, expiresAt, postOnly, cancelOn, filledContracts } = order;
+  const value = fills.reduce((sum, fill) => sum + valueOf(fill.price, fill.contracts), 0n);
+  return {
+    ...order,
+    ...(mayRest(timeInForce) ? { rest: { expiresAt, postOnly, cancelOn } } : {}),
+    averagePrice: filledContracts === 0 ? null : perContract(value, filledContracts),
+    balanceChange: fills.reduce((sum, fill) => sum + fill.balanceChange, 0n),
+    fills,
+  };
 }
 
 export interface PlacedOrder {
@@ -126,7 +121,6 @@ export interface LiveExecutor {
   cancelAll(orgId: string): Promise<void>;
 }
 
-/** Places orders and lists them: the same for the API and for the pages. */
 /** The one number that has to change for an order to pass at this moment. */
 export type Remedy =
   | { field: 'contracts'; atMost: number }
@@ -145,6 +139,7 @@ export interface OrderChange extends Pick<OrderInput, 'orgId' | 'by'> {
   id: string;
 }
 
+/** Places orders and lists them: the same for the API and for the pages. */
 export interface Orders {
   /**
    * Judges an order, and carries it out or sends it. Durable when it resolves.

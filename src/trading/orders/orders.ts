@@ -11,12 +11,18 @@ import { feeRuleOf } from '../market/fees.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { assertTerms, requireTradable } from './tradable.js';
 import { createOrderChanges } from './change-order.js';
-import type { LiveExecutor, Orders, PlacedOrder, Trade, VenueOutcome } from './order.js';
+import {
+  toTrade,
+  type LiveExecutor,
+  type Orders,
+  type PlacedOrder,
+  type Trade,
+  type VenueOutcome,
+} from './order.js';
 import { findTrade, listFills, listOrders } from './queries.js';
 import { previewOrder } from './preview.js';
 import { recordOutcome } from './record-outcome.js';
 import type { Resting } from './resting.js';
-import { toTrade } from './trade.js';
 import { checkAndSend, checkAndWrite, findRepeat } from './transaction.js';
 
 interface TurnsOptions {

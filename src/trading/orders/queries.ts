@@ -120,10 +120,8 @@ export interface Execution {
   order: OrderRow;
   /** True for an order that is not there yet. */
   isNew: boolean;
-  /** Those that are not there yet. */
-  fills: WrittenFill[];
-  position: Position | undefined;
-  cashChange: Micros;
+  /** Those that are not there yet, with what is held and how cash has changed after them. */
+  filled?: { fills: WrittenFill[]; position: Position | undefined; cashChange: Micros };
   at: Date;
   /** What paper orders have taken from the market's book, this one included; undefined for live orders. */
   book?: { hash: string; taken: Taken; forgetBefore: Date };
@@ -133,7 +131,7 @@ export interface Execution {
 
 /** An order and everything that follows from it, in one statement: to be called under the account's lock. */
 export async function writeExecution(tx: Orm, execution: Execution): Promise<void> {
-  const { order, isNew, fills, position, cashChange, at, book, shadow } = execution;
+  const { order, isNew, filled, at, book, shadow } = execution;
   const { orgId, mode, ticker, id } = order;
   const time = at.toISOString();
   const parts: SQL[] = [isNew ? insertOrder(order) : updateOrder(order)];
@@ -144,9 +142,9 @@ export async function writeExecution(tx: Orm, execution: Execution): Promise<voi
       values (${orgId}, ${id}, 0, ${mode}, ${ticker}, ${order.side}, ${order.action}, ${shadow.contracts}, ${String(shadow.value)}::bigint, ${String(shadow.fees)}::bigint,
         ${time}::timestamptz)
     )`);
-  if (fills.length > 0) {
-    parts.push(...insertFills(order, fills));
-    const { side, contracts, cost, realised, fees } = position!;
+  if (filled && filled.fills.length > 0) {
+    parts.push(...insertFills(order, filled.fills));
+    const { side, contracts, cost, realised, fees } = filled.position!;
     parts.push(sql`
     held as (
       insert into trading_positions as p (org_id, mode, ticker, event_ticker, side, contracts, cost, realised, fees, opened_at, updated_at)
@@ -172,7 +170,7 @@ export async function writeExecution(tx: Orm, execution: Execution): Promise<voi
       );
     parts.push(
       sql`
-    spent as (update trading_accounts set cash = cash + ${String(cashChange)}::bigint where org_id = ${orgId} and mode = ${mode})`,
+    spent as (update trading_accounts set cash = cash + ${String(filled.cashChange)}::bigint where org_id = ${orgId} and mode = ${mode})`,
     );
   }
   await tx.execute(sql`with ${sql.join(parts, sql`, `)} select ${id}::text`);
