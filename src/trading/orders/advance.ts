@@ -10,7 +10,14 @@ import type { Micros } from '../market/money.js';
 import { readKnownFacts } from '../risk/gate.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { findBarrier, findCause } from './cancel-causes.js';
-import { listFills, writeExecution, type FillRow, type OrderRow, type WrittenFill } from './queries.js';
+import {
+  listFills,
+  listResting,
+  writeExecution,
+  type FillRow,
+  type OrderRow,
+  type WrittenFill,
+} from './queries.js';
 import {
   advanceQueue,
   bidOf,
@@ -21,7 +28,6 @@ import {
   type ShownBook,
 } from './queue.js';
 import { EXPIRED, feeRuleOfOrder, finalStatus, reserveAfter } from './rest.js';
-import { listResting } from './resting-queries.js';
 import { tellFilled } from './trade.js';
 
 export interface MarketNews {

@@ -9,12 +9,19 @@ import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { advanceOrders } from './advance.js';
 import { findBarrier, findCause } from './cancel-causes.js';
 import { toTrade, type LiveExecutor, type RestingOrder, type Trade, type VenueOutcome } from './order.js';
-import { findTrade, writeExecution, type OrderRow } from './queries.js';
+import {
+  findTrade,
+  listResting,
+  listRestingLive,
+  listRestingMarkets,
+  writeExecution,
+  type OrderRow,
+  type RestingMarket,
+} from './queries.js';
 import type { KnownPrints, ShownBook } from './queue.js';
 import { recordOutcome } from './record-outcome.js';
 import { feeRuleOfOrder } from './rest.js';
 import { requireFresh } from './tradable.js';
-import { listResting, listRestingLive, listRestingMarkets, type RestingMarket } from './resting-queries.js';
 
 /** What keeps an eye on orders that stand in the book. */
 export interface Resting {
