@@ -1,3 +1,4 @@
+import type { riskLimits } from '../ledger/risk-table.js';
 import { endsOf } from '../market/event.js';
 import { CENT, DOLLAR, type Micros } from '../market/money.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
@@ -51,24 +52,11 @@ function dayLossOrUndefined(facts: RiskFacts, snapshot: Snapshot | undefined): M
   }
 }
 
-/** What an Organization's orders are held to, in each mode by itself. A limit of 0 lets nothing pass that it limits. */
-export interface RiskLimits {
-  maxOrderContracts: number;
-  /** What one purchase may cost at its limit price, fee included. */
-  maxOrderCost: Micros;
-  /** Contracts held of one market, after the order. */
-  maxPositionContracts: number;
-  /** What one event may lose in its worst outcome, after the order. */
-  maxEventLoss: Micros;
-  /** What may be lost since midnight UTC, realised and marked, fees included. */
-  maxDailyLoss: Micros;
-  maxOpenOrders: number;
-  /** How far a limit price may be beyond the best price of the book. */
-  priceCollar: Micros;
-}
-
 /** As declared; null is the service's default. */
-export type DeclaredLimits = { [Name in keyof RiskLimits]: RiskLimits[Name] | null };
+export type DeclaredLimits = Omit<typeof riskLimits.$inferSelect, 'orgId' | 'updatedAt'>;
+
+/** What an Organization's orders are held to, in each mode by itself. A limit of 0 lets nothing pass that it limits. */
+export type RiskLimits = { [Name in keyof DeclaredLimits]: NonNullable<DeclaredLimits[Name]> };
 
 /** For an account of about a thousand dollars, which is what paper accounts begin with. */
 export const defaultLimits: RiskLimits = {
