@@ -9,18 +9,13 @@ import {
   toHundredths,
   valueOf,
 } from '../market/contracts.js';
-import type { OrderStatus } from '../ledger/orders-table.js';
+import type { LiveOrderRow } from './queries.js';
 
 /** An order of ours, as far as the venue can know of it. */
-export interface OurOrder {
-  clientOrderId: string;
-  venueOrderId: string | null;
-  status: OrderStatus;
-  contracts: number;
-  filledContracts: number;
-  /** Cash that it may still take. */
-  reserved: Micros;
-}
+export type OurOrder = Pick<
+  LiveOrderRow,
+  'clientOrderId' | 'venueOrderId' | 'status' | 'contracts' | 'filledContracts' | 'reserved'
+>;
 
 export interface VenueCash {
   amount: Micros;

@@ -110,7 +110,6 @@ const distinct = (orders: LiveOrderRow[]): OurOrder[] => [
 const lowestId = (ms: number): string => uuid({ msecs: ms, random: new Uint8Array(16), seq: 0 });
 
 export interface ReconcileDeps extends RecoverDeps {
-  db: Database;
   status: LiveStatus;
   /** Of what is booked. */
   lease: Lease;

@@ -1,4 +1,6 @@
+import type { z } from 'zod';
 import { formatDollars, type Micros } from '../market/money.js';
+import type { differenceSchema } from './schema.js';
 
 export const reportJson = ({ foreign, ...report }: LiveReport) => ({
   ...report,
@@ -23,13 +25,7 @@ export const offJson = (organization: string) => ({
 });
 
 /** Something on which the venue and this service do not agree. Texts, because it may be a count, money or a state. */
-export interface LiveDifference {
-  kind: 'order' | 'fill' | 'position' | 'cash';
-  /** The venue's id of the order, the market, or `cash`. */
-  subject: string;
-  ours: string;
-  venues: string;
-}
+export type LiveDifference = z.infer<typeof differenceSchema>;
 
 /** An order at the venue that this service did not place. */
 interface ForeignOrder {

@@ -7,24 +7,13 @@ import type { LiveReport } from './report.js';
 const MAX_AGREEMENT_AGE_MS = 3.5 * MINUTE_MS;
 const RETRY_SECONDS = 60;
 
-/** What this instance knows about the account, and whether orders may be sent. Closed until both sides were seen to agree. */
-export interface LiveStatus {
-  /** @throws AppError unavailable, with the reason */
-  assertOpen(): void;
-  readonly report: LiveReport;
-  readonly problem: string | null;
-  compared(comparison: AccountComparison, at: Date): void;
-  /** They could not be compared. `isUnexpected`: the venue said something that is not understood. */
-  failed(reason: string, isUnexpected: boolean): void;
-  /** What the venue said that is not understood; null once that is accepted. */
-  setProblem(problem: string | null): void;
-  setOpen(orders: Pick<LiveReport, 'pendingOrders' | 'restingOrders'>): void;
-}
+export type LiveStatus = ReturnType<typeof createLiveStatus>;
 
 const NOT_YET = "orders, fills, positions and cash have not been compared with the venue's yet";
 const SHOWN = 100;
 
-export function createLiveStatus(organization: string, now: () => number): LiveStatus {
+/** What this instance knows about the account, and whether orders may be sent. Closed until both sides were seen to agree. */
+export function createLiveStatus(organization: string, now: () => number) {
   let comparison: AccountComparison | undefined;
   let comparedAt: Date | null = null;
   let agreedAt: Date | null = null;
@@ -46,7 +35,8 @@ export function createLiveStatus(organization: string, now: () => number): LiveS
   }
 
   return {
-    assertOpen() {
+    /** @throws AppError unavailable, with the reason */
+    assertOpen(): void {
       const reason = findReason();
       if (reason === null) return;
       const detail = `Live trading is closed: ${reason}.`;
@@ -69,19 +59,21 @@ export function createLiveStatus(organization: string, now: () => number): LiveS
     get problem() {
       return problem;
     },
-    compared(next, at) {
+    compared(next: AccountComparison, at: Date): void {
       comparison = next;
       comparedAt = at;
       failure = undefined;
       if (next.differences.length === 0) agreedAt = at;
     },
-    failed(reason, isUnexpected) {
+    /** They could not be compared. `isUnexpected`: the venue said something that is not understood. */
+    failed(reason: string, isUnexpected: boolean): void {
       failure = { reason, isUnexpected };
     },
-    setProblem(next) {
+    /** What the venue said that is not understood; null once that is accepted. */
+    setProblem(next: string | null): void {
       problem = next;
     },
-    setOpen(orders) {
+    setOpen(orders: Pick<LiveReport, 'pendingOrders' | 'restingOrders'>): void {
       open = orders;
     },
   };

@@ -18,7 +18,6 @@ import type { MarketSource } from '../market/source.js';
 import type { LiveExecutor, Orders } from '../orders/order.js';
 import { createOrders } from '../orders/orders.js';
 import { createResting, type Resting } from '../orders/resting.js';
-import { recordOutcome } from '../orders/record-outcome.js';
 import { createPast, type Past } from '../past/past.js';
 import { createPortfolioHistory } from '../portfolio/history.js';
 import { createScoreKeeper, type ScoreKeeper } from '../scores/keeper.js';
@@ -190,7 +189,6 @@ export function createTradingServices(
   const live = createLiveTrading(context, {
     key,
     budget,
-    record: (...outcome) => recordOutcome(db.orm, ...outcome),
     timings: overrides.liveTimings,
   });
   const executor = overrides.live ?? live;
