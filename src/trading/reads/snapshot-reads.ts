@@ -14,6 +14,7 @@ import { findAreaOf, findStation, isStation } from '../market/stations.js';
 import {
   ageOf,
   refreshOf,
+  toStateJson,
   type Snapshot,
   type SnapshotStore,
   type SourceState,
@@ -238,17 +239,7 @@ function createMarketWriter(): (snapshot: Snapshot, market: ListedMarket) => str
   };
 }
 
-/** What went wrong is for the log: it may name internal hosts. */
-export const toSourceJson = ({ notes, ...state }: SourceState) => ({ ...toStateJson(state), notes });
-
-/** The same without the notes: readers of a stream get it with every change. */
-export const toStateJson = ({ part, name, state, fetchedAt, failingSince }: Omit<SourceState, 'notes'>) => ({
-  part,
-  name,
-  state,
-  fetchedAt: fetchedAt?.toISOString() ?? null,
-  failingSince: failingSince?.toISOString() ?? null,
-});
+const toSourceJson = ({ notes, ...state }: SourceState) => ({ ...toStateJson(state), notes });
 
 const unavailable = (detail: string) =>
   new AppError('market_data_unavailable', detail, { retryAfterSeconds: 5 });
