@@ -27,7 +27,7 @@ import {
   type QueuedOrder,
   type ShownBook,
 } from './queue.js';
-import { EXPIRED, feeRuleOfOrder, finalStatus, reserveAfter } from './rest.js';
+import { EXPIRED, feeRuleOfOrder, finalStatus, reserveAfter } from './order.js';
 import { tellFilled } from './trade.js';
 
 export interface MarketNews {

@@ -4,9 +4,8 @@ import type { TradingContext } from '../config.js';
 import { isOpen } from '../ledger/orders-table.js';
 import { lockAccount } from '../ledger/queries.js';
 import { addCounts, subtractCounts } from '../market/contracts.js';
-import { toTrade, type LiveExecutor, type OrderChange, type Trade } from './order.js';
+import { reserveAfter, toTrade, type LiveExecutor, type OrderChange, type Trade } from './order.js';
 import { findTrade, writeExecution, type OrderRow } from './queries.js';
-import { reserveAfter } from './rest.js';
 import { askVenue, markCancelled, type Resting } from './resting.js';
 import { invalid } from './tradable.js';
 

@@ -34,14 +34,6 @@ interface TurnsOptions {
   maxWaitMs: number;
 }
 
-interface Turns {
-  /**
-   * Runs `work` when it is its turn: one after the other for the same key, in the order of the calls.
-   * @throws AppError unavailable if too many wait
-   */
-  take<T>(key: string, work: () => Promise<T>): Promise<T>;
-}
-
 interface Waiting {
   key: string;
   since: number;
@@ -52,7 +44,7 @@ interface Waiting {
  * Lets work on the same thing queue up in memory, not in the database, where each that waits for a lock would keep a
  * connection from the others. Only spares connections: what must not happen at once is prevented by locks on rows.
  */
-export function createTurns({ clock, parallel, maxWaiting, maxWaitMs }: TurnsOptions): Turns {
+export function createTurns({ clock, parallel, maxWaiting, maxWaitMs }: TurnsOptions) {
   const waiting: Waiting[] = [];
   const busy = new Set<string>();
 
@@ -71,7 +63,11 @@ export function createTurns({ clock, parallel, maxWaiting, maxWaitMs }: TurnsOpt
   }
 
   return {
-    async take(key, work) {
+    /**
+     * Runs `work` when it is its turn: one after the other for the same key, in the order of the calls.
+     * @throws AppError unavailable if too many wait
+     */
+    async take<T>(key: string, work: () => Promise<T>): Promise<T> {
       if (waiting.length >= maxWaiting) throw tooBusy();
       const isInTime = await new Promise<boolean>((resolve) => {
         waiting.push({ key, since: clock.now(), start: resolve });

@@ -3,11 +3,18 @@ import type { Orm } from '../../core/db/client.js';
 import { newId } from '../../core/ids.js';
 import { findPosition, lockAccount } from '../ledger/queries.js';
 import { applyVenueFill, bookFills } from '../ledger/positions.js';
-import { toTrade, type Trade, type VenueFill, type VenueOutcome } from './order.js';
+import {
+  EXPIRED,
+  finalStatus,
+  reserveAfter,
+  toTrade,
+  type Trade,
+  type VenueFill,
+  type VenueOutcome,
+} from './order.js';
 import { findTrade, writeExecution, type FillRow, type OrderRow, type WrittenFill } from './queries.js';
 import { tellFilled } from './trade.js';
 import { isOpen } from '../ledger/orders-table.js';
-import { EXPIRED, finalStatus, reserveAfter } from './rest.js';
 import { subtractCounts, sumCounts, valueOf } from '../market/contracts.js';
 
 /**

@@ -8,7 +8,14 @@ import { readKnownFacts } from '../risk/gate.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { advanceOrders } from './advance.js';
 import { findBarrier, findCause } from './cancel-causes.js';
-import { toTrade, type LiveExecutor, type RestingOrder, type Trade, type VenueOutcome } from './order.js';
+import {
+  feeRuleOfOrder,
+  toTrade,
+  type LiveExecutor,
+  type RestingOrder,
+  type Trade,
+  type VenueOutcome,
+} from './order.js';
 import {
   findTrade,
   listResting,
@@ -20,7 +27,6 @@ import {
 } from './queries.js';
 import type { KnownPrints, ShownBook } from './queue.js';
 import { recordOutcome } from './record-outcome.js';
-import { feeRuleOfOrder } from './rest.js';
 import { requireFresh } from './tradable.js';
 
 /** What keeps an eye on orders that stand in the book. */

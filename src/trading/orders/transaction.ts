@@ -15,7 +15,7 @@ import { MAX_TRADING_AGE_MS } from '../market/source.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { requireTradable, type TradableMarket } from './tradable.js';
 import { assertAllowed, type SentOrder } from './allowed.js';
-import { clientOrderId, requestHash, toTrade, type PlacedOrder, type Trade } from './order.js';
+import { clientOrderId, requestHash, reserveAfter, toTrade, type PlacedOrder, type Trade } from './order.js';
 import { gateOf } from './cancel-causes.js';
 import { addTaken, bookHash, withoutTaken } from './paper-book.js';
 import {
@@ -27,7 +27,6 @@ import {
   type WrittenFill,
 } from './queries.js';
 import { bidOf, shownAt } from './queue.js';
-import { reserveAfter } from './rest.js';
 import { tellFilled } from './trade.js';
 import { confirmAuthority } from '../../audit/change.js';
 
