@@ -11,20 +11,12 @@ import { executionMarks } from './table.js';
 export const horizons = [15, 30, 60] as const;
 
 /** A fill, or what paper would have filled of a live order (`n` is 0), that waits for its mark. */
-export interface DueMark {
-  orgId: string;
-  orderId: string;
-  n: number;
-  mode: TradeMode;
-  ticker: string;
-  side: Side;
-  action: 'buy' | 'sell';
-  contracts: number;
+export interface DueMark extends Omit<
+  typeof executionMarks.$inferSelect,
+  'markedAt' | 'missed' | 'after15' | 'after30' | 'after60'
+> {
   /** Of a contract. */
   price: Micros;
-  value: Micros;
-  fees: Micros;
-  at: Date;
   /** It took what stood in the book. */
   hasTaken: boolean;
 }

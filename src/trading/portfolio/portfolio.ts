@@ -13,7 +13,6 @@ import {
   sumPositions,
   sumReserved,
   type LastSettlementEvent,
-  type OpenOrderRow,
   type PositionRow,
 } from './queries.js';
 import {
@@ -56,32 +55,7 @@ export interface ValuedPosition
 }
 
 /** What an Organization has in one mode. Amounts in millionths of a dollar; profits are positive. */
-export interface Portfolio {
-  mode: TradeMode;
-  /** Null for a live account that was never used. */
-  openedAt: Date | null;
-  cash: Micros;
-  /** What of the cash is kept for orders on their way. */
-  reserved: Micros;
-  /** What was put in, less what was taken out. */
-  deposits: Micros;
-  /** What the open positions were bought for. */
-  cost: Micros;
-  /** What they could be turned into now; null while there are no market data and something is held. */
-  liquidation: Micros | null;
-  equity: Micros | null;
-  realised: Micros;
-  unrealised: Micros | null;
-  fees: Micros;
-  markets: number;
-  /** By event, from cold to warm. */
-  positions: ValuedPosition[];
-  /** True if there are more than `positions` shows: their value counts as nothing then. */
-  isCut: boolean;
-  events: EventOutcomes[];
-  openOrders: OpenOrderRow[];
-  openOrderCount: number;
-}
+export type Portfolio = ReturnType<typeof valuePortfolio>;
 
 /** Opens a paper account when it is first read. A live one is opened by what the venue says is in it. */
 export async function readPortfolio(
@@ -116,7 +90,7 @@ const readBooked = (orm: Orm, orgId: string, mode: TradeMode) =>
   );
 
 /** What is booked, valued with a snapshot of the markets. Pure. */
-export function valuePortfolio(mode: TradeMode, booked: Booked, snapshot: Snapshot | undefined): Portfolio {
+export function valuePortfolio(mode: TradeMode, booked: Booked, snapshot: Snapshot | undefined) {
   const { account, sums, pending, openOrders } = booked;
   const events = new Map(booked.lastEvents.map((event) => [event.ticker, event]));
   const positions = booked.positions
@@ -127,19 +101,24 @@ export function valuePortfolio(mode: TradeMode, booked: Booked, snapshot: Snapsh
   const liquidation = sumKnown(positions.map(({ mark }) => mark.value));
   return {
     mode,
+    /** Null for a live account that was never used. */
     openedAt: account?.openedAt ?? null,
     cash,
+    /** What of the cash is kept for orders on their way. */
     reserved: pending.reserved,
-    // The ledger's five accounts sum to nothing, so what was put in is where all the rest came from.
+    /** What was put in, less what was taken out: the ledger's five accounts sum to nothing, so it is where all the rest came from. */
     deposits: cash + sums.cost + sums.fees - sums.realised,
     cost: sums.cost,
+    /** What the positions could be turned into now; null while there are no market data and something is held. */
     liquidation,
     equity: liquidation === null ? null : cash + liquidation,
     realised: sums.realised,
     unrealised: liquidation === null ? null : liquidation - sums.cost,
     fees: sums.fees,
     markets: sums.markets,
+    /** By event, from cold to warm. */
     positions,
+    /** True if there are more than `positions` shows: their value counts as nothing then. */
     isCut: booked.positions.length > MAX_POSITIONS,
     events: groupOutcomes(positions, snapshot),
     openOrders,
