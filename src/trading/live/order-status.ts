@@ -55,21 +55,13 @@ export async function findVenueStatus(
   for (const isArchived of isOld ? [false, true] : [false]) {
     const orders = await deps.venue.listOrders({ ticker: order.ticker, sinceSeconds, isArchived }, signal);
     const found = orders.find(({ client_order_id: name }) => name === order.clientOrderId);
-    if (found) return settle(deps, order, found, isOld, signal);
+    if (!found) continue;
+    const { order_id: venueOrderId, status, fill_count_fp, remaining_count_fp } = found;
+    const filled = parseCount(fill_count_fp);
+    const remaining = status === 'resting' ? parseCount(remaining_count_fp) : 0;
+    return collectFills(deps, order, { venueOrderId, filled, remaining, status, isOld }, signal);
   }
   return { kind: 'absent' };
-}
-
-function settle(
-  deps: StatusDeps,
-  order: SentOrder,
-  { order_id: venueOrderId, status, fill_count_fp, remaining_count_fp }: VenueOrder,
-  isOld: boolean,
-  signal: AbortSignal,
-): Promise<VenueStatus> {
-  const filled = parseCount(fill_count_fp);
-  const remaining = status === 'resting' ? parseCount(remaining_count_fp) : 0;
-  return collectFills(deps, order, { venueOrderId, filled, remaining, status, isOld }, signal);
 }
 
 /** An order at the venue, at one moment. */
