@@ -28,7 +28,7 @@ const guides: { name: keyof RiskLimits; label: string; note: string }[] = [
   },
   { name: 'maxOrderContracts', label: 'Contracts of an order', note: 'Of purchases and sales.' },
   { name: 'maxOrderCost', label: 'Cost of a purchase', note: 'At its limit price, with the fee.' },
-  { name: 'maxOpenOrders', label: 'Open orders', note: 'Sent, and their outcome is not known yet.' },
+  { name: 'maxOpenOrders', label: 'Open orders', note: 'In the book, or sent and not answered yet.' },
   {
     name: 'priceCollar',
     label: 'Price collar',
@@ -137,7 +137,7 @@ export const switchActions: Record<
     consequences: [
       'Every order is refused from the next one on, paper and live, of every API key and of every person.',
       'Sales are refused as well: what is held stays held, until it settles or trading is open again.',
-      'Orders that were sent before are not taken back.',
+      'Orders that wait in the book are cancelled. What is filled is not taken back.',
     ],
   },
   reduce_only: {
@@ -148,7 +148,7 @@ export const switchActions: Record<
     consequences: [
       'From the next order on, sales of what is held pass, and purchases of the other side that close pairs.',
       'Every other order is refused, paper and live, of every API key and of every person.',
-      'Orders that were sent before are not taken back.',
+      'Orders that wait in the book are cancelled, but for those that reduce. What is filled is not taken back.',
     ],
   },
   open: {
