@@ -2,10 +2,9 @@ import type { Clock } from '../../core/clock.js';
 import type { Database, Orm } from '../../core/db/client.js';
 import type { Micros } from '../market/money.js';
 import type { TradeMode } from '../ledger/orders-table.js';
-import type { SettlementSource } from '../market/rules.js';
 import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
 import { findAccount, openPaperAccount } from '../ledger/queries.js';
-import { nameMarket, type MarketName } from '../market/market-name.js';
+import { nameMarket } from '../market/market-name.js';
 import {
   listLastSettlementEvents,
   listOpenPositions,
@@ -20,7 +19,6 @@ import {
   markPosition,
   sumKnown,
   type EventOutcomes,
-  type Mark,
   type Quotes,
 } from '../ledger/valuation.js';
 import { perContract } from '../market/contracts.js';
@@ -38,21 +36,7 @@ export const MAX_POSITIONS = 500;
 /** Orders on their way that are shown at most; what they reserve is the sum of all. */
 export const MAX_OPEN_ORDERS = 100;
 
-export interface ValuedPosition
-  extends Omit<PositionRow, 'label'>, Omit<MarketName, 'ticker' | 'eventTicker'> {
-  /** Of what is held, rounded down to a millionth. */
-  averagePrice: Micros;
-  mark: Mark;
-  /** Mark less cost; null while the mark is not known. */
-  unrealised: Micros | null;
-  /** What the venue said last about the market's end, if anything. */
-  settlement: {
-    state: string;
-    value: Micros | null;
-    temperature: number | null;
-    source: SettlementSource | null;
-  } | null;
-}
+export type ValuedPosition = ReturnType<typeof valuePosition>;
 
 /** What an Organization has in one mode. Amounts in millionths of a dollar; profits are positive. */
 export type Portfolio = ReturnType<typeof valuePortfolio>;
@@ -130,7 +114,7 @@ function valuePosition(
   row: PositionRow,
   snapshot: Snapshot | undefined,
   event: LastSettlementEvent | undefined,
-): ValuedPosition {
+) {
   const market = snapshot?.markets.get(row.ticker);
   const quotes: Quotes | undefined = snapshot && {
     market,
@@ -145,9 +129,12 @@ function valuePosition(
     ...row,
     ...name,
     eventTicker: row.eventTicker,
+    /** Of what is held, rounded down to a millionth. */
     averagePrice: perContract(row.cost, row.contracts),
     mark,
+    /** Mark less cost; null while the mark is not known. */
     unrealised: mark.value === null ? null : mark.value - row.cost,
+    /** What the venue said last about the market's end, if anything. */
     settlement: said && { ...said, source: name.source },
   };
 }
@@ -156,7 +143,7 @@ function valuePosition(
 function settlementOf(
   market: { status: string; settlementValue: Micros | null; settledTemperature: number | null } | undefined,
   event: LastSettlementEvent | undefined,
-): Omit<NonNullable<ValuedPosition['settlement']>, 'source'> | null {
+) {
   if (market && market.settlementValue !== null)
     return { state: market.status, value: market.settlementValue, temperature: market.settledTemperature };
   return event ? { state: event.state, value: event.value, temperature: event.temperature } : null;

@@ -3,28 +3,17 @@ import { endsOf } from '../market/event.js';
 import { CENT, DOLLAR, type Micros } from '../market/money.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { dayLossOf, toLeg, worstCaseLoss } from './exposure.js';
-import type { HeldPosition, RiskFacts } from './facts.js';
+import type { RiskFacts } from './facts.js';
 import type { LargestOrders } from './queries.js';
 
-export interface LimitUse {
-  largestOrder: number;
-  /** The dearest purchase of today at its limit price, without its fee. */
-  dearestOrder: Micros;
-  /** The largest position; undefined if nothing is held. */
-  largestPosition: HeldPosition | undefined;
-  /** The event that may lose the most, pending orders included. */
-  worstEvent: { eventTicker: string; loss: Micros } | undefined;
-  /** Negative for a profit; undefined while it cannot be computed, and nothing new may be bought. */
-  dayLoss: Micros | undefined;
-  openOrders: number;
-}
+export type LimitUse = ReturnType<typeof toLimitUse>;
 
 /** Computed with what the gate computes with, so that the page never says anything else than a refusal. */
 export function toLimitUse(
   facts: RiskFacts,
   { largestOrder, dearestOrder }: LargestOrders,
   snapshot: Snapshot | undefined,
-): LimitUse {
+) {
   const { positions, pending } = facts;
   const events = new Set([...positions, ...pending].map(({ eventTicker }) => eventTicker));
   const losses = [...events].map((eventTicker) => {
@@ -36,14 +25,18 @@ export function toLimitUse(
   });
   return {
     largestOrder,
+    /** The dearest purchase of today at its limit price, without its fee. */
     dearestOrder,
+    /** Undefined if nothing is held. */
     largestPosition: positions.toSorted((a, b) => b.contracts - a.contracts)[0],
+    /** The event that may lose the most, pending orders included. */
     worstEvent: losses.toSorted((a, b) => (a.loss < b.loss ? 1 : -1))[0],
     dayLoss: dayLossOrUndefined(facts, snapshot),
     openOrders: pending.length,
   };
 }
 
+/** Negative for a profit; undefined while it cannot be computed, and nothing new may be bought. */
 function dayLossOrUndefined(facts: RiskFacts, snapshot: Snapshot | undefined): Micros | undefined {
   try {
     return snapshot && dayLossOf(facts, snapshot);
