@@ -10,10 +10,9 @@ import { acceptDifferences } from './book.js';
 import { compareAccounts, reconcile, watchResting, type ReconcileDeps } from './reconcile.js';
 import { findLiveAccount, findOrgId, listOrdersNamed, updateLiveAccount } from './queries.js';
 import { dissolveOrderGroup, findOrderGroup } from './order-group.js';
-import type { LiveDifference, LiveReport } from './report.js';
+import { createLiveStatus, type LiveDifference, type LiveReport } from './report.js';
 import { sendOrder, withdraw, type SendDeps } from './send.js';
 import type { VenueKey } from './sign.js';
-import { createLiveStatus } from './status.js';
 import { createVenue } from './venue.js';
 import type { Authority } from '../../audit/change.js';
 

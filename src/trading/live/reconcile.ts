@@ -20,7 +20,7 @@ import {
 } from './queries.js';
 import { ensureOrderGroup } from './order-group.js';
 import { recoverOrders, type RecoverDeps } from './order-status.js';
-import type { LiveStatus } from './status.js';
+import type { LiveStatus } from './report.js';
 import type { Venue } from './venue.js';
 
 /** Orders and fills are compared this far back. */
