@@ -6,7 +6,7 @@ import { listProductsInEffect } from '../entitlements/queries.js';
 import type { ReadSession } from '../identity/session/session.js';
 import { CENT, formatDollars } from '../trading/market/money.js';
 import { listOrders } from '../trading/orders/queries.js';
-import { findNewestResting } from '../trading/orders/resting-queries.js';
+import { findNewestResting } from '../trading/orders/queries.js';
 import { listByOwner } from '../usage/reservations/reservations.js';
 import type { SnapshotStore } from '../trading/snapshot/snapshot.js';
 

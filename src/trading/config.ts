@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { urlField, wholeNumber, type ServiceConfig } from '../core/config.js';
 import type { Context } from '../core/http/context.js';
 import type { MarketAccess } from '../organizations/table.js';
-import { parseDollars, type Micros } from './market/money.js';
+import { parseDollars } from './market/money.js';
 
 export const tradingEnvironment = {
   MARKET_SOURCE: z.enum(['simulated', 'kalshi']).optional(),
@@ -51,53 +51,35 @@ export const tradingEnvironment = {
   ),
 };
 
-export interface TradingConfig {
-  marketSource: 'simulated' | 'kalshi';
-  kalshi: {
-    baseUrl: string;
-    /** Of the venue's stream; asked only with a key. */
-    wsUrl: string;
-    /** Both or none: without them only what is public at the venue is read. */
-    keyId: string | undefined;
-    privateKeyFile: string | undefined;
-    /** Only these; undefined: every series of the venue's climate category. */
-    series: string[] | undefined;
-  };
-  forecastSource: 'simulated' | 'openmeteo' | 'http';
-  openMeteoBaseUrl: string;
-  /** Of the service's archive of earlier runs. */
-  openMeteoHistoryBaseUrl: string;
-  /** Where the operator's own model answers; always there if it is the forecast source. */
-  modelUrl: string | undefined;
-  nwsBaseUrl: string;
-  paperCash: Micros;
-  /** How long a paper order is on its way before it is matched. */
-  paperLatencyMs: number;
-  /** Each refresh's inputs are written here; undefined: nowhere. */
-  tapeFile: string | undefined;
-  /** Slug of the only Organization that may trade live; undefined: none may. */
-  liveOrg: string | undefined;
-  refreshSeconds: number;
-}
+export type TradingConfig = ReturnType<typeof readTradingConfig>;
 
-export const readTradingConfig = (e: z.output<z.ZodObject<typeof tradingEnvironment>>): TradingConfig => ({
-  marketSource: e.MARKET_SOURCE ?? 'simulated',
+export const readTradingConfig = (e: z.output<z.ZodObject<typeof tradingEnvironment>>) => ({
+  marketSource: e.MARKET_SOURCE ?? ('simulated' as const),
   kalshi: {
     baseUrl: e.KALSHI_BASE_URL.replace(/\/+$/, ''),
+    /** Of the venue's stream; asked only with a key. */
     wsUrl: e.KALSHI_WS_URL ?? streamUrlOf(e.KALSHI_BASE_URL),
+    /** Both or none: without them only what is public at the venue is read. */
     keyId: e.KALSHI_KEY_ID,
     privateKeyFile: e.KALSHI_PRIVATE_KEY_FILE,
+    /** Only these; undefined: every series of the venue's climate category. */
     series: e.KALSHI_SERIES,
   },
   // A forecast of an invented world says nothing about real markets, and the other way round.
-  forecastSource: e.FORECAST_SOURCE ?? (e.MARKET_SOURCE === 'kalshi' ? 'openmeteo' : 'simulated'),
+  forecastSource:
+    e.FORECAST_SOURCE ?? (e.MARKET_SOURCE === 'kalshi' ? ('openmeteo' as const) : ('simulated' as const)),
   openMeteoBaseUrl: e.OPEN_METEO_BASE_URL.replace(/\/+$/, ''),
+  /** Of the service's archive of earlier runs. */
   openMeteoHistoryBaseUrl: e.OPEN_METEO_HISTORY_BASE_URL.replace(/\/+$/, ''),
+  /** Where the operator's own model answers; always there if it is the forecast source. */
   modelUrl: e.MODEL_URL,
   nwsBaseUrl: e.NWS_BASE_URL.replace(/\/+$/, ''),
   paperCash: parseDollars(e.PAPER_CASH),
+  /** How long a paper order is on its way before it is matched. */
   paperLatencyMs: e.PAPER_LATENCY_MS,
+  /** Each refresh's inputs are written here; undefined: nowhere. */
   tapeFile: e.TAPE_FILE,
+  /** Slug of the only Organization that may trade live; undefined: none may. */
   liveOrg: e.LIVE_TRADING === 'on' ? e.LIVE_TRADING_ORG : undefined,
   refreshSeconds: e.REFRESH_SECONDS,
 });

@@ -18,19 +18,13 @@ const MARKETS_AT_ONCE = 40;
 /** Longer than the pause between two runs. */
 const LEASE_SECONDS = 90;
 
-/** Looks back at fills a minute later; one instance does it for all. */
-export interface Marker {
-  /** @returns how many were marked */
-  mark(): Promise<number>;
-  stop(): Promise<void>;
-}
-
 interface MarkerDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
   markets: Pick<MarketSource, 'readPrints'>;
   books: BookMemory;
 }
 
-export function createMarker({ db: { orm }, clock, log, markets, books }: MarkerDeps): Marker {
+/** Looks back at fills a minute later; one instance does it for all. */
+export function createMarker({ db: { orm }, clock, log, markets, books }: MarkerDeps) {
   const stopping = new AbortController();
   const lease = createLease(orm, 'execution-marks', { lengthSeconds: LEASE_SECONDS });
   let running: Promise<number> | undefined;
@@ -69,8 +63,9 @@ export function createMarker({ db: { orm }, clock, log, markets, books }: Marker
   }
 
   return {
-    mark: () => (running ??= markDue().finally(() => (running = undefined))),
-    async stop() {
+    /** @returns how many were marked */
+    mark: (): Promise<number> => (running ??= markDue().finally(() => (running = undefined))),
+    async stop(): Promise<void> {
       stopping.abort();
       books.stop();
       await running?.catch(() => undefined);

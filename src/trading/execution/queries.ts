@@ -11,20 +11,12 @@ import { executionMarks } from './table.js';
 export const horizons = [15, 30, 60] as const;
 
 /** A fill, or what paper would have filled of a live order (`n` is 0), that waits for its mark. */
-export interface DueMark {
-  orgId: string;
-  orderId: string;
-  n: number;
-  mode: TradeMode;
-  ticker: string;
-  side: Side;
-  action: 'buy' | 'sell';
-  contracts: number;
+export interface DueMark extends Omit<
+  typeof executionMarks.$inferSelect,
+  'markedAt' | 'missed' | 'after15' | 'after30' | 'after60'
+> {
   /** Of a contract. */
   price: Micros;
-  value: Micros;
-  fees: Micros;
-  at: Date;
   /** It took what stood in the book. */
   hasTaken: boolean;
 }
@@ -142,22 +134,10 @@ const gainAt = (price: SQL): SQL => sql`${direction} * (${price} * m.contracts -
 const roundedSum = (amount: SQL, filter: SQL): SQL =>
   sql`round(sum(${amount}) filter (where ${filter}))::text`;
 
-export interface FillSums {
-  fills: number;
-  contracts: number;
-  fees: Micros;
-  /** Of which it is known whether they would have missed. */
-  judged: number;
-  missed: number;
-  missedContracts: number;
-  /** In the order of `horizons`: those with a price then, and what it makes of them, before fees. */
-  after: { fills: number; contracts: number; gain: Micros | null }[];
-  /** At the price a minute later, and at what the market paid in the end; after fees. */
-  pnl: { fills: number; all: Micros | null; missed: Micros | null }[];
-}
+export type FillSums = Awaited<ReturnType<typeof sumFills>>;
 
 /** Sums over the fills of a period. */
-export async function sumFills(orm: Orm, period: Period, mode: TradeMode): Promise<FillSums> {
+export async function sumFills(orm: Orm, period: Period, mode: TradeMode) {
   const columns = [sql`m.after_15`, sql`m.after_30`, sql`m.after_60`];
   const ends = [sql`m.after_60`, settledValue];
   const [row] = await selectRows<Record<string, string | number | null>>(
@@ -190,14 +170,17 @@ export async function sumFills(orm: Orm, period: Period, mode: TradeMode): Promi
     fills: number('fills'),
     contracts: number('contracts'),
     fees: amount('fees')!,
+    /** Of which it is known whether they would have missed. */
     judged: number('judged'),
     missed: number('missed'),
     missedContracts: number('missedContracts'),
+    /** In the order of `horizons`: those with a price then, and what it makes of them, before fees. */
     after: columns.map((_, i) => ({
       fills: number(`n${i}`),
       contracts: number(`c${i}`),
       gain: amount(`g${i}`),
     })),
+    /** At the price a minute later, and at what the market paid in the end; after fees. */
     pnl: ends.map((_, i) => ({ fills: number(`e${i}`), all: amount(`p${i}`), missed: amount(`q${i}`) })),
   };
 }
@@ -206,26 +189,7 @@ const toMicros = (text: string | number | null | undefined): Micros | null =>
   text === null || text === undefined ? null : BigInt(text);
 
 /** A live order beside what paper would have made of it. */
-export interface ShadowedOrder {
-  id: string;
-  ticker: string;
-  label: string;
-  side: Side;
-  action: 'buy' | 'sell';
-  at: Date;
-  /** That were asked for. */
-  contracts: number;
-  live: ShadowFill;
-  paper: ShadowFill;
-  /** A minute later. */
-  after60: Micros | null;
-}
-
-interface ShadowFill {
-  contracts: number;
-  value: Micros;
-  fees: Micros;
-}
+export type ShadowedOrder = Awaited<ReturnType<typeof listShadowed>>[number];
 
 /** Live orders whose outcome is known, with their shadows `m`. */
 const shadowsOf = (period: Period): SQL => sql`(
@@ -235,7 +199,7 @@ const shadowsOf = (period: Period): SQL => sql`(
     and ${takesAtOnce}`;
 
 /** Newest first. */
-export async function listShadowed(orm: Orm, period: Period, limit: number): Promise<ShadowedOrder[]> {
+export async function listShadowed(orm: Orm, period: Period, limit: number) {
   const rows = await selectRows<
     Record<string, string | null> & { contracts: number; filled: number; paper: number }
   >(
@@ -254,24 +218,18 @@ export async function listShadowed(orm: Orm, period: Period, limit: number): Pro
     side: row.side as Side,
     action: row.action as 'buy' | 'sell',
     at: new Date(row.at!),
+    /** That were asked for. */
     contracts: row.contracts,
     live: { contracts: row.filled, value: BigInt(row.liveValue!), fees: BigInt(row.liveFees!) },
     paper: { contracts: row.paper, value: BigInt(row.value!), fees: BigInt(row.fees!) },
+    /** A minute later. */
     after60: toMicros(row.after60),
   }));
 }
 
-export interface ShadowSums {
-  orders: number;
-  live: { contracts: number; fees: Micros };
-  paper: { contracts: number; fees: Micros };
-  /** At the price a minute later, and at what the market paid in the end; after fees. */
-  pnl: { orders: number; live: Micros | null; paper: Micros | null }[];
-  /** From sending to the venue's answer: the middle one. */
-  roundTripMs: number | null;
-}
+export type ShadowSums = Awaited<ReturnType<typeof sumShadowed>>;
 
-export async function sumShadowed(orm: Orm, period: Period): Promise<ShadowSums> {
+export async function sumShadowed(orm: Orm, period: Period) {
   const ends = [sql`m.after_60`, sql`m.settled`];
   const [row] = await selectRows<Record<string, string | number | null>>(
     orm,
@@ -295,7 +253,9 @@ export async function sumShadowed(orm: Orm, period: Period): Promise<ShadowSums>
     orders: number('orders'),
     live: { contracts: number('live'), fees: amount('liveFees')! },
     paper: { contracts: number('paper'), fees: amount('paperFees')! },
+    /** At the price a minute later, and at what the market paid in the end; after fees. */
     pnl: ends.map((_, i) => ({ orders: number(`e${i}`), live: amount(`l${i}`), paper: amount(`p${i}`) })),
+    /** From sending to the venue's answer: the middle one. */
     roundTripMs: row!.roundTripMs === null ? null : Math.round(number('roundTripMs')),
   };
 }

@@ -1,4 +1,4 @@
-import { quoteOrder, type OrderBook } from '../market/book.js';
+import { quoteOrder, type OrderBook, type Quote } from '../market/book.js';
 import { subtractCounts, valueOf } from '../market/contracts.js';
 import { endsOf, type MarketEvent } from '../market/event.js';
 import { isSupported, type FeeRule } from '../market/fees.js';
@@ -102,8 +102,18 @@ export interface Quotes {
   knownValue: Micros | null;
 }
 
-/** Lower than any price: a sale of everything at once takes every bid there is. */
-const ANY_PRICE: Micros = 1n;
+/** The sale of everything at once, which takes every bid there is: no price is lower than its limit. */
+export const quoteSale = (
+  book: OrderBook,
+  feeRule: FeeRule,
+  held: Pick<Holding, 'side' | 'contracts'>,
+): Quote =>
+  quoteOrder(book, feeRule, {
+    ...held,
+    action: 'sell',
+    limitPrice: 1n,
+    timeInForce: 'immediate_or_cancel',
+  });
 
 /**
  * A position at what it could be turned into now: sold into the whole depth of the bids of its side, after the taker's
@@ -133,13 +143,7 @@ function markOnBook(
   // Without a rule for its fee, what a sale brings cannot be told, and neither can it be placed.
   if (!book || !isSupported(feeRule))
     return mark('book', { value: 0n, status, unsellableContracts: contracts });
-  const quote = quoteOrder(book, feeRule, {
-    side,
-    action: 'sell',
-    contracts,
-    limitPrice: ANY_PRICE,
-    timeInForce: 'immediate_or_cancel',
-  });
+  const quote = quoteSale(book, feeRule, { side, contracts });
   return mark('book', {
     value: quote.balanceChange,
     fees: quote.fees,

@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import { mayRest } from '../market/book.js';
 import { addCounts, parseCount } from '../market/contracts.js';
 import type { VenueAnswer } from './venue.js';
@@ -61,55 +62,46 @@ function read({ status, body, contentType }: VenueAnswer): Reading {
 /** The venue's word for an order that found too little to trade with: it comes as a conflict. */
 const killed = /insufficient_resting_volume$/;
 
+/** What an answer says in the shape that is expected of it, or what it says instead. */
+function readAs<T extends z.ZodType>(answer: VenueAnswer, schema: T) {
+  const reading = read(answer);
+  if (reading.kind !== 'body') return reading;
+  const { success, data, error } = schema.safeParse(reading.json);
+  if (success) return { kind: 'body' as const, data };
+  const { path, message } = error.issues[0]!;
+  return unexpected(`${answer.status}, but ${path.join('.') || 'the body'}: ${message}`);
+}
+
+const unexpected = (reason: string) => ({ kind: 'unexpected' as const, reason });
+
 /** The answer to a new order. */
 export function readAnswer(answer: VenueAnswer, order: SentOrder): Verdict {
-  const reading = read(answer);
+  const reading = readAs(answer, createdOrderSchema);
   if (reading.kind === 'conflict' && killed.test(reading.reason.split(':')[0]!))
     return { kind: 'killed', reason: reading.reason };
   if (reading.kind !== 'body') return reading;
-  const { status } = answer;
-  const parsed = createdOrderSchema.safeParse(reading.json);
-  if (!parsed.success) return misread(status, parsed.error.issues[0]!);
-  const { order_id: venueOrderId, client_order_id: name } = parsed.data;
+  const { order_id: venueOrderId, client_order_id: name, fill_count, remaining_count } = reading.data;
   if (name !== undefined && name !== order.clientOrderId)
-    return { kind: 'unexpected', reason: `${status} about another order` };
-  const filled = parseCount(parsed.data.fill_count);
-  const remaining = mayRest(order.timeInForce) ? parseCount(parsed.data.remaining_count) : 0;
+    return unexpected(`${answer.status} about another order`);
+  const filled = parseCount(fill_count);
+  const remaining = mayRest(order.timeInForce) ? parseCount(remaining_count) : 0;
   if (addCounts(filled, remaining) > order.contracts)
-    return { kind: 'unexpected', reason: `${filled} of ${order.contracts} contracts filled` };
+    return unexpected(`${filled} of ${order.contracts} contracts filled`);
   return { kind: 'accepted', venueOrderId, filled, remaining };
 }
 
 /** The answer to a cancellation or a decrease. What it says of the order is not believed: that is looked up. */
 export function readChange(answer: VenueAnswer, venueOrderId: string): ChangeVerdict {
-  const reading = read(answer);
+  const reading = readAs(answer, changedOrderSchema);
   if (reading.kind === 'conflict') return { kind: 'refused', reason: reading.reason };
   if (reading.kind !== 'body') return reading;
-  const parsed = changedOrderSchema.safeParse(reading.json);
-  if (!parsed.success) return misread(answer.status, parsed.error.issues[0]!);
-  if (parsed.data.order_id !== venueOrderId)
-    return { kind: 'unexpected', reason: `${answer.status} about another order` };
-  return { kind: 'told' };
+  return reading.data.order_id === venueOrderId
+    ? { kind: 'told' }
+    : unexpected(`${answer.status} about another order`);
 }
 
 /** The answer to the wish for a group of orders. */
-export function readOrderGroup(
-  answer: VenueAnswer,
-): { kind: 'body'; id: string } | Exclude<Reading, { kind: 'body' }> {
-  const reading = read(answer);
-  if (reading.kind !== 'body') return reading;
-  const parsed = orderGroupSchema.safeParse(reading.json);
-  if (!parsed.success) return misread(answer.status, parsed.error.issues[0]!);
-  return { kind: 'body', id: parsed.data.order_group_id };
-}
-
-const misread = (
-  status: number,
-  { path, message }: { path: PropertyKey[]; message: string },
-): { kind: 'unexpected'; reason: string } => ({
-  kind: 'unexpected',
-  reason: `${status}, but ${path.join('.') || 'the body'}: ${message}`,
-});
+export const readOrderGroup = (answer: VenueAnswer) => readAs(answer, orderGroupSchema);
 
 /** `code: message`, without what cannot be stored or shown. */
 function readError(json: unknown): string | undefined {

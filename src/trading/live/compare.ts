@@ -1,5 +1,5 @@
 import { CENT, DOLLAR, formatDollars, parseDollars, type Micros } from '../market/money.js';
-import type { ForeignPosition, LiveDifference, LiveReport } from './report.js';
+import type { ForeignPosition, LiveDifference } from './report.js';
 import type { VenueFillAnswer, VenueOrder, VenuePosition, VenueSettlement } from './wire.js';
 import {
   formatCount,
@@ -9,18 +9,13 @@ import {
   toHundredths,
   valueOf,
 } from '../market/contracts.js';
-import type { OrderStatus } from '../ledger/orders-table.js';
+import type { LiveOrderRow } from './queries.js';
 
 /** An order of ours, as far as the venue can know of it. */
-export interface OurOrder {
-  clientOrderId: string;
-  venueOrderId: string | null;
-  status: OrderStatus;
-  contracts: number;
-  filledContracts: number;
-  /** Cash that it may still take. */
-  reserved: Micros;
-}
+export type OurOrder = Pick<
+  LiveOrderRow,
+  'clientOrderId' | 'venueOrderId' | 'status' | 'contracts' | 'filledContracts' | 'reserved'
+>;
 
 export interface VenueCash {
   amount: Micros;
@@ -51,19 +46,7 @@ export interface Venues {
   settlements: readonly VenueSettlement[];
 }
 
-export interface Comparison {
-  differences: LiveDifference[];
-  settling: string[];
-  foreign: LiveReport['foreign'];
-  /** The venue's cash without ours, as far as neither settlements on their way nor orders that rest explain it. */
-  cashDifference: Micros;
-  /** Contracts of others, if the venue is right. */
-  foreignPositions: Record<string, number>;
-  /** Orders of ours that the venue has in another state than we do: to be looked up. */
-  late: string[];
-  /** Of these, those that rest here and are not known there. */
-  lost: string[];
-}
+export type Comparison = ReturnType<typeof compareWithVenue>;
 
 const SHOWN = 100;
 
@@ -73,7 +56,7 @@ const toMicros = (cents: number): Micros => BigInt(Math.round(cents * Number(CEN
 export const keyOf = ({ subject, ours, venues }: LiveDifference): string => `${subject} ${ours} ${venues}`;
 
 /** Compares orders, fills, positions and cash. Pure: the caller has made sure that nothing moved meanwhile. */
-export function compareWithVenue(ours: Ours, venues: Venues): Comparison {
+export function compareWithVenue(ours: Ours, venues: Venues) {
   const orders = compareOrders(ours, venues);
   const positions = comparePositions(ours, venues);
   const cashDifference = differenceOf(venues.cash.amount - (ours.cash + positions.expectedCash), orders.held);
@@ -96,9 +79,13 @@ export function compareWithVenue(ours: Ours, venues: Venues): Comparison {
       ...cash,
     ],
     settling: positions.settling,
+    /** The venue's cash without ours, as far as neither settlements on their way nor orders that rest explain it. */
     cashDifference,
+    /** Contracts of others, if the venue is right. */
     foreignPositions: positions.foreignPositions,
+    /** Orders of ours that the venue has in another state than we do: to be looked up. */
     late: orders.late,
+    /** Of these, those that rest here and are not known there. */
     lost: orders.lost,
     foreign: { ...orders.foreign, positions: positions.foreign },
   };

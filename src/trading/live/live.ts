@@ -4,16 +4,15 @@ import type { Source } from '../../identity/source.js';
 import { UnexpectedAnswerError, VenueUnavailableError } from '../venue/kalshi-client.js';
 import type { VenueBudget } from '../venue/venue-budget.js';
 import type { LiveExecutor, LiveOrder, RestingOrder, VenueOutcome } from '../orders/order.js';
+import { recordOutcome } from '../orders/record-outcome.js';
 import { createLease } from '../../core/db/lease.js';
 import { acceptDifferences } from './book.js';
 import { compareAccounts, reconcile, watchResting, type ReconcileDeps } from './reconcile.js';
 import { findLiveAccount, findOrgId, listOrdersNamed, updateLiveAccount } from './queries.js';
 import { dissolveOrderGroup, findOrderGroup } from './order-group.js';
-import type { RecordOutcome } from './order-status.js';
-import type { LiveDifference, LiveReport } from './report.js';
+import { createLiveStatus, type LiveDifference, type LiveReport } from './report.js';
 import { sendOrder, withdraw, type SendDeps } from './send.js';
 import type { VenueKey } from './sign.js';
-import { createLiveStatus } from './status.js';
 import { createVenue } from './venue.js';
 import type { Authority } from '../../audit/change.js';
 
@@ -58,7 +57,6 @@ const timings: LiveTimings = {
 };
 
 export interface LiveOptions {
-  record: RecordOutcome;
   key: VenueKey | undefined;
   budget: VenueBudget;
   timings?: Partial<LiveTimings> | undefined;
@@ -67,7 +65,7 @@ export interface LiveOptions {
 /** Undefined unless the configuration lets an Organization trade live. */
 export function createLiveTrading(
   { config, db, clock, log }: TradingContext,
-  { record, key, budget, timings: given }: LiveOptions,
+  { key, budget, timings: given }: LiveOptions,
 ): LiveTrading | undefined {
   const { liveOrg: slug, kalshi } = config.trading;
   if (slug === undefined || !key) return undefined;
@@ -79,7 +77,7 @@ export function createLiveTrading(
   const sending = new Map<string, Promise<unknown>>();
   const venue = createVenue({ ...all, baseUrl: kalshi.baseUrl, key, budget, clock });
   const sendingIds = { has: (id: string) => sending.has(id) } as ReadonlySet<string>;
-  const deps: ReconcileDeps = { ...all, db, venue, now, log, record, status, lease, sending: sendingIds };
+  const deps: ReconcileDeps = { ...all, db, venue, now, log, status, lease, sending: sendingIds };
   const watch = createWatch(deps, slug, stopping.signal);
   const depsOf = ({ orgId }: LiveOrder): SendDeps => {
     const close = (problem: string) => watch.close(orgId, problem);
@@ -119,7 +117,13 @@ export function createLiveTrading(
       let { account, comparison } = await compareToAccept(deps, slug, stopping.signal);
       // What the venue does not know will not be filled any more.
       for (const { orgId, id } of await listOrdersNamed(db.orm, account.orgId, comparison.lost))
-        await record(orgId, id, { kind: 'done', venueOrderId: null, fills: [], reason: LOST }, source.at);
+        await recordOutcome(
+          db.orm,
+          orgId,
+          id,
+          { kind: 'done', venueOrderId: null, fills: [], reason: LOST },
+          source.at,
+        );
       if (comparison.lost.length > 0)
         ({ account, comparison } = await compareToAccept(deps, slug, stopping.signal));
       const problem = account.problem ?? status.problem;

@@ -23,7 +23,7 @@ export async function ensureOrderGroup(deps: GroupDeps, orgId: string, signal: A
     await setGroup(deps, orgId, null);
     await venue.takeTurn(signal);
     const made = readOrderGroup(await venue.createOrderGroup());
-    if (made.kind === 'body') await setGroup(deps, orgId, made.id);
+    if (made.kind === 'body') await setGroup(deps, orgId, made.data.order_group_id);
     else log.warn({ reason: made.reason }, 'the venue makes no group for orders that rest');
   } catch (error) {
     signal.throwIfAborted();

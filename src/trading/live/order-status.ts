@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import type { Database } from '../../core/db/client.js';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
 import { isOpen } from '../ledger/orders-table.js';
 import { mayRest } from '../market/book.js';
 import { addCounts, formatCount, parseCount, sumCounts } from '../market/contracts.js';
-import type { Trade, VenueOutcome } from '../orders/order.js';
+import type { VenueOutcome } from '../orders/order.js';
+import { recordOutcome } from '../orders/record-outcome.js';
 import type { LiveOrderRow } from './queries.js';
 import type { Venue } from './venue.js';
 import { toVenueFills, type SentOrder, type VenueFillAnswer, type VenueOrder } from './wire.js';
@@ -53,21 +55,13 @@ export async function findVenueStatus(
   for (const isArchived of isOld ? [false, true] : [false]) {
     const orders = await deps.venue.listOrders({ ticker: order.ticker, sinceSeconds, isArchived }, signal);
     const found = orders.find(({ client_order_id: name }) => name === order.clientOrderId);
-    if (found) return settle(deps, order, found, isOld, signal);
+    if (!found) continue;
+    const { order_id: venueOrderId, status, fill_count_fp, remaining_count_fp } = found;
+    const filled = parseCount(fill_count_fp);
+    const remaining = status === 'resting' ? parseCount(remaining_count_fp) : 0;
+    return collectFills(deps, order, { venueOrderId, filled, remaining, status, isOld }, signal);
   }
   return { kind: 'absent' };
-}
-
-function settle(
-  deps: StatusDeps,
-  order: SentOrder,
-  { order_id: venueOrderId, status, fill_count_fp, remaining_count_fp }: VenueOrder,
-  isOld: boolean,
-  signal: AbortSignal,
-): Promise<VenueStatus> {
-  const filled = parseCount(fill_count_fp);
-  const remaining = status === 'resting' ? parseCount(remaining_count_fp) : 0;
-  return collectFills(deps, order, { venueOrderId, filled, remaining, status, isOld }, signal);
 }
 
 /** An order at the venue, at one moment. */
@@ -135,17 +129,9 @@ function toStatus(
 export const UNFILLED = 'no more contracts stood at the limit price or better';
 const TAKEN_OUT = 'the rest was taken out of the book at the venue';
 
-/** Books an outcome, once however often it is told. */
-export type RecordOutcome = (
-  orgId: string,
-  orderId: string,
-  outcome: VenueOutcome,
-  at: Date,
-) => Promise<Trade>;
-
 export interface RecoverDeps extends StatusDeps {
+  db: Database;
   log: Logger;
-  record: RecordOutcome;
   /** Before an order that the venue does not know is looked for a second time. */
   secondLookMs: number;
 }
@@ -165,7 +151,7 @@ export async function recoverOrders(
     if (!outcome) continue;
     try {
       const at = new Date(deps.now());
-      const { status } = await deps.record(row.orgId, row.id, outcome, at);
+      const { status } = await recordOutcome(deps.db.orm, row.orgId, row.id, outcome, at);
       deps.log.info({ orderId: row.id, status }, 'an order was found at the venue and booked');
     } catch (error) {
       // What contradicts itself is told to people by the comparison that follows.

@@ -144,17 +144,14 @@ export async function countFillsSinceAdjustment(orm: Orm, orgId: string): Promis
 
 /** What changes with everything that is ordered or booked: equal before and after means that nothing was. */
 export async function readFingerprint(orm: Orm, orgId: string): Promise<string> {
-  const [entry] = await orm
-    .select({ id: ledgerEntries.id })
-    .from(ledgerEntries)
-    .where(isLive(ledgerEntries, orgId))
-    .orderBy(desc(ledgerEntries.id))
-    .limit(1);
-  const [order] = await orm
-    .select({ id: tradingOrders.id })
-    .from(tradingOrders)
-    .where(isLive(tradingOrders, orgId))
-    .orderBy(desc(tradingOrders.id))
-    .limit(1);
-  return `${entry?.id ?? ''} ${order?.id ?? ''}`;
+  const last = async (table: typeof ledgerEntries | typeof tradingOrders) => {
+    const rows = await orm
+      .select({ id: table.id })
+      .from(table)
+      .where(isLive(table, orgId))
+      .orderBy(desc(table.id))
+      .limit(1);
+    return rows[0]?.id ?? '';
+  };
+  return `${await last(ledgerEntries)} ${await last(tradingOrders)}`;
 }

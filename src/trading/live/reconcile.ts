@@ -20,7 +20,7 @@ import {
 } from './queries.js';
 import { ensureOrderGroup } from './order-group.js';
 import { recoverOrders, type RecoverDeps } from './order-status.js';
-import type { LiveStatus } from './status.js';
+import type { LiveStatus } from './report.js';
 import type { Venue } from './venue.js';
 
 /** Orders and fills are compared this far back. */
@@ -110,7 +110,6 @@ const distinct = (orders: LiveOrderRow[]): OurOrder[] => [
 const lowestId = (ms: number): string => uuid({ msecs: ms, random: new Uint8Array(16), seq: 0 });
 
 export interface ReconcileDeps extends RecoverDeps {
-  db: Database;
   status: LiveStatus;
   /** Of what is booked. */
   lease: Lease;

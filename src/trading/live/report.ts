@@ -1,4 +1,9 @@
+import type { z } from 'zod';
+import { AppError } from '../../core/errors.js';
+import { MINUTE_MS } from '../../core/time.js';
 import { formatDollars, type Micros } from '../market/money.js';
+import type { AccountComparison } from './reconcile.js';
+import type { differenceSchema } from './schema.js';
 
 export const reportJson = ({ foreign, ...report }: LiveReport) => ({
   ...report,
@@ -23,13 +28,7 @@ export const offJson = (organization: string) => ({
 });
 
 /** Something on which the venue and this service do not agree. Texts, because it may be a count, money or a state. */
-export interface LiveDifference {
-  kind: 'order' | 'fill' | 'position' | 'cash';
-  /** The venue's id of the order, the market, or `cash`. */
-  subject: string;
-  ours: string;
-  venues: string;
-}
+export type LiveDifference = z.infer<typeof differenceSchema>;
 
 /** An order at the venue that this service did not place. */
 interface ForeignOrder {
@@ -79,5 +78,81 @@ export interface LiveReport {
     orders: readonly ForeignOrder[];
     fills: readonly ForeignFill[];
     positions: readonly ForeignPosition[];
+  };
+}
+
+/** An agreement is believed for this long: three comparisons may fail. */
+const MAX_AGREEMENT_AGE_MS = 3.5 * MINUTE_MS;
+const RETRY_SECONDS = 60;
+
+export type LiveStatus = ReturnType<typeof createLiveStatus>;
+
+const NOT_YET = "orders, fills, positions and cash have not been compared with the venue's yet";
+const SHOWN = 100;
+
+/** What this instance knows about the account, and whether orders may be sent. Closed until both sides were seen to agree. */
+export function createLiveStatus(organization: string, now: () => number) {
+  let comparison: AccountComparison | undefined;
+  let comparedAt: Date | null = null;
+  let agreedAt: Date | null = null;
+  let failure: { reason: string; isUnexpected: boolean } | undefined;
+  let problem: string | null = null;
+  let open = { pendingOrders: 0, restingOrders: 0 };
+
+  function findReason(): string | null {
+    if (problem !== null) return problem;
+    if (failure?.isUnexpected) return failure.reason;
+    const [first, ...more] = comparison?.differences ?? [];
+    if (first) {
+      const others = more.length === 0 ? '' : ` (and ${more.length} more)`;
+      return `${first.kind} ${first.subject}: ${first.ours} here, ${first.venues} at the venue${others}`;
+    }
+    if (agreedAt === null) return failure?.reason ?? NOT_YET;
+    if (now() - agreedAt.getTime() <= MAX_AGREEMENT_AGE_MS) return null;
+    return failure?.reason ?? 'orders whose outcome is not known have kept the accounts from being compared';
+  }
+
+  return {
+    /** @throws AppError unavailable, with the reason */
+    assertOpen(): void {
+      const reason = findReason();
+      if (reason === null) return;
+      const detail = `Live trading is closed: ${reason}.`;
+      throw new AppError('unavailable', detail, { retryAfterSeconds: RETRY_SECONDS });
+    },
+    get report(): LiveReport {
+      const reason = findReason();
+      return {
+        organization,
+        state: reason === null ? 'open' : 'closed',
+        reason,
+        comparedAt,
+        agreedAt,
+        differences: (comparison?.differences ?? []).slice(0, SHOWN),
+        ...open,
+        settling: (comparison?.settling ?? []).slice(0, SHOWN),
+        foreign: comparison?.foreign ?? { orders: [], fills: [], positions: [] },
+      };
+    },
+    get problem() {
+      return problem;
+    },
+    compared(next: AccountComparison, at: Date): void {
+      comparison = next;
+      comparedAt = at;
+      failure = undefined;
+      if (next.differences.length === 0) agreedAt = at;
+    },
+    /** They could not be compared. `isUnexpected`: the venue said something that is not understood. */
+    failed(reason: string, isUnexpected: boolean): void {
+      failure = { reason, isUnexpected };
+    },
+    /** What the venue said that is not understood; null once that is accepted. */
+    setProblem(next: string | null): void {
+      problem = next;
+    },
+    setOpen(orders: Pick<LiveReport, 'pendingOrders' | 'restingOrders'>): void {
+      open = orders;
+    },
   };
 }

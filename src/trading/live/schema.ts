@@ -9,7 +9,7 @@ export const acceptSchema = z
   })
   .meta({ id: 'AcceptReconciliation' });
 
-const difference = z
+export const differenceSchema = z
   .object({
     kind: z.enum(['order', 'fill', 'position', 'cash']),
     subject: z.string().describe('The venue’s id of the order, the market, or `cash`.'),
@@ -30,7 +30,7 @@ export const reconciliationSchema = z
     reason: z.string().nullable().describe('Why live trading is closed.'),
     comparedAt: timeField('Of the last complete comparison with the venue.').nullable(),
     agreedAt: timeField('Of the last comparison without a difference.').nullable(),
-    differences: z.array(difference).describe('At most 100.'),
+    differences: z.array(differenceSchema).describe('At most 100.'),
     pendingOrders: z.int().describe('Orders whose outcome is not known yet.'),
     restingOrders: z.int().describe('Orders that stand in the venue’s book.'),
     settling: z
@@ -71,7 +71,7 @@ export const reconciliationSchema = z
 
 export const acceptedSchema = z
   .object({
-    accepted: z.array(difference).describe('What was accepted; empty if both sides agreed.'),
+    accepted: z.array(differenceSchema).describe('What was accepted; empty if both sides agreed.'),
     reconciliation: reconciliationSchema,
   })
   .meta({ id: 'AcceptedReconciliation' });

@@ -10,7 +10,14 @@ import type { Micros } from '../market/money.js';
 import { readKnownFacts } from '../risk/gate.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { findBarrier, findCause } from './cancel-causes.js';
-import { listFills, writeExecution, type FillRow, type OrderRow, type WrittenFill } from './queries.js';
+import {
+  listFills,
+  listResting,
+  writeExecution,
+  type FillRow,
+  type OrderRow,
+  type WrittenFill,
+} from './queries.js';
 import {
   advanceQueue,
   bidOf,
@@ -20,8 +27,7 @@ import {
   type QueuedOrder,
   type ShownBook,
 } from './queue.js';
-import { EXPIRED, feeRuleOfOrder, finalStatus, reserveAfter } from './rest.js';
-import { listResting } from './resting-queries.js';
+import { EXPIRED, feeRuleOfOrder, finalStatus, reserveAfter } from './order.js';
 import { tellFilled } from './trade.js';
 
 export interface MarketNews {
@@ -90,14 +96,7 @@ export async function advanceOrders(
     const { fills } = booked;
     ({ position } = booked);
     cash += booked.cashChange;
-    await writeExecution(tx, {
-      order: next,
-      isNew: false,
-      fills,
-      position,
-      cashChange: booked.cashChange,
-      at,
-    });
+    await writeExecution(tx, { order: next, isNew: false, filled: booked, at });
     await tellFilled(tx, next, fills, at);
     if (fills.length > 0 || next.finishedAt) changed++;
   }

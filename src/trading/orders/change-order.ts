@@ -4,12 +4,10 @@ import type { TradingContext } from '../config.js';
 import { isOpen } from '../ledger/orders-table.js';
 import { lockAccount } from '../ledger/queries.js';
 import { addCounts, subtractCounts } from '../market/contracts.js';
-import type { LiveExecutor, OrderChange, Trade } from './order.js';
+import { reserveAfter, toTrade, type LiveExecutor, type OrderChange, type Trade } from './order.js';
 import { findTrade, writeExecution, type OrderRow } from './queries.js';
-import { reserveAfter } from './rest.js';
 import { askVenue, markCancelled, type Resting } from './resting.js';
 import { invalid } from './tradable.js';
-import { toTrade } from './trade.js';
 
 interface ChangeOrderDeps extends Pick<TradingContext, 'db' | 'clock' | 'log'> {
   live: LiveExecutor | undefined;
@@ -81,14 +79,7 @@ export function createOrderChanges({ db, clock, log, live, resting, inTurn }: Ch
       if (mode === 'live' || remaining === most) return order;
       const contracts = addCounts(order.filledContracts, remaining);
       const next = { ...order, contracts, reserved: reserveAfter(order, 0, contracts) };
-      await writeExecution(tx, {
-        order: next,
-        isNew: false,
-        fills: [],
-        position: undefined,
-        cashChange: 0n,
-        at,
-      });
+      await writeExecution(tx, { order: next, isNew: false, at });
       return next;
     });
     if (mode === 'live' && remaining < remainingOf(order)) {

@@ -3,8 +3,11 @@ import { v5 as uuidFrom } from 'uuid';
 import type { AppError } from '../../core/errors.js';
 import type { OrderInput } from '../ledger/order-input.js';
 import type { OrderStatus, TradeMode } from '../ledger/orders-table.js';
-import type { FeeRule } from '../market/fees.js';
-import type { Micros } from '../market/money.js';
+import { mayRest, worstCost } from '../market/book.js';
+import { perContract, subtractCounts, valueOf } from '../market/contracts.js';
+import { feeTypes, type FeeRule } from '../market/fees.js';
+import { DOLLAR, type Micros } from '../market/money.js';
+import type { FillRow, OrderRow } from './queries.js';
 
 /**
  * What makes two orders the same order, SHA-256, hex: everything that was asked for, however it was written. An order that
@@ -23,35 +26,27 @@ export const clientOrderId = ({
   idempotencyKey,
 }: Pick<OrderInput, 'orgId' | 'idempotencyKey'>): string => uuidFrom(idempotencyKey, orgId);
 
-export interface TradeFill {
-  n: number;
-  price: Micros;
-  contracts: number;
-  fee: Micros;
-  filledAt: Date;
-}
+type TradeFill = Pick<FillRow, 'n' | 'price' | 'contracts' | 'fee' | 'filledAt' | 'balanceChange'>;
 
-export interface Trade extends Omit<OrderInput, 'by'> {
-  id: string;
-  clientOrderId: string;
-  venueOrderId: string | null;
-  eventTicker: string;
-  seriesTicker: string;
-  status: OrderStatus;
-  reason: string | null;
-  filledContracts: number;
-  /** Contracts before a paper order in the book; null where it does not stand there. */
-  queueAhead: number | null;
+/** An order with what became of it. */
+export interface Trade extends OrderRow, Pick<OrderInput, 'rest'> {
   /** Of what was filled; null if nothing was. */
   averagePrice: Micros | null;
-  fees: Micros;
   /** What the balance has changed by: negative for a purchase. */
   balanceChange: Micros;
-  fills: TradeFill[];
-  apiKeyId: string | null;
-  userId: string | null;
-  createdAt: Date;
-  finishedAt: Date | null;
+  fills: readonly TradeFill[];
+}
+
+export function toTrade(order: OrderRow, fills: readonly TradeFill[]): Trade {
+  const { timeInForce, expiresAt, postOnly, cancelOn, filledContracts } = order;
+  const value = fills.reduce((sum, fill) => sum + valueOf(fill.price, fill.contracts), 0n);
+  return {
+    ...order,
+    ...(mayRest(timeInForce) ? { rest: { expiresAt, postOnly, cancelOn } } : {}),
+    averagePrice: filledContracts === 0 ? null : perContract(value, filledContracts),
+    balanceChange: fills.reduce((sum, fill) => sum + fill.balanceChange, 0n),
+    fills,
+  };
 }
 
 export interface PlacedOrder {
@@ -126,7 +121,6 @@ export interface LiveExecutor {
   cancelAll(orgId: string): Promise<void>;
 }
 
-/** Places orders and lists them: the same for the API and for the pages. */
 /** The one number that has to change for an order to pass at this moment. */
 export type Remedy =
   | { field: 'contracts'; atMost: number }
@@ -145,6 +139,7 @@ export interface OrderChange extends Pick<OrderInput, 'orgId' | 'by'> {
   id: string;
 }
 
+/** Places orders and lists them: the same for the API and for the pages. */
 export interface Orders {
   /**
    * Judges an order, and carries it out or sends it. Durable when it resolves.
@@ -175,4 +170,42 @@ export interface Orders {
    * @throws AppError invalid_request for more than may still be filled, and as `cancel`
    */
   decrease(change: OrderChange & { remaining: number }): Promise<Trade>;
+}
+
+/** What the order is charged by, as it was when it was accepted. */
+export const feeRuleOfOrder = ({ feeRule: { type, multiplier } }: Pick<OrderRow, 'feeRule'>): FeeRule => ({
+  type: feeTypes.find((one) => one === type) ?? 'unknown',
+  multiplier: BigInt(multiplier),
+});
+
+export const EXPIRED = 'Its time was over before all of it was filled.';
+
+/** How an order ends of which no more is filled. */
+export const finalStatus = ({
+  contracts,
+  filledContracts,
+}: Pick<OrderRow, 'contracts' | 'filledContracts'>): OrderStatus =>
+  filledContracts === contracts ? 'filled' : filledContracts > 0 ? 'partially_filled' : 'cancelled';
+
+type Reserving = Pick<
+  OrderRow,
+  'action' | 'contracts' | 'filledContracts' | 'limitPrice' | 'reserved' | 'feeRule'
+>;
+
+/**
+ * What an open order keeps back once some more of it is filled. A purchase that closes pairs keeps back less than it
+ * costs, because each pair pays a dollar: the first fills close them, and bring what the later ones take.
+ * @param order before
+ * @param contracts that it is for from now on; fewer, if it was decreased
+ */
+export function reserveAfter(order: Reserving, filled: number, contracts = order.contracts): Micros {
+  if (order.action === 'sell') return 0n;
+  const { limitPrice, filledContracts } = order;
+  const cost = (count: number): Micros =>
+    count === 0 ? 0n : worstCost(feeRuleOfOrder(order), { contracts: count, limitPrice });
+  const pairs = cost(subtractCounts(order.contracts, filledContracts)) - order.reserved;
+  const left = pairs - valueOf(DOLLAR, filled);
+  const reserve =
+    cost(subtractCounts(subtractCounts(contracts, filledContracts), filled)) - (left > 0n ? left : 0n);
+  return reserve > 0n ? reserve : 0n;
 }

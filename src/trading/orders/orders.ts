@@ -11,12 +11,18 @@ import { feeRuleOf } from '../market/fees.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { assertTerms, requireTradable } from './tradable.js';
 import { createOrderChanges } from './change-order.js';
-import type { LiveExecutor, Orders, PlacedOrder, Trade, VenueOutcome } from './order.js';
+import {
+  toTrade,
+  type LiveExecutor,
+  type Orders,
+  type PlacedOrder,
+  type Trade,
+  type VenueOutcome,
+} from './order.js';
 import { findTrade, listFills, listOrders } from './queries.js';
 import { previewOrder } from './preview.js';
 import { recordOutcome } from './record-outcome.js';
 import type { Resting } from './resting.js';
-import { toTrade } from './trade.js';
 import { checkAndSend, checkAndWrite, findRepeat } from './transaction.js';
 
 interface TurnsOptions {
@@ -26,14 +32,6 @@ interface TurnsOptions {
   maxWaiting: number;
   /** An order that has waited longer is refused: prices have moved since it was sent. */
   maxWaitMs: number;
-}
-
-interface Turns {
-  /**
-   * Runs `work` when it is its turn: one after the other for the same key, in the order of the calls.
-   * @throws AppError unavailable if too many wait
-   */
-  take<T>(key: string, work: () => Promise<T>): Promise<T>;
 }
 
 interface Waiting {
@@ -46,7 +44,7 @@ interface Waiting {
  * Lets work on the same thing queue up in memory, not in the database, where each that waits for a lock would keep a
  * connection from the others. Only spares connections: what must not happen at once is prevented by locks on rows.
  */
-export function createTurns({ clock, parallel, maxWaiting, maxWaitMs }: TurnsOptions): Turns {
+export function createTurns({ clock, parallel, maxWaiting, maxWaitMs }: TurnsOptions) {
   const waiting: Waiting[] = [];
   const busy = new Set<string>();
 
@@ -65,7 +63,11 @@ export function createTurns({ clock, parallel, maxWaiting, maxWaitMs }: TurnsOpt
   }
 
   return {
-    async take(key, work) {
+    /**
+     * Runs `work` when it is its turn: one after the other for the same key, in the order of the calls.
+     * @throws AppError unavailable if too many wait
+     */
+    async take<T>(key: string, work: () => Promise<T>): Promise<T> {
       if (waiting.length >= maxWaiting) throw tooBusy();
       const isInTime = await new Promise<boolean>((resolve) => {
         waiting.push({ key, since: clock.now(), start: resolve });

@@ -1,4 +1,4 @@
-import { and, desc, eq, inArray, sql, type SQL } from 'drizzle-orm';
+import { and, asc, desc, eq, inArray, sql, type SQL } from 'drizzle-orm';
 import { intArray, textArray } from '../../core/db/array-literal.js';
 import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/select-rows.js';
@@ -7,6 +7,7 @@ import type { Side } from '../market/book.js';
 import type { Micros } from '../market/money.js';
 import type { Position, Postings } from '../ledger/positions.js';
 import type { OrderInput } from '../ledger/order-input.js';
+import { ofAccount, type Account } from '../ledger/queries.js';
 import type { Taken } from './paper-book.js';
 import {
   paperBooks,
@@ -120,10 +121,8 @@ export interface Execution {
   order: OrderRow;
   /** True for an order that is not there yet. */
   isNew: boolean;
-  /** Those that are not there yet. */
-  fills: WrittenFill[];
-  position: Position | undefined;
-  cashChange: Micros;
+  /** Those that are not there yet, with what is held and how cash has changed after them. */
+  filled?: { fills: WrittenFill[]; position: Position | undefined; cashChange: Micros };
   at: Date;
   /** What paper orders have taken from the market's book, this one included; undefined for live orders. */
   book?: { hash: string; taken: Taken; forgetBefore: Date };
@@ -133,7 +132,7 @@ export interface Execution {
 
 /** An order and everything that follows from it, in one statement: to be called under the account's lock. */
 export async function writeExecution(tx: Orm, execution: Execution): Promise<void> {
-  const { order, isNew, fills, position, cashChange, at, book, shadow } = execution;
+  const { order, isNew, filled, at, book, shadow } = execution;
   const { orgId, mode, ticker, id } = order;
   const time = at.toISOString();
   const parts: SQL[] = [isNew ? insertOrder(order) : updateOrder(order)];
@@ -144,9 +143,9 @@ export async function writeExecution(tx: Orm, execution: Execution): Promise<voi
       values (${orgId}, ${id}, 0, ${mode}, ${ticker}, ${order.side}, ${order.action}, ${shadow.contracts}, ${String(shadow.value)}::bigint, ${String(shadow.fees)}::bigint,
         ${time}::timestamptz)
     )`);
-  if (fills.length > 0) {
-    parts.push(...insertFills(order, fills));
-    const { side, contracts, cost, realised, fees } = position!;
+  if (filled && filled.fills.length > 0) {
+    parts.push(...insertFills(order, filled.fills));
+    const { side, contracts, cost, realised, fees } = filled.position!;
     parts.push(sql`
     held as (
       insert into trading_positions as p (org_id, mode, ticker, event_ticker, side, contracts, cost, realised, fees, opened_at, updated_at)
@@ -172,7 +171,7 @@ export async function writeExecution(tx: Orm, execution: Execution): Promise<voi
       );
     parts.push(
       sql`
-    spent as (update trading_accounts set cash = cash + ${String(cashChange)}::bigint where org_id = ${orgId} and mode = ${mode})`,
+    spent as (update trading_accounts set cash = cash + ${String(filled.cashChange)}::bigint where org_id = ${orgId} and mode = ${mode})`,
     );
   }
   await tx.execute(sql`with ${sql.join(parts, sql`, `)} select ${id}::text`);
@@ -273,4 +272,59 @@ export interface ListFilter {
   ticker?: string | undefined;
   cursor?: string | undefined;
   limit: number;
+}
+
+// Written out, because only so it is seen to be the condition of the index.
+const isResting = sql`${tradingOrders.status} = 'resting'`;
+
+/** Paper orders of one account in one market, with how far the one that is furthest behind has seen the prints. */
+export interface RestingMarket {
+  ticker: string;
+  orgId: string;
+  since: Date;
+}
+
+/** In the order of markets and accounts, from the one after `after` on. */
+export async function listRestingMarkets(
+  orm: Orm,
+  after: Pick<RestingMarket, 'ticker' | 'orgId'>,
+  limit: number,
+): Promise<RestingMarket[]> {
+  const rows = await selectRows<{ ticker: string; orgId: string; since: string }>(
+    orm,
+    sql`select ticker, org_id as "orgId", min(prints_seen ->> 'at') as since from trading_orders
+    where mode = 'paper' and status = 'resting' and (ticker, org_id) > (${after.ticker}, ${after.orgId}::uuid)
+    group by ticker, org_id order by ticker, org_id limit ${limit}`,
+  );
+  return rows.map((row) => ({ ...row, since: new Date(row.since) }));
+}
+
+/** What an account has standing in a market's book, oldest first. As many as its limit of open orders lets be. */
+export function listResting(orm: Orm, account: Account, ticker: string): Promise<OrderRow[]> {
+  return orm
+    .select()
+    .from(tradingOrders)
+    .where(and(ofAccount(tradingOrders, account), eq(tradingOrders.ticker, ticker), isResting))
+    .orderBy(asc(tradingOrders.id));
+}
+
+/** On paper: what the documentation offers to cancel must not be real money. */
+export async function findNewestResting(orm: Orm, orgId: string): Promise<OrderRow | undefined> {
+  const [order] = await orm
+    .select()
+    .from(tradingOrders)
+    .where(and(ofAccount(tradingOrders, { orgId, mode: 'paper' }), isResting))
+    .orderBy(desc(tradingOrders.id))
+    .limit(1);
+  return order;
+}
+
+/** Live orders that stand in the venue's book, oldest first. */
+export function listRestingLive(orm: Orm, limit: number): Promise<OrderRow[]> {
+  return orm
+    .select()
+    .from(tradingOrders)
+    .where(and(eq(tradingOrders.mode, 'live'), isResting))
+    .orderBy(asc(tradingOrders.ticker), asc(tradingOrders.orgId), asc(tradingOrders.id))
+    .limit(limit);
 }

@@ -3,11 +3,18 @@ import type { Orm } from '../../core/db/client.js';
 import { newId } from '../../core/ids.js';
 import { findPosition, lockAccount } from '../ledger/queries.js';
 import { applyVenueFill, bookFills } from '../ledger/positions.js';
-import type { Trade, VenueFill, VenueOutcome } from './order.js';
+import {
+  EXPIRED,
+  finalStatus,
+  reserveAfter,
+  toTrade,
+  type Trade,
+  type VenueFill,
+  type VenueOutcome,
+} from './order.js';
 import { findTrade, writeExecution, type FillRow, type OrderRow, type WrittenFill } from './queries.js';
-import { tellFilled, toTrade } from './trade.js';
+import { tellFilled } from './trade.js';
 import { isOpen } from '../ledger/orders-table.js';
-import { EXPIRED, finalStatus, reserveAfter } from './rest.js';
 import { subtractCounts, sumCounts, valueOf } from '../market/contracts.js';
 
 /**
@@ -44,9 +51,7 @@ export function recordOutcome(
     await writeExecution(tx, {
       order: next.order,
       isNew: false,
-      fills: written,
-      position: booked.position,
-      cashChange: booked.cashChange,
+      filled: { ...booked, fills: written },
       at,
     });
     await tellFilled(await confirmAuthority(tx, byService, at), next.order, written, at);

@@ -8,14 +8,26 @@ import { readKnownFacts } from '../risk/gate.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { advanceOrders } from './advance.js';
 import { findBarrier, findCause } from './cancel-causes.js';
-import type { LiveExecutor, RestingOrder, Trade, VenueOutcome } from './order.js';
-import { findTrade, writeExecution, type OrderRow } from './queries.js';
+import {
+  feeRuleOfOrder,
+  toTrade,
+  type LiveExecutor,
+  type RestingOrder,
+  type Trade,
+  type VenueOutcome,
+} from './order.js';
+import {
+  findTrade,
+  listResting,
+  listRestingLive,
+  listRestingMarkets,
+  writeExecution,
+  type OrderRow,
+  type RestingMarket,
+} from './queries.js';
 import type { KnownPrints, ShownBook } from './queue.js';
 import { recordOutcome } from './record-outcome.js';
-import { feeRuleOfOrder } from './rest.js';
 import { requireFresh } from './tradable.js';
-import { toTrade } from './trade.js';
-import { listResting, listRestingLive, listRestingMarkets, type RestingMarket } from './resting-queries.js';
 
 /** What keeps an eye on orders that stand in the book. */
 export interface Resting {
@@ -255,13 +267,6 @@ export async function markCancelled(
   { at, reason }: { at: Date; reason: string },
 ): Promise<OrderRow> {
   const marked: OrderRow = { ...order, cancelRequestedAt: at, cancelReason: reason };
-  await writeExecution(tx, {
-    order: marked,
-    isNew: false,
-    fills: [],
-    position: undefined,
-    cashChange: 0n,
-    at,
-  });
+  await writeExecution(tx, { order: marked, isNew: false, at });
   return marked;
 }

@@ -4,12 +4,11 @@ import type { Tx } from '../../core/db/client.js';
 import { isOpen, type TradeMode } from '../ledger/orders-table.js';
 import type { Listener } from '../../webhooks/outbox.js';
 import { tellOfMode } from '../ledger/webhooks.js';
-import { mayRest } from '../market/book.js';
-import { perContract, subtractCounts, valueOf } from '../market/contracts.js';
+import { subtractCounts } from '../market/contracts.js';
 import { formatDollars } from '../market/money.js';
 import { findSeries } from '../market/stations.js';
-import type { Trade, TradeFill } from './order.js';
-import type { FillRow, OrderRow } from './queries.js';
+import type { Trade } from './order.js';
+import type { OrderRow, WrittenFill } from './queries.js';
 import type { tradeSchema } from './schema.js';
 
 /**
@@ -67,7 +66,7 @@ export function toTradeJson(trade: Trade): z.output<typeof tradeSchema> {
 export async function tellFilled(
   tx: Tx,
   order: OrderRow,
-  fills: readonly TradeFill[],
+  fills: readonly WrittenFill[],
   at: Date,
   listeners?: readonly Listener[],
 ): Promise<void> {
@@ -94,60 +93,4 @@ export async function tellFilled(
     })),
   };
   await tellOfMode(tx, mode, { orgId, type: 'trade.filled', data, at }, listeners);
-}
-
-/** What money moved with a fill is part of a trade, not of each of its fills. */
-type FillOfTrade = TradeFill & Pick<FillRow, 'balanceChange'>;
-
-export function toTrade(order: OrderRow, fills: readonly FillOfTrade[]): Trade {
-  const { orgId, id, mode, idempotencyKey, clientOrderId, venueOrderId, status, reason } = order;
-  const { ticker, eventTicker, seriesTicker, side, action, contracts, limitPrice, timeInForce } = order;
-  const {
-    expiresAt,
-    postOnly,
-    cancelOn,
-    queueAhead,
-    filledContracts,
-    fees,
-    apiKeyId,
-    userId,
-    createdAt,
-    finishedAt,
-  } = order;
-  const value = fills.reduce((sum, fill) => sum + valueOf(fill.price, fill.contracts), 0n);
-  return {
-    orgId,
-    id,
-    mode,
-    idempotencyKey,
-    clientOrderId,
-    venueOrderId,
-    status,
-    reason,
-    ticker,
-    eventTicker,
-    seriesTicker,
-    side,
-    action,
-    contracts,
-    limitPrice,
-    timeInForce,
-    ...(mayRest(timeInForce) ? { rest: { expiresAt, postOnly, cancelOn } } : {}),
-    filledContracts,
-    queueAhead,
-    averagePrice: filledContracts === 0 ? null : perContract(value, filledContracts),
-    fees,
-    balanceChange: fills.reduce((sum, fill) => sum + fill.balanceChange, 0n),
-    fills: fills.map(({ n, price, contracts: count, fee, filledAt }) => ({
-      n,
-      price,
-      contracts: count,
-      fee,
-      filledAt,
-    })),
-    apiKeyId,
-    userId,
-    createdAt,
-    finishedAt,
-  };
 }

@@ -15,7 +15,7 @@ import { MAX_TRADING_AGE_MS } from '../market/source.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { requireTradable, type TradableMarket } from './tradable.js';
 import { assertAllowed, type SentOrder } from './allowed.js';
-import { clientOrderId, requestHash, type PlacedOrder, type Trade } from './order.js';
+import { clientOrderId, requestHash, reserveAfter, toTrade, type PlacedOrder, type Trade } from './order.js';
 import { gateOf } from './cancel-causes.js';
 import { addTaken, bookHash, withoutTaken } from './paper-book.js';
 import {
@@ -27,8 +27,7 @@ import {
   type WrittenFill,
 } from './queries.js';
 import { bidOf, shownAt } from './queue.js';
-import { reserveAfter } from './rest.js';
-import { tellFilled, toTrade } from './trade.js';
+import { tellFilled } from './trade.js';
 import { confirmAuthority } from '../../audit/change.js';
 
 /** An order that passed every check, with what was read for them under the account's lock. */
@@ -94,9 +93,7 @@ async function fillOnPaper(
   await writeExecution(tx, {
     order,
     isNew: true,
-    fills,
-    position: booked.position,
-    cashChange: booked.cashChange,
+    filled: { ...booked, fills },
     at,
     book: {
       hash: bookHash(view.book),
@@ -170,9 +167,6 @@ async function writePending(tx: Tx, accepted: AcceptedOrder, reserved: Micros): 
   await writeExecution(tx, {
     order,
     isNew: true,
-    fills: [],
-    position: undefined,
-    cashChange: 0n,
     at,
     shadow: { contracts: filledContracts, value, fees },
   });

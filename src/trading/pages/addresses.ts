@@ -54,13 +54,13 @@ export const MARKETS_PATH = '/dashboard/markets';
 /** How the forecasts have done against the market. */
 export const SCORES_PATH = '/dashboard/scores';
 
-export const scoresAddress = (kind: TemperatureKind, station: string): string =>
-  toAddress(SCORES_PATH, { kind: kind === 'daily_maximum' ? undefined : kind, station });
-
 /** What the overview shows at a time: one kind of temperature, or all that has no place. */
 export type Tab = TemperatureKind | 'others';
 
 const nameOf = (tab: Tab): string | undefined => (tab === 'daily_maximum' ? undefined : tab);
+
+export const scoresAddress = (kind: TemperatureKind, station?: string): string =>
+  toAddress(SCORES_PATH, { kind: nameOf(kind), station });
 
 export const overviewAddress = (tab: Tab, q = ''): string =>
   toAddress(MARKETS_PATH, { kind: nameOf(tab), q });

@@ -5,37 +5,15 @@ import { kindLabels } from './labels.js';
 import { formatDegrees, formatExactProbability } from '../../core/pages/format.js';
 import { degreesOf, possibleDegrees, type Degree } from './probabilities.js';
 
-/** Positions along the x axis are in percent, so that the drawing takes any width while its letters keep their size. */
-export interface DistributionChart {
-  summary: string;
-  height: number;
-  bars: {
-    x: string;
-    width: string;
-    y: string;
-    height: string;
-    hitX: string;
-    hitWidth: string;
-    label: string;
-    isLikeliest: boolean;
-  }[];
-  axis: { x: string; label: string; isMinor: boolean }[];
-  /** Between brackets. */
-  borders: string[];
-  /** Degrees that the day has left behind; null while there are none. */
-  passed: { x: string; width: string } | null;
-  members: string[];
-  observed: { x: string; label: string; isRight: boolean } | null;
-  rows: { degree: string; probability: string; bracket: string }[];
-  labels: { value: string; bar: string; lines: string; bracket: string; passed: string };
-}
-
 export const CHART_HEIGHT = 170;
 /** A bar that stands for anything at all can be seen. */
 const LEAST_HEIGHT = 1.5;
 
-/** The forecast's distribution as bars: one for each whole degree that the report can say, of an hour for each step of a degree. */
-export function toDistribution(day: DayForecast, event: MarketEvent): DistributionChart | null {
+/**
+ * The forecast's distribution as bars: one for each whole degree that the report can say, of an hour for each step of a degree.
+ * Positions along the x axis are in percent, so that the drawing takes any width while its letters keep their size.
+ */
+export function toDistribution(day: DayForecast, event: MarketEvent) {
   const degrees = degreesOf(day, event);
   const first = degrees[0]?.temperature;
   if (first === undefined) return null;
@@ -76,6 +54,7 @@ export function toDistribution(day: DayForecast, event: MarketEvent): Distributi
       label: formatDegrees(temperature),
       isMinor: (temperature - first) % every !== 0,
     })),
+    /** Between brackets. */
     borders: degrees.flatMap(({ ticker }, i) =>
       i > 0 && degrees[i - 1]!.ticker !== ticker ? [percent(step * i)] : [],
     ),
@@ -102,12 +81,12 @@ export function toDistribution(day: DayForecast, event: MarketEvent): Distributi
   };
 }
 
-/** On the cold side of a maximum that rises, on the warm side of a minimum that falls. */
+/** Degrees that the day has left behind: on the cold side of a maximum that rises, on the warm side of a minimum that falls. */
 function toPassed(
   degrees: readonly Degree[],
   { lowest, highest }: ReturnType<typeof possibleDegrees>,
   step: number,
-): DistributionChart['passed'] {
+) {
   const isOut = ({ temperature }: Degree) =>
     (lowest !== null && temperature < lowest) || (highest !== null && temperature > highest);
   const count = degrees.filter(isOut).length;
@@ -117,7 +96,7 @@ function toPassed(
 }
 
 /** Null where it lies outside of what is drawn: the first hours of a day are far from its maximum. */
-function observedMark(x: number, extremeF: number): DistributionChart['observed'] {
+function observedMark(x: number, extremeF: number) {
   if (x < 0 || x > 100) return null;
   return { x: percent(x), label: `${formatDegrees(extremeF, 1)} so far`, isRight: x > 60 };
 }

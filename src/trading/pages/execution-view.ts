@@ -2,10 +2,9 @@ import { formatChange, formatCount, formatDecimal, formatPrice } from '../../cor
 import { horizons, type FillSums, type ShadowedOrder } from '../execution/queries.js';
 import type { ExecutionReport } from '../execution/report.js';
 import { perContract } from '../market/contracts.js';
-import { nameMarket } from '../market/market-name.js';
 import type { Micros } from '../market/money.js';
 import { ORDERS_PATH } from './addresses.js';
-import { toMarketView } from './labels.js';
+import { findMarketView } from './labels.js';
 
 export function toExecutionPage({ paper, live }: ExecutionReport) {
   const fills = [{ name: 'Paper', sums: paper }, ...(live ? [{ name: 'Live', sums: live.fills }] : [])];
@@ -79,7 +78,7 @@ function toShadowedRow({
   return {
     href: `${ORDERS_PATH}/${id}`,
     name: `${action === 'buy' ? 'Buy' : 'Sell'} ${formatDecimal(contracts)} ${side.toUpperCase()}`,
-    market: toMarketView(nameMarket(ticker, undefined, label)),
+    market: findMarketView(ticker, undefined, label),
     at,
     live: describeSide(live),
     paper: describeSide(paper),

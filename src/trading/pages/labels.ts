@@ -1,7 +1,9 @@
 import { formatDay } from '../../core/pages/format.js';
 import { toAddress } from '../../core/pages/address.js';
 import type { MarketKind, MarketStatus, TemperatureKind } from '../market/market.js';
-import type { MarketName } from '../market/market-name.js';
+import { nameMarket, type MarketName } from '../market/market-name.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
+import { MARKETS_PATH, ticketAddress } from './addresses.js';
 
 export const kindLabels = {
   daily_maximum: {
@@ -9,6 +11,8 @@ export const kindLabels = {
     value: 'Maximum',
     temperature: 'highest temperature',
     short: 'high',
+    end: 'the end of the day',
+    of: 'day',
     question: 'What the highest temperature of a day will be.',
     observed: 'Observed so far',
     passed: 'below what was observed already',
@@ -18,6 +22,8 @@ export const kindLabels = {
     value: 'Minimum',
     temperature: 'lowest temperature',
     short: 'low',
+    end: 'the end of the day',
+    of: 'day',
     question: 'What the lowest temperature of a day will be.',
     observed: 'Observed so far',
     passed: 'above what was observed already',
@@ -27,6 +33,8 @@ export const kindLabels = {
     value: 'Temperature',
     temperature: 'temperature',
     short: 'hour',
+    end: 'the hour',
+    of: 'hour',
     question: 'What the temperature will be when an hour strikes.',
     observed: 'The index said',
     passed: 'ruled out',
@@ -82,6 +90,10 @@ export const toMarketView = (name: MarketName) => ({
   href: hrefOf(name),
 });
 
+/** @param label its bracket in words, as an order wrote it down */
+export const findMarketView = (ticker: string, snapshot?: Snapshot, label?: string) =>
+  toMarketView(nameMarket(ticker, snapshot?.markets.get(ticker), label));
+
 const shortNames: Readonly<Partial<Record<MarketKind, string>>> = {
   daily_maximum: ' high',
   daily_minimum: ' low',
@@ -98,9 +110,8 @@ function dayOf({ eventTicker, city, kind, date, hour }: MarketName): string {
 
 /** The page of its event; where it has no place its own, while it is listed. */
 function hrefOf({ ticker, station, kind, date, hour, isListed }: MarketName): string | undefined {
-  const markets = '/dashboard/markets';
-  if (!station) return isListed ? `${markets}/${encodeURIComponent(ticker)}` : undefined;
-  return toAddress(markets, {
+  if (!station) return isListed ? ticketAddress(ticker) : undefined;
+  return toAddress(MARKETS_PATH, {
     station: station.id,
     kind: kind === null || kind === 'daily_maximum' ? undefined : kind,
     date: date ?? undefined,

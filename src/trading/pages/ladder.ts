@@ -2,7 +2,7 @@ import type { DayForecast } from '../forecast/forecast.js';
 import { asksOf, bidsOf, emptyBook, type Level, type OrderBook, type Side } from '../market/book.js';
 import type { MarketEvent } from '../market/event.js';
 import type { Market } from '../market/market.js';
-import { DOLLAR, type Micros } from '../market/money.js';
+import { DOLLAR } from '../market/money.js';
 import type { Holding } from '../ledger/positions.js';
 import { bracketLabel } from '../market/brackets.js';
 import type { Signal } from '../signals/signal.js';
@@ -11,41 +11,6 @@ import { marketStatuses } from './labels.js';
 import { formatPrice } from '../../core/pages/format.js';
 import { impliedProbabilities, isPassed } from './probabilities.js';
 import { perContract } from '../market/contracts.js';
-
-interface Quoted {
-  bid: Level | undefined;
-  ask: Level | undefined;
-  /** Null where there is nothing to buy, or nothing that can pay. */
-  buyHref: string | null;
-  signal: Pick<Signal, 'edge' | 'isHedge'> | undefined;
-}
-
-export interface BookLevel extends Level {
-  /** Of its bar: 0 to 100. */
-  width: string;
-}
-
-export interface LadderRow {
-  ticker: string;
-  label: string;
-  href: string;
-  isOpen: boolean;
-  status: { label: string; tone: string } | null;
-  /** Why YES cannot pay any more: what was measured, null where the forecast alone says so. Null while it may. */
-  impossible: { measuredF: number | null } | null;
-  isLikeliest: boolean;
-  forecast: number | null;
-  market: number | null;
-  /** What the forecast says more than the market. */
-  gap: number | null;
-  yes: Quoted;
-  no: Quoted;
-  last: Micros | null;
-  volume: number;
-  openInterest: number;
-  held: { text: string; averageCost: Micros; sellHref: string | null } | null;
-  book: { yesAsks: BookLevel[]; yesBids: BookLevel[] };
-}
 
 interface LadderInput {
   event: MarketEvent;
@@ -58,17 +23,17 @@ interface LadderInput {
 }
 
 /** An event's brackets from cold to warm, each with its prices and both opinions about it. */
-export function toLadder({ event, books, day, holdings, mayOpen, signals }: LadderInput): LadderRow[] {
+export function toLadder({ event, books, day, holdings, mayOpen, signals }: LadderInput) {
   const implied = impliedProbabilities(event);
   const highest = Math.max(0, ...(day?.probabilities.values() ?? []));
-  return event.markets.map((market): LadderRow => {
+  return event.markets.map((market) => {
     const { ticker, status } = market;
     const book = books.get(ticker) ?? emptyBook;
     const forecast = day?.probabilities.get(ticker) ?? null;
     const isOpen = status === 'active';
     const crowd = implied.get(ticker) ?? null;
     const impossible = isOpen && day ? impossibilityOf(market, day) : null;
-    const quoted = (side: Side): Quoted => ({
+    const quoted = (side: Side) => ({
       ...toQuoted(market, book, side, mayOpen),
       signal: signals.find((signal) => signal.market.ticker === ticker && signal.side === side),
     });
@@ -84,6 +49,7 @@ export function toLadder({ event, books, day, holdings, mayOpen, signals }: Ladd
         event.kind !== 'hourly' && isOpen && forecast !== null && forecast > 0 && forecast === highest,
       forecast: market.settlementValue === null ? forecast : null,
       market: crowd,
+      /** What the forecast says more than the market. */
       gap: isOpen && forecast !== null && crowd !== null ? forecast - crowd : null,
       yes: impossible ? { ...quoted('yes'), buyHref: null } : quoted('yes'),
       no: quoted('no'),
@@ -96,13 +62,14 @@ export function toLadder({ event, books, day, holdings, mayOpen, signals }: Ladd
   });
 }
 
-function impossibilityOf({ ticker, bracket, kind }: Market, day: DayForecast): LadderRow['impossible'] {
+/** Why YES cannot pay any more: what was measured, null where the forecast alone says so. Null while it may. */
+function impossibilityOf({ ticker, bracket, kind }: Market, day: DayForecast) {
   if (day.observed && isPassed(bracket, day.observed, kind)) return { measuredF: day.observed.extremeF };
   return day.probabilities.get(ticker) === 0 ? { measuredF: null } : null;
 }
 
 /** What there is to say of a market that is not simply open. */
-function statusOf({ status, settlementValue }: Market): LadderRow['status'] {
+function statusOf({ status, settlementValue }: Market) {
   if (status === 'active') return null;
   if (settlementValue !== null && status !== 'disputed') {
     const outcome =
@@ -125,11 +92,12 @@ function toQuoted({ ticker, status }: Market, book: OrderBook, side: Side, mayOp
   return {
     bid,
     ask,
+    /** Null where there is nothing to buy, or nothing that can pay. */
     buyHref: ask && status === 'active' && mayOpen ? ticketAddress(ticker, { side, action: 'buy' }) : null,
   };
 }
 
-function toHeld({ ticker, status }: Market, held: Holding | undefined): LadderRow['held'] {
+function toHeld({ ticker, status }: Market, held: Holding | undefined) {
   if (!held) return null;
   const { side, contracts, cost } = held;
   return {
@@ -140,12 +108,13 @@ function toHeld({ ticker, status }: Market, held: Holding | undefined): LadderRo
 }
 
 /** Both sides of YES; the book of NO is the same one turned around. Dearest first, as a ladder is read. */
-export function toBookLevels(book: OrderBook): LadderRow['book'] {
+export function toBookLevels(book: OrderBook) {
   const [asks, bids] = [asksOf(book, 'yes'), bidsOf(book, 'yes')];
   const most = Math.max(1, ...[...asks, ...bids].map(({ contracts }) => contracts));
-  const toLevel = ({ price, contracts }: Level): BookLevel => ({
+  const toLevel = ({ price, contracts }: Level) => ({
     price,
     contracts,
+    /** Of its bar: 0 to 100. */
     width: ((100 * contracts) / most).toFixed(1),
   });
   return { yesAsks: asks.map(toLevel).toReversed(), yesBids: bids.map(toLevel) };

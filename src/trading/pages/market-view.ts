@@ -1,6 +1,6 @@
 import { DAY_MS } from '../../core/time.js';
 import type { CrossChecks } from '../climate/watch.js';
-import { forecastOf as findForecast, MAIN_MODEL, type DayForecast } from '../forecast/forecast.js';
+import { forecastOf, MAIN_MODEL, type DayForecast } from '../forecast/forecast.js';
 import type { Holding } from '../ledger/positions.js';
 import { bracketLabel } from '../market/brackets.js';
 import { climateDayAt, clockAt } from '../market/climate-day.js';
@@ -53,9 +53,6 @@ function toSettlementView(
   };
 }
 
-export const forecastOf = ({ forecasts }: Snapshot, event: MarketEvent): DayForecast | undefined =>
-  findForecast(forecasts, event);
-
 const shortDay = new Intl.DateTimeFormat('en-GB', {
   timeZone: 'UTC',
   weekday: 'short',
@@ -105,7 +102,7 @@ export function toEventView(
   { cash, holdings, signals, mayOpen, crossChecks }: OwnAccount & { crossChecks?: CrossChecks | undefined },
   now: Date,
 ) {
-  const day = forecastOf(snapshot, event);
+  const day = forecastOf(snapshot.forecasts, event);
   const { station, kind } = event;
   const { start, end } = spanOf(station, event);
   const isOpen = event.markets.some(({ status }) => status === 'active');

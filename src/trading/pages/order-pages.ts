@@ -49,9 +49,34 @@ type OrderPagesDeps = Pick<TradingServices, 'snapshots' | 'orders'>;
 /** The lists of orders and of settlements, an order's own page, and all trades as a file. */
 export function addOrderPages(router: Router, context: Context, deps: OrderPagesDeps): void {
   const { db, clock, log } = context;
-  router.get('/portfolio/orders', (req, res) => showOrders(context, deps.snapshots, req, res));
+  const { snapshots } = deps;
+
+  router.get('/portfolio/orders', async (req, res) => {
+    const { mode, cursor } = readPageQuery(req);
+    const range = { mode, afterId: readOrderCursor(cursor), limit: PAGE_SIZE + 1 };
+    const found = await listOrders(db.orm, sessionOf(res).orgId, range);
+    const { page: orders, nextCursor } = cutPage(found, PAGE_SIZE, ({ id }) => id);
+    const page = { view: 'portfolio/orders', title: 'Orders', section };
+    await renderPage(context, req, res, page, {
+      ...toListView(ORDERS_PATH, mode, { cursor, nextCursor }),
+      orders: orders.map((order) => toOrderView(order, snapshots.current)),
+      csvHref: toAddress(`${PORTFOLIO_PATH}/trades.csv`, modeQuery(mode)),
+    });
+  });
+
   addOrder(router, context, deps);
-  router.get('/portfolio/settlements', (req, res) => showSettlements(context, deps.snapshots, req, res));
+
+  router.get('/portfolio/settlements', async (req, res) => {
+    const { mode, cursor } = readPageQuery(req);
+    const range = { mode, after: readSettlementCursor(cursor), limit: PAGE_SIZE + 1 };
+    const found = await listSettlementEvents(db.orm, sessionOf(res).orgId, range);
+    const { page: settlements, nextCursor } = cutPage(found, PAGE_SIZE, encodeSettlementCursor);
+    const page = { view: 'portfolio/settlements', title: 'Settlements', section };
+    await renderPage(context, req, res, page, {
+      ...toListView(SETTLEMENTS_PATH, mode, { cursor, nextCursor }),
+      settlements: settlements.map((each) => toSettlementView(each, snapshots.current)),
+    });
+  });
 
   router.get('/portfolio/trades.csv', async (req, res) => {
     const { orgId } = sessionOf(res);
@@ -62,41 +87,6 @@ export function addOrderPages(router: Router, context: Context, deps: OrderPages
       columns: tradeColumns,
       pieces: exportTrades(db.orm, orgId, mode, now),
     });
-  });
-}
-
-async function showOrders(
-  context: Context,
-  snapshots: OrderPagesDeps['snapshots'],
-  req: Request,
-  res: Response,
-): Promise<void> {
-  const { mode, cursor } = readPageQuery(req);
-  const range = { mode, afterId: readOrderCursor(cursor), limit: PAGE_SIZE + 1 };
-  const found = await listOrders(context.db.orm, sessionOf(res).orgId, range);
-  const { page: orders, nextCursor } = cutPage(found, PAGE_SIZE, ({ id }) => id);
-  const page = { view: 'portfolio/orders', title: 'Orders', section };
-  await renderPage(context, req, res, page, {
-    ...toListView(ORDERS_PATH, mode, { cursor, nextCursor }),
-    orders: orders.map((order) => toOrderView(order, snapshots.current)),
-    csvHref: toAddress(`${PORTFOLIO_PATH}/trades.csv`, modeQuery(mode)),
-  });
-}
-
-async function showSettlements(
-  context: Context,
-  snapshots: OrderPagesDeps['snapshots'],
-  req: Request,
-  res: Response,
-): Promise<void> {
-  const { mode, cursor } = readPageQuery(req);
-  const range = { mode, after: readSettlementCursor(cursor), limit: PAGE_SIZE + 1 };
-  const found = await listSettlementEvents(context.db.orm, sessionOf(res).orgId, range);
-  const { page: settlements, nextCursor } = cutPage(found, PAGE_SIZE, encodeSettlementCursor);
-  const page = { view: 'portfolio/settlements', title: 'Settlements', section };
-  await renderPage(context, req, res, page, {
-    ...toListView(SETTLEMENTS_PATH, mode, { cursor, nextCursor }),
-    settlements: settlements.map((each) => toSettlementView(each, snapshots.current)),
   });
 }
 

@@ -10,7 +10,7 @@ import type { ListedOrder, listFills, listPostings } from '../portfolio/order-qu
 import { isFairPrice } from '../settlement/settlement-event.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { ORDERS_PATH } from './addresses.js';
-import { marketStatuses, toMarketView } from './labels.js';
+import { findMarketView, marketStatuses, toMarketView } from './labels.js';
 import type { FormState } from '../../core/pages/form.js';
 import { formatDecimal, formatMoney, formatPrice } from '../../core/pages/format.js';
 
@@ -26,7 +26,7 @@ const orderStatuses: Record<OrderStatus, { label: string; tone: string }> = {
 export const toOrderView = (order: ListedOrder, snapshot: Snapshot | undefined) => ({
   ...order,
   href: `${ORDERS_PATH}/${order.id}`,
-  market: toMarketView(nameMarket(order.ticker, snapshot?.markets.get(order.ticker), order.label)),
+  market: findMarketView(order.ticker, snapshot, order.label),
   verb: order.action === 'buy' ? 'Buy' : 'Sell',
   averagePrice: order.filledContracts === 0 ? null : perContract(order.value, order.filledContracts),
   status: orderStatuses[order.status],

@@ -1,5 +1,6 @@
 import { toPager } from '../../core/pages/address.js';
 import { formatCount } from '../../core/pages/format.js';
+import { forecastOf } from '../forecast/forecast.js';
 import type { MarketEvent } from '../market/event.js';
 import {
   cityOf,
@@ -23,7 +24,7 @@ import {
 } from './addresses.js';
 import { byTime, currentEvent, isTradable } from './choice.js';
 import { kindLabels, kindNames } from './labels.js';
-import { forecastOf, formatClimateDay, whenOf } from './market-view.js';
+import { formatClimateDay, whenOf } from './market-view.js';
 import { expectedOf } from './probabilities.js';
 import { bestSignals, currentSignals, sentence, signalsOff, toSignalView } from './signals-view.js';
 
@@ -124,7 +125,7 @@ export function toCities(
     .filter((events) => isFound(events[0]!.station, q))
     .map((events) => {
       const event = currentEvent(events, now)!;
-      const day = forecastOf(snapshot, event);
+      const day = forecastOf(snapshot.forecasts, event);
       const expected = day ? expectedOf(day, event) : null;
       const found = byEvent.get(event.eventTicker);
       const [best, ...more] = currentSignals(found, now);

@@ -92,7 +92,7 @@ function toDays({ station, kind, events, event: chosen, missing }: Choice, q: st
     label: dayLabel(date, today),
     href: eventAddress({ station: station.id, kind, date, q }),
     isCurrent: date === (chosen?.date ?? missing?.date),
-    isTradable: open.has(date),
+    note: open.has(date) ? undefined : 'closed',
   }));
 }
 
@@ -108,7 +108,7 @@ function toHours({ kind, events, event: chosen, missing }: Choice, q: string, no
       href: addressOfEvent(event, q),
       isCurrent: event === chosen,
       isTradable: isTradable(event, now),
-      isNext: event === next && isTradable(event, now),
+      note: event === next && isTradable(event, now) ? 'next' : undefined,
     }));
   return [...hours.filter((hour) => hour.isTradable), ...hours.filter((hour) => !hour.isTradable)];
 }

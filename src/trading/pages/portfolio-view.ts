@@ -1,12 +1,11 @@
 import { formatAgo, formatCount } from '../../core/pages/format.js';
-import { toAddress } from '../../core/pages/address.js';
 import { ageOf, type Snapshot, type SourceState } from '../snapshot/snapshot.js';
 import { isFairPrice } from '../settlement/settlement-event.js';
 import { ORDERS_PATH, ticketAddress } from './addresses.js';
 import type { Portfolio, ValuedPosition } from '../portfolio/portfolio.js';
 import { nameMarket } from '../market/market-name.js';
 import type { OpenOrderRow } from '../portfolio/queries.js';
-import { marketStatuses, toMarketView } from './labels.js';
+import { findMarketView, marketStatuses, toMarketView } from './labels.js';
 import type { EventOutcomes } from '../ledger/valuation.js';
 import { MAX_TRADING_AGE_MS, TIME_TO_LIVE_MS } from '../market/source.js';
 
@@ -23,7 +22,6 @@ export function toPortfolioView(portfolio: Portfolio, marks: Marks, canTrade: bo
   return {
     mode,
     isNew: portfolio.markets === 0 && portfolio.openOrderCount === 0,
-    isUnopened: portfolio.openedAt === null,
     freshness: toFreshness(marks, positions.length > 0),
     tiles: { ...portfolio, gain: equity === null ? null : equity - deposits },
     positions: positions.map((position) => toPositionView(position, mode === 'paper' && canTrade)),
@@ -61,15 +59,10 @@ function toPositionView(position: ValuedPosition, canSell: boolean) {
   const { mark, settlement, contracts } = position;
   const canSellNow = mark.status === 'active' && mark.unsellableContracts < contracts;
   return {
+    ...position,
     market: toMarketView(position),
-    side: position.side,
-    contracts,
-    averagePrice: position.averagePrice,
-    cost: position.cost,
     value: mark.value,
     note: noteOf(position),
-    unrealised: position.unrealised,
-    realised: position.realised,
     status: mark.status ? marketStatuses[mark.status] : { label: 'Not listed', tone: '' },
     temperature: settlement?.temperature ?? null,
     sellHref:
@@ -129,6 +122,6 @@ function toEventView(
 
 const toOpenOrderView = (order: OpenOrderRow, snapshot: Snapshot | undefined) => ({
   ...order,
-  href: toAddress(`${ORDERS_PATH}/${order.id}`, {}),
-  market: toMarketView(nameMarket(order.ticker, snapshot?.markets.get(order.ticker), order.label)),
+  href: `${ORDERS_PATH}/${order.id}`,
+  market: findMarketView(order.ticker, snapshot, order.label),
 });

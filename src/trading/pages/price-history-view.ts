@@ -12,24 +12,6 @@ import { isTradable } from './choice.js';
 const WIDTH = 300;
 const HEIGHT = 60;
 
-/** What YES of one bracket was wanted and offered at. */
-interface PriceChart {
-  label: string;
-  lines: { name: 'ask' | 'bid'; paths: string[] }[];
-  /** Of the asks; null where nothing was ever offered. */
-  asks: { first: Micros; last: Micros; lowest: Micros; highest: Micros } | null;
-}
-
-export interface PriceHistoryView {
-  width: number;
-  height: number;
-  from: Date;
-  to: Date;
-  charts: PriceChart[];
-  /** The newest first; the prices in the order of the charts. */
-  rows: { at: Date; prices: { bid: Micros | null; ask: Micros | null }[] }[];
-}
-
 /**
  * The recorded prices of an event up to the present ones. Where nothing was recorded there is a gap, and where there was no
  * bid or ask there is none in the line. Null while nothing has been recorded.
@@ -39,7 +21,7 @@ export function toPriceHistoryView(
   event: MarketEvent,
   { asOf }: Pick<Snapshot, 'asOf'>,
   now: Date,
-): PriceHistoryView | null {
+) {
   const last = recorded.at(-1);
   if (!last) return null;
   const isNewer = isTradable(event, now) && asOf > last.at;
@@ -54,6 +36,7 @@ export function toPriceHistoryView(
     height: HEIGHT,
     from,
     to,
+    /** What YES of each bracket was wanted and offered at. */
     charts: event.markets.map((market) => ({
       label: bracketLabel(market.bracket),
       lines: (['ask', 'bid'] as const).map((name) => ({
@@ -66,6 +49,7 @@ export function toPriceHistoryView(
       })),
       asks: toRange(points.flatMap((point) => priceOf(point, market, 'ask') ?? [])),
     })),
+    /** The newest first; the prices in the order of the charts. */
     rows: points.toReversed().map((point) => ({
       at: point.at,
       prices: event.markets.map((market) => ({
@@ -92,7 +76,8 @@ const priceOf = ({ prices }: PricePoint, { ticker }: Market, name: 'ask' | 'bid'
 
 const toMicros = (price: number | null): Micros | null => (price === null ? null : BigInt(price));
 
-function toRange(asks: readonly number[]): PriceChart['asks'] {
+/** Null where nothing was ever offered. */
+function toRange(asks: readonly number[]) {
   if (asks.length === 0) return null;
   const [first, last] = [asks[0]!, asks.at(-1)!];
   return {

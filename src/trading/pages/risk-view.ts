@@ -1,7 +1,7 @@
 import { formatCount, formatDecimal, formatMoney, formatPrice } from '../../core/pages/format.js';
 import { toAddress } from '../../core/pages/address.js';
 import { nameMarket } from '../market/market-name.js';
-import { toMarketView } from './labels.js';
+import { findMarketView, toMarketView } from './labels.js';
 import type { Micros } from '../market/money.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import type { DeclaredLimits, LimitUse, RiskLimits } from '../risk/limits.js';
@@ -9,18 +9,6 @@ import type { SwitchState } from '../ledger/risk-table.js';
 import type { TradingSwitch } from '../risk/switches.js';
 
 export const RISK_PATH = '/dashboard/portfolio/risk';
-
-export interface LimitView {
-  name: keyof RiskLimits;
-  label: string;
-  note: string;
-  limit: string;
-  isDefault: boolean;
-  /** How much of it is used; undefined where that has no meaning. */
-  use: { text: string; about: string | undefined; share: number; label: string } | undefined;
-  /** Instead of `use`. */
-  unused: string;
-}
 
 const guides: { name: keyof RiskLimits; label: string; note: string }[] = [
   {
@@ -40,7 +28,7 @@ const guides: { name: keyof RiskLimits; label: string; note: string }[] = [
   },
   { name: 'maxOrderContracts', label: 'Contracts of an order', note: 'Of purchases and sales.' },
   { name: 'maxOrderCost', label: 'Cost of a purchase', note: 'At its limit price, with the fee.' },
-  { name: 'maxOpenOrders', label: 'Open orders', note: 'Sent, and their outcome is not known yet.' },
+  { name: 'maxOpenOrders', label: 'Open orders', note: 'In the book, or sent and not answered yet.' },
   {
     name: 'priceCollar',
     label: 'Price collar',
@@ -53,7 +41,7 @@ export function toLimitViews(
   declared: DeclaredLimits,
   use: LimitUse | undefined,
   snapshot: Snapshot | undefined,
-): LimitView[] {
+) {
   return guides.map((guide) => ({
     ...guide,
     limit: write(limits[guide.name], guide.name),
@@ -63,12 +51,8 @@ export function toLimitViews(
   }));
 }
 
-function toUse(
-  name: keyof RiskLimits,
-  limits: RiskLimits,
-  use: LimitUse,
-  snapshot: Snapshot | undefined,
-): LimitView['use'] {
+/** How much of it is used; undefined where that has no meaning, or is not known. */
+function toUse(name: keyof RiskLimits, limits: RiskLimits, use: LimitUse, snapshot: Snapshot | undefined) {
   const used = usedOf(name, use);
   if (used === undefined) return undefined;
   const limit = limits[name];
@@ -105,7 +89,7 @@ function aboutOf(name: keyof RiskLimits, use: LimitUse, snapshot: Snapshot | und
     return 'The dearest purchase of today, before its fee.';
   if (name === 'maxPositionContracts' && use.largestPosition) {
     const { ticker, side } = use.largestPosition;
-    const { day, label } = toMarketView(nameMarket(ticker, snapshot?.markets.get(ticker)));
+    const { day, label } = findMarketView(ticker, snapshot);
     return `The largest position: ${side.toUpperCase()} of ${day}, ${label}.`;
   }
   if (name === 'maxEventLoss' && use.worstEvent && use.worstEvent.loss > 0n) {
@@ -117,6 +101,7 @@ function aboutOf(name: keyof RiskLimits, use: LimitUse, snapshot: Snapshot | und
   return undefined;
 }
 
+/** Instead of its use. */
 function unusedText(
   name: keyof RiskLimits,
   use: LimitUse | undefined,
@@ -152,7 +137,7 @@ export const switchActions: Record<
     consequences: [
       'Every order is refused from the next one on, paper and live, of every API key and of every person.',
       'Sales are refused as well: what is held stays held, until it settles or trading is open again.',
-      'Orders that were sent before are not taken back.',
+      'Orders that wait in the book are cancelled. What is filled is not taken back.',
     ],
   },
   reduce_only: {
@@ -163,7 +148,7 @@ export const switchActions: Record<
     consequences: [
       'From the next order on, sales of what is held pass, and purchases of the other side that close pairs.',
       'Every other order is refused, paper and live, of every API key and of every person.',
-      'Orders that were sent before are not taken back.',
+      'Orders that wait in the book are cancelled, but for those that reduce. What is filled is not taken back.',
     ],
   },
   open: {

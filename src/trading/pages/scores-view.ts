@@ -3,29 +3,21 @@ import { toIntervalChart } from '../../core/charts/intervals.js';
 import { toReliabilityChart } from '../../core/charts/diagonal.js';
 import { toCrpsChart } from '../../core/charts/series.js';
 import { formatFixed, formatPercent, formatSigned } from '../../core/charts/text.js';
-import { toAddress } from '../../core/pages/address.js';
 import { formatCount, formatDecimal, formatDegrees } from '../../core/pages/format.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
 import { formatOdds } from '../scores/gates.js';
-import { SCORES_PATH } from './addresses.js';
-import { formatDate, formatHour, modelName } from './labels.js';
+import { SCORES_PATH, scoresAddress } from './addresses.js';
+import { formatDate, formatHour, kindLabels, modelName } from './labels.js';
 import { findPlace, placesOf } from '../market/stations.js';
 import type { ScoresAsked } from '../scores/report.js';
 import type { ScoreSummary, ScoresAnswer } from '../scores/schema.js';
 import { leadsOf } from '../signals/signal.js';
 import { signalsOff } from './signals-view.js';
 
-/** What is scored apart, since it is another thing to forecast. */
-const scoredKinds = {
-  daily_maximum: { tab: 'Maxima', value: 'Maximum', end: 'the end of the day', of: 'day' },
-  daily_minimum: { tab: 'Minima', value: 'Minimum', end: 'the end of the day', of: 'day' },
-  hourly: { tab: 'Hours', value: 'Temperature', end: 'the hour', of: 'hour' },
-} as const satisfies Record<TemperatureKind, object>;
-
 export const toScoresTabs = (current: TemperatureKind | 'execution') => [
   ...temperatureKinds.map((kind) => ({
-    label: scoredKinds[kind].tab,
-    href: toAddress(SCORES_PATH, { kind: kind === 'daily_maximum' ? undefined : kind }),
+    label: kindLabels[kind].tab,
+    href: scoresAddress(kind),
     isCurrent: kind === current,
   })),
   { label: 'Execution', href: `${SCORES_PATH}/execution`, isCurrent: current === 'execution' },
@@ -40,7 +32,7 @@ export const filterOptions = (kind: TemperatureKind) => ({
     { value: '', label: 'All leads' },
     ...leadsOf(kind).map((hours) => ({
       value: String(hours),
-      label: `${hours === 1 ? '1 hour' : `${hours} hours`} before ${scoredKinds[kind].end}`,
+      label: `${hours === 1 ? '1 hour' : `${hours} hours`} before ${kindLabels[kind].end}`,
     })),
   ],
 });
@@ -83,7 +75,7 @@ export function toScoresPage(answer: ScoresAnswer, asked: ScoresAsked) {
   const { overall, uncalibrated, gateRule, gatesJudgedAt, diagnostics, records, windowDays } = answer;
   const isOneOfEachDay = asked.station !== undefined && asked.leadHours !== undefined;
   return {
-    labels: scoredKinds[answer.kind],
+    labels: kindLabels[answer.kind],
     windowDays,
     isEmpty: records.length === 0 && overall.n === 0,
     hasScores: overall.n > 0 || diagnostics.pit.n > 0,

@@ -9,21 +9,19 @@ import { fieldError, formRoute, textField, type FormFields, type FormState } fro
 import { renderPage } from '../../core/pages/layout.js';
 import { readQuery, requireOnce, tryQuery } from '../../core/pages/query-form.js';
 import { forecastOf } from '../forecast/forecast.js';
-import { emptyBook, type OrderBook } from '../market/book.js';
+import { emptyBook } from '../market/book.js';
 import { isPlaced, type ListedMarket } from '../market/market.js';
-import type { Micros } from '../market/money.js';
 import { bookHash, withoutTaken } from '../orders/paper-book.js';
-import type { Holding } from '../ledger/positions.js';
-import { readSwitch, type TradingSwitch } from '../risk/switches.js';
+import { readSwitch } from '../risk/switches.js';
 import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
 import { loadingPage, MARKETS_SECTION, toFreshness } from './freshness.js';
 import type { ClimateWatch } from '../climate/watch.js';
-import type { Orders, Refusal } from '../orders/order.js';
+import type { Orders } from '../orders/order.js';
 import { findTaken } from '../orders/queries.js';
 import { findPaperCash, listPaperHoldings } from '../ledger/queries.js';
 import { reviewOrder, type Review } from './review.js';
 import { fillTicket, readTicket } from './ticket-form.js';
-import { ticketCodes, toTicketView } from './ticket-view.js';
+import { ticketCodes, toTicketView, type TicketFacts, type TicketInput } from './ticket-view.js';
 import { feeRuleOf } from '../market/fees.js';
 
 export interface MarketsPagesDeps {
@@ -33,24 +31,7 @@ export interface MarketsPagesDeps {
   climate: Pick<ClimateWatch, 'crossChecks'> | undefined;
 }
 
-interface Reviewed {
-  review: Review;
-  refusal: Refusal | undefined;
-}
-
-interface TicketFacts {
-  snapshot: Snapshot;
-  tradingSwitch: TradingSwitch;
-  market: ListedMarket;
-  book: OrderBook;
-  /** As the venue shows it. */
-  whole: OrderBook;
-  held: Holding | undefined;
-  cash: Micros;
-  /** False until the first order: the cash is what the account begins with. */
-  isAccountOpen: boolean;
-  probability: number | null;
-}
+type Reviewed = Pick<TicketInput, 'refusal'> & { review: Review };
 
 /**
  * The ticket for one market. Looking at it with an order in the address is the review: what the order would do at this

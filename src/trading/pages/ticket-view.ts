@@ -10,6 +10,7 @@ import type { Action } from '../ledger/order-input.js';
 import type { Holding } from '../ledger/positions.js';
 import { addressOfEvent, overviewAddress, streamAddress, ticketAddress, trimZeros } from './addresses.js';
 import type { TradingSwitch } from '../risk/switches.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
 import type { Freshness } from './freshness.js';
 import { toBookLevels } from './ladder.js';
 import { kindLabels, kindNames } from './labels.js';
@@ -19,17 +20,24 @@ import type { Review } from './review.js';
 import { bestPrice, priceLimits, ticketFields } from './ticket-form.js';
 import { isCount, perContract } from '../market/contracts.js';
 
-export interface TicketInput {
+export interface TicketFacts {
+  snapshot: Snapshot;
+  tradingSwitch: TradingSwitch;
   market: ListedMarket;
   book: OrderBook;
+  /** As the venue shows it. */
+  whole: OrderBook;
   held: Holding | undefined;
   cash: Micros;
+  /** False until the first order: the cash is what the account begins with. */
   isAccountOpen: boolean;
   probability: number | null;
+}
+
+export interface TicketInput extends TicketFacts {
   form: FormState;
   review: Review | null;
   refusal: Refusal | undefined;
-  tradingSwitch: TradingSwitch;
   freshness: Freshness;
   mayOrder: boolean;
   /** Whether positions may be opened; else only what is held is sold. */

@@ -8,9 +8,7 @@ import { portfolioHistory, type SettlementState } from '../ledger/portfolio-tabl
 /** Steps of time begin on Mondays, at midnight UTC. */
 export const STEP_ORIGIN = '2001-01-01T00:00:00Z';
 
-interface Span {
-  orgId: string;
-  mode: TradeMode;
+interface Span extends Account {
   from: Date;
   stepSeconds: number;
 }
@@ -18,14 +16,9 @@ interface Span {
 const stepOf = ({ stepSeconds }: Span) =>
   sql`date_bin(make_interval(secs => ${stepSeconds}), at, ${STEP_ORIGIN}::timestamptz)`;
 
-interface WorthText {
-  step: string;
-  unrealised: string;
-}
-
 /** What the open positions were worth less their cost at the end of each step, where that was recorded. */
 export async function listUnrealised(orm: Orm, span: Span): Promise<{ step: Date; unrealised: bigint }[]> {
-  const rows = await selectRows<WorthText>(
+  const rows = await selectRows<{ step: string; unrealised: string }>(
     orm,
     sql`
       select distinct on (h.bucket) ${timeText(sql`h.bucket`)} as step, unrealised::text
@@ -49,17 +42,11 @@ export async function findUnrealisedBefore(orm: Orm, span: Span): Promise<bigint
   return row && BigInt(row.unrealised);
 }
 
-interface BookedText {
-  step: string;
-  realised: string;
-  fees: string;
-}
-
 export async function sumBooked(
   orm: Orm,
   span: Span,
 ): Promise<{ step: Date; realised: bigint; fees: bigint }[]> {
-  const rows = await selectRows<BookedText>(
+  const rows = await selectRows<Record<'step' | 'realised' | 'fees', string>>(
     orm,
     sql`
       select ${timeText(sql`l.bucket`)} as step, realised::text, fees::text

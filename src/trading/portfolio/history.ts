@@ -48,26 +48,20 @@ function isBetweenStates({ positions }: Portfolio, snapshot: Snapshot, nowMs: nu
 }
 
 /** What accounts were worth: points of a curve, which nothing else is made of. */
-export interface PortfolioHistory {
-  /** Adds a point for one account. Never rejects: a curve without it is no reason to do anything again. */
-  recordPoint(account: Account): Promise<void>;
-  /** Adds a point for each account that holds something. One that fails keeps no other from its point. */
-  recordAll(mayGoOn: MayGoOn): Promise<void>;
-  /** Keeps one point a day of what is older than three months. */
-  thinOut(mayGoOn: MayGoOn): Promise<void>;
-}
-
-export function createPortfolioHistory(deps: PortfolioDeps & { log: Logger }): PortfolioHistory {
+export function createPortfolioHistory(deps: PortfolioDeps & { log: Logger }) {
   const { orm } = deps.db;
   const tryToRecordPoint = (account: Account): Promise<void> =>
     recordPoint(deps, account).catch((error: unknown) =>
       deps.log.warn({ err: error, ...account }, 'a point of the portfolio’s history was not written'),
     );
   return {
+    /** Adds a point for one account. Never rejects: a curve without it is no reason to do anything again. */
     recordPoint: tryToRecordPoint,
-    recordAll: (mayGoOn) =>
+    /** Adds a point for each account that holds something. One that fails keeps no other from its point. */
+    recordAll: (mayGoOn: MayGoOn): Promise<void> =>
       forEachAccount((after) => listHoldingAccounts(orm, after, ACCOUNTS_AT_ONCE), mayGoOn, tryToRecordPoint),
-    thinOut(mayGoOn) {
+    /** Keeps one point a day of what is older than three months. */
+    thinOut(mayGoOn: MayGoOn): Promise<void> {
       const before = new Date(deps.clock.now() - ALL_POINTS_KEPT_MS);
       return forEachAccount(
         (after) => listAccounts(orm, after, ACCOUNTS_AT_ONCE),

@@ -7,9 +7,9 @@ import { formatDollars } from '../market/money.js';
 const SHOWN_ROWS = 100;
 
 /** Counted in contracts; everything else is money. */
-const isCount = ({ rule }: LedgerProblem): boolean => /^(filled_)?contracts /.test(rule);
+const isCount = ({ rule }: Pick<LedgerProblem, 'rule'>): boolean => /^(filled_)?contracts /.test(rule);
 
-const amount = (problem: LedgerProblem, value: string | null): string | null =>
+const amount = (problem: Pick<LedgerProblem, 'rule'>, value: string | null): string | null =>
   value === null || isCount(problem) ? value : formatDollars(BigInt(value));
 
 /** What does not agree, as tables for a person. */
@@ -37,14 +37,10 @@ function section(problems: readonly LedgerProblem[]): string[] {
 
 /** The same for programs: money in dollars, as everywhere. */
 export const ledgerJson = (problems: readonly LedgerProblem[]) =>
-  problems.map((problem) => ({
-    rule: problem.rule,
-    organization: problem.organization,
-    mode: problem.mode,
-    about: problem.about,
+  problems.map(({ orgId: _orgId, ...problem }) => ({
+    ...problem,
     recorded: amount(problem, problem.recorded),
     actual: amount(problem, problem.actual),
-    count: problem.count,
   }));
 
 /** Something that the ledger and what is kept beside it do not agree on. */

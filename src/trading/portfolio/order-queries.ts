@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, lt, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, getTableColumns, gt, lt, sql } from 'drizzle-orm';
 import { apiKeys } from '../../api-keys/table.js';
 import type { Orm } from '../../core/db/client.js';
 import { memberships, users } from '../../organizations/table.js';
@@ -11,38 +11,21 @@ const bigSum = (text: ReturnType<typeof sql>) => sql`coalesce((${text}), 0)::tex
 const fillsOf = sql`${tradingFills} f where f.org_id = ${tradingOrders.orgId} and f.order_id = ${tradingOrders.id}`;
 const entriesOf = sql`${ledgerEntries} l where l.org_id = ${tradingOrders.orgId} and l.order_id = ${tradingOrders.id}`;
 
+// What only filling and matching an order need stays where it is.
+const {
+  requestHash: _hash,
+  exact: _exact,
+  booked: _booked,
+  printsSeen: _seen,
+  feeRule: _rule,
+  ...ofOrder
+} = getTableColumns(tradingOrders);
+
 /** Orders with who placed them and what they came to. Each sum is over the few rows of one order. */
 const selectOrders = (orm: Orm) =>
   orm
     .select({
-      id: tradingOrders.id,
-      mode: tradingOrders.mode,
-      ticker: tradingOrders.ticker,
-      eventTicker: tradingOrders.eventTicker,
-      label: tradingOrders.label,
-      side: tradingOrders.side,
-      action: tradingOrders.action,
-      contracts: tradingOrders.contracts,
-      limitPrice: tradingOrders.limitPrice,
-      timeInForce: tradingOrders.timeInForce,
-      expiresAt: tradingOrders.expiresAt,
-      postOnly: tradingOrders.postOnly,
-      cancelOn: tradingOrders.cancelOn,
-      cancelRequestedAt: tradingOrders.cancelRequestedAt,
-      queueAhead: tradingOrders.queueAhead,
-      status: tradingOrders.status,
-      reason: tradingOrders.reason,
-      filledContracts: tradingOrders.filledContracts,
-      fees: tradingOrders.fees,
-      reserved: tradingOrders.reserved,
-      idempotencyKey: tradingOrders.idempotencyKey,
-      clientOrderId: tradingOrders.clientOrderId,
-      venueOrderId: tradingOrders.venueOrderId,
-      bookFetchedAt: tradingOrders.bookFetchedAt,
-      createdAt: tradingOrders.createdAt,
-      finishedAt: tradingOrders.finishedAt,
-      apiKeyId: tradingOrders.apiKeyId,
-      userId: tradingOrders.userId,
+      ...ofOrder,
       keyName: apiKeys.name,
       keyPrefix: apiKeys.prefix,
       /** Null for a former member. */
@@ -108,14 +91,7 @@ export const listOrdersForward = (
 /** What an order took from the book, level by level. */
 export const listFills = (orm: Orm, orgId: string, orderId: string, limit: number) =>
   orm
-    .select({
-      n: tradingFills.n,
-      price: tradingFills.price,
-      contracts: tradingFills.contracts,
-      fee: tradingFills.fee,
-      balanceChange: tradingFills.balanceChange,
-      filledAt: tradingFills.filledAt,
-    })
+    .select()
     .from(tradingFills)
     .where(and(eq(tradingFills.orgId, orgId), eq(tradingFills.orderId, orderId)))
     .orderBy(asc(tradingFills.n))
@@ -123,18 +99,7 @@ export const listFills = (orm: Orm, orgId: string, orderId: string, limit: numbe
 
 export const listPostings = (orm: Orm, orgId: string, orderId: string, limit: number) =>
   orm
-    .select({
-      id: ledgerEntries.id,
-      kind: ledgerEntries.kind,
-      at: ledgerEntries.at,
-      fillN: ledgerEntries.fillN,
-      cash: ledgerEntries.cash,
-      positions: ledgerEntries.positions,
-      fees: ledgerEntries.fees,
-      realised: ledgerEntries.realised,
-      capital: ledgerEntries.capital,
-      memo: ledgerEntries.memo,
-    })
+    .select()
     .from(ledgerEntries)
     .where(and(eq(ledgerEntries.orgId, orgId), eq(ledgerEntries.orderId, orderId)))
     .orderBy(asc(ledgerEntries.fillN), asc(ledgerEntries.id))

@@ -1,6 +1,6 @@
 import { reportJson, type LiveReport } from '../live/report.js';
 import { formatDollars, type Micros } from '../market/money.js';
-import { ageOf, type SnapshotStore } from '../snapshot/snapshot.js';
+import { ageOf, toStateJson, type SnapshotStore } from '../snapshot/snapshot.js';
 import type { Portfolio, ValuedPosition } from './portfolio.js';
 import type { OpenOrderRow } from './queries.js';
 import type { EventOutcomes } from '../ledger/valuation.js';
@@ -29,14 +29,7 @@ export function freshnessOf({ current, sources }: SnapshotStore, nowMs: number) 
     asOf: current?.asOf ?? null,
     ageSeconds: ageMs === null ? null : Math.floor(ageMs / 1000),
     stale: ageMs === null || ageMs > TIME_TO_LIVE_MS,
-    // What exactly is wrong with a source is for the log: it may name hosts.
-    sources: sources.map(({ part, name, state, fetchedAt, failingSince }) => ({
-      part,
-      name,
-      state,
-      fetchedAt,
-      failingSince,
-    })),
+    sources: sources.map(toStateJson),
   };
 }
 
@@ -95,28 +88,8 @@ const toEventJson = ({ eventTicker, cost, worstCase, bestCase, outcomes }: Event
   })),
 });
 
-const toOpenOrderJson = ({
-  id,
-  ticker,
-  side,
-  action,
-  contracts,
-  filledContracts,
-  status,
-  queueAhead,
-  limitPrice,
-  reserved,
-  createdAt,
-}: OpenOrderRow) => ({
-  id,
-  ticker,
-  side,
-  action,
-  contracts,
-  filledContracts,
-  status,
-  queueAhead,
-  limitPrice: dollars(limitPrice),
-  reserved: dollars(reserved),
-  createdAt,
+const toOpenOrderJson = ({ label: _label, reason: _reason, ...order }: OpenOrderRow) => ({
+  ...order,
+  limitPrice: dollars(order.limitPrice),
+  reserved: dollars(order.reserved),
 });

@@ -2,10 +2,9 @@ import type { Clock } from '../../core/clock.js';
 import type { Database, Orm } from '../../core/db/client.js';
 import type { Micros } from '../market/money.js';
 import type { TradeMode } from '../ledger/orders-table.js';
-import type { SettlementSource } from '../market/rules.js';
 import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
 import { findAccount, openPaperAccount } from '../ledger/queries.js';
-import { nameMarket, type MarketName } from '../market/market-name.js';
+import { nameMarket } from '../market/market-name.js';
 import {
   listLastSettlementEvents,
   listOpenPositions,
@@ -13,7 +12,6 @@ import {
   sumPositions,
   sumReserved,
   type LastSettlementEvent,
-  type OpenOrderRow,
   type PositionRow,
 } from './queries.js';
 import {
@@ -21,7 +19,6 @@ import {
   markPosition,
   sumKnown,
   type EventOutcomes,
-  type Mark,
   type Quotes,
 } from '../ledger/valuation.js';
 import { perContract } from '../market/contracts.js';
@@ -39,49 +36,10 @@ export const MAX_POSITIONS = 500;
 /** Orders on their way that are shown at most; what they reserve is the sum of all. */
 export const MAX_OPEN_ORDERS = 100;
 
-export interface ValuedPosition
-  extends Omit<PositionRow, 'label'>, Omit<MarketName, 'ticker' | 'eventTicker'> {
-  /** Of what is held, rounded down to a millionth. */
-  averagePrice: Micros;
-  mark: Mark;
-  /** Mark less cost; null while the mark is not known. */
-  unrealised: Micros | null;
-  /** What the venue said last about the market's end, if anything. */
-  settlement: {
-    state: string;
-    value: Micros | null;
-    temperature: number | null;
-    source: SettlementSource | null;
-  } | null;
-}
+export type ValuedPosition = ReturnType<typeof valuePosition>;
 
 /** What an Organization has in one mode. Amounts in millionths of a dollar; profits are positive. */
-export interface Portfolio {
-  mode: TradeMode;
-  /** Null for a live account that was never used. */
-  openedAt: Date | null;
-  cash: Micros;
-  /** What of the cash is kept for orders on their way. */
-  reserved: Micros;
-  /** What was put in, less what was taken out. */
-  deposits: Micros;
-  /** What the open positions were bought for. */
-  cost: Micros;
-  /** What they could be turned into now; null while there are no market data and something is held. */
-  liquidation: Micros | null;
-  equity: Micros | null;
-  realised: Micros;
-  unrealised: Micros | null;
-  fees: Micros;
-  markets: number;
-  /** By event, from cold to warm. */
-  positions: ValuedPosition[];
-  /** True if there are more than `positions` shows: their value counts as nothing then. */
-  isCut: boolean;
-  events: EventOutcomes[];
-  openOrders: OpenOrderRow[];
-  openOrderCount: number;
-}
+export type Portfolio = ReturnType<typeof valuePortfolio>;
 
 /** Opens a paper account when it is first read. A live one is opened by what the venue says is in it. */
 export async function readPortfolio(
@@ -116,7 +74,7 @@ const readBooked = (orm: Orm, orgId: string, mode: TradeMode) =>
   );
 
 /** What is booked, valued with a snapshot of the markets. Pure. */
-export function valuePortfolio(mode: TradeMode, booked: Booked, snapshot: Snapshot | undefined): Portfolio {
+export function valuePortfolio(mode: TradeMode, booked: Booked, snapshot: Snapshot | undefined) {
   const { account, sums, pending, openOrders } = booked;
   const events = new Map(booked.lastEvents.map((event) => [event.ticker, event]));
   const positions = booked.positions
@@ -127,19 +85,24 @@ export function valuePortfolio(mode: TradeMode, booked: Booked, snapshot: Snapsh
   const liquidation = sumKnown(positions.map(({ mark }) => mark.value));
   return {
     mode,
+    /** Null for a live account that was never used. */
     openedAt: account?.openedAt ?? null,
     cash,
+    /** What of the cash is kept for orders on their way. */
     reserved: pending.reserved,
-    // The ledger's five accounts sum to nothing, so what was put in is where all the rest came from.
+    /** What was put in, less what was taken out: the ledger's five accounts sum to nothing, so it is where all the rest came from. */
     deposits: cash + sums.cost + sums.fees - sums.realised,
     cost: sums.cost,
+    /** What the positions could be turned into now; null while there are no market data and something is held. */
     liquidation,
     equity: liquidation === null ? null : cash + liquidation,
     realised: sums.realised,
     unrealised: liquidation === null ? null : liquidation - sums.cost,
     fees: sums.fees,
     markets: sums.markets,
+    /** By event, from cold to warm. */
     positions,
+    /** True if there are more than `positions` shows: their value counts as nothing then. */
     isCut: booked.positions.length > MAX_POSITIONS,
     events: groupOutcomes(positions, snapshot),
     openOrders,
@@ -151,7 +114,7 @@ function valuePosition(
   row: PositionRow,
   snapshot: Snapshot | undefined,
   event: LastSettlementEvent | undefined,
-): ValuedPosition {
+) {
   const market = snapshot?.markets.get(row.ticker);
   const quotes: Quotes | undefined = snapshot && {
     market,
@@ -166,9 +129,12 @@ function valuePosition(
     ...row,
     ...name,
     eventTicker: row.eventTicker,
+    /** Of what is held, rounded down to a millionth. */
     averagePrice: perContract(row.cost, row.contracts),
     mark,
+    /** Mark less cost; null while the mark is not known. */
     unrealised: mark.value === null ? null : mark.value - row.cost,
+    /** What the venue said last about the market's end, if anything. */
     settlement: said && { ...said, source: name.source },
   };
 }
@@ -177,7 +143,7 @@ function valuePosition(
 function settlementOf(
   market: { status: string; settlementValue: Micros | null; settledTemperature: number | null } | undefined,
   event: LastSettlementEvent | undefined,
-): Omit<NonNullable<ValuedPosition['settlement']>, 'source'> | null {
+) {
   if (market && market.settlementValue !== null)
     return { state: market.status, value: market.settlementValue, temperature: market.settledTemperature };
   return event ? { state: event.state, value: event.value, temperature: event.temperature } : null;

@@ -1,4 +1,4 @@
-import { and, asc, desc, gt, inArray, sql } from 'drizzle-orm';
+import { and, asc, desc, getTableColumns, gt, inArray, sql } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import type { Orm } from '../../core/db/client.js';
 import { tradingOrders, type TradeMode } from '../ledger/orders-table.js';
@@ -34,18 +34,7 @@ export type PositionRow = Awaited<ReturnType<typeof listOpenPositions>>[number];
 /** By ticker. */
 export function listOpenPositions(orm: Orm, orgId: string, mode: TradeMode, limit: number) {
   return orm
-    .select({
-      ticker: tradingPositions.ticker,
-      eventTicker: tradingPositions.eventTicker,
-      label: labelOf,
-      side: tradingPositions.side,
-      contracts: tradingPositions.contracts,
-      cost: tradingPositions.cost,
-      realised: tradingPositions.realised,
-      fees: tradingPositions.fees,
-      openedAt: tradingPositions.openedAt,
-      updatedAt: tradingPositions.updatedAt,
-    })
+    .select({ ...getTableColumns(tradingPositions), label: labelOf })
     .from(tradingPositions)
     .where(and(ofAccount(tradingPositions, { orgId, mode }), gt(tradingPositions.contracts, 0)))
     .orderBy(asc(tradingPositions.ticker))
@@ -99,13 +88,7 @@ export type LastSettlementEvent = Awaited<ReturnType<typeof listLastSettlementEv
 export async function listLastSettlementEvents(orm: Orm, orgId: string, mode: TradeMode, tickers: string[]) {
   if (tickers.length === 0) return [];
   return orm
-    .selectDistinctOn([tradingSettlements.ticker], {
-      ticker: tradingSettlements.ticker,
-      state: tradingSettlements.state,
-      value: tradingSettlements.value,
-      temperature: tradingSettlements.temperature,
-      at: tradingSettlements.at,
-    })
+    .selectDistinctOn([tradingSettlements.ticker])
     .from(tradingSettlements)
     .where(and(ofAccount(tradingSettlements, { orgId, mode }), inArray(tradingSettlements.ticker, tickers)))
     .orderBy(asc(tradingSettlements.ticker), desc(tradingSettlements.n));

@@ -137,13 +137,7 @@ const toHourFitJson = (fit: HourFit, stationId: string) => ({
   hour: fit.hour,
   coefficients: fit.coefficients,
   stationBiasF: signOf(fit.kind) * (fit.stationBiasF[stationId] ?? 0),
-  n: fit.n,
-  firstDate: fit.firstDate,
-  lastDate: fit.lastDate,
-  trainingCrps: fit.trainingCrps,
-  rawCrps: fit.rawCrps,
-  knownThrough: fit.knownThrough.toISOString(),
-  trainedAt: fit.trainedAt.toISOString(),
+  ...toTrainingJson(fit),
 });
 
 function toFitJson(fit: Fit, { date, hour }: Pick<DayForecast, 'date' | 'hour'>, stationId: string) {
@@ -156,15 +150,20 @@ function toFitJson(fit: Fit, { date, hour }: Pick<DayForecast, 'date' | 'hour'>,
     leadHours: fit.leadHours,
     coefficients: { ...line, a: line.a + line.b * stationBiasF },
     stationBiasF,
-    n: fit.n,
-    firstDate: fit.firstDate,
-    lastDate: fit.lastDate,
-    trainingCrps: fit.trainingCrps,
-    rawCrps: fit.rawCrps,
-    knownThrough: fit.knownThrough.toISOString(),
-    trainedAt: fit.trainedAt.toISOString(),
+    ...toTrainingJson(fit),
   };
 }
+
+/** What a fit was learned from. */
+const toTrainingJson = (fit: Fit | HourFit) => ({
+  n: fit.n,
+  firstDate: fit.firstDate,
+  lastDate: fit.lastDate,
+  trainingCrps: fit.trainingCrps,
+  rawCrps: fit.rawCrps,
+  knownThrough: fit.knownThrough.toISOString(),
+  trainedAt: fit.trainedAt.toISOString(),
+});
 
 const labelOrNull = (market: ListedMarket | undefined): string | null => (market ? labelOf(market) : null);
 

@@ -16,6 +16,17 @@ import {
 
 export const noQuerySchema = z.strictObject({});
 
+/** What a fit was learned from. */
+const trainingFields = (described: { n: string; rawCrps: string }) => ({
+  n: count(described.n),
+  firstDate: z.iso.date().describe('The first day of them.'),
+  lastDate: z.iso.date().describe('The last day of them.'),
+  trainingCrps: z.number().describe('Its mean CRPS over them, °F.'),
+  rawCrps: z.number().describe(described.rawCrps),
+  knownThrough: timeField('When the latest that it was learned from became known.'),
+  trainedAt: timeField('When it was made.'),
+});
+
 const fitSchema = z
   .object({
     id: z.string().describe('A UUIDv7.'),
@@ -34,13 +45,10 @@ const fitSchema = z
       .describe(
         "What the station's members, of an hour those of the same hour, are taken to be too warm by beyond what all have in common, °F; 0 for a station's own fit.",
       ),
-    n: count('Days (of hours: hours) that it was learned from, over all its stations'),
-    firstDate: z.iso.date().describe('The first day of them.'),
-    lastDate: z.iso.date().describe('The last day of them.'),
-    trainingCrps: z.number().describe('Its mean CRPS over them, °F.'),
-    rawCrps: z.number().describe("The same of the members' own mean and deviation."),
-    knownThrough: timeField('When the latest that it was learned from became known.'),
-    trainedAt: timeField('When it was made.'),
+    ...trainingFields({
+      n: 'Days (of hours: hours) that it was learned from, over all its stations',
+      rawCrps: "The same of the members' own mean and deviation.",
+    }),
   })
   .meta({ id: 'ForecastFit' });
 
@@ -56,13 +64,10 @@ const runningFitSchema = z
     stationBiasF: z
       .number()
       .describe("What the station's forecast of the hours is taken to be too warm by, °F."),
-    n: count('Days that it was learned from, over all stations'),
-    firstDate: z.iso.date().describe('The first day of them.'),
-    lastDate: z.iso.date().describe('The last day of them.'),
-    trainingCrps: z.number().describe('Its mean CRPS over them, °F.'),
-    rawCrps: z.number().describe('The same of the forecast of the hours as it is.'),
-    knownThrough: timeField('When the latest that it was learned from became known.'),
-    trainedAt: timeField('When it was made.'),
+    ...trainingFields({
+      n: 'Days that it was learned from, over all stations',
+      rawCrps: 'The same of the forecast of the hours as it is.',
+    }),
   })
   .meta({ id: 'RunningDayFit' });
 

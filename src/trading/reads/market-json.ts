@@ -61,12 +61,7 @@ const toEventJson = (event: EventSignals) => ({
   worstCase: formatDollars(event.worstCase),
   growth: event.growth,
   gap: event.gap,
-  suppressed: event.suppressed.map(({ ticker, side, reason, isWithheld }) => ({
-    ticker,
-    side,
-    reason,
-    isWithheld,
-  })),
+  suppressed: event.suppressed,
 });
 
 const toGateJson = ({ isOpen, leadHours, n, evidence, needed, difference, reason }: Gate) => ({

@@ -1,10 +1,11 @@
+import type { z } from 'zod';
 import type { Clock } from '../../core/clock.js';
 import { AppError } from '../../core/errors.js';
 import { fieldError } from '../../core/pages/form.js';
 import { createCachedAnswer, type CachedAnswer, type Sent } from '../../core/http/cached-answer.js';
 import { cutPage } from '../../core/http/page.js';
 import { emptyBook, type OrderBook } from '../market/book.js';
-import { cityOf, type ListedMarket, type MarketKind, type MarketStatus } from '../market/market.js';
+import { cityOf, type ListedMarket } from '../market/market.js';
 import type { Micros } from '../market/money.js';
 import type { SignalReport } from '../signals/signal.js';
 import { makeSignalsInSteps } from '../signals/signals.js';
@@ -14,6 +15,7 @@ import { findAreaOf, findStation, isStation } from '../market/stations.js';
 import {
   ageOf,
   refreshOf,
+  toStateJson,
   type Snapshot,
   type SnapshotStore,
   type SourceState,
@@ -21,32 +23,18 @@ import {
 import { oldestRun, writeForecast } from './forecast-json.js';
 import { toBookStateJson, toMarketJson, writeSignals } from './market-json.js';
 import { TIME_TO_LIVE_MS } from '../market/source.js';
+import type { marketsQuerySchema } from './schema.js';
 
 /** Signals for other bankrolls than the server's are kept for this many, so that strangers cannot fill the memory. */
 const MAX_BANKROLLS = 32;
 
-export interface SnapshotReads {
-  markets(filter: MarketFilter): Sent;
-  signals(): Sent;
-  /** Sizes for another bankroll are made on request, in slices. */
-  signalsFor(bankroll: Micros): Promise<Sent>;
-  /** @param stationId of a station that is known */
-  forecast(stationId: string): Sent;
-}
+export type SnapshotReads = ReturnType<typeof createSnapshotReads>;
 
 /** Answers of one snapshot to different questions that are kept, so that strangers cannot fill the memory. */
 const MAX_ANSWERS = 256;
 
-export interface MarketFilter {
+export interface MarketFilter extends Omit<z.output<typeof marketsQuerySchema>, 'station'> {
   stationId?: string | undefined;
-  kind?: MarketKind | undefined;
-  /** As any market has it, in any case. */
-  city?: string | undefined;
-  /** Left out: every status but `finalized`. */
-  status?: MarketStatus | undefined;
-  /** A page of so many, from behind the market that `cursor` names; left out: all at once. */
-  limit?: number | undefined;
-  cursor?: string | undefined;
 }
 
 /**
@@ -80,7 +68,7 @@ interface Present {
  * for as long as the market and its book are the same, over any number of snapshots.
  * Each of them throws AppError market_data_unavailable while nothing has been loaded.
  */
-export function createSnapshotReads({ store, clock }: { store: SnapshotStore; clock: Clock }): SnapshotReads {
+export function createSnapshotReads({ store, clock }: { store: SnapshotStore; clock: Clock }) {
   const { present, once } = createAnswers(store);
   const writeMarket = createMarketWriter();
 
@@ -110,7 +98,7 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
   }
 
   return {
-    markets(filter) {
+    markets(filter: MarketFilter): Sent {
       const answer = once(`markets ${JSON.stringify(filter)}`, (snapshot) => {
         const page = pageOf(snapshot.data.markets, filter);
         const markets = page.markets.map((market) => writeMarket(snapshot, market));
@@ -122,7 +110,8 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
 
     signals,
 
-    async signalsFor(bankroll) {
+    /** Sizes for another bankroll are made on request, in slices. */
+    async signalsFor(bankroll: Micros): Promise<Sent> {
       const at = present();
       const { refreshed, bankrolls } = at.made;
       if (bankroll === refreshed.signals.bankroll) return signals();
@@ -139,7 +128,8 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
       return send(once(`signals ${bankroll}`, write, at), () => '', at);
     },
 
-    forecast(stationId) {
+    /** @param stationId of a station that is known */
+    forecast(stationId: string): Sent {
       const { snapshot } = present();
       const station = findStation(stationId)!;
       const area = findAreaOf(station);
@@ -238,17 +228,7 @@ function createMarketWriter(): (snapshot: Snapshot, market: ListedMarket) => str
   };
 }
 
-/** What went wrong is for the log: it may name internal hosts. */
-export const toSourceJson = ({ notes, ...state }: SourceState) => ({ ...toStateJson(state), notes });
-
-/** The same without the notes: readers of a stream get it with every change. */
-export const toStateJson = ({ part, name, state, fetchedAt, failingSince }: Omit<SourceState, 'notes'>) => ({
-  part,
-  name,
-  state,
-  fetchedAt: fetchedAt?.toISOString() ?? null,
-  failingSince: failingSince?.toISOString() ?? null,
-});
+const toSourceJson = ({ notes, ...state }: SourceState) => ({ ...toStateJson(state), notes });
 
 const unavailable = (detail: string) =>
   new AppError('market_data_unavailable', detail, { retryAfterSeconds: 5 });

@@ -80,11 +80,5 @@ export const toAreaJson = (area: IndexArea, state: IndexState | undefined) => ({
         })),
       }
     : null,
-  latest: state?.latest
-    ? {
-        at: state.latest.at.toISOString(),
-        temperatureF: state.latest.temperatureF,
-        status: state.latest.status,
-      }
-    : null,
+  latest: state?.latest ? { ...state.latest, at: state.latest.at.toISOString() } : null,
 });

@@ -1,4 +1,5 @@
-import { quoteOrder, type Side } from '../market/book.js';
+import { quoteSale } from '../ledger/valuation.js';
+import type { Side } from '../market/book.js';
 import { isCount, subtractCounts, sumCounts, valueOf } from '../market/contracts.js';
 import type { EventEnds } from '../market/event.js';
 import { feeRuleOf } from '../market/fees.js';
@@ -57,9 +58,6 @@ export function toLeg({ ticker, side, action, contracts, limitPrice }: PendingOr
 
 type ListedMarkets = Pick<Snapshot, 'markets' | 'data'>;
 
-/** The lowest price there is: whatever is bid is taken. */
-const ANY_PRICE: Micros = 1n;
-
 /**
  * What a position is worth at this moment: what it could be sold for to those who bid, after fees; nothing for the
  * contracts without a bid, and nothing for a market that the venue no longer shows. A market that is closed for
@@ -78,14 +76,7 @@ function markOf({ ticker, side, contracts, cost }: HeldPosition, { markets, data
   }
   const [book, feeRule] = [data.books.get(ticker), feeRuleOf(data, market)];
   if (!book || !feeRule) throw new RangeError(`${ticker} has no book or no fee, so it cannot be valued`);
-  const sale = {
-    side,
-    action: 'sell',
-    contracts,
-    limitPrice: ANY_PRICE,
-    timeInForce: 'immediate_or_cancel',
-  } as const;
-  const { balanceChange } = quoteOrder(book, feeRule, sale);
+  const { balanceChange } = quoteSale(book, feeRule, { side, contracts });
   return balanceChange > 0n ? balanceChange : 0n;
 }
 

@@ -1,6 +1,7 @@
 import { DAY_MS } from '../../core/time.js';
 import type { Orm } from '../../core/db/client.js';
-import type { TradeMode } from '../ledger/orders-table.js';
+import type { TradeMode, tradingOrders } from '../ledger/orders-table.js';
+import type { tradingPositions } from '../ledger/portfolio-table.js';
 import { switchStates, type SwitchState } from '../ledger/risk-table.js';
 import type { Side } from '../market/book.js';
 import { parseCount } from '../market/contracts.js';
@@ -120,23 +121,16 @@ interface Switch {
 
 type Switches = Record<SwitchOwner, Switch>;
 
-export interface HeldPosition {
-  ticker: string;
-  eventTicker: string;
-  side: Side;
-  contracts: number;
-  cost: Micros;
-}
+export type HeldPosition = Pick<
+  typeof tradingPositions.$inferSelect,
+  'ticker' | 'eventTicker' | 'side' | 'contracts' | 'cost'
+>;
 
 /** What of an order is still out: it may yet be filled, whole or in part. */
-export interface PendingOrder {
-  ticker: string;
-  eventTicker: string;
-  side: Side;
-  action: 'buy' | 'sell';
-  contracts: number;
-  limitPrice: Micros;
-}
+export type PendingOrder = Pick<
+  typeof tradingOrders.$inferSelect,
+  'ticker' | 'eventTicker' | 'side' | 'action' | 'contracts' | 'limitPrice'
+>;
 
 /** What the day's loss is measured against. */
 type DayStart =

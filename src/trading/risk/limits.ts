@@ -1,29 +1,19 @@
+import type { riskLimits } from '../ledger/risk-table.js';
 import { endsOf } from '../market/event.js';
 import { CENT, DOLLAR, type Micros } from '../market/money.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { dayLossOf, toLeg, worstCaseLoss } from './exposure.js';
-import type { HeldPosition, RiskFacts } from './facts.js';
+import type { RiskFacts } from './facts.js';
 import type { LargestOrders } from './queries.js';
 
-export interface LimitUse {
-  largestOrder: number;
-  /** The dearest purchase of today at its limit price, without its fee. */
-  dearestOrder: Micros;
-  /** The largest position; undefined if nothing is held. */
-  largestPosition: HeldPosition | undefined;
-  /** The event that may lose the most, pending orders included. */
-  worstEvent: { eventTicker: string; loss: Micros } | undefined;
-  /** Negative for a profit; undefined while it cannot be computed, and nothing new may be bought. */
-  dayLoss: Micros | undefined;
-  openOrders: number;
-}
+export type LimitUse = ReturnType<typeof toLimitUse>;
 
 /** Computed with what the gate computes with, so that the page never says anything else than a refusal. */
 export function toLimitUse(
   facts: RiskFacts,
   { largestOrder, dearestOrder }: LargestOrders,
   snapshot: Snapshot | undefined,
-): LimitUse {
+) {
   const { positions, pending } = facts;
   const events = new Set([...positions, ...pending].map(({ eventTicker }) => eventTicker));
   const losses = [...events].map((eventTicker) => {
@@ -35,14 +25,18 @@ export function toLimitUse(
   });
   return {
     largestOrder,
+    /** The dearest purchase of today at its limit price, without its fee. */
     dearestOrder,
+    /** Undefined if nothing is held. */
     largestPosition: positions.toSorted((a, b) => b.contracts - a.contracts)[0],
+    /** The event that may lose the most, pending orders included. */
     worstEvent: losses.toSorted((a, b) => (a.loss < b.loss ? 1 : -1))[0],
     dayLoss: dayLossOrUndefined(facts, snapshot),
     openOrders: pending.length,
   };
 }
 
+/** Negative for a profit; undefined while it cannot be computed, and nothing new may be bought. */
 function dayLossOrUndefined(facts: RiskFacts, snapshot: Snapshot | undefined): Micros | undefined {
   try {
     return snapshot && dayLossOf(facts, snapshot);
@@ -51,24 +45,11 @@ function dayLossOrUndefined(facts: RiskFacts, snapshot: Snapshot | undefined): M
   }
 }
 
-/** What an Organization's orders are held to, in each mode by itself. A limit of 0 lets nothing pass that it limits. */
-export interface RiskLimits {
-  maxOrderContracts: number;
-  /** What one purchase may cost at its limit price, fee included. */
-  maxOrderCost: Micros;
-  /** Contracts held of one market, after the order. */
-  maxPositionContracts: number;
-  /** What one event may lose in its worst outcome, after the order. */
-  maxEventLoss: Micros;
-  /** What may be lost since midnight UTC, realised and marked, fees included. */
-  maxDailyLoss: Micros;
-  maxOpenOrders: number;
-  /** How far a limit price may be beyond the best price of the book. */
-  priceCollar: Micros;
-}
-
 /** As declared; null is the service's default. */
-export type DeclaredLimits = { [Name in keyof RiskLimits]: RiskLimits[Name] | null };
+export type DeclaredLimits = Omit<typeof riskLimits.$inferSelect, 'orgId' | 'updatedAt'>;
+
+/** What an Organization's orders are held to, in each mode by itself. A limit of 0 lets nothing pass that it limits. */
+export type RiskLimits = { [Name in keyof DeclaredLimits]: NonNullable<DeclaredLimits[Name]> };
 
 /** For an account of about a thousand dollars, which is what paper accounts begin with. */
 export const defaultLimits: RiskLimits = {

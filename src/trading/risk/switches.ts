@@ -7,10 +7,13 @@ import { switchOwners, type SwitchOwner } from './facts.js';
 import { findServiceSwitch, findSwitches, saveServiceSwitch, saveSwitch } from './queries.js';
 import type { SwitchState } from '../ledger/risk-table.js';
 
-/** One of the three switches, as it stands. */
-export interface SwitchPart {
+export interface SwitchInput {
   state: SwitchState;
   reason: string | null;
+}
+
+/** One of the three switches, as it stands. */
+export interface SwitchPart extends SwitchInput {
   /** Null for one that was never set. */
   changedAt: Date | null;
 }
@@ -22,11 +25,6 @@ export interface TradingSwitch {
   operator: SwitchPart;
   /** `by`: who of the Organization has set it; null if it was never set, or their account is gone. */
   own: SwitchPart & { by: { id: string; name: string } | null };
-}
-
-export interface SwitchInput {
-  state: SwitchState;
-  reason: string | null;
 }
 
 const strictness: Record<SwitchState, number> = { open: 0, reduce_only: 1, halt: 2 };

@@ -1,31 +1,29 @@
 import type { Job } from '../../core/db/jobs.js';
 import { DAY_MS, MINUTE_MS } from '../../core/time.js';
-import { createArchive, type Archive } from '../archive/archive.js';
-import { createTrainer, type Trainer } from '../archive/trainer.js';
+import { createArchive } from '../archive/archive.js';
+import { createTrainer } from '../archive/trainer.js';
 import { createClimateReader } from '../climate/product.js';
 import { readObserved } from '../climate/queries.js';
 import { createClimateWatch, type ClimateWatch } from '../climate/watch.js';
 import type { TradingContext } from '../config.js';
 import { calibratedModel } from '../forecast/fits.js';
 import type { WeatherSource } from '../forecast/forecast.js';
-import type { IndexReader } from '../forecast/kalshi-index.js';
 import type { SourceNames } from '../forecast/queries.js';
 import { createBookMemory } from '../execution/books.js';
-import { createMarker, type Marker } from '../execution/marker.js';
-import { createLiveTrading, type LiveTimings, type LiveTrading } from '../live/live.js';
+import { createMarker } from '../execution/marker.js';
+import { createLiveTrading, type LiveTimings } from '../live/live.js';
 import { readVenueKey } from '../live/sign.js';
 import type { MarketSource } from '../market/source.js';
-import type { LiveExecutor, Orders } from '../orders/order.js';
+import type { LiveExecutor } from '../orders/order.js';
 import { createOrders } from '../orders/orders.js';
-import { createResting, type Resting } from '../orders/resting.js';
-import { recordOutcome } from '../orders/record-outcome.js';
-import { createPast, type Past } from '../past/past.js';
+import { createResting } from '../orders/resting.js';
+import { createPast } from '../past/past.js';
 import { createPortfolioHistory } from '../portfolio/history.js';
-import { createScoreKeeper, type ScoreKeeper } from '../scores/keeper.js';
+import { createScoreKeeper } from '../scores/keeper.js';
 import { PAST_DAYS } from '../scores/records.js';
-import { createScoreReport, type ScoreReport } from '../scores/report.js';
-import { createSettlement, type Settlement } from '../settlement/settlement.js';
-import { createPriceRecorder, type PriceRecorder } from '../snapshot/price-history.js';
+import { createScoreReport } from '../scores/report.js';
+import { createSettlement } from '../settlement/settlement.js';
+import { createPriceRecorder } from '../snapshot/price-history.js';
 import { createRefresher, type RefreshDeps, type Refresher } from '../snapshot/refresh.js';
 import {
   createCalibrationStore,
@@ -33,9 +31,9 @@ import {
   type CalibrationStore,
   type SnapshotStore,
 } from '../snapshot/snapshot.js';
-import { createMarketStream, type MarketStream, type StreamLimits } from '../stream/stream.js';
+import { createMarketStream, type StreamLimits } from '../stream/stream.js';
 import { tapedMarkets, type TapePlayer } from '../tape/player.js';
-import { createPrintFollower, tapedPrints, type PrintFollower } from '../tape/prints.js';
+import { createPrintFollower, tapedPrints } from '../tape/prints.js';
 import { createTapeWriter, requireTapeTarget, type TapeWriter } from '../tape/writer.js';
 import type { Selection } from '../venue/simulation/world.js';
 import type { KeptBooksTimings } from '../venue/socket/kept-books.js';
@@ -109,39 +107,7 @@ const learningJobs = ({
 /** `seconds` divides a minute. */
 const everySeconds = (seconds: number): string => (seconds === 60 ? '0 * * * * *' : `*/${seconds} * * * * *`);
 
-/** What the trading face keeps running between requests. */
-export interface TradingServices {
-  markets: MarketSource;
-  snapshots: SnapshotStore;
-  calibration: CalibrationStore;
-  /** What was known when. */
-  archive: Archive;
-  trainer: Trainer;
-  /** Undefined where the past cannot be made up for. */
-  past: Past | undefined;
-  refresher: Refresher;
-  stream: MarketStream;
-  orders: Orders;
-  resting: Resting;
-  /** Undefined unless the configuration lets an Organization trade live. */
-  live: LiveTrading | undefined;
-  scores: ScoreKeeper;
-  scoreReport: ScoreReport;
-  prices: PriceRecorder;
-  /** Looks back at fills a minute later. */
-  marker: Marker;
-  /** Undefined where nothing is taped. */
-  printFollower: PrintFollower | undefined;
-  settlement: Settlement;
-  /** Undefined for an invented world. */
-  climate: ClimateWatch | undefined;
-  /** The venue's own temperature index; undefined for an invented world. */
-  index: IndexReader | undefined;
-  /** Snapshots come from a tape: there is nothing to learn. */
-  isReplay: boolean;
-  /** Ends what runs on its own: refreshes and streams. */
-  stop(): Promise<void>;
-}
+export type TradingServices = ReturnType<typeof createTradingServices>;
 
 export interface TradingOverrides {
   markets?: MarketSource;
@@ -163,10 +129,8 @@ export interface TradingOverrides {
   selection?: Selection;
 }
 
-export function createTradingServices(
-  context: TradingContext,
-  overrides: TradingOverrides = {},
-): TradingServices {
+/** What the trading face keeps running between requests. */
+export function createTradingServices(context: TradingContext, overrides: TradingOverrides = {}) {
   const { db, clock, log, config, metrics } = context;
   const { kalshi, paperCash, tapeFile } = config.trading;
   if (tapeFile !== undefined && !overrides.replay) requireTapeTarget(tapeFile);
@@ -190,7 +154,6 @@ export function createTradingServices(
   const live = createLiveTrading(context, {
     key,
     budget,
-    record: (...outcome) => recordOutcome(db.orm, ...outcome),
     timings: overrides.liveTimings,
   });
   const executor = overrides.live ?? live;
@@ -214,15 +177,22 @@ export function createTradingServices(
       onTheWay: overrides.onTheWay,
     }),
     resting,
+    /** Undefined unless the configuration lets an Organization trade live. */
     live,
     prices: createPriceRecorder({ db, store, clock }),
+    /** Looks back at fills a minute later. */
     marker,
+    /** Undefined where nothing is taped. */
     printFollower,
     settlement,
+    /** Undefined for an invented world. */
     climate,
+    /** The venue's own temperature index; undefined for an invented world. */
     index,
+    /** Snapshots come from a tape: there is nothing to learn. */
     isReplay: overrides.replay !== undefined,
-    async stop() {
+    /** Ends what runs on its own: refreshes and streams. */
+    async stop(): Promise<void> {
       stream.stop();
       learning.scores.stop();
       learning.trainer.stop();
@@ -314,15 +284,17 @@ function createLearning(
     world,
     furtherModels,
   }: Shared & Pick<Sources, 'world'> & Pick<WeatherSource, 'furtherModels'>,
-): Pick<TradingServices, 'archive' | 'trainer' | 'past' | 'scores' | 'scoreReport'> {
+) {
   const { marketSource, forecastSource } = config.trading;
   const isInvented =
     marketSource === 'simulated' && forecastSource === 'simulated' && !markets && !weather && !replay;
   const archive = createArchive({ db, ...names, furtherModels });
   const past = isInvented && days > 0 ? createPast({ db, archive, clock, names, world, days }) : undefined;
   return {
+    /** What was known when. */
     archive,
     trainer: createTrainer({ db, archive, sources: names, store, calibration, clock, log }),
+    /** Undefined where the past cannot be made up for. */
     past,
     scores: createScoreKeeper({ db, store, calibration, ...names, clock, log, past }),
     scoreReport: createScoreReport({ db, clock, sources: names, calibration }),

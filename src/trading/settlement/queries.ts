@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, sql, type SQL } from 'drizzle-orm';
+import { and, asc, eq, getTableColumns, inArray, sql, type SQL } from 'drizzle-orm';
 import { textArray } from '../../core/db/array-literal.js';
 import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/select-rows.js';
@@ -84,13 +84,7 @@ export const listToldOtherwise = (
 
 export const readPositions = (tx: Orm, account: Account, tickers: string[]) =>
   tx
-    .select({
-      ticker: tradingPositions.ticker,
-      eventTicker: tradingPositions.eventTicker,
-      side: tradingPositions.side,
-      contracts: tradingPositions.contracts,
-      cost: tradingPositions.cost,
-    })
+    .select()
     .from(tradingPositions)
     .where(and(ofAccount(tradingPositions, account), inArray(tradingPositions.ticker, tickers)));
 
@@ -98,14 +92,7 @@ export const readPositions = (tx: Orm, account: Account, tickers: string[]) =>
 export const readRecorded = (tx: Orm, account: Account, tickers: string[]) =>
   tx
     .select({
-      ticker: tradingSettlements.ticker,
-      n: tradingSettlements.n,
-      state: tradingSettlements.state,
-      value: tradingSettlements.value,
-      temperature: tradingSettlements.temperature,
-      side: tradingSettlements.side,
-      contracts: tradingSettlements.contracts,
-      cost: tradingSettlements.cost,
+      ...getTableColumns(tradingSettlements),
       isClosing: sql`coalesce(${ledgerEntries.kind} = 'settlement', false)`.mapWith(Boolean),
     })
     .from(tradingSettlements)

@@ -29,22 +29,17 @@ import {
   type SettlementEvent,
 } from './settlement-event.js';
 
-interface Settled {
-  events: number;
-  /** True if money was booked, be it a payout of nothing. */
-  hasMoved: boolean;
-}
-
 /**
  * Books what the venue says about markets that one account holds or held, in one transaction under the account's lock. Two
  * instances that do it at once book it once: the second waits, and then sees what the first has written.
+ * @returns `hasMoved`: money was booked, be it a payout of nothing
  */
 export const settleAccount = (
   orm: Orm,
   account: Account,
   events: ReadonlyMap<string, SettlementEvent>,
   at: Date,
-): Promise<Settled> =>
+): Promise<{ events: number; hasMoved: boolean }> =>
   orm.transaction(async (tx) => {
     if ((await lockAccount(tx, account)) === undefined)
       throw new Error(`the account ${account.orgId} ${account.mode} holds positions and does not exist`);

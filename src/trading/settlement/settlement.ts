@@ -7,16 +7,6 @@ import { ageOf, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.j
 import { deleteOldPaperBooks } from './queries.js';
 import { createSettling, type SettleReport } from './settle.js';
 
-/** What is done for all accounts by one instance at a time. None of it rejects because another instance does it. */
-export interface Settlement {
-  /** Books what the venue says about the ends of markets. Undefined if nothing was looked at. */
-  settle(): Promise<SettleReport | undefined>;
-  /** Records what each account is worth that holds something. */
-  recordHistory(): Promise<void>;
-  cleanUp(): Promise<void>;
-  stop(): Promise<void>;
-}
-
 interface SettlementDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
   markets: MarketSource;
   snapshots: SnapshotStore;
@@ -34,14 +24,10 @@ const STOP_MS = 5_000;
 /** What paper orders took holds until the venue's next book, seconds later. */
 const PAPER_BOOKS_KEPT_MS = DAY_MS;
 
-export function createSettlement({
-  db,
-  clock,
-  log,
-  markets,
-  snapshots,
-  history,
-}: SettlementDeps): Settlement {
+export type Settlement = ReturnType<typeof createSettlement>;
+
+/** What is done for all accounts by one instance at a time. None of it rejects because another instance does it. */
+export function createSettlement({ db, clock, log, markets, snapshots, history }: SettlementDeps) {
   const stopping = new AbortController();
   const lease = createLease(db.orm, 'settlement', { lengthSeconds: LEASE_SECONDS });
   const mayGoOn = async () => !stopping.signal.aborted && (await lease.hold());
@@ -74,7 +60,8 @@ export function createSettlement({
   }
 
   return {
-    settle: () =>
+    /** Books what the venue says about the ends of markets. Undefined if nothing was looked at. */
+    settle: (): Promise<SettleReport | undefined> =>
       run(async () => {
         const snapshot = await hear();
         if (!snapshot || !(await mayGoOn())) return undefined;
@@ -82,18 +69,19 @@ export function createSettlement({
         if (report.events > 0) log.info(report, 'recorded what the venue says about settled markets');
         return report;
       }),
-    async recordHistory() {
+    /** Records what each account is worth that holds something. */
+    async recordHistory(): Promise<void> {
       await run(async () => {
         if (await hear()) await history.recordAll(mayGoOn);
       });
     },
-    async cleanUp() {
+    async cleanUp(): Promise<void> {
       await run(async () => {
         await history.thinOut(mayGoOn);
         if (await mayGoOn()) await deleteOldPaperBooks(db.orm, new Date(clock.now() - PAPER_BOOKS_KEPT_MS));
       });
     },
-    async stop() {
+    async stop(): Promise<void> {
       stopping.abort();
       const ended = Promise.allSettled(running)
         .then(() => lease.release())

@@ -17,12 +17,6 @@ const DELETED_AT_ONCE = 5_000;
 const MOST_POINTS = 48;
 
 /** Records what the markets cost, from the snapshots that the reads are answered from. */
-export interface PriceRecorder {
-  /** Once in five minutes, and only what is current: of a time without prices nothing is recorded. */
-  record(): Promise<void>;
-  cleanUp(): Promise<void>;
-}
-
 export function createPriceRecorder({
   db: { orm },
   store,
@@ -31,10 +25,11 @@ export function createPriceRecorder({
   db: Pick<Database, 'orm'>;
   store: SnapshotStore;
   clock: Clock;
-}): PriceRecorder {
+}) {
   let lastMs = 0;
   return {
-    async record() {
+    /** Once in five minutes, and only what is current: of a time without prices nothing is recorded. */
+    async record(): Promise<void> {
       const snapshot = store.current;
       const now = clock.now();
       const stepMs = Math.floor(now / PRICE_STEP_MS) * PRICE_STEP_MS;
@@ -56,7 +51,7 @@ export function createPriceRecorder({
         );
       lastMs = stepMs;
     },
-    async cleanUp() {
+    async cleanUp(): Promise<void> {
       await deleteOldPrices(orm, new Date(clock.now() - KEPT_MS));
     },
   };

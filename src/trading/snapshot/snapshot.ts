@@ -53,6 +53,15 @@ export interface SourceState {
   notes: readonly VenueNote[];
 }
 
+/** As readers are told. What went wrong is for the log: it may name internal hosts. The notes are not for a stream, which tells it with every change. */
+export const toStateJson = ({ part, name, state, fetchedAt, failingSince }: Omit<SourceState, 'notes'>) => ({
+  part,
+  name,
+  state,
+  fetchedAt: fetchedAt?.toISOString() ?? null,
+  failingSince: failingSince?.toISOString() ?? null,
+});
+
 /** Markets, forecasts and signals that belong together. Never changed: each refresh, and each change between two, puts a new one in its place. */
 export interface Snapshot {
   /** 1, 2, 3 … within this process. */

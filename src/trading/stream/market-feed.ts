@@ -1,8 +1,7 @@
 import { emptyBook, type OrderBook } from '../market/book.js';
 import type { ListedMarket } from '../market/market.js';
 import { toBookStateJson, toQuoteJson, priceOrNull } from '../reads/market-json.js';
-import { toStateJson } from '../reads/snapshot-reads.js';
-import type { Snapshot } from '../snapshot/snapshot.js';
+import { toStateJson, type Snapshot } from '../snapshot/snapshot.js';
 
 /** A market in the feed, with the last refresh that changed it. */
 interface Entry {
