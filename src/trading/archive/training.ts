@@ -1,6 +1,7 @@
 import { DAY_MS } from '../../core/time.js';
 import { temperatureKinds, type DailyKind } from '../market/market.js';
 import { placesOf, type Place } from '../market/stations.js';
+import { groupBy } from '../../core/group-by.js';
 import { allAtOnce, type Steps } from '../../core/steps.js';
 import {
   LONGEST_AGE_DAYS,
@@ -63,7 +64,7 @@ export interface TrainingOptions {
  * milliseconds of work: the caller may do other things in between.
  */
 export function* trainInSteps(history: KnownHistory, options: TrainingOptions): Steps<Training> {
-  const runs = groupByStation(history.runs);
+  const runs = groupBy(history.runs, groupKey);
   const models = [...new Set(history.runs.map(({ model }) => model))];
   yield;
   const fits: Fit[] = [];
@@ -189,17 +190,6 @@ export const train = (history: KnownHistory, options: TrainingOptions): Training
 
 const groupKey = ({ kind, stationId, model = '' }: Pick<KnownRun, 'kind' | 'stationId' | 'model'>): string =>
   `${kind} ${stationId} ${model}`;
-
-function groupByStation(runs: readonly KnownRun[]): Map<string, KnownRun[]> {
-  const groups = new Map<string, KnownRun[]>();
-  for (const run of runs) {
-    const key = groupKey(run);
-    const group = groups.get(key);
-    if (group) group.push(run);
-    else groups.set(key, [run]);
-  }
-  return groups;
-}
 
 function pooledGroup(all: readonly TrainingCase[]): Pick<WantedGroup, 'stationId' | 'cases' | 'reason'> {
   const cases = all.length > MAX_POOLED_CASES ? all.toSorted(latestFirst).slice(0, MAX_POOLED_CASES) : all;

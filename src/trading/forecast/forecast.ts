@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../core/clock.js';
+import { groupBy } from '../../core/group-by.js';
 import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { MarketEvent } from '../market/event.js';
 import type { DistributionShape, TemperatureDistribution } from '../market/distribution.js';
@@ -37,24 +38,16 @@ export const EARLIER_MS = 12 * HOUR_MS;
 export function whatWasKnown({ ensembles, observed }: WeatherData, at: Date) {
   const there = ensembles.filter((ensemble) => ensemble.fetchedAt <= at && ensemble.modelRunAt <= at);
   const newest = newestOf(there.filter(({ model, membersF }) => model === undefined && isUsable(membersF)));
-  const further = new Map<string, DayEnsemble[]>();
-  const add = (key: string, run: DayEnsemble) => {
-    const found = further.get(key);
-    if (found) found.push(run);
-    else further.set(key, [run]);
-  };
   const isEarlier = (run: DayEnsemble): boolean =>
     run.model === undefined &&
     run.modelRunAt.getTime() + EARLIER_MS <= (newest.get(targetKey(run))?.modelRunAt.getTime() ?? 0) &&
     isUsable(run.membersF);
-  for (const [key, run] of newestOf(there.filter(isEarlier))) add(key, { ...run, model: EARLIER_RUN });
-  const models = new Set(there.map(({ model }) => model));
-  for (const name of models)
-    if (name !== undefined)
-      for (const [key, run] of newestOf(
-        there.filter((each) => each.model === name && isSound(each.membersF)),
-      ))
-        add(key, run);
+  const earlier = [...newestOf(there.filter(isEarlier)).values()];
+  const models = [...new Set(there.map(({ model }) => model))].filter((name) => name !== undefined);
+  const others = models.flatMap((name) => [
+    ...newestOf(there.filter(({ model, membersF }) => model === name && isSound(membersF))).values(),
+  ]);
+  const further = [...earlier.map((run) => ({ ...run, model: EARLIER_RUN })), ...others];
   const extremes = new Map<string, ObservedExtreme>();
   for (const observation of observed) {
     const { fetchedAt, observedAt, extremeF } = observation;
@@ -63,7 +56,7 @@ export function whatWasKnown({ ensembles, observed }: WeatherData, at: Date) {
     const found = extremes.get(key);
     extremes.set(key, found ? takeTogether(found, observation) : observation);
   }
-  return { ensembles: newest, further, observed: extremes };
+  return { ensembles: newest, further: groupBy(further, targetKey), observed: extremes };
 }
 
 function newestOf(runs: readonly DayEnsemble[]): Map<string, DayEnsemble> {

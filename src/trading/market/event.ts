@@ -1,3 +1,4 @@
+import { groupBy } from '../../core/group-by.js';
 import { areThresholds, bracketPays, bracketRange, isPaid, isWholeLadder, outcomesOf } from './brackets.js';
 import { isPlaced, targetOf, type ListedMarket, type Market, type TemperatureKind } from './market.js';
 import { DOLLAR } from './money.js';
@@ -106,24 +107,19 @@ export interface MarketEvent {
 
 /** The markets that have a place by event, in the order that they come in. */
 export function groupEvents(markets: readonly ListedMarket[]): MarketEvent[] {
-  const byEvent = new Map<string, Market[]>();
-  for (const market of markets) {
-    if (!isPlaced(market)) continue;
-    const found = byEvent.get(market.eventTicker);
-    if (found) found.push(market);
-    else byEvent.set(market.eventTicker, [market]);
-  }
-  return [...byEvent].map(([eventTicker, ofEvent]) => {
-    const { kind, station, date, hour } = ofEvent[0]!;
-    return {
-      eventTicker,
-      kind,
-      station,
-      date,
-      ...(hour === undefined ? {} : { hour }),
-      markets: ofEvent.toSorted((a, b) => lowestOf(a) - lowestOf(b)),
-    };
-  });
+  return [...groupBy(markets.filter(isPlaced), ({ eventTicker }) => eventTicker)].map(
+    ([eventTicker, ofEvent]) => {
+      const { kind, station, date, hour } = ofEvent[0]!;
+      return {
+        eventTicker,
+        kind,
+        station,
+        date,
+        ...(hour === undefined ? {} : { hour }),
+        markets: ofEvent.toSorted((a, b) => lowestOf(a) - lowestOf(b)),
+      };
+    },
+  );
 }
 
 export const lowestOf = ({ bracket }: Market): number => bracketRange(bracket).lowest ?? -Infinity;

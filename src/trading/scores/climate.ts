@@ -1,7 +1,10 @@
 import { DAY_MS } from '../../core/time.js';
+import { groupBy } from '../../core/group-by.js';
 import type { Database } from '../../core/db/client.js';
+import { dateOf } from '../market/climate-day.js';
 import { temperatureKinds, type Target } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
+import { meanAndVariance } from '../forecast/forecast.js';
 import { readReports } from '../forecast/queries.js';
 
 const WINDOW_DAYS = 30;
@@ -28,7 +31,7 @@ export async function readClimates(
   { orm }: Database,
   { marketSource, targets, at }: { marketSource: string; targets: readonly Target[]; at: Date },
 ): Promise<Climates> {
-  const from = new Date(at.getTime() - WINDOW_DAYS * DAY_MS).toISOString().slice(0, 10);
+  const from = dateOf(at.getTime() - WINDOW_DAYS * DAY_MS);
   const reports: SettledDay[] = [];
   for (const kind of temperatureKinds)
     for (const stationId of stationsOf(targets, kind))
@@ -40,16 +43,9 @@ const stationsOf = (targets: readonly Target[], kind: Target['kind']): Set<strin
   new Set(targets.filter((target) => target.kind === kind).map(({ stationId }) => stationId));
 
 export function climatesOf(reports: readonly SettledDay[]): Climates {
-  const groups = new Map<string, number[]>();
-  for (const report of reports) {
-    const key = climateKey(report);
-    const group = groups.get(key);
-    if (group) group.push(report.temperatureF);
-    else groups.set(key, [report.temperatureF]);
-  }
   return new Map(
-    [...groups].flatMap(([key, reportsF]): [string, Climate][] => {
-      const climate = climateOf(reportsF);
+    [...groupBy(reports, climateKey)].flatMap(([key, group]): [string, Climate][] => {
+      const climate = climateOf(group.map(({ temperatureF }) => temperatureF));
       return climate ? [[key, climate]] : [];
     }),
   );
@@ -58,7 +54,6 @@ export function climatesOf(reports: readonly SettledDay[]): Climates {
 /** What reports of some days say; undefined where they are too few. */
 export function climateOf(reportsF: readonly number[]): Climate | undefined {
   if (reportsF.length < MIN_DAYS) return undefined;
-  const mean = reportsF.reduce((sum, report) => sum + report, 0) / reportsF.length;
-  const variance = reportsF.reduce((sum, report) => sum + (report - mean) ** 2, 0) / (reportsF.length - 1);
+  const { mean, variance } = meanAndVariance(reportsF);
   return { mean, deviation: Math.max(MIN_DEVIATION_F, Math.sqrt(variance)) };
 }

@@ -1,4 +1,5 @@
 import { binomialRange } from '../../core/charts/binomial.js';
+import { groupBy } from '../../core/group-by.js';
 import { chiSquareTail, pitHistogram } from '../forecast/pit.js';
 import { bracketPays } from '../market/brackets.js';
 import type { ForecastRecord } from './records.js';
@@ -19,13 +20,7 @@ export interface DatedPit {
 
 /** See `PitHistogram`. The test takes days as the unit: stations and leads of one day have their errors in common. */
 export function toPitHistogram(values: readonly DatedPit[]): PitHistogram {
-  const byDay = new Map<string, DatedPit[]>();
-  for (const value of values) {
-    const found = byDay.get(value.date);
-    if (found) found.push(value);
-    else byDay.set(value.date, [value]);
-  }
-  const days = [...byDay.values()].map(countBins);
+  const days = [...groupBy(values, ({ date }) => date).values()].map(countBins);
   const n = values.length;
   const shares = Array.from({ length: PIT_BINS }, (_, bin) =>
     n === 0 ? 0 : days.reduce((sum, { counts }) => sum + counts[bin]!, 0) / n,
