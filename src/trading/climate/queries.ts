@@ -2,10 +2,8 @@ import { sql } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/select-rows.js';
 import type { ObservedExtreme } from '../forecast/forecast.js';
+import type { DailyKind } from '../market/market.js';
 import type { ClimateStage } from './table.js';
-
-export const dailyKinds = ['daily_maximum', 'daily_minimum'] as const;
-export type DailyKind = (typeof dailyKinds)[number];
 
 export interface DayKey {
   station: string;
