@@ -1,5 +1,6 @@
 import { groupBy } from '../../core/group-by.js';
 import { areThresholds, bracketPays, bracketRange, isPaid, isWholeLadder, outcomesOf } from './brackets.js';
+import { dateFrom } from './climate-day.js';
 import { isPlaced, targetOf, type ListedMarket, type Market, type TemperatureKind } from './market.js';
 import { DOLLAR } from './money.js';
 import type { SettledDay } from './source.js';
@@ -24,11 +25,9 @@ export function readEventTicker(ticker: string): NamedEvent | undefined {
     /^([A-Z0-9]+)-(\d\d)([A-Z]{3})(\d\d)(\d\d)?$/.exec(ticker) ?? [];
   const month = months.indexOf(name ?? '') + 1;
   if (seriesTicker === undefined || month === 0 || Number(hour ?? 0) > 23) return undefined;
-  const date = `20${year}-${String(month).padStart(2, '0')}-${day}`;
-  const midnight = new Date(`${date}T00:00:00Z`);
-  // The 31st of a month that has 30 days is no day, and neither is the 99th.
-  const isDay = !Number.isNaN(midnight.getTime()) && midnight.toISOString().startsWith(date);
-  return isDay ? { seriesTicker, date, ...(hour === undefined ? {} : { hour: Number(hour) }) } : undefined;
+  const date = dateFrom(`20${year}`, month, day!);
+  if (date === undefined) return undefined;
+  return { seriesTicker, date, ...(hour === undefined ? {} : { hour: Number(hour) }) };
 }
 
 export function writeEventTicker(seriesTicker: string, date: string, hour?: number): string {

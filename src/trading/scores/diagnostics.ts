@@ -3,7 +3,7 @@ import { groupBy } from '../../core/group-by.js';
 import { chiSquareTail, pitHistogram } from '../forecast/pit.js';
 import { bracketPays } from '../market/brackets.js';
 import type { ForecastRecord } from './records.js';
-import { bracketOf } from './score.js';
+import { recordedBracket } from './score.js';
 import type { ReliabilityBin } from '../../core/charts/reliability.js';
 import type { PitHistogram } from '../../core/charts/histogram.js';
 
@@ -96,7 +96,7 @@ export function countReliability(records: readonly SaidRecord[], side: Side): Re
       const count = bins[bin]!;
       count.n++;
       count.probabilitySum += probability;
-      if (bracketPays(bracketOf(bracket, kind), outcome)) count.wins++;
+      if (bracketPays(recordedBracket(bracket, kind), outcome)) count.wins++;
       const ofMarkets = deviations[bin]!;
       const deviation = Math.sqrt(Math.max(0, probability * (1 - probability)));
       ofMarkets.set(bracket.ticker, (ofMarkets.get(bracket.ticker) ?? 0) + deviation);

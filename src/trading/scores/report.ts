@@ -32,7 +32,7 @@ import {
   type Wanted,
 } from './report-queries.js';
 import type { ScoreSummary, ScoresAnswer } from './schema.js';
-import { bracketOf, outcomeOf } from './score.js';
+import { outcomeOf, recordedBracket } from './score.js';
 import type { CrpsPoint } from '../../core/charts/series.js';
 
 const MAX_RECORDS = 100;
@@ -238,7 +238,9 @@ function toRecord(record: ForecastRecord): ScoresAnswer['records'][number] {
 
 /** The market that won; of thresholds the highest that was passed, and null if none was. */
 function winnerOf({ kind, brackets }: ForecastRecord, temperatureF: number): string | null {
-  return brackets.findLast((bracket) => bracketPays(bracketOf(bracket, kind), temperatureF))?.ticker ?? null;
+  return (
+    brackets.findLast((bracket) => bracketPays(recordedBracket(bracket, kind), temperatureF))?.ticker ?? null
+  );
 }
 
 /** However many ask, the database says at most once in this time for each kind, station and lead whether something is new. */
