@@ -122,23 +122,19 @@ export interface ObservationPart {
 
 /**
  * What several services have measured, each asked at its own pace. Never rejects: a part that fails keeps what it said last and
- * takes nothing from the others. Each problem is told once, not with every read until the next question.
+ * takes nothing from the others.
  */
 export function createObserver(
   parts: readonly ObservationPart[],
   { clock, log }: { clock: Clock; log: Logger },
 ): Observe {
   const polls = parts.map(({ name, everyMs, read }) => ({ name, poll: createPoll(clock, everyMs, read) }));
-  const told = new Map<string, unknown>();
   return async (signal) => {
     const polled = await Promise.all(
       polls.map(async ({ name, poll }) => ({ name, ...(await poll(signal)) })),
     );
-    for (const { name, problem } of polled) {
-      if (problem !== undefined && problem !== told.get(name))
-        log.warn({ err: problem }, `no new ${name}: the last ones are kept`);
-      told.set(name, problem);
-    }
+    for (const { name, problem, isNews } of polled)
+      if (isNews) log.warn({ err: problem }, `no new ${name}: the last ones are kept`);
     return polled.flatMap(({ value }) => value ?? []);
   };
 }
