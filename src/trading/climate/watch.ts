@@ -3,15 +3,16 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { Clock } from '../../core/clock.js';
 import type { Database, Orm } from '../../core/db/client.js';
 import { inParallel } from '../../core/steps.js';
+import { deleteDaysBefore } from '../forecast/queries.js';
 import type { MarketEvent } from '../market/event.js';
 import { addDays, climateDayAt, climateDayOf, dateOf } from '../market/climate-day.js';
 import { dailyKinds, type DailyKind } from '../market/market.js';
 import { createLease } from '../../core/db/lease.js';
 import { stations, type Station } from '../market/stations.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
+import { climateProducts } from './table.js';
 import type { ClimateProduct, ClimateReader } from './product.js';
 import {
-  deleteOldReports,
   insertReport,
   listReported,
   readCrossChecks,
@@ -106,7 +107,7 @@ export function createClimateWatch({
       return crossChecks;
     },
     async cleanUp() {
-      await deleteOldReports(orm, dateOf(clock.now() - KEPT_DAYS * DAY_MS));
+      await deleteDaysBefore(orm, climateProducts, dateOf(clock.now() - KEPT_DAYS * DAY_MS));
     },
     async stop() {
       stopping.abort();

@@ -1,5 +1,6 @@
 import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { forecastOf, type DayForecast, type StationForecast } from '../forecast/forecast.js';
+import { toTarget } from '../forecast/queries.js';
 import type { forecastRecords } from '../forecast/table.js';
 import type { MarketEvent } from '../market/event.js';
 import { feeRuleOf } from '../market/fees.js';
@@ -21,14 +22,13 @@ export type ForecastRecord = typeof forecastRecords.$inferSelect;
 /** With everything that it will be scored by. */
 export type NewRecord = typeof forecastRecords.$inferInsert & ScorableRecord & Pick<ForecastRecord, 'hour'>;
 
-/** What a record is of. The hour that is stored of a day means nothing. */
 export const targetOfRecord = ({
   kind,
   station: stationId,
   date,
   hour,
 }: Pick<ForecastRecord, 'kind' | 'station' | 'date' | 'hour'>): Target =>
-  kind === 'hourly' ? { kind, stationId, date, hour } : { kind, stationId, date };
+  toTarget({ kind, stationId, date, hour });
 
 /** What was known at one time, of the markets and of the weather. */
 export interface RecordInputs {
