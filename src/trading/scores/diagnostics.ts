@@ -5,7 +5,6 @@ import { bracketPays } from '../market/brackets.js';
 import type { ForecastRecord } from './records.js';
 import { recordedBracket } from './score.js';
 import type { ReliabilityBin } from '../../core/charts/reliability.js';
-import type { PitHistogram } from '../../core/charts/histogram.js';
 
 const PIT_BINS = 10;
 /** With fewer days nothing is said about flatness. */
@@ -18,8 +17,8 @@ export interface DatedPit {
   atMost: number;
 }
 
-/** See `PitHistogram`. The test takes days as the unit: stations and leads of one day have their errors in common. */
-export function toPitHistogram(values: readonly DatedPit[]): PitHistogram {
+/** The test takes days as the unit: stations and leads of one day have their errors in common. */
+export function toPitHistogram(values: readonly DatedPit[]) {
   const days = [...groupBy(values, ({ date }) => date).values()].map(countBins);
   const n = values.length;
   const shares = Array.from({ length: PIT_BINS }, (_, bin) =>
