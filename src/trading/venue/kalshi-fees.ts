@@ -125,22 +125,10 @@ export function createKalshiFees({
   clock: Clock;
   log: Logger;
 }) {
-  const warned = new Set<string>();
+  const toRule = createRuleReader(log);
   let seriesChanges: SeriesChange[] = [];
   let eventChanges: EventChange[] = [];
   let changesReadAt = -Infinity;
-
-  function toRule(feeType: string, feeMultiplier: number): FeeRule {
-    const type = feeTypes.find((one) => one === feeType) ?? 'unknown';
-    if (type === 'unknown' && !warned.has(feeType)) {
-      warned.add(feeType);
-      log.warn(
-        { feeType },
-        'the venue charges some fees in a way that is not known: what has them is not traded',
-      );
-    }
-    return { type, multiplier: BigInt(Math.round(feeMultiplier * 1_000_000)) };
-  }
 
   /** Without them the rules are those of the series as they were last read, which is within the hour. */
   async function readChanges(signal: AbortSignal): Promise<void> {
@@ -195,6 +183,22 @@ export function createKalshiFees({
       }
       return rules;
     },
+  };
+}
+
+/** A way to charge that is not known is told once. */
+function createRuleReader(log: Logger): (feeType: string, multiplier: number) => FeeRule {
+  const warned = new Set<string>();
+  return (feeType, feeMultiplier) => {
+    const type = feeTypes.find((one) => one === feeType) ?? 'unknown';
+    if (type === 'unknown' && !warned.has(feeType)) {
+      warned.add(feeType);
+      log.warn(
+        { feeType },
+        'the venue charges some fees in a way that is not known: what has them is not traded',
+      );
+    }
+    return { type, multiplier: BigInt(Math.round(feeMultiplier * 1_000_000)) };
   };
 }
 
