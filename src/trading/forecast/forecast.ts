@@ -198,8 +198,6 @@ export class NoHistoryError extends Error {
 
 /** What was forecast in the past. A forecast that was made of later data has no place here. */
 export interface WeatherHistory {
-  /** What it has a past of; left out: daily maxima. */
-  readonly kinds?: readonly TemperatureKind[];
   /**
    * The runs that were made for some climate days and their hours, at most 31 days.
    * @param from the first day; @param to the last one

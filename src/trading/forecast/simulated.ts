@@ -39,7 +39,7 @@ const INDEX_TAKES_MS = 5 * MINUTE_MS;
 export function createSimulatedWeatherSource(
   world: SimulatedWorld,
   selection: Selection = everything,
-): WeatherSource & { history: Required<Omit<WeatherHistory, 'kinds'>> } {
+): WeatherSource & { history: Required<WeatherHistory> } {
   const now = () => new Date(world.clock.now());
   return {
     name: 'simulated',

@@ -1,7 +1,7 @@
 import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { OrderBook, Side } from './book.js';
 import type { FeeRule } from './fees.js';
-import type { ListedMarket, Target, TemperatureKind } from './market.js';
+import type { ListedMarket, Target } from './market.js';
 import type { Micros } from './money.js';
 
 /** What of the venue's answers could not be read or placed. `contradiction`: a market that says two things was left out. */
@@ -157,8 +157,6 @@ export interface SettledDay extends Target {
 }
 
 export interface MarketHistory {
-  /** What it has a past of; left out: daily maxima. */
-  readonly kinds?: readonly TemperatureKind[];
   /** Of the days between two, both included and at most 31, and their hours: what is finally settled. Rejects as `read` does. */
   readSettledDays(range: { from: string; to: string }, signal: AbortSignal): Promise<SettledDay[]>;
 }
