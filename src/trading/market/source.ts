@@ -27,20 +27,16 @@ export interface VenueNote {
   example: string;
 }
 
-export interface NoteBook {
-  add(kind: NoteKind, name: string, example: string): void;
-  /** In the order of kinds and names. */
-  list(): VenueNote[];
-}
+export type NoteBook = ReturnType<typeof createNoteBook>;
 
 /** More different names than this are one name: a venue that has changed everything must not fill the memory. */
 const MAX_NAMES = 50;
 const MAX_LENGTH = 200;
 
-export function createNoteBook(): NoteBook {
+export function createNoteBook() {
   const notes = new Map<string, VenueNote>();
   return {
-    add(kind, name, example) {
+    add(kind: NoteKind, name: string, example: string): void {
       const isNew = !notes.has(`${kind} ${name}`);
       const shown = isNew && notes.size >= MAX_NAMES ? 'others' : name.slice(0, MAX_LENGTH);
       const found = notes.get(`${kind} ${shown}`);
@@ -48,7 +44,8 @@ export function createNoteBook(): NoteBook {
       else
         notes.set(`${kind} ${shown}`, { kind, name: shown, count: 1, example: example.slice(0, MAX_LENGTH) });
     },
-    list: () => [...notes].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, note]) => note),
+    /** In the order of kinds and names. */
+    list: (): VenueNote[] => [...notes].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, note]) => note),
   };
 }
 

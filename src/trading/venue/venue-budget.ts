@@ -186,24 +186,21 @@ export const basicLimits: VenueLimits = {
 /** What is used of the limits: clocks differ, and other programs of the operator may use the same key. */
 const SHARE = 0.9;
 
-/** The tokens that everything which asks the venue with one key has together. */
-export interface VenueBudget {
-  /** Waits for the tokens of a request. Urgent ones, those of orders and of the account, are served first. */
-  take(method: string, path: string, signal: AbortSignal, isUrgent?: boolean): Promise<void>;
-  /** The venue answered 429, which comes without a time to wait: less is asked for a while. */
-  refused(method: string): void;
-  setLimits(limits: VenueLimits): void;
-}
+export type VenueBudget = ReturnType<typeof createVenueBudget>;
 
-export function createVenueBudget(initial: VenueLimits = basicLimits): VenueBudget {
+/** The tokens that everything which asks the venue with one key has together. */
+export function createVenueBudget(initial: VenueLimits = basicLimits) {
   const read = createTokenBucket(sharedPart(initial.read));
   const write = createTokenBucket(sharedPart(initial.write));
   let costOf = createCosts(initial);
   const bucketOf = (method: string) => (method === 'GET' ? read : write);
   return {
-    take: (method, path, signal, isUrgent) => bucketOf(method).take(costOf(method, path), signal, isUrgent),
-    refused: (method) => bucketOf(method).slowDown(),
-    setLimits(limits) {
+    /** Waits for the tokens of a request. Urgent ones, those of orders and of the account, are served first. */
+    take: (method: string, path: string, signal: AbortSignal, isUrgent?: boolean) =>
+      bucketOf(method).take(costOf(method, path), signal, isUrgent),
+    /** The venue answered 429, which comes without a time to wait: less is asked for a while. */
+    refused: (method: string): void => bucketOf(method).slowDown(),
+    setLimits(limits: VenueLimits): void {
       read.setLimits(sharedPart(limits.read));
       write.setLimits(sharedPart(limits.write));
       costOf = createCosts(limits);
