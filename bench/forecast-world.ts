@@ -4,13 +4,13 @@ import { KnownHistory } from '../src/trading/archive/archive.js';
 import { train } from '../src/trading/archive/training.js';
 import { calibratedModel, noFits, type FitBook } from '../src/trading/forecast/fits.js';
 import { meanAndVariance } from '../src/trading/forecast/forecast.js';
-import { createSimulatedWeatherSource, readWeather } from '../src/trading/forecast/simulated.js';
-import { createSimulatedSource, readMarkets } from '../src/trading/venue/simulated.js';
+import { createSimulatedWeatherSource, readWeatherOf } from '../src/trading/forecast/simulated.js';
+import { createSimulatedSource, readMarketsOf } from '../src/trading/venue/simulated.js';
 import { newId } from '../src/core/ids.js';
 import { unjudged, type GateBook } from '../src/trading/signals/gate.js';
 import { gateKeys } from '../src/trading/scores/gates.js';
 import { simulateWeather } from '../src/trading/venue/simulation/weather.js';
-import { stationDaysAround } from '../src/trading/venue/simulation/world.js';
+import { stationDaysAround, subjectsOf } from '../src/trading/venue/simulation/world.js';
 import type { KnownRun } from '../src/trading/forecast/queries.js';
 
 export const SEED = 'gauge';
@@ -69,8 +69,8 @@ export function inputsAt(at: Date, fits: FitBook): SnapshotInputs {
   return {
     sequence: 1,
     at,
-    data: readMarkets({ seed: SEED, weather }, days, at),
-    weather: readWeather({ weather }, days, at),
+    data: readMarketsOf({ seed: SEED, weather }, subjectsOf(days), at),
+    weather: readWeatherOf({ weather }, subjectsOf(days), at),
     calibration: { fits, gates: openGates(at) },
     sources: [],
   };

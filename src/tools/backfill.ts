@@ -8,7 +8,7 @@ import { formatCount } from '../core/pages/format.js';
 import { printable } from '../core/terminal.js';
 import { createArchive, type Archive } from '../trading/archive/archive.js';
 import { createTrainer } from '../trading/archive/trainer.js';
-import type { Range } from '../trading/backfill/queries.js';
+import type { Range } from '../trading/backfill/coverage.js';
 import type { FitBook } from '../trading/forecast/fits.js';
 import { readVenueKey } from '../trading/live/sign.js';
 import type { TemperatureKind } from '../trading/market/market.js';

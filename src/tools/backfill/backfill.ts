@@ -1,8 +1,12 @@
 import type { Orm } from '../../core/db/client.js';
 import { DAY_MS } from '../../core/time.js';
 import type { Archive } from '../../trading/archive/archive.js';
-import { kindsOf, readCoverage, type Coverage } from '../../trading/backfill/coverage.js';
-import type { Range } from '../../trading/backfill/queries.js';
+import {
+  readCoverage,
+  type Coverage,
+  type CoverageSources,
+  type Range,
+} from '../../trading/backfill/coverage.js';
 import { NoHistoryError, type WeatherSource } from '../../trading/forecast/forecast.js';
 import { WeatherUnavailableError } from '../../trading/forecast/read-json.js';
 import { climateDayAt, daysBetween, addDays } from '../../trading/market/climate-day.js';
@@ -50,11 +54,12 @@ interface Part {
  */
 export async function backfill(options: BackfillOptions): Promise<BackfillResult> {
   const { orm, archive, weather, markets, stations, range, stop } = options;
-  const names = {
+  const names: CoverageSources = {
     forecastSource: weather.name,
     marketSource: markets.name,
-    runKinds: kindsOf(weather.history),
-    reportKinds: kindsOf(markets.history),
+    // What every source with a past has.
+    runKinds: ['daily_maximum'],
+    reportKinds: ['daily_maximum'],
   };
   const before = await readCoverage(orm, names, stations, range);
   // What has been asked is waited for: only pauses end early.

@@ -19,7 +19,7 @@ import {
 } from '../../trading/venue/simulation/world.js';
 import type { Feed, PointInTime } from './feed.js';
 import { createLookBack, type FillMark } from './look-back.js';
-import { recordedKinds } from '../../trading/past/past.js';
+import { dailyKinds } from '../../trading/market/market.js';
 import { learnPast } from '../../trading/past/learned-past.js';
 import { LEAD_HOURS } from '../../trading/signals/signal.js';
 import { judgeGates, type JudgedRecord } from '../../trading/scores/gates.js';
@@ -54,7 +54,7 @@ export async function simulationFeed({
   const afterwards = Date.parse(`${to}T00:00:00Z`) + 3 * DAY_MS;
   const world = { seed, weather: simulateWeather(seed), clock: { now: () => afterwards } };
   const { signal } = new AbortController();
-  const selection = { stations, kinds: recordedKinds };
+  const selection = { stations, kinds: dailyKinds };
   const histories = {
     weather: createSimulatedWeatherSource(world, selection).history,
     markets: createSimulatedSource(world, selection).history,
@@ -73,10 +73,10 @@ export async function simulationFeed({
       learned = { day, fits: await training.fitsAt(at), gates: judgeGates(records, at) };
       onDay?.(++done, days.length / stations.length + 2);
     }
-    const data = readMarketsOf(world, subjectsOf(step.shown, recordedKinds), at);
+    const data = readMarketsOf(world, subjectsOf(step.shown, dailyKinds), at);
     const events = groupEvents(data.markets);
     const due = events.filter((event) => step.due.some((each) => isOf(each, event)));
-    const weather = readWeatherOf(world, subjectsOf(step.due, recordedKinds), at);
+    const weather = readWeatherOf(world, subjectsOf(step.due, dailyKinds), at);
     const forecasts = calibratedModel({ source: 'simulated', weather, events: due, fits: learned.fits, at });
     const known = {
       marketSource: 'simulated',

@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { inChunks } from '../../core/steps.js';
 import { DAY_MS } from '../../core/time.js';
 import type { Database } from '../../core/db/client.js';
 import { isPossible, MAIN_MODEL, meanAndVariance, type DayEnsemble } from '../forecast/forecast.js';
@@ -10,11 +11,11 @@ import {
   type Target,
   type TemperatureKind,
 } from '../market/market.js';
+import { dateOf } from '../market/climate-day.js';
 import type { SettledDay } from '../market/source.js';
 import { findPlace, placesOf, stations } from '../market/stations.js';
 import {
-  deleteOldHours,
-  deleteOldReports,
+  deleteDaysBefore,
   deleteOldRuns,
   insertHours,
   insertReports,
@@ -26,6 +27,7 @@ import {
   type KnownHour,
   type KnownRun,
 } from '../forecast/queries.js';
+import { climateReports, observedHours } from '../forecast/table.js';
 
 /**
  * What was known at one time. Nothing else is trained on or scored by, and there is no other way to make one than `at`,
@@ -33,9 +35,9 @@ import {
  */
 export class KnownHistory {
   readonly knownAt: Date;
-  readonly #runs: readonly KnownRun[];
+  readonly runs: readonly KnownRun[];
+  readonly hours: readonly KnownHour[];
   readonly #reports: ReadonlyMap<string, SettledDay>;
-  readonly #hours: readonly KnownHour[];
 
   private constructor(
     knownAt: Date,
@@ -44,9 +46,9 @@ export class KnownHistory {
     hours: readonly KnownHour[],
   ) {
     this.knownAt = knownAt;
-    this.#runs = runs;
+    this.runs = runs;
     this.#reports = reports;
-    this.#hours = hours;
+    this.hours = hours;
   }
 
   /**
@@ -80,17 +82,9 @@ export class KnownHistory {
     return new KnownHistory(knownAt, started, newest, observed);
   }
 
-  get runs(): readonly KnownRun[] {
-    return this.#runs;
-  }
-
   /** What was reported; undefined while nothing was known. */
   reportOf(target: Target): SettledDay | undefined {
     return this.#reports.get(targetKey(target));
-  }
-
-  get hours(): readonly KnownHour[] {
-    return this.#hours;
   }
 
   /** The newest report of each target. */
@@ -176,8 +170,8 @@ export function createArchive(options: ArchiveOptions): Archive {
     add: (chunk: readonly T[]) => Promise<number>,
   ): Promise<number> {
     let added = 0;
-    for (let i = 0; i < rows.length; i += CHUNK) {
-      added += await add(rows.slice(i, i + CHUNK));
+    for (const chunk of inChunks(rows, CHUNK)) {
+      added += await add(chunk);
       await nextTurn();
     }
     return added;
@@ -206,8 +200,8 @@ export function createArchive(options: ArchiveOptions): Archive {
     longAsOf: (at, wanted) => readLong(options, at, wanted),
     async deleteBefore(date, long) {
       await deleteOldRuns(orm, date, long);
-      await deleteOldReports(orm, long);
-      await deleteOldHours(orm, date);
+      await deleteDaysBefore(orm, climateReports, long);
+      await deleteDaysBefore(orm, observedHours, date);
     },
   };
 }
@@ -270,5 +264,4 @@ function isForecast(run: DayEnsemble): boolean {
   );
 }
 
-const dateBefore = (at: Date, days: number): string =>
-  new Date(at.getTime() - days * DAY_MS).toISOString().slice(0, 10);
+const dateBefore = (at: Date, days: number): string => dateOf(at.getTime() - days * DAY_MS);

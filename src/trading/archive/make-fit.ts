@@ -71,7 +71,10 @@ export function casesOf(
   }
   const toCase = (run: KnownRun): TrainingCase => ({ ...run, ...reported.get(keyOf(run))!.report });
   return new Map(
-    [...byLead].map(([lead, ofLead]) => [lead, latestDays([...ofLead.values()], days).map(toCase)]),
+    [...byLead].map(([lead, ofLead]) => {
+      const latest = [...ofLead.values()].sort(latestFirst);
+      return [lead, ofLatestDates(latest, days ?? WINDOW_DAYS[latest[0]!.kind]).map(toCase)];
+    }),
   );
 }
 
@@ -104,11 +107,11 @@ export const hasSpread = ({ members }: KnownRun): boolean => members >= MIN_MEMB
 const isBetter = (a: KnownRun, b: KnownRun): boolean =>
   hasSpread(a) === hasSpread(b) ? a.modelRunAt.getTime() < b.modelRunAt.getTime() : hasSpread(a);
 
-function latestDays(runs: KnownRun[], days = WINDOW_DAYS[runs[0]!.kind]): KnownRun[] {
-  runs.sort(latestFirst);
-  const dates = [...new Set(runs.map(({ date }) => date))];
-  const first = dates[days - 1] ?? '';
-  return runs.filter(({ date }) => date >= first);
+/** @param rows the latest first */
+export function ofLatestDates<T extends { date: string }>(rows: readonly T[], count: number): T[] {
+  const dates = [...new Set(rows.map(({ date }) => date))];
+  const first = dates[count - 1] ?? '';
+  return rows.filter(({ date }) => date >= first);
 }
 
 export const latestFirst = (a: KnownRun, b: KnownRun): number =>
@@ -185,14 +188,12 @@ type Seen = Pick<
 function whatWasSeen(cases: readonly TrainingCase[]): Seen {
   let [firstDate, lastDate] = [cases[0]!.date, cases[0]!.date];
   let [lowestMeanF, highestMeanF] = [Infinity, -Infinity];
-  let knownThrough = -Infinity;
   let crps = 0;
-  for (const { date, meanF, varianceF, temperatureF, modelRunAt, fetchedAt, knownAt } of cases) {
+  for (const { date, meanF, varianceF, temperatureF } of cases) {
     if (date < firstDate) firstDate = date;
     if (date > lastDate) lastDate = date;
     lowestMeanF = Math.min(lowestMeanF, meanF);
     highestMeanF = Math.max(highestMeanF, meanF);
-    knownThrough = Math.max(knownThrough, modelRunAt.getTime(), fetchedAt.getTime(), knownAt.getTime());
     crps += crpsOfNormal(meanF, rawDeviation(varianceF), temperatureF);
   }
   return {
@@ -202,9 +203,17 @@ function whatWasSeen(cases: readonly TrainingCase[]): Seen {
     lowestMeanF,
     highestMeanF,
     rawCrps: crps / cases.length,
-    knownThrough: new Date(knownThrough),
+    knownThrough: new Date(knownThroughMs(cases)),
   };
 }
+
+/** When the last of them became known. */
+export const knownThroughMs = (cases: readonly TrainingCase[]): number =>
+  cases.reduce(
+    (latest, { modelRunAt, fetchedAt, knownAt }) =>
+      Math.max(latest, modelRunAt.getTime(), fetchedAt.getTime(), knownAt.getTime()),
+    -Infinity,
+  );
 
 /** The score of the members as they are is made of every number in a training set: where it is the same, the set is. */
 const isSame = (fit: Fit, seen: Seen): boolean =>

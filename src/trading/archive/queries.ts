@@ -1,4 +1,4 @@
-import { and, desc, eq, gt, isNotNull, lte, sql } from 'drizzle-orm';
+import { and, desc, eq, getTableColumns, gt, isNotNull, lte, sql } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { insertRows } from '../../core/db/insert-rows.js';
 import type { Fit } from '../forecast/fits.js';
@@ -87,26 +87,12 @@ type TrainingRow = (typeof sameDayFits.$inferInsert)['training'][number];
 /** The newest fit of each kind and hour that was there at a time, of those that were trained after another one. */
 export async function newestHourFits(orm: Orm, sources: SourceNames, window: Window): Promise<HourFit[]> {
   const t = sameDayFits;
-  const rows = await orm
-    .selectDistinctOn([t.kind, t.hour], {
-      id: t.id,
-      kind: t.kind,
-      hour: t.hour,
-      coefficients: t.coefficients,
-      hurdle: t.hurdle,
-      stationBiasF: t.stationBias,
-      n: t.n,
-      firstDate: t.firstDate,
-      lastDate: t.lastDate,
-      trainingCrps: t.trainingCrps,
-      rawCrps: t.rawCrps,
-      knownThrough: t.knownThrough,
-      trainedAt: t.trainedAt,
-    })
+  const { stationBias: stationBiasF, training: _, ...columns } = getTableColumns(t);
+  return orm
+    .selectDistinctOn([t.kind, t.hour], { ...columns, stationBiasF })
     .from(t)
     .where(trainedIn(t, sources, window))
     .orderBy(t.kind, t.hour, desc(t.trainedAt));
-  return rows;
 }
 
 /** The newest fit of each model, kind, station and lead that was there at a time, of those that were trained after another one. */

@@ -20,6 +20,7 @@ import {
 } from '../forecast/same-day.js';
 import { dailyKinds, type DailyKind } from '../market/market.js';
 import type { KnownHistory } from './archive.js';
+import { ofLatestDates } from './make-fit.js';
 
 /** What was known of a day at an hour, which run it was forecast by, and what was reported of it. */
 export interface HourCase extends SameDayCase {
@@ -65,7 +66,7 @@ export function* trainHoursInSteps(
   history: KnownHistory,
   { previous, newId, hours = ALL_HOURS }: HourTrainingOptions,
 ): Steps<HourFits & { added: TrainedHourFit[] }> {
-  const days = latestDays(daysOf(history));
+  const days = ofLatestDates(daysOf(history), WINDOW_DAYS);
   yield;
   const made = {
     fits: [] as HourFit[],
@@ -149,12 +150,6 @@ function daysOf({ hours, runs }: KnownHistory): KnownStationDay[] {
 /** The course of a day is the same for its maximum and its minimum. */
 const hasCurve = ({ kind, curveF }: KnownRun): boolean =>
   kind === 'daily_maximum' && curveF?.length === 24 && curveF.every(isPossible);
-
-function latestDays(days: KnownStationDay[]): KnownStationDay[] {
-  const dates = [...new Set(days.map(({ date }) => date))];
-  const first = dates[WINDOW_DAYS - 1] ?? '';
-  return days.filter(({ date }) => date >= first);
-}
 
 /** How many days could be learned from, at the most: what takes no time to say. */
 function countDays(history: KnownHistory, days: readonly KnownStationDay[], { kind, hour }: Wanted): number {

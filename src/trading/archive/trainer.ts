@@ -8,6 +8,7 @@ import { inSlices } from '../../core/steps.js';
 import { forecastFits, forecastMixes, sameDayFits } from '../forecast/table.js';
 import { LONGEST_AGE_DAYS } from '../forecast/fits.js';
 import { EARLIER_RUN, MAIN_MODEL, type DayEnsemble } from '../forecast/forecast.js';
+import { dateOf } from '../market/climate-day.js';
 import { dailyKinds, targetKey } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
 import { finalOutcomes } from '../market/event.js';
@@ -30,6 +31,7 @@ import {
   trainInSteps,
   trainStationInSteps,
   withStation,
+  type TrainedFit,
   type Training,
 } from './training.js';
 import { hoursOf, type KnownHour, type SourceNames } from '../forecast/queries.js';
@@ -44,17 +46,19 @@ function createCollector(
 ): (snapshot: Snapshot) => Promise<boolean> {
   let seen = new Set<string>();
   return async (snapshot) => {
-    const hours = new Map(hoursIn(snapshot).map((hour) => [keyOfHour(hour), hour]));
-    const newHours = [...hours].filter(([key]) => !seen.has(key)).map(([, hour]) => hour);
-    if (newHours.length > 0) await archive.addHours(newHours);
-    const runs = new Map(runsIn(snapshot).map((run) => [keyOfRun(run), run]));
-    const reports = new Map(reportsIn(snapshot).map((report) => [keyOfReport(report), report]));
-    const newRuns = [...runs].filter(([key]) => !seen.has(key)).map(([, run]) => run);
-    const newReports = [...reports].filter(([key]) => !seen.has(key)).map(([, report]) => report);
-    if (newRuns.length > 0) await archive.addRuns(newRuns);
-    if (newReports.length > 0) await archive.addReports(newReports);
-    seen = new Set([...runs.keys(), ...reports.keys(), ...hours.keys()]);
-    return newRuns.length + newReports.length > 0;
+    const shown = new Set<string>();
+    const unseen = <T>(all: readonly T[], keyOf: (each: T) => string): T[] => {
+      const byKey = new Map(all.map((each) => [keyOf(each), each]));
+      for (const key of byKey.keys()) shown.add(key);
+      return [...byKey].filter(([key]) => !seen.has(key)).map(([, each]) => each);
+    };
+    const runs = unseen(runsIn(snapshot), keyOfRun);
+    const reports = unseen(reportsIn(snapshot), keyOfReport);
+    await archive.addHours(unseen(hoursIn(snapshot), keyOfHour));
+    await archive.addRuns(runs);
+    await archive.addReports(reports);
+    seen = shown;
+    return runs.length + reports.length > 0;
   };
 }
 
@@ -105,7 +109,6 @@ const LOOK_EVERY_MS = HOUR_MS;
 const KEPT_DAYS = 400;
 /** The first model's runs of days and the reports, which seasons are learned of: as far as training looks back, with some to spare. */
 const LONG_KEPT_DAYS = SEASONAL_WINDOW_DAYS + 10;
-const toDate = (time: Date): string => time.toISOString().slice(0, 10);
 /** There are 46 of them a day, with up to 1,500 days each: three megabytes. */
 const HOUR_FITS_KEPT_DAYS = 60;
 
@@ -146,11 +149,7 @@ export function createTrainer(options: TrainerOptions): Trainer {
       newId: () => newId(at.getTime()),
     });
     const training = await inSlices(steps, () => isStopped);
-    for (const added of training?.added ?? []) {
-      await insertFits(db.orm, sources, [added]);
-      // The embedded database answers without one.
-      await nextTurn();
-    }
+    await storeFits(options, training?.added ?? []);
     for (const added of training?.addedHours ?? []) {
       await insertHourFits(db.orm, sources, [added]);
       await nextTurn();
@@ -185,12 +184,12 @@ export function createTrainer(options: TrainerOptions): Trainer {
         );
     },
     async cleanUp() {
-      const before = new Date(clock.now() - KEPT_DAYS * DAY_MS);
-      const long = new Date(clock.now() - LONG_KEPT_DAYS * DAY_MS);
-      await archive.deleteBefore(toDate(before), toDate(long));
+      const now = clock.now();
+      const before = new Date(now - KEPT_DAYS * DAY_MS);
+      await archive.deleteBefore(dateOf(before.getTime()), dateOf(now - LONG_KEPT_DAYS * DAY_MS));
       await deleteOldFits(db.orm, forecastFits, sources, before);
       await deleteOldFits(db.orm, forecastMixes, sources, before);
-      await deleteOldFits(db.orm, sameDayFits, sources, new Date(clock.now() - HOUR_FITS_KEPT_DAYS * DAY_MS));
+      await deleteOldFits(db.orm, sameDayFits, sources, new Date(now - HOUR_FITS_KEPT_DAYS * DAY_MS));
     },
     stop() {
       isStopped = true;
@@ -217,14 +216,22 @@ function createStationTraining(
         const options = { previous, newId: () => newId(at.getTime()) };
         const made = await inSlices(trainStationInSteps(history, { kind, station }, options), isStopped);
         if (!made) return;
-        for (const added of made.added) {
-          await insertFits(db.orm, sources, [added]);
-          await nextTurn();
-        }
+        await storeFits({ db, sources }, made.added);
         calibration.replace({ fits: withStation(calibration.current.fits, { kind, station }, made) });
       }
     stationsAtMs = at.getTime();
   };
+}
+
+/** One at a time, with turns for other work: the embedded database answers without one. */
+async function storeFits(
+  { db, sources }: Pick<TrainerOptions, 'db' | 'sources'>,
+  fits: readonly TrainedFit[],
+): Promise<void> {
+  for (const fit of fits) {
+    await insertFits(db.orm, sources, [fit]);
+    await nextTurn();
+  }
 }
 
 async function loadStored({ db, sources, calibration, clock, log }: TrainerOptions): Promise<void> {

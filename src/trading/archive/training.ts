@@ -1,8 +1,11 @@
 import { DAY_MS } from '../../core/time.js';
-import { temperatureKinds, type DailyKind } from '../market/market.js';
+import { targetKey, temperatureKinds, type DailyKind } from '../market/market.js';
 import { placesOf, type Place } from '../market/stations.js';
+import { groupBy } from '../../core/group-by.js';
 import { allAtOnce, type Steps } from '../../core/steps.js';
 import {
+  aheadRow,
+  findMix,
   LONGEST_AGE_DAYS,
   MAX_LEAD_HOURS,
   LEAD_STEP_HOURS,
@@ -14,14 +17,16 @@ import {
   casesOf,
   daysIn,
   hasSpread,
+  knownThroughMs,
   latestFirst,
   makeFitInSteps,
   type Group,
   type TrainingCase,
 } from './make-fit.js';
 import { trainHoursInSteps, type TrainedHourFit } from './train-hours.js';
-import { trainMixesInSteps, type PooledFit } from './train-mixes.js';
-import type { Mix } from '../forecast/mix.js';
+import { lineOf } from '../forecast/day-ahead.js';
+import { EARLIER_RUN, MAIN_MODEL } from '../forecast/forecast.js';
+import { learnMix, type Mix, type ModelError } from '../forecast/mix.js';
 import type { KnownHistory } from './archive.js';
 import type { KnownRun } from '../forecast/queries.js';
 
@@ -63,7 +68,7 @@ export interface TrainingOptions {
  * milliseconds of work: the caller may do other things in between.
  */
 export function* trainInSteps(history: KnownHistory, options: TrainingOptions): Steps<Training> {
-  const runs = groupByStation(history.runs);
+  const runs = groupBy(history.runs, groupKey);
   const models = [...new Set(history.runs.map(({ model }) => model))];
   yield;
   const fits: Fit[] = [];
@@ -190,17 +195,6 @@ export const train = (history: KnownHistory, options: TrainingOptions): Training
 const groupKey = ({ kind, stationId, model = '' }: Pick<KnownRun, 'kind' | 'stationId' | 'model'>): string =>
   `${kind} ${stationId} ${model}`;
 
-function groupByStation(runs: readonly KnownRun[]): Map<string, KnownRun[]> {
-  const groups = new Map<string, KnownRun[]>();
-  for (const run of runs) {
-    const key = groupKey(run);
-    const group = groups.get(key);
-    if (group) group.push(run);
-    else groups.set(key, [run]);
-  }
-  return groups;
-}
-
 function pooledGroup(all: readonly TrainingCase[]): Pick<WantedGroup, 'stationId' | 'cases' | 'reason'> {
   const cases = all.length > MAX_POOLED_CASES ? all.toSorted(latestFirst).slice(0, MAX_POOLED_CASES) : all;
   const days = daysIn(cases);
@@ -218,4 +212,75 @@ function pooledGroup(all: readonly TrainingCase[]): Pick<WantedGroup, 'stationId
 function spreadOrNone(cases: readonly TrainingCase[], least: number): TrainingCase[] {
   const real = cases.filter(hasSpread);
   return daysIn(real) >= least ? real : cases.map((each) => ({ ...each, varianceF: 0 }));
+}
+
+/** A fit of all stations together, and the cases that there are for it. */
+interface PooledFit {
+  fit: Fit;
+  isNew: boolean;
+  cases: readonly TrainingCase[];
+}
+
+/** An earlier run of the first model is half a day older. */
+const EARLIER_HOURS = LEAD_STEP_HOURS;
+
+/**
+ * For each kind and lead how the models have done beside each other: by the errors that their fits leave of the days that these were
+ * learned from. A mix that was there before stays while all its fits do.
+ */
+function* trainMixesInSteps(
+  pooled: readonly PooledFit[],
+  trainedAt: Date,
+  { previous, newId }: { previous: FitBook; newId: () => string },
+): Steps<{ mixes: Mix[]; added: Mix[] }> {
+  const errors = new Map<PooledFit, ModelError[]>();
+  const recallErrors = (each: PooledFit): ModelError[] => {
+    const found = errors.get(each) ?? errorsOf(each);
+    errors.set(each, found);
+    return found;
+  };
+  const mixes: Mix[] = [];
+  const added: Mix[] = [];
+  for (const { fit } of pooled) {
+    const { kind, leadHours, model } = fit;
+    if (model !== undefined) continue;
+    const fits = pooled.flatMap((each): [string, PooledFit][] => {
+      if (each.fit.kind !== kind) return [];
+      if (each.fit.leadHours === leadHours) return [[each.fit.model ?? MAIN_MODEL, each]];
+      const isEarlier = each.fit.model === undefined && each.fit.leadHours === leadHours + EARLIER_HOURS;
+      return isEarlier ? [[EARLIER_RUN, each]] : [];
+    });
+    const before = findMix(previous, { kind, leadHours }, trainedAt);
+    const isKept = before && fits.every(([name, { isNew }]) => !isNew && isIn(before, name));
+    const learned = isKept
+      ? undefined
+      : learnMix(new Map(fits.map(([name, each]) => [name, recallErrors(each)])));
+    if (isKept) mixes.push(before);
+    else if (learned) {
+      // It may be later than what the fits have seen.
+      const knownThrough = new Date(Math.max(...fits.map(([, { cases }]) => knownThroughMs(cases))));
+      const mix = { id: newId(), kind, leadHours, ...learned, knownThrough, trainedAt };
+      mixes.push(mix);
+      added.push(mix);
+    }
+    yield;
+  }
+  return { mixes, added };
+}
+
+const isIn = ({ skill }: Mix, model: string): boolean => model === MAIN_MODEL || model in skill;
+
+/** A fit of all stations is the same line at a station, and at an hour of it, on every day. */
+function errorsOf({ fit, cases }: PooledFit): ModelError[] {
+  const lines = new Map<string, ReturnType<typeof lineOf>>();
+  return cases.map((each) => {
+    const place = `${each.stationId} ${each.hour}`;
+    const line = lines.get(place) ?? lineOf(fit.coefficients, aheadRow(each));
+    lines.set(place, line);
+    return {
+      key: targetKey(each),
+      date: each.date,
+      errorF: each.temperatureF - line.a - line.b * each.meanF,
+    };
+  });
 }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { DAY_MS } from '../../core/time.js';
 import { NWS_USER_AGENT } from '../forecast/nws-observations.js';
 import { readJson } from '../forecast/read-json.js';
-import { climateDayOf } from '../market/climate-day.js';
+import { climateDayOf, dateFrom } from '../market/climate-day.js';
 import type { Station } from '../market/stations.js';
 
 const listSchema = z.looseObject({
@@ -65,20 +65,9 @@ export interface ClimateProduct {
   minimumF: number | null;
 }
 
-const months = [
-  'JANUARY',
-  'FEBRUARY',
-  'MARCH',
-  'APRIL',
-  'MAY',
-  'JUNE',
-  'JULY',
-  'AUGUST',
-  'SEPTEMBER',
-  'OCTOBER',
-  'NOVEMBER',
-  'DECEMBER',
-];
+const months = `JANUARY FEBRUARY MARCH APRIL MAY JUNE JULY AUGUST SEPTEMBER OCTOBER NOVEMBER DECEMBER`.split(
+  ' ',
+);
 /** `CDUS41 KOKX 200644 CCA`, and the report's name below it. */
 const heading = /^[A-Z]{4}\d\d [A-Z]{4} (\d\d)(\d\d)(\d\d)(?: ([A-Z]{3}))?\s*\n(CLI[A-Z]{3})\s*$/m;
 
@@ -118,9 +107,7 @@ function readDate(text: string): string | undefined {
   const [, month, day, year] = /CLIMATE SUMMARY FOR ([A-Z]+) (\d{1,2}),? (\d{4})/.exec(text) ?? [];
   const index = months.indexOf(month ?? '');
   if (index < 0) return undefined;
-  const date = `${year}-${String(index + 1).padStart(2, '0')}-${day!.padStart(2, '0')}`;
-  const midnight = new Date(`${date}T00:00:00Z`);
-  return !Number.isNaN(midnight.getTime()) && midnight.toISOString().startsWith(date) ? date : undefined;
+  return dateFrom(year!, index + 1, day!);
 }
 
 /** The time with this day of the month and time that is nearest, if there is one within a day. */

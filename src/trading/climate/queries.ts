@@ -2,10 +2,8 @@ import { sql } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/select-rows.js';
 import type { ObservedExtreme } from '../forecast/forecast.js';
+import type { DailyKind } from '../market/market.js';
 import type { ClimateStage } from './table.js';
-
-export const dailyKinds = ['daily_maximum', 'daily_minimum'] as const;
-export type DailyKind = (typeof dailyKinds)[number];
 
 export interface DayKey {
   station: string;
@@ -24,7 +22,6 @@ export interface NewReport extends DayKey {
 
 /** Days in a list of disagreements. */
 const SHOWN = 10;
-const DELETED_AT_ONCE = 5_000;
 
 /** Records a report. One that is there already stays; the first certain final one is marked, none after it. */
 export const insertReport = (
@@ -112,12 +109,4 @@ export const readCrossChecks = (orm: Orm): Promise<(CrossCheck & Omit<DayKey, 'd
       ) n
     ) d on c.agreed < c.compared
     order by c.station, c.kind`,
-  );
-
-/** Removes a bounded number of reports about days before this one. */
-export const deleteOldReports = (orm: Orm, before: string): Promise<unknown> =>
-  orm.execute(
-    sql`delete from climate_products where ctid = any(array(
-      select ctid from climate_products where date < ${before}::date order by date limit ${DELETED_AT_ONCE}
-    ))`,
   );

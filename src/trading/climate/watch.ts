@@ -3,21 +3,21 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { Clock } from '../../core/clock.js';
 import type { Database, Orm } from '../../core/db/client.js';
 import { inParallel } from '../../core/steps.js';
+import { deleteDaysBefore } from '../forecast/queries.js';
 import type { MarketEvent } from '../market/event.js';
-import { addDays, climateDayAt, climateDayOf } from '../market/climate-day.js';
+import { addDays, climateDayAt, climateDayOf, dateOf } from '../market/climate-day.js';
+import { dailyKinds, type DailyKind } from '../market/market.js';
 import { createLease } from '../../core/db/lease.js';
 import { stations, type Station } from '../market/stations.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
+import { climateProducts } from './table.js';
 import type { ClimateProduct, ClimateReader } from './product.js';
 import {
-  dailyKinds,
-  deleteOldReports,
   insertReport,
   listReported,
   readCrossChecks,
   recordSettled,
   type CrossCheck,
-  type DailyKind,
   type DayKey,
 } from './queries.js';
 
@@ -92,8 +92,8 @@ export function createClimateWatch({
   }
 
   async function readReported(): Promise<Map<string, boolean>> {
-    const since = new Date(clock.now() - WINDOW_MS).toISOString().slice(0, 10);
-    return new Map((await listReported(orm, since)).map((day) => [keyOf(day), day.isFinal]));
+    const reported = await listReported(orm, dateOf(clock.now() - WINDOW_MS));
+    return new Map(reported.map((day) => [keyOf(day), day.isFinal]));
   }
 
   return {
@@ -107,7 +107,7 @@ export function createClimateWatch({
       return crossChecks;
     },
     async cleanUp() {
-      await deleteOldReports(orm, addDays(new Date(clock.now()).toISOString().slice(0, 10), -KEPT_DAYS));
+      await deleteDaysBefore(orm, climateProducts, dateOf(clock.now() - KEPT_DAYS * DAY_MS));
     },
     async stop() {
       stopping.abort();
@@ -147,9 +147,7 @@ function createReportKeeper({
           if (read) {
             const isWhole = climateDayOf(station, read.date).end.getTime() >= since;
             await keep(orm, read, { isWhole, fetchedAt: new Date(clock.now()) });
-          }
-          if (!read)
-            log.warn({ station: station.id, product: product.id }, 'a climate report cannot be read');
+          } else log.warn({ station: station.id, product: product.id }, 'a climate report cannot be read');
           seen.set(product.id, now);
         }
       } catch (error) {

@@ -4,7 +4,7 @@ import { predictAhead, type AheadFit, type AheadRow } from './day-ahead.js';
 import { asItIs, modelWith, type Corrected, type Ensemble } from './day-forecast.js';
 import { EARLIER_RUN, type ForecastMethod } from './forecast.js';
 import { mixCandidates, type Mix } from './mix.js';
-import type { HourFits } from './running-day.js';
+import { newestAt, type HourFits } from './running-day.js';
 
 /** The weather changes with the season, and weather models are changed: older fits are not used. */
 export const LONGEST_AGE_DAYS = 7;
@@ -212,27 +212,18 @@ export const noFits: FitBook = Object.freeze({ madeAt: null, fits: [] });
 /** The newest fit that was there at a time; null stands for all stations. */
 export const findFit = (
   { fits }: FitBook,
-  { stationId, model, ...wanted }: FitOf,
+  { kind, stationId, leadHours, model }: FitOf,
   at: Date,
 ): Fit | undefined =>
-  findNewest(fits, { ...wanted, at }, (fit) => fit.stationId === stationId && fit.model === model);
+  newestAt(
+    fits,
+    at,
+    (fit) =>
+      fit.leadHours === leadHours && fit.kind === kind && fit.stationId === stationId && fit.model === model,
+  );
 
 export const findMix = (
   { mixes = [] }: FitBook,
-  wanted: Pick<Mix, 'kind' | 'leadHours'>,
+  { kind, leadHours }: Pick<Mix, 'kind' | 'leadHours'>,
   at: Date,
-): Mix | undefined => findNewest(mixes, { ...wanted, at }, () => true);
-
-function findNewest<T extends Pick<Fit, 'kind' | 'leadHours' | 'trainedAt'>>(
-  all: readonly T[],
-  { kind, leadHours, at }: Pick<Fit, 'kind' | 'leadHours'> & { at: Date },
-  isWanted: (each: T) => boolean,
-): T | undefined {
-  let newest: T | undefined;
-  for (const each of all) {
-    if (each.leadHours !== leadHours || each.kind !== kind || !isWanted(each) || each.trainedAt > at)
-      continue;
-    if (!newest || each.trainedAt > newest.trainedAt) newest = each;
-  }
-  return newest;
-}
+): Mix | undefined => newestAt(mixes, at, (mix) => mix.leadHours === leadHours && mix.kind === kind);

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../core/clock.js';
+import { groupBy } from '../../core/group-by.js';
 import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { MarketEvent } from '../market/event.js';
 import type { DistributionShape, TemperatureDistribution } from '../market/distribution.js';
@@ -37,24 +38,16 @@ export const EARLIER_MS = 12 * HOUR_MS;
 export function whatWasKnown({ ensembles, observed }: WeatherData, at: Date) {
   const there = ensembles.filter((ensemble) => ensemble.fetchedAt <= at && ensemble.modelRunAt <= at);
   const newest = newestOf(there.filter(({ model, membersF }) => model === undefined && isUsable(membersF)));
-  const further = new Map<string, DayEnsemble[]>();
-  const add = (key: string, run: DayEnsemble) => {
-    const found = further.get(key);
-    if (found) found.push(run);
-    else further.set(key, [run]);
-  };
   const isEarlier = (run: DayEnsemble): boolean =>
     run.model === undefined &&
     run.modelRunAt.getTime() + EARLIER_MS <= (newest.get(targetKey(run))?.modelRunAt.getTime() ?? 0) &&
     isUsable(run.membersF);
-  for (const [key, run] of newestOf(there.filter(isEarlier))) add(key, { ...run, model: EARLIER_RUN });
-  const models = new Set(there.map(({ model }) => model));
-  for (const name of models)
-    if (name !== undefined)
-      for (const [key, run] of newestOf(
-        there.filter((each) => each.model === name && isSound(each.membersF)),
-      ))
-        add(key, run);
+  const earlier = [...newestOf(there.filter(isEarlier)).values()];
+  const models = [...new Set(there.map(({ model }) => model))].filter((name) => name !== undefined);
+  const others = models.flatMap((name) => [
+    ...newestOf(there.filter(({ model, membersF }) => model === name && isSound(membersF))).values(),
+  ]);
+  const further = [...earlier.map((run) => ({ ...run, model: EARLIER_RUN })), ...others];
   const extremes = new Map<string, ObservedExtreme>();
   for (const observation of observed) {
     const { fetchedAt, observedAt, extremeF } = observation;
@@ -63,7 +56,7 @@ export function whatWasKnown({ ensembles, observed }: WeatherData, at: Date) {
     const found = extremes.get(key);
     extremes.set(key, found ? takeTogether(found, observation) : observation);
   }
-  return { ensembles: newest, further, observed: extremes };
+  return { ensembles: newest, further: groupBy(further, targetKey), observed: extremes };
 }
 
 function newestOf(runs: readonly DayEnsemble[]): Map<string, DayEnsemble> {
@@ -129,23 +122,19 @@ export interface ObservationPart {
 
 /**
  * What several services have measured, each asked at its own pace. Never rejects: a part that fails keeps what it said last and
- * takes nothing from the others. Each problem is told once, not with every read until the next question.
+ * takes nothing from the others.
  */
 export function createObserver(
   parts: readonly ObservationPart[],
   { clock, log }: { clock: Clock; log: Logger },
 ): Observe {
   const polls = parts.map(({ name, everyMs, read }) => ({ name, poll: createPoll(clock, everyMs, read) }));
-  const told = new Map<string, unknown>();
   return async (signal) => {
     const polled = await Promise.all(
       polls.map(async ({ name, poll }) => ({ name, ...(await poll(signal)) })),
     );
-    for (const { name, problem } of polled) {
-      if (problem !== undefined && problem !== told.get(name))
-        log.warn({ err: problem }, `no new ${name}: the last ones are kept`);
-      told.set(name, problem);
-    }
+    for (const { name, problem, isNews } of polled)
+      if (isNews) log.warn({ err: problem }, `no new ${name}: the last ones are kept`);
     return polled.flatMap(({ value }) => value ?? []);
   };
 }
@@ -209,8 +198,6 @@ export class NoHistoryError extends Error {
 
 /** What was forecast in the past. A forecast that was made of later data has no place here. */
 export interface WeatherHistory {
-  /** What it has a past of; left out: daily maxima. */
-  readonly kinds?: readonly TemperatureKind[];
   /**
    * The runs that were made for some climate days and their hours, at most 31 days.
    * @param from the first day; @param to the last one

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import type { Clock } from '../../core/clock.js';
 import { normalQuantile } from '../../core/statistics/normal.js';
-import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
+import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import { addDays, climateDayAt } from '../market/climate-day.js';
 import { spanOf, targetKey, temperatureKinds } from '../market/market.js';
 import { findPlace, indexAreas, isStation, stations } from '../market/stations.js';
@@ -15,7 +15,7 @@ import {
   type ObservationPart,
   type WeatherSource,
 } from './forecast.js';
-import { UnexpectedStatusError, createPoll, placeOf, readJson } from './read-json.js';
+import { UnexpectedStatusError, createPoll, lastForecasts, placeOf, readJson } from './read-json.js';
 
 /** Of 31 days: five runs of each maximum and minimum at 24 stations, and of each hour in 4 areas. */
 const MAX_FORECASTS = 25_000;
@@ -72,9 +72,6 @@ const modelAnswerSchema = z.object({
   forecasts: z.array(forecastSchema).max(MAX_FORECASTS),
 });
 
-type ModelAnswer = z.output<typeof modelAnswerSchema>;
-type ModelForecast = ModelAnswer['forecasts'][number];
-
 const MEMBERS = 31;
 
 /** Quantiles at the middles of 31 equal parts, which have a mean of nothing, made to have a sample deviation of one. */
@@ -95,29 +92,17 @@ const CLOCK_TOLERANCE_MS = MINUTE_MS;
 /** A day is not forecast earlier than this before it. */
 const LONGEST_LEAD_MS = 400 * DAY_MS;
 
-/** The climate days that are asked for, both included. */
-interface ModelQuestion {
-  from: string;
-  to: string;
-  /** What was forecast of days that are over. */
-  isHistory: boolean;
-}
-
-interface ModelRuns {
-  model: string | undefined;
-  runs: DayEnsemble[];
-}
-
 /**
  * Asks the operator's model. Days that were not asked for are left out, so that a file can answer as well; whatever else is not
  * as agreed fails the whole answer, with its place. A run that was made after its day has ended is no forecast.
+ * @param question the climate days that are asked for, both included; `isHistory`: what was forecast of days that are over
  * @throws UnexpectedAnswerError, WeatherUnavailableError
  */
 async function askModel(
   { url, clock }: { url: string; clock: Clock },
-  { from, to, isHistory }: ModelQuestion,
+  { from, to, isHistory }: { from: string; to: string; isHistory: boolean },
   signal: AbortSignal,
-): Promise<ModelRuns> {
+): Promise<{ model: string | undefined; runs: DayEnsemble[] }> {
   const address = addressOf(url);
   address.searchParams.set('stations', stations.map(({ id }) => id).join(','));
   address.searchParams.set('areas', indexAreas.map(({ id }) => id).join(','));
@@ -158,7 +143,15 @@ const whatIsSame = ({ kind }: DayEnsemble): string =>
   kind === 'hourly' ? 'area, date, hour' : 'station, kind, date';
 
 function toRun(
-  { station: stationId, kind, date, hour, modelRunAt, hourlyMeanF: curveF, ...said }: ModelForecast,
+  {
+    station: stationId,
+    kind,
+    date,
+    hour,
+    modelRunAt,
+    hourlyMeanF: curveF,
+    ...said
+  }: z.output<typeof forecastSchema>,
   fetchedAt: Date,
 ): DayEnsemble {
   return {
@@ -217,8 +210,6 @@ function credentialsOf(url: string): Record<string, string> {
 
 /** However often markets are read, the model has its peace: 288 questions a day. */
 const FORECASTS_EVERY_MS = 5 * MINUTE_MS;
-/** Forecasts are used on for as long while the model does not answer. */
-const FORECASTS_LAST_MS = 3 * HOUR_MS;
 /** Not found, gone, not implemented: it keeps no past. */
 const noHistoryStatuses = new Set([404, 410, 501]);
 
@@ -236,7 +227,7 @@ interface HttpModelOptions {
  * forecasts are as good as before.
  */
 export function createHttpModelSource({ url, observations, clock, log }: HttpModelOptions): WeatherSource {
-  const told = { model: undefined as string | undefined, problem: undefined as unknown };
+  let name: string | undefined;
 
   const pollForecasts = createPoll(clock, FORECASTS_EVERY_MS, async (signal) => {
     const { model, runs } = await askModel(
@@ -244,10 +235,10 @@ export function createHttpModelSource({ url, observations, clock, log }: HttpMod
       { ...daysInView(clock), isHistory: false },
       signal,
     );
-    if (model !== undefined && model !== told.model)
-      log.info({ model, before: told.model }, 'forecasts come from a model of this name');
-    told.model = model ?? told.model;
-    return { runs, readAt: clock.now() };
+    if (model !== undefined && model !== name)
+      log.info({ model, before: name }, 'forecasts come from a model of this name');
+    name = model ?? name;
+    return runs;
   });
   const observe = createObserver(observations, { clock, log });
 
@@ -256,14 +247,8 @@ export function createHttpModelSource({ url, observations, clock, log }: HttpMod
     freshMs: MINUTE_MS,
     async read(signal) {
       const [forecast, observed] = await Promise.all([pollForecasts(signal), observe(signal)]);
-      const { value, problem } = forecast;
-      const isUsable = value && clock.now() - value.readAt < FORECASTS_LAST_MS;
-      if (!isUsable || problem instanceof UnexpectedAnswerError) throw problem;
-      // Once, not with every read until the next question.
-      if (problem !== undefined && problem !== told.problem)
-        log.warn({ err: problem }, 'no new forecasts: the last ones are kept');
-      told.problem = problem;
-      return { fetchedAt: new Date(clock.now()), ensembles: value.runs, observed };
+      const ensembles = lastForecasts(forecast, { clock, log, what: 'forecasts' });
+      return { fetchedAt: new Date(clock.now()), ensembles, observed };
     },
     history: {
       async readRuns(range, signal) {

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Clock } from '../../core/clock.js';
 import { inParallel } from '../../core/steps.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
-import { climateDayAt, type ClimateDay } from '../market/climate-day.js';
+import { climateDayAt, dateOf, type ClimateDay } from '../market/climate-day.js';
 import { stations, type Station } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import { hourlyTemperatures, type ObservedExtreme } from './forecast.js';
@@ -174,7 +174,7 @@ export function createObservationReader({ baseUrl, clock, log, timeoutMs = TIMEO
       );
     const fresh = answers.flatMap((answer) => answer.fresh ?? []);
     const isFresh = new Set(fresh.map(({ stationId, date }) => `${stationId} ${date}`));
-    const oldest = new Date(clock.now() - 3 * DAY_MS).toISOString().slice(0, 10);
+    const oldest = dateOf(clock.now() - 3 * DAY_MS);
     const kept = known.filter(
       ({ stationId, date }) => !isFresh.has(`${stationId} ${date}`) && date >= oldest,
     );
@@ -229,10 +229,7 @@ function toReadings(station: Station, report: Observation): Reading[] {
 }
 
 /** The range of some hours with the temperature at their end; where the report says nothing of them, that alone. */
-const orAt = (
-  temperatureC: number,
-  { highestC, lowestC }: { highestC: number | null; lowestC: number | null },
-) => ({
+const orAt = (temperatureC: number, { highestC, lowestC }: ReportedRange) => ({
   highestC: Math.max(temperatureC, highestC ?? temperatureC),
   lowestC: Math.min(temperatureC, lowestC ?? temperatureC),
 });

@@ -24,7 +24,7 @@ import {
   targetReader,
   targetsOn,
 } from './open-meteo-places.js';
-import { createPoll, readJson } from './read-json.js';
+import { createPoll, lastForecasts, readJson } from './read-json.js';
 
 /** A model as the service has it. */
 interface OnlineModel {
@@ -199,19 +199,11 @@ function datesInView(place: Place, at: Date): string[] {
   return (isStation(place) ? [-1, 0, 1] : [0, 1]).map((days) => addDays(today, days));
 }
 
-/** Ensembles are used on for as long while the service fails: until about the next run they are still the newest. */
-const ENSEMBLES_LAST_MS = 3 * HOUR_MS;
-
 /** After a failure: a question that is not answered may count, too. */
 const FURTHER_PAUSE_MS = 6 * HOUR_MS;
 /** A further model's runs are used as long; of a service that goes on answering with an older one they are not. */
 const FURTHER_LAST_MS = 9 * HOUR_MS;
 const OLDEST_RUN_MS = DAY_MS;
-
-interface Read {
-  ensembles: DayEnsemble[];
-  readAt: number;
-}
 
 /** What a further model has that may be used; why there is nothing, if there is not. */
 type Further = { ensembles: readonly DayEnsemble[] } | { missing: string };
@@ -226,21 +218,16 @@ function createFurtherModel(
   const poll = createPoll(
     clock,
     model.everyMs,
-    async (signal): Promise<Read> => ({
-      ensembles: await readEnsembles(model, hosts, signal),
-      readAt: clock.now(),
-    }),
+    (signal) => readEnsembles(model, hosts, signal),
     FURTHER_PAUSE_MS,
   );
-  let told: unknown;
   return async (signal) => {
-    const { value, problem } = await poll(signal);
-    if (problem !== undefined && problem !== told)
+    const { value: ensembles, readMs, problem, isNews } = await poll(signal);
+    if (isNews)
       log.warn({ err: problem, model: model.model }, 'a further model was not read: the others are used');
-    told = problem;
-    const runAt = value?.ensembles[0]?.modelRunAt.getTime();
-    if (value && runAt !== undefined && clock.now() - value.readAt < FURTHER_LAST_MS) {
-      if (clock.now() - runAt < OLDEST_RUN_MS) return { ensembles: value.ensembles };
+    const runAt = ensembles?.[0]?.modelRunAt.getTime();
+    if (ensembles && runAt !== undefined && clock.now() - readMs < FURTHER_LAST_MS) {
+      if (clock.now() - runAt < OLDEST_RUN_MS) return { ensembles };
       return { missing: `its newest run is of ${new Date(runAt).toISOString()}` };
     }
     return { missing: problem instanceof Error ? problem.message : 'it has said nothing of these days' };
@@ -281,17 +268,13 @@ interface OpenMeteoOptions {
 export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource {
   const { baseUrl, historyBaseUrl, observations, clock, log } = options;
   const hosts = { baseUrls: { ensemble: baseUrl, forecast: historyBaseUrl }, clock };
-  const pollEnsembles = createPoll(clock, gefs.everyMs, async (signal): Promise<Read> => ({
-    ensembles: await readEnsembles(gefs, hosts, signal),
-    readAt: clock.now(),
-  }));
+  const pollEnsembles = createPoll(clock, gefs.everyMs, (signal) => readEnsembles(gefs, hosts, signal));
   const further = furtherModels.map((model) => ({
     name: model.model,
     read: createFurtherModel(model, hosts, log),
   }));
   const earlierThan = createEarlierRuns();
   const observe = createObserver(observations, { clock, log });
-  let told: unknown;
 
   return {
     name: 'openmeteo',
@@ -303,13 +286,7 @@ export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource 
         observe(signal),
         ...further.map(async ({ name, read }) => ({ name, ...(await read(signal)) })),
       ]);
-      const { value, problem } = forecast;
-      const isUsable = value && clock.now() - value.readAt < ENSEMBLES_LAST_MS;
-      if (!isUsable || problem instanceof UnexpectedAnswerError) throw problem;
-      if (problem !== undefined && problem !== told)
-        log.warn({ err: problem }, 'no new ensembles: the last ones are kept');
-      told = problem;
-      const { ensembles } = value;
+      const ensembles = lastForecasts(forecast, { clock, log, what: 'ensembles' });
       return {
         fetchedAt: new Date(clock.now()),
         notes: others.flatMap((other) => ('missing' in other ? [noteOf(other)] : [])),

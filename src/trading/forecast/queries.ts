@@ -1,9 +1,11 @@
 import { sql, type SQL } from 'drizzle-orm';
+import type { PgTable } from 'drizzle-orm/pg-core';
 import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/select-rows.js';
 import type { Target, TemperatureKind } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
 import { MAIN_MODEL, type DayEnsemble, type ObservedExtreme } from './forecast.js';
+import { ensembleRuns } from './table.js';
 
 /** Where prices and forecasts came from: what is learned and scored of one pair says nothing of another. */
 export interface SourceNames {
@@ -185,7 +187,7 @@ export async function readRuns(
 }
 
 /** The hour that is stored of a day means nothing. */
-const toTarget = ({ hour, ...target }: Target): Target =>
+export const toTarget = ({ hour, ...target }: Target): Target =>
   target.kind === 'hourly' ? { ...target, hour } : target;
 
 type RunRow = [
@@ -279,26 +281,16 @@ const LOOKED_BACK_DAYS = 31;
  * @param long what is before it goes, whatever it is of
  */
 export async function deleteOldRuns(orm: Orm, before: string, long: string): Promise<void> {
-  for (const where of [
-    sql`date < ${long}::date`,
-    sql`date < ${before}::date and date >= ${before}::date - ${LOOKED_BACK_DAYS}::int and (model <> ${MAIN_MODEL} or kind = 'hourly')`,
-  ])
-    await orm.execute(sql`
-      delete from ensemble_runs where ctid = any(array(
-        select ctid from ensemble_runs where ${where} order by date limit ${DELETED_AT_ONCE}
-      ))`);
+  const isShort = sql`date < ${before}::date and date >= ${before}::date - ${LOOKED_BACK_DAYS}::int and (model <> ${MAIN_MODEL} or kind = 'hourly')`;
+  for (const where of [sql`date < ${long}::date`, isShort]) await deleteSome(orm, ensembleRuns, where);
 }
 
-export async function deleteOldHours(orm: Orm, before: string): Promise<void> {
-  await orm.execute(sql`
-    delete from observed_hours where ctid = any(array(
-      select ctid from observed_hours where date < ${before}::date order by date limit ${DELETED_AT_ONCE}
-    ))`);
-}
+/** Removes a bounded number of rows about days before this one, the oldest first. */
+export const deleteDaysBefore = (orm: Orm, table: PgTable, before: string): Promise<unknown> =>
+  deleteSome(orm, table, sql`date < ${before}::date`);
 
-export async function deleteOldReports(orm: Orm, before: string): Promise<void> {
-  await orm.execute(sql`
-    delete from climate_reports where ctid = any(array(
-      select ctid from climate_reports where date < ${before}::date order by date limit ${DELETED_AT_ONCE}
+const deleteSome = (orm: Orm, table: PgTable, where: SQL): Promise<unknown> =>
+  orm.execute(sql`
+    delete from ${table} where ctid = any(array(
+      select ctid from ${table} where ${where} order by date limit ${DELETED_AT_ONCE}
     ))`);
-}

@@ -1,15 +1,19 @@
+import type { Logger } from 'pino';
 import type { z } from 'zod';
 import type { Clock } from '../../core/clock.js';
 import { readRetryAfter } from '../../core/retry-after.js';
-import { MINUTE_MS } from '../../core/time.js';
-import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
+import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
+import { UnexpectedAnswerError, readLimited } from '../venue/kalshi-client.js';
 
 /** What is known of one service. */
 interface Polled<T> {
-  /** The last good answer; undefined until there is one. */
+  /** The last good answer, and when it came; undefined until there is one. */
   value: T | undefined;
+  readMs: number;
   /** Why the last question failed; undefined if it did not. */
   problem: unknown;
+  /** It failed just now: to be told once, not with every read until the next question. */
+  isNews: boolean;
 }
 
 const FIRST_PAUSE_MS = MINUTE_MS;
@@ -26,22 +30,41 @@ export function createPoll<T>(
   ask: (signal: AbortSignal) => Promise<T>,
   leastPauseMs = 0,
 ): (signal: AbortSignal) => Promise<Polled<T>> {
-  let last: Polled<T> = { value: undefined, problem: undefined };
+  let last: Polled<T> = { value: undefined, readMs: -Infinity, problem: undefined, isNews: false };
   let failures = 0;
   let nextMs = -Infinity;
   return async (signal) => {
     if (clock.now() < nextMs) return last;
     try {
-      last = { value: await ask(signal), problem: undefined };
+      const value = await ask(signal);
+      last = { value, readMs: clock.now(), problem: undefined, isNews: false };
       failures = 0;
       nextMs = clock.now() + everyMs;
+      return last;
     } catch (error) {
       last = { ...last, problem: error };
       const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures++);
       nextMs = clock.now() + Math.max(leastPauseMs, pauseMs);
+      return { ...last, isNews: true };
     }
-    return last;
   };
+}
+
+/** Forecasts are used on for as long while the service fails: until about the next run they are still the newest. */
+const FORECASTS_LAST_MS = 3 * HOUR_MS;
+
+/**
+ * The last forecasts, while they may stand in for new ones.
+ * @throws why there are none: also for an answer that was not as agreed, whatever came before it
+ */
+export function lastForecasts<T>(
+  { value, readMs, problem, isNews }: Polled<T>,
+  { clock, log, what }: { clock: Clock; log: Pick<Logger, 'warn'>; what: string },
+): T {
+  const isUsable = value !== undefined && clock.now() - readMs < FORECASTS_LAST_MS;
+  if (!isUsable || problem instanceof UnexpectedAnswerError) throw problem;
+  if (isNews) log.warn({ err: problem }, `no new ${what}: the last ones are kept`);
+  return value;
 }
 
 /** A weather service could not be reached, was too busy or failed: it may answer later. */
@@ -79,7 +102,6 @@ interface JsonRequest<T extends z.ZodType> {
 const TIMEOUT_MS = 10_000;
 /** For a service that has had too many questions and does not say how long: the free ones count by the minute. */
 const BUSY_PAUSE_MS = MINUTE_MS;
-const MAX_BYTES = 8 * 1024 * 1024;
 
 /**
  * Asks once, and believes only what has the documented shape.
@@ -136,17 +158,10 @@ async function load(
       redirect: 'error',
       headers: { accept: 'application/json', ...headers },
     });
-    const chunks: Uint8Array[] = [];
-    let size = 0;
-    for await (const chunk of response.body ?? []) {
-      size += (chunk as Uint8Array).length;
-      if (size > MAX_BYTES) throw new UnexpectedAnswerError(url, `more than ${MAX_BYTES} bytes`);
-      chunks.push(chunk as Uint8Array);
-    }
     return {
       status: response.status,
       retryAfterMs: readRetryAfter(response.headers.get('retry-after')),
-      body: Buffer.concat(chunks).toString('utf8'),
+      body: await readLimited(response, url),
     };
   } catch (error) {
     if (error instanceof UnexpectedAnswerError) throw error;

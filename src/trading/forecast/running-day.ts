@@ -161,16 +161,22 @@ function censorDayAhead(
   return { ...bound, ...expected, stays };
 }
 
-/** The newest fit that was there at a time. */
-export function findHourFit(
+export const findHourFit = (
   fits: readonly HourFit[],
   { kind, hour }: Pick<HourFit, 'kind' | 'hour'>,
   at: Date,
-): HourFit | undefined {
-  let newest: HourFit | undefined;
-  for (const fit of fits) {
-    if (fit.kind !== kind || fit.hour !== hour || fit.trainedAt > at) continue;
-    if (!newest || fit.trainedAt > newest.trainedAt) newest = fit;
+): HourFit | undefined => newestAt(fits, at, (fit) => fit.kind === kind && fit.hour === hour);
+
+/** The newest that was there at a time. */
+export function newestAt<T extends { trainedAt: Date }>(
+  all: readonly T[],
+  at: Date,
+  isWanted: (each: T) => boolean,
+): T | undefined {
+  let newest: T | undefined;
+  for (const each of all) {
+    if (!isWanted(each) || each.trainedAt > at) continue;
+    if (!newest || each.trainedAt > newest.trainedAt) newest = each;
   }
   return newest;
 }

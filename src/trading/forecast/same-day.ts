@@ -1,7 +1,6 @@
 import { allAtOnce, type Steps } from '../../core/steps.js';
 import { sigmoid, softplus, survivalAbove } from '../../core/statistics/logistic.js';
-import { crpsOfCensored } from './censored.js';
-import { fitLinearInSteps, predictLinear, type LinearCase } from './linear-fit.js';
+import { crpsOfCensored, fitLinearInSteps, predictLinear, type LinearCase } from './linear-fit.js';
 import { minimizeInSteps, type Objective } from './minimize.js';
 
 /**

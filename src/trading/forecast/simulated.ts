@@ -1,16 +1,16 @@
 import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { daysBetween, type ClimateDay } from '../market/climate-day.js';
+import { targetOf } from '../market/market.js';
 import { isStation } from '../market/stations.js';
 import { firstRunAt, firstSeenAt, newestRunAt, runsOf } from '../venue/simulation/ensemble.js';
 import { createPace } from '../venue/simulation/random.js';
+import type { SimulatedWeather } from '../venue/simulation/weather.js';
 import type { KnownHour } from './queries.js';
 import {
   everything,
   stationDaysBetween,
   subjectsAround,
-  subjectsOf,
   subjectsOn,
-  targetOfSubject,
   type Selection,
   type SimulatedWorld,
   type StationDay,
@@ -39,7 +39,7 @@ const INDEX_TAKES_MS = 5 * MINUTE_MS;
 export function createSimulatedWeatherSource(
   world: SimulatedWorld,
   selection: Selection = everything,
-): WeatherSource & { history: Required<Omit<WeatherHistory, 'kinds'>> } {
+): WeatherSource & { history: Required<WeatherHistory> } {
   const now = () => new Date(world.clock.now());
   return {
     name: 'simulated',
@@ -78,7 +78,7 @@ export function createSimulatedWeatherSource(
 
 /** What was reported of each hour of a day, with the extremes so far, when that report came. */
 function listHours(
-  { weather }: Seeded,
+  { weather }: Pick<SimulatedWorld, 'weather'>,
   { station, day: { date, start } }: StationDay,
   now: Date,
 ): KnownHour[] {
@@ -97,40 +97,30 @@ function listHours(
   }).filter(({ fetchedAt }) => fetchedAt <= now);
 }
 
-type Seeded = Pick<SimulatedWorld, 'weather'>;
-
-/** What was known of some days, their maxima and minima, at any time. */
-export const readWeather = (world: Seeded, days: readonly StationDay[], at: Date): WeatherData =>
-  readWeatherOf(world, subjectsOf(days), at);
-
 /** What was known of any subjects at any time: the newest run of each model, an earlier one of the first, and what has been measured of it so far. */
-export function readWeatherOf({ weather }: Seeded, subjects: readonly Subject[], at: Date): WeatherData {
+export function readWeatherOf(
+  { weather }: Pick<SimulatedWorld, 'weather'>,
+  subjects: readonly Subject[],
+  at: Date,
+): WeatherData {
   const ensembles: DayEnsemble[] = [];
   const observed: ObservedExtreme[] = [];
   for (const subject of subjects) {
-    const target = targetOfSubject(subject);
-    const modelRunAt = newestRunAt(subject.span, at);
-    const known = { ...target, fetchedAt: at };
-    ensembles.push(
-      { ...known, modelRunAt, ...runOf({ weather }, subject, modelRunAt) },
-      { ...known, ...singleOf({ weather }, subject, modelRunAt) },
-    );
-    const earlierRunAt = new Date(modelRunAt.getTime() - EARLIER_MS);
-    if (earlierRunAt >= firstRunAt(subject.span))
-      ensembles.push({
-        ...known,
-        modelRunAt: earlierRunAt,
-        membersF: weather.members(subject, earlierRunAt),
-      });
-    const seen = observe({ weather }, subject, at);
-    if (seen) observed.push({ ...target, ...seen, fetchedAt: at });
+    const newest = newestRunAt(subject.span, at);
+    ensembles.push(...runsAt(weather, subject, newest, at));
+    const modelRunAt = new Date(newest.getTime() - EARLIER_MS);
+    const known = { ...targetOf(subject), fetchedAt: at };
+    if (modelRunAt >= firstRunAt(subject.span))
+      ensembles.push({ ...known, modelRunAt, membersF: weather.members(subject, modelRunAt) });
+    const seen = observe(weather, subject, at);
+    if (seen) observed.push({ ...known, ...seen });
   }
   return { fetchedAt: at, ensembles, observed };
 }
 
 /** The extreme of a day so far, by the last report that is there; an hour's own temperature, once that is. */
 function observe(
-  { weather }: Seeded,
+  weather: SimulatedWeather,
   subject: Subject,
   at: Date,
 ): Pick<ObservedExtreme, 'extremeF' | 'observedAt' | 'hoursF'> | undefined {
@@ -143,11 +133,11 @@ function observe(
   const running = kind === 'daily_maximum' ? 'runningMaximum' : 'runningMinimum';
   const extremeF = weather[running](station, date, observedAt);
   if (extremeF === null) return undefined;
-  return { extremeF, observedAt, hoursF: reportedHours({ weather }, subject, observedAt) };
+  return { extremeF, observedAt, hoursF: reportedHours(weather, subject, observedAt) };
 }
 
 function reportedHours(
-  { weather }: Seeded,
+  weather: SimulatedWeather,
   { station, span: { start } }: Subject,
   latest: Date,
 ): (number | null)[] {
@@ -160,40 +150,31 @@ function reportedHours(
 }
 
 /** Each run that has been there for a subject, as it was when it came. */
-function listRuns({ weather }: Seeded, subject: Subject, now: Date): DayEnsemble[] {
+function listRuns({ weather }: SimulatedWorld, subject: Subject, now: Date): DayEnsemble[] {
   const { span } = subject;
   return runsOf(span).flatMap((modelRunAt) => {
     const fetchedAt = firstSeenAt(span, modelRunAt);
-    if (fetchedAt > now) return [];
-    const known = { ...targetOfSubject(subject), fetchedAt };
-    return [
-      { ...known, modelRunAt, ...runOf({ weather }, subject, modelRunAt) },
-      { ...known, ...singleOf({ weather }, subject, modelRunAt) },
-    ];
+    return fetchedAt > now ? [] : runsAt(weather, subject, modelRunAt, fetchedAt);
   });
 }
 
-/** The same of the other model, whose runs are there at the same time. */
-const singleOf = (
-  { weather }: Seeded,
+/** What a run of each model says of a subject: they are there at the same time. */
+function runsAt(
+  weather: SimulatedWeather,
   subject: Subject,
   modelRunAt: Date,
-): Pick<DayEnsemble, 'model' | 'modelRunAt' | 'membersF'> => ({
-  model: SINGLE,
-  modelRunAt,
-  membersF: [weather.single(subject, modelRunAt)],
-});
-
-/** What a run says of a subject. */
-function runOf(
-  { weather }: Seeded,
-  subject: Subject,
-  modelRunAt: Date,
-): Pick<DayEnsemble, 'membersF' | 'curveF'> {
-  const { kind, station, date, span } = subject;
+  fetchedAt: Date,
+): [DayEnsemble, DayEnsemble] {
+  const { station, date, span } = subject;
+  const known = { ...targetOf(subject), modelRunAt, fetchedAt };
   const membersF = weather.members(subject, modelRunAt);
-  if (kind === 'hourly' || !isStation(station)) return { membersF };
-  return { membersF, curveF: weather.curve({ station, day: { date, ...span } }, modelRunAt) };
+  const curve = isStation(station) && {
+    curveF: weather.curve({ station, day: { date, ...span } }, modelRunAt),
+  };
+  return [
+    { ...known, membersF, ...curve },
+    { ...known, model: SINGLE, membersF: [weather.single(subject, modelRunAt)] },
+  ];
 }
 
 /** The time of the day's last report that is there. */

@@ -38,6 +38,21 @@ const targetColumns = {
 const hourCheck = (name: string, t: { kind: AnyPgColumn; hour: AnyPgColumn }) =>
   check(name, sql`${t.hour} between 0 and 23 and (${t.kind} = 'hourly' or ${t.hour} = 0)`);
 
+const sourceColumns = {
+  forecastSource: text('forecast_source').notNull(),
+  marketSource: text('market_source').notNull(),
+};
+
+/** Of what was learned: what of, from which days, by what was known until when. */
+const learnedColumns = {
+  id: uuid().primaryKey(),
+  ...sourceColumns,
+  firstDate: date('first_date', { mode: 'string' }).notNull(),
+  lastDate: date('last_date', { mode: 'string' }).notNull(),
+  knownThrough: time('known_through').notNull(),
+  trainedAt: time('trained_at').notNull(),
+};
+
 /** Which of a source's models; its first one where rows are from before there were several. */
 const modelColumn = () => text('model').notNull().default(MAIN_MODEL);
 
@@ -87,8 +102,7 @@ export const forecastRecords = pgTable(
     /** Hours from the record to the end of the climate day, or to the hour. */
     leadHours: integer('lead_hours').notNull(),
     recordedAt: time('recorded_at').notNull(),
-    marketSource: text('market_source').notNull(),
-    forecastSource: text('forecast_source').notNull(),
+    ...sourceColumns,
     /** How the forecast was made, see `ForecastMethod`. */
     method: text().$type<ForecastMethod>().notNull(),
     /** The fit it was corrected by. */
@@ -229,9 +243,7 @@ export const climateReports = pgTable(
 export const forecastFits = pgTable(
   'forecast_fits',
   {
-    id: uuid().primaryKey(),
-    forecastSource: text('forecast_source').notNull(),
-    marketSource: text('market_source').notNull(),
+    ...learnedColumns,
     model: modelColumn(),
     kind: text().$type<TemperatureKind>().notNull().default('daily_maximum'),
     /** Null: all stations together. */
@@ -247,14 +259,10 @@ export const forecastFits = pgTable(
     stationBias: jsonb('station_bias').$type<Record<string, number>>(),
     hourBias: jsonb('hour_bias').$type<Record<string, number>>(),
     n: integer().notNull(),
-    firstDate: date('first_date', { mode: 'string' }).notNull(),
-    lastDate: date('last_date', { mode: 'string' }).notNull(),
     lowestMean: doublePrecision('lowest_mean').notNull(),
     highestMean: doublePrecision('highest_mean').notNull(),
     trainingCrps: doublePrecision('training_crps').notNull(),
     rawCrps: doublePrecision('raw_crps').notNull(),
-    knownThrough: time('known_through').notNull(),
-    trainedAt: time('trained_at').notNull(),
     /** One for each day or hour: what the fit saw. Empty of a station's own long past, of which the archive has what was known then. */
     training: jsonb()
       .$type<
@@ -283,17 +291,11 @@ export const forecastFits = pgTable(
 export const forecastMixes = pgTable(
   'forecast_mixes',
   {
-    id: uuid().primaryKey(),
-    forecastSource: text('forecast_source').notNull(),
-    marketSource: text('market_source').notNull(),
+    ...learnedColumns,
     kind: text().$type<TemperatureKind>().notNull(),
     leadHours: integer('lead_hours').notNull(),
     skill: jsonb().$type<Mix['skill']>().notNull(),
     correlation: jsonb().$type<Mix['correlation']>().notNull(),
-    firstDate: date('first_date', { mode: 'string' }).notNull(),
-    lastDate: date('last_date', { mode: 'string' }).notNull(),
-    knownThrough: time('known_through').notNull(),
-    trainedAt: time('trained_at').notNull(),
   },
   (t) => [
     // Serves those in use: the newest of each kind and lead.
@@ -305,8 +307,7 @@ export const forecastMixes = pgTable(
 export const signalGates = pgTable(
   'signal_gates',
   {
-    marketSource: text('market_source').notNull(),
-    forecastSource: text('forecast_source').notNull(),
+    ...sourceColumns,
     kind: text().$type<TemperatureKind>().notNull(),
     station: text().notNull(),
     leadHours: integer('lead_hours').notNull(),
@@ -320,9 +321,7 @@ export const signalGates = pgTable(
 export const sameDayFits = pgTable(
   'same_day_fits',
   {
-    id: uuid().primaryKey(),
-    forecastSource: text('forecast_source').notNull(),
-    marketSource: text('market_source').notNull(),
+    ...learnedColumns,
     kind: text().$type<DailyKind>().notNull(),
     /** The latest that was known of a day. */
     hour: smallint().notNull(),
@@ -331,12 +330,8 @@ export const sameDayFits = pgTable(
     hurdle: jsonb().$type<number[]>(),
     stationBias: jsonb('station_bias').$type<Record<string, number>>().notNull(),
     n: integer().notNull(),
-    firstDate: date('first_date', { mode: 'string' }).notNull(),
-    lastDate: date('last_date', { mode: 'string' }).notNull(),
     trainingCrps: doublePrecision('training_crps').notNull(),
     rawCrps: doublePrecision('raw_crps').notNull(),
-    knownThrough: time('known_through').notNull(),
-    trainedAt: time('trained_at').notNull(),
     /**
      * One for each day: what the fit saw. The hour itself and the run are in the archive: they are named, since a day's fits see
      * tens of thousands of days together.

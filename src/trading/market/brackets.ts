@@ -33,7 +33,7 @@ export function outcomesOf(brackets: readonly Bracket[]): Outcomes {
   if (!areThresholds(brackets)) return { ranges, pays: brackets.map((_, i) => ({ from: i, to: i })), step };
   const lowest = ranges.map((range) => range.lowest!);
   const ends = lowest.toSorted((a, b) => a - b);
-  const below = (end: number) => Math.round((end - step) * 100) / 100;
+  const below = (end: number) => toHundredths(end - step);
   return {
     ranges: [
       { lowest: null, highest: below(ends[0]!) },
@@ -84,11 +84,17 @@ export type Bracket = (
   step?: 1 | 0.01;
 };
 
+/** The bracket between two strikes; null: there is none on that side. */
+export function bracketOf(floor: number | null, cap: number | null, step: 1 | 0.01 = 1): Bracket {
+  const rounding = step === 1 ? {} : { step };
+  if (floor === null) return { kind: 'less', floor, cap: cap!, ...rounding };
+  return cap === null
+    ? { kind: 'greater', floor, cap, ...rounding }
+    : { kind: 'between', floor, cap, ...rounding };
+}
+
 /** The values that pay, both ends included; null where there is none. */
-export function bracketRange({ kind, floor, cap, step = 1 }: Bracket): {
-  lowest: number | null;
-  highest: number | null;
-} {
+export function bracketRange({ kind, floor, cap, step = 1 }: Bracket): Range {
   if (kind === 'less') return { lowest: null, highest: toHundredths(cap - step) };
   if (kind === 'greater') return { lowest: toHundredths(floor + step), highest: null };
   return { lowest: floor, highest: cap };
@@ -168,29 +174,24 @@ function fromStrikes({
 }: BracketFields): Bracket | undefined {
   const isOnStep = (value: number | undefined): value is number =>
     value !== undefined && Math.abs(value / step - Math.round(value / step)) < 1e-6;
-  if (strikeType === 'less' && isOnStep(cap)) return { kind: 'less', floor: null, cap, ...stepOf(step) };
-  if (strikeType === 'greater' && isOnStep(floor))
-    return { kind: 'greater', floor, cap: null, ...stepOf(step) };
+  if (strikeType === 'less' && isOnStep(cap)) return bracketOf(null, cap, step);
+  if (strikeType === 'greater' && isOnStep(floor)) return bracketOf(floor, null, step);
   if (strikeType === 'between' && isOnStep(floor) && isOnStep(cap) && floor <= cap)
-    return { kind: 'between', floor, cap, ...stepOf(step) };
+    return bracketOf(floor, cap, step);
   return undefined;
 }
 
 function fromLabel({ label, step = 1 }: BracketFields): Bracket | undefined {
   const number = String.raw`(-?\d+(?:\.\d{1,2})?)`;
   const below = new RegExp(`^${number}° or below$`).exec(label);
-  if (below)
-    return { kind: 'less', floor: null, cap: toHundredths(Number(below[1]) + step), ...stepOf(step) };
+  if (below) return bracketOf(null, toHundredths(Number(below[1]) + step), step);
   const above = new RegExp(`^${number}° or above$`).exec(label);
-  if (above)
-    return { kind: 'greater', floor: toHundredths(Number(above[1]) - step), cap: null, ...stepOf(step) };
+  if (above) return bracketOf(toHundredths(Number(above[1]) - step), null, step);
   const between = new RegExp(`^${number}° to ${number}°$`).exec(label);
   if (between && Number(between[1]) <= Number(between[2]))
-    return { kind: 'between', floor: Number(between[1]), cap: Number(between[2]), ...stepOf(step) };
+    return bracketOf(Number(between[1]), Number(between[2]), step);
   return undefined;
 }
-
-const stepOf = (step: 1 | 0.01): Pick<Bracket, 'step'> => (step === 1 ? {} : { step });
 
 /** `-T84` holds the strike of a tail, `-B84.5` the middle of a bracket. */
 function agreesWithTicker(bracket: Bracket, ticker: string): boolean {

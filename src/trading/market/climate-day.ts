@@ -9,6 +9,13 @@ export function daysBetween(from: string, to: string): string[] {
   return Array.from({ length: count }, (_, i) => addDays(from, i));
 }
 
+/** Undefined for what is no day: the 31st of a month that has 30, or the 99th. */
+export function dateFrom(year: string, month: number, day: string): string | undefined {
+  const date = `${year}-${String(month).padStart(2, '0')}-${day.padStart(2, '0')}`;
+  const midnight = Date.parse(`${date}T00:00:00Z`);
+  return !Number.isNaN(midnight) && dateOf(midnight) === date ? date : undefined;
+}
+
 export const addDays = (date: string, days: number): string => dateOf(Date.parse(date) + days * DAY_MS);
 
 /** The same days are asked about by every forecast, report and market: some years of them are kept. */
@@ -54,7 +61,8 @@ function midnightOf(date: string): number {
   return midnight;
 }
 
-const clocks = new Map<string, Intl.DateTimeFormat>();
+/** As many as there are zones. */
+const recallFormat = createRecall<Intl.DateTimeFormat>(100);
 const recallClock = createRecall<ClockTime>(MAX_KEPT);
 
 interface ClockTime {
@@ -67,17 +75,11 @@ export const clockAt = ({ timeZone }: Pick<Place, 'timeZone'>, at: Date): ClockT
   recallClock(`${timeZone} ${at.getTime()}`, () => readClock(timeZone, at));
 
 function readClock(timeZone: string, at: Date): ClockTime {
-  let clock = clocks.get(timeZone);
-  if (!clock) {
-    const fields = {
-      year: 'numeric',
-      month: '2-digit',
-      day: '2-digit',
-      hour: '2-digit',
-      hourCycle: 'h23',
-    } as const;
-    clocks.set(timeZone, (clock = new Intl.DateTimeFormat('en-CA', { timeZone, ...fields })));
-  }
+  const fields = { year: 'numeric', month: '2-digit', day: '2-digit', hour: '2-digit' } as const;
+  const clock = recallFormat(
+    timeZone,
+    () => new Intl.DateTimeFormat('en-CA', { timeZone, ...fields, hourCycle: 'h23' }),
+  );
   const parts = Object.fromEntries(clock.formatToParts(at).map(({ type, value }) => [type, value]));
   return { date: `${parts.year}-${parts.month}-${parts.day}`, hour: Number(parts.hour) };
 }

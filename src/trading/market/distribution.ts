@@ -1,4 +1,4 @@
-import { bracketRange, type Bracket } from './brackets.js';
+import { bracketRange, type Bracket, type Range } from './brackets.js';
 import { LOGISTIC_DEVIATION, sigmoid, softplus, survivalAbove } from '../../core/statistics/logistic.js';
 import { millsRatio, normalCdf, normalQuantile } from '../../core/statistics/normal.js';
 
@@ -89,14 +89,13 @@ function probabilityBetween({ cdf, survival }: Family, a: number, b: number, f: 
 
 /** The probability that a bracket's YES pays. Over a whole ladder they sum to one; of thresholds each lies within the one below. */
 export function probabilityOf(distribution: TemperatureDistribution, bracket: Bracket): number {
-  const { lowest, highest } = bracketRange(bracket);
-  return probabilityWithin(distribution, { lowest, highest, step: bracket.step ?? 1 });
+  return probabilityWithin(distribution, { ...bracketRange(bracket), step: bracket.step ?? 1 });
 }
 
 /** The probability of a range of reported temperatures, both ends included; null where it has none. */
 export function probabilityWithin(
   distribution: TemperatureDistribution,
-  { lowest, highest, step }: { lowest: number | null; highest: number | null; step: number },
+  { lowest, highest, step }: Range & { step: number },
 ): number {
   const { mean, deviation, atMost = null, stays = null } = distribution;
   if (stays !== null)
@@ -118,7 +117,7 @@ export function probabilityWithin(
 /** Of a maximum that stays with some probability. */
 function probabilityFromBound(
   distribution: TemperatureDistribution,
-  { lowest, highest, step }: { lowest: number | null; highest: number | null; step: number },
+  { lowest, highest, step }: Range & { step: number },
 ): number {
   const { mean, deviation, atLeast, stays } = distribution;
   const bound = (atLeast! + step / 2 - mean) / deviation;

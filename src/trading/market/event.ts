@@ -1,4 +1,6 @@
+import { groupBy } from '../../core/group-by.js';
 import { areThresholds, bracketPays, bracketRange, isPaid, isWholeLadder, outcomesOf } from './brackets.js';
+import { dateFrom } from './climate-day.js';
 import { isPlaced, targetOf, type ListedMarket, type Market, type TemperatureKind } from './market.js';
 import { DOLLAR } from './money.js';
 import type { SettledDay } from './source.js';
@@ -23,11 +25,9 @@ export function readEventTicker(ticker: string): NamedEvent | undefined {
     /^([A-Z0-9]+)-(\d\d)([A-Z]{3})(\d\d)(\d\d)?$/.exec(ticker) ?? [];
   const month = months.indexOf(name ?? '') + 1;
   if (seriesTicker === undefined || month === 0 || Number(hour ?? 0) > 23) return undefined;
-  const date = `20${year}-${String(month).padStart(2, '0')}-${day}`;
-  const midnight = new Date(`${date}T00:00:00Z`);
-  // The 31st of a month that has 30 days is no day, and neither is the 99th.
-  const isDay = !Number.isNaN(midnight.getTime()) && midnight.toISOString().startsWith(date);
-  return isDay ? { seriesTicker, date, ...(hour === undefined ? {} : { hour: Number(hour) }) } : undefined;
+  const date = dateFrom(`20${year}`, month, day!);
+  if (date === undefined) return undefined;
+  return { seriesTicker, date, ...(hour === undefined ? {} : { hour: Number(hour) }) };
 }
 
 export function writeEventTicker(seriesTicker: string, date: string, hour?: number): string {
@@ -106,24 +106,19 @@ export interface MarketEvent {
 
 /** The markets that have a place by event, in the order that they come in. */
 export function groupEvents(markets: readonly ListedMarket[]): MarketEvent[] {
-  const byEvent = new Map<string, Market[]>();
-  for (const market of markets) {
-    if (!isPlaced(market)) continue;
-    const found = byEvent.get(market.eventTicker);
-    if (found) found.push(market);
-    else byEvent.set(market.eventTicker, [market]);
-  }
-  return [...byEvent].map(([eventTicker, ofEvent]) => {
-    const { kind, station, date, hour } = ofEvent[0]!;
-    return {
-      eventTicker,
-      kind,
-      station,
-      date,
-      ...(hour === undefined ? {} : { hour }),
-      markets: ofEvent.toSorted((a, b) => lowestOf(a) - lowestOf(b)),
-    };
-  });
+  return [...groupBy(markets.filter(isPlaced), ({ eventTicker }) => eventTicker)].map(
+    ([eventTicker, ofEvent]) => {
+      const { kind, station, date, hour } = ofEvent[0]!;
+      return {
+        eventTicker,
+        kind,
+        station,
+        date,
+        ...(hour === undefined ? {} : { hour }),
+        markets: ofEvent.toSorted((a, b) => lowestOf(a) - lowestOf(b)),
+      };
+    },
+  );
 }
 
 export const lowestOf = ({ bracket }: Market): number => bracketRange(bracket).lowest ?? -Infinity;

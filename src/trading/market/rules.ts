@@ -1,4 +1,5 @@
-import type { Bracket } from './brackets.js';
+import { bracketOf, type Bracket } from './brackets.js';
+import { dateFrom } from './climate-day.js';
 
 /** Who says what a market settles on, as its rules name them. */
 export type SettlementSource =
@@ -74,9 +75,7 @@ export const isAboutRain = (primary: string): boolean => /\b(?:precipitation|rai
 function readDate({ year, month, day }: Record<string, string | undefined>): string | undefined {
   const at = months.indexOf(month!);
   if (at < 0 || at % 3 !== 0) return undefined;
-  const date = `${year}-${String(at / 3 + 1).padStart(2, '0')}-${day!.padStart(2, '0')}`;
-  const midnight = new Date(`${date}T00:00:00Z`);
-  return !Number.isNaN(midnight.getTime()) && midnight.toISOString().startsWith(date) ? date : undefined;
+  return dateFrom(year!, at / 3 + 1, day!);
 }
 
 function readBracket(text: string, step: 1 | 0.01): Bracket | undefined {
@@ -84,15 +83,12 @@ function readBracket(text: string, step: 1 | 0.01): Bracket | undefined {
     /^(?:(?:less than|below) (-?[\d.]+)|(?:greater than|above) (-?[\d.]+)|between (-?\d+)-(-?\d+))°(?: fahrenheit)?$/i.exec(
       text,
     ) ?? [];
-  const rounding = step === 1 ? {} : { step };
   const isOnStep = (value: number) =>
     Number.isFinite(value) && Number.isInteger(Math.round(value * 100) / (step * 100));
-  if (less !== undefined && isOnStep(Number(less)))
-    return { kind: 'less', floor: null, cap: Number(less), ...rounding };
-  if (more !== undefined && isOnStep(Number(more)))
-    return { kind: 'greater', floor: Number(more), cap: null, ...rounding };
+  if (less !== undefined && isOnStep(Number(less))) return bracketOf(null, Number(less), step);
+  if (more !== undefined && isOnStep(Number(more))) return bracketOf(Number(more), null, step);
   if (from === undefined || Number(from) > Number(to)) return undefined;
-  return { kind: 'between', floor: Number(from), cap: Number(to), ...rounding };
+  return bracketOf(Number(from), Number(to), step);
 }
 
 /** Only the index is read from Synoptic's stations, and only its method makes the index of them. */

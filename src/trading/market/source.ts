@@ -1,7 +1,7 @@
 import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { OrderBook, Side } from './book.js';
 import type { FeeRule } from './fees.js';
-import type { ListedMarket, Target, TemperatureKind } from './market.js';
+import type { ListedMarket, Target } from './market.js';
 import type { Micros } from './money.js';
 
 /** What of the venue's answers could not be read or placed. `contradiction`: a market that says two things was left out. */
@@ -27,20 +27,16 @@ export interface VenueNote {
   example: string;
 }
 
-export interface NoteBook {
-  add(kind: NoteKind, name: string, example: string): void;
-  /** In the order of kinds and names. */
-  list(): VenueNote[];
-}
+export type NoteBook = ReturnType<typeof createNoteBook>;
 
 /** More different names than this are one name: a venue that has changed everything must not fill the memory. */
 const MAX_NAMES = 50;
 const MAX_LENGTH = 200;
 
-export function createNoteBook(): NoteBook {
+export function createNoteBook() {
   const notes = new Map<string, VenueNote>();
   return {
-    add(kind, name, example) {
+    add(kind: NoteKind, name: string, example: string): void {
       const isNew = !notes.has(`${kind} ${name}`);
       const shown = isNew && notes.size >= MAX_NAMES ? 'others' : name.slice(0, MAX_LENGTH);
       const found = notes.get(`${kind} ${shown}`);
@@ -48,7 +44,8 @@ export function createNoteBook(): NoteBook {
       else
         notes.set(`${kind} ${shown}`, { kind, name: shown, count: 1, example: example.slice(0, MAX_LENGTH) });
     },
-    list: () => [...notes].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, note]) => note),
+    /** In the order of kinds and names. */
+    list: (): VenueNote[] => [...notes].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, note]) => note),
   };
 }
 
@@ -157,8 +154,6 @@ export interface SettledDay extends Target {
 }
 
 export interface MarketHistory {
-  /** What it has a past of; left out: daily maxima. */
-  readonly kinds?: readonly TemperatureKind[];
   /** Of the days between two, both included and at most 31, and their hours: what is finally settled. Rejects as `read` does. */
   readSettledDays(range: { from: string; to: string }, signal: AbortSignal): Promise<SettledDay[]>;
 }

@@ -1,5 +1,5 @@
 import { AppError } from '../../core/errors.js';
-import type { TemperatureKind } from './market.js';
+import type { DailyKind, TemperatureKind } from './market.js';
 
 /**
  * The id of a station, as it is written anywhere.
@@ -201,9 +201,9 @@ function area(
   };
 }
 
-interface KnownSeries {
+export interface KnownSeries {
   station: Station;
-  kind: 'daily_maximum' | 'daily_minimum';
+  kind: DailyKind;
 }
 
 /** Everything that there may be a forecast of. */
@@ -224,6 +224,10 @@ const bySeries = new Map<string, KnownSeries>(
   }),
 );
 
+/** What the venue calls the series of a station's maxima or minima. */
+export const dailySeriesOf = ({ series }: Station, kind: TemperatureKind): string =>
+  kind === 'daily_minimum' ? series.minimum : series.maximum;
+
 /** The station with this ICAO id, in upper case; undefined if none is known. */
 export const findStation = (id: string): Station | undefined => byId.get(id);
 
@@ -231,7 +235,7 @@ export const findStation = (id: string): Station | undefined => byId.get(id);
 export const findPlace = (id: string): Place | undefined => placeById.get(id);
 
 /** What there are markets of a kind of. */
-export const placesOf = (kind: 'daily_maximum' | 'daily_minimum' | 'hourly'): readonly Place[] =>
+export const placesOf = (kind: TemperatureKind): readonly Place[] =>
   kind === 'hourly' ? indexAreas : stations;
 
 /** The area of a station's city, whose hours are forecast; undefined where there is none. */

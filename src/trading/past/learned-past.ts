@@ -1,3 +1,4 @@
+import { groupBy } from '../../core/group-by.js';
 import { newId } from '../../core/ids.js';
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { KnownHistory } from '../archive/archive.js';
@@ -8,8 +9,7 @@ import { meanAndVariance, type WeatherHistory } from '../forecast/forecast.js';
 import { dateOf, daysBetween } from '../market/climate-day.js';
 import { targetKey, type Target } from '../market/market.js';
 import type { MarketHistory, SettledDay } from '../market/source.js';
-import { climatesOf, type Climates } from '../scores/climate.js';
-import { RECORD_WINDOW_MS } from '../scores/records.js';
+import { climatesOf, RECORD_WINDOW_MS, type Climates } from '../scores/records.js';
 import { LEAD_HOURS } from '../signals/signal.js';
 import { createPace } from '../venue/simulation/random.js';
 import { subjectsOn, type Selection, type Subject } from '../venue/simulation/world.js';
@@ -30,16 +30,15 @@ export function pastSnapshotTimes(
 ): SnapshotTime[] {
   const latest = now.getTime() - RECORD_WINDOW_MS;
   const dates = daysBetween(dateOf(now.getTime() - days * DAY_MS), dateOf(latest + 2 * DAY_MS));
-  const byTime = new Map<number, Subject[]>();
-  for (const subject of dates.flatMap((date) => subjectsOn(date, selection)))
-    for (const lead of LEAD_HOURS) {
-      const ms = subject.span.end.getTime() - lead * HOUR_MS;
-      if (ms > latest || isThere(subject, lead)) continue;
-      const found = byTime.get(ms);
-      if (found) found.push(subject);
-      else byTime.set(ms, [subject]);
-    }
-  return [...byTime].sort(([a], [b]) => a - b).map(([ms, subjects]) => ({ at: new Date(ms), subjects }));
+  const missing = dates
+    .flatMap((date) => subjectsOn(date, selection))
+    .flatMap((subject) =>
+      LEAD_HOURS.map((lead) => ({ subject, lead, ms: subject.span.end.getTime() - lead * HOUR_MS })),
+    )
+    .filter(({ subject, lead, ms }) => ms <= latest && !isThere(subject, lead));
+  return [...groupBy(missing, ({ ms }) => ms)]
+    .sort(([a], [b]) => a - b)
+    .map(([ms, due]) => ({ at: new Date(ms), subjects: due.map(({ subject }) => subject) }));
 }
 
 /**

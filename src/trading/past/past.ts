@@ -9,19 +9,17 @@ import { calibratedModel, type FitBook } from '../forecast/fits.js';
 import { createSimulatedWeatherSource, readWeatherOf } from '../forecast/simulated.js';
 import { dateOf, daysBetween } from '../market/climate-day.js';
 import { groupEvents } from '../market/event.js';
-import { targetKey, type Target, type TemperatureKind } from '../market/market.js';
+import { dailyKinds, targetKey, targetOf, type Target } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
 import { stations } from '../market/stations.js';
-import type { Climates } from '../scores/climate.js';
 import type { PastFiller } from '../scores/keeper.js';
 import { insertRecords, listOpenRecords, listRecorded, setOutcome } from '../scores/queries.js';
-import { recordsDue, targetOfRecord, type NewRecord } from '../scores/records.js';
+import { recordsDue, targetOfRecord, type Climates, type NewRecord } from '../scores/records.js';
 import { scoreRecord, type ScorableRecord } from '../scores/score.js';
 import { createSimulatedSource, readMarketsOf } from '../venue/simulated.js';
 import { createPace } from '../venue/simulation/random.js';
 import {
   leadingStations,
-  targetOfSubject,
   type Selection,
   type SimulatedWorld,
   type Subject,
@@ -49,16 +47,13 @@ interface PastPart extends Selection {
   share: number;
 }
 
-/** What forecasts are recorded and learned of. */
-export const recordedKinds = ['daily_maximum', 'daily_minimum'] as const satisfies readonly TemperatureKind[];
-
 const others = stations.filter((station) => !leadingStations.includes(station));
 
 /** In the order in which they are made up for: what is shown first comes at full speed, the others in the background. */
 export const pastParts: readonly PastPart[] = [
   { of: leadingStations, share: 1 },
   { of: others, share: 0.4 },
-].flatMap(({ of, share }) => recordedKinds.map((kind) => ({ stations: of, kinds: [kind], share })));
+].flatMap(({ of, share }) => dailyKinds.map((kind) => ({ stations: of, kinds: [kind], share })));
 
 /** Written at once: a few milliseconds of the embedded database, so that requests are not held up. */
 const RECORDS_AT_ONCE = 28;
@@ -137,8 +132,7 @@ export function createPast(options: PastOptions): Past {
     },
     async fillRecords(part, learned, signal) {
       const there = await readRecorded(options);
-      const isThere = (subject: Subject, lead: number) =>
-        there.has(recordKey(targetOfSubject(subject), lead));
+      const isThere = (subject: Subject, lead: number) => there.has(recordKey(targetOf(subject), lead));
       const write = createRecordWriter(options, learned, createPace(part.share));
       let made = 0;
       let batch: NewRecord[] = [];

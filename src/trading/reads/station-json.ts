@@ -1,6 +1,7 @@
 import { createCachedAnswer, type CachedAnswer } from '../../core/http/cached-answer.js';
 import { openJson } from '../../core/http/json.js';
-import type { CrossCheck, DailyKind } from '../climate/queries.js';
+import type { CrossCheck } from '../climate/queries.js';
+import type { DailyKind } from '../market/market.js';
 import type { ClimateWatch, CrossChecks } from '../climate/watch.js';
 import type { IndexReader, IndexState } from '../forecast/kalshi-index.js';
 import { indexAreas, stations, type IndexArea, type Station } from '../market/stations.js';

@@ -1,10 +1,10 @@
 import { binomialRange } from '../../core/charts/binomial.js';
+import { groupBy } from '../../core/group-by.js';
 import { chiSquareTail, pitHistogram } from '../forecast/pit.js';
 import { bracketPays } from '../market/brackets.js';
 import type { ForecastRecord } from './records.js';
-import { bracketOf } from './score.js';
 import type { ReliabilityBin } from '../../core/charts/diagonal.js';
-import type { PitHistogram } from '../../core/charts/histogram.js';
+import { recordedBracket } from './score.js';
 
 const PIT_BINS = 10;
 /** With fewer days nothing is said about flatness. */
@@ -17,15 +17,9 @@ export interface DatedPit {
   atMost: number;
 }
 
-/** See `PitHistogram`. The test takes days as the unit: stations and leads of one day have their errors in common. */
-export function toPitHistogram(values: readonly DatedPit[]): PitHistogram {
-  const byDay = new Map<string, DatedPit[]>();
-  for (const value of values) {
-    const found = byDay.get(value.date);
-    if (found) found.push(value);
-    else byDay.set(value.date, [value]);
-  }
-  const days = [...byDay.values()].map(countBins);
+/** The test takes days as the unit: stations and leads of one day have their errors in common. */
+export function toPitHistogram(values: readonly DatedPit[]) {
+  const days = [...groupBy(values, ({ date }) => date).values()].map(countBins);
   const n = values.length;
   const shares = Array.from({ length: PIT_BINS }, (_, bin) =>
     n === 0 ? 0 : days.reduce((sum, { counts }) => sum + counts[bin]!, 0) / n,
@@ -101,7 +95,7 @@ export function countReliability(records: readonly SaidRecord[], side: Side): Re
       const count = bins[bin]!;
       count.n++;
       count.probabilitySum += probability;
-      if (bracketPays(bracketOf(bracket, kind), outcome)) count.wins++;
+      if (bracketPays(recordedBracket(bracket, kind), outcome)) count.wins++;
       const ofMarkets = deviations[bin]!;
       const deviation = Math.sqrt(Math.max(0, probability * (1 - probability)));
       ofMarkets.set(bracket.ticker, (ofMarkets.get(bracket.ticker) ?? 0) + deviation);

@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Database } from '../../core/db/client.js';
+import { groupBy } from '../../core/group-by.js';
 import { formatDecimal } from '../../core/pages/format.js';
 import { DAY_MS } from '../../core/time.js';
-import type { ForecastMethod } from '../forecast/forecast.js';
 import type { SourceNames } from '../forecast/queries.js';
 import { dateOf } from '../market/climate-day.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
@@ -11,6 +11,7 @@ import type { Gate, GateBook, GateKey } from '../signals/gate.js';
 import { leadsOf } from '../signals/signal.js';
 import { blockBootstrap } from './bootstrap.js';
 import { listJudgedRecords } from './queries.js';
+import type { ForecastRecord } from './records.js';
 
 /** What makes a gate open; see docs/decisions/030-gates-that-cannot-be-lucky.md. */
 export const gateRule = Object.freeze({
@@ -57,19 +58,11 @@ export const gateRuleText =
 /** The first of the last days that scores are shown of. */
 export const judgedSince = (at: Date): string => dateOf(at.getTime() - gateRule.windowDays * DAY_MS);
 
-/** A forecast that has settled, as far as gates are judged by it. */
-export interface JudgedRecord {
-  kind: TemperatureKind;
-  station: string;
-  date: string;
-  leadHours: number;
-  method: ForecastMethod;
-  /** See `Scores`. */
-  advantage: number | null;
-  worstAdvantage: number | null;
-  /** Null while it has not settled. */
-  settledAt: Date | null;
-}
+/** A forecast, as far as gates are judged by it. */
+export type JudgedRecord = Pick<
+  ForecastRecord,
+  'kind' | 'station' | 'date' | 'leadHours' | 'method' | 'advantage' | 'worstAdvantage' | 'settledAt'
+>;
 
 /**
  * Judges the gate of every kind, station and lead by the records of one pair of sources. What settled later than `at` does not
@@ -77,13 +70,7 @@ export interface JudgedRecord {
  * @param records in any order; pure: the same records and time give the same book
  */
 export function judgeGates(records: readonly JudgedRecord[], at: Date): GateBook {
-  const byGate = new Map<string, JudgedRecord[]>();
-  for (const record of records) {
-    const key = nameOf(record.kind, record.station, record.leadHours);
-    const found = byGate.get(key);
-    if (found) found.push(record);
-    else byGate.set(key, [record]);
-  }
+  const byGate = groupBy(records, ({ kind, station, leadHours }) => nameOf(kind, station, leadHours));
   return decide(
     gateKeys().map((key) => {
       const own = byGate.get(nameOf(key.kind, key.stationId, key.leadHours)) ?? [];
@@ -96,15 +83,11 @@ export function judgeGates(records: readonly JudgedRecord[], at: Date): GateBook
 /** Judges all gates by what the database knew at a time, place by place: requests go in between. */
 export async function readGates({ orm }: Database, sources: SourceNames, at: Date): Promise<GateBook> {
   const tracks: GateTrack[] = [];
+  const since = firstDayOf(quarterAt(at) - QUARTERS + 1);
   for (const kind of temperatureKinds)
     for (const { id: stationId } of placesOf(kind)) {
-      const since = firstDayOf(quarterAt(at) - QUARTERS + 1);
-      const records = await listJudgedRecords(orm, sources, {
-        kind,
-        station: stationId,
-        since,
-        settledBy: at,
-      });
+      const judged = { kind, station: stationId, since, settledBy: at };
+      const records = await listJudgedRecords(orm, sources, judged);
       for (const leadHours of leadsOf(kind)) {
         const key = { kind, stationId, leadHours };
         const own = records.filter((record) => record.leadHours === leadHours);
@@ -117,8 +100,8 @@ export async function readGates({ orm }: Database, sources: SourceNames, at: Dat
 
 export const gateKeys = (): GateKey[] =>
   temperatureKinds.flatMap((kind) =>
-    placesOf(kind).flatMap(({ id }) =>
-      leadsOf(kind).map((leadHours) => ({ kind, stationId: id, leadHours })),
+    placesOf(kind).flatMap(({ id: stationId }) =>
+      leadsOf(kind).map((leadHours) => ({ kind, stationId, leadHours })),
     ),
   );
 

@@ -5,13 +5,12 @@ import type { Database } from '../../core/db/client.js';
 import { tellTraders } from '../../webhooks/outbox.js';
 import { targetKey } from '../market/market.js';
 import type { CalibrationStore, SnapshotStore } from '../snapshot/snapshot.js';
-import { readClimates } from './climate.js';
 import type { GateBook } from '../signals/gate.js';
 import { insertRecords, listOpenRecords, setOutcome, storeGates } from './queries.js';
 import { readGates } from './gates.js';
 import type { FitBook } from '../forecast/fits.js';
 import type { SourceNames } from '../forecast/queries.js';
-import { recordsDue, targetOfRecord, type RecordInputs } from './records.js';
+import { readClimates, recordsDue, targetOfRecord, type RecordInputs } from './records.js';
 import { scoreRecord } from './score.js';
 import { finalOutcomes } from '../market/event.js';
 

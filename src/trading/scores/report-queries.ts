@@ -9,16 +9,17 @@ import type { ForecastRecord } from './records.js';
 import type { SourceNames } from '../forecast/queries.js';
 import type { CrpsPoint } from '../../core/charts/series.js';
 
-/** The calibrated records that are asked for, on the index of recent ones. */
-const wantedRows = ({ marketSource, forecastSource, kind, since, station, leadHours }: Wanted) => sql`
-  market_source = ${marketSource}
-    and forecast_source = ${forecastSource}
-    and kind = ${kind}
-    and date >= ${since}
-    and method <> 'raw_ensemble'
-    ${station === undefined ? sql`` : sql`and station = ${station}`}
-    ${leadHours === undefined ? sql`` : sql`and lead_hours = ${leadHours}`}
-`;
+/** The records that are asked for, on the index of recent ones. */
+const askedRows = ({ kind, since, station, leadHours, ...sources }: Wanted) =>
+  and(
+    ofSources(sources),
+    eq(forecastRecords.kind, kind),
+    gte(forecastRecords.date, since),
+    station === undefined ? undefined : eq(forecastRecords.station, station),
+    leadHours === undefined ? undefined : eq(forecastRecords.leadHours, leadHours),
+  )!;
+
+const calibratedRows = (wanted: Wanted) => sql`${askedRows(wanted)} and method <> 'raw_ensemble'`;
 
 /** What was said of the markets of a station, where model and market both said something; the newest. */
 export async function listSaid(orm: Orm, wanted: Wanted & { station: string }): Promise<SaidRecord[]> {
@@ -27,7 +28,7 @@ export async function listSaid(orm: Orm, wanted: Wanted & { station: string }): 
     sql`
       select kind, brackets, outcome
       from forecast_records
-      where ${wantedRows(wanted)} and market_log_score is not null
+      where ${calibratedRows(wanted)} and market_log_score is not null
       order by date desc, hour desc, lead_hours
       limit 2000
     `,
@@ -41,7 +42,7 @@ export async function listPits(orm: Orm, wanted: Wanted): Promise<DatedPit[]> {
     sql`
       select date::text as date, pit_low as below, pit_high as "atMost"
       from forecast_records
-      where ${wantedRows(wanted)} and pit_low is not null and pit_high is not null
+      where ${calibratedRows(wanted)} and pit_low is not null and pit_high is not null
       order by date desc, hour desc, station, lead_hours
       limit 10000
     `,
@@ -61,7 +62,7 @@ export async function listCrpsByDay(orm: Orm, wanted: Wanted): Promise<CrpsPoint
         avg(climate_crps) as climate,
         avg(market_crps) as market
       from forecast_records
-      where ${wantedRows(wanted)}
+      where ${calibratedRows(wanted)}
         and model_crps + raw_crps + climate_crps + market_crps is not null
       group by date
       order by date
@@ -89,7 +90,7 @@ export async function meanModelScores(orm: Orm, wanted: Wanted): Promise<ModelMe
       with wanted as (
         select date, models, model_scores, model_log_score, model_crps
         from forecast_records
-        where ${wantedRows(wanted)} and models is not null
+        where ${calibratedRows(wanted)} and models is not null
       ), latest as (
         select m.model, avg(m.weight) as weight
         from wanted, jsonb_to_recordset(models) as m(model text, weight float8)
@@ -118,8 +119,8 @@ export interface Wanted extends SourceNames {
   /** The first day. */
   since: string;
   /** Undefined: all, as with the lead. */
-  station: string | undefined;
-  leadHours: number | undefined;
+  station?: string | undefined;
+  leadHours?: number | undefined;
 }
 
 /** Means over a group of records; station and lead are null where the group has all of them. */
@@ -169,35 +170,17 @@ export async function meanScores(orm: Orm, wanted: Wanted): Promise<Means[]> {
         avg(climate_crps) ${all} as "climateCrps",
         avg(market_crps) ${all} as "marketCrps"
       from forecast_records
-      where market_source = ${wanted.marketSource}
-        and forecast_source = ${wanted.forecastSource}
-        and kind = ${wanted.kind}
-        and date >= ${wanted.since}
-        ${wanted.station === undefined ? sql`` : sql`and station = ${wanted.station}`}
-        ${wanted.leadHours === undefined ? sql`` : sql`and lead_hours = ${wanted.leadHours}`}
+      where ${askedRows(wanted)}
       group by grouping sets ((1, station, lead_hours), (1, station), (1, lead_hours), (1))
     `,
   );
 }
 
-export async function listScoredRecords(
-  orm: Orm,
-  { kind, since, station, leadHours, ...sources }: Wanted,
-  limit: number,
-): Promise<ForecastRecord[]> {
+export async function listScoredRecords(orm: Orm, wanted: Wanted, limit: number): Promise<ForecastRecord[]> {
   return orm
     .select()
     .from(forecastRecords)
-    .where(
-      and(
-        ofSources(sources),
-        eq(forecastRecords.kind, kind),
-        gte(forecastRecords.date, since),
-        station === undefined ? undefined : eq(forecastRecords.station, station),
-        leadHours === undefined ? undefined : eq(forecastRecords.leadHours, leadHours),
-        isNotNull(forecastRecords.outcome),
-      ),
-    )
+    .where(and(askedRows(wanted), isNotNull(forecastRecords.outcome)))
     .orderBy(
       desc(forecastRecords.date),
       forecastRecords.station,
@@ -210,7 +193,7 @@ export async function listScoredRecords(
 /** Cheap to ask, and different after anything has been recorded or scored. */
 export async function countRecords(
   orm: Orm,
-  { kind, since, ...sources }: SourceNames & Pick<Wanted, 'kind' | 'since'>,
+  wanted: Wanted,
 ): Promise<{ written: number; settled: number; lastSettled: string | null }> {
   const [counts] = await orm
     .select({
@@ -219,6 +202,6 @@ export async function countRecords(
       lastSettled: sql<string | null>`max(settled_at)::text`,
     })
     .from(forecastRecords)
-    .where(and(ofSources(sources), eq(forecastRecords.kind, kind), gte(forecastRecords.date, since)));
+    .where(askedRows(wanted));
   return counts!;
 }

@@ -8,14 +8,7 @@ import { placesOf } from '../market/stations.js';
 import { gateAt, type GateBook } from '../signals/gate.js';
 import { leadsOf } from '../signals/signal.js';
 import type { CalibrationStore } from '../snapshot/snapshot.js';
-import {
-  countReliability,
-  toPitHistogram,
-  toReliability,
-  type DatedPit,
-  type ReliabilityCount,
-  type Side,
-} from './diagnostics.js';
+import { countReliability, toPitHistogram, toReliability, type ReliabilityCount } from './diagnostics.js';
 import { gateErrorRates, gateRule, gateRuleText, judgedSince } from './gates.js';
 import type { SourceNames } from '../forecast/queries.js';
 import type { ForecastRecord } from './records.js';
@@ -32,8 +25,7 @@ import {
   type Wanted,
 } from './report-queries.js';
 import type { ScoreSummary, ScoresAnswer } from './schema.js';
-import { bracketOf, outcomeOf } from './score.js';
-import type { CrpsPoint } from '../../core/charts/series.js';
+import { outcomeOf, recordedBracket } from './score.js';
 
 const MAX_RECORDS = 100;
 
@@ -68,25 +60,55 @@ export async function readScores(deps: ScoresDeps, asked: ScoresAsked): Promise<
     listPits(db.orm, wanted),
     listCrpsByDay(db.orm, wanted),
   ]);
-  return toScoresAnswer({
-    asOf,
-    wanted,
-    means,
-    models,
-    records,
-    reliability,
-    pits,
-    crps,
-    gates: calibration.current.gates,
-  });
+  const { gates } = calibration.current;
+  const summary = (station: string | null, leadHours: number | null, isCalibrated = true) =>
+    toSummary(
+      means.find(
+        (group) =>
+          group.station === station && group.leadHours === leadHours && group.isCalibrated === isCalibrated,
+      ),
+    );
+  const leadsShown = leadsOf(kind).filter((lead) => leadHours === undefined || leadHours === lead);
+  const leads = (station: string | null) =>
+    leadsShown.map((leadHours) => ({ leadHours, ...summary(station, leadHours) }));
+  return {
+    marketSource: sources.marketSource,
+    forecastSource: sources.forecastSource,
+    kind,
+    windowDays: gateRule.windowDays,
+    overall: summary(null, null),
+    uncalibrated: summary(null, null, false),
+    leads: leads(null),
+    models: models.map(toModelScores),
+    stations: placesAsked(asked).map(({ id, city }) => ({
+      station: id,
+      city,
+      overall: summary(id, null),
+      leads: leads(id).map((lead) => ({ ...lead, gate: toGate(gates, kind, id, lead.leadHours) })),
+    })),
+    gateRule: { rule: gateRuleText, ...gateRule, errorRates: gateErrorRates },
+    gatesJudgedAt: gates.madeAt?.toISOString() ?? null,
+    diagnostics: {
+      reliability: {
+        model: toReliability(reliability.model),
+        market: toReliability(reliability.market),
+      },
+      pit: toPitHistogram(pits),
+      crps,
+    },
+    records: records.map(toRecord),
+    asOf: asOf.toISOString(),
+  };
 }
+
+const placesAsked = ({ kind, station }: Pick<ScoresAsked, 'kind' | 'station'>) =>
+  placesOf(kind).filter(({ id }) => station === undefined || station === id);
 
 /** Station by station: the brackets of 90 days are megabytes, and other work gets its turn in between. */
 async function readReliability({ orm }: Database, wanted: Wanted) {
   const model: ReliabilityCount[] = [];
   const market: ReliabilityCount[] = [];
-  for (const { id } of placesOf(wanted.kind)) {
-    if (wanted.station !== undefined && wanted.station !== id) continue;
+  for (const { id } of placesAsked(wanted)) {
     const records = await listSaid(orm, { ...wanted, station: id });
     model.push(...countReliability(records, 'model'));
     market.push(...countReliability(records, 'market'));
@@ -105,65 +127,6 @@ async function readVersion(
     await countRecords(db.orm, { ...sources, kind, since }),
     calibration.current.gates.gates,
   ]);
-}
-
-/** What the database says, and the gates that are in use. */
-interface FoundScores {
-  asOf: Date;
-  wanted: Wanted;
-  means: readonly Means[];
-  models: readonly ModelMeans[];
-  records: readonly ForecastRecord[];
-  reliability: Readonly<Record<Side, readonly ReliabilityCount[]>>;
-  pits: readonly DatedPit[];
-  crps: CrpsPoint[];
-  gates: GateBook;
-}
-
-function toScoresAnswer(found: FoundScores): ScoresAnswer {
-  const { asOf, wanted, means, gates } = found;
-  const summary = (station: string | null, leadHours: number | null, isCalibrated = true) =>
-    toSummary(
-      means.find(
-        (group) =>
-          group.station === station && group.leadHours === leadHours && group.isCalibrated === isCalibrated,
-      ),
-    );
-  const { kind } = wanted;
-  const leadsShown = leadsOf(kind).filter(
-    (lead) => wanted.leadHours === undefined || wanted.leadHours === lead,
-  );
-  const leads = (station: string | null) =>
-    leadsShown.map((leadHours) => ({ leadHours, ...summary(station, leadHours) }));
-  const shown = placesOf(kind).filter(({ id }) => wanted.station === undefined || wanted.station === id);
-  return {
-    marketSource: wanted.marketSource,
-    forecastSource: wanted.forecastSource,
-    kind,
-    windowDays: gateRule.windowDays,
-    overall: summary(null, null),
-    uncalibrated: summary(null, null, false),
-    leads: leads(null),
-    models: found.models.map(toModelScores),
-    stations: shown.map(({ id, city }) => ({
-      station: id,
-      city,
-      overall: summary(id, null),
-      leads: leads(id).map((lead) => ({ ...lead, gate: toGate(gates, kind, id, lead.leadHours) })),
-    })),
-    gateRule: { rule: gateRuleText, ...gateRule, errorRates: gateErrorRates },
-    gatesJudgedAt: gates.madeAt?.toISOString() ?? null,
-    diagnostics: {
-      reliability: {
-        model: toReliability(found.reliability.model),
-        market: toReliability(found.reliability.market),
-      },
-      pit: toPit(found.pits),
-      crps: found.crps,
-    },
-    records: found.records.map(toRecord),
-    asOf: asOf.toISOString(),
-  };
 }
 
 /** A group that the database knows nothing of has nothing in it. */
@@ -197,11 +160,6 @@ function toGate(book: GateBook, kind: TemperatureKind, stationId: string, leadHo
     { hoursToEnd: leadHours, at },
   );
   return { isOpen, n, dropped, evidence, needed, difference, reason };
-}
-
-function toPit(pits: readonly DatedPit[]): ScoresAnswer['diagnostics']['pit'] {
-  const { n, shares, pFlat } = toPitHistogram(pits);
-  return { n, shares: [...shares], pFlat };
 }
 
 function toRecord(record: ForecastRecord): ScoresAnswer['records'][number] {
@@ -238,7 +196,9 @@ function toRecord(record: ForecastRecord): ScoresAnswer['records'][number] {
 
 /** The market that won; of thresholds the highest that was passed, and null if none was. */
 function winnerOf({ kind, brackets }: ForecastRecord, temperatureF: number): string | null {
-  return brackets.findLast((bracket) => bracketPays(bracketOf(bracket, kind), temperatureF))?.ticker ?? null;
+  return (
+    brackets.findLast((bracket) => bracketPays(recordedBracket(bracket, kind), temperatureF))?.ticker ?? null
+  );
 }
 
 /** However many ask, the database says at most once in this time for each kind, station and lead whether something is new. */

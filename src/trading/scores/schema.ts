@@ -129,7 +129,7 @@ export const scoresQuerySchema = z.strictObject({
     ),
 });
 
-const scoreField = (description: string) => z.number().meta({ description });
+const scoreField = (description: string) => z.number().describe(description);
 
 const pairSchema = z
   .object({
@@ -142,19 +142,17 @@ const pairSchema = z
   })
   .meta({ id: 'ScorePair' });
 
-const crpsField = (description: string) => z.number().describe(description);
-
 const crpsSchema = z
   .object({
     n: z.int().describe('Forecasts that all four have a CRPS for: only these are in the means.'),
-    model: crpsField('Of the forecast, given what had been observed when it was recorded.'),
-    raw: crpsField(
+    model: scoreField('Of the forecast, given what had been observed when it was recorded.'),
+    raw: scoreField(
       "Of the ensemble as it was: its members' shares of each whole degree, knowing nothing of the day's observations.",
     ),
-    climate: crpsField(
+    climate: scoreField(
       'Of climatology: normal with the mean and spread of the last 30 days whose reports were known then.',
     ),
-    market: crpsField(
+    market: scoreField(
       'Of the market: its probabilities of the brackets, shared out within each by the normal distribution that comes nearest to all of them, and over degrees that the day could still reach.',
     ),
   })
@@ -202,7 +200,7 @@ export const modelField = z
 
 const modelScoreFields = {
   logScore: scoreField('As of the forecast.'),
-  crps: crpsField('°F.'),
+  crps: scoreField('°F.'),
 };
 
 const modelSchema = z

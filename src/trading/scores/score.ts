@@ -1,6 +1,7 @@
 import type { BracketCost, ModelScore } from '../forecast/table.js';
 import { asksOf, isCrossed, quoteOrder, type OrderBook, type Side } from '../market/book.js';
 import {
+  bracketOf,
   outcomeAt,
   outcomeProbabilities,
   outcomesOf,
@@ -62,21 +63,7 @@ export function atMostOfMembers(membersF: readonly number[], step: 1 | 0.01 = 1)
 }
 
 /** What a record is worth; null where a part of it is not there. */
-export interface Scores {
-  modelLogScore: number;
-  modelRps: number;
-  marketLogScore: number | null;
-  marketRps: number | null;
-  advantage: number | null;
-  worstAdvantage: number | null;
-  modelCrps: number | null;
-  rawCrps: number | null;
-  climateCrps: number | null;
-  marketCrps: number | null;
-  pitLow: number | null;
-  pitHigh: number | null;
-  modelScores: Record<string, ModelScore> | null;
-}
+export type Scores = ReturnType<typeof scoreRecord>;
 
 export type ScorableRecord = Pick<
   ForecastRecord,
@@ -93,7 +80,7 @@ export type ScorableRecord = Pick<
   Partial<Pick<ForecastRecord, 'stays' | 'shape' | 'models'>>;
 
 /** Scores a record by the reported temperature: by outcomes, as the market is traded, and by degrees. */
-export const scoreRecord = (record: ScorableRecord, temperatureF: number): Scores => ({
+export const scoreRecord = (record: ScorableRecord, temperatureF: number) => ({
   ...scoreBrackets(record, temperatureF),
   ...scoreDegrees(record, temperatureF),
   modelScores: scoreModels(record, temperatureF),
@@ -111,7 +98,7 @@ function scoreModels(
       const distribution = { mean, deviation, shape, atLeast: null };
       const said = brackets.map((each) => ({
         ...each,
-        model: probabilityOf(distribution, bracketOf(each, kind)),
+        model: probabilityOf(distribution, recordedBracket(each, kind)),
       }));
       const { outcome, model: given } = outcomeOf({ kind, brackets: said }, temperatureF);
       const crps = degreeCrps(atMostOf(distribution, step), temperatureF, step);
@@ -141,10 +128,10 @@ function scoreAgainstCosts(
   { kind, brackets }: Pick<ScorableRecord, 'kind' | 'brackets'>,
   model: readonly number[],
   winner: number,
-): Pick<Scores, 'advantage' | 'worstAdvantage'> {
+): Pick<ForecastRecord, 'advantage' | 'worstAdvantage'> {
   const costs = brackets.map(({ cost }) => cost).filter((cost) => cost != null);
   if (costs.length < brackets.length) return { advantage: null, worstAdvantage: null };
-  const outcomes = outcomesOf(brackets.map((bracket) => bracketOf(bracket, kind)));
+  const outcomes = outcomesOf(brackets.map((bracket) => recordedBracket(bracket, kind)));
   const advantages = outcomeCosts(outcomes, costs).map((cost, i) =>
     Math.log(Math.max(LEAST_PROBABILITY, model[i]!) / cost),
   );
@@ -172,7 +159,7 @@ export function outcomeOf(
   { kind, brackets }: Pick<ScorableRecord, 'kind' | 'brackets'>,
   temperatureF: number,
 ) {
-  const all = brackets.map((bracket) => bracketOf(bracket, kind));
+  const all = brackets.map((bracket) => recordedBracket(bracket, kind));
   const outcomes = outcomesOf(all);
   const prices = pricesOf(brackets);
   return {
@@ -219,7 +206,7 @@ function scoreDegrees(record: ScorableRecord, temperatureF: number) {
 function impliedOf({ kind, brackets, atLeast, atMost }: ScorableRecord) {
   const prices = pricesOf(brackets);
   if (!prices) return null;
-  const outcomes = outcomesOf(brackets.map((bracket) => bracketOf(bracket, kind)));
+  const outcomes = outcomesOf(brackets.map((bracket) => recordedBracket(bracket, kind)));
   const probabilities = outcomeProbabilities(outcomes, prices);
   const shares = outcomes.ranges.map((range, i) => ({ ...range, probability: probabilities[i]! }));
   return atMostOfMarket(shares, { atLeast, atMost, step: outcomes.step });
@@ -234,16 +221,10 @@ function pricesOf(brackets: ForecastRecord['brackets']): number[] | null {
 /** °F: what is told apart of a report or of an index. */
 const stepOf = (kind: TemperatureKind): 1 | 0.01 => (kind === 'hourly' ? 0.01 : 1);
 
-export function bracketOf(
-  { floor, cap }: { floor: number | null; cap: number | null },
+export const recordedBracket = (
+  { floor, cap }: Pick<ScorableRecord['brackets'][number], 'floor' | 'cap'>,
   kind: TemperatureKind,
-): Bracket {
-  const rounding = kind === 'hourly' ? { step: stepOf(kind) } : {};
-  if (floor === null) return { kind: 'less', floor, cap: cap!, ...rounding };
-  return cap === null
-    ? { kind: 'greater', floor, cap, ...rounding }
-    : { kind: 'between', floor, cap, ...rounding };
-}
+): Bracket => bracketOf(floor, cap, stepOf(kind));
 
 /**
  * What a probability counts as at the least. A forecast that has ruled out what then happens is punished hard, but once

@@ -11,6 +11,7 @@ import {
   MAX_FORECAST_AGE_MS,
   MAX_OBSERVATION_AGE_MS,
   MAX_RUN_AGE_MS,
+  nothingBought,
   type EventSignals,
   type SignalReport,
 } from './signal.js';
@@ -106,15 +107,7 @@ function withhold(event: EventSignals, doubts: ReadonlyMap<string, Date>): Event
       : 'it was sized together with a market whose order book is in doubt',
     isWithheld: true,
   }));
-  return {
-    ...event,
-    signals: [],
-    suppressed: [...event.suppressed, ...held],
-    stake: 0n,
-    worstCase: 0n,
-    growth: 0,
-    gap: 0,
-  };
+  return { ...event, ...nothingBought, signals: [], suppressed: [...event.suppressed, ...held] };
 }
 
 /** An event with everything that speaks for or against buying something of it, before anything is sized. */

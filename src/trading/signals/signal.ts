@@ -98,6 +98,9 @@ export interface EventSignals {
   gap: number;
 }
 
+/** The totals of an event of which nothing is bought. */
+export const nothingBought = { stake: 0n, worstCase: 0n, growth: 0, gap: 0 };
+
 export interface SignalReport {
   /** What sizes are reckoned from. */
   bankroll: Micros;

@@ -19,6 +19,7 @@ import {
   EVENT_CAP,
   KELLY_SHARE,
   MARKET_CAP,
+  nothingBought,
   type EventSignals,
   type RestHint,
   type Signal,
@@ -240,11 +241,9 @@ function ofEvent(
     gate,
     signals,
     suppressed,
-    ...(isSaid ? totalsOf(sizes) : nothing),
+    ...(isSaid ? totalsOf(sizes) : nothingBought),
   };
 }
-
-const nothing = { stake: 0n, worstCase: 0n, growth: 0, gap: 0 };
 
 const totalsOf = ({ stake, worstCase, growth, gap }: EventSizes) => ({ stake, worstCase, growth, gap });
 

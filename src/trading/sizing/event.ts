@@ -3,7 +3,7 @@ import type { OrderBook, Side } from '../market/book.js';
 import type { Payout } from '../market/brackets.js';
 import { valueOf } from '../market/contracts.js';
 import type { FeeRule } from '../market/fees.js';
-import { DOLLAR, type Micros } from '../market/money.js';
+import { DOLLAR, shareOf, type Micros } from '../market/money.js';
 import { exactGrowth, sizeCandidates } from './candidate-order.js';
 import { isWon, type Optimum } from './joint.js';
 import { reasonAgainst, stakeOf, type Offer, type RefusedOffer } from './offers.js';
@@ -17,7 +17,8 @@ function toPurchase(
   const { ticker, side, asks, probability, closable } = offer;
   const quote = offer.quote(contracts);
   const stake = stakeOf(offer, contracts);
-  const expectedValue = expectedPayout(probability, contracts) - stake;
+  // Rounded down: a value that is promised must be there.
+  const expectedValue = shareOf(valueOf(DOLLAR, contracts), probability) - stake;
   return {
     ticker,
     side,
@@ -38,10 +39,6 @@ function toPurchase(
     limitedBy: limitedBy[index]!,
   };
 }
-
-/** Rounded down: a value that is promised must be there. */
-const expectedPayout = (probability: number, contracts: number): Micros =>
-  (valueOf(DOLLAR, contracts) * BigInt(Math.floor(probability * 1e9))) / 1_000_000_000n;
 
 /** The most that purchases lose in any outcome; what the forecast holds for impossible is none the less counted. */
 function worstCaseOf(offers: readonly Offer[], contracts: readonly number[], outcomes: number): Micros {

@@ -126,7 +126,7 @@ export function toFund(event: EventToSize): Fund {
       const isWon = held !== undefined && isPaid(payoutOf(markets, i), outcome) === (held.side === 'yes');
       return isWon ? sum + valueOf(DOLLAR, held.contracts) : sum;
     }, cash);
-    return Number(pays) / Number(DOLLAR);
+    return inDollars(pays);
   });
   const probabilities = prudent(outcomes);
   return { whole, cash, probabilities, wealth, spent, paid, totalPaid };

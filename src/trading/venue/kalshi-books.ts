@@ -17,41 +17,37 @@ const WHOLE_BOOK_MS = 30_000;
 
 type Books = Pick<MarketData, 'books' | 'bookTimes' | 'shallow'>;
 
-/** Which books are read where each costs a call and there are more than calls. */
-interface BookRotation {
-  /** In the order in which they should be read: those that matter most, then those that were not read for longest. */
-  order(active: readonly string[]): string[];
-  take(read: ReadonlyMap<string, ReadBook>): void;
-  /**
-   * The books of listed markets: whole ones that were read since the listing began, or lately and agree with it; of the
-   * others the best prices as listed.
-   * @param topOf what the listing says of the best prices
-   */
-  booksOf(
-    markets: readonly ListedMarket[],
-    topOf: (ticker: string) => OrderBook | undefined,
-    times: { listedAt: number; now: number },
-  ): Books;
-}
-
-/** @param interest markets in which an account holds something, or something is worth doing */
-export function createBookRotation(interest: () => ReadonlySet<string>): BookRotation {
+/**
+ * Which books are read where each costs a call and there are more than calls.
+ * @param interest markets in which an account holds something, or something is worth doing
+ */
+export function createBookRotation(interest: () => ReadonlySet<string>) {
   let whole = new Map<string, ReadBook>();
   return {
-    order(active) {
+    /** In the order in which they should be read: those that matter most, then those that were not read for longest. */
+    order(active: readonly string[]): string[] {
       const matters = interest();
       const rank = (ticker: string): number =>
         (whole.get(ticker)?.readAt.getTime() ?? 0) - (matters.has(ticker) ? Number.MAX_SAFE_INTEGER : 0);
       return active.toSorted((a, b) => rank(a) - rank(b));
     },
-    take(read) {
+    take(read: ReadonlyMap<string, ReadBook>): void {
       for (const [ticker, one] of read) {
         const known = whole.get(ticker);
         const isSame = known !== undefined && isSameBook(known.book, one.book);
         whole.set(ticker, isSame ? { ...one, book: known.book } : one);
       }
     },
-    booksOf(markets, topOf, { listedAt, now }) {
+    /**
+     * The books of listed markets: whole ones that were read since the listing began, or lately and agree with it; of the
+     * others the best prices as listed.
+     * @param topOf what the listing says of the best prices
+     */
+    booksOf(
+      markets: readonly ListedMarket[],
+      topOf: (ticker: string) => OrderBook | undefined,
+      { listedAt, now }: { listedAt: number; now: number },
+    ): Books {
       const books = new Map<string, OrderBook>();
       const bookTimes = new Map<string, Date>();
       const shallow = new Map<string, true>();
@@ -95,7 +91,7 @@ interface BookReaderOptions {
   changes: KalshiChanges | undefined;
 }
 
-type ReadMarkets = Pick<MarketData, 'books' | 'bookTimes' | 'shallow'> & { markets: ListedMarket[] };
+type ReadMarkets = Books & { markets: ListedMarket[] };
 
 /**
  * Reads the books of open markets around a listing of all markets.

@@ -6,7 +6,7 @@ import { feeTypes, type FeeRule } from '../market/fees.js';
 import type { NoteBook } from '../market/source.js';
 import { stations } from '../market/stations.js';
 import type { KalshiClient, Query } from './kalshi-client.js';
-import { kalshiSeriesListSchema, kalshiSeriesSchema, type KalshiSeries } from './kalshi-market.js';
+import { kalshiSeriesListSchema, kalshiSeriesSchema, time, type KalshiSeries } from './kalshi-market.js';
 
 /** The venue's name of the category; it matches to the letter. */
 const CATEGORY = 'Climate and Weather';
@@ -14,12 +14,6 @@ const CATEGORY = 'Climate and Weather';
 const CATALOGUE_FRESH_MS = HOUR_MS;
 /** The list has some 400; more than this are not read. */
 const MAX_SERIES = 2_000;
-
-/** The series of the venue's climate category, found and not listed here. */
-interface Catalogue {
-  /** All series, read anew once an hour; the last good list is kept while the venue fails. */
-  read(signal: AbortSignal): Promise<{ series: readonly KalshiSeries[]; readAtMs: number }>;
-}
 
 interface CatalogueOptions {
   client: KalshiClient;
@@ -30,7 +24,8 @@ interface CatalogueOptions {
   onFailure: (error: unknown) => void;
 }
 
-export function createCatalogue({ client, clock, only, notes, onFailure }: CatalogueOptions): Catalogue {
+/** The series of the venue's climate category, found and not listed here. */
+export function createCatalogue({ client, clock, only, notes, onFailure }: CatalogueOptions) {
   let series: readonly KalshiSeries[] = [];
   let readAtMs = -Infinity;
 
@@ -53,7 +48,8 @@ export function createCatalogue({ client, clock, only, notes, onFailure }: Catal
   }
 
   return {
-    async read(signal) {
+    /** All series, read anew once an hour; the last good list is kept while the venue fails. */
+    async read(signal: AbortSignal): Promise<{ series: readonly KalshiSeries[]; readAtMs: number }> {
       if (Math.abs(clock.now() - readAtMs) < CATALOGUE_FRESH_MS) return { series, readAtMs };
       try {
         await ask(signal);
@@ -79,7 +75,6 @@ const PAGE_SIZE = 1000;
 const MAX_PAGES = 10;
 
 const multiplier = z.number().min(0).max(100);
-const time = z.iso.datetime({ offset: true });
 
 const seriesChangesSchema = z.object({
   series_fee_change_arr: z.array(
@@ -105,27 +100,14 @@ const eventChangesSchema = z.object({
   cursor: z.string().nullish(),
 });
 
-/** What an event says of its own fees; null for what it leaves to its series. */
-export interface EventFees {
+/** What an event has of its own; null for what it leaves to its series. */
+interface EventChange {
   eventTicker: string;
   seriesTicker: string;
   feeType: string | null;
   feeMultiplier: number | null;
-  /** When the venue said so, in milliseconds. */
-  readAt: number;
-}
-
-interface KalshiFees {
-  /**
-   * The rules of this time, by series and, for events that have their own, by event. Scheduled changes count from their time on.
-   * @param catalogue what the venue's list of series says, and when it was read
-   * @param events as far as their bodies were read; of the others the venue's list of changes is known
-   */
-  read(
-    catalogue: { series: readonly KalshiSeries[]; readAtMs: number },
-    signal: AbortSignal,
-    events?: readonly EventFees[],
-  ): Promise<Map<string, FeeRule>>;
+  /** Milliseconds. */
+  at: number;
 }
 
 interface SeriesChange {
@@ -142,23 +124,11 @@ export function createKalshiFees({
   client: KalshiClient;
   clock: Clock;
   log: Logger;
-}): KalshiFees {
-  const warned = new Set<string>();
+}) {
+  const toRule = createRuleReader(log);
   let seriesChanges: SeriesChange[] = [];
-  let eventChanges: EventFees[] = [];
+  let eventChanges: EventChange[] = [];
   let changesReadAt = -Infinity;
-
-  function toRule(feeType: string, feeMultiplier: number): FeeRule {
-    const type = feeTypes.find((one) => one === feeType) ?? 'unknown';
-    if (type === 'unknown' && !warned.has(feeType)) {
-      warned.add(feeType);
-      log.warn(
-        { feeType },
-        'the venue charges some fees in a way that is not known: what has them is not traded',
-      );
-    }
-    return { type, multiplier: BigInt(Math.round(feeMultiplier * 1_000_000)) };
-  }
 
   /** Without them the rules are those of the series as they were last read, which is within the hour. */
   async function readChanges(signal: AbortSignal): Promise<void> {
@@ -185,7 +155,14 @@ export function createKalshiFees({
   }
 
   return {
-    async read({ series, readAtMs }, signal, events = []) {
+    /**
+     * The rules of this time, by series and, for events that have their own, by event. Scheduled changes count from their time on.
+     * @param readAtMs when the venue's list of series said so
+     */
+    async read(
+      { series, readAtMs }: { series: readonly KalshiSeries[]; readAtMs: number },
+      signal: AbortSignal,
+    ): Promise<Map<string, FeeRule>> {
       await readChanges(signal);
       const now = clock.now();
       const rules = new Map<string, FeeRule>();
@@ -195,7 +172,8 @@ export function createKalshiFees({
         );
         rules.set(ticker, change?.rule ?? toRule(type, factor));
       }
-      for (const own of ofEvents(eventChanges, events, now)) {
+      const last = new Map(eventChanges.filter(({ at }) => at <= now).map((one) => [one.eventTicker, one]));
+      for (const own of last.values()) {
         const ofSeries = rules.get(own.seriesTicker);
         if (!ofSeries || (own.feeType === null && own.feeMultiplier === null)) continue;
         const { type } = own.feeType === null ? ofSeries : toRule(own.feeType, 0);
@@ -208,12 +186,28 @@ export function createKalshiFees({
   };
 }
 
+/** A way to charge that is not known is told once. */
+function createRuleReader(log: Logger): (feeType: string, multiplier: number) => FeeRule {
+  const warned = new Set<string>();
+  return (feeType, feeMultiplier) => {
+    const type = feeTypes.find((one) => one === feeType) ?? 'unknown';
+    if (type === 'unknown' && !warned.has(feeType)) {
+      warned.add(feeType);
+      log.warn(
+        { feeType },
+        'the venue charges some fees in a way that is not known: what has them is not traded',
+      );
+    }
+    return { type, multiplier: BigInt(Math.round(feeMultiplier * 1_000_000)) };
+  };
+}
+
 async function readEventChanges(
   client: KalshiClient,
   log: Logger,
   signal: AbortSignal,
-): Promise<EventFees[]> {
-  const changes: EventFees[] = [];
+): Promise<EventChange[]> {
+  const changes: EventChange[] = [];
   let cursor = '';
   for (let page = 0; page < MAX_PAGES && (page === 0 || cursor !== ''); page++) {
     const query: Query = [['limit', PAGE_SIZE]];
@@ -225,24 +219,10 @@ async function readEventChanges(
         seriesTicker: change.series_ticker,
         feeType: change.fee_type_override,
         feeMultiplier: change.fee_multiplier_override,
-        readAt: Date.parse(change.scheduled_ts),
+        at: Date.parse(change.scheduled_ts),
       });
     cursor = answer.cursor ?? '';
   }
   if (cursor !== '') log.warn({ pages: MAX_PAGES }, 'the venue lists more changes of fees than are read');
-  return changes.sort((a, b) => a.readAt - b.readAt);
-}
-
-/** What holds for each event now: its last change, unless its own body was read well after that. */
-function ofEvents(
-  changes: readonly EventFees[],
-  events: readonly EventFees[],
-  now: number,
-): Iterable<EventFees> {
-  const last = new Map(changes.filter(({ readAt }) => readAt <= now).map((one) => [one.eventTicker, one]));
-  for (const event of events) {
-    const change = last.get(event.eventTicker);
-    if (!change || event.readAt >= change.readAt + SETTLED_MS) last.set(event.eventTicker, event);
-  }
-  return last.values();
+  return changes.sort((a, b) => a.at - b.at);
 }

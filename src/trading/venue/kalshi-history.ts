@@ -1,11 +1,11 @@
 import type { Clock } from '../../core/clock.js';
 import { isWholeLadder } from '../market/brackets.js';
 import { climateDayOf, daysBetween } from '../market/climate-day.js';
-import { stations, type Station } from '../market/stations.js';
+import { dailySeriesOf, stations, type KnownSeries } from '../market/stations.js';
 import { groupEvents, writeEventTicker, finalOutcomes } from '../market/event.js';
 import { readMarketPages, type KalshiClient } from './kalshi-client.js';
 import { kalshiCutoffSchema, shareTemperatures } from './kalshi-market.js';
-import { dailyKinds, isPlaced, type DailyKind, type ListedMarket, type Market } from '../market/market.js';
+import { dailyKinds, isPlaced, type ListedMarket, type Market } from '../market/market.js';
 import { MAX_EARLY_MS } from './place-market.js';
 import type { MarketHistory, SettledDay } from '../market/source.js';
 
@@ -71,13 +71,7 @@ export function createKalshiHistory({ client, series, clock, read }: KalshiHisto
   };
 }
 
-interface KnownSeries {
-  station: Station;
-  kind: DailyKind;
-}
-
-const seriesOf = ({ station, kind }: KnownSeries): string =>
-  kind === 'daily_maximum' ? station.series.maximum : station.series.minimum;
+const seriesOf = ({ station, kind }: KnownSeries): string => dailySeriesOf(station, kind);
 
 /** What the event of a day may be called: before 2025 series had other names. */
 function namesAt(asked: KnownSeries, date: string): string[] {

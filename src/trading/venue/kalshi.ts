@@ -35,15 +35,7 @@ interface Known {
  * Reads listed markets, and remembers them: most are the same from one listing to the next. Who gets the same object again
  * need not make anew what was made of it, and reading it again would cost ten times as much.
  */
-interface MarketReader {
-  read(value: unknown, notes: Pick<NoteBook, 'add'>): ListedMarket | undefined;
-  /** The best prices as last listed. */
-  topOf(ticker: string): OrderBook | undefined;
-  /** Forgets all markets but these. */
-  keep(tickers: Iterable<string>): void;
-}
-
-function createMarketReader(): MarketReader {
+function createMarketReader() {
   let known = new Map<string, Known>();
 
   function readAnew(value: unknown, text: string): Known {
@@ -53,7 +45,7 @@ function createMarketReader(): MarketReader {
   }
 
   return {
-    read(value, notes) {
+    read(value: unknown, notes: Pick<NoteBook, 'add'>): ListedMarket | undefined {
       const { ticker } = (value ?? {}) as { ticker?: unknown };
       if (typeof ticker !== 'string') return readMarket(value, notes);
       const text = JSON.stringify(value);
@@ -63,8 +55,10 @@ function createMarketReader(): MarketReader {
       for (const { kind, name, example } of found.notes) notes.add(kind, name, example);
       return found.market;
     },
-    topOf: (ticker) => known.get(ticker)?.top,
-    keep(tickers) {
+    /** The best prices as last listed. */
+    topOf: (ticker: string): OrderBook | undefined => known.get(ticker)?.top,
+    /** Forgets all markets but these. */
+    keep(tickers: Iterable<string>): void {
       known = new Map(
         [...tickers].flatMap((ticker) => {
           const found = known.get(ticker);
@@ -156,14 +150,13 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
   const reader = createMarketReader();
   const readLimits = budget && createLimitReader({ client, budget, clock, log });
   const changes = keepBooks && createKalshiChanges({ keepBooks, clock });
-  const topOf = (ticker: string) => reader.topOf(ticker);
-  const readBooks = createBookReader({ client, clock, interest, topOf, changes });
+  const readBooks = createBookReader({ client, clock, interest, topOf: reader.topOf, changes });
   const seen = new Map<string, SeenSeries>();
   const fees = createKalshiFees({ client, clock, log });
   const readTrading = createKalshiPauses({ client, clock, log });
   const chooseSeries = createSeriesChooser(seen);
   const tell = createTeller(log);
-  const read = (value: unknown) => readAlone(value, tell);
+  const readOne = (value: unknown) => readAlone(value, tell);
   const catalogue = createCatalogue({
     client,
     clock,
@@ -225,10 +218,18 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
       };
     },
     changes,
-    find: (tickers, signal) => findKalshiMarkets({ client, read }, tickers, signal),
+    find: (tickers, signal) => findKalshiMarkets({ client, read: readOne }, tickers, signal),
     readPrints: (tickers, since, signal) => readKalshiPrints({ client, clock }, tickers, since, signal),
-    history: createKalshiHistory({ client, series, clock, read }),
+    history: createKalshiHistory({ client, series, clock, read: readOne }),
   };
+}
+
+/** A market that no refresh brings. */
+function readAlone(value: unknown, tell: (found: readonly VenueNote[]) => void): ListedMarket | undefined {
+  const notes = createNoteBook();
+  const market = readMarket(value, notes);
+  tell(notes.list());
+  return market;
 }
 
 /** Those that had markets, those that were never asked for, and some of the others. */
@@ -245,14 +246,6 @@ function createSeriesChooser(seen: ReadonlyMap<string, SeenSeries>): (all: reado
     nextDormant = others.length === 0 ? 0 : (nextDormant + some.length) % others.length;
     return [...active, ...some];
   };
-}
-
-/** A market that no refresh brings. */
-function readAlone(value: unknown, tell: (found: readonly VenueNote[]) => void): ListedMarket | undefined {
-  const notes = createNoteBook();
-  const market = readMarket(value, notes);
-  tell(notes.list());
-  return market;
 }
 
 /** Once for each thing, not with every read. */

@@ -1,11 +1,12 @@
+import { createRecall } from '../../core/recall.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { asksOf, emptyBook, toLevels, type Level, type OrderBook } from '../market/book.js';
-import { bracketPays, type Bracket } from '../market/brackets.js';
+import { bracketOf, bracketPays, type Bracket } from '../market/brackets.js';
 import { writeEventTicker } from '../market/event.js';
 import type { ListedMarket, Market, MarketStatus, TemperatureKind } from '../market/market.js';
 import { CENT, DOLLAR, type Micros } from '../market/money.js';
 import type { Print } from '../market/source.js';
-import { isStation, type Place, type Station } from '../market/stations.js';
+import { dailySeriesOf, indexAreas, isStation, type Place, type Station } from '../market/stations.js';
 import { believe } from './simulation/crowd.js';
 import { nextGaussian, uniform, uniformsOf } from './simulation/random.js';
 import { HOUR_OPENS_BEFORE_MS, type SimulatedWorld, type Subject } from './simulation/world.js';
@@ -74,7 +75,7 @@ export const linearCents = [{ start: 0n, end: DOLLAR, step: CENT }];
 
 /** `Sep 23, 2026`. */
 const dayFormat = new Intl.DateTimeFormat('en-US', { timeZone: 'UTC', dateStyle: 'medium' });
-const zoneFormats = new Map<string, Intl.DateTimeFormat>();
+const recallZoneFormat = createRecall<Intl.DateTimeFormat>(100);
 
 /** The rules of a market as the venue words them today. */
 function rulesOf(subject: Subject, bracket: Bracket): string {
@@ -104,11 +105,10 @@ const areaName = ({ id, city }: Place): string => areaNames[id] ?? city;
 
 /** `12 PM EDT`. */
 function clockOf({ station: { timeZone }, hour, span }: Subject): string {
-  let format = zoneFormats.get(timeZone);
-  if (!format) {
-    format = new Intl.DateTimeFormat('en-US', { timeZone, timeZoneName: 'short' });
-    zoneFormats.set(timeZone, format);
-  }
+  const format = recallZoneFormat(
+    timeZone,
+    () => new Intl.DateTimeFormat('en-US', { timeZone, timeZoneName: 'short' }),
+  );
   const zone = format.formatToParts(span.end).find(({ type }) => type === 'timeZoneName')!.value;
   return `${hour! % 12 || 12} ${hour! < 12 ? 'AM' : 'PM'} ${zone}`;
 }
@@ -134,12 +134,6 @@ const ofDays: Timings = { reportedMs: 7 * HOUR_MS, determinedMs: 8 * HOUR_MS, fi
 const ofHours: Timings = { reportedMs: 5 * MINUTE_MS, determinedMs: 10 * MINUTE_MS, finalMs: 40 * MINUTE_MS };
 const timingsOf = (kind: TemperatureKind): Timings => (kind === 'hourly' ? ofHours : ofDays);
 
-const areaSeries: Readonly<Record<string, string>> = {
-  'INDEX-MIAMI': 'KXTEMPMIAH',
-  'INDEX-NYC': 'KXTEMPNYCHS',
-  'INDEX-CHICAGO': 'KXTEMPCHIHS',
-  'INDEX-LA-COASTAL': 'KXTEMPLAXHS',
-};
 const THRESHOLDS = 10;
 
 export type Seeded = Pick<SimulatedWorld, 'seed' | 'weather'>;
@@ -262,10 +256,8 @@ export function* statesWithin(
 }
 
 /** What the venue calls the series of a subject. */
-export function seriesOf({ kind, station }: Pick<Subject, 'kind' | 'station'>): string {
-  if (!isStation(station)) return areaSeries[station.id]!;
-  return kind === 'daily_maximum' ? station.series.maximum : station.series.minimum;
-}
+const seriesOf = ({ kind, station }: Subject): string =>
+  isStation(station) ? dailySeriesOf(station, kind) : indexAreas.find(({ id }) => id === station.id)!.series;
 
 function timesOf({ kind, date, span }: Subject): Pick<Market, 'openTime' | 'closeTime'> {
   const openMs =
@@ -291,21 +283,14 @@ function phaseOf({ reportedMs, determinedMs, finalMs }: Timings, open: Date, clo
 function makeLadder({ seed, weather }: Seeded, subject: Subject): Bracket[] {
   const expected = Math.floor(believe(seed, weather, subject, timesOf(subject).openTime).meanF);
   if (subject.kind === 'hourly')
-    return Array.from({ length: THRESHOLDS }, (_, i) => ({
-      kind: 'greater',
-      floor: Math.round((expected - 4 + i) * 100 - 1) / 100,
-      cap: null,
-      step: 0.01,
-    }));
+    return Array.from({ length: THRESHOLDS }, (_, i) =>
+      bracketOf(Math.round((expected - 4 + i) * 100 - 1) / 100, null, 0.01),
+    );
   const lowest = expected - 3;
   return [
-    { kind: 'less', floor: null, cap: lowest },
-    ...[0, 2, 4, 6].map((step): Bracket => ({
-      kind: 'between',
-      floor: lowest + step,
-      cap: lowest + step + 1,
-    })),
-    { kind: 'greater', floor: lowest + 7, cap: null },
+    bracketOf(null, lowest),
+    ...[0, 2, 4, 6].map((step) => bracketOf(lowest + step, lowest + step + 1)),
+    bracketOf(lowest + 7, null),
   ];
 }
 

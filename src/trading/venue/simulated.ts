@@ -1,10 +1,10 @@
 import { createRecall } from '../../core/recall.js';
 import { DAY_MS } from '../../core/time.js';
 import { emptyBook, type OrderBook } from '../market/book.js';
-import { addDays, climateDayOf, daysBetween } from '../market/climate-day.js';
+import { addDays, climateDayOf, dateOf, daysBetween } from '../market/climate-day.js';
 import { readEventTicker, writeEventTicker } from '../market/event.js';
 import type { FeeRule } from '../market/fees.js';
-import type { ListedMarket, UnplacedMarket } from '../market/market.js';
+import { targetOf, type ListedMarket, type UnplacedMarket } from '../market/market.js';
 import { DOLLAR } from '../market/money.js';
 import {
   PRINTS_SPAN_MS,
@@ -14,7 +14,14 @@ import {
   type Print,
   type SettledDay,
 } from '../market/source.js';
-import { findSeries, indexAreas, stations, type Station } from '../market/stations.js';
+import {
+  dailySeriesOf,
+  findAreaOfSeries,
+  findSeries,
+  indexAreas,
+  stations,
+  type Station,
+} from '../market/stations.js';
 import {
   finalTimeOf,
   linearCents,
@@ -25,7 +32,6 @@ import {
   rainRulesOf,
   rainTitleOf,
   eventStateOf,
-  seriesOf,
   statesWithin,
   volumeOf,
   type EventState,
@@ -39,12 +45,9 @@ import {
   hourSubject,
   leadingStations,
   subjectsAround,
-  subjectsOf,
   subjectsOn,
-  targetOfSubject,
   type Selection,
   type SimulatedWorld,
-  type StationDay,
   type Subject,
 } from './simulation/world.js';
 
@@ -54,7 +57,7 @@ const RAINY = 0.3;
 
 /** Rain on the days around a time: it settles by the venue's word alone, as nothing here forecasts it. */
 function listRain(world: Seeded, at: Date): ListedEvent {
-  const today = at.toISOString().slice(0, 10);
+  const today = dateOf(at.getTime());
   return joined([-1, 0, 1].map((days) => listRainOf(world, addDays(today, days), at)));
 }
 
@@ -118,11 +121,10 @@ const joined = (events: readonly ListedEvent[]): ListedEvent => ({
 });
 
 const fee: FeeRule = { type: 'quadratic', multiplier: DOLLAR };
-const areaOfSeries = new Map(indexAreas.map((area) => [seriesOf({ kind: 'hourly', station: area }), area]));
 const feeRules = new Map(
   [
     ...stations.flatMap(({ series }) => [series.maximum, series.minimum]),
-    ...areaOfSeries.keys(),
+    ...indexAreas.map(({ series }) => series),
     RAIN_SERIES,
   ].map((series) => [series, fee]),
 );
@@ -194,11 +196,7 @@ export function createSimulatedSource(
   };
 }
 
-/** The markets of some days, maxima and minima, as they stood at any time. */
-export const readMarkets = (world: Seeded, days: readonly StationDay[], at: Date): MarketData =>
-  readMarketsOf(world, subjectsOf(days), at);
-
-/** The same of any subjects. */
+/** The markets of some subjects, as they stood at any time. */
 export const readMarketsOf = (world: Seeded, subjects: readonly Subject[], at: Date): MarketData =>
   toData(
     subjects.map((subject) => listEvent(world, eventStateOf(world, subject, at))),
@@ -217,7 +215,7 @@ const settledOn = ({ weather }: Seeded, subjects: readonly Subject[], at: Date):
   subjects.flatMap((subject) => {
     const knownAt = finalTimeOf(subject.span, subject.kind);
     if (knownAt > at) return [];
-    return [{ ...targetOfSubject(subject), temperatureF: weather.value(subject), knownAt }];
+    return [{ ...targetOf(subject), temperatureF: weather.value(subject), knownAt }];
   });
 
 /** The event of a market: what is before the last part of its ticker. */
@@ -233,12 +231,12 @@ function readSubject(eventTicker: string): Subject | undefined {
   const named = readEventTicker(eventTicker);
   if (!named) return undefined;
   const { seriesTicker, date, hour } = named;
-  const area = areaOfSeries.get(seriesTicker);
+  const area = findAreaOfSeries(seriesTicker);
   if (area) return hour === undefined ? undefined : hourSubject(area, date, hour);
   const found = findSeries(seriesTicker);
   if (!found || hour !== undefined) return undefined;
   const { kind, station } = found;
   // A series' former name is not one of this world.
-  if (seriesOf({ kind, station }) !== seriesTicker) return undefined;
+  if (dailySeriesOf(station, kind) !== seriesTicker) return undefined;
   return dailySubject(kind, { station, day: climateDayOf(station, date) });
 }

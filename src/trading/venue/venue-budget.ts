@@ -4,15 +4,6 @@ import { HOUR_MS } from '../../core/time.js';
 import type { Clock } from '../../core/clock.js';
 import type { KalshiClient } from './kalshi-client.js';
 
-/** Tokens that come back at a steady rate, up to a capacity; requests wait until theirs are there. */
-interface TokenBucket {
-  /** Waits for so many tokens and takes them: urgent callers first, others in the order they came. */
-  take(tokens: number, signal: AbortSignal, isUrgent?: boolean): Promise<void>;
-  /** The venue refused for lack of tokens: its bucket is emptier than this one. */
-  slowDown(): void;
-  setLimits(limits: BucketLimits): void;
-}
-
 interface Waiter {
   tokens: number;
   go: () => void;
@@ -49,7 +40,8 @@ function waitIn(
   });
 }
 
-function createTokenBucket(initial: BucketLimits): TokenBucket {
+/** Tokens that come back at a steady rate, up to a capacity; requests wait until theirs are there. */
+function createTokenBucket(initial: BucketLimits) {
   let limits = initial;
   let tokens = initial.capacity;
   let countedAt = performance.now();
@@ -96,12 +88,14 @@ function createTokenBucket(initial: BucketLimits): TokenBucket {
   }
 
   return {
-    take(wanted, signal, isUrgent = false) {
+    /** Waits for so many tokens and takes them: urgent callers first, others in the order they came. */
+    take(wanted: number, signal: AbortSignal, isUrgent = false): Promise<void> {
       const taken = waitIn(isUrgent ? urgent : ordinary, { tokens: wanted, signal, onGiveUp: serveAnew });
       if (isUrgent || timer === undefined) serveAnew();
       return taken;
     },
-    slowDown() {
+    /** The venue refused for lack of tokens: its bucket is emptier than this one. */
+    slowDown(): void {
       count();
       tokens = Math.min(tokens, 0);
       const now = performance.now();
@@ -109,7 +103,7 @@ function createTokenBucket(initial: BucketLimits): TokenBucket {
       share = Math.max(LEAST_SHARE, share / 2);
       changedAt = now;
     },
-    setLimits(given) {
+    setLimits(given: BucketLimits): void {
       count();
       limits = given;
       tokens = Math.min(tokens, limits.capacity);
@@ -192,24 +186,21 @@ export const basicLimits: VenueLimits = {
 /** What is used of the limits: clocks differ, and other programs of the operator may use the same key. */
 const SHARE = 0.9;
 
-/** The tokens that everything which asks the venue with one key has together. */
-export interface VenueBudget {
-  /** Waits for the tokens of a request. Urgent ones, those of orders and of the account, are served first. */
-  take(method: string, path: string, signal: AbortSignal, isUrgent?: boolean): Promise<void>;
-  /** The venue answered 429, which comes without a time to wait: less is asked for a while. */
-  refused(method: string): void;
-  setLimits(limits: VenueLimits): void;
-}
+export type VenueBudget = ReturnType<typeof createVenueBudget>;
 
-export function createVenueBudget(initial: VenueLimits = basicLimits): VenueBudget {
+/** The tokens that everything which asks the venue with one key has together. */
+export function createVenueBudget(initial: VenueLimits = basicLimits) {
   const read = createTokenBucket(sharedPart(initial.read));
   const write = createTokenBucket(sharedPart(initial.write));
   let costOf = createCosts(initial);
-  const bucketOf = (method: string): TokenBucket => (method === 'GET' ? read : write);
+  const bucketOf = (method: string) => (method === 'GET' ? read : write);
   return {
-    take: (method, path, signal, isUrgent) => bucketOf(method).take(costOf(method, path), signal, isUrgent),
-    refused: (method) => bucketOf(method).slowDown(),
-    setLimits(limits) {
+    /** Waits for the tokens of a request. Urgent ones, those of orders and of the account, are served first. */
+    take: (method: string, path: string, signal: AbortSignal, isUrgent?: boolean) =>
+      bucketOf(method).take(costOf(method, path), signal, isUrgent),
+    /** The venue answered 429, which comes without a time to wait: less is asked for a while. */
+    refused: (method: string): void => bucketOf(method).slowDown(),
+    setLimits(limits: VenueLimits): void {
       read.setLimits(sharedPart(limits.read));
       write.setLimits(sharedPart(limits.write));
       costOf = createCosts(limits);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { crpsOfCensored } from '../../../src/trading/forecast/censored.js';
+import { crpsOfCensored } from '../../../src/trading/forecast/linear-fit.js';
 import {
   biasOf,
   fitAhead,

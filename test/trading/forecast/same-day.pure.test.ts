@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { sigmoid } from '../../../src/core/statistics/logistic.js';
-import { crpsOfCensored } from '../../../src/trading/forecast/censored.js';
+import { crpsOfCensored } from '../../../src/trading/forecast/linear-fit.js';
 import {
   fitSameDay,
   MIN_SAME_DAY_CASES,

@@ -12,7 +12,8 @@ import { createSimulatedWeatherSource } from '../../../src/trading/forecast/simu
 import { calibratedModel } from '../../../src/trading/forecast/fits.js';
 import { groupEvents } from '../../../src/trading/market/event.js';
 import { createSimulatedSource } from '../../../src/trading/venue/simulated.js';
-import { createPast, pastParts, recordedKinds } from '../../../src/trading/past/past.js';
+import { createPast, pastParts } from '../../../src/trading/past/past.js';
+import { dailyKinds } from '../../../src/trading/market/market.js';
 import type { LearnedPast } from '../../../src/trading/past/learned-past.js';
 import { recordsDue } from '../../../src/trading/scores/records.js';
 import { climateDayOf } from '../../../src/trading/market/climate-day.js';
@@ -126,7 +127,7 @@ describe('the past of an invented world', () => {
       stations.flatMap(({ id }) => kinds.map((kind) => `${kind} ${id}`)),
     );
     expect(new Set(all).size).toBe(all.length);
-    expect(all).toHaveLength(recordedKinds.length * stations.length);
+    expect(all).toHaveLength(dailyKinds.length * stations.length);
     expect(first!.stations.map(({ id }) => id)).toContain('KNYC');
     const before = await rows();
     // A clock that is behind the others: nothing of the first part is missing before it.

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import type { z } from 'zod';
 import { feeRuleOf } from '../../../src/trading/market/fees.js';
 import { UnexpectedAnswerError, type KalshiClient } from '../../../src/trading/venue/kalshi-client.js';
-import { createKalshiFees, type EventFees } from '../../../src/trading/venue/kalshi-fees.js';
+import { createKalshiFees } from '../../../src/trading/venue/kalshi-fees.js';
 import type { KalshiSeries } from '../../../src/trading/venue/kalshi-market.js';
 import { createKalshiPauses, weeklyPause } from '../../../src/trading/venue/kalshi-pauses.js';
 
@@ -64,8 +64,8 @@ describe('the fees of the venue', () => {
     fee_multiplier_override: multiplier,
     scheduled_ts: at(ms),
   });
-  const ruleOf = async (fees: ReturnType<typeof createKalshiFees>, market = day, events?: EventFees[]) =>
-    feeRuleOf({ feeRules: await fees.read(catalogue(), signal, events) }, market);
+  const ruleOf = async (fees: ReturnType<typeof createKalshiFees>, market = day) =>
+    feeRuleOf({ feeRules: await fees.read(catalogue(), signal) }, market);
   const create = () => createKalshiFees({ client, clock, log });
 
   it('are those of the series', async () => {
@@ -115,21 +115,6 @@ describe('the fees of the venue', () => {
     });
     now = start + HOUR;
     expect(await ruleOf(fees)).toMatchObject({ multiplier: 1_000_000n });
-  });
-
-  it('of an event are also read from its own body, which is as true as it is new', async () => {
-    answers['/events/fee_changes'] = {
-      event_fee_changes: [eventChange(null, 0.5, start - HOUR)],
-      cursor: '',
-    };
-    const body: EventFees = { ...day, feeType: 'quadratic_with_maker_fees', feeMultiplier: 3, readAt: start };
-    const fees = create();
-    expect(await ruleOf(fees, day, [body])).toEqual({
-      type: 'quadratic_with_maker_fees',
-      multiplier: 3_000_000n,
-    });
-    const old = { ...body, readAt: start - 2 * HOUR };
-    expect(await ruleOf(fees, day, [old])).toMatchObject({ multiplier: 500_000n });
   });
 
   it('of a kind that is not known close what has them, and nothing else', async () => {

@@ -1,6 +1,6 @@
 import { DAY_MS, HOUR_MS } from '../../../core/time.js';
 import type { Clock } from '../../../core/clock.js';
-import { spanOf, type Target, type TemperatureKind } from '../../market/market.js';
+import { spanOf, temperatureKinds, type TemperatureKind } from '../../market/market.js';
 import {
   addDays,
   climateDayAt,
@@ -42,7 +42,7 @@ export interface Selection {
   kinds: readonly TemperatureKind[];
 }
 
-export const everything: Selection = { stations, kinds: ['daily_maximum', 'daily_minimum', 'hourly'] };
+export const everything: Selection = { stations, kinds: temperatureKinds };
 
 /** The cities that have had markets the longest: what takes time is made for them first. */
 export const leadingStations = stations.filter(({ series }) => series.formerMaximum !== null);
@@ -66,13 +66,6 @@ export const hourSubject = (station: Place, date: string, hour: number): Subject
   date,
   hour,
   span: spanOf(station, { date, hour }),
-});
-
-export const targetOfSubject = ({ kind, station, date, hour }: Subject): Target => ({
-  kind,
-  stationId: station.id,
-  date,
-  ...(hour === undefined ? {} : { hour }),
 });
 
 /** Maxima and minima of some days: those of a station together. */

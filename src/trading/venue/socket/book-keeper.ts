@@ -38,35 +38,15 @@ interface Kept {
   book: OrderBook | undefined;
 }
 
+export type BookKeeper = ReturnType<typeof createBookKeeper>;
+
 /**
  * Keeps order books from snapshots and deltas. A sequence counts over all markets of a subscription: what breaks it puts
  * all of them in doubt, what contradicts one book puts that one in doubt, and only a new snapshot in its turn ends it; after
  * a number that came before, a new subscription. A book in doubt is never given out. Knows nothing of connections, commands and time.
+ * @param onChange a book has changed, or whether it is trusted
  */
-export interface BookKeeper {
-  /** These markets are of the subscription from now on, and in doubt until their snapshots come. */
-  expect(sid: number, tickers: Iterable<string>): void;
-  /** These markets are kept no longer. */
-  drop(tickers: Iterable<string>): void;
-  /** A subscription has ended: its markets are kept no longer. */
-  end(sid: number): string[];
-  /** Takes a frame that names a subscription; others say nothing about books. */
-  take(frame: Frame): Problem | undefined;
-  doubt(tickers: Iterable<string>): void;
-  /** Undefined while it is in doubt, or not kept. */
-  book(ticker: string): OrderBook | undefined;
-  sidOf(ticker: string): number | undefined;
-  has(sid: number): boolean;
-  /** Of one subscription: its markets, and those of them that are in doubt. */
-  tickersOf(sid: number): ReadonlySet<string>;
-  doubtful(sid: number): string[];
-  readonly sids: number[];
-  readonly size: number;
-  readonly trusted: number;
-}
-
-/** @param onChange a book has changed, or whether it is trusted */
-export function createBookKeeper(onChange: (ticker: string) => void = () => undefined): BookKeeper {
+export function createBookKeeper(onChange: (ticker: string) => void = () => undefined) {
   const markets = createKeptMarkets(onChange);
   const { subscriptions, kept, setTrust, doubt, remove } = markets;
 
@@ -92,11 +72,13 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
 
   return {
     expect: markets.expect,
-    drop(tickers) {
+    /** These markets are kept no longer. */
+    drop(tickers: Iterable<string>): void {
       for (const ticker of tickers) remove(ticker);
     },
     end: markets.end,
-    take(frame) {
+    /** Takes a frame that names a subscription; others say nothing about books. */
+    take(frame: Frame): Problem | undefined {
       const ticker = 'ticker' in frame ? frame.ticker : undefined;
       const market = ticker === undefined ? undefined : kept.get(ticker);
       const subscription = frame.sid === undefined ? undefined : subscriptions.get(frame.sid);
@@ -115,22 +97,24 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
       return ofAll ?? problem;
     },
     doubt,
-    book(ticker) {
+    /** Undefined while it is in doubt, or not kept. */
+    book(ticker: string): OrderBook | undefined {
       const market = kept.get(ticker);
       return market?.isTrusted ? bookOf(market) : undefined;
     },
-    sidOf: (ticker) => kept.get(ticker)?.sid,
-    has: (sid) => subscriptions.has(sid),
-    tickersOf: (sid) => subscriptions.get(sid)?.tickers ?? new Set(),
-    doubtful: (sid) =>
+    sidOf: (ticker: string) => kept.get(ticker)?.sid,
+    has: (sid: number) => subscriptions.has(sid),
+    /** Of one subscription: its markets, and those of them that are in doubt. */
+    tickersOf: (sid: number): ReadonlySet<string> => subscriptions.get(sid)?.tickers ?? new Set(),
+    doubtful: (sid: number) =>
       [...(subscriptions.get(sid)?.tickers ?? [])].filter((ticker) => !kept.get(ticker)!.isTrusted),
-    get sids() {
+    get sids(): number[] {
       return [...subscriptions.keys()];
     },
-    get size() {
+    get size(): number {
       return kept.size;
     },
-    get trusted() {
+    get trusted(): number {
       return markets.trusted;
     },
   };
@@ -174,6 +158,7 @@ function createKeptMarkets(onChange: (ticker: string) => void) {
     subscriptions.get(market.sid)?.tickers.delete(ticker);
   }
 
+  /** These markets are of the subscription from now on, and in doubt until their snapshots come. */
   function expect(sid: number, tickers: Iterable<string>): void {
     const subscription = subscriptions.get(sid) ?? { lastSeq: 0, isBroken: false, tickers: new Set() };
     subscriptions.set(sid, subscription);
@@ -185,6 +170,7 @@ function createKeptMarkets(onChange: (ticker: string) => void) {
     }
   }
 
+  /** A subscription has ended: its markets are kept no longer. */
   function end(sid: number): string[] {
     const tickers = [...(subscriptions.get(sid)?.tickers ?? [])];
     for (const ticker of tickers) remove(ticker);

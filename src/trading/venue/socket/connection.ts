@@ -2,17 +2,6 @@ import type { Logger } from 'pino';
 import { WebSocket } from 'ws';
 import { MINUTE_MS } from '../../../core/time.js';
 
-/** When and how subscriptions whose books are in doubt are mended: at once, and then ever more rarely while it does not help. */
-interface Repairs {
-  /** Snapshots are on their way: nothing is asked for until they had time to come. */
-  begin(sid: number): void;
-  /** The sequence cannot be followed any further. */
-  condemn(sid: number): void;
-  forget(sid: number): void;
-  /** What to do now; undefined: nothing, or not yet. */
-  next(sid: number, markets: { doubtful: number; all: number }): 'snapshot' | 'resubscribe' | undefined;
-}
-
 interface Repair {
   attempts: number;
   dueAt: number;
@@ -23,8 +12,11 @@ const MAX_PAUSE_MS = MINUTE_MS;
 /** Asking for snapshots of all markets has not helped so often. */
 const MAX_SNAPSHOTS = 3;
 
-/** @param pauseMs before the second attempt; it doubles */
-export function createRepairs(pauseMs: number, now: () => number = () => performance.now()): Repairs {
+/**
+ * When and how subscriptions whose books are in doubt are mended: at once, and then ever more rarely while it does not help.
+ * @param pauseMs before the second attempt; it doubles
+ */
+export function createRepairs(pauseMs: number) {
   const bySid = new Map<number, Repair>();
 
   function of(sid: number): Repair {
@@ -34,15 +26,21 @@ export function createRepairs(pauseMs: number, now: () => number = () => perform
   }
 
   return {
-    begin(sid) {
+    /** Snapshots are on their way: nothing is asked for until they had time to come. */
+    begin(sid: number): void {
       const repair = of(sid);
-      repair.dueAt = Math.max(repair.dueAt, now() + 2 * pauseMs);
+      repair.dueAt = Math.max(repair.dueAt, performance.now() + 2 * pauseMs);
     },
-    condemn: (sid) => void (of(sid).isCondemned = true),
-    forget: (sid) => void bySid.delete(sid),
-    next(sid, { doubtful, all }) {
+    /** The sequence cannot be followed any further. */
+    condemn: (sid: number) => void (of(sid).isCondemned = true),
+    forget: (sid: number) => void bySid.delete(sid),
+    /** What to do now; undefined: nothing, or not yet. */
+    next(
+      sid: number,
+      { doubtful, all }: { doubtful: number; all: number },
+    ): 'snapshot' | 'resubscribe' | undefined {
       const repair = of(sid);
-      const at = now();
+      const at = performance.now();
       if (doubtful === 0 && !repair.isCondemned) {
         // What has been well for a minute may be mended at once again.
         if (at > repair.dueAt + MAX_PAUSE_MS) bySid.delete(sid);
@@ -74,14 +72,6 @@ export interface ConnectionOptions {
   log: Pick<Logger, 'info' | 'warn'>;
 }
 
-interface Connection {
-  /** Nothing is sent while it is not open: what connects anew begins anew. */
-  send(command: object): void;
-  /** Drops what is there and connects anew. */
-  restart(): void;
-  stop(): void;
-}
-
 /** The venue's messages are at most this long. */
 const MAX_BYTES = 64 * 1024 * 1024;
 /** Commands that the venue has not taken for so many bytes: it does not listen any more. */
@@ -94,7 +84,7 @@ const STEADY_MS = MINUTE_MS;
  * A WebSocket that is always there or on its way. `ws` and not the platform's WebSocket, because that one can neither
  * sign its handshake everywhere nor tell of pings: on a quiet market they are the only sign of life.
  */
-export function createConnection(options: ConnectionOptions): Connection {
+export function createConnection(options: ConnectionOptions) {
   const { url, silenceMs, backoffMs, maxBackoffMs, log } = options;
   const path = new URL(url).pathname;
   let socket: WebSocket | undefined;
@@ -150,13 +140,15 @@ export function createConnection(options: ConnectionOptions): Connection {
 
   connect();
   return {
-    send(command) {
+    /** Nothing is sent while it is not open: what connects anew begins anew. */
+    send(command: object): void {
       if (socket?.readyState !== WebSocket.OPEN) return;
       if (socket.bufferedAmount > MAX_UNSENT_BYTES) socket.terminate();
       else socket.send(JSON.stringify(command));
     },
-    restart: () => socket?.terminate(),
-    stop() {
+    /** Drops what is there and connects anew. */
+    restart: (): void => socket?.terminate(),
+    stop(): void {
       isStopped = true;
       clearTimeout(timer);
       socket?.terminate();

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { parseCount, toHundredths } from '../../market/contracts.js';
 import { DOLLAR, parseDollars, type Micros } from '../../market/money.js';
 import type { Side } from '../../market/book.js';
+import { dollars } from '../kalshi-market.js';
 
 /** Bids at one price, in hundredths of a contract: sums of them are exact. */
 export interface RawLevel {
@@ -50,7 +51,6 @@ export type Frame =
   // It should be one of the above, and is not.
   | (Envelope & { type: 'unreadable'; ticker: string | undefined; problem: string });
 
-const dollars = z.string().regex(/^-?\d{1,12}(\.\d{1,6})?$/);
 const count = z.string().regex(/^-?\d{1,12}(\.\d{1,2})?$/);
 const side = z.array(z.tuple([dollars, count])).nullish();
 
