@@ -171,6 +171,7 @@ function addFactorPages(router: Router, deps: SetUpDeps, guards: RequestHandler[
         const { recoveryCodes, token } = await finishSetup(deps, authorOf(deps, req, res), code);
         sendToken(req, token);
         const page = { view: 'set-up/recovery-codes', title: 'Your recovery codes', frame };
+        beginSecretPage(res, 200);
         await renderPage(deps, req, res, page, { recoveryCodes });
       },
       show,

@@ -59,6 +59,7 @@ it('a first start ends with a person signed in, and an invited owner who makes a
   const app = authenticator(secret, service.clock);
   const codes = await post(browser, '/set-up/second-factor/confirm', { code: app() });
   expect([codes.status, codes.text.includes('Keep these recovery codes')]).toEqual([200, true]);
+  expect(codes.headers.get('cache-control')).toBe('no-store, no-transform');
 
   expect((await browser.get('/set-up', html)).text).toContain('Step 3 of 4');
   const first = { productSlug: 'api', productName: 'API', usageMetric: 'requests', unitCap: '0100.50' };

@@ -43,6 +43,6 @@ export function pageHeaders(): Router {
  * For a page with a secret that is shown this once. Compressed beside text of another person, it can be guessed from the length
  * of the answer.
  */
-export function beginSecretPage(res: Response): void {
-  res.status(201).setHeader('Cache-Control', 'no-store, no-transform');
+export function beginSecretPage(res: Response, status = 201): void {
+  res.status(status).setHeader('Cache-Control', 'no-store, no-transform');
 }

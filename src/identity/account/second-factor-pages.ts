@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { byProof, change } from '../../audit/change.js';
 import { AppError, type ErrorCode } from '../../core/errors.js';
 import { sendJson, toJson } from '../../core/http/json.js';
+import { beginSecretPage } from '../../core/http/page-headers.js';
 import { parseInput, text } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
 import { fieldError, formRoute, newForm, type FormState } from '../../core/pages/form.js';
@@ -47,9 +48,9 @@ const refusals: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['forbidden_role']);
 const notices = {
   off: 'The second factor is off. All your other sessions have ended.',
   'app-off': 'The authenticator app is off. All your other sessions have ended.',
-  on: 'The second factor is on already.',
+  on: 'The second factor is already on.',
   ended: 'That set-up has expired. Start again here.',
-  required: 'Your Organization requires a second factor. Set yours up to go on.',
+  required: 'Your Organization requires a second factor. Set yours up to continue.',
 };
 
 export function secondFactorPages(deps: AccountDeps): Router {
@@ -134,6 +135,7 @@ function showRecoveryCodes(
   isNew: boolean,
 ): Promise<void> {
   const page = { view: 'recovery-codes', tab, title: 'Your recovery codes' } as const;
+  beginSecretPage(res, 200);
   return renderAccount(deps, req, res, page, { recoveryCodes, isNew });
 }
 

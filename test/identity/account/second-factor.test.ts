@@ -100,7 +100,9 @@ describe('setting up', () => {
 
   it('shows the recovery codes once, and stores only their hashes', async () => {
     const { browser, user, code, secret } = await settingUp();
-    const codes = codesOn((await post(browser, `${FACTOR}/setup`, { code: code() })).text);
+    const shown = await post(browser, `${FACTOR}/setup`, { code: code() });
+    expect(shown.headers.get('cache-control')).toBe('no-store, no-transform');
+    const codes = codesOn(shown.text);
     const rows = await database.db.orm.select().from(recoveryCodes).where(eq(recoveryCodes.userId, user.id));
     expect(rows).toHaveLength(10);
     for (const row of rows) expect(row.hashedCode).toMatch(/^argon2id:[\da-f]{64}$/);
@@ -182,7 +184,7 @@ describe('setting up', () => {
     const { browser, user, app } = await secured();
     const answer = await post(browser, FACTOR, { currentPassword: PASSWORD });
     expect(answer.status).toBe(404);
-    expect(answer.text).toContain('is on already');
+    expect(answer.text).toContain('is already on');
     expect((await factorOf(user.id))!.secret).toBe(app.secret);
   });
 });
