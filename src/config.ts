@@ -39,7 +39,7 @@ function proxyProblems({ TRUST_PROXY, PUBLIC_URL }: Environment): string[] {
   const problems: string[] = [];
   if (TRUST_PROXY === undefined)
     problems.push(
-      'TRUST_PROXY: must be said in production: how many proxies stand in front, 0 for none. Limits count by the address that it tells',
+      'TRUST_PROXY: is required in production: how many proxies are in front, 0 for none. Limits count by the address that they report',
     );
   if (PUBLIC_URL === undefined)
     problems.push('PUBLIC_URL: is required in production: where people reach the service, for links');
@@ -90,7 +90,9 @@ const mailFrom = /^(?:([^<>"\p{Cc}]{1,100}) <([^\s<>@,;]+@[^\s<>@,;]+)>|([^\s<>@
 function mailProblems({ SMTP_URL, MAIL_FROM, PUBLIC_URL }: Environment, production: boolean): string[] {
   if (SMTP_URL === undefined) return [];
   return [
-    ...(MAIL_FROM === undefined ? ['MAIL_FROM: is required with SMTP_URL: what mail comes from'] : []),
+    ...(MAIL_FROM === undefined
+      ? ['MAIL_FROM: is required with SMTP_URL: the address that mail is sent from']
+      : []),
     // What a request calls this service is no address for a link that another person gets.
     ...(PUBLIC_URL === undefined && !production
       ? ['PUBLIC_URL: is required with SMTP_URL: links in mail begin with it']

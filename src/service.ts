@@ -179,7 +179,7 @@ function startWork(
   const stopping = new AbortController();
   const pastReady = fillDemo(context, services, options, stopping.signal).catch((error: unknown) => {
     if (!stopping.signal.aborted)
-      log.warn({ err: error }, "the demo's past could not be filled in: the next start goes on with it");
+      log.warn({ err: error }, "the demo's past could not be filled in: the next start continues");
   });
   const bookings = pastReady.then(() =>
     // What happened in the past is booked at its own times: the present would book it as of now.
@@ -351,7 +351,7 @@ function explainListen(error: NodeJS.ErrnoException, { port, host }: Pick<Config
       );
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
-      return new CannotListenError(`${host} is no address of this machine. Correct HOST.`);
+      return new CannotListenError(`${host} is not an address of this machine. Correct HOST.`);
     default:
       return error;
   }

@@ -40,7 +40,7 @@ export interface NewKey {
 export class KeyExists extends AppError {
   readonly keyId: string;
   constructor(keyId: string) {
-    super('invalid_request', 'This API key has been made already.');
+    super('invalid_request', 'This API key has already been created.');
     this.keyId = keyId;
   }
 }
@@ -324,7 +324,7 @@ export interface ChangeBudget {
 export class ChangesExhausted extends AppError {
   readonly budget: ChangeBudget;
   constructor(budget: ChangeBudget) {
-    super('rate_limited', `An Organization makes or rotates at most ${budget.limit} API keys an hour.`, {
+    super('rate_limited', `An Organization can create or rotate at most ${budget.limit} API keys an hour.`, {
       retryAfterSeconds: budget.resetSeconds,
     });
     this.budget = budget;

@@ -53,7 +53,7 @@ const memberRefused = (request: ExampleRequest): Example =>
     request: { ...request, credential: 'memberSession' },
   });
 
-const limitDetail = generated('An Organization makes or rotates at most 10 API keys an hour.');
+const limitDetail = generated('An Organization can create or rotate at most 10 API keys an hour.');
 
 const newKey = {
   name: 'billing runtime',
@@ -71,7 +71,7 @@ const create = defineRoute({
   description: `
 For owners and admins. The secret is in this answer and in no other one; only its SHA-256 is stored. The key works from the next request on.
 
-An Organization makes or rotates at most 10 keys within an hour, over all its people and all instances of the service; \`RateLimit\` says how many are left. A
+An Organization can create or rotate at most 10 keys within an hour, across all its people and all instances of the service; \`RateLimit\` says how many are left. A
 refused request does not count.
 `.trim(),
   limit: 'key-changes',

@@ -15,7 +15,7 @@ export interface Principal {
   marketAccess: MarketAccess;
 }
 
-/** Reads keys, always from the database: a revocation binds on the next call. Waiting reads go together. */
+/** Reads keys, always from the database: a revocation takes effect on the next call. Waiting reads go together. */
 export interface KeyReader {
   /**
    * @param scope the scope the call needs, or null if any valid key will do

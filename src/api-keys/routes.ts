@@ -48,7 +48,7 @@ const list = defineRoute({
   operationId: 'listApiKeys',
   summary: 'List API keys',
   description:
-    "The Organization's keys in every state, newest first; every member may read them. Never a secret. The headers say how many keys may still be made or rotated within the hour.",
+    "The Organization's keys in every state, newest first; every member may read them. Never a secret. The headers say how many keys may still be created or rotated within the hour.",
   limit: 'key-changes',
   query: listApiKeysSchema,
   responses: { 200: json('A page of keys.', apiKeyListSchema) },
@@ -65,7 +65,7 @@ const list = defineRoute({
       },
     },
     problemExample('invalid_request', {
-      summary: 'A cursor that no list gave out',
+      summary: 'A cursor that no list returned',
       at: '/cursor',
       detail: 'must be a nextCursor of an earlier answer',
       request: { query: { cursor: '2' } },
@@ -151,7 +151,7 @@ export const ownKeyRoute = defineRoute({
   tag: 'API keys',
   summary: 'What am I?',
   description:
-    'The metadata of the key that asks, and its Organization. The way for a runtime to check at its start that its key works, which mode it is in and when it ends.',
+    'The metadata of the calling key, and its Organization. The way for a runtime to check at its start that its key works, which mode it is in and when it ends.',
   credential: 'apiKey',
   scope: null,
   limit: 'bad-keys',

@@ -62,7 +62,7 @@ export const listApiKeysSchema = z.object({
 export const apiKeySchema = z
   .object({
     id: idField('Names the key within its Organization.'),
-    name: z.string().describe('Chosen by its maker, after the runtime that holds it.'),
+    name: z.string().describe('Chosen by its creator, after the runtime that holds it.'),
     prefix: z.string().length(12).describe('The first 12 characters of the secret.'),
     scopes: z.array(z.enum(scopes)).min(1),
     livemode: z.boolean().describe('True for a live key, false for a test key.'),
@@ -70,11 +70,11 @@ export const apiKeySchema = z
       .enum(['active', 'grace', 'expired', 'revoked'])
       .describe('`active` and `grace` keys work. `grace`: rotated, and valid until `expiresAt`.'),
     lastUsedAt: timeField('The last use, up to a minute late; `null` if it was never used.').nullable(),
-    expiresAt: timeField('Stops working then; `null` is without end.').nullable(),
+    expiresAt: timeField('When it stops working; `null`: never.').nullable(),
     revokedAt: timeField('`null` if it was not revoked.').nullable(),
     createdAt: timeField('When it was made.'),
     createdBy: idField(
-      'The User who made it; `null` if that was no person, or the person is gone.',
+      'The User who created it; `null` if that was not a person, or the person is gone.',
     ).nullable(),
     rotatedFromId: idField('The key that this one replaces; `null` if none.').nullable(),
   })

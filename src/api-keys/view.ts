@@ -117,7 +117,7 @@ function findUnusedScope(
   return {
     kind: 'unused_scope',
     text: `Never used ${unused.join(' and ')} in ${formatDuration(ageMs)}.`,
-    advice: 'A key that may do less can do less harm: duplicate it without, and move the runtime over.',
+    advice: 'A key that may do less can do less harm: duplicate it without them, and move the runtime over.',
     action: { label: 'Duplicate with fewer scopes', href: `/dashboard/api-keys/new?like=${id}` },
   };
 }
@@ -146,7 +146,7 @@ export const scopeAllows: Record<Scope, string> = {
     'Correct events that were wrong, or void them. For tools that people run, not for runtimes that report.',
   'entitlements:read': 'Read and check entitlements: what the Organization may use, and how much is left.',
   'trading:read': 'Read the Organization’s portfolio and its trades.',
-  'trading:write': 'Place orders for the Organization. Give it to nothing else than a trading client.',
+  'trading:write': 'Place orders for the Organization. Give it to nothing but a trading client.',
 };
 
 export const guideScopes = (offered: readonly Scope[]) =>

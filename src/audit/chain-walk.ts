@@ -45,7 +45,7 @@ function explainSuspects(suspects: Suspect[], runs: Run[]): ChainProblem[] {
     for (const other of behind.slice(0, places)) if (!isMoved(other.seq!)) inserted.set(other.seq!, other);
   }
   const put = [...inserted.values()].map((row) =>
-    problemOf('inserted', row, 'It was put in: the rows behind it were numbered anew.'),
+    problemOf('inserted', row, 'It was inserted: the rows after it were renumbered.'),
   );
   const found = suspects
     .filter(({ row }) => !inserted.has(row.seq) && origins.get(row.seq) !== row.seq)
@@ -59,7 +59,11 @@ function explain({ row, behind }: Suspect, origin: number | undefined, runs: Run
   if (run) {
     const first = row.seq;
     const gone = rows(first, first - run.shift - 1);
-    return problemOf('removed', row, `The former ${gone} went: this and the rows behind were numbered anew.`);
+    return problemOf(
+      'removed',
+      row,
+      `The former ${gone} was removed: this row and those after it were renumbered.`,
+    );
   }
   const other = behind[0] ? `row ${behind[0].seq} (${behind[0].action}) before it` : 'the chain before it';
   return problemOf(
@@ -125,7 +129,7 @@ export class ChainWalk {
 
   add(row: StoredRow): void {
     if (row.seq < 1) {
-      this.report(problemOf('inserted', row, 'No row is numbered so low: it was put in.'));
+      this.report(problemOf('inserted', row, 'No row has a number this low: it was inserted.'));
       return;
     }
     if (this.end && row.seq > this.end.seq)
@@ -135,11 +139,7 @@ export class ChainWalk {
     else this.addMismatch(row);
     if (row.seq === this.expected?.seq && row.hash !== this.expected.hash)
       this.report(
-        problemOf(
-          'rewritten',
-          row,
-          'Its hash is not the one that was noted: the rows up to it were rewritten.',
-        ),
+        problemOf('rewritten', row, 'Its hash is not the recorded one: the rows up to it were rewritten.'),
       );
     this.head = { seq: row.seq, hash: row.hash };
     this.recent = [{ seq: row.seq, id: row.id, action: row.action }, ...this.recent].slice(0, WINDOW);
@@ -148,13 +148,13 @@ export class ChainWalk {
 
   /** Adds a row that is no part of the chain, though it came after its beginning. */
   addUnchained(row: RowName): void {
-    this.report(problemOf('inserted', row, 'It has no number, though the chain had begun: it was put in.'));
+    this.report(problemOf('inserted', row, 'It has no number, though the chain had begun: it was inserted.'));
   }
 
   /** Compares the rows from before the chain: they are counted, nothing else is known of them. */
   countUnchained(count: number, noted: number): void {
     if (count === noted) return;
-    const detail = `${noted} rows from before the chain were noted, and there are ${count}.`;
+    const detail = `${noted} rows from before the chain were recorded, and there are ${count}.`;
     this.report(problemAt('rewritten', null, detail));
   }
 
@@ -165,7 +165,7 @@ export class ChainWalk {
     const { seq } = this.head;
     if (this.expected && seq < this.expected.seq)
       this.report(
-        problemAt('rewritten', this.expected.seq, `This row was noted, and the chain ends at row ${seq}.`),
+        problemAt('rewritten', this.expected.seq, `This row was recorded, and the chain ends at row ${seq}.`),
       );
     return this.problems.sort((a, b) => (a.seq ?? Infinity) - (b.seq ?? Infinity));
   }

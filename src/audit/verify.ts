@@ -89,7 +89,7 @@ async function verifyChain(
 }
 
 function missingOrganization({ organization, orgId, seq, hash, unchained }: NotedHead): ChainReport {
-  const detail = 'The Organization was noted and is gone, with its log.';
+  const detail = 'The Organization was recorded and is gone, with its log.';
   const problems = [problemAt('rewritten', seq, detail)];
   return { organization, orgId, seq, hash, unchained, problemCount: 1, problems };
 }

@@ -108,9 +108,9 @@ function addList(router: Router, deps: ConsoleDeps): void {
 
 const notices = {
   created: 'The customer was created. Grant an entitlement and invite an owner next.',
-  saved: 'Saved. It binds on the next request.',
+  saved: 'Saved. It takes effect on the next request.',
   archived: 'Archived. Its API keys and its pages are closed from the next request on.',
-  restored: 'Restored. All is as it was.',
+  restored: 'Restored. Everything is as it was.',
 };
 
 function addSettings(router: Router, deps: ConsoleDeps): void {

@@ -45,8 +45,8 @@ const grantSchema = z.strictObject({
 const MAX_PRODUCTS = 500;
 
 const notices = {
-  granted: 'Saved. It binds on the next request.',
-  withdrawn: 'Withdrawn. It binds on the next request; what was used stays recorded.',
+  granted: 'Saved. It takes effect on the next request.',
+  withdrawn: 'Withdrawn. It takes effect on the next request; what was used stays recorded.',
 };
 
 /** `/console/customers/{slug}/entitlements`: what a customer may use, with the month's usage. */

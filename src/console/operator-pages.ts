@@ -167,7 +167,7 @@ function addLinks(router: Router, deps: ConsoleDeps): void {
       const effect =
         kind === 'password_reset'
           ? 'lets its holder choose a new password for this account'
-          : 'lets who also knows the password turn the second factor of this account off';
+          : 'lets anyone who also knows the password turn the second factor of this account off';
       await showLink(deps, req, res, made, { section: 'people', email, effect });
     },
     show,

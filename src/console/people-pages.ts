@@ -43,7 +43,7 @@ import {
 const notices = {
   removed: 'The person was removed. Their access has ended.',
   revoked: 'The invitation was revoked. Its link no longer works.',
-  'role-changed': 'The role is changed. It binds on the next request.',
+  'role-changed': 'The role was changed. It takes effect on the next request.',
 };
 
 const inviteSchema = invitationSchema.omit({ id: true });

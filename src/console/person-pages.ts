@@ -41,8 +41,8 @@ const actions = {
   'second-factor': {
     title: 'Remove the second factor',
     effects: [
-      'The authenticator app, the passkeys and the recovery codes of this person work no longer.',
-      'Their password alone opens the account: be sure that it is they who ask.',
+      'The authenticator app, the passkeys and the recovery codes of this person no longer work.',
+      'Their password alone opens the account: make sure that it is really them asking.',
       'Every session of theirs ends on its next request.',
     ],
     work: async (tx: Tx, email: string, source: Source, deps: ConsoleDeps) => {

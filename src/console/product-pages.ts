@@ -32,9 +32,9 @@ const newSchema = productSchema.extend({ slug: slugSchema });
 
 const notices = {
   created: 'The product was created. Grant customers entitlements to it.',
-  saved: 'Saved. It binds on the next request.',
+  saved: 'Saved. It takes effect on the next request.',
   archived: 'Archived. No entitlement to it is in effect, from the next request on.',
-  restored: 'Restored. All is as it was.',
+  restored: 'Restored. Everything is as it was.',
 };
 
 /** `/console/products`: what is metered. */

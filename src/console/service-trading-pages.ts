@@ -20,7 +20,7 @@ const TRADING = `${CONSOLE}/trading`;
 const acceptSchema = z.strictObject({ accept: z.literal('yes', 'must be yes') });
 
 const notices = {
-  switch: 'The switch is set. It binds on the next order of every customer.',
+  switch: 'The switch is set. It takes effect on the next order of every customer.',
   accepted: 'The venue’s word is taken for what differed.',
 };
 

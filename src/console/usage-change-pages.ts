@@ -56,9 +56,9 @@ const backfillSchema = z
 const notices = {
   corrected: 'The event is corrected.',
   opened: 'The backfill is open: stage its events.',
-  apply: 'It is being applied, and goes on by itself.',
-  revert: 'It is being reverted, and goes on by itself.',
-  discard: 'It is being discarded, and goes on by itself.',
+  apply: 'It is being applied, in the background.',
+  revert: 'It is being reverted, in the background.',
+  discard: 'It is being discarded, in the background.',
 };
 
 const given = (fields: FormFields, names: string[]) =>
@@ -208,7 +208,7 @@ function toView(
 function toFieldError(error: unknown): never {
   if (!(error instanceof AppError)) throw error;
   if (error.code === 'event_not_found')
-    throw fieldError('idempotencyKey', 'is that of no event of this customer');
+    throw fieldError('idempotencyKey', 'is not the key of an event of this customer');
   const [place] = (error.code === 'quantity_out_of_range' && error.errors) || [];
   throw place ? fieldError('quantity', `is too much. ${place.detail}`) : error;
 }

@@ -103,7 +103,7 @@ const outboxMetrics = (registers: Registry[]) => ({
   }),
   webhookDelay: new Histogram({
     name: 'gauge_webhook_first_attempt_delay_seconds',
-    help: 'Time from what a webhook tells of to the first attempt to deliver it.',
+    help: 'Time from what a webhook reports to the first attempt to deliver it.',
     buckets: [0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60],
     registers,
   }),

@@ -13,7 +13,7 @@ export interface Subject {
 }
 
 /**
- * SQL: what events, or corrections of them, add to the whole hours of a window that rolls, and take from them. Each table by
+ * SQL: what events, or corrections of them, add to the whole hours of a rolling window, and take from them. Each table by
  * itself: where there are no corrections, reading events costs no more than without them.
  */
 const movedAtEdges = (table: string, quantity: string, subject: string, now: string): string => {

@@ -29,7 +29,7 @@ const windowField = z
     return ms >= shortestMs && ms <= longestMs;
   }, 'must be calendar_month, calendar_week, calendar_day or a duration from PT1M to P31D, like PT5H')
   .describe(
-    '`calendar_month`, `calendar_week` (ISO, from Monday) or `calendar_day`, in UTC; or a window that rolls, an ISO 8601 duration of days, hours, minutes and seconds from `PT1M` to `P31D`, like `PT5H`.',
+    '`calendar_month`, `calendar_week` (ISO, from Monday) or `calendar_day`, in UTC; or a rolling window, an ISO 8601 duration of days, hours, minutes and seconds from `PT1M` to `P31D`, like `PT5H`.',
   );
 
 const enforcementField = z
@@ -68,12 +68,12 @@ export const limitSchema = z
       'What a reservation finds left, never below 0: `quantity` less `used` and `held`, and less events that are dated after now.',
     ),
     resetsAt: timeField(
-      'When a calendar window ends. Of one that rolls and is used up, when enough has left it that something is left, if events leaving it will do; else `null`.',
+      'When a calendar window ends. For a rolling one that is used up: when enough has left it that something remains, if waiting is enough; else `null`.',
     ).nullable(),
   })
   .meta({
     id: 'Limit',
-    description: 'A limit of an entitlement, and how it stands in the mode of the asking key.',
+    description: 'A limit of an entitlement, and its use in the mode of the calling key.',
   });
 
 export const declaredLimitJson = ({ quantity, window, enforcement }: UsageLimit) => ({
@@ -159,7 +159,7 @@ export const thresholdsSchema = z
 
 export const thresholdsField = z
   .array(z.number().int())
-  .describe('Shares of the cap and of each limit, in percent, of which webhooks tell.');
+  .describe('Shares of the cap and of each limit, in percent, that webhooks report.');
 
 /** As they are stored: in their order, and null where they are the default. */
 export function toStoredThresholds(declared: readonly number[] | undefined): number[] | null {

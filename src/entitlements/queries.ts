@@ -57,7 +57,7 @@ const grantColumns = {
   unitCap: entitlements.unitCap,
   limits: entitlements.limits,
   thresholds: entitlements.thresholds,
-  /** The cap that binds: its own or the product's. Null is unlimited. */
+  /** The cap that applies: its own or the product's. Null is unlimited. */
   effectiveUnitCap: sql<string | null>`${sql.raw(effectiveCap('entitlements', 'products'))}`,
   createdAt: entitlements.createdAt,
   updatedAt: entitlements.updatedAt,

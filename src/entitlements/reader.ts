@@ -10,7 +10,7 @@ import { checkEntitlements, findEntitlements, listEntitlements } from './stateme
 import type { EntitlementKind } from './table.js';
 import { monthOf } from '../core/time.js';
 
-/** An entitlement in effect: its kind, and the balance of the current month in the mode of the asking key. */
+/** An entitlement in effect: its kind, and the balance of the current month in the mode of the calling key. */
 export interface Balance {
   kind: EntitlementKind;
   /** Exact decimals; null is unlimited. */

@@ -55,7 +55,7 @@ const kindField = z.enum(entitlementKinds).describe('`live` allows use, `read_on
 
 const limitsField = z
   .array(limitSchema)
-  .describe('Beside the cap, as they were declared. They stand in the mode of the asking key.');
+  .describe('Beside the cap, as they were declared. Their use is in the mode of the calling key.');
 
 export const entitlementSchema = z
   .object({
@@ -64,12 +64,12 @@ export const entitlementSchema = z
     kind: kindField,
     usageMetric: z.string().describe('The `metric` that usage events of this product must name.'),
     unitCap: exactField('Units per calendar month; `null` is unlimited.').nullable(),
-    used: exactField('Units of the current month in the mode of the asking key.'),
+    used: exactField('Units of the current month in the mode of the calling key.'),
     remaining: exactField('`unitCap` less `used`, never below 0; `null` where there is no cap.').nullable(),
     period: periodSchema,
     limits: limitsField,
-    startsAt: timeField('In effect from then, inclusive.'),
-    endsAt: timeField('In effect until then, exclusive; `null` is without end.').nullable(),
+    startsAt: timeField('From when it is in effect, inclusive.'),
+    endsAt: timeField('Until when it is in effect, exclusive; `null` is without end.').nullable(),
   })
   .meta({
     id: 'Entitlement',
@@ -89,7 +89,7 @@ const checkResultSchema = z
     allowed: z
       .boolean()
       .describe(
-        'True for a live entitlement, above its cap, too, unless a limit that blocks leaves no room.',
+        'True for a live entitlement, even above its cap, unless a limit that blocks leaves no room.',
       ),
     reason: z
       .enum(['entitlement_required', 'entitlement_read_only', 'limit_reached'])
@@ -98,7 +98,7 @@ const checkResultSchema = z
     kind: kindField.nullable(),
     unitCap: exactField('Units per calendar month; `null` is unlimited, or no entitlement.').nullable(),
     used: exactField(
-      'Units of the current month in the mode of the asking key; `null` without entitlement.',
+      'Units of the current month in the mode of the calling key; `null` without entitlement.',
     ).nullable(),
     remaining: exactField('`unitCap` less `used`, never below 0.').nullable(),
     overCap: z.boolean().describe('True if `used` is greater than `unitCap`.'),

@@ -45,7 +45,7 @@ export const enforcements = ['warn', 'block'] as const;
 export interface UsageLimit {
   /** An exact decimal. */
   quantity: string;
-  /** `calendar_month`, `calendar_week`, `calendar_day`, or an ISO 8601 duration of a window that rolls. */
+  /** `calendar_month`, `calendar_week`, `calendar_day`, or an ISO 8601 duration of a rolling window. */
   window: string;
   enforcement: (typeof enforcements)[number];
 }

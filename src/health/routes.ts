@@ -20,7 +20,7 @@ type DatabaseState = (typeof databaseStates)[number];
 
 interface Readiness {
   status: DatabaseState;
-  /** What an operator has to do something about. */
+  /** What needs the attention of an operator. */
   reason?: string;
   /** Shard groups whose server cannot be reached: calls of their Organizations get 503 meanwhile. */
   groupsAway?: string[];
@@ -101,10 +101,10 @@ const healthSchema = z.object({ status: z.literal('ok') }).meta({ id: 'Health' }
 const readinessSchema = z
   .object({
     status: z.enum(['starting', 'draining', ...databaseStates]),
-    reason: z.string().optional().meta({ description: 'What an operator has to do something about.' }),
+    reason: z.string().optional().meta({ description: 'What needs the attention of an operator.' }),
     groupsAway: z.array(z.string()).optional().meta({
       description:
-        'Of a sharded database: the groups that cannot be reached. Calls of their Organizations get 503 meanwhile, all others are served.',
+        'In a sharded database: the groups that cannot be reached. Calls of their Organizations get 503 meanwhile, all others are served.',
     }),
   })
   .meta({ id: 'Readiness' });
@@ -151,7 +151,7 @@ export const healthRoutes = [
       },
       {
         name: 'draining',
-        summary: 'The service is about to end',
+        summary: 'The service is shutting down',
         circumstance: 'draining',
         request: {},
         status: 503,
@@ -173,7 +173,7 @@ export const healthRoutes = [
     tag: 'Service',
     summary: 'Metrics for Prometheus',
     description:
-      'Request durations by route and status, usage events by outcome, sizes and durations of the ingestion statements, the state of the limit store, and the measures of the process. Names of Organizations, products or keys never appear. Where METRICS_TOKEN is set, it is the bearer token; in production there is nothing here without.',
+      'Request durations by route and status, usage events by outcome, sizes and durations of the ingestion statements, the state of the limit store, and the measures of the process. Names of Organizations, products or keys never appear. Where METRICS_TOKEN is set, it is the bearer token; in production there is nothing here without it.',
     credential: 'none',
     responses: {
       200: { description: 'Prometheus text format, version 0.0.4.', content: { 'text/plain': null } },

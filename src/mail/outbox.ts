@@ -24,7 +24,7 @@ export interface NewMail {
 const perHour: Partial<Record<MailKind, number>> = { invitation: 5 };
 
 /**
- * Writes a mail in the transaction of what it tells of: both happen or neither.
+ * Writes a mail in the transaction of what it reports: both happen or neither.
  * @returns false where none will be sent: mail is off, or the address had too many
  */
 export async function queueMail(

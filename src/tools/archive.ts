@@ -82,7 +82,7 @@ function readBefore(before: string | undefined, horizonMonths: number | undefine
   const first = firstRemembered(horizonMonths, systemClock.now());
   if (`${before}-01` > first)
     throw new CommandError(
-      `the months from ${first.slice(0, 7)} on lie within DEDUPE_HORIZON_MONTHS=${horizonMonths}: repeats of their events must still be known. The latest is --before ${first.slice(0, 7)}.`,
+      `the months from ${first.slice(0, 7)} on lie within DEDUPE_HORIZON_MONTHS=${horizonMonths}: repeats of their events must still be recognised. The latest is --before ${first.slice(0, 7)}.`,
     );
   return `${before}-01`;
 }
@@ -129,7 +129,7 @@ async function archive(orm: Orm, { dir, before, orgId, rest }: Task): Promise<nu
     progress.stop();
   }
   const seconds = (performance.now() - startedAt) / 1000;
-  if (months === 0) console.log('Nothing to archive: every month up to there is archived already.');
+  if (months === 0) console.log('Nothing to archive: every month up to there is already archived.');
   else
     console.log(
       `Archived ${formatCount(archived, 'event')} of ${formatCount(months - failures, 'month')} in ${dir}, in ${duration(seconds)}.`,
@@ -190,12 +190,12 @@ function restFlag(value: string): number {
 await runMaintenance<Flags>({
   command: new Command('archive')
     .description('Moves the events of closed months into files.')
-    .option('--before <month>', 'the first month that stays, like 2025-11', monthFlag)
+    .option('--before <month>', 'the first month that is kept, like 2025-11', monthFlag)
     .option('--to <folder>', 'where the files are; left out: `archive` in DATA_DIR')
     .option('--org <slug>', 'one Organization only')
     .option(
       '--rest <factor>',
-      'pause after each statement, so many times as long as it took; 0 where no one waits',
+      'pause after each statement, as a multiple of its duration; 0 where no one waits',
       restFlag,
       3,
     )
@@ -205,7 +205,7 @@ await runMaintenance<Flags>({
   explain(error) {
     if (error instanceof ArchiveError) return error.message;
     if (sqlState(error) === '55P03')
-      return 'another run archives, or the tables are held by a repair. Try again later.';
+      return 'another run is archiving, or the tables are held by a repair. Try again later.';
     if (sqlState(error) === '42501')
       return 'the role of DATABASE_URL may not delete events. Use the role that owns the tables, as for a migration.';
     return undefined;

@@ -9,7 +9,7 @@ import { createProgress } from './kit/progress.js';
 
 const help = `
 Each row of an Organization's audit log holds a number and the SHA-256 of itself and of the row before it. This goes
-along every chain and names each row that was changed, removed, put in or moved, and an end that was cut off. It prints
+along every chain and names each row that was changed, removed, inserted or moved, and an end that was cut off. It prints
 the head of each chain: Organization, id, number and hash of the last row. It may run while the service does: all is read in
 one snapshot. The embedded database has room for one process, so stop the service first there.
 

@@ -89,7 +89,7 @@ async function work(db: MaintenanceDatabase, flags: RangeFlags): Promise<number>
   console.log(fitsText(fits, stations));
   for (const problem of result.problems) console.error(`backfill: ${printable(problem)}`);
   if (result.isInterrupted) {
-    console.error('backfill: interrupted. Run it again to go on: what is there is not asked for again.');
+    console.error('backfill: interrupted. Run it again to continue: what is there is not asked for again.');
     return 130;
   }
   return result.problems.length > 0 ? 2 : 0;
@@ -163,7 +163,7 @@ const createNoteLog = (note: (text: string) => void): Logger =>
 await runMaintenance<RangeFlags>({
   command: new Command('backfill')
     .description('Fills the past with what was forecast and how it came out, from the configured sources.')
-    .option('--days <n>', `so many days, up to ${MAX_DAYS} (default: ${DEFAULT_DAYS})`)
+    .option('--days <n>', `the number of days, up to ${MAX_DAYS} (default: ${DEFAULT_DAYS})`)
     .option('--from <date>', 'the first day, YYYY-MM-DD')
     .option('--to <date>', 'the last day (default: the last one that is over)')
     .addHelpText('after', help),

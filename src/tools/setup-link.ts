@@ -45,7 +45,7 @@ async function printLink(
   }
   const link = await createSetUpLink(deps, force);
   if (!link) {
-    console.error('There is an operator already; --force makes a link nevertheless.');
+    console.error('There is already an operator; --force makes a link nevertheless.');
     return 1;
   }
   console.log(describeSetUpLink(origin + link.path));

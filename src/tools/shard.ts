@@ -173,7 +173,7 @@ async function move(db: MaintenanceDatabase, slug: string, to: string | undefine
   if (known.length === 0)
     throw new CommandError(`there is no worker ${to}: --check and pg_dist_node have their names.`);
   if (host === group.host && Number(port) === group.port) {
-    console.log(`Group ${group.id} is on ${to} already.`);
+    console.log(`Group ${group.id} is already on ${to}.`);
     return 0;
   }
   const startedAt = performance.now();

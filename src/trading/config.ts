@@ -18,7 +18,7 @@ export const tradingEnvironment = {
     .pipe(
       z.array(
         z.string().regex(/^[A-Z0-9]{1,64}$/, {
-          error: (issue) => `has ${JSON.stringify(issue.input)}, which is no ticker of a series`,
+          error: (issue) => `has ${JSON.stringify(issue.input)}, which is not the ticker of a series`,
         }),
       ),
     )
@@ -96,7 +96,7 @@ export function tradingProblems(env: Record<string, string | undefined>): string
   const problems: string[] = [];
   const isKalshi = env.MARKET_SOURCE === 'kalshi';
   if ((env.KALSHI_KEY_ID === undefined) !== (env.KALSHI_PRIVATE_KEY_FILE === undefined))
-    problems.push('KALSHI_KEY_ID, KALSHI_PRIVATE_KEY_FILE: are needed both, or neither of them');
+    problems.push('KALSHI_KEY_ID, KALSHI_PRIVATE_KEY_FILE: must be set together');
   // A model of the operator's own knows which world it is about.
   if (env.FORECAST_SOURCE === 'http' && env.MODEL_URL === undefined)
     problems.push('MODEL_URL: is required while FORECAST_SOURCE is http: where the model answers');

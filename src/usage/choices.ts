@@ -43,7 +43,9 @@ export async function chooseProduct(
   if (slug === undefined) return products.find((product) => product.isUsedNow) ?? products[0];
   const listed = products.find((product) => product.slug === slug);
   return (
-    listed ?? (await findProduct(orm, orgId, slug)) ?? notThere('product', 'is not one of your Organization')
+    listed ??
+    (await findProduct(orm, orgId, slug)) ??
+    notThere('product', 'is not a product of your Organization')
   );
 }
 

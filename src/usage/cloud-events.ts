@@ -16,7 +16,7 @@ const dataSchema = z
     productSlug: productSlug.optional().describe('The product; left out, `subject` names it.'),
     quantity: quantity.describe('How many units; 1 if left out. Otherwise as in `UsageEvent`.'),
   })
-  .describe('Other fields are not looked at.');
+  .describe('Other fields are ignored.');
 
 /** CloudEvents 1.0.2, JSON format. Extension attributes are anybody's. */
 export const cloudEventSchema = z

@@ -77,7 +77,7 @@ function decodePosition(cursor: string): EventPosition {
     idempotencyKey === undefined ||
     !z.iso.datetime().safeParse(occurredAt).success
   )
-    throw fieldError('cursor', 'is not one that this list gave out');
+    throw fieldError('cursor', 'is not a cursor that this list returned');
   return { occurredAt, idempotencyKey };
 }
 

@@ -125,7 +125,7 @@ export const asCloudEvents: Example[] = [
   },
   {
     name: 'cloudEvents',
-    summary: 'A batch of CloudEvents, whose product stands in the data',
+    summary: 'A batch of CloudEvents, whose product is in the data',
     request: {
       headers: { 'content-type': cloudEventBatchType },
       body: [
@@ -143,7 +143,7 @@ export const asCloudEvents: Example[] = [
   },
   problemExample('invalid_request', {
     name: 'invalidCloudEvent',
-    summary: 'A CloudEvent in a batch, with a time that is none',
+    summary: 'A CloudEvent in a batch, with a time that is not valid',
     at: '/0/time',
     index: 0,
     detail: 'must be an RFC 3339 time with an offset, like 2026-01-31T12:00:00Z',

@@ -63,7 +63,7 @@ export function parsePeriod(range: RangeKind, query: unknown, now: Date): Period
   if (to < from) throw fieldError('to', 'must not be before the first day');
   const end = new Date(utcDay(to).getTime() + DAY_MS);
   const length = (end.getTime() - utcDay(from).getTime()) / DAY_MS;
-  if (length > MAX_DAYS) throw fieldError('to', `must be at most ${MAX_DAYS} days, and these are ${length}`);
+  if (length > MAX_DAYS) throw fieldError('to', `must be at most ${MAX_DAYS} days, not ${length}`);
   return { range, from: utcDay(from), to: end, stepMs: DAY_MS };
 }
 

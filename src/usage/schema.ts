@@ -34,7 +34,7 @@ export const usageEventSchema = z
         'When the usage happened, RFC 3339 with an offset (`Z` or `+02:00`); the time of receipt if left out. From 7 days before to 5 minutes after the receipt, both included. Kept to the microsecond. Its calendar month in UTC is the one it counts in.',
       ),
     idempotencyKey: text(MAX_TEXT_LENGTH).describe(
-      'Names the event within the Organization, over all its keys, live and test: for ever, or for as many months as the operator has set for old events. A key that was used before is counted as `deduped` and changes nothing.',
+      'Names the event within the Organization, across all its keys, live and test: for ever, or for as many months as the operator has set for old events. A key that was used before is counted as `deduped` and changes nothing.',
     ),
   })
   .meta({ id: 'UsageEvent' });
@@ -105,7 +105,7 @@ export const usageAnswerSchema = z
       .int()
       .min(0)
       .describe('Events whose idempotency key was recorded before, or came earlier in this batch.'),
-    warnings: z.array(warningSchema).describe('Nothing that stopped an event. New codes may be added.'),
+    warnings: z.array(warningSchema).describe('What did not stop an event. New codes may be added.'),
     rejected: z
       .array(
         z

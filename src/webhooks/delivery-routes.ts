@@ -95,7 +95,7 @@ const deliveries = webhookRoute({
       answer: { deliveries: [delivery], nextCursor: null },
     },
     problemExample('invalid_request', {
-      summary: 'A cursor that no list gave out',
+      summary: 'A cursor that no list returned',
       at: '/cursor',
       detail: 'must be a nextCursor of an earlier answer',
       request: { ...one, query: { cursor: '2' } },
@@ -143,7 +143,7 @@ const resendOne = webhookRoute({
   operationId: 'resendWebhookDelivery',
   summary: 'Send a delivery again',
   description:
-    'At once, whatever became of it, with the same `webhook-id`; the schedule of further attempts begins anew.',
+    'At once, whatever became of it, with the same `webhook-id`; the schedule of further attempts starts again.',
   responses: { 202: json('It is on its way.', deliveryAnswerSchema) },
   errors: ['invalid_request'],
   examples: [

@@ -53,7 +53,7 @@ const generateSecret = (): string => `whsec_${randomBytes(32).toString('base64')
 export class EndpointExists extends AppError {
   readonly endpointId: string;
   constructor(endpointId: string) {
-    super('invalid_request', 'This endpoint has been created already.');
+    super('invalid_request', 'This endpoint has already been created.');
     this.endpointId = endpointId;
   }
 }

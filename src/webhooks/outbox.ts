@@ -18,7 +18,7 @@ export interface NewMessage<T extends AnyType> {
 }
 
 /**
- * Tells the endpoints that listen, in the transaction of what it tells of: both happen or neither. Where none listens,
+ * Tells the endpoints that listen, in the transaction of what it reports: both happen or neither. Where none listens,
  * nothing is written.
  */
 export const tellWebhooks = <T extends WebhookType>(

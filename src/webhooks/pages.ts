@@ -71,7 +71,7 @@ export function webhookPages(deps: EndpointDeps): Router {
 function addListPages(router: Router, deps: EndpointDeps): void {
   router.get('/webhooks', onlyPages, mayManage, async (req, res) => {
     const endpoints = await listEndpoints(deps.db.orm, sessionOf(res).orgId);
-    const notices = { deleted: 'The endpoint is deleted. Nothing is sent to it any more.' };
+    const notices = { deleted: 'The endpoint is deleted. Nothing more is sent to it.' };
     const page = { view: 'webhooks/list', title: 'Webhooks', section, notices };
     await renderPage(deps, req, res, page, {
       endpoints: endpoints.map((endpoint) => toEndpointView(endpoint, deps.clock.now())),
@@ -205,7 +205,7 @@ function addDeletePages(router: Router, deps: EndpointDeps): void {
 const endpointNotices = {
   saved: 'The endpoint is saved.',
   exists:
-    'This form has created this endpoint already, and its secret was shown then, once. If you did not see it, rotate the secret.',
+    'This form has already created this endpoint, and its secret was shown once. If you did not see it, rotate the secret.',
   tested: 'The test message is on its way: reload this page to see what became of it.',
   resent: 'What failed since then is on its way again, oldest first, 1,000 at most.',
   none: 'Nothing has failed since then.',

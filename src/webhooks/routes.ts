@@ -67,7 +67,7 @@ const create = webhookRoute({
   operationId: 'createWebhook',
   summary: 'Create a webhook endpoint',
   description:
-    'The secret is in this answer and in no other one. It is told of what happens from now on. An Organization has at most 20 endpoints.',
+    'The secret is in this answer and in no other. It receives what happens from now on. An Organization has at most 20 endpoints.',
   body: { schema: webhookInputSchema, maxBytes: MAX_BODY_BYTES },
   responses: { 201: json('The endpoint and its secret.', newWebhookSchema) },
   errors: ['invalid_request'],
@@ -105,7 +105,7 @@ const read = webhookRoute({
   path: '/dashboard/webhooks/{id}',
   operationId: 'getWebhook',
   summary: 'Read one webhook endpoint',
-  description: 'How an endpoint stands. Never its secret.',
+  description: 'The endpoint and its state. Never its secret.',
   responses: { 200: json('The endpoint.', webhookAnswerSchema) },
   examples: [
     { name: 'webhook', summary: 'One for live mode', request: { ...one }, answer: { webhook: view('live') } },
@@ -154,7 +154,7 @@ const remove = webhookRoute({
   path: '/dashboard/webhooks/{id}',
   operationId: 'deleteWebhook',
   summary: 'Delete a webhook endpoint',
-  description: 'Nothing is sent to it from now on, and its deliveries cannot be read any more.',
+  description: 'Nothing is sent to it from now on, and its deliveries can no longer be read.',
   responses: { 200: json('The endpoint as it was.', webhookAnswerSchema) },
   examples: [
     { name: 'deleted', summary: 'Deleted now', request: { ...one }, answer: { webhook: view('live') } },

@@ -16,7 +16,7 @@ export const webhookInputSchema = z
       .array(z.enum(typeNames))
       .min(1, 'must name at least one type')
       .refine((list) => new Set(list).size === list.length, 'must not name a type twice')
-      .describe('What the endpoint is told of; none twice.'),
+      .describe('The types that the endpoint receives; none twice.'),
     livemode: z.boolean().describe('True for what happens in live mode, false for test mode.'),
     isEnabled: z
       .boolean()
@@ -62,7 +62,7 @@ export const webhookSchema = z
   .object({
     id: idField('Names the endpoint within its Organization.'),
     url: z.string().describe('Where messages are sent.'),
-    types: z.array(z.string()).describe('What it is told of.'),
+    types: z.array(z.string()).describe('The types that it receives.'),
     livemode: z.boolean().describe('True for live mode, false for test mode.'),
     isEnabled: z.boolean().describe('Whether it is sent anything.'),
     disabledReason: z
@@ -106,10 +106,13 @@ const deliveryFields = {
     .describe('`waiting` for its first or another attempt, `delivered`, or `failed`: given up.'),
   attempts: z.int().min(0).describe('How many were begun.'),
   lastAttemptAt: timeField('The last attempt that has ended; `null` before.').nullable(),
-  statusCode: z.int().nullable().describe('Of the answer to the last attempt; `null` if there was none.'),
+  statusCode: z
+    .int()
+    .nullable()
+    .describe('The status of the answer to the last attempt; `null` if there was none.'),
   error: z.string().nullable().describe('Why the last attempt got no whole answer, for a person.'),
   nextAttemptAt: timeField('While it waits.').nullable(),
-  createdAt: timeField('When what it tells of happened.'),
+  createdAt: timeField('When what it reports happened.'),
 };
 
 export const deliveryListSchema = z
@@ -133,7 +136,7 @@ export const deliveryAnswerSchema = z
               attempt: z.int().min(1).describe('Counted from 1.'),
               at: timeField('When it began.'),
               durationMs: z.int().min(0).describe('Up to the end of the answer, in milliseconds.'),
-              statusCode: z.int().nullable().describe('Of the answer; `null` if there was none.'),
+              statusCode: z.int().nullable().describe('The status of the answer; `null` if there was none.'),
               error: z.string().nullable().describe('Why there was no whole answer, for a person.'),
               answer: z.string().nullable().describe('The first 1 KB of the answer.'),
             }),

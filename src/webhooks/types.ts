@@ -23,11 +23,11 @@ const exampleKey = {
 
 const apiKeyField = z.object({
   id: idField('Names the key within its Organization.'),
-  name: z.string().describe('Chosen by its maker, after the runtime that holds it.'),
+  name: z.string().describe('Chosen by its creator, after the runtime that holds it.'),
   prefix: z.string().length(12).describe('The first 12 characters of the secret.'),
   scopes: z.array(z.string()).min(1),
   livemode: z.boolean().describe('True for a live key, false for a test key.'),
-  expiresAt: timeField('Stops working then; `null` is without end.').nullable(),
+  expiresAt: timeField('When it stops working; `null`: never.').nullable(),
 });
 
 const exampleUse = { productSlug: 'api-calls', metric: 'calls', livemode: true };
@@ -44,7 +44,7 @@ const limitField = z
     window: z
       .string()
       .describe(
-        '`calendar_month`, `calendar_week`, `calendar_day`, or the ISO 8601 duration of one that rolls.',
+        '`calendar_month`, `calendar_week`, `calendar_day`, or the ISO 8601 duration of a rolling one.',
       ),
     enforcement: z.enum(['warn', 'block']),
   })
@@ -55,7 +55,7 @@ const exampleLimit = { quantity: 1000, window: 'calendar_month', enforcement: 'w
 const daysBeforeField = z
   .union([z.literal(7), z.literal(1)])
   .describe(
-    'It is told 7 days and 1 day before. A notice whose time has passed is made up for, unless the next one is due.',
+    'It is sent 7 days and 1 day before. A notice that was missed is sent late, unless the next one is due.',
   );
 
 /** Amounts of dollars as the trading API writes them. */
@@ -82,14 +82,14 @@ export const webhookTypes = {
   'usage.threshold_reached': {
     summary: 'Usage reached a threshold of a cap or limit.',
     description:
-      'Once for each threshold, limit and window. In a window that rolls it is told again only when a whole length of it has gone by since. Judged as of the times at which events were recorded, and at which they occurred if that is later.',
+      'Once for each threshold, limit and window. In a rolling window it is sent again only after a whole length of it. Judged as of the times at which events were recorded, and at which they occurred if that is later.',
     schema: z.object({
       ...useFields,
       threshold: z.int().describe('In percent of `limit.quantity`.'),
       limit: limitField,
       used: exactField('Units in the window when it was judged: the threshold, or more.'),
-      windowStart: timeField('Inclusive; of a window that rolls exclusive.'),
-      windowEnd: timeField('Exclusive; of a window that rolls the time at which it was judged, inclusive.'),
+      windowStart: timeField('Inclusive; for a rolling window exclusive.'),
+      windowEnd: timeField('Exclusive; for a rolling window the time at which it was judged, inclusive.'),
     }),
     example: {
       ...exampleUse,
@@ -109,7 +109,7 @@ export const webhookTypes = {
       used: exactField('Units in the window.'),
       held: exactField('Units of other reservations.'),
       remaining: exactField('What was left.'),
-      requested: exactField('What was asked for.'),
+      requested: exactField('What was requested.'),
     }),
     example: {
       ...exampleUse,
@@ -124,8 +124,8 @@ export const webhookTypes = {
     summary: 'Recorded events were corrected.',
     schema: z.object({
       ...useFields,
-      idempotencyKey: z.string().describe('Of the event.'),
-      correctionKey: z.string().describe('Of the correction.'),
+      idempotencyKey: z.string().describe('The idempotency key of the event.'),
+      correctionKey: z.string().describe('The key of the correction.'),
       previousQuantity: exactField('What the event counted before.'),
       quantity: exactField('What it counts now; 0 for an event that was voided.'),
       reason: z.string(),
@@ -147,8 +147,8 @@ export const webhookTypes = {
       entitlement: z
         .object({
           kind: z.enum(['live', 'read_only']),
-          startsAt: timeField('In effect from then, inclusive.'),
-          endsAt: timeField('In effect until then, exclusive; `null` is without end.').nullable(),
+          startsAt: timeField('From when it is in effect, inclusive.'),
+          endsAt: timeField('Until when it is in effect, exclusive; `null` is without end.').nullable(),
           unitCap: exactField('Units per calendar month; `null` is unlimited.').nullable(),
           limits: z.array(limitField).describe('Beside the cap, as they were declared.'),
           thresholds: z.array(z.int()).describe('In percent of the cap and of each limit.'),
@@ -207,10 +207,10 @@ export const webhookTypes = {
   },
   'trade.filled': {
     summary: 'An order was filled, in whole or in part.',
-    description: 'Paper trades go to test endpoints, too; live trades to live ones alone.',
+    description: 'Paper trades go to test endpoints, too; live trades only to live ones.',
     schema: z.object({
       ...marketFields,
-      tradeId: idField('Of the trade.'),
+      tradeId: idField('The id of the trade.'),
       idempotencyKey: z.string(),
       status: z.enum(['pending', 'resting', 'filled', 'partially_filled', 'cancelled', 'rejected']),
       side: sideField,
@@ -221,9 +221,9 @@ export const webhookTypes = {
         .array(
           z.object({
             n: z.int().describe('Counts the fills of the trade.'),
-            price: dollars('Of a contract.'),
+            price: dollars('The price of a contract.'),
             contracts: contracts('At this price.'),
-            fee: dollars('Of this fill.'),
+            fee: dollars('The fee of this fill.'),
             filledAt: timeField('When it was filled.'),
           }),
         )
@@ -243,7 +243,7 @@ export const webhookTypes = {
   },
   'market.settled': {
     summary: 'A market in which contracts were held was paid, or a payout was corrected.',
-    description: 'Paper accounts are told of at test endpoints, too; live accounts at live ones alone.',
+    description: 'Paper accounts are reported to test endpoints, too; live accounts only to live ones.',
     schema: z.object({
       ...marketFields,
       state: z.enum(['finalized', 'void']),
@@ -275,7 +275,7 @@ export const webhookTypes = {
         ),
       state: z.enum(['reduce_only', 'halt']),
       reason: z.string(),
-      changedAt: timeField('Binds orders since then.'),
+      changedAt: timeField('In force since then.'),
     }),
     example: {
       owner: 'operator',
@@ -285,7 +285,7 @@ export const webhookTypes = {
     },
   },
   'signal.gate_changed': {
-    summary: 'Signals of a station and lead come through from now on, or no more.',
+    summary: 'Signals of a station and lead come through from now on, or no longer do.',
     schema: z.object({
       kind: z.enum(['daily_maximum', 'daily_minimum', 'hourly']),
       station: z.string().describe('The id of a station; of hours that of an area.'),

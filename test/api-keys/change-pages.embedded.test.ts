@@ -89,7 +89,7 @@ describe('the form for a new key', () => {
     expect(await auditOf(organization.id)).toHaveLength(1);
     const address = answers.find(({ status }) => status === 303)!.headers.get('location')!;
     expect(address).toBe(`${PATH}/${form[0]![1]}?done=exists`);
-    expect(textOf(await getPage(browser, address))).toContain('created this key already');
+    expect(textOf(await getPage(browser, address))).toContain('already created this key');
   });
 
   it('takes the key id of another Organization as any other', async () => {
@@ -348,7 +348,7 @@ describe('rotating with the form', () => {
     expect(await keysOf(organization.id)).toHaveLength(2);
     const next = (await keysOf(organization.id)).find(({ rotatedFromId }) => rotatedFromId === key.id)!;
     for (const page of [answers[1]!, await getPage(browser, `${PATH}/${key.id}/rotate`)]) {
-      expect(textOf(page)).toContain('has been rotated already');
+      expect(textOf(page)).toContain('has already been rotated');
       expect(linksOf(page)).toEqual([`${PATH}/${next.id}/cut-over`, `${PATH}/${next.id}/rotate`]);
       expect(formsOf(page)).toEqual([]);
     }

@@ -70,7 +70,7 @@ describe('the page of a key', () => {
     expect(linksOf(page)).toContain(`/dashboard/usage?key=${next.id}`);
     expect(textOf(await getPage(browser, `${PATH}/${next.id}?range=week`))).toContain('Calls 5 calls');
     service.clock.advance(25 * HOUR);
-    expect(textOf(await getPage(browser, `${PATH}/${next.id}`))).toContain('No calls in this time.');
+    expect(textOf(await getPage(browser, `${PATH}/${next.id}`))).toContain('No calls in this period.');
     expect(textOf(await getPage(browser, `${PATH}/${next.id}?range=week`))).toContain('Calls 5 calls');
   });
 

@@ -56,7 +56,7 @@ export async function findBrokenNumbers(page: Page): Promise<string[]> {
   return found;
 }
 
-/** What is part of a name, an address or an id is no number. */
+/** What is part of a name, an address or an id is not a number. */
 const brokenNumbers = `(() => {
   const texts = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
   const { scrollWidth, clientWidth } = document.documentElement;

@@ -144,13 +144,13 @@ it('limits are set without scripts on a phone, and a wrong entry is named', asyn
   expect(await limits.inputValue()).toBe('1000 PT5H block, 5000 fortnight warn');
   await limits.fill('1000.5 PT5H block, 5000 calendar_week');
   await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByRole('status').getByText('It binds on the next request').waitFor();
+  await page.getByRole('status').getByText('It takes effect on the next request').waitFor();
   expect(await readMain(page)).toMatch(/Last 5.hours: [\d.,]+ used.* of 1,000\.5 \S+.* Blocks/);
   await page.goto(`/console/customers/${hostile.slug}/entitlement?product=${hostile.productSlugs[0]}`);
   expect(await limits.inputValue()).toBe('1000.5 PT5H block, 5000 calendar_week warn');
   await limits.fill(before);
   await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByRole('status').getByText('It binds on the next request').waitFor();
+  await page.getByRole('status').getByText('It takes effect on the next request').waitFor();
   const looked = await world.look(operator.browser);
   await looked.goto(`/console/customers/${hostile.slug}/entitlement?product=${hostile.productSlugs[0]}`);
   await looked.getByLabel('Limits').fill('5000 fortnight warn');

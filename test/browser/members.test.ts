@@ -58,7 +58,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     await owner.getByRole('link', { name: `Manage ${name}` }).click();
     await owner.getByRole('radio', { name: /^admin/ }).check();
     await owner.getByRole('button', { name: 'Change the role' }).click();
-    await owner.getByRole('status').getByText('The role is admin now').waitFor();
+    await owner.getByRole('status').getByText('The role is now admin').waitFor();
     await follow(guest, 'Members');
     expect(await navigation.getByRole('link', { name: 'Audit log' }).count()).toBe(1);
 

@@ -88,11 +88,11 @@ it('without a script the pages say what there is instead', async () => {
   const user = await newMember();
   const page = await world.visit({ javaScript: false });
   await page.goto('/login');
-  expect(await readMain(page)).toContain('Passkeys need a script');
+  expect(await readMain(page)).toContain('Passkeys need JavaScript');
   expect(await page.getByRole('button', { name: 'Sign in with a passkey' }).count()).toBe(0);
   await signIn(page, user.email);
   await page.waitForURL('**/dashboard');
   await page.goto(ADDRESS);
-  expect(await readMain(page)).toMatch(/Passkeys need a script.* authenticator app/);
+  expect(await readMain(page)).toMatch(/Passkeys need JavaScript.* authenticator app/);
   expect(await page.getByRole('button', { name: 'Add a passkey' }).count()).toBe(0);
 });

@@ -98,7 +98,7 @@ it('an endpoint that the service has disabled is told of on the overview, to who
   await sweep();
   const page = await world.visit({ as: browser });
   await page.goto('/dashboard');
-  await page.getByText('gets nothing any more. It answered 410 Gone').waitFor();
+  await page.getByText('no longer receives anything. It answered 410 Gone').waitFor();
   expect(await findAllBarriers(page)).toEqual([]);
   await page.getByRole('link', { name: receiver.url }).first().click();
   await page.getByRole('link', { name: 'Edit' }).click();

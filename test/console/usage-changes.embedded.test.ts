@@ -52,7 +52,7 @@ it('corrects an event by its key, and says what is wrong where it is', async () 
     correctionKey: uuid(),
   };
   for (const [field, value, problem] of [
-    ['idempotencyKey', 'of initech', 'that of no event of this customer'],
+    ['idempotencyKey', 'of initech', 'not the key of an event of this customer'],
     ['quantity', '-1', 'Counts'],
     ['quantity', '1e30', 'Counts'],
     ['why', '', 'Reason'],

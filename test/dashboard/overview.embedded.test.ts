@@ -43,7 +43,7 @@ describe('the overview of a new Organization', () => {
     const { db } = database;
     const { browser, organization } = await signedIn(db, service.url);
     const empty = await openOverview(browser);
-    expect(empty.seen).toContain('No product is open to this Organization yet');
+    expect(empty.seen).toContain('No product is available to this Organization yet');
     expect(empty.text).toMatch(/id="standing"[^>]* data-live="2"/);
 
     const product = await createProduct(db);

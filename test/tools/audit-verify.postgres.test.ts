@@ -66,7 +66,7 @@ it('names what was changed, and knows by the heads that were kept a history that
   expect(broken).toMatchObject({ code: 1, stderr: '' });
   expect(broken.stdout).toMatch(new RegExp(`^BROKEN  ${organization.slug} `, 'm'));
   expect(broken.stdout).toMatch(/changed: row 2 \(x \[2J, [\da-f-]{36}\): It does not match its hash/);
-  expect(broken.stdout).toMatch(/rewritten: row 2: This row was noted, and the chain ends at row 0/);
+  expect(broken.stdout).toMatch(/rewritten: row 2: This row was recorded, and the chain ends at row 0/);
   expect(broken.stdout).toMatch(/^Broken: 2 of \d chains\.$/m);
   const json = JSON.parse((await run(['--org', organization.slug, '--json'])).stdout);
   expect(json).toMatchObject({ intact: false, organizations: [{ problems: [{ kind: 'changed', seq: 2 }] }] });

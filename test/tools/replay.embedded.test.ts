@@ -80,7 +80,7 @@ it('what cannot be played is said in a sentence', async () => {
   const noTape = join(folder, 'notes.txt');
   writeFileSync(noTape, 'x'.repeat(100));
   const cases = [
-    [[noTape], 'is no record of a tape'],
+    [[noTape], 'no record of a tape'],
     [[join(folder, 'none')], 'no such file'],
     [[noTape, '--from', 'yesterday'], 'must be a time with an offset'],
   ] as const;

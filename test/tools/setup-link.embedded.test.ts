@@ -59,7 +59,11 @@ it('prints a link that begins with PUBLIC_URL, and refuses once there is an oper
     await db.orm.insert(operators).values({ userId: id, createdAt: new Date() });
   });
   const refused = await run([]);
-  expect(refused).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(/operator already/) });
+  expect(refused).toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr: expect.stringMatching(/already an operator/),
+  });
   expect(await listAudited()).not.toContainEqual(
     expect.objectContaining({ action: 'operator.set_up_forced' }),
   );

@@ -144,7 +144,7 @@ describe('a month against its cap', () => {
     expect(page).not.toContain('Over the cap');
     await db.orm.update(products).set({ unitCap: '400' }).where(eq(products.id, product.id));
     expect(textOf((await open()).text)).toContain(
-      'At the present pace the cap is reached around 17 Mar 2031',
+      'At the current pace the cap is reached around 17 Mar 2031',
     );
     const ofEntitlement = eq(entitlements.productId, product.id);
     await db.orm.update(entitlements).set({ hasOwnCap: true, unitCap: '500' }).where(ofEntitlement);
@@ -237,7 +237,7 @@ describe('the page', () => {
     ['?range=month&month=March', 'Must be a month like 2026-01'],
     ['?range=custom&from=2031-01-01', 'Is required.'],
     ['?range=custom&from=2031-01-02&to=2031-01-01', 'Must not be before the first day.'],
-    ['?range=custom&from=2029-01-01&to=2031-01-01', 'at most 366 days, and these are 731'],
+    ['?range=custom&from=2029-01-01&to=2031-01-01', 'at most 366 days, not 731'],
     ['?key=1', 'Must be an API key'],
     ['?product=%3Cscript%3E', 'Must be 1 to 64 of a-z'],
     ['?product=a&product=b', 'Must be given once.'],

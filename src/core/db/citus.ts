@@ -302,7 +302,7 @@ class CitusGroup implements ShardGroup {
   private async follow<T>(work: (pool: pg.Pool) => Promise<T>): Promise<T> {
     const giveUpAt = performance.now() + FOLLOW_FOR_MS;
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs *= 2) {
-      if (this.isGone) throw new ShardGroupGoneError(`shard group ${this.id} is no more`);
+      if (this.isGone) throw new ShardGroupGoneError(`shard group ${this.id} no longer exists`);
       const pool = this.pool!;
       try {
         const result = await work(pool);

@@ -14,7 +14,7 @@ export const pageSchema = z.object({
     .describe('How many at most, 1 to 500.'),
   cursor: z
     .string()
-    .regex(/^[\w-]{1,2000}$/, 'is not one that a list gave out')
+    .regex(/^[\w-]{1,2000}$/, 'is not a cursor that a list returned')
     .optional()
     .describe('The `nextCursor` of the page before.'),
 });
@@ -22,7 +22,7 @@ export const pageSchema = z.object({
 /** Of lists on pages; its characters are those of `encodeCursor`. */
 export const idCursorField = z
   .string()
-  .regex(/^[\w-]{22}$/, 'is not one that this list gave out')
+  .regex(/^[\w-]{22}$/, 'is not a cursor that this list returned')
   .optional();
 
 /** Part of a list that is ordered by a unique key: at most `limit` rows beyond `after`. */
@@ -41,7 +41,10 @@ export function readRange(req: Request, keySchema: z.ZodType<string>): Range {
   if (cursor === undefined) return { after: undefined, limit };
   const key = keySchema.safeParse(Buffer.from(cursor, 'base64url').toString());
   if (!key.success)
-    throw new AppError('invalid_request', 'The query parameter cursor is not one that this list gave out.');
+    throw new AppError(
+      'invalid_request',
+      'The query parameter cursor is not a cursor that this list returned.',
+    );
   return { after: key.data, limit };
 }
 
@@ -50,7 +53,7 @@ export function parseQuery<T extends z.ZodType>(schema: T, query: Request['query
   const parsed = schema.safeParse(query, plainly);
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0]!;
-  if (issue.code === 'unrecognized_keys') throw queryError(issue.keys[0]!, 'is not a known one');
+  if (issue.code === 'unrecognized_keys') throw queryError(issue.keys[0]!, 'is not known');
   const name = String(issue.path[0]);
   throw queryError(name, Array.isArray(query[name]) ? 'must be given once' : issue.message);
 }

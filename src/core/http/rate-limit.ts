@@ -116,7 +116,7 @@ export function unknownKeyGuard(
 
 function tooManyFailures(res: Response, seconds: number): AppError {
   setHeaders(res, { ...badKeys, remaining: 0, seconds });
-  const detail = `Too many calls from your address had an API key that does not exist or is no longer good. Try again in ${seconds} s.`;
+  const detail = `Too many calls from your address had an API key that does not exist or is no longer valid. Try again in ${seconds} s.`;
   return new AppError('rate_limited', detail, { retryAfterSeconds: seconds });
 }
 

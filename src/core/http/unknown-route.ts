@@ -20,7 +20,9 @@ export const unknownRoute: RequestHandler = (req, _res, next) => {
   if (methods.has('GET')) methods.add('HEAD');
   const allow = [...methods].sort().join(', ');
   next(
-    new AppError('method_not_allowed', `This address does not take ${req.method}, but ${allow}.`, { allow }),
+    new AppError('method_not_allowed', `This address does not accept ${req.method}, but ${allow}.`, {
+      allow,
+    }),
   );
 };
 

@@ -11,9 +11,9 @@ import { pageFrame, renderPage, type PageDeps, type ReadFrame } from './layout.j
 const titles: Partial<Record<ErrorCode, string>> = {
   not_signed_in: 'Sign in first',
   not_found: 'There is nothing here',
-  method_not_allowed: 'This address does not take that',
-  forbidden_role: 'This is not open to you',
-  entitlement_required: 'This is not open to your Organization',
+  method_not_allowed: 'This address does not accept that',
+  forbidden_role: 'You do not have access to this',
+  entitlement_required: 'Your Organization does not have access to this',
   cross_site_request: 'This came from another site',
   unavailable: 'Not available at the moment',
   internal: 'Something went wrong',

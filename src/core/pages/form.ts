@@ -125,6 +125,7 @@ export function renewForm(form: FormState, id: string): FormState {
   return {
     values: { ...form.values, id },
     errors,
-    problem: 'This form was open for too long and has been renewed. Nothing was made: please send it again.',
+    problem:
+      'This form was open for too long and has been renewed. Nothing was created: please send it again.',
   };
 }

@@ -128,10 +128,10 @@ export const json = (
 export const conditional = (
   description: string,
   schema: z.ZodType,
-  unchanged = 'The copy at hand is still right.',
+  unchanged = 'The cached copy is still current.',
 ) => ({
   headers: z.object({
-    'If-None-Match': z.string().optional().meta({ description: 'The `ETag` of the copy at hand.' }),
+    'If-None-Match': z.string().optional().meta({ description: 'The `ETag` of the cached copy.' }),
   }),
   responses: {
     200: json(description, schema, ['ETag']),

@@ -45,7 +45,7 @@ export const tags: Record<Tag, string> = {
   Usage: `Runtimes report what was used. The Organization is always that of the key; a client cannot name another.`,
   Entitlements: `What the Organization of the key may use, and how much of it is used. An entitlement is in effect from \`startsAt\` (inclusive) to \`endsAt\`
 (exclusive); those that are not in effect do not appear. \`live\` allows use, \`read_only\` does not. \`unitCap\` is a number of units per calendar month in UTC; \`null\` is unlimited. Nothing stops at the
-cap: it is for the caller to decide what \`overCap\` means. \`limits\` count in windows of the calendar or that roll; one that blocks makes checks deny and reservations fail, while events are recorded all the same. Balances are those of the current month in the mode of the asking key.`,
+cap: it is for the caller to decide what \`overCap\` means. \`limits\` count in calendar or rolling windows; one that blocks makes checks deny and reservations fail, while events are recorded all the same. Balances are those of the current month in the mode of the calling key.`,
   'Market data': `Markets, forecasts and signals: no credential is needed. Each address may make 600 reads a minute, of them 60 of \`/signals\` for a bankroll of its own, and pages of the origins in
 \`CORS_ORIGINS\` may read from a browser. Every answer comes from one snapshot in memory that a refresh swaps whole every 30 seconds; no read waits for a venue. It says \`asOf\` when the markets were fetched, \`ageSeconds\`, whether they
 are \`stale\` (older than 30 seconds), and how each of the \`sources\` stands. A source that fails keeps its last good part, so look at \`stale\` before you act.
@@ -54,8 +54,8 @@ An answer's \`ETag\` changes with the snapshot and when it goes stale. Answers a
 is the time since its \`asOf\`. Answers come in Brotli or gzip to who accepts them. Prices are decimal strings in dollars, probabilities numbers from 0 to 1, temperatures °F.`,
   Trading: `Weather markets and what the Organization of the key has in them. Amounts are decimal strings in dollars: read them with a decimal parser, never as floats. \`paper\` and \`live\` are two
 accounts that never mix. Everything about markets is as of the last refresh, and says how old it is.`,
-  'API keys': `A key belongs to an Organization, not to the person who made it: it lives on when that person leaves. Its secret is \`org_live_\` or \`org_test_\`
-and 32 letters and digits, and is shown once, in the answer that creates it; only its SHA-256 is stored. A key never acts as a person: it cannot make keys, invite or change plans. Its scopes are fixed
+  'API keys': `A key belongs to an Organization, not to the person who created it: it keeps working when that person leaves. Its secret is \`org_live_\` or \`org_test_\`
+and 32 letters and digits, and is shown once, in the answer that creates it; only its SHA-256 is stored. A key never acts as a person: it cannot create keys, invite or change plans. Its scopes are fixed
 when it is made.
 
 \`state\` follows from the timestamps: \`active\`; \`grace\`, after a rotation until its \`expiresAt\`; \`expired\`; \`revoked\`. Owners and admins change

@@ -116,8 +116,8 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
   },
   backfill_state: {
     meaning:
-      'The backfill is in a state that the step does not begin from: events are staged into an open one, an open one is applied or discarded, and an applied one reverted.',
-    remedy: 'Read the backfill: `state` says where it is. A step that goes on by itself ends by itself.',
+      'The backfill is in a state that does not allow the step: events are staged into an open one, an open one is applied or discarded, and an applied one reverted.',
+    remedy: 'Read the backfill: `state` says where it is. A step that runs in the background ends by itself.',
   },
   limit_reached: {
     meaning:
@@ -176,12 +176,12 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
   },
   risk_limit: {
     meaning:
-      'A risk limit, the kill switch or a check of the data stands against the order. `detail` begins with its name and says its value and what was asked. The names: `halt`, `reduce_only`, `data_age`, `clock_skew`, `data_source`, `exchange_paused`, `not_held`, `max_order_contracts`, `price_collar`, `max_open_orders`, `max_order_cost`, `max_position_contracts`, `max_event_loss`, `max_daily_loss`, and `unknown_state` where something cannot be computed.',
+      'A risk limit, the kill switch or a check of the data stops the order. `detail` begins with its name and says its value and what was asked. The names: `halt`, `reduce_only`, `data_age`, `clock_skew`, `data_source`, `exchange_paused`, `not_held`, `max_order_contracts`, `price_collar`, `max_open_orders`, `max_order_cost`, `max_position_contracts`, `max_event_loss`, `max_daily_loss`, and `unknown_state` where something cannot be computed.',
     remedy:
       'Order within the limit. Limits are set by the operator of the service; the kill switch also by owners and admins.',
   },
   price_moved: {
-    meaning: 'Nothing stands in the order book at the limit price or better.',
+    meaning: 'The order book has nothing at the limit price or better.',
     remedy: 'Read the book again and decide on its present price.',
   },
   rate_limited: {
@@ -196,11 +196,11 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
   },
   market_data_unavailable: {
     meaning: 'No market data could be loaded since the service was started.',
-    remedy: 'Try again. `/readyz` and `sources` say how things stand.',
+    remedy: 'Try again. `/readyz` and `sources` say what is missing.',
   },
   market_data_stale: {
     meaning: 'The market data is too old to trade on.',
-    remedy: 'Reads go on with the last good data. Try again when `stale` is false.',
+    remedy: 'Reads continue with the last good data. Try again when `stale` is false.',
   },
   internal: {
     meaning: 'A defect of the service.',

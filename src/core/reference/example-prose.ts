@@ -7,7 +7,7 @@ export const circumstances: Record<Circumstance, string> = {
   limit_used_up: 'the limit is used up',
   database_unreachable: 'the database cannot be reached',
   defect: 'the service meets a defect of its own',
-  draining: 'the service is about to end',
+  draining: 'the service is shutting down',
   no_market_data: 'no market data could be loaded yet',
   old_market_data: 'the last market data is 61 seconds old',
   old_event: 'the event was received 36 days ago',

@@ -12,8 +12,7 @@ export const responseHeaders = {
     schema: { type: 'string' },
   },
   'RateLimit-Policy': {
-    description:
-      'The limit itself: `"name"; q=600; w=60` allows 600 requests in a window of 60 seconds. `pk` marks whom it is counted for.',
+    description: 'The limit itself: `"name"; q=600; w=60` allows 600 requests in a window of 60 seconds.',
     schema: { type: 'string' },
   },
   'Retry-After': {

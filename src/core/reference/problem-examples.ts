@@ -147,7 +147,7 @@ function serviceProblems(route: RouteDescription, request: ExampleRequest): Exam
   ];
   const ofMemory = [
     problemExample('unavailable', {
-      summary: 'The service is about to end',
+      summary: 'The service is shutting down',
       circumstance: 'draining',
       detail: 'This instance is shutting down.',
       request,
@@ -328,7 +328,7 @@ const refusals: Partial<Record<Limit, { summary: string; detail: string; calls?:
   // Where keys are not limited, guessing them is.
   'bad-keys': {
     summary: 'After 300 calls with bad keys from an address within a minute',
-    detail: 'Too many calls from your address had an API key that does not exist or is no longer good.',
+    detail: 'Too many calls from your address had an API key that does not exist or is no longer valid.',
     calls: 300,
   },
   reads: {

@@ -196,7 +196,7 @@ const kind = ({ details }: Told): string => {
 const factorChange = (after: unknown): string => {
   const factor = textOf(after, 'requireSecondFactor');
   if (factor === '') return '';
-  return factor === 'yes' ? 'required a second factor of every member' : 'required no second factor any more';
+  return factor === 'yes' ? 'required a second factor of every member' : 'stopped requiring a second factor';
 };
 
 const accessChange = (after: unknown): string => {

@@ -109,7 +109,7 @@ export const entitlementRoutes = [
     operationId: 'putGrant',
     summary: 'Declare an entitlement',
     description:
-      'Entitles the Organization to the product, or makes the entitlement as declared. It binds the next request, on every instance. There is one entitlement for each Organization and product. A `unitCap` of its own binds in place of that of the product, from the next event on; what is left out is not kept, nor are limits and thresholds.',
+      'Entitles the Organization to the product, or makes the entitlement as declared. It takes effect on the next request, on every instance. There is one entitlement for each Organization and product. A `unitCap` of its own applies in place of that of the product, from the next event on; what is left out is not kept, nor are limits and thresholds.',
     body: entitlementSchema,
     responses: putResponses(grantAnswerSchema),
     good: { params, body: { kind: 'read_only' } },
@@ -223,7 +223,7 @@ export const entitlementRoutes = [
     path: '/operator/organizations/{slug}/entitlements/{productSlug}',
     operationId: 'deleteGrant',
     summary: 'Withdraw an entitlement',
-    description: 'Binds the next request, on every instance. What was used stays recorded.',
+    description: 'Takes effect on the next request, on every instance. What was used stays recorded.',
     responses: deletedResponses,
     examples: [
       { name: 'withdrawn', summary: 'Withdrawn', request: { params } },

@@ -43,13 +43,13 @@ export const productSchema = z
 
 export const productAnswerSchema = z
   .object({
-    id: idField('Of the product.'),
+    id: idField('The id of the product.'),
     slug: z.string(),
     name: z.string(),
     usageMetric: z.string(),
     unitCap: exactField('Units per Organization and calendar month in UTC; `null` is unlimited.').nullable(),
     maxQuantity: exactField('What one usage event may count at most.'),
-    archivedAt: timeField('Since when it is archived; `null` if it is not.').nullable(),
+    archivedAt: timeField('When it was archived; `null` if it is not.').nullable(),
     createdAt,
     updatedAt,
   })
@@ -78,12 +78,12 @@ export const entitlementSchema = z
     limits: limitsSchema
       .optional()
       .describe(
-        'Up to 8 limits beside the cap, in windows of the calendar or that roll. Left out: none. Events are recorded above them, with a warning; one that blocks stops checks and reservations.',
+        'Up to 8 limits beside the cap, in calendar or rolling windows. Left out: none. Events are recorded above them, with a warning; one that blocks stops checks and reservations.',
       ),
     thresholds: thresholdsSchema
       .optional()
       .describe(
-        `Up to 10 shares of the cap and of each limit, whole percents from 1 to 1000, of which the webhook \`usage.threshold_reached\` tells, once in each window. Left out: ${defaultThresholds.join(', ')}; an empty list: none.`,
+        `Up to 10 shares of the cap and of each limit, whole percents from 1 to 1000, that the webhook \`usage.threshold_reached\` reports, once in each window. Left out: ${defaultThresholds.join(', ')}; an empty list: none.`,
       ),
   })
   .meta({ id: 'GrantInput' });
@@ -93,15 +93,15 @@ export const grantAnswerSchema = z
     productSlug: z.string(),
     productName: z.string(),
     kind: z.enum(entitlementKinds),
-    startsAt: timeField('In effect from then, inclusive.'),
-    endsAt: timeField('In effect until then, exclusive; `null` is without end.').nullable(),
+    startsAt: timeField('From when it is in effect, inclusive.'),
+    endsAt: timeField('Until when it is in effect, exclusive; `null` is without end.').nullable(),
     unitCap: exactField(
       'As it was declared for this Organization: units per calendar month in UTC; `null` is unlimited. Left out where none was declared.',
     )
       .nullable()
       .optional(),
     effectiveUnitCap: exactField(
-      'The cap that binds: `unitCap` where it is there, else that of the product. `null` is unlimited.',
+      'The cap that applies: `unitCap` where it is there, else that of the product. `null` is unlimited.',
     ).nullable(),
     limits: z.array(declaredLimitSchema).describe('Beside the cap, as they were declared.'),
     thresholds: thresholdsField,

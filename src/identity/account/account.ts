@@ -99,7 +99,7 @@ export function changeAccount<T>(
   return change(deps, author, async (tx) => {
     const person = await lockUser(tx, { id: author.userId });
     if (!person || (checked && checked.passwordHash !== person.passwordHash))
-      throw new AppError('not_signed_in', 'Your password was changed just now, in another place.');
+      throw new AppError('not_signed_in', 'Your password was just changed somewhere else.');
     return work(tx, person);
   });
 }
@@ -127,7 +127,7 @@ export function changeNotices(
   return changeAccount(deps, author, undefined, async (tx, { id: userId }) => {
     const membership = await findMembershipOf(tx, userId, slug);
     if (!membership || !(await updateMailNotices(tx, membership.id, userId, isWanted)))
-      throw new AppError('not_found', 'You are owner or admin of no such Organization.');
+      throw new AppError('not_found', 'You are not an owner or admin of that Organization.');
     if (membership.mailNotices === isWanted) return false;
     const [before, after] = [{ mailNotices: !isWanted }, { mailNotices: isWanted }];
     await audit(tx, author, 'user.notices_changed', { organization: slug, before, after });
@@ -164,7 +164,7 @@ export function endSession(deps: ChangeDeps, author: Author, id: string): Promis
   return changeAccount(deps, author, undefined, async (tx) => {
     const ended = await deleteSessionById(tx, author.userId, id);
     if (ended === undefined)
-      throw new AppError('not_found', 'There is no such session. It may have ended already.');
+      throw new AppError('not_found', 'There is no such session. It may already have ended.');
     await audit(tx, author, 'user.session_ended', { isOwn: ended === author.sessionId });
     return ended;
   });

@@ -59,7 +59,7 @@ const MAX_ORGANIZATIONS = 100;
 
 const profileNotices = {
   saved: 'Your name is saved.',
-  unchanged: 'That is your name already.',
+  unchanged: 'That is already your name.',
   'notices-saved': 'Your choice is saved.',
 };
 
@@ -150,7 +150,7 @@ function passwordPages(deps: AccountDeps): Router {
           throw fieldError('newPasswordAgain', 'is not the same as the new password');
         const token = await limitGuesses(deps, req, res, async () => {
           const person = await checkPassword(db.orm, author, currentPassword);
-          if (newPassword === currentPassword) throw fieldError('newPassword', 'is your password already');
+          if (newPassword === currentPassword) throw fieldError('newPassword', 'is already your password');
           return changePassword(deps, author, person, {
             newPassword,
             given: givenFactor(req, res, factor),

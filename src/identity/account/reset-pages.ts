@@ -50,9 +50,9 @@ export function resetPages(deps: ResetDeps): Router {
     base: RESET,
     name: 'reset',
     title: 'Open your link',
-    origin: 'You have it by mail, or from the operator of this service.',
+    origin: 'You got it by mail, or from the operator of this service.',
     advice:
-      'Ask for a new one: under “Forgot your password?” where you sign in, or the operator of this service.',
+      'Ask for a new one: with “Forgot your password?” where you sign in, or from the operator of this service.',
   });
   const findOpened = (req: Request) => findResetLink(db.orm, opened.read(req), new Date(clock.now()));
 
@@ -172,13 +172,13 @@ const limitRequests = (stores: ResetDeps['limitStores']) => [
   createLimit(
     stores,
     'forgot-network',
-    'Too many links were asked for from your network. Try again in an hour.',
+    'Too many links were requested from your network. Try again in an hour.',
     { windowMs: HOUR_MS, limit: MAX_OF_NETWORK, keyGenerator: addressOf },
   ),
   createLimit(
     stores,
     'forgot-address',
-    'Too many links were asked for, for this address. Try again in an hour.',
+    'Too many links were requested for this address. Try again in an hour.',
     {
       windowMs: HOUR_MS,
       limit: MAX_OF_ADDRESS,

@@ -89,9 +89,9 @@ const answerOldestRequest = (deps: ChangeDeps & MailDeps): Promise<boolean> =>
       to: person.email,
       subject: 'Choose a new password',
       text: (origin) => [
-        'A new password was asked for, for your account. Open this link to choose one:',
+        'A new password was requested for your account. Open this link to choose one:',
         `${origin}${path}`,
-        `It works once, until ${formatTime(expiresAt)}. If you did not ask for it, leave it alone: your password stays as it is.`,
+        `It works once, until ${formatTime(expiresAt)}. If you did not request it, ignore this message: your password stays as it is.`,
       ],
       at,
       uselessAt: expiresAt,
@@ -191,7 +191,7 @@ export async function resetSecondFactor(
 async function hold(tx: Tx, { person }: ResetLink): Promise<void> {
   const held = await lockUser(tx, { id: person.id });
   if (held?.passwordHash !== person.passwordHash)
-    throw new AppError('not_signed_in', 'Your password was changed just now, in another place.');
+    throw new AppError('not_signed_in', 'Your password was just changed somewhere else.');
 }
 
 /** Whoever had a session is out; the second factor, where it is on, has been asked for. */

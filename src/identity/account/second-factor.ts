@@ -74,7 +74,7 @@ export async function finishSetup(deps: AccountChangeDeps, author: Author, typed
   const { userId, at } = author;
   const stored = await findSetup(deps.db.orm, author);
   if (stored === undefined)
-    throw new AppError('not_found', 'This set-up has ended, or the second factor is on already.');
+    throw new AppError('not_found', 'This set-up has ended, or the second factor is already on.');
   const code = cleanCode(typed);
   const step = isCodeShaped(code)
     ? findStep(deps.secrets.open(userId, stored), code, at.getTime())
@@ -153,7 +153,7 @@ async function endLastFactor(tx: Tx, userId: string): Promise<boolean> {
   return true;
 }
 
-const isOff = () => new AppError('not_found', 'The second factor is off already.');
+const isOff = () => new AppError('not_found', 'The second factor is already off.');
 
 /** Hashing takes long, so this comes before anything is locked. */
 async function makeRecoveryCodes({ userId, gone }: Author) {
@@ -163,7 +163,7 @@ async function makeRecoveryCodes({ userId, gone }: Author) {
 }
 
 const isOn = () =>
-  new AppError('not_found', 'The second factor is on already. Turn it off to set up another.');
+  new AppError('not_found', 'The second factor is already on. Turn it off to set up another.');
 
 /** What apps read from the QR code (Google Authenticator's key URI format). */
 export function toKeyUri(email: string, secret: string): string {
@@ -202,7 +202,7 @@ export async function addPasskey(
       throw new AppError('invalid_request', `You have ${MAX_PASSKEYS} passkeys. Remove one to add another.`);
     const row = { ...passkey, userId, name, createdAt: at, lastUsedAt: null };
     if (!(await insertPasskey(tx, row)))
-      throw new AppError('invalid_request', 'This passkey was added before.');
+      throw new AppError('invalid_request', 'This passkey has already been added.');
     const { token, sessionsEnded } = isFirst ? await endOtherSessions(tx, author) : noSessions;
     if (isFirst) await replaceRecoveryCodes(tx, userId, made!.hashedCodes);
     await audit(tx, author, 'user.passkey_added', { name, sessionsEnded });
@@ -219,7 +219,7 @@ export function removePasskey(
 ): Promise<Pick<FactorChange, 'token'>> {
   return changeAccount(deps, author, undefined, async (tx) => {
     const gone = await deletePasskey(tx, author.userId, credentialId);
-    if (!gone) throw new AppError('not_found', 'There is no such passkey. It may have been removed already.');
+    if (!gone) throw new AppError('not_found', 'There is no such passkey. It may already have been removed.');
     const wasLast = await endLastFactor(tx, author.userId);
     const { token, sessionsEnded } = wasLast ? await endOtherSessions(tx, author) : noSessions;
     await audit(tx, author, 'user.passkey_removed', { name: gone.name, sessionsEnded });

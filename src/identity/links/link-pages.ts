@@ -57,7 +57,7 @@ export function addLinkPages(
       act(req, res, fields) {
         const token = readLinkToken(textField(fields, 'link') ?? '');
         if (token === undefined)
-          throw new LinkGone('This is no whole link. A part of it may have been lost.');
+          throw new LinkGone('This link is incomplete. Part of it may have been lost.');
         opened.keep(req, res, token);
         res.redirect(303, base);
         return Promise.resolve();

@@ -119,9 +119,9 @@ export async function findLink(
     : [];
   if (!link || !kinds.includes(link.kind))
     throw new LinkGone(
-      'There is no such link. It may have been replaced by a newer one, or a part of it was lost.',
+      'There is no such link. It may have been replaced by a newer one, or part of it was lost.',
     );
-  if (link.usedAt !== null) throw new LinkGone('This link was used. It works once only.');
+  if (link.usedAt !== null) throw new LinkGone('This link was already used. It works only once.');
   if (link.expiresAt <= now) throw new LinkGone('This link has expired.');
   return link;
 }
@@ -143,7 +143,7 @@ export async function spendLink(tx: Tx, { hashedToken }: OneTimeLink, now: Date)
     )
     .returning({ kind: oneTimeLinks.kind });
   if (spent.length === 0)
-    throw new LinkGone('This link was used or replaced just now, or has expired. It works once only.');
+    throw new LinkGone('This link was just used or replaced, or has expired. It works only once.');
 }
 
 export async function deleteOldLinks({ orm }: { orm: Orm }, now: Date): Promise<void> {

@@ -81,7 +81,7 @@ async function requireRoomInHour(tx: Tx, orgId: string, at: Date): Promise<void>
   const waitMs = oldest.getTime() - since.getTime();
   throw new AppError(
     'rate_limited',
-    `An Organization makes at most ${MAX_AN_HOUR} invitations an hour. Try again in ${formatDuration(Math.max(waitMs, MINUTE_MS))}.`,
+    `An Organization can create at most ${MAX_AN_HOUR} invitations an hour. Try again in ${formatDuration(Math.max(waitMs, MINUTE_MS))}.`,
     { retryAfterSeconds: Math.ceil(waitMs / SECOND_MS) },
   );
 }
@@ -112,7 +112,7 @@ async function addInvitation(
   source: Source,
   mail: MailConfig | undefined,
 ): Promise<NewInvitation> {
-  if (await findMemberByEmail(tx, orgId, email)) throw fieldError('email', 'belongs to a member already');
+  if (await findMemberByEmail(tx, orgId, email)) throw fieldError('email', 'already belongs to a member');
   const replaced = await findInvitation(tx, orgId, { email }, source.at);
   if (replaced) await closeInvitation(tx, orgId, replaced.id, { revokedAt: source.at });
   if ((await countOpenInvitations(tx, orgId, source.at)) >= MAX_OPEN_INVITATIONS) throw tooMany();
@@ -144,7 +144,7 @@ async function mailInvitation(
     text: (origin) => [
       `You are invited to join ${name} on Gauge, with the role ${role}. Open this link to accept:`,
       toInvitationLink(origin, token),
-      `It works once, until ${formatTime(expiresAt)}. If you do not know ${name}, leave it alone: nothing happens without you.`,
+      `It works once, until ${formatTime(expiresAt)}. If you do not know ${name}, ignore this message: nothing happens without you.`,
     ],
     at: createdAt,
     uselessAt: expiresAt,

@@ -120,7 +120,7 @@ const showJoin =
     const invitation = await getInvitation(deps.db.orm, token, person.userId, new Date(deps.clock.now()));
     const { isMember, orgName } = invitation;
     const view = isMember ? 'members/join-member' : 'members/join';
-    const title = isMember ? 'You are a member already' : `Join ${orgName}`;
+    const title = isMember ? 'You are already a member' : `Join ${orgName}`;
     const data = { invitation, description: roleDescriptions[invitation.role], token };
     await renderPage(deps, req, res, { view, title, frame }, data);
   };
@@ -185,7 +185,7 @@ function showGone(deps: JoinDeps): ErrorRequestHandler {
     res.locals.error = thrown;
     if (isVoid) {
       res.status(403);
-      const page = { view: 'members/join-void', title: 'This invitation does not work now', frame };
+      const page = { view: 'members/join-void', title: 'This invitation does not work at the moment', frame };
       await renderPage(deps, req, res, page, { orgName: thrown.orgName });
       return;
     }
@@ -204,4 +204,4 @@ export interface JoinLimits {
 }
 
 const tooManyLinks = 'Too many invitations from your address did not work. Try again later.';
-const tooManyAccounts = 'Too many accounts from your address. Try again later.';
+const tooManyAccounts = 'Too many accounts were created from your address. Try again later.';

@@ -124,4 +124,4 @@ async function addJoined(
 }
 
 export const hasAccount = () =>
-  new AppError('invalid_request', 'There is an account with this address by now. Sign in with it to join.');
+  new AppError('invalid_request', 'There is now an account with this address. Sign in with it to join.');

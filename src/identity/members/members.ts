@@ -105,16 +105,16 @@ async function refuseLastOwner(tx: Tx, orgId: string, member: Member): Promise<v
   );
 }
 
-export const ownersOnly = () => new AppError('forbidden_role', 'Only an owner decides about owners.');
+export const ownersOnly = () => new AppError('forbidden_role', 'Only an owner can change owners.');
 
 const managersOnly = () =>
-  new AppError('forbidden_role', 'Only an owner or admin changes members and invitations.');
+  new AppError('forbidden_role', 'Only an owner or admin can change members and invitations.');
 
 export const roleDescriptions: Record<Role, string> = {
-  owner: 'Does everything, and alone decides who else is an owner.',
-  admin: 'Manages API keys, members and invitations, but no owners.',
+  owner: 'Can do everything, and alone decides who else is an owner.',
+  admin: 'Manages API keys, members and invitations, but not owners.',
   member: 'Sees keys, usage, entitlements and members. Changes nothing.',
-  billing: 'Sees the same as a member: for those who look after the bills.',
+  billing: 'Sees the same as a member: for people who look after billing.',
 };
 
 /** The roles that a member of this role may give, and whose bearers they may change and remove. */

@@ -46,7 +46,7 @@ const notices = {
   'factor-optional': 'Members no longer need a second factor. Those who have one keep it.',
   revoked: 'The invitation was revoked. Its link no longer works.',
   'invited-before':
-    'This invitation was created before, and its link was shown then, once. Invite the address again for a new link; the old one stops working.',
+    'This invitation was created before, and its link was shown once. Invite the address again for a new link; the old one stops working.',
 };
 
 type PageDeps = Pick<Context, 'db' | 'clock' | 'config'>;
@@ -162,7 +162,7 @@ function addMemberPages(router: Router, deps: PageDeps): void {
       view: 'members/member',
       title: member.name,
       section: 'members',
-      notices: { 'role-changed': `The role is ${member.role} now. It binds on the next request.` },
+      notices: { 'role-changed': `The role is now ${member.role}. It takes effect on the next request.` },
     };
     await renderPage(deps, req, res, page, {
       member,

@@ -216,7 +216,7 @@ function toOrigin(row: OriginRow | undefined): Origin {
       account:
         details.isNewAccount === true
           ? 'The account was created with the invitation.'
-          : 'The account was there before.',
+          : 'The account already existed.',
       invitedAt,
     };
   if (actor === 'operator' || actor.startsWith('operator:'))

@@ -24,7 +24,7 @@ export const listSchema = z.object({
   search: text(254).optional(),
   cursor: z
     .string()
-    .regex(/^[\w-]{1,400}$/, 'is not one that this list gave out')
+    .regex(/^[\w-]{1,400}$/, 'is not a cursor that this list returned')
     .optional(),
 });
 

@@ -90,7 +90,7 @@ type ParameterName = keyof typeof parameters;
 function badParameterExample(name: ParameterName, complaint: string, request: ExampleRequest): Example {
   return problemExample('invalid_request', {
     name: `bad${name[0]!.toUpperCase()}${name.slice(1)}`,
-    summary: `A ${name} that cannot be one`,
+    summary: `A ${name} that is not valid`,
     detail: `The path parameter ${name} ${complaint}.`,
     request: { ...request, params: { ...request.params, [name]: 'Not One' } },
   });
@@ -99,7 +99,7 @@ function badParameterExample(name: ParameterName, complaint: string, request: Ex
 function badLimitExample(request: ExampleRequest): Example {
   return problemExample('invalid_request', {
     name: 'badLimit',
-    summary: 'A limit that is no number',
+    summary: 'A limit that is not a number',
     detail: 'The query parameter limit must be a whole number.',
     request: { ...request, query: { limit: 'ten' } },
   });

@@ -6,12 +6,12 @@ import { marketAccesses, roles } from '../../organizations/table.js';
 const createdAt = timeField('When it was made.');
 
 export const userAnswerSchema = z
-  .object({ id: idField('Of the User.'), email: z.string(), name: z.string(), createdAt })
+  .object({ id: idField('The id of the User.'), email: z.string(), name: z.string(), createdAt })
   .meta({ id: 'User', description: 'A person who may sign in. The password is never shown.' });
 
 export const memberAnswerSchema = z
   .object({
-    userId: idField('Of the User.'),
+    userId: idField('The id of the User.'),
     email: z.string(),
     name: z.string(),
     role: z.enum(roles),
@@ -21,7 +21,7 @@ export const memberAnswerSchema = z
 
 const auditEntrySchema = z
   .object({
-    id: idField('Of the entry. Ids are in the order of time.'),
+    id: idField('The id of the entry. Ids are in order of time.'),
     at: timeField('When it happened.'),
     action: z.string().describe('What happened, noun first: `product.created`.'),
     actor: z
@@ -103,7 +103,7 @@ export const userSchema = z
         minLength: 12,
         maxLength: 256,
         description:
-          'Not one that is easy to guess, unless it is the present one. Only its argon2id hash is kept. One that differs from the present one ends every session of the User.',
+          'Not one that is easy to guess, unless it is the current one. Only its argon2id hash is kept. One that differs from the current one ends every session of the User.',
       }),
   })
   .meta({ id: 'UserInput' });

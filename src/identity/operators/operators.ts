@@ -65,7 +65,7 @@ export async function findOperatorLink(orm: Orm, token: unknown, now: Date): Pro
   // As for members: who is no operator any more has invited nobody.
   const isInvitation = link.kind === 'operator_invitation';
   if (isInvitation && (link.createdBy === null || !(await isOperator(orm, link.createdBy))))
-    throw new LinkGone('The operator who made this link is none any more.');
+    throw new LinkGone('The person who created this link is no longer an operator.');
   return link;
 }
 
@@ -141,7 +141,7 @@ async function holdOrInsert(tx: Tx, found: User | undefined, newAccount: User | 
   const email = (found ?? newAccount)!.email;
   const held = await lockUser(tx, { email });
   if (held?.passwordHash !== found?.passwordHash)
-    throw new AppError('not_signed_in', 'This account was changed just now, in another place. Try again.');
+    throw new AppError('not_signed_in', 'This account was just changed somewhere else. Try again.');
   if (held) return held;
   await insertUser(tx, newAccount!);
   return newAccount!;
@@ -177,7 +177,7 @@ export async function getOperator(orm: Orm, userId: string) {
 export async function inviteOperator(tx: Tx, email: string, by: string, source: Source): Promise<NewLink> {
   const person = await findUser(tx, { email });
   if (person && (await isOperator(tx, person.id)))
-    throw fieldError('email', 'belongs to an operator already');
+    throw fieldError('email', 'already belongs to an operator');
   return createLink(tx, { kind: 'operator_invitation', person: { email }, createdBy: by }, source);
 }
 
@@ -201,5 +201,5 @@ export async function removeOperator(tx: Tx, userId: string, source: Source): Pr
 
 const wrongPassword = () =>
   new AppError('not_signed_in', 'There is an account with this address, and this is not its password.', {
-    errors: [{ pointer: '/password', code: 'not_signed_in', detail: 'is not the one of this account' }],
+    errors: [{ pointer: '/password', code: 'not_signed_in', detail: 'does not match this account' }],
   });

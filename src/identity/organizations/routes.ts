@@ -25,8 +25,7 @@ const read = defineRoute({
   operationId: 'getSession',
   tag: 'Signing in',
   summary: 'Who is signed in?',
-  description:
-    'The person, the Organization they look at and their role in it as of now, and all Organizations they belong to.',
+  description: 'The person, their current Organization and role in it, and all Organizations they belong to.',
   credential: 'session',
   responses: { 200: json('The session.', sessionSchema) },
   examples: [{ name: 'session', summary: 'An owner', request: {}, answer: shownSession }],
@@ -45,7 +44,7 @@ const choose = defineRoute({
   path: '/dashboard/organization',
   operationId: 'chooseOrganization',
   tag: 'Signing in',
-  summary: 'Choose the Organization to look at',
+  summary: 'Choose the current Organization',
   description:
     'For people who belong to several. Every later request of this session is about the chosen one. As a form (`application/x-www-form-urlencoded`) it answers 303 to the dashboard.',
   credential: 'session',
@@ -75,7 +74,7 @@ const choose = defineRoute({
     }),
     problemExample('not_found', {
       summary: 'An Organization that the person does not belong to',
-      detail: 'You belong to no such Organization.',
+      detail: 'You do not belong to that Organization.',
       request: { body: { organization: 'globex' } },
     }),
   ],
@@ -88,7 +87,7 @@ const choose = defineRoute({
     const chosen = await change(deps, byPerson(res), (tx) =>
       chooseOrganization(tx, session.sessionId, session.userId, slug),
     );
-    if (!chosen) throw new AppError('not_found', 'You belong to no such Organization.');
+    if (!chosen) throw new AppError('not_found', 'You do not belong to that Organization.');
     if (isForm(req)) {
       res.redirect(303, HOME);
       return;

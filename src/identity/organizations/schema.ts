@@ -11,7 +11,7 @@ export const chooseOrganizationSchema = z
   .meta({ id: 'OrganizationChoice' });
 
 export const organizationFields = {
-  id: idField('Of the Organization.'),
+  id: idField('The id of the Organization.'),
   slug: z.string(),
   name: z.string(),
 };
@@ -19,20 +19,20 @@ const roleField = z.enum(roles).describe('`owner` and `admin` change keys; `memb
 
 export const sessionSchema = z
   .object({
-    user: z.object({ id: idField('Of the person.'), email: z.string(), name: z.string() }),
-    organization: z.object(organizationFields).describe('The one that the person looks at.'),
+    user: z.object({ id: idField('The id of the person.'), email: z.string(), name: z.string() }),
+    organization: z.object(organizationFields).describe('The current one.'),
     role: roleField,
     organizations: z
       .array(z.object({ ...organizationFields, role: roleField }))
       .describe('All that the person belongs to, by name, 1,000 at most.'),
   })
-  .meta({ id: 'Session', description: 'Who is signed in, and where they look.' });
+  .meta({ id: 'Session', description: 'Who is signed in, and their current Organization.' });
 
 export const organizationAnswerSchema = z
   .object({
     ...organizationFields,
     requireSecondFactor: z.boolean().describe('Members need a second factor.'),
-    archivedAt: timeField('Since when it is archived; `null` if it is not.').nullable(),
+    archivedAt: timeField('When it was archived; `null` if it is not.').nullable(),
     marketAccess: z
       .enum(marketAccesses)
       .describe('What it may do with markets: nothing, look and close what it holds, or trade.'),

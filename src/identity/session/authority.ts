@@ -193,4 +193,4 @@ const noMember = () =>
   new AppError('forbidden_role', 'You no longer belong to this Organization. Nothing was changed.');
 
 const wrongRole = (role: Role, allowed: readonly Role[]) =>
-  new AppError('forbidden_role', `You are ${role} by now; this needs the role ${allowed.join(' or ')}.`);
+  new AppError('forbidden_role', `You are ${role} now; this needs the role ${allowed.join(' or ')}.`);

@@ -89,7 +89,7 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
     if (isMoved && currentOrgId !== null && isChange(req)) {
       throw new AppError(
         'forbidden_role',
-        'You no longer belong to the Organization you were looking at. Reload to go on with another.',
+        'You no longer belong to the Organization you were viewing. Reload to continue with another.',
       );
     }
     const isSeen = now.getTime() - lastSeenAt.getTime() >= SESSION_SEEN_MS;

@@ -198,7 +198,7 @@ function beginAgain(req: Request, res: Response, again: 'expired' | 'exhausted' 
   if (prefersJson(req))
     throw new AppError(
       'not_signed_in',
-      'No sign-in waits for a code here. Begin with the password, at /login.',
+      'No sign-in is waiting for a code here. Start with the password, at /login.',
     );
   res.redirect(303, toAddress('/login', { again, next: next ?? toLocalPath(req.query.next, HOME) }));
 }

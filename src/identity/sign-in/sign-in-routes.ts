@@ -45,7 +45,7 @@ const form = defineRoute({
   operationId: 'getSignInForm',
   tag: 'Signing in',
   summary: 'The form to sign in',
-  description: 'A page that works without scripts. Who is signed in already is sent on.',
+  description: 'A page that works without scripts. Anyone who is already signed in is redirected.',
   credential: 'none',
   query: z.object({
     next: z
@@ -55,7 +55,7 @@ const form = defineRoute({
   }),
   responses: {
     200: { description: 'The form.', content: { 'text/html': null } },
-    303: { description: 'Signed in already.', headers: ['Location'] },
+    303: { description: 'Already signed in.', headers: ['Location'] },
   },
   usesDatabase: true,
   good: { credential: 'ownerSession' },
@@ -122,7 +122,7 @@ With \`Accept: application/json\` a failure is a problem document, otherwise the
       description: 'Signed in: the cookie holds the session. Or on the way to the second factor.',
       headers: ['Location', 'Set-Cookie'],
     },
-    400: { description: 'The form again, with what does not fit.', content: { 'text/html': null } },
+    400: { description: 'The form again, with what is wrong.', content: { 'text/html': null } },
     401: {
       description: 'The form again. With a cookie: the second factor is due.',
       content: { 'text/html': null },

@@ -133,7 +133,7 @@ export const userRoutes = [
     operationId: 'deleteUser',
     summary: 'Remove a User',
     description:
-      'Removes the User with their memberships and sessions, at once. Keys belong to Organizations: those that the User made keep working, and `createdBy` becomes `null`.',
+      'Removes the User with their memberships and sessions, at once. Keys belong to Organizations: those that the User created keep working, and `createdBy` becomes `null`.',
     responses: deletedResponses,
     examples: [
       { name: 'removed', summary: 'Removed', request: { params } },
@@ -150,7 +150,7 @@ export const userRoutes = [
     path: '/operator/users/{email}/sessions',
     operationId: 'deleteUserSessions',
     summary: 'Sign a User out everywhere',
-    description: 'Ends every session of the User with the next request. 404 where there is none to end.',
+    description: 'Ends every session of the User from the next request on. 404 if there is none.',
     responses: { 204: { description: 'No session is left.' } },
     examples: [
       { name: 'signedOut', summary: 'Signed out', request: { params: { email: max.email } } },
@@ -168,7 +168,7 @@ export const userRoutes = [
     operationId: 'deleteUserSecondFactor',
     summary: "Remove a User's second factor",
     description:
-      'For a User who lost both authenticator app and recovery codes: be sure that it is they who ask. The password alone opens the account from then on, and every session of the User ends with the next request. 404 where there is no second factor.',
+      'For a User who lost both authenticator app and recovery codes: make sure that it is really them asking. From then on the password alone opens the account, and every session of the User ends. 404 if there is no second factor.',
     responses: { 204: { description: 'There is no second factor.' } },
     examples: [
       { name: 'removed', summary: 'Removed', request: { params: { email: secured.email } } },

@@ -78,15 +78,15 @@ are what trades of the last ten minutes prove. Nothing was scored then, so nothi
     .option('--seed <text>', 'of the invented world', 'gauge')
     .option('--cash <dollars>', 'what the account begins with', readCash, '1000.00')
     .option('--shuffles <n>', 'rounds with other events’ forecasts', wholeFrom(0, 1_000), 20)
-    .option('--ungated', 'follow also what the gate would withhold', false)
+    .option('--ungated', 'also follow what the gate would withhold', false)
     .option('--json', 'print JSON', false);
 
 /** What cannot go together, in a sentence; undefined if nothing is wrong. */
 function findConflict(tapes: readonly string[], flags: Flags): string | undefined {
   const { events, trades, queue, forecasts, observations, from, to, stations } = flags;
-  if (queue) return trades && !events && tapes.length === 0 ? undefined : '--queue goes with --trades alone';
+  if (queue) return trades && !events && tapes.length === 0 ? undefined : '--queue goes only with --trades';
   if (tapes.length > 0 && (events || trades)) return 'either tapes or --events with --trades, not both';
-  if ((events === undefined) !== (trades === undefined)) return '--events and --trades are needed both';
+  if ((events === undefined) !== (trades === undefined)) return '--events and --trades go together';
   if (forecasts !== undefined && !events) return '--forecasts goes with --events and --trades';
   if (observations !== undefined && !events) return '--observations goes with --events and --trades';
   if ((from ?? to ?? stations) !== undefined && (tapes.length > 0 || events))
@@ -162,10 +162,10 @@ async function openFeed(tapes: string[], flags: Flags, { clock, stderr }: Backte
     const { events, unusable, byClosingPrice, feeRules } = await readEvents(flags.events);
     if (unusable.length > 0)
       stderr.write(
-        `${unusable.length} markets cannot be read for certain and are left out: ${unusable[0]}\n`,
+        `${unusable.length} markets cannot be read with certainty and are left out: ${unusable[0]}\n`,
       );
     if (byClosingPrice > 0)
-      stderr.write(`${byClosingPrice} events have no result: they count as their closing prices say.\n`);
+      stderr.write(`${byClosingPrice} events have no result: they count by their closing prices.\n`);
     if (events.size === 0) throw new CommandError(`${flags.events.join(', ')}: there is no event in it`);
     const trades = await readTrades(flags.trades);
     const runs = flags.forecasts === undefined ? undefined : await readForecasts(flags.forecasts);

@@ -46,7 +46,7 @@ Training:
 
 The file is CSV whose first line names the columns, plain or gzip; - reads standard input. Its rows may be in any order.
 Dates are read as 2010-03-01, 2010-03-01 06:00:00, 2010/03/01, 20100301 or 2010030106. Rows with a missing observation or
-member (an empty field, NA, NaN, null, none or -), with something else that is no number, or with a date that cannot be
+member (an empty field, NA, NaN, null, none or -), with something else that is not a number, or with a date that cannot be
 read are left out and counted on standard error.
 
 Standard output is one JSON object and nothing else (npm prints the script's name before it: npm run --silent evaluate):
@@ -227,7 +227,7 @@ const runDayAheadCommand = (terminal: Terminal): Promise<number> =>
 
 function readingNotes({ columns, leftOut, examples, rows, suspects }: FileCases): string[] {
   const notes = columns.excluded.map(
-    (name) => `The pattern also matches the column ${JSON.stringify(name)}, which is no member.`,
+    (name) => `The pattern also matches the column ${JSON.stringify(name)}, which is not a member.`,
   );
   for (const [reason, text] of Object.entries(leftOutReasons) as [keyof LeftOut, string][]) {
     if (leftOut[reason] === 0) continue;

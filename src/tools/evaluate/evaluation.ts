@@ -105,7 +105,7 @@ export const leftOutReasons = {
   date: 'with a date that cannot be read',
   missingObservation: 'without an observation',
   missingMember: 'without a member',
-  notNumeric: 'with something that is no number',
+  notNumeric: 'with something that is not a number',
 };
 
 /** Rows that are not used; a row counts once, for the first reason. */

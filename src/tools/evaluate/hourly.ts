@@ -138,17 +138,17 @@ async function readHourly(input: Input, file: string, onRow: () => void): Promis
       return;
     }
     const day = parseDay(record[date]!);
-    if (day === undefined) throw wrong(date, `${quote(record[date]!)} is no date such as 2016-07-01.`);
+    if (day === undefined) throw wrong(date, `${quote(record[date]!)} is not a date such as 2016-07-01.`);
     const temperature = (index: number): number => {
       const value = parseNumber(record[index]!);
-      if (value === undefined) throw wrong(index, `${quote(record[index]!)} is no number.`);
-      if (!isPossible(value)) throw wrong(index, `${value} is no temperature in °F.`);
+      if (value === undefined) throw wrong(index, `${quote(record[index]!)} is not a number.`);
+      if (!isPossible(value)) throw wrong(index, `${value} is not a temperature in °F.`);
       return value;
     };
     const key = `${day} ${record[station]!}`;
     const before = seen.get(key);
     if (before !== undefined)
-      throw wrong(date, `${record[date]!} of ${quote(record[station]!)} is in line ${before} already.`);
+      throw wrong(date, `${record[date]!} of ${quote(record[station]!)} is already in line ${before}.`);
     seen.set(key, line);
     found.days.push({
       stationId: record[station]!,

@@ -97,7 +97,7 @@ export async function readCsv(
     await pipeline(Readable.from(input.chunks()), parser.resume());
   } catch (error) {
     if (!(error instanceof CsvError)) throw error;
-    throw new CommandError(`${nameOf(file)}: this is no CSV: ${error.message}.`, { cause: error });
+    throw new CommandError(`${nameOf(file)}: this is not CSV: ${error.message}.`, { cause: error });
   }
 }
 

@@ -26,7 +26,7 @@ const views = fileURLToPath(new URL('../../../views', import.meta.url));
 
 /**
  * Says before the work begins what would keep its report from being written.
- * @throws CommandError if there is no such folder, or if what is there is no ordinary file
+ * @throws CommandError if there is no such folder, or if what is there is not an ordinary file
  */
 export async function requireReportTarget(file: string): Promise<void> {
   const target = resolve(file);
@@ -34,7 +34,7 @@ export async function requireReportTarget(file: string): Promise<void> {
   if (!folder?.isDirectory()) throw refuse(file, `there is no folder ${dirname(target)}`);
   // It is put in the place of what is there, which must not be a device or a link to somewhere.
   const found = await lstat(target).catch(() => undefined);
-  if (found && !found.isFile()) throw refuse(file, 'what is there is no ordinary file');
+  if (found && !found.isFile()) throw refuse(file, 'what is there is not an ordinary file');
 }
 
 /**

@@ -136,9 +136,7 @@ function readDestination(
     throw new CommandError('--dry-run does not go with --backfill: what is staged counts nothing yet.');
   const token = env.OPERATOR_TOKEN?.trim();
   if (!token)
-    throw new CommandError(
-      'OPERATOR_TOKEN is not set. Staging into a backfill takes a token of the operator.',
-    );
+    throw new CommandError('OPERATOR_TOKEN is not set. Staging into a backfill needs an operator token.');
   return { apiKey: token, backfill };
 }
 

@@ -113,7 +113,7 @@ export function createClimateWatch({
       stopping.abort();
       await running;
       await lease.release().catch((error: unknown) => {
-        log.warn({ err: error }, 'the lease of the climate reports ends by itself');
+        log.warn({ err: error }, 'the lease of the climate reports could not be given back: it expires');
       });
     },
   };

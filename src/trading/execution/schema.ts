@@ -52,12 +52,12 @@ const fillsSchema = z
       .describe(
         'Of these, fills at whose price or better no other taker traded within a minute, while the next book that was seen had nothing left there.',
       ),
-    missedContracts: contractsField('Of the fills that would have missed.'),
+    missedContracts: contractsField('The contracts of the fills that would have missed.'),
     after: z
       .array(
         z.object({
           seconds: z.int(),
-          fills: z.int().describe('Of which the price then is known.'),
+          fills: z.int().describe('Fills whose price at that time is known.'),
           move: dollars(
             'How far the price of a contract had moved on average in favour of the order, before fees: the middle of the book, or the last print; `null` if it is not known of any.',
           ).nullable(),
@@ -80,7 +80,7 @@ const shadowPnl = (description: string) =>
 
 const sideSchema = z.object({
   contracts: contractsField('Filled.'),
-  averagePrice: dollars('Of a contract; `null` if nothing was filled.').nullable(),
+  averagePrice: dollars('The average price of a contract; `null` if nothing was filled.').nullable(),
   fees: dollars('Paid for them.'),
 });
 
@@ -102,7 +102,7 @@ const shadowSchema = z
     orders: z
       .array(
         z.object({
-          id: idField('Of the trade.'),
+          id: idField('The id of the trade.'),
           ticker: z.string(),
           side: z.enum(['yes', 'no']),
           action: z.enum(['buy', 'sell']),

@@ -26,7 +26,7 @@ const forecastSchema = z
   .object({
     station: z
       .string()
-      .refine((id) => findPlace(id) !== undefined, 'is no station or area that there are markets of'),
+      .refine((id) => findPlace(id) !== undefined, 'is not a station or area that there are markets of'),
     kind: z.enum(temperatureKinds).default('daily_maximum'),
     date: z.iso.date(),
     /** By the clock of the area; of `hourly` only. */
@@ -133,7 +133,7 @@ async function askModel(
     seen.add(key);
     const isForecast = run.modelRunAt < spanOf(findPlace(run.stationId)!, run).end;
     if (!isForecast && isHistory)
-      throw refuse([...place, 'modelRunAt'], `is after the end of ${run.date}: that is no forecast`);
+      throw refuse([...place, 'modelRunAt'], `is after the end of ${run.date}: that is not a forecast`);
     return isForecast ? [run] : [];
   });
   return { model, runs };

@@ -144,7 +144,7 @@ export function createLiveTrading(
   };
 }
 
-const LOST = 'the venue does not know it any more';
+const LOST = 'the venue no longer knows it';
 
 /** Reconciles one pass after the other, and shares between the instances what closes all of them. */
 function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {
@@ -238,7 +238,7 @@ async function compareToAccept(deps: ReconcileDeps, slug: string, signal: AbortS
     throw new AppError('unavailable', `The venue's account cannot be read: ${what}`, { cause: error });
   });
   if (!comparison) {
-    const detail = 'The outcome of an order is not known yet: what differs cannot be told.';
+    const detail = 'The outcome of an order is not known yet: what differs cannot be determined.';
     throw new AppError('unavailable', detail, { retryAfterSeconds: 60 });
   }
   const { accepted, problem } = account;

@@ -170,7 +170,7 @@ async function findOutcome(
   const belongs = mayRest(row.timeInForce) && isOpen(row.status);
   let found = await findVenueStatus(deps, row, signal);
   if (found.kind === 'resting' && !belongs && (isSafe || !isOpen(row.status))) {
-    deps.log.error({ orderId: row.id }, 'an order stands in the book that should not: it is cancelled there');
+    deps.log.error({ orderId: row.id }, 'an order that should not be in the book is there: it is cancelled');
     await deps.venue.takeTurn(signal);
     await deps.venue.cancelOrder({ venueOrderId: found.outcome.venueOrderId, ticker: row.ticker });
     found = await findVenueStatus(deps, row, signal);

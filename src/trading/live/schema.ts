@@ -28,11 +28,11 @@ export const reconciliationSchema = z
       .enum(['open', 'closed', 'off'])
       .describe('`open`: live orders are taken. `off`: the Organization does not trade live on this server.'),
     reason: z.string().nullable().describe('Why live trading is closed.'),
-    comparedAt: timeField('Of the last complete comparison with the venue.').nullable(),
-    agreedAt: timeField('Of the last comparison without a difference.').nullable(),
+    comparedAt: timeField('When the account was last completely compared with that of the venue.').nullable(),
+    agreedAt: timeField('When a comparison last found no difference.').nullable(),
     differences: z.array(differenceSchema).describe('At most 100.'),
     pendingOrders: z.int().describe('Orders whose outcome is not known yet.'),
-    restingOrders: z.int().describe('Orders that stand in the venue’s book.'),
+    restingOrders: z.int().describe('Orders in the venue’s book.'),
     settling: z
       .array(z.string())
       .describe('Markets that have ended for one of both sides, and not yet for the other.'),

@@ -158,10 +158,10 @@ function bookPrints(order: OrderRow, advanced: Advanced | undefined, held: Held)
   const filled = sumCounts(charged.map(({ contracts }) => contracts));
   // What was reserved is gone where the end of a market was booked meanwhile, or corrected.
   if (action === 'sell' && (position?.side !== side || position.contracts < filled))
-    return { ...nothing, failure: 'Cancelled: the contracts that it sells are not held any more.' };
+    return { ...nothing, failure: 'Cancelled: the contracts that it sells are no longer held.' };
   const booked = bookFills(position, charged);
   if (held.cash + booked.cashChange < 0n)
-    return { ...nothing, failure: 'Cancelled: the cash that it takes is not there any more.' };
+    return { ...nothing, failure: 'Cancelled: the cash that it needs is no longer there.' };
   const before = held.earlier.filter(({ orderId }) => orderId === order.id).length;
   const fills = charged.map(({ contracts, fee }, i): WrittenFill => {
     const printedAt = prints[i]!.print.at;

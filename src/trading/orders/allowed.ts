@@ -96,6 +96,6 @@ function assertFunds(outlay: Micros, available: Micros): void {
   if (outlay === 0n || outlay <= available) return;
   throw new AppError(
     'insufficient_funds',
-    `The order may take $${formatDollars(outlay)} at its limit price, fee included; $${formatDollars(available)} can be spent.`,
+    `The order may cost $${formatDollars(outlay)} at its limit price, fee included; $${formatDollars(available)} can be spent.`,
   );
 }

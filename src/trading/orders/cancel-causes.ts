@@ -59,7 +59,7 @@ export const gateOf = (snapshot: Snapshot, ticker: string) => {
 /** What cancels a resting order now, by what it was told to be cancelled on; undefined if nothing does. */
 export function findCause(order: OrderRow, seen: Seen): string | undefined {
   const { current } = seen.snapshots;
-  if (current && !current.markets.has(order.ticker)) return 'Cancelled: the market is not listed any more.';
+  if (current && !current.markets.has(order.ticker)) return 'Cancelled: the market is no longer listed.';
   for (const cause of order.cancelOn) {
     const reason = causes[cause](order, seen);
     if (reason !== undefined) return `Cancelled by itself (${cause}): ${reason}`;

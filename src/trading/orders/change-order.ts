@@ -84,7 +84,7 @@ export function createOrderChanges({ db, clock, log, live, resting, inTurn }: Ch
     });
     if (mode === 'live' && remaining < remainingOf(order)) {
       if (order.status === 'pending')
-        throw new AppError('unavailable', 'The venue has not said yet that the order stands in its book.', {
+        throw new AppError('unavailable', 'The venue has not yet said that the order is in its book.', {
           retryAfterSeconds: 5,
         });
       await askVenue({ db, clock, log }, order, (one) => requireLive(live).decrease(one, remaining));

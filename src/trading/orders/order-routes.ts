@@ -125,7 +125,7 @@ Where an Organization may only read markets, orders pass that close what it hold
   headers: orderHeaders,
   body: { schema: orderSchema, maxBytes: MAX_BODY_BYTES },
   responses: {
-    200: json('A repeat: the trade as it is by now.', tradeAnswerSchema),
+    200: json('A repeat: the trade as it is now.', tradeAnswerSchema),
     201: json('The trade.', tradeAnswerSchema),
   },
   errors: [
@@ -192,7 +192,7 @@ function placeRefusals(order: ExampleRequest, body: Record<string, unknown>): Ex
     problemExample('insufficient_funds', {
       summary: 'More than the account holds',
       circumstance: 'small_account',
-      detail: 'The order may take $19.0956 at its limit price, fee included; $1.0000 can be spent.',
+      detail: 'The order may cost $19.0956 at its limit price, fee included; $1.0000 can be spent.',
       request: order,
     }),
     problemExample('invalid_request', {
@@ -219,7 +219,7 @@ function placeRefusals(order: ExampleRequest, body: Record<string, unknown>): Ex
     }),
     problemExample('idempotency_conflict', {
       summary: 'The key of another order',
-      detail: 'This idempotency key was used for another order. Send each order with a key of its own.',
+      detail: 'This idempotency key was used for another order. Give each order its own key.',
       before: [order],
       request: but({ contracts: 41 }),
     }),
@@ -239,7 +239,7 @@ function placeRefusals(order: ExampleRequest, body: Record<string, unknown>): Ex
       request: but({ contracts: 5_000 }),
     }),
     problemExample('price_moved', {
-      summary: 'Nothing stands at the limit price or better',
+      summary: 'The book has nothing at the limit price or better',
       detail: `YES of ${ticker} is offered at 45¢ at best (32 contracts); the limit is 44¢.`,
       request: but({ limitPrice: '0.4400' }),
     }),
@@ -250,7 +250,7 @@ function placeRefusals(order: ExampleRequest, body: Record<string, unknown>): Ex
       request: order,
     }),
     problemExample('market_data_stale', {
-      summary: 'Market data that are too old to trade on',
+      summary: 'Market data that is too old to trade on',
       circumstance: 'old_market_data',
       detail: 'The market data is 61 s old; orders are taken on data of at most 60 s.',
       request: order,

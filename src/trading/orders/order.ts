@@ -178,7 +178,7 @@ export const feeRuleOfOrder = ({ feeRule: { type, multiplier } }: Pick<OrderRow,
   multiplier: BigInt(multiplier),
 });
 
-export const EXPIRED = 'Its time was over before all of it was filled.';
+export const EXPIRED = 'It expired before all of it was filled.';
 
 /** How an order ends of which no more is filled. */
 export const finalStatus = ({

@@ -85,7 +85,7 @@ export function createTurns({ clock, parallel, maxWaiting, maxWaitMs }: TurnsOpt
 }
 
 const tooBusy = (): AppError =>
-  new AppError('unavailable', 'Too many orders wait to be carried out. This one was not.', {
+  new AppError('unavailable', 'Too many orders are waiting. This one was not placed.', {
     retryAfterSeconds: 1,
   });
 

@@ -88,10 +88,7 @@ export function createResting(context: TradingContext, { markets, snapshots, liv
       for (const account of accounts) {
         stopping.signal.throwIfAborted();
         await advanceMarket(account, known, true).catch((error: unknown) =>
-          log.error(
-            { err: error, ...account },
-            'resting orders could not be looked after; they are tried again',
-          ),
+          log.error({ err: error, ...account }, 'resting orders could not be updated; they are tried again'),
         );
       }
       remember(ticker);

@@ -45,35 +45,35 @@ export const orderSchema = z
       .enum(timesInForce)
       .optional()
       .describe(
-        '`immediate_or_cancel` (if left out): what the book holds is filled, the rest is cancelled. `fill_or_kill`: all or nothing. `good_till_cancelled`: the rest stands in the book until it is filled or cancelled. `good_till_time`: until `expiresAt` at the latest.',
+        '`immediate_or_cancel` (if left out): what the book holds is filled, the rest is cancelled. `fill_or_kill`: all or nothing. `good_till_cancelled`: the rest waits in the book until it is filled or cancelled. `good_till_time`: until `expiresAt` at the latest.',
       ),
     expiresAt: z.iso
       .datetime({ offset: true, error: 'must be a time like 2026-01-31T12:00:00Z' })
       .optional()
-      .describe('When what still stands in the book is cancelled; with `good_till_time`, and only with it.'),
+      .describe('When what is still in the book is cancelled; with `good_till_time`, and only with it.'),
     postOnly: z
       .boolean()
       .optional()
       .describe(
-        'Only for orders that may rest: never takes what stands in the book. One that would be filled at once is refused with `price_moved`.',
+        'Only for orders that may rest: never takes what is in the book. One that would be filled at once is refused with `price_moved`.',
       ),
     cancelOn: z
       .array(z.enum(cancelCauses))
       .max(cancelCauses.length)
       .optional()
       .describe(
-        'Only for orders that may rest; all three if left out. What cancels it without being asked. `observation`: a report of the market’s station has come in or is due since it was placed. `stale`: the market data are too old, or its book is in doubt. `gate_closed`: the gate of the market’s signal closes; left out of the answer where it is closed already. A trading switch that lets the order no longer pass cancels it always.',
+        'Only for orders that may rest; all three if left out. What cancels it without being asked. `observation`: a report of the market’s station has come in or is due since it was placed. `stale`: the market data is too old, or its book is in doubt. `gate_closed`: the gate of the market’s signal closes; left out of the answer where it is closed already. A trading switch that lets the order no longer pass cancels it always.',
       ),
   })
   .superRefine(({ timeInForce = 'immediate_or_cancel', expiresAt, postOnly, cancelOn }, context) => {
     const refuse = (field: string, message: string) =>
       context.addIssue({ code: 'custom', path: [field], message });
     const isTimed = timeInForce === 'good_till_time';
-    if (isTimed && expiresAt === undefined) refuse('expiresAt', 'must be there with good_till_time');
-    if (!isTimed && expiresAt !== undefined) refuse('expiresAt', 'is only for good_till_time');
+    if (isTimed && expiresAt === undefined) refuse('expiresAt', 'is required with good_till_time');
+    if (!isTimed && expiresAt !== undefined) refuse('expiresAt', 'is allowed only with good_till_time');
     for (const [field, value] of Object.entries({ postOnly, cancelOn }))
       if (!mayRest(timeInForce) && value !== undefined)
-        refuse(field, 'is only for good_till_cancelled and good_till_time');
+        refuse(field, 'is allowed only with good_till_cancelled and good_till_time');
   })
   .meta({ id: 'OrderInput' });
 
@@ -99,13 +99,13 @@ export const orderHeaders = z.object({
     .string()
     .regex(/^[\x21-\x7e]{1,255}$/)
     .describe(
-      '1 to 255 visible ASCII characters, chosen anew for each order and kept for its repeats: however often it is sent, the order is placed once.',
+      '1 to 255 visible ASCII characters, new for each order and kept for its repeats: however often it is sent, the order is placed once.',
     ),
 });
 
 export const listTradesSchema = z.object({
   mode: z.enum(tradeModes).optional().describe('Both if left out; of a test key, `paper`.'),
-  ticker: ticker.optional().describe('Of one market only.'),
+  ticker: ticker.optional().describe('Only trades of this market.'),
   limit: z
     .string()
     .regex(/^([1-9]\d?|100)$/, `must be a whole number from 1 to ${MAX_PAGE}`)
@@ -125,7 +125,7 @@ const dollars = (description: string) =>
 
 const tradeFillSchema = z
   .object({
-    price: dollars('Of a contract.'),
+    price: dollars('The price of a contract.'),
     contracts: contractsField('At this price.'),
     fee: dollars(
       'With what rounds its balance change down to $0.0001, less what is given back of earlier fills’ roundings. Never below 0.',
@@ -136,12 +136,12 @@ const tradeFillSchema = z
 
 export const tradeSchema = z
   .object({
-    id: idField('Of the trade.'),
+    id: idField('The id of the trade.'),
     mode: z.enum(tradeModes),
     status: z
       .enum(orderStatuses)
       .describe(
-        '`pending`: sent to the venue, and its answer is not known yet; only live trades. `resting`: what is not filled yet stands in the book. The others are final. `partially_filled`: the rest was cancelled. `cancelled`: nothing was filled. `rejected`: the venue would not take it.',
+        '`pending`: sent to the venue, and its answer is not known yet; only live trades. `resting`: what is not filled yet waits in the book. The others are final. `partially_filled`: the rest was cancelled. `cancelled`: nothing was filled. `rejected`: the venue would not take it.',
       ),
     reason: z.string().nullable().describe('Why not all of it was filled; `null` if all was, or may be yet.'),
     ticker: z.string(),
@@ -153,16 +153,18 @@ export const tradeSchema = z
     contracts: contractsField('As ordered, or as decreased since.'),
     limitPrice: dollars('As ordered.'),
     timeInForce: z.enum(timesInForce),
-    expiresAt: timeField('Of a `good_till_time` order.').nullable(),
-    postOnly: z.boolean().describe('Never takes what stands in the book.'),
+    expiresAt: timeField('When a `good_till_time` order ends.').nullable(),
+    postOnly: z.boolean().describe('Never takes what is in the book.'),
     cancelOn: z.array(z.enum(cancelCauses)).describe('What cancels it without being asked.'),
     filledContracts: contractsField('What was filled of them.'),
     remainingContracts: contractsField('What may yet be filled; 0 once it has ended.'),
     queueAhead: contractsField(
-      'Of a resting paper order: contracts that stand before it at its price and are to be traded first. `null` else.',
+      'For a resting paper order: contracts ahead of it at its price, which trade first; else `null`.',
     ).nullable(),
-    averagePrice: dollars('Of what was filled, without fees; `null` if nothing was.').nullable(),
-    fees: dollars('Of all fills.'),
+    averagePrice: dollars(
+      'The average price of what was filled, without fees; `null` if nothing was.',
+    ).nullable(),
+    fees: dollars('The fees of all fills.'),
     total: dollars(
       'What the balance changed by, fees included: negative for a purchase. A purchase of the side that is not held closes pairs of YES and NO, and each pair pays a dollar at once, which is counted here.',
     ),

@@ -324,7 +324,7 @@ export async function findRepeat(orm: Orm, input: OrderInput): Promise<PlacedOrd
   if (found.order.requestHash !== requestHash(input))
     throw new AppError(
       'idempotency_conflict',
-      'This idempotency key was used for another order. Send each order with a key of its own.',
+      'This idempotency key was used for another order. Give each order its own key.',
     );
   return { trade: toTrade(found.order, found.fills), isRepeat: true };
 }

@@ -48,7 +48,7 @@ export function readSettlementCursor(cursor: string | undefined): SettlementEven
   return { at, ticker, n: Number(n) };
 }
 
-const unknownCursor = () => fieldError('cursor', 'is not one that this list gave out');
+const unknownCursor = () => fieldError('cursor', 'is not a cursor that this list returned');
 
 export const MARKETS_PATH = '/dashboard/markets';
 /** How the forecasts have done against the market. */

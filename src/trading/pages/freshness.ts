@@ -24,11 +24,11 @@ export function toFreshness(snapshot: Snapshot, sources: readonly SourceState[],
   const ageMs = ageOf(snapshot, now.getTime());
   const isUnexpected = sources.some(({ part, state }) => part === 'markets' && state === 'unexpected');
   const closedBecause = isUnexpected
-    ? 'The venue answers with something that cannot be trusted. Orders are open again as soon as it makes sense.'
+    ? 'The venue answers with something that cannot be trusted. Orders are taken again as soon as its answers make sense.'
     : ageMs > MAX_TRADING_AGE_MS
-      ? `The prices are ${formatAge(ageMs)} old. They are too old to trade on: orders open again with the next prices.`
+      ? `The prices are ${formatAge(ageMs)} old. They are too old to trade on: trading resumes with the next prices.`
       : !snapshot.data.isTrading
-        ? 'The exchange has paused trading. Orders are open again when it goes on.'
+        ? 'The exchange has paused trading. Orders are taken again when it resumes.'
         : null;
   return {
     state: closedBecause !== null ? 'closed' : ageMs > TIME_TO_LIVE_MS ? 'stale' : 'current',
@@ -45,10 +45,10 @@ const nameOf = { markets: 'Prices', forecasts: 'Forecasts' };
 function noteOf({ part, name, state, failingSince }: SourceState): string[] {
   const since = failingSince ? ` since ${failingSince.toISOString().slice(11, 16)} UTC` : '';
   if (state === 'failing')
-    return [`${nameOf[part]}: the source “${name}” has not answered${since}. What it said last is shown.`];
+    return [`${nameOf[part]}: the source “${name}” has not answered${since}. Its last answer is shown.`];
   if (state === 'unexpected')
     return [
-      `${nameOf[part]}: the source “${name}” answers with something unexpected${since}. What it said last is shown.`,
+      `${nameOf[part]}: the source “${name}” answers with something unexpected${since}. Its last answer is shown.`,
     ];
   if (state === 'waiting') return [`${nameOf[part]}: the source “${name}” has not answered yet.`];
   return [];

@@ -15,7 +15,7 @@ export const kindLabels = {
     of: 'day',
     question: 'What the highest temperature of a day will be.',
     observed: 'Observed so far',
-    passed: 'below what was observed already',
+    passed: 'below what has already been observed',
   },
   daily_minimum: {
     tab: 'Minima',
@@ -26,7 +26,7 @@ export const kindLabels = {
     of: 'day',
     question: 'What the lowest temperature of a day will be.',
     observed: 'Observed so far',
-    passed: 'above what was observed already',
+    passed: 'above what has already been observed',
   },
   hourly: {
     tab: 'Hours',
@@ -35,7 +35,7 @@ export const kindLabels = {
     short: 'hour',
     end: 'the hour',
     of: 'hour',
-    question: 'What the temperature will be when an hour strikes.',
+    question: 'What the temperature will be on the hour.',
     observed: 'The index said',
     passed: 'ruled out',
   },

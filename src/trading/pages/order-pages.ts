@@ -42,7 +42,7 @@ const changed = {
   decreased: 'The order is for fewer contracts now, at the same place in the queue.',
 };
 
-const repeated = 'This had been sent before, and was done once. Nothing was ordered again.';
+const repeated = 'This was sent before, and was carried out once. Nothing was ordered again.';
 
 type OrderPagesDeps = Pick<TradingServices, 'snapshots' | 'orders'>;
 

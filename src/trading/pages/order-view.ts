@@ -84,7 +84,7 @@ const timesInForce: Record<TimeInForce, string> = {
 };
 
 const causeNames: Record<CancelCause, string> = {
-  observation: 'a report of the weather',
+  observation: 'a weather report',
   stale: 'prices that cannot be trusted',
   gate_closed: 'a closed gate',
 };

@@ -38,17 +38,15 @@ function toFreshness({ snapshot, sources, now }: Marks, isHolding: boolean) {
     const failing = sources.find(({ part, state }) => part === 'markets' && state !== 'waiting');
     const why = failing
       ? `The source of market data (${failing.name}) does not answer.`
-      : 'Market data are on their way.';
+      : 'The market data is on its way.';
     return {
       asOf: null,
-      warning: isHolding
-        ? `${why} Until they are here, what the positions are worth is not known.`
-        : undefined,
+      warning: isHolding ? `${why} Until it arrives, what the positions are worth is not known.` : undefined,
     };
   }
   const ageMs = ageOf(snapshot, now.getTime());
   if (ageMs <= TIME_TO_LIVE_MS || !isHolding) return { asOf: snapshot.asOf, warning: undefined };
-  const trading = ageMs > MAX_TRADING_AGE_MS ? ' Nothing can be traded until there are newer ones.' : '';
+  const trading = ageMs > MAX_TRADING_AGE_MS ? ' Nothing can be traded until there is newer data.' : '';
   return {
     asOf: snapshot.asOf,
     warning: `Values are from market data of ${formatAgo(snapshot.asOf, now)}.${trading}`,

@@ -80,7 +80,7 @@ function restingOutcome({ order, whole }: ReviewInput, { filledContracts }: Quot
   const rest = subtractCounts(order.contracts, filledContracts);
   if (rest === 0) return { tone: 'good', text: `All ${order.contracts} fill now.` };
   const ahead = shownAt(whole, bidOf(order));
-  const queue = ahead === 0 ? 'first at its price' : `behind ${ahead} that stand at its price`;
+  const queue = ahead === 0 ? 'first at its price' : `behind ${ahead} at the same price`;
   const now = filledContracts === 0 ? 'Nothing fills now' : `${filledContracts} fill now`;
   return { tone: 'warn', text: `${now}: ${rest} wait in the book, ${queue}. They may never fill.` };
 }
@@ -100,7 +100,7 @@ function outcomeOf(order: MarketableOrder, quote: Quote, book: OrderBook): Revie
   if (filledContracts > 0) {
     return {
       tone: 'warn',
-      text: `${filledContracts} of ${contracts} fill now. No more than that stands within your limit; the other ${subtractCounts(contracts, filledContracts)} are cancelled.`,
+      text: `${filledContracts} of ${contracts} fill now. No more is offered within your limit; the other ${subtractCounts(contracts, filledContracts)} are cancelled.`,
     };
   }
   const [best] = action === 'buy' ? asksOf(book, side) : bidsOf(book, side);
@@ -113,7 +113,7 @@ function outcomeOf(order: MarketableOrder, quote: Quote, book: OrderBook): Revie
   if (!isBeyond && timeInForce === 'fill_or_kill')
     return {
       tone: 'bad',
-      text: `Nothing fills: fewer than ${contracts} stand within your limit, and you ask for all or nothing.`,
+      text: `Nothing fills: fewer than ${contracts} are offered within your limit, and you ask for all or nothing.`,
     };
   return {
     tone: 'bad',

@@ -14,7 +14,7 @@ const guides: { name: keyof RiskLimits; label: string; note: string }[] = [
   {
     name: 'maxDailyLoss',
     label: 'Loss in a day',
-    note: 'Since midnight UTC: realised, in fees, and by what positions can be sold for now. Once it is reached, only orders pass that reduce what is held.',
+    note: 'Since midnight UTC: realised, in fees, and by what positions can be sold for now. Once it is reached, only orders that reduce what is held pass.',
   },
   {
     name: 'maxEventLoss',
@@ -86,7 +86,7 @@ function textOf(name: keyof RiskLimits, used: Micros | number): string {
 function aboutOf(name: keyof RiskLimits, use: LimitUse, snapshot: Snapshot | undefined): string | undefined {
   if (name === 'maxOrderContracts' && use.largestOrder > 0) return 'The largest order of today.';
   if (name === 'maxOrderCost' && use.dearestOrder > 0n)
-    return 'The dearest purchase of today, before its fee.';
+    return 'The most expensive purchase of today, before its fee.';
   if (name === 'maxPositionContracts' && use.largestPosition) {
     const { ticker, side } = use.largestPosition;
     const { day, label } = findMarketView(ticker, snapshot);
@@ -133,7 +133,7 @@ export const switchActions: Record<
     button: 'Halt trading',
     title: 'Halt trading?',
     tone: 'danger',
-    done: 'Trading is halted. It binds on the next order.',
+    done: 'Trading is halted. It takes effect on the next order.',
     consequences: [
       'Every order is refused from the next one on, paper and live, of every API key and of every person.',
       'Sales are refused as well: what is held stays held, until it settles or trading is open again.',
@@ -142,9 +142,9 @@ export const switchActions: Record<
   },
   reduce_only: {
     button: 'Reduce only',
-    title: 'Let only orders pass that reduce?',
+    title: 'Allow only orders that reduce?',
     tone: undefined,
-    done: 'Only orders pass now that reduce what is held. It binds on the next order.',
+    done: 'Only orders that reduce what is held pass now. It takes effect on the next order.',
     consequences: [
       'From the next order on, sales of what is held pass, and purchases of the other side that close pairs.',
       'Every other order is refused, paper and live, of every API key and of every person.',
@@ -155,7 +155,7 @@ export const switchActions: Record<
     button: 'Open trading',
     title: 'Open trading?',
     tone: 'primary',
-    done: 'Your Organization’s switch is at Trading. It binds on the next order.',
+    done: 'Your Organization’s switch is at Trading. It takes effect on the next order.',
     consequences: [
       'From the next order on, orders pass again within the limits.',
       'What the operator has closed stays closed.',

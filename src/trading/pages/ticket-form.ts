@@ -110,7 +110,7 @@ export function readTicket(
   if (!mayRest(order.timeInForce)) return order;
   const isTimed = order.timeInForce === 'good_till_time';
   if (isTimed && expiresAt === '')
-    throw fieldError('expiresAt', 'must be there for an order that waits until a time');
+    throw fieldError('expiresAt', 'is required for an order that waits until a time');
   const rest = {
     expiresAt: isTimed ? new Date(`${expiresAt}Z`) : null,
     postOnly: postOnly === 'yes',

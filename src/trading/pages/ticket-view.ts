@@ -102,7 +102,7 @@ function toSubject(market: ListedMarket) {
   return {
     heading: nameOf(market),
     about: `${[kindNames[market.kind], city, date && formatClimateDay(date)].filter(Boolean).join(', ')}.`,
-    unplaced: `There is neither forecast nor signal: ${problem}. It settles by the venue’s word.`,
+    unplaced: `There is neither forecast nor signal: ${problem}. The venue decides how it settles.`,
     back: { href: overviewAddress('others'), text: 'All other markets' },
   };
 }
@@ -174,7 +174,7 @@ function blockedBecause({
   if (market.status !== 'active' || now >= market.closeTime)
     return 'This market is not open, so there is nothing to order here.';
   if (freshness.closedBecause !== null) return freshness.closedBecause;
-  if (tradingSwitch.state === 'halt') return 'Trading is halted: no order passes before it is opened again.';
+  if (tradingSwitch.state === 'halt') return 'Trading is halted: no order passes until it is opened again.';
   if (!mayOrder)
     return `You are ${role} of this Organization. You can view every quote; orders are placed by its owners and admins.`;
   return null;
@@ -186,7 +186,7 @@ const problems: Partial<Record<ErrorCode, [title: string, advice: string]>> = {
     'The quote is fresh: check it, adjust the limit if you still want the trade, and place it again.',
   ],
   risk_limit: [
-    'A limit stands against this order',
+    'A limit stops this order',
     'Order less, or ask the operator of this service to change the limit.',
   ],
   entitlement_read_only: [
@@ -201,17 +201,17 @@ const problems: Partial<Record<ErrorCode, [title: string, advice: string]>> = {
   market_closed: ['This market takes no orders now', 'See the other markets of the day.'],
   market_data_stale: [
     'The prices are too old to trade on',
-    'Wait for the next ones: this page asks for them by itself.',
+    'Wait for the next ones: this page updates by itself.',
   ],
   market_data_unavailable: [
     'There are no prices yet',
-    'Wait for the first ones: this page asks for them by itself.',
+    'Wait for the first ones: this page updates by itself.',
   ],
   idempotency_conflict: [
-    'This form was used for another order already',
+    'This form was already used for another order',
     'Nothing was ordered now. Check the quote again and place it if you want it.',
   ],
-  live_trading_disabled: ['Live trading is not open here', 'Orders of this page are paper orders.'],
+  live_trading_disabled: ['Live trading is not available here', 'Orders of this page are paper orders.'],
 };
 
 /** What an order was refused for, in words; the details stand with it. */

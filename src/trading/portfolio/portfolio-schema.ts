@@ -32,7 +32,7 @@ const positionSchema = z
     averagePrice: dollarsField('What a contract was bought for on average, without fees.'),
     cost: dollarsField('What the contracts were bought for, without fees.'),
     liquidationValue: dollarsField(
-      'What they could be turned into now, after fees; `null` while there are no market data.',
+      'What they could be turned into now, after fees; `null` while there is no market data.',
     ).nullable(),
     liquidationFees: dollarsField('What the venue would keep of that sale.'),
     valuation: z
@@ -110,9 +110,7 @@ const openOrderSchema = z
     contracts: contractsField('As ordered, or as decreased since.'),
     filledContracts: contractsField('What was filled of them.'),
     status: z.enum(['pending', 'resting']).describe('On the way to the venue, or in the book.'),
-    queueAhead: contractsField(
-      'Of a resting paper order: contracts that stand before it. `null` else.',
-    ).nullable(),
+    queueAhead: contractsField('For a resting paper order: contracts ahead of it; else `null`.').nullable(),
     limitPrice: dollarsField('The worst price to trade at.'),
     reserved: dollarsField('Kept from the cash for what may yet be filled.'),
     createdAt: timeField('When it was placed.'),
@@ -153,10 +151,10 @@ export const portfolioAnswerSchema = z
         'In live mode: how the account compares with the venue’s, and what others did with it. `null` if the Organization does not trade live here.',
       ),
     asOf: timeField(
-      'When the market data were fetched that it is valued with; `null` while there are none.',
+      'When the market data was fetched that it is valued with; `null` while there is none.',
     ).nullable(),
     ageSeconds: z.int().nullable(),
-    stale: z.boolean().describe('True if the market data are older than 30 seconds, or missing.'),
+    stale: z.boolean().describe('True if the market data is older than 30 seconds, or missing.'),
     sources: z.array(sourceSchema),
   })
   .meta({ id: 'PortfolioAnswer' });

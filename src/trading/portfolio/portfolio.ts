@@ -93,7 +93,7 @@ export function valuePortfolio(mode: TradeMode, booked: Booked, snapshot: Snapsh
     /** What was put in, less what was taken out: the ledger's five accounts sum to nothing, so it is where all the rest came from. */
     deposits: cash + sums.cost + sums.fees - sums.realised,
     cost: sums.cost,
-    /** What the positions could be turned into now; null while there are no market data and something is held. */
+    /** What the positions could be turned into now; null while there is no market data and something is held. */
     liquidation,
     equity: liquidation === null ? null : cash + liquidation,
     realised: sums.realised,

@@ -76,7 +76,7 @@ Money is as of this request. The marks are as of \`asOf\`; without any market da
     examples: [
       {
         name: 'newAccount',
-        summary: 'Nothing was traded yet, and the market data are on their way',
+        summary: 'Nothing was traded yet, and the market data is on its way',
         circumstance: 'no_market_data',
         request: {},
         answer: {

@@ -79,7 +79,7 @@ const runningSchema = z
       .describe(
         'The latest hour by local standard time whose temperature is known, 0 to 22; `null` where none is.',
       ),
-    observedAt: timeField("Of the station's latest report."),
+    observedAt: timeField("When the station's latest report was made."),
     reachedF: z
       .int()
       .describe('The whole degree that the report is sure to reach; of a minimum, to be down to.'),
@@ -108,7 +108,7 @@ const modelSchema = z
   .object({
     model: modelField,
     weight: probability('Its share; they sum to one.'),
-    meanF: temperature('Of this model alone, corrected by its own fit'),
+    meanF: temperature('The mean of this model alone, corrected by its own fit'),
     standardDeviationF: temperature('Likewise'),
     rawMeanF: temperature('The mean of its members, before any correction'),
     members: count('Its members; 1 of a single run'),
@@ -137,13 +137,18 @@ const forecastFields = {
         ),
       standardDeviationF: z.number().describe('Likewise; 0 of what is known.'),
       stays: probability(
-        'Of a day that runs: that it stays at what was reached. The rest of the distribution lies beyond it.',
+        'For a day that is running: the probability that it stays at what was reached. The rest of the distribution lies beyond it.',
       ).nullable(),
     })
     .describe('What `quantiles` and `brackets` are of, before it is rounded.')
     .meta({ id: 'ForecastDistribution' }),
   quantiles: z
-    .array(z.object({ probability: probability('Of a temperature at or below.'), temperatureF: z.number() }))
+    .array(
+      z.object({
+        probability: probability('The probability of a temperature at or below.'),
+        temperatureF: z.number(),
+      }),
+    )
     .describe('Of `distribution`, given what was observed, °F.'),
   brackets: z
     .array(
@@ -213,7 +218,7 @@ const dayForecastSchema = z
     ...dayFields,
     observedMaximum: observed(
       'The highest that the station has reported within the day so far',
-      "Of the station's latest report.",
+      "When the station's latest report was made.",
     ),
   })
   .meta({ id: 'DayForecast' });
@@ -223,7 +228,7 @@ const minimumForecastSchema = z
     ...dayFields,
     observedMinimum: observed(
       'The lowest that the station has reported within the day so far',
-      "Of the station's latest report.",
+      "When the station's latest report was made.",
     ),
   })
   .meta({ id: 'MinimumForecast' });
@@ -234,7 +239,7 @@ const hourForecastSchema = z
     hour: z.int().describe('By the clock of the place, 0 to 23.'),
     at: timeField('The moment whose temperature it is.'),
     ...forecastFields,
-    observed: observed('What the index says of it', 'Of the value.').describe(
+    observed: observed('What the index says of it', 'When it was said.').describe(
       '`null` until the index has said it.',
     ),
   })
@@ -252,7 +257,9 @@ export const forecastSchema = z
     minima: z.array(minimumForecastSchema).describe('Daily minima, in the order of days.'),
     hours: z
       .array(hourForecastSchema)
-      .describe("Of the venue's temperature index of the city, where it has one; in the order of time."),
+      .describe(
+        "Forecasts of the venue's temperature index of the city, where it has one; in the order of time.",
+      ),
     ...freshness,
     forecastAgeSeconds: count('Whole seconds since the oldest `fetchedAt` of what is forecast.'),
   })
@@ -261,7 +268,7 @@ export const forecastSchema = z
 const crossCheckSchema = z
   .object({
     compared: count('Days of which both are known'),
-    agreed: count('Of these'),
+    agreed: count('Days of these on which both agree'),
     since: dateField,
     disagreements: z
       .array(
@@ -282,7 +289,7 @@ const stationSchema = z
     name: z.string(),
     latitude: z.number(),
     longitude: z.number(),
-    standardOffsetHours: z.number().describe('Of local standard time from UTC, all year.'),
+    standardOffsetHours: z.number().describe('The offset of local standard time from UTC, all year.'),
     timeZone: z.string().describe('IANA name.'),
     series: z.string().describe('The ticker of the series of daily maxima that settles here.'),
     minimumSeries: z.string().describe('The ticker of the series of daily minima that settles here.'),
@@ -293,7 +300,7 @@ const stationSchema = z
     evidence: z
       .object({
         matched: count('Days on which the report is in the winning bracket.'),
-        compared: count('Of these.'),
+        compared: count('Days that were compared.'),
       })
       .nullable()
       .describe('How well the rule was checked on settled markets; `null`: by the text of the rules only.'),
@@ -317,7 +324,7 @@ const areaSchema = z
     latitude: z.number(),
     longitude: z.number(),
     timeZone: z.string().describe('IANA name.'),
-    standardOffsetHours: z.number().describe('Of local standard time from UTC, all year.'),
+    standardOffsetHours: z.number().describe('The offset of local standard time from UTC, all year.'),
     measure: z.literal('hourly_temperature'),
     unit: unitField,
     settlesOn: z.string().describe('The rule in words.'),
@@ -328,7 +335,7 @@ const areaSchema = z
         members: z.array(
           z.object({
             station: z.string().describe("The venue's own name of it."),
-            weight: z.number().describe('Of all together: 1.'),
+            weight: z.number().describe('Its weight; all weights sum to 1.'),
             offsetC: z.number().describe('How much warmer than its peers it is taken to be, °C.'),
           }),
         ),

@@ -25,7 +25,11 @@ const READS_PER_SIZING = 10;
 export const limitSizings = ({ clock, config }: Pick<Context, 'clock' | 'config'>): RequestHandler =>
   perAddressLimit(
     { clock },
-    { name: 'sizings', perMinute: Math.ceil(config.limits.readsPerMinute / READS_PER_SIZING) },
+    {
+      name: 'sizings',
+      perMinute: Math.ceil(config.limits.readsPerMinute / READS_PER_SIZING),
+      calls: 'requests for signals of a bankroll',
+    },
   );
 
 interface ReadDeps {
@@ -100,7 +104,7 @@ Prices are those of the book's best levels; \`null\` where there are no bids or 
     },
     notModified(),
     problemExample('invalid_request', {
-      summary: 'A status that there is not',
+      summary: 'An unknown status',
       detail: generated('/status must be one of initialized, inactive, active, …'),
       errors: [
         {
@@ -129,7 +133,7 @@ const signals = defineRoute({
   operationId: 'listSignals',
   summary: 'List trading signals',
   description: `
-Purchases that the forecast speaks for, at what they would really cost: the asks that stand in the book, level by level, and the venue's fee.
+Purchases that the forecast speaks for, at what they would really cost: the asks in the book, level by level, and the venue's fee.
 
 Of an event's brackets exactly one wins, so they are sized together: by Kelly's rule, for the purchase of YES and NO over all brackets that makes the bankroll grow fastest; a quarter of
 that is used, within caps per market, event and climate date. So a purchase may be a hedge: it costs more than it is worth by itself, and pays where the others lose. Each says from which
@@ -160,7 +164,7 @@ A signal is no advice and no order: \`POST /trade\` checks everything anew.
     },
     {
       name: 'events',
-      summary: 'How the events stand (one is shown, in part)',
+      summary: 'Where the events are now (one is shown, in part)',
       request: {},
       answer: excerpt({
         events: beginning([

@@ -71,7 +71,7 @@ export const unknownStation = (request: ExampleRequest): Example =>
 
 export const unknownParameter = (name: string, request: ExampleRequest): Example =>
   problemExample('invalid_request', {
-    summary: 'A parameter that the route does not know',
+    summary: 'An unknown parameter',
     at: `/${name}`,
     detail: 'is not a known field',
     request,

@@ -64,7 +64,7 @@ export const unitField = z.literal('fahrenheit');
 
 export const freshness = {
   asOf: timeField('When the markets were fetched.'),
-  sources: z.array(sourceSchema).describe('How things stood with each source at the last refresh.'),
+  sources: z.array(sourceSchema).describe('The state of each source at the last refresh.'),
   ageSeconds: count('Whole seconds since `asOf`.'),
   stale: z.boolean().describe('True if the markets are older than 30 seconds.'),
 };
@@ -107,14 +107,14 @@ export const marketSchema = z
       })
       .nullable()
       .describe(
-        'What YES pays for: whole degrees of a day, hundredths of an hour; `null` where it is no temperature for certain.',
+        'What YES pays for: whole degrees of a day, hundredths of an hour; `null` where it is not certain to be a temperature.',
       ),
     label: z.string().describe('What YES pays for, in words.'),
     problem: z
       .string()
       .nullable()
       .describe(
-        'Why there is neither forecast nor signal: it settles by the venue’s word alone. `null` for all others.',
+        'Why there is neither forecast nor signal: the venue alone decides how it settles. `null` for all others.',
       ),
     settlement: z
       .object({
@@ -139,12 +139,12 @@ export const marketSchema = z
     openInterest: contractsField('Contracts that are held.'),
     openTime: timeField('When it opens.'),
     closeTime: timeField('When it closes.'),
-    tickSize: dollars('The step of prices where it stands now.'),
+    tickSize: dollars('The price step at its current price.'),
     url: z.string().describe('Where a person can look at it; a path is one of this service.'),
     bookState: z
       .enum(bookStates)
       .describe(
-        '`whole`: every level is known. `best_prices`: only the best level of each side, as the venue lists it. `in_doubt`: it is the last book that was certain, and orders are refused with `market_data_stale` until it has been read anew.',
+        '`whole`: every level is known. `best_prices`: only the best level of each side, as the venue lists it. `in_doubt`: it is the last book that was certain, and orders are refused with `market_data_stale` until it has been read again.',
       ),
     bookAsOf: timeField(
       'When the book was read, where that was before the markets were; `null` for all others. No order is filled from a book that is older than 60 seconds.',

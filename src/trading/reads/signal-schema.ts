@@ -19,14 +19,14 @@ const signalSchema = z
     market: marketSchema,
     side: z.enum(['yes', 'no']),
     price: dollars('The best ask of the side.'),
-    depth: contractsField('Contracts that stand at `price`.'),
+    depth: contractsField('Contracts offered at `price`.'),
     probability: probability('That the side pays, by the forecast.'),
     breakEven: z.number().describe('From which probability on the purchase is worth its price and fee.'),
     edge: z.number().describe('`probability` less `breakEven`.'),
     fullKelly: z.number().describe('The Kelly share of the bankroll, fee included.'),
     fractionalKelly: z.number().describe('What is used of it.'),
-    contracts: count('What to buy: always whole contracts, which stand in the book.'),
-    limitPrice: dollars('The dearest level that is needed.'),
+    contracts: count('What to buy: always whole contracts, which are in the book.'),
+    limitPrice: dollars('The highest price that is needed.'),
     averagePrice: dollars('Over all contracts, without the fee.'),
     fee: dollars("The venue's fee for all contracts."),
     stake: dollars('Prices and fee of all contracts. It is also the most that can be lost.'),
@@ -39,7 +39,7 @@ const signalSchema = z
         price: dollars(
           'One step above the best bid of the side, where that reaches no ask; else the best bid.',
         ),
-        contractsAhead: contractsField('Contracts that stand before it there.'),
+        contractsAhead: contractsField('Contracts ahead of it there.'),
         breakEven: z.number().describe('With the fee of who waits.'),
         edge: z.number().describe('`probability` less `breakEven`: what it is worth **if it fills**.'),
         worthMoreAbove: z
@@ -62,7 +62,7 @@ const signalSchema = z
       .enum(['market', 'event', 'day', 'cash', 'depth'])
       .nullable()
       .describe(
-        'What kept it smaller than Kelly would have it: one of the caps, the money, or what stands in the book; `null` for nothing.',
+        'What kept it smaller than Kelly would have it: one of the caps, the money, or what is in the book; `null` for nothing.',
       ),
     reasons: z
       .array(z.string())
@@ -115,7 +115,7 @@ const eventSignalsSchema = z
       'Whether such forecasts have been ahead of the prices that could be paid at this station and this long before the end of the day.',
     ),
     signals: count('How many of the signals are of this event.'),
-    stake: dollars('Of its signals together.'),
+    stake: dollars('The stake of all its signals.'),
     worstCase: dollars('The most that they lose together, whichever bracket wins.'),
     growth: z
       .number()

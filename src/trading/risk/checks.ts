@@ -123,11 +123,11 @@ export function checkData({ input: { snapshot, at } }: CandidateOrder): RiskRefu
   const ageMs = at.getTime() - snapshot.asOf.getTime();
   if (Number.isNaN(ageMs)) throw new RangeError('the age of the data is not known');
   if (ageMs < -MAX_CLOCK_SKEW_MS)
-    return refuse('clock_skew', `the market data are from ${seconds(-ageMs)} in the future.`);
+    return refuse('clock_skew', `the market data is from ${seconds(-ageMs)} in the future.`);
   if (!(ageMs <= MAX_TRADING_AGE_MS))
     return refuse(
       'data_age',
-      `the market data are ${seconds(ageMs)} old, the limit is ${seconds(MAX_TRADING_AGE_MS)}.`,
+      `the market data is ${seconds(ageMs)} old, the limit is ${seconds(MAX_TRADING_AGE_MS)}.`,
     );
   const { isTrading, clockSkewMs } = snapshot.data;
   if (clockSkewMs !== undefined && !Number.isFinite(clockSkewMs))
@@ -228,7 +228,7 @@ export function checkExposure({ input, facts }: CandidateOrder): RiskRefusal | u
   if (!(lost < limits.maxDailyLoss && limits.maxDailyLoss > 0n))
     return refuse(
       'max_daily_loss',
-      `${dollars(lost > 0n ? lost : 0n)} were lost since midnight UTC, the limit is ${dollars(limits.maxDailyLoss)}. Only orders pass that reduce what is held.`,
+      `${dollars(lost > 0n ? lost : 0n)} were lost since midnight UTC, the limit is ${dollars(limits.maxDailyLoss)}. Only orders that reduce what is held pass.`,
     );
   return undefined;
 }

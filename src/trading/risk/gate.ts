@@ -31,7 +31,7 @@ export function assessRisk(input: RiskInput, facts: RiskFacts): RiskRefusal | un
       (candidate.isReducing ? undefined : checkExposure(candidate))
     );
   } catch (cause) {
-    const detail = 'something that the order must be judged on is missing or cannot be computed.';
+    const detail = 'something that the order must be checked against is missing or cannot be computed.';
     return { ...refuse('unknown_state', detail), cause };
   }
 }

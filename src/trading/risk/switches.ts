@@ -46,7 +46,7 @@ export async function readSwitch(orm: Orm, orgId: string): Promise<TradingSwitch
 }
 
 /**
- * Sets one of an Organization's two switches; it binds on the next order, on every instance. The Organization's row is
+ * Sets one of an Organization's two switches; it takes effect on the next order, on every instance. The Organization's row is
  * locked by the caller, so that two who do this come one after the other.
  * @throws AppError invalid_request if it is closed without a reason
  */
@@ -69,7 +69,7 @@ export async function setSwitch(
   if (data) await tellBothModes(tx, { orgId, type: 'trading.halted', data, at: source.at });
 }
 
-/** Sets the switch of the whole service; it binds on the next order of every Organization, on every instance. */
+/** Sets the switch of the whole service; it takes effect on the next order of every Organization, on every instance. */
 export async function setServiceSwitch(tx: Tx, input: SwitchInput, source: Source): Promise<SwitchPart> {
   requireReason(input);
   const current = (await findServiceSwitch(tx, { isLocked: true })) ?? untouched;

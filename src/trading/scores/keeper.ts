@@ -109,7 +109,7 @@ export function createScoreKeeper(options: ScoreKeeperOptions): ScoreKeeper {
     calibration.replace({ gates });
     // What could not be written is a change still when it is judged again.
     await recordGates({ db, clock }, sources, gates).catch((error: unknown) =>
-      log.warn({ err: error }, 'changed gates could not be told of yet'),
+      log.warn({ err: error }, 'changed gates could not be reported yet'),
     );
   }
 

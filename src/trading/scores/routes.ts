@@ -101,7 +101,7 @@ With the simulated markets the last ${PAST_DAYS} days are there soon after the f
         status: 304,
       },
       problemExample('invalid_request', {
-        summary: 'A parameter that does not exist',
+        summary: 'An unknown parameter',
         at: '/method',
         detail: 'is not a known field',
         request: { query: { method: 'emos' } },

@@ -36,14 +36,18 @@ const gateSchema = z
 const gateRuleSchema = z
   .object({
     rule: z.string().describe('The rule in words.'),
-    falseShare: z.number().describe('Of the gates that are open, the share that may be so by chance.'),
+    falseShare: z.number().describe('The share of the open gates that may be open by chance.'),
     minimumDays: z.int().describe('Days that must have settled.'),
     windowDays: z.int().describe('The last days, over which it must not be behind.'),
-    blockDays: z.int().describe('Of the interval: length of the blocks of days that are drawn together.'),
-    confidence: z.number().describe('Of the interval, which leaves as much out at either end.'),
+    blockDays: z
+      .int()
+      .describe('For the interval: the length of the blocks of days that are drawn together.'),
+    confidence: z
+      .number()
+      .describe('The confidence of the interval, which leaves out as much at either end.'),
     errorRates: z
       .object({
-        gates: z.int().describe('Of so many gates, in a year:'),
+        gates: z.int().describe('Out of this many gates, in a year:'),
         equal: z.number().describe('At models as good as their markets, how many are ever open, at most.'),
         better: z
           .number()
@@ -94,7 +98,9 @@ const diagnosticsSchema = z
     pit: z
       .object({
         n: z.int(),
-        shares: z.array(z.number()).describe('Of bins of equal width from 0 to 1; they sum to one.'),
+        shares: z
+          .array(z.number())
+          .describe('The shares of bins of equal width from 0 to 1; they sum to one.'),
         pFlat: z
           .number()
           .nullable()
@@ -145,15 +151,15 @@ const pairSchema = z
 const crpsSchema = z
   .object({
     n: z.int().describe('Forecasts that all four have a CRPS for: only these are in the means.'),
-    model: scoreField('Of the forecast, given what had been observed when it was recorded.'),
+    model: scoreField('The forecast, given what had been observed when it was recorded.'),
     raw: scoreField(
-      "Of the ensemble as it was: its members' shares of each whole degree, knowing nothing of the day's observations.",
+      "The ensemble as it was: its members' shares of each whole degree, knowing nothing of the day's observations.",
     ),
     climate: scoreField(
-      'Of climatology: normal with the mean and spread of the last 30 days whose reports were known then.',
+      'Climatology: a normal distribution with the mean and spread of the last 30 days whose reports were known then.',
     ),
     market: scoreField(
-      'Of the market: its probabilities of the brackets, shared out within each by the normal distribution that comes nearest to all of them, and over degrees that the day could still reach.',
+      'The market: its probabilities of the brackets, shared out within each by the normal distribution that comes nearest to all of them, and over degrees that the day could still reach.',
     ),
   })
   .meta({
@@ -173,11 +179,11 @@ const summaryFields = {
     .int()
     .describe('Settled ones without a market price for every bracket. They are in no mean.'),
   since: z.iso.date().nullable().describe('The first day in the means; `null` if there is none.'),
-  model: pairSchema.nullable().describe('Of the forecast; `null` while `n` is 0.'),
+  model: pairSchema.nullable().describe('The forecast; `null` while `n` is 0.'),
   market: pairSchema
     .nullable()
     .describe(
-      'Of the market: the middle between bid and ask of each bracket, without fees, made to sum to one.',
+      'The market: the middle between bid and ask of each bracket, without fees, made to sum to one.',
     ),
   difference: pairSchema
     .nullable()
@@ -208,9 +214,7 @@ const modelSchema = z
     model: modelField,
     n: z.int().describe('Settled forecasts in which it had a share.'),
     ...modelScoreFields,
-    mixed: z
-      .object(modelScoreFields)
-      .describe('Of the forecast that was made of all models, on the same days.'),
+    mixed: z.object(modelScoreFields).describe('The forecast mixed from all models, on the same days.'),
     weight: z
       .number()
       .nullable()
@@ -257,10 +261,10 @@ export const scoresSchema = z
     kind: z.enum(temperatureKinds).describe('What all of it is about.'),
     windowDays: z.int().describe('Only days this far back are in the scores.'),
     overall: summarySchema.describe(
-      'Of calibrated forecasts: those that were corrected by how earlier ones came out.',
+      'Calibrated forecasts: those that were corrected by how earlier ones came out.',
     ),
     uncalibrated: summarySchema.describe(
-      'Of forecasts that were the ensemble as it was, while there was too little to calibrate it by. They are in nothing else but `records`.',
+      'Forecasts that were the ensemble as it was, while there was too little to calibrate it by. Nothing else has them but `records`.',
     ),
     leads: z.array(leadSchema).describe('Over all stations that were asked for, the longest lead first.'),
     models: z

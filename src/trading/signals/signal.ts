@@ -38,7 +38,7 @@ export const leadsOf = (kind: TemperatureKind): Leads => (kind === 'hourly' ? HO
 export interface RestHint {
   /** One step above the best bid of the side, where that does not reach an ask; else the best bid. */
   price: Micros;
-  /** Contracts that stand before it there. */
+  /** Contracts ahead of it there. */
   contractsAhead: number;
   /** With the fee of who waits. */
   breakEven: number;

@@ -157,7 +157,7 @@ const theLimit = {
   event: `the cap of ${capOf(EVENT_CAP)} for an event`,
   day: `the cap of ${capOf(DAY_CAP)} for all events of a day, of which those with more growth come first`,
   cash: 'the cash that is left',
-  depth: 'what stands in the book',
+  depth: 'what is in the book',
 } as const;
 
 interface Situation {

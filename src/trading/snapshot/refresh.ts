@@ -118,7 +118,7 @@ function createSnapshotMaker(deps: RefreshDeps, { markets, weather }: Parts, sto
       publish(snapshot);
       metrics.snapshotTime.set(data.fetchedAt.getTime() / 1000);
     } catch (error) {
-      log.error({ err: error }, 'a snapshot could not be made: the last one stays');
+      log.error({ err: error }, 'a snapshot could not be made: the last one is kept');
     }
   }
 

@@ -12,7 +12,7 @@ export const sourceSchema = z
       .describe(
         '`failing`: it could not be reached or was too slow. `unexpected`: its answer cannot be trusted, and trading is closed. `waiting`: it has not answered yet. Its last good part is kept meanwhile.',
       ),
-    fetchedAt: timeField('Of its last good answer; `null` if there was none.').nullable(),
+    fetchedAt: timeField('When its last good answer was fetched; `null` if there was none.').nullable(),
     failingSince: timeField('`null` while it answers.').nullable(),
     notes: z
       .array(

@@ -87,7 +87,7 @@ export function createSourcePart<T extends { fetchedAt: Date; notes?: readonly V
         showNotes();
       } catch (error) {
         if (stopping.aborted) return;
-        log.warn({ err: error, source: source.name, part }, 'a source failed: its last good data are kept');
+        log.warn({ err: error, source: source.name, part }, 'a source failed: its last good data is kept');
         state = failed(state, error, new Date(clock.now()));
       }
       metrics.refreshes.inc({ part, outcome: state.state });

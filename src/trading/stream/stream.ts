@@ -85,7 +85,7 @@ export function createMarketStream({ store, metrics, log, limits }: StreamDeps):
   function send({ res }: Reader, bytes: Buffer): void {
     if (res.writableLength > unreadBytes) {
       metrics.streamsDropped.inc();
-      log.info({ unread: res.writableLength }, 'a stream is ended: its reader is too slow');
+      log.info({ unread: res.writableLength }, 'a stream is closed: its reader is too slow');
       res.destroy();
       return;
     }

@@ -54,7 +54,7 @@ const special: Partial<Record<string, (value: unknown) => unknown>> = {
   $n(value) {
     // No account has more money, and a number without end would take as long to read.
     if (typeof value !== 'string' || !/^-?\d{1,100}$/.test(value))
-      throw new RangeError('$n is no whole number');
+      throw new RangeError('$n is not a whole number');
     return BigInt(value);
   },
   $t(value) {
@@ -122,7 +122,7 @@ export async function* listFrames(file: FileHandle): AsyncGenerator<Frame> {
     // What is cut off within its header must have begun as a record: else the file is something else.
     if (header.length < HEADER && isStart(header)) return;
     const length = header.length < HEADER ? undefined : lengthOf(header);
-    if (length === undefined) throw new RangeError(`what stands at byte ${start} is no record of a tape`);
+    if (length === undefined) throw new RangeError(`no record of a tape begins at byte ${start}`);
     const end = start + length;
     if (end > size) return;
     yield { start, end };

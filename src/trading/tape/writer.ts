@@ -29,10 +29,10 @@ function problemOf(path: string): string | undefined {
   const folder = dirname(path);
   if (!statOf(folder)?.isDirectory()) return `there is no folder ${folder}`;
   const found = statOf(path);
-  if (found && !found.isFile()) return `${path} is no ordinary file`;
+  if (found && !found.isFile()) return `${path} is not an ordinary file`;
   try {
     accessSync(found ? path : folder, found ? constants.R_OK | constants.W_OK : constants.W_OK);
-    return found && !isTape(path) ? `${path} is something else than a tape, and is left alone` : undefined;
+    return found && !isTape(path) ? `${path} is not a tape, and is left alone` : undefined;
   } catch (error) {
     return `${path} cannot be written: ${(error as Error).message}`;
   }

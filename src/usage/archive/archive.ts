@@ -295,7 +295,7 @@ export class InterruptedError extends Error {
 
 function requireGoing({ signal }: ArchiveDeps): void {
   if (signal.aborted)
-    throw new InterruptedError('interrupted; started again with the same folder, it goes on.');
+    throw new InterruptedError('interrupted; started again with the same folder, it continues.');
 }
 
 /** A statement, and the rest after it that leaves the database to others. @throws InterruptedError before it */

@@ -155,8 +155,7 @@ How far it is, and what it would change (has changed, once it is applied) by pro
     path: '/operator/usage/backfills/{id}',
     operationId: 'locateBackfill',
     summary: 'Find a backfill by its id',
-    description:
-      'For those who know nothing but the id, as `npm run send -- FILE --backfill ID` does: whose it is.',
+    description: 'For those who know only the id, as `npm run send -- FILE --backfill ID` does: whose it is.',
     responses: { 200: json('The backfill, and its Organization.', locatedBackfillSchema) },
     errors: ['not_found'],
     examples: [
@@ -231,15 +230,15 @@ the product does not matter here.
   stepRoute(
     'apply',
     `
-Counts what is staged, like any other event: totals, hours, limits and reports of the events' own time have it. It goes on by itself, some thousand events a second in commits of at most 1,000, also after a
+Counts what is staged, like any other event: totals, hours, limits and reports of the events' own time have it. It runs in the background, some thousand events a second in commits of at most 1,000, also after a
 crash, on whichever instance; \`GET\` tells how far it is. A key that was recorded meanwhile is a repeat and is not counted.
 `.trim(),
   ),
   stepRoute(
     'revert',
-    'Takes back what an applied backfill has counted: each of its events is corrected to nothing, whatever it was corrected to before. It goes on by itself. The events stay recorded, and their keys used.',
+    'Takes back what an applied backfill has counted: each of its events is corrected to nothing, whatever it was corrected to before. It runs in the background. The events stay recorded, and their keys used.',
   ),
-  stepRoute('discard', 'Ends one that is open, and deletes what is staged. It goes on by itself.'),
+  stepRoute('discard', 'Ends one that is open, and deletes what is staged. It runs in the background.'),
 ];
 
 /** A step again changes nothing: it answers how far it is. */
@@ -253,7 +252,7 @@ function stepRoute(step: Step, description: string) {
     operationId: `${step}Backfill`,
     summary: `${step[0]!.toUpperCase()}${step.slice(1)} a backfill`,
     description,
-    responses: { 202: json('It goes on by itself.', backfillSchema) },
+    responses: { 202: json('It runs in the background.', backfillSchema) },
     errors: ['not_found', 'backfill_state'],
     examples: [
       { name: step, summary: 'It begins', request, answer: { ...shown, id: good, state: becomes } },
@@ -266,7 +265,7 @@ function stepRoute(step: Step, description: string) {
       },
       missing,
       problemExample('backfill_state', {
-        summary: 'In a state that the step does not begin from',
+        summary: 'In a state that does not allow the step',
         detail,
         request: { params: { slug: 'acme', id: bad } },
       }),

@@ -35,11 +35,11 @@ export const backfillSchema = z
       })
       .meta({ id: 'BackfillProgress' }),
     createdAt: timeField('When it was opened.'),
-    changedAt: timeField('Of the last step, or of what it has done so far.'),
+    changedAt: timeField('When the last step was taken, or last made progress.'),
   })
   .meta({
     id: 'Backfill',
-    description: 'Events of more than 7 days ago that are staged, looked at, and then counted.',
+    description: 'Events of more than 7 days ago that are staged, reviewed, and then counted.',
   });
 
 export const locatedBackfillSchema = z
@@ -53,8 +53,10 @@ const changeSchema = z
     month: z.string().regex(/^\d{4}-\d\d$/),
     events: count('Staged.'),
     quantity: exactField('Their sum.'),
-    repeats: count('Of these, recorded already when they were staged: they are not counted again.'),
-    mismatches: count('Of the repeats, recorded as another event.'),
+    repeats: count(
+      'How many of these were already recorded when they were staged: they are not counted again.',
+    ),
+    mismatches: count('How many of the repeats were recorded as another event.'),
     countedEvents: count('Counted when it was applied.'),
     countedQuantity: exactField('Their sum, as it was counted.'),
     archivedEvents: count('Not counted, because the month was archived meanwhile.'),

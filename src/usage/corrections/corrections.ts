@@ -167,7 +167,7 @@ async function toError(tx: Tx, orgId: string, problems: ErrorPlace[]): Promise<A
   const { code, detail } = firstBroken(problems);
   const archived = code === 'event_not_found' ? await findArchived(tx, orgId, {}) : undefined;
   const months = archived && [...new Set([archived.first, archived.last])].map((day) => day.slice(0, 7));
-  const hint = months ? ` Events of ${months.join(' to ')} are archived and are not corrected any more.` : '';
+  const hint = months ? ` Events of ${months.join(' to ')} are archived and can no longer be corrected.` : '';
   return new AppError(code, `Nothing was corrected. ${detail}${hint}`, { errors: problems });
 }
 

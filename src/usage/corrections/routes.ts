@@ -32,7 +32,7 @@ const result = { idempotencyKey: 'first', previousQuantity: 400, quantity: 40 };
 
 const rules = `
 **An event is a fact, and so is its correction.** The event stays as it was sent, and a repeat of its idempotency key stays a repeat of what was sent. What it counts is moved by the difference, in its own
-hour and month, in the same commit: totals, caps, limits, reports and exports have it when the answer arrives. How many events there are does not change, with a quantity of 0 neither.
+hour and month, in the same commit: totals, caps, limits, reports and exports have it when the answer arrives. The number of events does not change, not even with a quantity of 0.
 
 **All or nothing.** If any correction breaks a rule, none is made; \`errors\` lists every one. Corrections of one event in a request follow each other.
 

@@ -16,7 +16,9 @@ export const correctionsSchema = z
       .array(
         z
           .strictObject({
-            idempotencyKey: usageEventSchema.shape.idempotencyKey.describe('Of the event.'),
+            idempotencyKey: usageEventSchema.shape.idempotencyKey.describe(
+              'The idempotency key of the event.',
+            ),
             quantity: z
               .number('must be a finite number of at least 0')
               .min(0, 'must be a finite number of at least 0')
@@ -45,7 +47,7 @@ export const correctedSchema = z
           .object({
             idempotencyKey: z.string(),
             previousQuantity: exactField('What the event counted before.'),
-            quantity: exactField('What it counts since.'),
+            quantity: exactField('What it has counted since then.'),
           })
           .meta({ id: 'CorrectionResult' }),
       )

@@ -20,7 +20,7 @@ export const usageSchema = z
     product: z.string().describe('The slug of the product.'),
     metric: z
       .string()
-      .describe('As the events named it: one that the product no longer counts is there, too.'),
+      .describe('As the events named it: one that the product no longer counts is included, too.'),
     livemode: z.boolean(),
     start: timeField('Inclusive.'),
     end: timeField('Exclusive.'),

@@ -194,7 +194,7 @@ recorded after the answer; sending an event again is always safe.
     }),
     problemExample('batch_too_large', {
       summary: '501 keys (one is shown)',
-      detail: `A look-up takes at most ${MAX_EVENTS} idempotency keys; this one has ${MAX_EVENTS + 1}.`,
+      detail: `A lookup takes at most ${MAX_EVENTS} idempotency keys; this one has ${MAX_EVENTS + 1}.`,
       request: { body: { idempotencyKeys: repeated(MAX_EVENTS + 1, (i) => `req-${i}`) } },
     }),
   ],
@@ -202,7 +202,7 @@ recorded after the answer; sending an event again is always safe.
     const reader = await authenticateCall(deps, readHashedSecret(req), scope);
     const { value } = await readJsonBody(req, res, MAX_LOOKUP_BYTES);
     const sent = (value as { idempotencyKeys?: unknown } | null)?.idempotencyKeys;
-    requireFew(sent, 'A look-up takes', MAX_EVENTS, 'idempotency keys');
+    requireFew(sent, 'A lookup takes', MAX_EVENTS, 'idempotency keys');
     const { idempotencyKeys } = parseInput(lookupSchema, value);
     sendJson(res, 200, toJson({ results: await lookUpEvents(deps.db.orm, reader, idempotencyKeys) }));
   },

@@ -27,7 +27,7 @@ export const usageQuerySchema = z.strictObject({
 
 const pointSchema = z
   .object({
-    start: timeField('The begin of the step.'),
+    start: timeField('The start of the step.'),
     quantity: exactField('The sum of its events.'),
     events: z.int().min(1).describe('How many events that is the sum of.'),
   })
@@ -43,7 +43,7 @@ export const usageSeriesSchema = z
             productSlug: z.string(),
             metric: z
               .string()
-              .describe('As the events named it: one that the product no longer counts is there, too.'),
+              .describe('As the events named it: one that the product no longer counts is included, too.'),
             apiKeyId: idField('Only with `groupBy=apiKey`.').optional(),
             points: z.array(pointSchema).describe('In order; steps without an event have none.'),
             total: exactField('The sum of the points.'),
@@ -73,7 +73,7 @@ export const recordedEventSchema = z
           .object({
             correctionKey: z.string(),
             previousQuantity: exactField('What it counted before.'),
-            quantity: exactField('What it counts since.'),
+            quantity: exactField('What it has counted since then.'),
             reason: z.string(),
             correctedAt: timeField('To the microsecond.'),
             correctedBy: z.enum(authorKinds),

@@ -62,13 +62,13 @@ export const examples = {
     },
     problemExample('limit_reached', {
       summary: 'More than is left',
-      detail: `The limit of ${blocked} bytes (PT5H) leaves ${blocked - held}; ${blocked - held + 0.5} were asked for. Nothing is held.`,
+      detail: `The limit of ${blocked} bytes (PT5H) leaves ${blocked - held}; ${blocked - held + 0.5} were requested. Nothing is held.`,
       limit: storageLimit(held),
       request: but({ quantity: blocked - held + 0.5 }),
     }),
     problemExample('idempotency_conflict', {
       summary: 'The key of another reservation',
-      detail: 'This idempotency key was used for another reservation. Make each one with a key of its own.',
+      detail: 'This idempotency key was used for another reservation. Give each one its own key.',
       before: [{ body: chat }],
       request: but({ quantity: 10 }),
     }),
@@ -100,7 +100,7 @@ export const examples = {
       summary: 'More than one event of the product may count',
       at: '/quantity',
       detail:
-        'An event of the product storage counts at most 1000000000000000; 10000000000000000 were asked for.',
+        'An event of the product storage counts at most 1000000000000000; 10000000000000000 were requested.',
       request: but({ quantity: 1e16 }),
     }),
   ] satisfies Example[],
@@ -187,7 +187,7 @@ export const examples = {
       answer: { reservations: [], nextCursor: null },
     },
     problemExample('invalid_request', {
-      summary: 'A status that there is not',
+      summary: 'An unknown status',
       detail: 'The query parameter status must be one of held, settled, released, expired.',
       request: { query: { status: 'open' } },
     }),

@@ -360,7 +360,6 @@ function toRepeat(verdict: Verdict, known: Reservation, limits: Map<string, Subj
     compareDecimals(known.quantity, request.quantity) === 0 &&
     known.expiresAtMs - known.createdAtMs === request.ttlSeconds * SECOND_MS;
   if (isSame) return { reservation: known, limits: limitsWith(verdict, limits, '0'), isRepeat: true };
-  const detail =
-    'This idempotency key was used for another reservation. Make each one with a key of its own.';
+  const detail = 'This idempotency key was used for another reservation. Give each one its own key.';
   return { refusal: new AppError('idempotency_conflict', detail) };
 }

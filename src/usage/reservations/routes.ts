@@ -38,7 +38,7 @@ interface ReservationDeps extends CallDeps {
 const scope = 'usage:write';
 const common = { tag: 'Usage', credential: 'apiKey', limit: 'usage', scope } as const;
 
-const idParams = z.object({ id: z.uuid().meta({ description: 'Of the reservation.' }) });
+const idParams = z.object({ id: z.uuid().meta({ description: 'The id of the reservation.' }) });
 
 const reserve = defineRoute({
   ...common,
@@ -143,9 +143,9 @@ const release = defineRoute({
   operationId: 'releaseReservation',
   summary: 'Release a reservation',
   description:
-    'Ends the hold, with nothing used. Once more, the answer is the same. One that is settled stays settled, and the answer says so.',
+    'Ends the hold with nothing used. Repeated, it gives the same answer. A settled reservation stays settled, and the answer says so.',
   params: idParams,
-  responses: { 200: json('It is not held any more.', foundSchema) },
+  responses: { 200: json('It is no longer held.', foundSchema) },
   errors: ['not_found'],
   examples: examples.release,
   handler: (deps: ReservationDeps) => async (req, res) => {
@@ -166,7 +166,7 @@ const find = defineRoute({
   path: '/api/usage/reservations/{id}',
   operationId: 'getReservation',
   summary: 'Read a reservation',
-  description: "Of the key's Organization, in the mode of the key.",
+  description: "One of the key's Organization, in the mode of the key.",
   params: idParams,
   responses: { 200: json('The reservation.', foundSchema) },
   errors: ['not_found'],

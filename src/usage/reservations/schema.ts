@@ -47,7 +47,7 @@ export const settleSchema = z
 
 export const reservationSchema = z
   .object({
-    id: idField('Of the reservation.'),
+    id: idField('The id of the reservation.'),
     status: z
       .enum(reservationStates)
       .describe(
@@ -102,7 +102,7 @@ export const settledSchema = z
             }),
         ]),
       )
-      .describe('Nothing that stopped the event. New codes may be added.'),
+      .describe('What did not stop the event. New codes may be added.'),
   })
   .meta({ id: 'SettlementAnswer' });
 

@@ -62,7 +62,7 @@ export const noteCorrected = (isCorrected: SQL): SQL => sql`
 /**
  * Takes notes, the oldest second of them, and writes what is to be told: one commit.
  *
- * A window of the calendar is that of the events; the key of its message says that it was told. A window that rolls ends when
+ * A window of the calendar is that of the events; the key of its message says that it was told. A rolling window ends when
  * the events were recorded, or occurred if that is later by their sender's clock; what was told of it last is a row of its
  * own, which of two statements one renews. So no notes of two windows are taken together. It is read once for all notes of a
  * product first, from the first of their times on: mostly that says that none of them reaches anything new.
@@ -70,7 +70,7 @@ export const noteCorrected = (isCorrected: SQL): SQL => sql`
  * By how much the total of the month must grow at least until anything new can be reached is kept beside it, in the order in
  * which events raise totals: nothing but events and corrections raises what is in a window, and totals, with what corrections
  * took off them, have all of both. One that has grown so far meanwhile is noted again. The bound is 0, and each statement
- * notes, where a window that rolls may reach a threshold again, and where a window of the calendar may be another one than the
+ * notes, where a rolling window may reach a threshold again, and where a window of the calendar may be another one than the
  * month of the events.
  *
  * Answers with how many notes were taken. $1 now

@@ -63,7 +63,7 @@ describe('a forgotten password', () => {
     expect((await new Browser(service.url).signIn(user.email, newPassword)).status).toBe(303);
     const again = new Browser(service.url);
     await post(again, '/reset/open', { link: linkIn(mail!, '/reset') });
-    expect((await again.get('/reset', html)).text).toContain('This link was used');
+    expect((await again.get('/reset', html)).text).toContain('This link was already used');
     const [told] = await deliver(user.email);
     expect([told!.subject, told!.text]).toEqual([
       'Your password was changed',

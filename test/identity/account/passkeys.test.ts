@@ -147,7 +147,7 @@ describe('adding a passkey', () => {
     const taken = await givePasskey(database.db, other.id, service.url);
     const again = taken.create(await newOptions(browser));
     const answer = await post(browser, PASSKEYS, { name: 'Taken', passkey: again });
-    expect(answer.text).toContain('was added before');
+    expect(answer.text).toContain('has already been added');
     expect(await passkeysOf(user.id)).toHaveLength(1);
   });
 

@@ -98,7 +98,7 @@ describe('the name', () => {
   it('that it has already changes nothing and is not logged', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     const answer = await post(browser, '', { name: user.name });
-    expect((await follow(browser, answer)).text).toContain('That is your name already');
+    expect((await follow(browser, answer)).text).toContain('That is already your name');
     expect(await logOf(database, user.email)).toEqual([]);
   });
 

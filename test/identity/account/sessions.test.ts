@@ -110,7 +110,7 @@ describe('a session that is ended', () => {
     expect(await isSignedIn(browser)).toBe(true);
     const again = await post(browser, `/sessions/${phoneId}/end`);
     expect(again.status).toBe(404);
-    expect(again.text).toContain('It may have ended already');
+    expect(again.text).toContain('It may already have ended');
   });
 
   it('may be this one', async () => {

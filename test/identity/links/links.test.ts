@@ -66,7 +66,7 @@ it('a link works once, however many use it at once', async () => {
   const made = await database.db.orm.select().from(users);
   expect(made.filter(({ email }) => email.startsWith('at-once'))).toHaveLength(1);
   const again = await open('set-up', token);
-  expect((await again.get('/set-up', html)).text).toContain('This link was used');
+  expect((await again.get('/set-up', html)).text).toContain('This link was already used');
   expect(await createSetUpLink(service.context)).toBeUndefined();
   expect(await createSetUpLink(service.context, true)).toBeDefined();
 });

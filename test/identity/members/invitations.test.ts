@@ -157,7 +157,7 @@ describe('POST /dashboard/members/invite', () => {
   it('tells that an address is a member’s, and keeps what was typed', async () => {
     const answer = await sendInvitation(team.owner.browser, team.member.email.toUpperCase(), { days: '30' });
     expect(answer.status).toBe(400);
-    expect(answer.text).toContain('Belongs to a member already');
+    expect(answer.text).toContain('Already belongs to a member');
     expect(answer.text).toContain(`value="${team.member.email.toUpperCase()}"`);
     expect(answer.text).toMatch(/value="30" selected/);
     expect(await rowsOf(team.organization.id)).toEqual([]);

@@ -142,7 +142,7 @@ describe('a person who is signed in', () => {
     for (const answer of answers) expect(answer.headers.get('location')).toBe('/dashboard?done=joined');
     const log = await auditOf(database.db, orgId);
     expect(log.filter(({ action }) => action === 'member.joined')).toHaveLength(1);
-    expect((await look(person.browser, token)).text).toContain('You are a member already');
+    expect((await look(person.browser, token)).text).toContain('You are already a member');
   });
 
   it('is the only one of two who accept at once', async () => {
@@ -158,7 +158,7 @@ describe('a person who is signed in', () => {
 
   it('and a member already is told so, and uses nothing up', async () => {
     const token = await invite(team.owner.browser, freshEmail(), { role: 'owner' });
-    expect((await look(team.member.browser, token)).text).toContain('You are a member already');
+    expect((await look(team.member.browser, token)).text).toContain('You are already a member');
     const answer = await accept(team.member.browser, token);
     expect(answer.headers.get('location')).toBe(JOIN);
     expect(await roleOf(database.db, orgId, team.member.id)).toBe('member');
@@ -336,7 +336,7 @@ describe('a person who has no account', () => {
     const user = await createUser(database.db, { email });
     const answer = await makeAccount(new Browser(service.url), token);
     expect(answer.status).toBe(400);
-    expect(answer.text).toContain('There is an account with this address by now');
+    expect(answer.text).toContain('There is now an account with this address');
     expect(answer.text).toContain('/login?next=');
     await signIn(service.url, user.email);
     expect((await look(new Browser(service.url), token)).status).toBe(200);
@@ -528,6 +528,6 @@ describe('the operator', () => {
     await operator('DELETE', `/organizations/${team.organization.slug}/members/${person.email}`);
     expect((await accept(person.browser, token)).status).toBe(404);
     await addMember(database.db, orgId, person.id, 'member');
-    expect((await look(person.browser, token)).text).toContain('You are a member already');
+    expect((await look(person.browser, token)).text).toContain('You are already a member');
   });
 });

@@ -194,7 +194,7 @@ describe('changing a role', () => {
     const answer = await setRole(owner.browser, member.id, 'admin');
     expect(answer.headers.get('location')).toBe(`/dashboard/members/${member.id}?done=role-changed`);
     const page = await owner.browser.get(answer.headers.get('location')!, html);
-    expect(page.text).toContain('The role is admin now');
+    expect(page.text).toContain('The role is now admin');
     expect((await setRole(owner.browser, member.id, 'admin')).status).toBe(303);
     expect(await auditOf(database.db, organization.id)).toMatchObject([
       {

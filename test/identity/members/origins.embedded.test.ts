@@ -80,7 +80,7 @@ it('the pages of members say who came by an invitation, by the operator or with 
   const invitedAt = formatTime(new Date(service.clock.now() - 86_400_000));
   expect(made.fact).toContain(`Invited by ${team.owner.name}, ${invitedAt.slice(0, 11)}`);
   expect(made.fact).toContain('The account was created with the invitation.');
-  expect((await told(owner, 'Old Account')).fact).toContain('The account was there before.');
+  expect((await told(owner, 'Old Account')).fact).toContain('The account already existed.');
   expect(await told(owner, 'Added One')).toMatchObject({
     cell: 'Added by the operator',
     fact: 'Added by the operator',

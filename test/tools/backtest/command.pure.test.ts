@@ -176,10 +176,10 @@ describe('npm run backtest', () => {
   });
 
   it.each([
-    [['--events', events], '--events and --trades are needed both'],
-    [['--queue', '0'], '--queue goes with --trades alone'],
-    [['--queue', '0', ...recorded], '--queue goes with --trades alone'],
-    [['tape.gz', '--trades', tradesFile, '--queue', '0'], '--queue goes with --trades alone'],
+    [['--events', events], '--events and --trades go together'],
+    [['--queue', '0'], '--queue goes only with --trades'],
+    [['--queue', '0', ...recorded], '--queue goes only with --trades'],
+    [['tape.gz', '--trades', tradesFile, '--queue', '0'], '--queue goes only with --trades'],
     [['--trades', tradesFile, '--queue', '-1'], 'It must be a whole number from 0 to 100000'],
     [['tape.gz', ...recorded], 'either tapes or --events with --trades, not both'],
     [[...recorded, '--from', '2026-01-01'], '--from, --to and --stations are of the invented world'],
@@ -197,7 +197,7 @@ describe('npm run backtest', () => {
     [['--events', write('text.jsonl', 'x'), '--trades', tradesFile], 'text.jsonl, line 1: not JSON'],
     [['--events', events, '--trades', write('bad.json', '{"S":{"T":[{}]}}')], 'bad.json: S.T.0.count'],
     [['--events', write('bad.jsonl.gz', 'no gzip'), '--trades', tradesFile], 'incorrect header check'],
-    [[tradesFile], 'is no record of a tape'],
+    [[tradesFile], 'no record of a tape'],
     [['--from', '2026-02-31'], 'It must be a date like 2026-10-01'],
     [['--events', write('none.jsonl', '\n'), '--trades', tradesFile], 'none.jsonl: there is no event in it'],
     [[...recorded, '--forecasts', '/none/f.csv'], 'no such file'],

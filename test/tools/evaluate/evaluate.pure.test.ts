@@ -175,7 +175,7 @@ describe('rows that cannot be used', () => {
       'evaluate: Left out 1 of 90 rows with a date that cannot be read (first in line 90, column "day": "04/08/2020").',
       'evaluate: Left out 2 of 90 rows without an observation (first in line 82, column "obs": "").',
       'evaluate: Left out 2 of 90 rows without a member (first in line 84, column "fc.2": "").',
-      'evaluate: Left out 4 of 90 rows with something that is no number (first in line 86, column "obs": "warm").',
+      'evaluate: Left out 4 of 90 rows with something that is not a number (first in line 86, column "obs": "warm").',
     ]);
   });
 
@@ -197,7 +197,7 @@ describe('rows that cannot be used', () => {
     const csv = toCsv(history).replaceAll('fc.', 'obs.');
     const args = ['-', '--obs', 'obs', '--members', 'obs', '--date', 'day', '--train-until', '2020-03-01'];
     const run = await evaluate(csv, args);
-    expect(run.stderr).toBe('evaluate: The pattern also matches the column "obs", which is no member.\n');
+    expect(run.stderr).toBe('evaluate: The pattern also matches the column "obs", which is not a member.\n');
     expectCoefficients(run.summary, fitOf(history.slice(0, 60)));
   });
 });
@@ -286,7 +286,7 @@ describe('what is wrong is said, on standard error alone, with exit status 2', (
       'a quote that is not closed',
       `${csv}\n2020-06-01,"5,1`,
       [...flags, ...until],
-      /no CSV: Quote Not Closed.* at line 82/,
+      /not CSV: Quote Not Closed.* at line 82/,
     ],
     [
       'a file that is not there',
@@ -310,7 +310,7 @@ describe('what is wrong is said, on standard error alone, with exit status 2', (
       'a report in place of a device',
       csv,
       [...flags, ...until, '--html', '/dev/null'],
-      /what is there is no ordinary file/,
+      /what is there is not an ordinary file/,
     ],
     [
       'fields that something else separates',

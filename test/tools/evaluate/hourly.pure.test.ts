@@ -90,12 +90,12 @@ describe('evaluate --hourly', () => {
   it('names line and column of what it cannot read', async () => {
     const bad = (index: number, value: string) =>
       rows.map((line, i) => (i === 4 ? line.split(',').with(index, value).join(',') : line));
-    expect((await run(bad(2, 'warm'))).stderr).toContain('line 6, column "o00": "warm" is no number');
+    expect((await run(bad(2, 'warm'))).stderr).toContain('line 6, column "o00": "warm" is not a number');
     expect((await run(bad(30, '-9999'))).stderr).toContain(
-      'line 6, column "f04": -9999 is no temperature in °F',
+      'line 6, column "f04": -9999 is not a temperature in °F',
     );
     expect((await run(bad(1, '2015-02-30'))).stderr).toContain(
-      'line 6, column "date": "2015-02-30" is no date',
+      'line 6, column "date": "2015-02-30" is not a date',
     );
     expect((await run(bad(1, '2015-01-02'))).stderr).toContain('line 6, column "date"');
     expect((await run([...rows.slice(0, 4), rows[4]!.slice(0, -30)])).stderr).toContain('line 6');

@@ -38,7 +38,7 @@ describe('the report of an evaluation', () => {
       expect(text).toContain(number);
     // 1 − 1.7245/8.8798 = 80.58 %.
     expect(text).toContain('81 % below that of the raw ensemble (8.880)');
-    expect(text).toContain('12 without an observation; 3 with something that is no number');
+    expect(text).toContain('12 without an observation; 3 with something that is not a number');
     expect(text).toContain('Once, on all dates before 2010-03-01');
     expect(text).toContain('December, January, February');
   });

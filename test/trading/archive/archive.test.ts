@@ -119,7 +119,7 @@ describe('the archive', () => {
   });
 
   it.each([
-    ['a member that is no number', { membersF: [70, Number.NaN] }],
+    ['a member that is not a number', { membersF: [70, Number.NaN] }],
     ['a member that no air ever was', { membersF: [70, 451] }],
     ['no members', { membersF: [] }],
     ['a station that is not known', { stationId: 'KJFK' }],

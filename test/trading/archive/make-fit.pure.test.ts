@@ -201,7 +201,7 @@ describe('bounds on a fit', () => {
     ['one that has not converged', made({}, { hasConverged: false }), /converged/],
     ['a slope that is too flat', made({ a: 41, b: 0.4 }), /slope of 0.40/],
     ['a slope that is too steep', made({ a: -41, b: 1.6 }), /slope/],
-    ['a slope that is no number', made({ b: Number.NaN }), /slope/],
+    ['a slope that is not a number', made({ b: Number.NaN }), /slope/],
     ['a correction beyond any bias', made({ a: 8.1 }), /8.1 °F/],
     ['a slope within bounds', made({ a: 35.5, b: 0.5 }), undefined],
     ['a deviation of nothing', made({ c: Math.log(0.32) }), /deviation of 0.32/],

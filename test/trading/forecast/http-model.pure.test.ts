@@ -187,12 +187,12 @@ describe('a model of one’s own', () => {
     [
       'a station without markets',
       { forecasts: [forecast({ station: 'KJFK' })] },
-      'forecasts[0].station: is no station',
+      'forecasts[0].station: is not a station',
     ],
     [
       'a hostile station',
       { forecasts: [forecast({ station: '__proto__' })] },
-      'forecasts[0].station: is no station',
+      'forecasts[0].station: is not a station',
     ],
     ['a day that does not exist', { forecasts: [forecast({ date: '2026-06-31' })] }, 'forecasts[0].date: '],
     [

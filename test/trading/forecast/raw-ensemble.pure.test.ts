@@ -85,7 +85,7 @@ describe('the raw ensemble', () => {
   });
 
   it.each([
-    ['a member that is no number', { membersF: [...members.slice(1), Number.NaN] }],
+    ['a member that is not a number', { membersF: [...members.slice(1), Number.NaN] }],
     ['an endless member', { membersF: [...members.slice(1), Infinity] }],
     ['a member that no air ever was', { membersF: [...members.slice(1), -459] }],
     ['too few members', { membersF: members.slice(1) }],

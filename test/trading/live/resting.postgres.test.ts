@@ -122,7 +122,7 @@ describe('a live order that rests', () => {
     await account.live.watchResting();
     expect(await account.find(trade.id)).toMatchObject({
       status: 'cancelled',
-      reason: 'Its time was over before all of it was filled.',
+      reason: 'It expired before all of it was filled.',
     });
     await expectConsistent({ cost: 0n });
   });
@@ -756,7 +756,7 @@ describe('an order that the venue has lost', () => {
     await account.live.accept(source, byService);
     expect(await account.find(trade.id)).toMatchObject({
       status: 'cancelled',
-      reason: 'the venue does not know it any more',
+      reason: 'the venue no longer knows it',
     });
     await expectConsistent({ cost: 0n });
   });

@@ -123,5 +123,5 @@ it('a resting order leaves the book with its market', () => {
     setSources: () => undefined,
     subscribe: () => () => undefined,
   };
-  expect(findCause(order, { snapshots, nowMs: TEN.getTime() })).toMatch(/not listed any more/);
+  expect(findCause(order, { snapshots, nowMs: TEN.getTime() })).toMatch(/no longer listed/);
 });

@@ -186,7 +186,7 @@ describe('a live order', () => {
     const refused = await trade();
     expect([refused.code, refused.detail]).toEqual([
       'insufficient_funds',
-      'The order may take $2.3367 at its limit price, fee included; $1.6633 can be spent.',
+      'The order may cost $2.3367 at its limit price, fee included; $1.6633 can be spent.',
     ]);
     live.outcome = done([fill(9, 45, 1)]);
     await trade({ contracts: 1 });

@@ -280,7 +280,7 @@ describe('a resting paper order', () => {
     expect(await read(secret, timed)).toMatchObject({
       status: 'partially_filled',
       filledContracts: 1,
-      reason: 'Its time was over before all of it was filled.',
+      reason: 'It expired before all of it was filled.',
     });
     const open = await place(secret);
     service.markets.change = { closeTime: new Date(service.clock.now() + 500) };
@@ -522,8 +522,8 @@ describe.each([
 
 describe('the terms of a resting order', () => {
   it.each([
-    ['/expiresAt', { timeInForce: 'good_till_time' }, 'must be there with good_till_time'],
-    ['/expiresAt', { expiresAt: '2030-01-01T00:00:00Z' }, 'is only for good_till_time'],
+    ['/expiresAt', { timeInForce: 'good_till_time' }, 'is required with good_till_time'],
+    ['/expiresAt', { expiresAt: '2030-01-01T00:00:00Z' }, 'is allowed only with good_till_time'],
     [
       '/expiresAt',
       { timeInForce: 'good_till_time', expiresAt: 'soon' },
@@ -537,12 +537,12 @@ describe('the terms of a resting order', () => {
     [
       '/postOnly',
       { timeInForce: 'fill_or_kill', postOnly: true },
-      'is only for good_till_cancelled and good_till_time',
+      'is allowed only with good_till_cancelled and good_till_time',
     ],
     [
       '/cancelOn',
       { timeInForce: 'immediate_or_cancel', cancelOn: [] },
-      'is only for good_till_cancelled and good_till_time',
+      'is allowed only with good_till_cancelled and good_till_time',
     ],
     ['/cancelOn/0', { cancelOn: ['whim'] }, /must be "observation" or/],
   ])('are refused at %s for %j', async (pointer, terms, detail) => {

@@ -248,7 +248,7 @@ describe('a paper order', () => {
     expect([refused.status, refused.code, refused.detail]).toEqual([
       422,
       'insufficient_funds',
-      'The order may take $2.3367 at its limit price, fee included; $2.3300 can be spent.',
+      'The order may cost $2.3367 at its limit price, fee included; $2.3300 can be spent.',
     ]);
     const { trade } = await postTrade(poor.url, poorKey, { contracts: 4 });
     // 4 · 0.45 + 0.0693
@@ -308,7 +308,7 @@ describe('a paper order', () => {
     const { code, detail } = await postTrade(service.url, secret, { contracts: 0.05, limitPrice: '0.005' });
     expect([code, detail]).toEqual([
       'insufficient_funds',
-      'The order may take $0.0005 at its limit price, fee included; $0.0004 can be spent.',
+      'The order may cost $0.0005 at its limit price, fee included; $0.0004 can be spent.',
     ]);
     service.markets.change = {};
     await service.showBook(usualBook);

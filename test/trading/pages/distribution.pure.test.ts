@@ -133,7 +133,7 @@ describe('of a minimum', () => {
     expect(chart.summary).toContain('The likeliest minimum is 71°');
     const { x, width } = chart.passed!;
     expect(Number.parseFloat(x) + Number.parseFloat(width)).toBeCloseTo(100, 1);
-    expect(chart.labels).toMatchObject({ value: 'Minimum', passed: 'above what was observed already' });
+    expect(chart.labels).toMatchObject({ value: 'Minimum', passed: 'above what has already been observed' });
   });
 });
 

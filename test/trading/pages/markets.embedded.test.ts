@@ -440,7 +440,7 @@ it.each([
   expect(page.text).not.toContain('<script>alert');
 });
 
-it('a day that is not listed any more says so, and offers those that are', async () => {
+it('a day that is no longer listed says so, and offers those that are', async () => {
   const page = await getPage(owner.browser, `${PATH}?station=KNYC&date=2026-07-01`);
   expect(page.status).toBe(404);
   expect(textOf(page)).toContain('No markets of Wed 1 Jul');
@@ -489,13 +489,13 @@ it('closed trading is said on both pages with its reason, and halted trading off
   await close('reduce_only');
   for (const path of [PATH, ticket]) {
     const page = await getPage(browser, path);
-    expect(textOf(page)).toContain('Only orders pass that reduce what is held.');
+    expect(textOf(page)).toContain('Only orders that reduce what is held pass.');
     expect(textOf(page)).toContain('<i>storm</i>');
     expect(page.text).not.toContain('<i>storm');
   }
   // Nothing is held that a purchase could reduce.
   const reducing = textOf(await getPage(browser, ticket));
-  expect(reducing).toContain('A limit stands against this order. reduce_only');
+  expect(reducing).toContain('A limit stops this order. reduce_only');
   expect(reducing).not.toContain('Place paper order');
   await close('halt');
   expect(textOf(await getPage(browser, PATH))).toContain('Trading is halted');
@@ -503,7 +503,7 @@ it('closed trading is said on both pages with its reason, and halted trading off
   const refused = await postForm(browser, ticket, form(openMarket()));
   expect([refused.status, textOf(refused)]).toEqual([
     422,
-    expect.stringContaining('A limit stands against this order'),
+    expect.stringContaining('A limit stops this order'),
   ]);
 });
 
@@ -660,7 +660,7 @@ it.each([
   [
     'expiresAt',
     { timeInForce: 'good_till_time' },
-    /Expires at: Must be there for an order that waits until a time/,
+    /Expires at: Is required for an order that waits until a time/,
   ],
   ['expiresAt', { timeInForce: 'good_till_time', expiresAt: 'soon' }, /Expires at: Must be a time/],
   [
@@ -739,7 +739,7 @@ describe('what would be refused', () => {
       ownAt: new Date(NOON),
     });
     const reducing = await review(browser, query);
-    expect(reducing.text).toContain('A limit stands against this order. reduce_only');
+    expect(reducing.text).toContain('A limit stops this order. reduce_only');
     expect(reducing.link).toBe(undefined);
   });
 });
@@ -762,11 +762,11 @@ it('an order beyond the cash is refused with words, keeps what was typed and quo
 
 it.each<{ code: ErrorCode; status: number; says: string }>([
   { code: 'price_moved', status: 422, says: 'The price has moved' },
-  { code: 'risk_limit', status: 422, says: 'A limit stands against this order' },
+  { code: 'risk_limit', status: 422, says: 'A limit stops this order' },
   { code: 'insufficient_funds', status: 422, says: 'The cash does not cover this order' },
   { code: 'insufficient_position', status: 422, says: 'You do not hold that many' },
   { code: 'market_closed', status: 409, says: 'This market takes no orders now' },
-  { code: 'idempotency_conflict', status: 409, says: 'This form was used for another order already' },
+  { code: 'idempotency_conflict', status: 409, says: 'This form was already used for another order' },
   { code: 'market_data_stale', status: 503, says: 'The prices are too old to trade on' },
 ])('$code is said in words, with the reason and a fresh quote', async ({ code, status, says }) => {
   const market = openMarket();

@@ -100,10 +100,10 @@ it('a purchase over two levels is quoted as it will be charged', () => {
 it('what does not fill is said, and what stands in its way', () => {
   expect(review({ order: { ...order, contracts: 30 } }).outcome).toEqual({
     tone: 'warn',
-    text: '16 of 30 fill now. No more than that stands within your limit; the other 14 are cancelled.',
+    text: '16 of 30 fill now. No more is offered within your limit; the other 14 are cancelled.',
   });
   const kill = { ...order, contracts: 30, timeInForce: 'fill_or_kill' as const };
-  expect(review({ order: kill }).outcome.text).toContain('fewer than 30 stand within your limit');
+  expect(review({ order: kill }).outcome.text).toContain('fewer than 30 are offered within your limit');
   const low = review({ order: { ...order, limitPrice: cents(41) } });
   expect(low.outcome.text).toBe('Nothing fills at your limit: the best ask is 42¢.');
   expect([low.facts, low.results, low.chance]).toEqual([[], [], null]);
@@ -262,7 +262,7 @@ it.each([
     'that waits with others',
     { limitPrice: cents(40) },
     'warn',
-    /^Nothing fills now: 10 wait in the book, behind \d+ that stand/,
+    /^Nothing fills now: 10 wait in the book, behind \d+ at the same price/,
   ],
 ])('an order that may wait, %s, says where it waits', (_what, change, tone, text) => {
   const reviewed = review({ order: { ...waiting, ...change, rest: terms } });

@@ -145,7 +145,7 @@ describe('the limits', () => {
       /Worst case of an event .* \$120\.00 \$100\.00 The worst: New York high, 10 Nov 2026\./,
       /400 contracts 100 The largest position: YES of New York high, 10 Nov 2026, 50° to 51°\./,
       /1,000 contracts default 250 The largest order of today\./,
-      /\$250\.00 default \$50\.00 The dearest purchase of today/,
+      /\$250\.00 default \$50\.00 The most expensive purchase of today/,
       /20 default 1 /,
     ])
       expect(words).toMatch(text);
@@ -165,7 +165,7 @@ describe('the Organization’s own switch', () => {
     const answer = await set('halt', '  a look at the fills ');
     expect([answer.status, answer.headers.get('location')]).toEqual([303, `${PAGE}?done=halt`]);
     const { words, main } = await see(`${PAGE}?done=halt`);
-    expect(words).toContain('Trading is halted. It binds on the next order.');
+    expect(words).toContain('Trading is halted. It takes effect on the next order.');
     expect(words).toMatch(/Trading is halted: no order passes\. .* halted\. a look at the fills/);
     expect(words).toContain('Kill switch Halted');
     expect(words).toContain(`by ${user.name}`);
@@ -232,7 +232,7 @@ describe('the operator’s and the service’s switch', () => {
     const { see, set, path } = await enter();
     await operator('PUT', `${path}/trading/switch`, { state: 'reduce_only', reason: 'prices look wrong' });
     expect((await see()).words).toMatch(
-      /Only orders pass that reduce what is held\. .*The operator, for your Organization, .* reduce only\. prices look wrong/,
+      /Only orders that reduce what is held pass\. .*The operator, for your Organization, .* reduce only\. prices look wrong/,
     );
     expect((await see()).words).toContain('Kill switch Reduce only');
     await set('halt', 'ours');

@@ -78,9 +78,9 @@ describe('the market data', () => {
 
   it.each<[string, Partial<RiskInput>, string | undefined]>([
     ['60 s old', seconds(60), undefined],
-    ['61 s old', seconds(61), 'data_age: the market data are 61 s old, the limit is 60 s.'],
+    ['61 s old', seconds(61), 'data_age: the market data is 61 s old, the limit is 60 s.'],
     ['2 s ahead', seconds(-2), undefined],
-    ['3 s ahead', seconds(-3), 'clock_skew: the market data are from 3 s in the future.'],
+    ['3 s ahead', seconds(-3), 'clock_skew: the market data is from 3 s in the future.'],
     ['a venue 2 s ahead', { snapshot: withData({ clockSkewMs: 2000 }) }, undefined],
     [
       'a venue 2.1 s behind',
@@ -314,7 +314,7 @@ describe('what may be lost in a day', () => {
     expect(detailOf(inputOf(), factsOf({ cash: 801n * DOLLAR }))).toBeUndefined();
     const lost = factsOf({ cash: 800n * DOLLAR });
     expect(detailOf(inputOf(), lost)).toBe(
-      'max_daily_loss: $200.00 were lost since midnight UTC, the limit is $200.00. Only orders pass that reduce what is held.',
+      'max_daily_loss: $200.00 were lost since midnight UTC, the limit is $200.00. Only orders that reduce what is held pass.',
     );
   });
 

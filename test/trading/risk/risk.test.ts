@@ -247,7 +247,7 @@ describe('the day begins', () => {
   });
 });
 
-describe('a switch or a limit binds on the next order', () => {
+describe('a switch or a limit takes effect on the next order', () => {
   it('whichever instance it was set on', async () => {
     const { slug, judge, hold } = await setUp();
     const own = `/organizations/${slug}/trading/switch`;

@@ -392,7 +392,7 @@ describe('what has no signal', () => {
       'the forecast has no probability for every bracket, with a sum of one',
     ],
     [
-      'a forecast that is no number',
+      'a forecast that is not a number',
       { probabilities: [Number.NaN, 0.1, 0.6, 0.15, 0.07, 0.03] },
       'the forecast has no probability for every bracket, with a sum of one',
     ],

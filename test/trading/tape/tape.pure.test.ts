@@ -255,7 +255,7 @@ describe('a tape', () => {
 
   it.each([
     ['an empty file', '', 'there is nothing on this tape'],
-    ['a text', 'not a tape at all, but longer than a header', 'byte 0: what stands at byte 0 is no record'],
+    ['a text', 'not a tape at all, but longer than a header', 'byte 0: no record of a tape begins at byte 0'],
   ])('is not %s', async (_, content, message) => {
     writeFileSync(file, content);
     await expect(readAll(file)).rejects.toThrow(message);
@@ -269,15 +269,15 @@ describe('a tape', () => {
     writeFileSync(file, content);
     expect(await record(1)).toHaveLength(1);
     expect(await readFile(file)).toEqual(Buffer.from(content));
-    expect(() => requireTapeTarget(file)).toThrow('is something else than a tape');
+    expect(() => requireTapeTarget(file)).toThrow('is not a tape');
   });
 
   it('is refused at the start where it could not be written', async () => {
     expect(() => requireTapeTarget(join(folder, 'missing', 'a.tape.gz'))).toThrow(
       `TAPE_FILE: there is no folder ${join(folder, 'missing')}`,
     );
-    expect(() => requireTapeTarget(folder)).toThrow('is no ordinary file');
-    expect(() => requireTapeTarget('/dev/null')).toThrow('is no ordinary file');
+    expect(() => requireTapeTarget(folder)).toThrow('is not an ordinary file');
+    expect(() => requireTapeTarget('/dev/null')).toThrow('is not an ordinary file');
     copyFileSync(taped, file);
     expect(() => requireTapeTarget(file)).not.toThrow();
     truncateSync(file, 7);
@@ -586,9 +586,9 @@ describe('what is written on a tape', () => {
   });
 
   it.each([
-    ['{"$n":"0x10"}', '$n is no whole number'],
-    ['{"$n":12}', '$n is no whole number'],
-    [`{"$n":"${'9'.repeat(1_000_000)}"}`, '$n is no whole number'],
+    ['{"$n":"0x10"}', '$n is not a whole number'],
+    ['{"$n":12}', '$n is not a whole number'],
+    [`{"$n":"${'9'.repeat(1_000_000)}"}`, '$n is not a whole number'],
     ['{"$t":"yesterday"}', '$t is no time'],
     ['{"$t":1e300}', '$t is no time'],
     ['{"$t":null}', '$t is no time'],

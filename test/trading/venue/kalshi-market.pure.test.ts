@@ -152,7 +152,7 @@ describe('a market of the venue', () => {
 
   it.each([
     [
-      'a place that is no station of a series',
+      'a place that is not a station of a series',
       wire({
         rules_primary: rulesOf('KXHIGHCHI-26JUL04', { floor: 88, cap: 89 }).replace(
           'Chicago Midway, IL',
@@ -213,7 +213,7 @@ describe('a market of the venue', () => {
   it.each([
     ['a price field has another name', { yes_bid_dollars: undefined }, 'yes_bid_dollars'],
     ['prices are whole cents', { yes_bid_dollars: 42 }, 'yes_bid_dollars'],
-    ['a count is no number', { volume_fp: 'many' }, 'volume_fp'],
+    ['a count is not a number', { volume_fp: 'many' }, 'volume_fp'],
     ['there are no price ranges', { price_ranges: [] }, 'price_ranges'],
   ])('is left out alone where %s, and the field is named', (_what, change, name) => {
     const { market, notes } = read(wire(change));

@@ -194,7 +194,7 @@ describe('usage.threshold_reached', () => {
     expect((await t.told()).filter((text) => text.endsWith('day'))).toHaveLength(2);
   });
 
-  it('tells again of a window that rolls when a whole length of it has gone by', async () => {
+  it('tells again of a rolling window when a whole length of it has gone by', async () => {
     const t = await tenant({ terms: { thresholds: [100], limits: [limit('10', 'PT1H')] } });
     await t.send(9);
     await t.send(1);
@@ -250,7 +250,7 @@ describe('usage.threshold_reached', () => {
     expect(await t.messages()).toMatchObject([{ data: { limit: { quantity: 10, enforcement: 'block' } } }]);
   });
 
-  it('judges a window that rolls again only where its month has grown by what was left, or the terms are others', async () => {
+  it('judges a rolling window again only where its month has grown by what was left, or the terms are others', async () => {
     const noted = vi.spyOn(service.services.thresholds, 'noted');
     const t = await tenant({ terms: { thresholds: [50, 100], limits: [limit('100', 'PT5H')] } });
     const send = async (quantity: number, more = {}) => {

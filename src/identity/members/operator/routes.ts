@@ -92,7 +92,7 @@ export const memberRoutes = [
     operationId: 'putMember',
     summary: 'Declare a membership',
     description:
-      'Makes a User a member of the Organization in that role. It binds their next request. The User and the Organization must be there.',
+      'Makes a User a member of the Organization in that role. It takes effect on their next request. The User and the Organization must exist.',
     body: memberSchema,
     responses: putResponses(memberAnswerSchema),
     good: { params, body: { role: 'member' } },
@@ -115,7 +115,7 @@ export const memberRoutes = [
         body: { role: 'member' },
       }),
       problemExample('invalid_request', {
-        summary: 'A role that there is not',
+        summary: 'An unknown role',
         at: '/role',
         detail: 'must be "owner" or "admin" or "member" or "billing"',
         request: { params, body: { role: 'boss' } },

@@ -57,7 +57,7 @@ export const organizationRoutes = [
     path: '/operator/organizations/{slug}',
     operationId: 'getOrganization',
     summary: 'Read an Organization',
-    description: 'Its id, slug and name, what is set for it, and when it was made.',
+    description: 'Its id, slug, name and settings, and when it was created.',
     responses: {
       200: json('The Organization.', organizationAnswerSchema),
     },
@@ -77,7 +77,7 @@ export const organizationRoutes = [
     operationId: 'putOrganization',
     summary: 'Declare an Organization',
     description:
-      'Creates the Organization, renames it, archives or restores it, or says whether its members need a second factor and what it may do with markets. With `archived` its API keys get 401 `key_revoked` and its members see nothing of it, from the next request on; restored, all is as it was, and keys that were revoked stay so.\n\nWith `marketAccess` `none` its members see no pages of markets and its keys get 403 `entitlement_required` for all that needs a trading scope; with `read` they see everything, sell what they hold, and get 403 `entitlement_read_only` for an order that would open or enlarge a position. It binds on the next request and the next order, on every instance; positions are settled and orders that are out are looked up as ever. What anyone may read without a key stays open.\n\nThe slug never changes, and Organizations are not deleted: their usage and their audit log are records.',
+      'Creates the Organization, renames it, archives or restores it, or says whether its members need a second factor and what it may do with markets. With `archived` its API keys get 401 `key_revoked` and its members see nothing of it, from the next request on; restored, all is as it was, and keys that were revoked stay so.\n\nWith `marketAccess` `none` its members see no pages of markets and its keys get 403 `entitlement_required` for all that needs a trading scope; with `read` they see everything, sell what they hold, and get 403 `entitlement_read_only` for an order that would open or enlarge a position. It takes effect on the next request and the next order, on every instance; positions are settled and orders that are out are looked up as ever. What anyone may read without a key stays open.\n\nThe slug never changes, and Organizations are not deleted: their usage and their audit log are records.',
     body: organizationSchema,
     responses: putResponses(organizationAnswerSchema),
     good: { params: { slug: 'acme' }, body: { name: 'Acme' } },
@@ -96,7 +96,7 @@ export const organizationRoutes = [
       },
       {
         name: 'readsMarkets',
-        summary: 'Markets to look at, no new positions',
+        summary: 'Markets to read, no new positions',
         request: { params: { slug: 'acme' }, body: { name: acme.name, marketAccess: 'read' } },
         answer: { ...acme, marketAccess: 'read' },
       },

@@ -34,7 +34,7 @@ const unknown = { params: { slug: 'initech' } };
 const noOrganization = 'There is no Organization "initech".';
 
 const binds =
-  'An order reads it in the transaction that writes the order, so it binds on the next order, on every instance; an order that is being carried out at that moment is not taken back.';
+  'An order reads it in the transaction that writes the order, so it takes effect on the next order, on every instance; an order that is being carried out at that moment is not taken back.';
 
 const undeclared = limitsJson(undefined);
 const tighter = { maxOrderContracts: 100, maxDailyLoss: '50' };
@@ -70,7 +70,7 @@ export const tradingControlRoutes = [
     operationId: 'getTradingLimits',
     summary: "Read an Organization's risk limits",
     description:
-      'What its orders are held to, in paper and live mode each by itself. `effective` is what binds; where `declared` is `null`, that is the default.',
+      'What its orders are held to, in paper and live mode each by itself. `effective` is what applies; where `declared` is `null`, that is the default.',
     responses: { 200: json('The limits.', limitsAnswerSchema) },
     errors: ['not_found'],
     examples: [
@@ -114,7 +114,7 @@ export const tradingControlRoutes = [
         answer: declared,
       },
       problemExample('invalid_request', {
-        summary: 'An amount that is no text',
+        summary: 'An amount that is not text',
         at: '/maxDailyLoss',
         detail: 'must be a text',
         request: { ...acme, body: { maxDailyLoss: 50 } },
@@ -143,7 +143,7 @@ export const tradingControlRoutes = [
     errors: ['not_found'],
     good: { ...acme },
     examples: [
-      { name: 'withdrawn', summary: 'The defaults bind again', request: { params: { slug: 'globex' } } },
+      { name: 'withdrawn', summary: 'The defaults apply again', request: { params: { slug: 'globex' } } },
       notFoundExample('No limits were declared for the Organization "acme".', acme),
     ],
     handler: (deps) => async (req, res) => {
@@ -159,7 +159,7 @@ export const tradingControlRoutes = [
     operationId: 'getTradingSwitch',
     summary: "Read an Organization's kill switch",
     description:
-      "Three switches stand between an Organization and its orders: the service's, the operator's for this Organization, and its own. The strictest binds, in paper and live mode.",
+      "Three switches apply to the orders of an Organization: the service's, the operator's for this Organization, and its own. The strictest applies, in paper and live mode.",
     responses: { 200: json('The switches.', switchAnswerSchema) },
     errors: ['not_found'],
     examples: [
@@ -185,7 +185,7 @@ export const tradingControlRoutes = [
     examples: [
       {
         name: 'halted',
-        summary: 'Nothing passes any more',
+        summary: 'Nothing passes from now on',
         request: operatorPut,
         answer: { ...allOpen, state: 'halt', operator: { ...halt, changedAt: now } },
       },
@@ -216,7 +216,7 @@ export const tradingControlRoutes = [
     path: servicePath,
     operationId: 'getServiceTradingSwitch',
     summary: 'Read the kill switch of the whole service',
-    description: 'What stands between every Organization and its orders.',
+    description: 'The switch that applies to the orders of every Organization.',
     responses: { 200: json('The switch.', serviceSwitchAnswerSchema) },
     examples: [{ name: 'open', summary: 'Never set', request: {}, answer: untouched }],
     handler:
@@ -236,7 +236,7 @@ export const tradingControlRoutes = [
     examples: [
       {
         name: 'halted',
-        summary: 'Nothing passes any more',
+        summary: 'Nothing passes from now on',
         request: { body: halt },
         answer: { ...halt, changedAt: now },
       },

@@ -56,9 +56,12 @@ export const limitsSchema = z
     ),
     maxDailyLoss: moneyField(
       'maxDailyLoss',
-      'What may be lost since midnight UTC: realised, in fees, and by the change of what is held at what it can be sold for. Once it is reached, only orders pass that reduce what is held.',
+      'What may be lost since midnight UTC: realised, in fees, and by the change of what is held at what it can be sold for. Once it is reached, only orders that reduce what is held pass.',
     ),
-    maxOpenOrders: countField('maxOpenOrders', 'Orders whose outcome is not known yet, with the new one.'),
+    maxOpenOrders: countField(
+      'maxOpenOrders',
+      'Orders on their way to the venue or in the book, with the new one.',
+    ),
     priceCollar: moneyField('priceCollar', 'How far a limit price may be beyond the best price of the book.'),
   })
   .meta({ id: 'TradingLimitsInput' });
@@ -99,7 +102,7 @@ const declaredSchema = z
 
 export const limitsAnswerSchema = z
   .object({
-    effective: effectiveSchema.describe('What binds the next order.'),
+    effective: effectiveSchema.describe('What applies to the next order.'),
     declared: declaredSchema.describe('What was declared; `null` is the default.'),
     updatedAt: timeField('When they were last declared; `null` if they never were.').nullable(),
   })
@@ -116,7 +119,7 @@ export const serviceSwitchAnswerSchema = z.object(part).meta({ id: 'ServiceTradi
 
 export const switchAnswerSchema = z
   .object({
-    state: state.describe('The strictest of the three: what binds the next order.'),
+    state: state.describe('The strictest of the three: what applies to the next order.'),
     service: serviceSwitchAnswerSchema.describe("The whole service's."),
     operator: z.object(part).describe('Set here.'),
     own: z

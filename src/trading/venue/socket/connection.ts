@@ -107,7 +107,7 @@ export function createConnection(options: ConnectionOptions) {
       if (own.readyState !== WebSocket.OPEN) return;
       const quietMs = performance.now() - heardAt;
       if (quietMs >= silenceMs) {
-        log.warn({ quietMs: Math.round(quietMs) }, "the venue's stream is silent: it is connected anew");
+        log.warn({ quietMs: Math.round(quietMs) }, "the venue's stream is silent: reconnecting");
         own.terminate();
       } else if (quietMs >= silenceMs / 2) own.ping();
     }, silenceMs / 4);

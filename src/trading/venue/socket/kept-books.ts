@@ -69,7 +69,7 @@ export function createKeptBooks({ url, headers, log, metrics, timings }: KeptBoo
 
   function tend(): void {
     if (performance.now() - commands.oldestAt() > times.answerMs) {
-      log.warn("the venue's stream does not answer: it is connected anew");
+      log.warn("the venue's stream does not answer: reconnecting");
       restart();
       return;
     }
@@ -154,7 +154,7 @@ function createReceiver(options: ReceiverOptions): (text: string) => void {
       return;
     }
     if (frame.type === 'unreadable' && frame.sid === undefined && frame.ticker === undefined) {
-      log.warn({ problem: frame.problem }, "the venue's stream cannot be read: it is connected anew");
+      log.warn({ problem: frame.problem }, "the venue's stream cannot be read: reconnecting");
       metrics.streamProblems.inc({ kind: 'unreadable' });
       restart();
       return;
