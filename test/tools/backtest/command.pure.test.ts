@@ -255,7 +255,7 @@ it.skipIf(!existsSync(tradeFile))('goes through the recorded day', async () => {
   ];
   const { code, out, err } = await run(args);
   expect(code).toBe(0);
-  expect(err).toContain('events have no result: they count as their closing prices say');
+  expect(err).toContain('events have no result: they count by their closing prices');
   const result = JSON.parse(out) as BacktestResult;
   expect(result.purchases).toBeGreaterThan(0);
   expect(result.openPurchases).toBe(0);
