@@ -85,5 +85,5 @@ it('moves the group of an Organization, and back', async () => {
   for (const answer of [first, second, third]) expect(answer).toMatchObject({ code: 0, stderr: '' });
   if (!wasThere) expect(first.stdout).toMatch(/^Group \d+ moved from \S+ to \S+ in \d+\.\d s\./);
   expect(second.stdout).toMatch(/moved from/);
-  expect(third.stdout).toMatch(/is on \S+ already/);
+  expect(third.stdout).toMatch(/is already on \S+\./);
 });
