@@ -99,7 +99,7 @@ const emptied: ShardedDatabase[] = [];
 interface ShardedDatabase {
   name: string;
   url: string;
-  /** Of the schema, as it is migrated. */
+  /** Of the schema, as it is migrated, and of where the shard groups were put. */
   signature: string;
 }
 
@@ -124,12 +124,18 @@ async function createCitus(template?: string): Promise<TestDatabase> {
 async function makeSharded(urls: string[]): Promise<ShardedDatabase> {
   const name = `test_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
   const url = await createCitusDatabase(urls, name);
-  return { name, url, signature: JSON.stringify(await query(url, SIGNATURE)) };
+  return { name, url, signature: await signatureOf(url) };
 }
 
-/** @returns whether it is as it was: a test that changes the schema keeps its database to itself */
+const signatureOf = async (url: string): Promise<string> =>
+  JSON.stringify([
+    await query(url, SIGNATURE),
+    await query(url, 'select shardid, groupid from pg_dist_placement order by 1, 2'),
+  ]);
+
+/** @returns whether it is as it was: a test that changes the schema or moves a group keeps its database to itself */
 async function isEmptied({ url, signature }: ShardedDatabase): Promise<boolean> {
-  if (JSON.stringify(await query(url, SIGNATURE)) !== signature) return false;
+  if ((await signatureOf(url)) !== signature) return false;
   const [{ tables } = { tables: '' }] = await query<{ tables: string }>(
     url,
     // A service that goes on would fill it again.
