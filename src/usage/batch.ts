@@ -128,23 +128,28 @@ export function toStorableTime(time: string): string {
   return `${new Date(cut).toISOString().slice(0, 19)}${fraction}Z`;
 }
 
-/** Of each event that may be recorded: its place in `pairs`, and its time in ms since the epoch. */
-function* recordable(batch: Batch): Generator<[pair: number, ms: number]> {
-  for (const [i, pair] of batch.pairOf.entries()) {
+/** Hands on each event that may be recorded: its place in `pairs`, and its time in ms since the epoch. Nothing is made for each. */
+function eachRecordable(batch: Batch, take: (pair: number, ms: number) => void): void {
+  for (let i = 0; i < batch.pairOf.length; i++) {
     if (batch.outOfRange.has(i) || batch.aboveCeiling.has(i)) continue;
     const time = batch.times[i];
-    yield [pair, time === undefined ? batch.receivedAtMs : Date.parse(time)];
+    take(batch.pairOf[i]!, time === undefined ? batch.receivedAtMs : Date.parse(time));
   }
 }
 
 /** The totals that a batch has to do with, as `<place in pairs> <month>`. */
-export const totalsOf = (batch: Batch): Set<string> =>
-  new Set(Array.from(recordable(batch), ([pair, ms]) => `${pair} ${monthOf(ms)}`));
+export function totalsOf(batch: Batch): Set<string> {
+  const totals = new Set<string>();
+  eachRecordable(batch, (pair, ms) => totals.add(`${pair} ${monthOf(ms)}`));
+  return totals;
+}
 
 /** The latest time of the events of each pair that may be recorded, in ms since the epoch; undefined where there is none. */
 export function latestTimes(batch: Batch): (number | undefined)[] {
   const latest: (number | undefined)[] = batch.pairs.map(() => undefined);
-  for (const [pair, ms] of recordable(batch)) latest[pair] = Math.max(ms, latest[pair] ?? ms);
+  eachRecordable(batch, (pair, ms) => {
+    if (latest[pair] === undefined || ms > latest[pair]) latest[pair] = ms;
+  });
   return latest;
 }
 
