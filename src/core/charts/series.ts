@@ -1,3 +1,4 @@
+import { groupBy } from '../group-by.js';
 import { formatCount, formatDay, formatDecimal, utc } from '../pages/format.js';
 import { DAY_MS } from '../time.js';
 import { toLineChart } from './line-chart.js';
@@ -118,7 +119,7 @@ export function toSeriesChart({
   const [first, last] = [points[0]?.date, points.at(-1)?.date];
   if (first === undefined || last === undefined) return null;
   const period = wanted ?? choosePeriod(first, last);
-  const groups = groupPoints(points, period);
+  const groups = groupBy(points, ({ date }) => startOf(date, period));
   const format = (value: number | null) => (value === null ? '–' : formatFixed(value, 2));
   const { starts, isShortened } = shortenGaps(periodsBetween(first, last, period), (start) =>
     groups.has(start),
@@ -174,17 +175,6 @@ function shortenGaps(starts: readonly string[], has: (start: string) => boolean)
 const periodNames = { day: 'Day', week: 'Week from', month: 'Month', year: 'Year' } as const;
 
 const count = (points: readonly SeriesPoint[]): number => points.reduce((sum, { n }) => sum + n, 0);
-
-function groupPoints(points: readonly SeriesPoint[], period: Period): Map<string, SeriesPoint[]> {
-  const groups = new Map<string, SeriesPoint[]>();
-  for (const point of points) {
-    const start = startOf(point.date, period);
-    const group = groups.get(start);
-    if (group) group.push(point);
-    else groups.set(start, [point]);
-  }
-  return groups;
-}
 
 /** Each day has the weight of its forecasts. */
 function meanOf(points: readonly SeriesPoint[], name: SeriesName): number | null {

@@ -1,4 +1,5 @@
 import { v7 as newId } from 'uuid';
+import { groupBy } from '../../core/group-by.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { train } from '../../trading/archive/training.js';
 import { noFits, type FitBook, calibratedModel } from '../../trading/forecast/fits.js';
@@ -90,17 +91,6 @@ function readPast({ events, trades, runs, observations = [], everyMs }: RecordOp
     observed: groupBy(observations, ({ stationId }) => stationId),
     fitsAt: createLearner(all, reports),
   };
-}
-
-function groupBy<T>(all: readonly T[], keyOf: (each: T) => string): Map<string, T[]> {
-  const groups = new Map<string, T[]>();
-  for (const each of all) {
-    const key = keyOf(each);
-    const found = groups.get(key);
-    if (found) found.push(each);
-    else groups.set(key, [each]);
-  }
-  return groups;
 }
 
 /** One moment after the other, each let go of before the next is made: a year of them does not fit into memory. */

@@ -1,4 +1,5 @@
 import { toPager } from '../../core/pages/address.js';
+import { groupBy } from '../../core/group-by.js';
 import { formatCount } from '../../core/pages/format.js';
 import { forecastOf } from '../forecast/forecast.js';
 import type { MarketEvent } from '../market/event.js';
@@ -102,13 +103,8 @@ export function toTabs({ events, data }: Snapshot, current: Tab, q: string) {
 
 /** The events of each city, in the order of time. */
 function citiesOf(events: readonly MarketEvent[], kind: TemperatureKind): Map<string, MarketEvent[]> {
-  const found = new Map<string, MarketEvent[]>();
-  for (const event of events) {
-    if (event.kind !== kind) continue;
-    const ofCity = found.get(event.station.city);
-    if (ofCity) ofCity.push(event);
-    else found.set(event.station.city, [event]);
-  }
+  const ofKind = events.filter((event) => event.kind === kind);
+  const found = groupBy(ofKind, ({ station }) => station.city);
   for (const ofCity of found.values()) ofCity.sort(byTime);
   return found;
 }

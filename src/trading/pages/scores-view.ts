@@ -3,6 +3,7 @@ import { toIntervalChart } from '../../core/charts/intervals.js';
 import { toReliabilityChart } from '../../core/charts/diagonal.js';
 import { toCrpsChart } from '../../core/charts/series.js';
 import { formatFixed, formatPercent, formatSigned } from '../../core/charts/text.js';
+import { groupBy } from '../../core/group-by.js';
 import { formatCount, formatDecimal, formatDegrees } from '../../core/pages/format.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
 import { formatOdds } from '../scores/gates.js';
@@ -200,13 +201,7 @@ function describeUncalibrated({ n, model, market }: ScoreSummary): string {
 
 /** A day of a city with what was given at each lead to what happened; in the order of the records, the newest first. */
 function toResults({ records, leads }: ScoresAnswer) {
-  const results = new Map<string, ScoresAnswer['records']>();
-  for (const record of records) {
-    const key = `${record.date} ${record.hour} ${record.station}`;
-    const found = results.get(key);
-    if (found) found.push(record);
-    else results.set(key, [record]);
-  }
+  const results = groupBy(records, ({ date, hour, station }) => `${date} ${hour} ${station}`);
   return [...results.values()].slice(0, SHOWN_RESULTS).map((ofDay) => {
     const { date, hour, station, temperatureF } = ofDay[0]!;
     return {

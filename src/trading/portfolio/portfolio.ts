@@ -1,4 +1,5 @@
 import type { Clock } from '../../core/clock.js';
+import { groupBy } from '../../core/group-by.js';
 import type { Database, Orm } from '../../core/db/client.js';
 import type { Micros } from '../market/money.js';
 import type { TradeMode } from '../ledger/orders-table.js';
@@ -161,8 +162,7 @@ function groupOutcomes(
   snapshot: Snapshot | undefined,
 ): EventOutcomes[] {
   const listed = new Map(snapshot?.events.map((event) => [event.eventTicker, event]));
-  const byEvent = new Map<string, ValuedPosition[]>();
-  for (const position of positions)
-    byEvent.set(position.eventTicker, [...(byEvent.get(position.eventTicker) ?? []), position]);
-  return [...byEvent].map(([eventTicker, held]) => eventOutcomes(eventTicker, held, listed.get(eventTicker)));
+  return [...groupBy(positions, ({ eventTicker }) => eventTicker)].map(([eventTicker, held]) =>
+    eventOutcomes(eventTicker, held, listed.get(eventTicker)),
+  );
 }
