@@ -99,7 +99,7 @@ export interface EventRange {
 
 export interface EventMatch {
   apiKeyId: string | undefined;
-  /** Decimals, both of them included. */
+  /** Decimals, both of them included: of the quantity that counts, which a correction may have changed. */
   min: string | undefined;
   max: string | undefined;
 }
@@ -129,11 +129,12 @@ export function selectEvents({ orgId, productId, livemode }: UsageScope, range: 
   const order = sql`order by e.occurred_at ${direction}, e.idempotency_key ${direction}`;
   if (!range.match) return withNames(orgId, found, order);
   const marks = sql`, e.is_match as "isMatch", e.is_last as "isLastScanned"`;
-  return withNames(orgId, selectMatches(found, byTime, range.match, limit), order, marks);
+  return withNames(orgId, selectMatches(orgId, found, byTime, range.match, limit), order, marks);
 }
 
 /** The first `limit` of the events that match, and the last event if so many were found that there may be more behind it. */
 function selectMatches(
+  orgId: string,
   found: SQL,
   byTime: SQL,
   { apiKeyId, min, max, scan }: EventMatch & { scan: number },
@@ -141,8 +142,13 @@ function selectMatches(
 ): SQL {
   const isMatch = and(
     apiKeyId === undefined ? undefined : sql`api_key_id = ${apiKeyId}::uuid`,
-    min === undefined ? undefined : sql`quantity >= ${min}::numeric`,
-    max === undefined ? undefined : sql`quantity <= ${max}::numeric`,
+    min === undefined && max === undefined
+      ? undefined
+      : sql`coalesce((
+          select c.quantity from usage_corrections c
+          where c.org_id = ${orgId}::uuid and c.idempotency_key = f.idempotency_key and c.occurred_at = f.occurred_at
+          order by c.number desc limit 1
+        ), quantity) between ${min ?? '0'}::numeric and ${max ?? 'infinity'}::numeric`,
   );
   return sql`select * from (
     select f.*, place = ${scan} as is_last, sum(is_match::int) over (order by place) as matches

@@ -362,6 +362,34 @@ describe('the filters', () => {
     expect(chosen.match(new RegExp(`href="[^"]*key=${other.id}`, 'g'))).toHaveLength(3);
   });
 
+  it('by quantity ask for what counts: of a corrected event, what it was corrected to', async () => {
+    const { db, orgId, key, product, open } = await arrive();
+    await sendUsage(
+      service.url,
+      key.secret,
+      ['a', 'b', 'c'].map((id) => usageEvent(product.slug, id, { quantity: 5 })),
+    );
+    const { secret } = await createKey(db, orgId, { scopes: ['usage:correct'] });
+    const correct = async (idempotencyKey: string, quantity: number) => {
+      const correctionKey = `${idempotencyKey}-${quantity}`;
+      const answer = await fetch(`${service.url}/api/usage/corrections`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+        body: JSON.stringify({
+          corrections: [{ idempotencyKey, quantity, reason: 'Miscounted', correctionKey }],
+        }),
+      });
+      expect(answer.status).toBe(200);
+    };
+    await correct('a', 50);
+    await correct('b', 50);
+    await correct('b', 0);
+    const shown = async (query: Record<string, string>) => keysOn((await open(query)).text);
+    expect(await shown({ min: '50' })).toEqual(['a']);
+    expect(await shown({ max: '0' })).toEqual(['b']);
+    expect(await shown({ min: '5', max: '5' })).toEqual(['c']);
+  });
+
   it('go through a bounded number of events at a time, and the next page goes on behind them', async () => {
     const { db, orgId, product, key, open, fill } = await arrive();
     await fill(5_100, { everyMs: 60_000, from: '2031-03-10T00:00:00Z' });
