@@ -58,13 +58,13 @@ type OpenMonth = Month & { slug: string; events: number };
 
 const ORGANIZATIONS = 1_000;
 
-/** Every Organization, in the order of their slugs. */
+/** Every Organization, or the one, in the order of their slugs. */
 export async function* eachOrganization(
   orm: Orm,
   orgId: string | undefined,
 ): AsyncGenerator<{ id: string; slug: string }> {
-  for (let after = '', page; (page = await listOrganizations(orm, after, ORGANIZATIONS)).length > 0;) {
-    for (const organization of page) if (orgId === undefined || organization.id === orgId) yield organization;
+  for (let after = '', page; (page = await listOrganizations(orm, orgId, after, ORGANIZATIONS)).length > 0;) {
+    yield* page;
     after = page.at(-1)!.slug;
   }
 }

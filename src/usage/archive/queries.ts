@@ -44,12 +44,14 @@ const inMonth = ({ orgId, period, livemode }: Month, productId: SQL, time: SQL, 
 
 export const listOrganizations = (
   orm: Orm,
+  orgId: string | undefined,
   after: string,
   limit: number,
 ): Promise<{ id: string; slug: string }[]> =>
   selectRows(
     orm,
-    sql`select id::text, slug from organizations where slug > ${after} order by slug limit ${limit}`,
+    sql`select id::text, slug from organizations
+    where slug > ${after} ${orgId === undefined ? sql`` : sql`and id = ${orgId}::uuid`} order by slug limit ${limit}`,
   );
 
 /** The months before `before` that are not archived to their end, oldest first. */
