@@ -3,7 +3,7 @@ import type { Orm } from '../../core/db/client.js';
 import { fieldError } from '../../core/pages/form.js';
 import { DAY_MS } from '../../core/time.js';
 import { perContract } from '../market/contracts.js';
-import { formatDollars, type Micros } from '../market/money.js';
+import { dollarsOrNull, formatDollars } from '../market/money.js';
 import {
   horizons,
   listShadowed,
@@ -68,8 +68,8 @@ export const toExecutionJson = (
 function toShadow({ orders: count, live, paper, pnl, roundTripMs }: ShadowSums, orders: ShadowedOrder[]) {
   const [afterMinute, settled] = pnl.map((one) => ({
     orders: one.orders,
-    live: formatAmount(one.live),
-    paper: formatAmount(one.paper),
+    live: dollarsOrNull(one.live),
+    paper: dollarsOrNull(one.paper),
   }));
   return {
     count,
@@ -91,7 +91,7 @@ const toShadowed = ({ id, ticker, side, action, at, contracts, live, paper, afte
   contracts,
   live: toSide(live),
   paper: toSide(paper),
-  afterMinute: formatAmount(after60),
+  afterMinute: dollarsOrNull(after60),
 });
 
 const toSide = ({ contracts, value, fees }: ShadowedOrder['live']) => ({
@@ -103,8 +103,8 @@ const toSide = ({ contracts, value, fees }: ShadowedOrder['live']) => ({
 function toFills({ fees, after, pnl, ...counts }: FillSums) {
   const [afterMinute, settled] = pnl.map(({ fills, all, missed }) => ({
     fills,
-    all: formatAmount(all),
-    missed: formatAmount(missed),
+    all: dollarsOrNull(all),
+    missed: dollarsOrNull(missed),
   }));
   return {
     ...counts,
@@ -118,6 +118,3 @@ function toFills({ fees, after, pnl, ...counts }: FillSums) {
     settled: settled!,
   };
 }
-
-const formatAmount = (amount: Micros | null): string | null =>
-  amount === null ? null : formatDollars(amount);

@@ -1,4 +1,4 @@
-import type { Side } from '../market/book.js';
+import { otherSide, type Side } from '../market/book.js';
 import { addCounts, partOf, subtractCounts, valueOf } from '../market/contracts.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 
@@ -50,7 +50,7 @@ export function applyVenueFill(held: Holding | undefined, fill: BookedFill): Boo
   const own = held?.side === fill.side ? held.contracts : 0;
   if (fill.action === 'buy' || own >= fill.contracts) return applyFill(held, fill);
   const turned: BookedFill = {
-    side: fill.side === 'yes' ? 'no' : 'yes',
+    side: otherSide[fill.side],
     action: 'buy',
     price: DOLLAR - fill.price,
     contracts: subtractCounts(fill.contracts, own),

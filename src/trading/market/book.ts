@@ -140,11 +140,11 @@ export interface OrderBook {
 
 export const emptyBook: OrderBook = { yes: [], no: [] };
 
-const opposite = { yes: 'no', no: 'yes' } as const;
+export const otherSide = { yes: 'no', no: 'yes' } as const;
 
 /** What can be bought of a side, cheapest first: the other side's bids, turned around. */
 export const asksOf = (book: OrderBook, side: Side): Level[] =>
-  book[opposite[side]].map(({ price, contracts }) => ({ price: DOLLAR - price, contracts }));
+  book[otherSide[side]].map(({ price, contracts }) => ({ price: DOLLAR - price, contracts }));
 
 /** What the side can be sold for, dearest first. */
 export const bidsOf = (book: OrderBook, side: Side): readonly Level[] => book[side];

@@ -28,6 +28,9 @@ export function formatDollars(micros: Micros): string {
   return `${micros < 0n ? '-' : ''}${digits.slice(0, -6)}.${fraction}`;
 }
 
+export const dollarsOrNull = (micros: Micros | null): string | null =>
+  micros === null ? null : formatDollars(micros);
+
 /** The next multiple of `unit` at or below, also for what is negative. */
 export function floorTo(micros: Micros, unit: Micros): Micros {
   const rest = micros % unit;

@@ -1,6 +1,6 @@
 import { AppError } from '../../core/errors.js';
 import type { OrderInput } from '../ledger/order-input.js';
-import { quoteOrder, worstCost, type OrderBook } from '../market/book.js';
+import { otherSide, quoteOrder, worstCost, type OrderBook } from '../market/book.js';
 import { subtractCounts, valueOf } from '../market/contracts.js';
 import type { FeeRule } from '../market/fees.js';
 import { DOLLAR, formatDollars, type Micros } from '../market/money.js';
@@ -87,7 +87,7 @@ function costAtMost(input: OrderInput, feeRule: FeeRule, book: OrderBook | undef
 /** What the order takes from the balance at the most. Closed pairs pay a dollar each at once. */
 function outlayOf(input: OrderInput, grossCost: Micros, state: AccountState): Micros {
   if (input.action === 'sell') return 0n;
-  const pairs = Math.min(input.contracts, freeContracts(state, input.side === 'yes' ? 'no' : 'yes'));
+  const pairs = Math.min(input.contracts, freeContracts(state, otherSide[input.side]));
   const outlay = grossCost - valueOf(DOLLAR, pairs);
   return outlay > 0n ? outlay : 0n;
 }

@@ -5,6 +5,7 @@ import type { Position } from '../ledger/positions.js';
 import { forecastOf } from '../forecast/forecast.js';
 import { isPlaced, spanOf } from '../market/market.js';
 import { checkAccess, checkSwitches } from '../risk/checks.js';
+import { closedSide } from '../risk/exposure.js';
 import type { RiskFacts } from '../risk/facts.js';
 import { refreshOf, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.js';
 import type { OrderRow } from './queries.js';
@@ -75,10 +76,8 @@ export function findBarrier(
 ): string | undefined {
   // What is not known lets nothing pass.
   if (!facts) return 'Cancelled: the switches of trading are not known.';
-  const { side, action } = order;
   const remaining = subtractCounts(order.contracts, order.filledContracts);
-  const closes = action === 'sell' ? side : side === 'yes' ? 'no' : 'yes';
-  const closable = position?.side === closes ? position.contracts : 0;
+  const closable = position?.side === closedSide(order) ? position.contracts : 0;
   const judged = {
     input: { order: { ...order, contracts: remaining } },
     facts,

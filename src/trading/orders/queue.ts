@@ -1,5 +1,5 @@
 import type { PrintsSeen } from '../ledger/orders-table.js';
-import { bidsOf, type MarketableOrder, type OrderBook, type Side } from '../market/book.js';
+import { bidsOf, otherSide, type MarketableOrder, type OrderBook, type Side } from '../market/book.js';
 import { subtractCounts } from '../market/contracts.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import { LISTING_LAG_MS, type Print } from '../market/source.js';
@@ -26,9 +26,7 @@ export const bidOf = ({
   action,
   limitPrice,
 }: Pick<MarketableOrder, 'side' | 'action' | 'limitPrice'>): Bid =>
-  action === 'buy'
-    ? { side, price: limitPrice }
-    : { side: side === 'yes' ? 'no' : 'yes', price: DOLLAR - limitPrice };
+  action === 'buy' ? { side, price: limitPrice } : { side: otherSide[side], price: DOLLAR - limitPrice };
 
 /** What a book shows at a bid's price. */
 export const shownAt = (book: OrderBook, { side, price }: Bid): number =>

@@ -5,7 +5,7 @@ import { isOpen, type TradeMode } from '../ledger/orders-table.js';
 import type { Listener } from '../../webhooks/outbox.js';
 import { tellOfMode } from '../ledger/webhooks.js';
 import { subtractCounts } from '../market/contracts.js';
-import { formatDollars } from '../market/money.js';
+import { dollarsOrNull, formatDollars } from '../market/money.js';
 import { findSeries } from '../market/stations.js';
 import type { Trade } from './order.js';
 import type { OrderRow, WrittenFill } from './queries.js';
@@ -45,7 +45,7 @@ export function toTradeJson(trade: Trade): z.output<typeof tradeSchema> {
     expiresAt: trade.rest?.expiresAt?.toISOString() ?? null,
     postOnly: trade.rest?.postOnly ?? false,
     cancelOn: [...(trade.rest?.cancelOn ?? [])],
-    averagePrice: trade.averagePrice === null ? null : formatDollars(trade.averagePrice),
+    averagePrice: dollarsOrNull(trade.averagePrice),
     fees: formatDollars(trade.fees),
     total: formatDollars(trade.balanceChange),
     fills: trade.fills.map(({ price, contracts, fee, filledAt }) => ({

@@ -1,12 +1,10 @@
 import { reportJson, type LiveReport } from '../live/report.js';
-import { formatDollars, type Micros } from '../market/money.js';
+import { dollarsOrNull } from '../market/money.js';
 import { ageOf, toStateJson, type SnapshotStore } from '../snapshot/snapshot.js';
 import type { Portfolio, ValuedPosition } from './portfolio.js';
 import type { OpenOrderRow } from './queries.js';
 import type { EventOutcomes } from '../ledger/valuation.js';
 import { TIME_TO_LIVE_MS } from '../market/source.js';
-
-const dollars = (micros: Micros | null): string | null => (micros === null ? null : formatDollars(micros));
 
 /** The answer of `GET /portfolio`. Money is true at once; what the marks are made from says how old it is. */
 export function toPortfolioAnswer(
@@ -35,16 +33,16 @@ export function freshnessOf({ current, sources }: SnapshotStore, nowMs: number) 
 
 const toPortfolioJson = (portfolio: Portfolio) => ({
   mode: portfolio.mode,
-  cash: dollars(portfolio.cash),
-  reserved: dollars(portfolio.reserved),
-  available: dollars(portfolio.cash - portfolio.reserved),
-  equity: dollars(portfolio.equity),
-  liquidationValue: dollars(portfolio.liquidation),
-  cost: dollars(portfolio.cost),
-  realisedPnl: dollars(portfolio.realised),
-  unrealisedPnl: dollars(portfolio.unrealised),
-  fees: dollars(portfolio.fees),
-  deposits: dollars(portfolio.deposits),
+  cash: dollarsOrNull(portfolio.cash),
+  reserved: dollarsOrNull(portfolio.reserved),
+  available: dollarsOrNull(portfolio.cash - portfolio.reserved),
+  equity: dollarsOrNull(portfolio.equity),
+  liquidationValue: dollarsOrNull(portfolio.liquidation),
+  cost: dollarsOrNull(portfolio.cost),
+  realisedPnl: dollarsOrNull(portfolio.realised),
+  unrealisedPnl: dollarsOrNull(portfolio.unrealised),
+  fees: dollarsOrNull(portfolio.fees),
+  deposits: dollarsOrNull(portfolio.deposits),
   positions: portfolio.positions.map(toPositionJson),
   isCut: portfolio.isCut,
   events: portfolio.events.map(toEventJson),
@@ -61,35 +59,35 @@ const toPositionJson = ({ mark, settlement, ...position }: ValuedPosition) => ({
   label: position.label,
   side: position.side,
   contracts: position.contracts,
-  averagePrice: dollars(position.averagePrice),
-  cost: dollars(position.cost),
-  liquidationValue: dollars(mark.value),
-  liquidationFees: dollars(mark.fees),
+  averagePrice: dollarsOrNull(position.averagePrice),
+  cost: dollarsOrNull(position.cost),
+  liquidationValue: dollarsOrNull(mark.value),
+  liquidationFees: dollarsOrNull(mark.fees),
   valuation: mark.valuation,
   unsellableContracts: mark.unsellableContracts,
-  unrealisedPnl: dollars(position.unrealised),
-  realisedPnl: dollars(position.realised),
-  fees: dollars(position.fees),
+  unrealisedPnl: dollarsOrNull(position.unrealised),
+  realisedPnl: dollarsOrNull(position.realised),
+  fees: dollarsOrNull(position.fees),
   status: mark.status,
-  settlement: settlement && { ...settlement, value: dollars(settlement.value) },
+  settlement: settlement && { ...settlement, value: dollarsOrNull(settlement.value) },
   openedAt: position.openedAt,
   updatedAt: position.updatedAt,
 });
 
 const toEventJson = ({ eventTicker, cost, worstCase, bestCase, outcomes }: EventOutcomes) => ({
   eventTicker,
-  cost: dollars(cost),
-  worstCase: dollars(worstCase),
-  bestCase: dollars(bestCase),
+  cost: dollarsOrNull(cost),
+  worstCase: dollarsOrNull(worstCase),
+  bestCase: dollarsOrNull(bestCase),
   outcomes: outcomes.map(({ ticker, payout, result }) => ({
     ticker,
-    payout: dollars(payout),
-    result: dollars(result),
+    payout: dollarsOrNull(payout),
+    result: dollarsOrNull(result),
   })),
 });
 
 const toOpenOrderJson = ({ label: _label, reason: _reason, ...order }: OpenOrderRow) => ({
   ...order,
-  limitPrice: dollars(order.limitPrice),
-  reserved: dollars(order.reserved),
+  limitPrice: dollarsOrNull(order.limitPrice),
+  reserved: dollarsOrNull(order.reserved),
 });

@@ -1,7 +1,7 @@
 import { closeJson, openJson } from '../../core/http/json.js';
 import type { OrderBook } from '../market/book.js';
 import { cityOf, isPlaced, labelOf, type ListedMarket, type MarketKind } from '../market/market.js';
-import { formatDollars, type Micros } from '../market/money.js';
+import { dollarsOrNull, formatDollars, type Micros } from '../market/money.js';
 import type { MarketData } from '../market/source.js';
 import { findPlace, isStation } from '../market/stations.js';
 import type { Gate } from '../signals/gate.js';
@@ -110,7 +110,7 @@ export function toMarketJson(market: ListedMarket, book: OrderBook, marketSource
     settlement: { source: settlement.source, station, rulesText: settlement.rulesText },
     status: market.status,
     ...toQuoteJson(market, book),
-    lastPrice: priceOrNull(market.lastPrice),
+    lastPrice: dollarsOrNull(market.lastPrice),
     volume: market.volume,
     volume24h: market.volume24h,
     openInterest: market.openInterest,
@@ -123,10 +123,10 @@ export function toMarketJson(market: ListedMarket, book: OrderBook, marketSource
 
 /** What stands in the book: best prices, and how many contracts at them. */
 export const toQuoteJson = (market: ListedMarket, book: OrderBook) => ({
-  yesBid: priceOrNull(market.yesBid),
-  yesAsk: priceOrNull(market.yesAsk),
-  noBid: priceOrNull(market.noBid),
-  noAsk: priceOrNull(market.noAsk),
+  yesBid: dollarsOrNull(market.yesBid),
+  yesAsk: dollarsOrNull(market.yesAsk),
+  noBid: dollarsOrNull(market.noBid),
+  noAsk: dollarsOrNull(market.noAsk),
   yesBidSize: book.yes[0]?.contracts ?? 0,
   // Who sells YES bids for NO.
   yesAskSize: book.no[0]?.contracts ?? 0,
@@ -143,9 +143,6 @@ export function toBookStateJson({ doubts, shallow, bookTimes }: Partial<MarketDa
       : 'whole';
   return { bookState, bookAsOf: bookTimes?.get(ticker)?.toISOString() ?? null };
 }
-
-export const priceOrNull = (price: Micros | null): string | null =>
-  price === null ? null : formatDollars(price);
 
 /** The step of prices where the market stands now: some markets have finer ones near their ends. */
 function tickSizeOf({ priceRanges, yesAsk, yesBid, lastPrice }: ListedMarket): Micros {

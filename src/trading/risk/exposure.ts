@@ -1,5 +1,5 @@
 import { quoteSale } from '../ledger/valuation.js';
-import type { Side } from '../market/book.js';
+import { otherSide, type Side } from '../market/book.js';
 import { isCount, subtractCounts, sumCounts, valueOf } from '../market/contracts.js';
 import type { EventEnds } from '../market/event.js';
 import { feeRuleOf } from '../market/fees.js';
@@ -38,10 +38,8 @@ export function positionAfter({ order: { ticker, side, contracts } }: RiskInput,
   return Math.max(0, sumCounts([own, sumContracts(sameWay), contracts]));
 }
 
-const otherSide = { yes: 'no', no: 'yes' } as const;
-
 /** The side of which an order takes contracts away, if they are held. */
-const closedSide = ({ side, action }: Pick<PendingOrder, 'side' | 'action'>) =>
+export const closedSide = ({ side, action }: Pick<PendingOrder, 'side' | 'action'>) =>
   action === 'sell' ? side : otherSide[side];
 
 const heldOf = ({ positions }: RiskFacts, ticker: string) =>

@@ -9,7 +9,7 @@ import { beforeAll, listHeldTickers, lockAccount, type Account } from '../ledger
 import { ledgerEntries, tradingSettlements } from '../ledger/portfolio-table.js';
 import { tellOfMode } from '../ledger/webhooks.js';
 import type { ListedMarket } from '../market/market.js';
-import { formatDollars } from '../market/money.js';
+import { dollarsOrNull, formatDollars } from '../market/money.js';
 import type { MarketSource } from '../market/source.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import {
@@ -108,7 +108,7 @@ async function tellSettled(
     ticker,
     eventTicker,
     state,
-    value: value === null ? null : formatDollars(value),
+    value: dollarsOrNull(value),
     temperature,
     side,
     contracts,

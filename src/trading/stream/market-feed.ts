@@ -1,6 +1,7 @@
 import { emptyBook, type OrderBook } from '../market/book.js';
 import type { ListedMarket } from '../market/market.js';
-import { toBookStateJson, toQuoteJson, priceOrNull } from '../reads/market-json.js';
+import { dollarsOrNull } from '../market/money.js';
+import { toBookStateJson, toQuoteJson } from '../reads/market-json.js';
 import { toStateJson, type Snapshot } from '../snapshot/snapshot.js';
 
 /** A market in the feed, with the last refresh that changed it. */
@@ -158,7 +159,7 @@ function writeMarket(
     ticker,
     status,
     ...quote,
-    lastPrice: priceOrNull(lastPrice),
+    lastPrice: dollarsOrNull(lastPrice),
     probability,
     bookState,
   });
