@@ -62,7 +62,8 @@ async function until(condition: () => Promise<boolean>, withinMs = 10_000): Prom
   }
 }
 
-describe.skipIf(!canRun)(title, () => {
+// Who waits 100 ms for Redis counts alone: a machine that is busy for so long makes that happen by itself, but not time after time.
+describe.skipIf(!canRun)(title, { retry: 2 }, () => {
   let database: TestDatabase;
   let redis: RedisServer;
   let instances: Instance[] = [];
