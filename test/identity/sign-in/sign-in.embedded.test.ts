@@ -107,7 +107,7 @@ describe('POST /login', () => {
     expect(wrong.headers.get('content-security-policy')).toContain("default-src 'none'");
   });
 
-  it('takes as long for an unknown address as for a wrong password', async () => {
+  it('takes as long for an unknown address as for a wrong password', { retry: 2 }, async () => {
     const user = await createUser(database.db, { passwordHash: await hashPassword(PASSWORD) });
     const time = async (email: string) => {
       const startedAt = performance.now();
@@ -115,12 +115,12 @@ describe('POST /login', () => {
       return performance.now() - startedAt;
     };
     await time(`${randomUUID()}@example.com`);
-    const known = [await time(user.email), await time(user.email)];
-    const unknown = [
-      await time(`${randomUUID()}@example.com`),
-      await time(`${randomUUID()}@example.com`),
-      await time(`${randomUUID()}@example.com`),
-    ];
+    const [known, unknown]: [number[], number[]] = [[], []];
+    // In turn, so that a moment in which the machine is busy meets both.
+    for (let i = 0; i < 3; i++) {
+      known.push(await time(user.email));
+      unknown.push(await time(`${randomUUID()}@example.com`));
+    }
     // Without the hash an unknown address would be answered ten times faster.
     expect(Math.min(...unknown)).toBeGreaterThan(Math.min(...known) / 3);
   });
