@@ -4,7 +4,7 @@
  * Arguments: database URL, batch size, seconds. Prints `{ "perSecond": … }` in events.
  */
 import pg from 'pg';
-import { textArray } from '../src/core/db/array-literal.js';
+import { textArray } from '../src/core/db/sql.js';
 
 const [url, batchSize, seconds] = [process.argv[2]!, Number(process.argv[3]), Number(process.argv[4])];
 const pool = new pg.Pool({ connectionString: url, max: 4 });

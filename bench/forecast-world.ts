@@ -7,7 +7,7 @@ import { meanAndVariance } from '../src/trading/forecast/forecast.js';
 import { createSimulatedWeatherSource, readWeatherOf } from '../src/trading/forecast/simulated.js';
 import { createSimulatedSource, readMarketsOf } from '../src/trading/venue/simulated.js';
 import { newId } from '../src/core/ids.js';
-import { unjudged, type GateBook } from '../src/trading/signals/gate.js';
+import { unjudged, type GateBook } from '../src/trading/signals/signal.js';
 import { gateKeys } from '../src/trading/scores/gates.js';
 import { simulateWeather } from '../src/trading/venue/simulation/weather.js';
 import { stationDaysAround, subjectsOf } from '../src/trading/venue/simulation/world.js';

@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { pino } from 'pino';
-import { systemClock } from '../src/core/clock.js';
+import { systemClock } from '../src/core/time.js';
 import { createMetrics } from '../src/core/metrics.js';
 import { createCalibrationStore, createSnapshotStore } from '../src/trading/snapshot/snapshot.js';
 import { calibratedModel } from '../src/trading/forecast/fits.js';

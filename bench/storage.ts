@@ -9,7 +9,7 @@
 import { Command } from 'commander';
 import pg from 'pg';
 import { pino } from 'pino';
-import { hashSecret } from '../src/api-keys/secret.js';
+import { hashSecret } from '../src/api-keys/bearer-key.js';
 import type { Database } from '../src/core/db/client.js';
 import { openDatabase } from '../src/core/db/open.js';
 import { oneShardGroup } from '../src/core/db/shards.js';

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { pino } from 'pino';
-import { systemClock } from '../src/core/clock.js';
+import { systemClock } from '../src/core/time.js';
 import { createMetrics } from '../src/core/metrics.js';
 import { createCalibrationStore, createSnapshotStore } from '../src/trading/snapshot/snapshot.js';
 import { calibratedModel } from '../src/trading/forecast/fits.js';

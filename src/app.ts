@@ -2,14 +2,17 @@ import { randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
 import express, { Router, type Express, type Request, type Response } from 'express';
-import { knownHashedSecret } from './api-keys/bearer-key.js';
-import type { KeyReader } from './api-keys/key-reader.js';
+import { knownHashedSecret, type KeyReader } from './api-keys/bearer-key.js';
 import type { Config } from './config.js';
-import { requireReady } from './core/http/availability.js';
-import { rememberClientAddress, requestContext, type Caller } from './core/http/request-context.js';
-import { jsonHeaders } from './core/http/json-headers.js';
-import { setOwnOrigin } from './core/http/own-origin.js';
-import { requireWholeAddress } from './core/http/request-line.js';
+import { requireReady } from './core/http/context.js';
+import {
+  rememberClientAddress,
+  requestContext,
+  type Caller,
+  setOwnOrigin,
+  requireWholeAddress,
+} from './core/http/request.js';
+import { jsonHeaders } from './core/http/headers.js';
 import { unknownRoute } from './core/http/unknown-route.js';
 import { pageErrorHandler } from './core/pages/error-page.js';
 import { mountRoutes } from './core/reference/define-route.js';

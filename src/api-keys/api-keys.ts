@@ -1,6 +1,5 @@
 import { v7 as uuid } from 'uuid';
-import { recordAudit } from '../audit/audit.js';
-import { change, byService, type Authority } from '../audit/change.js';
+import { recordAudit, change, byService, type Authority } from '../audit/audit.js';
 import { isOfMarkets, scopes as allScopes, type Scope } from '../core/scopes.js';
 import type { Context } from '../core/http/context.js';
 import type { Orm, Tx } from '../core/db/client.js';
@@ -13,7 +12,7 @@ import type { MarketAccess } from '../organizations/table.js';
 import { tellWebhooks } from '../webhooks/outbox.js';
 import type { DataOf, WebhookType } from '../webhooks/types.js';
 import { countKeyChanges, findKey, insertKey, updateKey, type KeyRow } from './queries.js';
-import { generateSecret, hashSecret } from './secret.js';
+import { generateSecret, hashSecret } from './bearer-key.js';
 
 export type KeyDeps = Pick<Context, 'db' | 'clock' | 'config'>;
 

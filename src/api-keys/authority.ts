@@ -1,7 +1,6 @@
 import { and, eq } from 'drizzle-orm';
-import type { Authority } from '../audit/change.js';
-import { invalidKey } from './bearer-key.js';
-import { keyError, type KeyProblem } from './key-problem.js';
+import type { Authority } from '../audit/audit.js';
+import { invalidKey, keyError, type KeyProblem } from './bearer-key.js';
 import type { Scope } from '../core/scopes.js';
 import { apiKeys } from './table.js';
 

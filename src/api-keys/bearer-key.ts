@@ -1,6 +1,12 @@
+import { hash, randomBytes } from 'node:crypto';
 import type { Request } from 'express';
-import { hashSecret, isSecretShaped } from './secret.js';
 import { AppError } from '../core/errors.js';
+import { type Scope, isOfMarkets } from '../core/scopes.js';
+import type { Clock } from '../core/time.js';
+import type { Database, Template } from '../core/db/client.js';
+import { createGroupCoalescer } from '../core/db/coalesce.js';
+import { textArray } from '../core/db/sql.js';
+import type { MarketAccess } from '../organizations/table.js';
 
 const sessionCookie = /(^|;\s*)(__Host-)?gauge_session=/;
 const secretInQuery = /org_(live|test)_|[?&](api[-_]?key|key|token|access_token|secret)=/i;
@@ -49,3 +55,186 @@ function readSecret(req: Request): string {
 export function invalidKey(): AppError {
   return new AppError('invalid_key', 'There is no such API key.');
 }
+
+const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const secretShape = /^org_(live|test)_[0-9A-Za-z]{32}$/;
+
+/** `org_{live|test}_` and 32 base62 characters, about 190 bits. Bytes of 248 and above are drawn again: no modulo bias. */
+export function generateSecret(livemode: boolean): string {
+  let random = '';
+  while (random.length < 32) {
+    for (const byte of randomBytes(48)) if (byte < 248 && random.length < 32) random += alphabet[byte % 62];
+  }
+  return `org_${livemode ? 'live' : 'test'}_${random}`;
+}
+
+/** Junk is told from a secret without asking the database. */
+export const isSecretShaped = (value: string): boolean => secretShape.test(value);
+
+/** SHA-256, hex: enough for a random secret of this length, and the same in every lookup. */
+export const hashSecret = (secret: string): string => hash('sha256', secret, 'hex');
+
+/** What a statement may find wrong with the API key of a call. */
+export type KeyProblem =
+  | 'invalid_key'
+  | 'key_revoked'
+  | 'organization_archived'
+  | 'key_expired'
+  | 'insufficient_scope'
+  | 'no_market_access';
+
+/**
+ * SQL: the first branches of a `case` that finds what is wrong with `k`, a row of `api_keys`, or nulls where there is none.
+ * @param now a timestamptz
+ * @param scope what the key has to have, if a scope is asked for
+ */
+export const whenKeyIsBad = (now: string, scope?: Scope): string => `
+      when k.id is null then 'invalid_key'
+      when k.revoked_at is not null then 'key_revoked'
+      when k.archived_at is not null then 'organization_archived'
+      when k.expires_at <= ${now} then 'key_expired'${
+        scope === undefined
+          ? ''
+          : `
+      when not ('${scope}' = any (k.scopes)) then 'insufficient_scope'`
+      }`;
+
+/** The error for a problem that a statement found with an API key, or undefined if the problem is another. */
+export function keyError(problem: string | null, scope: string): AppError | undefined {
+  switch (problem as KeyProblem | null) {
+    case 'invalid_key':
+      return invalidKey();
+    case 'key_revoked':
+      return new AppError('key_revoked', 'This API key has been revoked.');
+    case 'organization_archived':
+      return new AppError(
+        'key_revoked',
+        'The Organization of this API key was archived. Its keys work again once the operator of this service restores it.',
+      );
+    case 'key_expired':
+      return new AppError('key_expired', 'This API key has expired.');
+    case 'insufficient_scope':
+      return new AppError('insufficient_scope', `This API key does not have the scope ${scope}.`);
+    case 'no_market_access':
+      return new AppError(
+        'entitlement_required',
+        'The Organization of this API key has no access to markets. The operator of this service can give it.',
+      );
+    default:
+      return undefined;
+  }
+}
+
+/** Reads and parses input. Where that fails the error of the key goes first: without a good key nothing else is learnt. */
+export async function preferKeyError<T>(
+  authenticate: () => Promise<unknown>,
+  read: () => T | Promise<T>,
+): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    await authenticate();
+    throw error;
+  }
+}
+
+/** Who calls: a key of an Organization. A key is never a User. */
+export interface Principal {
+  orgId: string;
+  keyId: string;
+  livemode: boolean;
+  scopes: string[];
+  marketAccess: MarketAccess;
+}
+
+/** Reads keys, always from the database: a revocation takes effect on the next call. Waiting reads go together. */
+export interface KeyReader {
+  /**
+   * @param scope the scope the call needs, or null if any valid key will do
+   * @throws AppError invalid_key, key_revoked, key_expired, insufficient_scope, entitlement_required
+   */
+  authenticate(hashedSecret: string, scope: Scope | null): Promise<Principal>;
+  /** Whose key it is, if this process has read it before: for the log, never for a decision. */
+  identify(hashedSecret: string): KeyIdentity | undefined;
+}
+
+export type KeyIdentity = Pick<Principal, 'orgId' | 'keyId'>;
+
+const MAX_IDENTITIES = 50_000;
+
+const readKeys: Template = {
+  name: 'api_keys_read',
+  text: (t) => `
+${t.with} w as materialized (
+  select w.* from unnest($1::text[]) with ordinality as w (hashed_secret, ord)${t.held}
+)
+select (w.ord - 1)::text,
+  case${whenKeyIsBad('$2::timestamptz')}
+  end,
+  k.org_id::text, k.id::text, k.livemode::text, array_to_string(k.scopes, ' '),
+  (select market_access from ${t('organizations')} where id = k.org_id)
+from w
+left join lateral (select * from ${t('api_keys')} where hashed_secret = w.hashed_secret limit 1) k on true`,
+};
+
+interface KeyRequest {
+  hashedSecret: string;
+}
+
+interface KeyState {
+  problem: KeyProblem | null;
+  principal: Principal;
+}
+
+export function createKeyReader({ db, clock }: { db: Database; clock: Clock }): KeyReader {
+  const identities = new Map<string, KeyIdentity>();
+  function remember(hashedSecret: string, { orgId, keyId }: Principal): void {
+    if (keyId === '' || identities.has(hashedSecret)) return;
+    if (identities.size >= MAX_IDENTITIES) identities.delete(identities.keys().next().value!);
+    identities.set(hashedSecret, { orgId, keyId });
+  }
+  const coalescer = createGroupCoalescer<KeyRequest, KeyState>(db.shards, ({ run, parallelReads }) => ({
+    async flush(requests) {
+      const states = new Map<string, KeyState>(requests.map(({ hashedSecret }) => [hashedSecret, missing]));
+      const distinct = [...states.keys()];
+      const rows = await run(readKeys, [textArray(distinct), new Date(clock.now()).toISOString()]);
+      for (const [place, problem, orgId, keyId, livemode, scopeList, marketAccess] of rows) {
+        const principal = {
+          orgId: orgId ?? '',
+          keyId: keyId ?? '',
+          livemode: livemode === 'true',
+          scopes: scopeList?.split(' ') ?? [],
+          marketAccess: (marketAccess ?? 'none') as MarketAccess,
+        };
+        remember(distinct[Number(place)]!, principal);
+        states.set(distinct[Number(place)]!, { problem: (problem ?? null) as KeyProblem | null, principal });
+      }
+      return requests.map(({ hashedSecret }) => states.get(hashedSecret)!);
+    },
+    parallel: parallelReads,
+    fullWeight: 32,
+    maxWeight: 500,
+    queueLimit: { weight: 10_000, bytes: Infinity },
+  }));
+  return {
+    async authenticate(hashedSecret, scope) {
+      const { problem, principal } = await coalescer.submit({ hashedSecret });
+      const error = keyError(problem ?? findLack(principal, scope), scope ?? '');
+      if (error) throw error;
+      return principal;
+    },
+    identify: (hashedSecret) => identities.get(hashedSecret),
+  };
+}
+
+/** What keeps a good key from what the call needs. */
+function findLack({ scopes, marketAccess }: Principal, scope: Scope | null): KeyProblem | null {
+  if (scope === null) return null;
+  if (!scopes.includes(scope)) return 'insufficient_scope';
+  return isOfMarkets(scope) && marketAccess === 'none' ? 'no_market_access' : null;
+}
+
+const missing: KeyState = {
+  problem: 'invalid_key',
+  principal: { orgId: '', keyId: '', livemode: false, scopes: [], marketAccess: 'none' },
+};

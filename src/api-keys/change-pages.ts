@@ -1,8 +1,7 @@
 import type { Request, Response, Router } from 'express';
 import type { Orm } from '../core/db/client.js';
 import { parseInput } from '../core/http/validate.js';
-import { originOf } from '../core/http/own-origin.js';
-import { isUuid } from '../core/http/path-id.js';
+import { originOf, isUuid } from '../core/http/request.js';
 import { readLine, sendEventLine } from '../core/pages/curl-line.js';
 import {
   formRoute,

@@ -1,7 +1,7 @@
 import type { Response } from 'express';
 import { requireRole } from '../identity/session/session.js';
 import { managingRoles } from '../organizations/table.js';
-import { hasBody, readJsonBody } from '../core/http/json-body.js';
+import { hasBody, readJsonBody } from '../core/http/body.js';
 import { parseInput } from '../core/http/validate.js';
 import {
   defineRoute,

@@ -1,10 +1,9 @@
 import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
-import type { Clock } from '../core/clock.js';
+import { type Clock, MINUTE_MS } from '../core/time.js';
 import type { Database, ShardGroup } from '../core/db/client.js';
 import { ShardGroupGoneError } from '../core/db/shards.js';
-import { MINUTE_MS } from '../core/time.js';
-import type { KeyReader, Principal } from './key-reader.js';
+import type { KeyReader, Principal } from './bearer-key.js';
 import {
   recordUse,
   toUseValues,

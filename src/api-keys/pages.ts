@@ -2,7 +2,7 @@ import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import type { Orm } from '../core/db/client.js';
 import { AppError } from '../core/errors.js';
-import { prefersHtml } from '../core/http/request-line.js';
+import { prefersHtml } from '../core/http/request.js';
 import { parseInput, text } from '../core/http/validate.js';
 import { toAddress, toPager } from '../core/pages/address.js';
 import { onlyPages } from '../core/pages/form.js';
@@ -35,7 +35,7 @@ import type { Scope } from '../core/scopes.js';
 import { canManage, readId, readUsedScopes, requireKeyDetails, SECTION, showBudget } from './request.js';
 import { GATHERED_MS } from './key-use.js';
 import { listApiKeysSchema } from './schema.js';
-import { isSecretShaped } from './secret.js';
+import { isSecretShaped } from './bearer-key.js';
 import { keyAddress, keyStates, scopeAllows, showPrefix, toKeyView } from './view.js';
 
 /** API keys for people. A request for no page falls through to the JSON routes at the same addresses. */

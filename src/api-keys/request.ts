@@ -1,7 +1,6 @@
 import type { Request, Response } from 'express';
 import { AppError } from '../core/errors.js';
-import { readPathId } from '../core/http/path-id.js';
-import { requestIdOf } from '../core/http/request-context.js';
+import { readPathId, requestIdOf } from '../core/http/request.js';
 import { byMember } from '../identity/session/authority.js';
 import { sessionOf } from '../identity/session/session.js';
 import { isManager } from '../organizations/table.js';

@@ -2,7 +2,7 @@ import type { Router } from 'express';
 import { decodeCursor, encodeCursor } from '../core/ids.js';
 import { findUsers, listOperatorActions, listOperatorRows, type OperatorRow } from '../audit/queries.js';
 import type { Orm } from '../core/db/client.js';
-import { isUuid } from '../core/http/path-id.js';
+import { isUuid } from '../core/http/request.js';
 import { cutPage } from '../core/http/page.js';
 import { toPager } from '../core/pages/address.js';
 import { renderPage } from '../core/pages/layout.js';

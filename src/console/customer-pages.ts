@@ -2,11 +2,19 @@ import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import { nameField, parseInput, text } from '../core/http/validate.js';
 import { toAddress, toPager } from '../core/pages/address.js';
-import { addForm, fieldError, formRoute, newForm, type FormState } from '../core/pages/form.js';
+import {
+  addForm,
+  fieldError,
+  formRoute,
+  newForm,
+  type FormState,
+  parseQueryForm,
+  readQuery,
+  tryQuery,
+} from '../core/pages/form.js';
 import { formatShare } from '../core/pages/format.js';
 import { renderPage } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
-import { parseQueryForm, readQuery, tryQuery } from '../core/pages/query-form.js';
 import { filledIn } from '../identity/account/schema.js';
 import { countMembers } from '../identity/members/queries.js';
 import { changeAsOperator } from '../identity/operator/http.js';

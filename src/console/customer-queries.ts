@@ -1,7 +1,6 @@
 import { sql, type SQL } from 'drizzle-orm';
-import { textArray } from '../core/db/array-literal.js';
+import { textArray, selectRows } from '../core/db/sql.js';
 import type { GroupTables, Orm } from '../core/db/client.js';
-import { selectRows } from '../core/db/select-rows.js';
 import { selectFromAll, wholeTables, type ReportedDatabase } from '../core/db/shards.js';
 import { cutPage } from '../core/http/page.js';
 import { DAY_MS, monthOf } from '../core/time.js';

@@ -4,9 +4,16 @@ import { toPlainDecimal } from '../core/decimal.js';
 import { decimalField, parseInput, text } from '../core/http/validate.js';
 import { cutPage } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
-import { addForm, fieldError, formRoute, type FormFields, type FormState } from '../core/pages/form.js';
+import {
+  addForm,
+  fieldError,
+  formRoute,
+  type FormFields,
+  type FormState,
+  parseQueryForm,
+  readQuery,
+} from '../core/pages/form.js';
 import { pageRouter } from '../core/pages/page-router.js';
-import { parseQueryForm, readQuery } from '../core/pages/query-form.js';
 import { monthOf } from '../core/time.js';
 import { putGrant, withdrawGrant } from '../entitlements/grants.js';
 import { readGrantsView } from '../entitlements/pages.js';

@@ -1,15 +1,21 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
-import { beginSecretPage } from '../core/http/page-headers.js';
-import { originOf } from '../core/http/own-origin.js';
-import { readPathId } from '../core/http/path-id.js';
+import { beginSecretPage } from '../core/http/headers.js';
+import { originOf, readPathId } from '../core/http/request.js';
 import { parseInput } from '../core/http/validate.js';
 import { cutPage } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
-import { addForm, fieldError, textField, type FormState } from '../core/pages/form.js';
+import {
+  addForm,
+  fieldError,
+  textField,
+  type FormState,
+  parseQueryForm,
+  readQuery,
+  tryQuery,
+} from '../core/pages/form.js';
 import { renderPage } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
-import { parseQueryForm, readQuery, tryQuery } from '../core/pages/query-form.js';
 import { createLink, type NewLink } from '../identity/links/links.js';
 import { listSchema } from '../identity/members/schema.js';
 import { changeAsOperator } from '../identity/operator/http.js';

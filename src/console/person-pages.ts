@@ -2,7 +2,7 @@ import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import type { Orm, Tx } from '../core/db/client.js';
 import { AppError } from '../core/errors.js';
-import { readPathId } from '../core/http/path-id.js';
+import { readPathId } from '../core/http/request.js';
 import { nameField, parseInput } from '../core/http/validate.js';
 import { toAddress } from '../core/pages/address.js';
 import { addForm, type FormState } from '../core/pages/form.js';

@@ -4,10 +4,16 @@ import { toPlainDecimal } from '../core/decimal.js';
 import { decimalField, nameField, parseInput, text } from '../core/http/validate.js';
 import { cutPage } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
-import { addForm, fieldError, type FormFields, type FormState } from '../core/pages/form.js';
+import {
+  addForm,
+  fieldError,
+  type FormFields,
+  type FormState,
+  parseQueryForm,
+  readQuery,
+} from '../core/pages/form.js';
 import { renderPage } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
-import { parseQueryForm, readQuery } from '../core/pages/query-form.js';
 import { getProduct, putProduct } from '../entitlements/products.js';
 import { listProducts, lockProduct, type Product } from '../entitlements/queries.js';
 import { DEFAULT_MAX_QUANTITY } from '../entitlements/table.js';

@@ -3,7 +3,7 @@ import { v7 as uuid } from 'uuid';
 import { z } from 'zod';
 import { toPlainDecimal } from '../core/decimal.js';
 import { AppError } from '../core/errors.js';
-import { readPathId } from '../core/http/path-id.js';
+import { readPathId } from '../core/http/request.js';
 import { parseInput, text } from '../core/http/validate.js';
 import { cutPage } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
@@ -14,10 +14,11 @@ import {
   textField,
   type FormFields,
   type FormState,
+  parseQueryForm,
+  readQuery,
 } from '../core/pages/form.js';
 import { formatCount, formatDecimal } from '../core/pages/format.js';
 import { pageRouter } from '../core/pages/page-router.js';
-import { parseQueryForm, readQuery } from '../core/pages/query-form.js';
 import { changeAsOperator } from '../identity/operator/http.js';
 import { lockOrganizationId } from '../organizations/lock.js';
 import {

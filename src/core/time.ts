@@ -16,3 +16,11 @@ export function monthRange(firstDay: string): { start: string; end: string } {
     end: `${new Date(Date.UTC(year, month, 1)).toISOString().slice(0, 10)}T00:00:00Z`,
   };
 }
+
+/** Where the time comes from; tests own theirs. */
+export interface Clock {
+  /** Milliseconds since 1970-01-01T00:00:00Z. */
+  now(): number;
+}
+
+export const systemClock: Clock = { now: () => Date.now() };

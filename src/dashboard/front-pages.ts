@@ -1,5 +1,5 @@
 import type { RequestHandler, Router } from 'express';
-import { prefersHtml } from '../core/http/request-line.js';
+import { prefersHtml } from '../core/http/request.js';
 import { renderPage, type PageDeps } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
 import { organizationArchived, sessionOf, type ReadSession } from '../identity/session/session.js';

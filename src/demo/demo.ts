@@ -2,7 +2,7 @@ import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { eq } from 'drizzle-orm';
 import { z } from 'zod';
-import { hashSecret } from '../api-keys/secret.js';
+import { hashSecret } from '../api-keys/bearer-key.js';
 import { apiKeys } from '../api-keys/table.js';
 import type { Context } from '../core/http/context.js';
 import { entitlementKinds } from '../entitlements/table.js';

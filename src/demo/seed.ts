@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { addSystemKey } from '../api-keys/api-keys.js';
-import { change, byService } from '../audit/change.js';
+import { change, byService } from '../audit/audit.js';
 import type { Context } from '../core/http/context.js';
 import type { Orm, Tx } from '../core/db/client.js';
 import { putGrant } from '../entitlements/grants.js';

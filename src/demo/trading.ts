@@ -1,6 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { eq } from 'drizzle-orm';
-import { hashSecret } from '../api-keys/secret.js';
+import { keyAuthority } from '../api-keys/authority.js';
+import { hashSecret } from '../api-keys/bearer-key.js';
 import { apiKeys } from '../api-keys/table.js';
 import type { TradingContext } from '../trading/config.js';
 import { AppError } from '../core/errors.js';
@@ -17,7 +18,6 @@ import type { Settlement } from '../trading/settlement/settlement.js';
 import type { Signal } from '../trading/signals/signal.js';
 import type { Snapshot } from '../trading/snapshot/snapshot.js';
 import type { DemoData } from './demo.js';
-import { keyAuthority } from '../api-keys/authority.js';
 
 /** Seconds; longer than the lease of the settlement. */
 const LEASE_TRIES = 90;

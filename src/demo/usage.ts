@@ -1,5 +1,5 @@
 import type { KeyUse } from '../api-keys/key-use.js';
-import { hashSecret } from '../api-keys/secret.js';
+import { hashSecret } from '../api-keys/bearer-key.js';
 import type { Context } from '../core/http/context.js';
 import { toBatch } from '../usage/batch.js';
 import { recordBatches } from '../usage/flush.js';

@@ -1,5 +1,5 @@
 import { compareDecimals, subtractDecimals } from '../core/decimal.js';
-import { parseJson } from '../core/http/json-body.js';
+import { parseJson } from '../core/http/body.js';
 import { exact, toJson } from '../core/http/json.js';
 import { parseInput, requireFew } from '../core/http/validate.js';
 import { monthRange } from '../core/time.js';

@@ -1,5 +1,5 @@
 import { distance } from 'fastest-levenshtein';
-import type { Clock } from '../core/clock.js';
+import type { Clock } from '../core/time.js';
 import type { Database } from '../core/db/client.js';
 import { listProductsInEffect } from './queries.js';
 import type { EntitlementKind } from './table.js';

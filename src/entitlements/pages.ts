@@ -9,7 +9,7 @@ import { toAddress, toPager } from '../core/pages/address.js';
 import { formatShare } from '../core/pages/format.js';
 import { renderPage } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
-import { readQuery, requireOnce, tryQuery } from '../core/pages/query-form.js';
+import { readQuery, requireOnce, tryQuery } from '../core/pages/form.js';
 import { monthOf, monthRange } from '../core/time.js';
 import { slugSchema } from '../identity/operator/schema.js';
 import { sessionOf } from '../identity/session/session.js';

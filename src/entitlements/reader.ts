@@ -1,14 +1,13 @@
-import { keyError } from '../api-keys/key-problem.js';
-import type { Clock } from '../core/clock.js';
-import { intArray, textArray } from '../core/db/array-literal.js';
+import { keyError } from '../api-keys/bearer-key.js';
+import { type Clock, monthOf } from '../core/time.js';
+import { intArray, textArray } from '../core/db/sql.js';
 import type { Database, Run, Template, TextRow } from '../core/db/client.js';
-import { createGroupCoalescer } from '../core/db/group-coalescer.js';
+import { createGroupCoalescer } from '../core/db/coalesce.js';
 import type { AppError } from '../core/errors.js';
 import { addFreeTimes, readLimits, type Subject } from './limit-queries.js';
 import type { LimitState } from './limits.js';
 import { checkEntitlements, findEntitlements, listEntitlements } from './statements.js';
 import type { EntitlementKind } from './table.js';
-import { monthOf } from '../core/time.js';
 
 /** An entitlement in effect: its kind, and the balance of the current month in the mode of the calling key. */
 export interface Balance {

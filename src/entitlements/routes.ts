@@ -1,12 +1,9 @@
 import { z } from 'zod';
 import { authenticateCall, type KeyUse } from '../api-keys/key-use.js';
-import { readHashedSecret } from '../api-keys/bearer-key.js';
-import { preferKeyError } from '../api-keys/key-problem.js';
-import type { KeyReader } from '../api-keys/key-reader.js';
+import { readHashedSecret, preferKeyError, type KeyReader } from '../api-keys/bearer-key.js';
 import { AppError } from '../core/errors.js';
 import type { Context } from '../core/http/context.js';
-import { hasSmallBody, readJsonText } from '../core/http/json-body.js';
-import { batchBounds } from '../core/http/json-shape.js';
+import { hasSmallBody, readJsonText, batchBounds } from '../core/http/body.js';
 import { sendJson, toJson } from '../core/http/json.js';
 import { parseInput } from '../core/http/validate.js';
 import { cutPage } from '../core/http/page.js';

@@ -1,4 +1,4 @@
-import { whenKeyIsBad } from '../api-keys/key-problem.js';
+import { whenKeyIsBad } from '../api-keys/bearer-key.js';
 import type { Template } from '../core/db/client.js';
 import { effectiveCap } from './table.js';
 

@@ -11,7 +11,7 @@ import {
   text,
   uuid,
 } from 'drizzle-orm/pg-core';
-import { time } from '../core/db/columns.js';
+import { time } from '../core/db/sql.js';
 import { organizations } from '../organizations/table.js';
 
 /** Far beyond what any event means, and far below what makes a total useless. */

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import type { Database } from '../core/db/client.js';
 import { isMigrated } from '../core/db/migrate.js';
 import { describeOutage, readOnly } from '../core/db/outage.js';
-import { selectRows } from '../core/db/select-rows.js';
+import { selectRows } from '../core/db/sql.js';
 import { AppError } from '../core/errors.js';
 import type { Context } from '../core/http/context.js';
 import { notFound } from '../core/http/problem.js';

@@ -2,14 +2,17 @@ import { Router, type ErrorRequestHandler, type RequestHandler } from 'express';
 import type { Refusal } from '../api-keys/key-use-queries.js';
 import { createKeyUse, type KeyUse } from '../api-keys/key-use.js';
 import { ownKeyRoute } from '../api-keys/routes.js';
-import { knownHashedSecret, readHashedSecret } from '../api-keys/bearer-key.js';
-import { createKeyReader, type KeyReader } from '../api-keys/key-reader.js';
-import type { Context } from '../core/http/context.js';
+import {
+  knownHashedSecret,
+  readHashedSecret,
+  createKeyReader,
+  type KeyReader,
+} from '../api-keys/bearer-key.js';
+import { type Context, requireReady } from '../core/http/context.js';
 import { createEntitlementReader, type EntitlementReader } from '../entitlements/reader.js';
 import { entitlementRoutes } from '../entitlements/routes.js';
 import { AppError, type ErrorCode } from '../core/errors.js';
-import { requireReady } from '../core/http/availability.js';
-import { jsonHeaders } from '../core/http/json-headers.js';
+import { jsonHeaders } from '../core/http/headers.js';
 import { perKeyLimit, unknownKeyGuard } from '../core/http/rate-limit.js';
 import { mountRoutes } from '../core/reference/define-route.js';
 import { correctionRoutes } from '../usage/corrections/routes.js';

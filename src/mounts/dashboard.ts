@@ -19,7 +19,7 @@ import { listPlacements, sumByServer, type Placement } from '../core/db/placemen
 import { nothingHere } from '../core/http/problem.js';
 import { createConsoleFrame } from '../dashboard/frame.js';
 import { requireOperatorPerson } from '../identity/session/operator.js';
-import { pageHeaders } from '../core/http/page-headers.js';
+import { pageHeaders } from '../core/http/headers.js';
 import { perKeyLimit } from '../core/http/rate-limit.js';
 import { pageAssets, pageFrame, renderPage, type ReadFrame } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';

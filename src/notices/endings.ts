@@ -1,7 +1,7 @@
 import { sql, type SQL } from 'drizzle-orm';
-import { byService, change, type ChangeDeps } from '../audit/change.js';
+import { byService, change, type ChangeDeps } from '../audit/audit.js';
 import type { GroupTables } from '../core/db/client.js';
-import { timeJson } from '../core/db/select-rows.js';
+import { timeJson } from '../core/db/sql.js';
 import { selectFromAll, type ReportedDatabase } from '../core/db/shards.js';
 import { DAY_MS } from '../core/time.js';
 import { tellBothModes, tellWebhooks } from '../webhooks/outbox.js';

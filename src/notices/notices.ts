@@ -1,5 +1,5 @@
 import { and, asc, eq, inArray, lt, sql } from 'drizzle-orm';
-import { byService, change, type ChangeDeps } from '../audit/change.js';
+import { byService, change, type ChangeDeps } from '../audit/audit.js';
 import type { Orm, Tx } from '../core/db/client.js';
 import { selectFromAll, type ReportedDatabase } from '../core/db/shards.js';
 import { formatDay, formatDecimal, formatMonth } from '../core/pages/format.js';

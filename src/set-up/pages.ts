@@ -1,7 +1,7 @@
 import type { Request, RequestHandler, Response, Router } from 'express';
 import { z } from 'zod';
-import { beginSecretPage } from '../core/http/page-headers.js';
-import { originOf } from '../core/http/own-origin.js';
+import { beginSecretPage } from '../core/http/headers.js';
+import { originOf } from '../core/http/request.js';
 import { decimalField, nameField, parseInput, text } from '../core/http/validate.js';
 import { toAddress } from '../core/pages/address.js';
 import { addForm, fieldError, formRoute, newForm, textField, type FormState } from '../core/pages/form.js';

@@ -2,7 +2,7 @@ import { setPriority } from 'node:os';
 import { join, resolve } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import type { Config } from '../config.js';
-import { systemClock } from '../core/clock.js';
+import { systemClock } from '../core/time.js';
 import { sqlState, type Orm } from '../core/db/client.js';
 import type { MaintenanceDatabase } from '../core/db/maintenance.js';
 import { formatCount, formatDecimal } from '../core/pages/format.js';

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { pino, type Logger } from 'pino';
 import { readConfig } from '../config.js';
-import { systemClock } from '../core/clock.js';
+import { systemClock } from '../core/time.js';
 import type { MaintenanceDatabase } from '../core/db/maintenance.js';
 import { formatCount } from '../core/pages/format.js';
 import { printable } from '../core/terminal.js';

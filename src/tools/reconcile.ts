@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { systemClock } from '../core/clock.js';
+import { systemClock } from '../core/time.js';
 import { sqlState } from '../core/db/client.js';
 import type { MaintenanceDatabase } from '../core/db/maintenance.js';
 import { formatCount } from '../core/pages/format.js';

@@ -1,4 +1,4 @@
-import { systemClock } from '../core/clock.js';
+import { systemClock } from '../core/time.js';
 import { runBacktestCommand } from './backtest/command.js';
 import { runEvaluateCommand } from './evaluate/command.js';
 import { listenForInterrupt, openTerminal, type Terminal } from './kit/command.js';

@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander';
 import type { Config } from '../config.js';
-import { systemClock } from '../core/clock.js';
+import { systemClock } from '../core/time.js';
 import type { MaintenanceDatabase } from '../core/db/maintenance.js';
 import { AppError } from '../core/errors.js';
 import { createResetLink } from '../identity/account/reset.js';

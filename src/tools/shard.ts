@@ -5,7 +5,7 @@ import { sqlState, type Orm } from '../core/db/client.js';
 import { distributeTables, findMisplaced, isDistributed } from '../core/db/distribute.js';
 import type { MaintenanceDatabase } from '../core/db/maintenance.js';
 import { listPlacements, sumByServer } from '../core/db/placement.js';
-import { selectRow, selectRows } from '../core/db/select-rows.js';
+import { selectRow, selectRows } from '../core/db/sql.js';
 import { formatCount, formatDecimal } from '../core/pages/format.js';
 import { CommandError, wholeFrom } from './kit/command.js';
 import { organizationFlag, runMaintenance } from './kit/maintenance.js';

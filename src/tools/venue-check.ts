@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { readConfig } from '../config.js';
-import { systemClock } from '../core/clock.js';
+import { systemClock } from '../core/time.js';
 import { ConfigError } from '../core/config.js';
 import { printableLines } from '../core/terminal.js';
 import { checkVenue, isAlarming, venueReportText } from '../trading/venue/check-venue.js';

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { keyError } from '../api-keys/key-problem.js';
+import { keyError } from '../api-keys/bearer-key.js';
 import { AppError, type ErrorPlace } from '../core/errors.js';
 import { exact, toJson } from '../core/http/json.js';
 import { formatCount } from '../core/pages/format.js';

@@ -1,7 +1,6 @@
 import { sql, type SQL } from 'drizzle-orm';
-import { textArray } from '../core/db/array-literal.js';
+import { textArray, selectRows } from '../core/db/sql.js';
 import type { Orm } from '../core/db/client.js';
-import { selectRows } from '../core/db/select-rows.js';
 
 /**
  * A row of sums that is not what its events say. Decimals and counts are text, exact. `recorded` is what the row

@@ -4,8 +4,7 @@ import { compareDecimals } from '../core/decimal.js';
 import { ExactNumber } from '../core/http/json.js';
 import { parseInput } from '../core/http/validate.js';
 import type { CsvCell } from '../core/pages/csv.js';
-import { fieldError } from '../core/pages/form.js';
-import { requireOnce } from '../core/pages/query-form.js';
+import { fieldError, requireOnce } from '../core/pages/form.js';
 import {
   countedOf,
   listEvents,

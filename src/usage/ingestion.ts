@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import { isDatabaseUnavailable, sqlState, type ShardGroup, type Shards } from '../core/db/client.js';
-import { createGroupCoalescer } from '../core/db/group-coalescer.js';
+import { createGroupCoalescer } from '../core/db/coalesce.js';
 import { ShardGroupGoneError } from '../core/db/shards.js';
 import { AppError } from '../core/errors.js';
 import type { Context } from '../core/http/context.js';

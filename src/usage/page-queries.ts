@@ -1,7 +1,6 @@
 import { sql, type SQL } from 'drizzle-orm';
-import { textArray } from '../core/db/array-literal.js';
+import { textArray, selectRow, selectRows, timeText } from '../core/db/sql.js';
 import type { Orm } from '../core/db/client.js';
-import { selectRow, selectRows, timeText } from '../core/db/select-rows.js';
 import { effectiveCap, type EntitlementKind } from '../entitlements/table.js';
 
 /**

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isUuid } from '../core/http/path-id.js';
+import { isUuid } from '../core/http/request.js';
 import { slugSchema } from '../identity/operator/schema.js';
 import { text } from '../core/http/validate.js';
 

@@ -1,11 +1,10 @@
 import { sql } from 'drizzle-orm';
-import { recordAudit, recordOperatorAudit } from '../audit/audit.js';
-import type { Clock } from '../core/clock.js';
+import { recordAudit, recordOperatorAudit, change, byService } from '../audit/audit.js';
+import type { Clock } from '../core/time.js';
 import type { Orm, Tx } from '../core/db/client.js';
 import type { MaintenanceDatabase } from '../core/db/maintenance.js';
 import { findOrganization } from '../identity/organizations/queries.js';
 import { lockOrganizationId } from '../organizations/lock.js';
-import { change, byService } from '../audit/change.js';
 import {
   findDrift,
   findDriftingPlaces,

@@ -1,4 +1,4 @@
-import { numericArray, textArray } from '../core/db/array-literal.js';
+import { numericArray, textArray } from '../core/db/sql.js';
 import type { Run } from '../core/db/client.js';
 import { isDecimalAbove } from '../core/decimal.js';
 import { monthOf } from '../core/time.js';

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { addDecimals, compareDecimals, subtractDecimals, sumDecimals } from '../core/decimal.js';
 import { parseInput } from '../core/http/validate.js';
-import { requireOnce } from '../core/pages/query-form.js';
+import { requireOnce } from '../core/pages/form.js';
 import { DAY_MS, HOUR_MS } from '../core/time.js';
 import { chooseKey, scopeOf, type PageDeps } from './choices.js';
 import { findArchived } from './event-queries.js';

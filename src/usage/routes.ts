@@ -1,13 +1,11 @@
 import type { Request } from 'express';
 import { z } from 'zod';
 import { authenticateCall, type CallDeps } from '../api-keys/key-use.js';
-import { readHashedSecret } from '../api-keys/bearer-key.js';
-import { preferKeyError } from '../api-keys/key-problem.js';
+import { preferKeyError, readHashedSecret } from '../api-keys/bearer-key.js';
 import type { Context } from '../core/http/context.js';
 import { AppError } from '../core/errors.js';
 import { suggestSlugs } from '../entitlements/nearest.js';
-import { hasSmallBody, mediaTypeOf, readJsonBody, type JsonBody } from '../core/http/json-body.js';
-import { batchBounds } from '../core/http/json-shape.js';
+import { batchBounds, hasSmallBody, mediaTypeOf, readJsonBody, type JsonBody } from '../core/http/body.js';
 import {
   findUnknownProducts,
   refuseBadKey,
@@ -15,14 +13,16 @@ import {
   usageAnswerJson,
   type UsageAnswer,
 } from './answer.js';
-import { parseUsageBatch, toBatch, type ParsedEvents } from './batch.js';
 import {
+  parseUsageBatch,
+  toBatch,
+  type ParsedEvents,
   cloudEventBatchSchema,
   cloudEventBatchType,
   cloudEventSchema,
   cloudEventType,
   parseCloudEvents,
-} from './cloud-events.js';
+} from './batch.js';
 import { sendJson } from '../core/http/json.js';
 import { defineRoute, json } from '../core/reference/define-route.js';
 import { asCloudEvents, good, problems, successes } from './examples.js';

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { textArray } from '../core/db/array-literal.js';
-import { createCoalescer, type Coalescer } from '../core/coalesce.js';
+import { textArray } from '../core/db/sql.js';
+import { createCoalescer, type Coalescer } from '../core/db/coalesce.js';
 import { isDatabaseUnavailable, type ShardGroup } from '../core/db/client.js';
 import { ShardGroupGoneError } from '../core/db/shards.js';
 import type { Context } from '../core/http/context.js';

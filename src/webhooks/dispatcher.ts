@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
-import { intArray, textArray } from '../core/db/array-literal.js';
+import { intArray, textArray } from '../core/db/sql.js';
 import type { ShardGroup, TextRow } from '../core/db/client.js';
 import { describeOutage } from '../core/db/outage.js';
 import { MINUTE_MS, SECOND_MS } from '../core/time.js';

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { z } from 'zod';
-import { recordAudit } from '../audit/audit.js';
-import { byService, change, type Authority } from '../audit/change.js';
+import { recordAudit, byService, change, type Authority } from '../audit/audit.js';
 import type { Orm, Tx } from '../core/db/client.js';
 import { AppError, placeError } from '../core/errors.js';
 import type { Context } from '../core/http/context.js';

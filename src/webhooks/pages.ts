@@ -13,10 +13,10 @@ import {
   textField,
   type FormFields,
   type FormState,
+  readQuery,
 } from '../core/pages/form.js';
 import { renderPage } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
-import { readQuery } from '../core/pages/query-form.js';
 import { HOUR_MS } from '../core/time.js';
 import { sessionOf } from '../identity/session/session.js';
 import {

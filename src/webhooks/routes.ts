@@ -1,4 +1,4 @@
-import { hasBody } from '../core/http/json-body.js';
+import { hasBody } from '../core/http/body.js';
 import { generated, json } from '../core/reference/define-route.js';
 import { exampleWorld } from '../core/reference/example-world.js';
 import { problemExample } from '../core/reference/problem-examples.js';

@@ -10,7 +10,7 @@ import { type Browser, signedIn } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createProduct, grant } from '../support/fixtures.js';
 import { startTestService, type TestService } from '../support/service.js';
-import { byService } from '../../src/audit/change.js';
+import { byService } from '../../src/audit/audit.js';
 
 let database: TestDatabase;
 /** Two instances over one database; on Postgres each has connections of its own. */

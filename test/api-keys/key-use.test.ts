@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { deleteOldKeyCalls } from '../../src/api-keys/key-use-queries.js';
 import { createKeyUse } from '../../src/api-keys/key-use.js';
-import { hashSecret } from '../../src/api-keys/secret.js';
+import { hashSecret } from '../../src/api-keys/bearer-key.js';
 import { apiKeyCalls, apiKeys, apiKeyScopeUse } from '../../src/tables.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { databaseError, makeFaulty } from '../support/faulty-database.js';

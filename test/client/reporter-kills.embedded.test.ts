@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createUsageReporter } from '../../src/client/reporter.js';
-import { systemClock } from '../../src/core/clock.js';
+import { systemClock } from '../../src/core/time.js';
 import { createRandom } from '../crash/random.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { ownScript } from '../support/own-build.js';

@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { byService, change } from '../../src/audit/change.js';
+import { byService, change } from '../../src/audit/audit.js';
 import { plainName, queueMail } from '../../src/mail/outbox.js';
 import { createMailSender, deleteOldMails } from '../../src/mail/sender.js';
 import { mails } from '../../src/tables.js';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { byService, change } from '../../src/audit/change.js';
+import { byService, change } from '../../src/audit/audit.js';
 import { queueMail } from '../../src/mail/outbox.js';
 import { createMailSender } from '../../src/mail/sender.js';
 import { mails } from '../../src/tables.js';

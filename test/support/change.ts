@@ -1,5 +1,5 @@
-import { change, byService } from '../../src/audit/change.js';
-import { systemClock } from '../../src/core/clock.js';
+import { change, byService } from '../../src/audit/audit.js';
+import { systemClock } from '../../src/core/time.js';
 import type { Database, Tx } from '../../src/core/db/client.js';
 
 /** A change of the service's own. */

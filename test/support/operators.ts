@@ -1,5 +1,5 @@
 import { eq } from 'drizzle-orm';
-import { byService, change } from '../../src/audit/change.js';
+import { byService, change } from '../../src/audit/audit.js';
 import { createLink } from '../../src/identity/links/links.js';
 import { operators, sessions } from '../../src/tables.js';
 import type { LinkKind } from '../../src/identity/table.js';

@@ -1,11 +1,11 @@
 import type { Server } from 'node:http';
 import { pino } from 'pino';
 import { readConfig } from '../../src/config.js';
-import type { Clock } from '../../src/core/clock.js';
+import type { Clock } from '../../src/core/time.js';
 import type { Database } from '../../src/core/db/client.js';
 import { memoryLimitStores } from '../../src/core/http/limit-store.js';
 import { createHttpServer } from '../../src/core/http/server.js';
-import { createLifecycle } from '../../src/core/http/availability.js';
+import { createLifecycle } from '../../src/core/http/context.js';
 import { createMetrics } from '../../src/core/metrics.js';
 import { createApiServices, type ApiServices } from '../../src/mounts/api.js';
 import type { DashboardOptions } from '../../src/mounts/dashboard.js';

@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
-import { hashSecret } from '../../src/api-keys/secret.js';
-import { systemClock } from '../../src/core/clock.js';
+import { hashSecret } from '../../src/api-keys/bearer-key.js';
+import { systemClock } from '../../src/core/time.js';
 import type { Database } from '../../src/core/db/client.js';
 import { createMetrics } from '../../src/core/metrics.js';
 import { toBatch } from '../../src/usage/batch.js';

@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { eq } from 'drizzle-orm';
-import { byService } from '../../src/audit/change.js';
+import { byService } from '../../src/audit/audit.js';
 import type { Context } from '../../src/core/http/context.js';
 import { webhookAttempts, webhookDeliveries } from '../../src/tables.js';
 import { createEndpoint, type EndpointActor, type EndpointInput } from '../../src/webhooks/endpoints.js';

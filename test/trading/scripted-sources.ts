@@ -4,7 +4,7 @@ import type { Market } from '../../src/trading/market/market.js';
 import type { MarketData, MarketSource, Print } from '../../src/trading/market/source.js';
 import { CENT, DOLLAR } from '../../src/trading/market/money.js';
 import { findStation } from '../../src/trading/market/stations.js';
-import type { Clock } from '../../src/core/clock.js';
+import type { Clock } from '../../src/core/time.js';
 
 /** °F, with a mean of 40. */
 export const members = [37, 38, 38, 39, 39, 41, 41, 42, 42, 43];

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { hashSecret } from '../../src/api-keys/secret.js';
+import { hashSecret } from '../../src/api-keys/bearer-key.js';
 import type { Run } from '../../src/core/db/client.js';
 import type { ErrorPlace } from '../../src/core/errors.js';
 import type { RejectedEvent } from '../../src/usage/answer.js';

@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { hashSecret } from '../../src/api-keys/secret.js';
+import { hashSecret } from '../../src/api-keys/bearer-key.js';
 import type { ShardGroup } from '../../src/core/db/client.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { databaseError, makeFaulty, type FaultyDatabase } from '../support/faulty-database.js';

@@ -1,6 +1,6 @@
 import { sql, type SQL } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { selectRows } from '../../src/core/db/select-rows.js';
+import { selectRows } from '../../src/core/db/sql.js';
 import { selectBalances } from '../../src/entitlements/queries.js';
 import { selectArchived, selectEvent, selectEvents, selectEventsOf } from '../../src/usage/event-queries.js';
 import {

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { Webhook } from 'standardwebhooks';
-import { byService, change } from '../../src/audit/change.js';
+import { byService, change } from '../../src/audit/audit.js';
 import { auditLog, webhookDeliveries, webhookEndpoints, webhookMessages } from '../../src/tables.js';
 import { createDispatcher } from '../../src/webhooks/dispatcher.js';
 import { resendDelivery, resendFailed, rotateSecret, testEndpoint } from '../../src/webhooks/endpoints.js';

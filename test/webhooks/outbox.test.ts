@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { byService, change } from '../../src/audit/change.js';
+import { byService, change } from '../../src/audit/audit.js';
 import type { Template } from '../../src/core/db/client.js';
 import { newId } from '../../src/core/ids.js';
 import { webhookDeliveries, webhookEndpoints, webhookMessages } from '../../src/tables.js';

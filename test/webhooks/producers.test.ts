@@ -1,11 +1,11 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createApiKey, revokeApiKey, rotateApiKey } from '../../src/api-keys/api-keys.js';
-import { byService } from '../../src/audit/change.js';
+import { byService } from '../../src/audit/audit.js';
 import { createEndingMessages } from '../../src/notices/endings.js';
 import { apiKeys, entitlements, organizations } from '../../src/tables.js';
 import { recordGates } from '../../src/trading/scores/keeper.js';
-import { unjudged, type Gate } from '../../src/trading/signals/gate.js';
+import { unjudged, type Gate } from '../../src/trading/signals/signal.js';
 import type { AnyType } from '../../src/webhooks/types.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';

@@ -1,4 +1,4 @@
-import { groupBy } from '../group-by.js';
+import { groupBy } from '../collections.js';
 import { formatCount, formatDay, formatDecimal, utc } from '../pages/format.js';
 import { DAY_MS } from '../time.js';
 import { toLineChart } from './line-chart.js';

@@ -2,8 +2,8 @@ import { setTimeout } from 'node:timers/promises';
 import { sql, type SQL } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import type pg from 'pg';
-import { createCoalescer } from '../coalesce.js';
-import { textArray } from './array-literal.js';
+import { createCoalescer } from './coalesce.js';
+import { textArray, selectRows } from './sql.js';
 import {
   isDatabaseUnavailable,
   sqlState,
@@ -16,7 +16,6 @@ import {
   type ShardWatcher,
   type Statement,
 } from './client.js';
-import { selectRows } from './select-rows.js';
 import { createStatements, oneShardGroup, ShardGroupGoneError } from './shards.js';
 
 /** The table whose shards name the groups; all others of a group lie where its shard lies. */

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { ANCHOR } from './citus.js';
 import type { Orm } from './client.js';
-import { selectRows } from './select-rows.js';
+import { selectRows } from './sql.js';
 
 /** On every node whole: written rarely, and read together with rows of any Organization. */
 const onEveryNode = sql.raw(`array['organizations', 'users', 'memberships', 'products', 'operators']`);

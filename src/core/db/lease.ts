@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { v4 as uuid } from 'uuid';
 import type { Orm } from './client.js';
-import { selectRows } from './select-rows.js';
+import { selectRows } from './sql.js';
 
 /** The right to do some work for all instances: one of them has it at a time. */
 export interface Lease {

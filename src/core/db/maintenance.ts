@@ -11,7 +11,7 @@ import { isDistributed } from './distribute.js';
 import { openEmbedded } from './embedded.js';
 import { isMigrated } from './migrate.js';
 import { atServer } from './postgres.js';
-import { selectRows } from './select-rows.js';
+import { selectRows } from './sql.js';
 
 export interface MaintenanceDatabase {
   orm: Orm;

@@ -12,7 +12,7 @@ import { Connection } from './connection.js';
 import { distributeTables, isDistributed } from './distribute.js';
 import type { openEmbedded } from './embedded.js';
 import type { openPostgres } from './postgres.js';
-import { selectRows } from './select-rows.js';
+import { selectRows } from './sql.js';
 
 /** What is recorded once and stays: the serving role can neither change nor remove a row of these. */
 const appendOnly = [

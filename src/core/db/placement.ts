@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { ANCHOR } from './citus.js';
 import type { Orm } from './client.js';
-import { selectRows } from './select-rows.js';
+import { selectRows } from './sql.js';
 
 export interface Placement {
   /** Of the shard group; the shard of the events names it. */

@@ -1,7 +1,6 @@
 import { sql, type SQL } from 'drizzle-orm';
 import type { Database, GroupTables, Names, Run, ShardGroup, Shards, Statement, Template } from './client.js';
-import { textArray } from './array-literal.js';
-import { selectRows } from './select-rows.js';
+import { textArray, selectRows } from './sql.js';
 
 /** The shard group is no more, because it was split: its Organizations have to be looked for again. */
 export class ShardGroupGoneError extends Error {

@@ -1,10 +1,11 @@
 import type { Logger } from 'pino';
-import type { Clock } from '../clock.js';
+import type { RequestHandler } from 'express';
+import type { Clock } from '../time.js';
 import type { ServiceConfig } from '../config.js';
 import type { Database } from '../db/client.js';
 import type { LimitStores } from './limit-store.js';
-import type { Lifecycle } from './availability.js';
 import type { Metrics } from '../metrics.js';
+import { AppError } from '../errors.js';
 
 export interface Context<Config extends ServiceConfig = ServiceConfig> {
   config: Config;
@@ -17,4 +18,28 @@ export interface Context<Config extends ServiceConfig = ServiceConfig> {
   lifecycle: Lifecycle;
   /** Where rate limits are counted: this process, or Redis for several instances. */
   limitStores: LimitStores;
+}
+
+/** Where the process stands between start and end; `/readyz` and the drain answer from it. */
+export interface Lifecycle {
+  state: 'starting' | 'ready' | 'draining';
+}
+
+export function createLifecycle(): Lifecycle {
+  return { state: 'starting' };
+}
+
+/** Lets requests in while the service is ready. What was let in is finished, whatever happens next. */
+export function requireReady(lifecycle: Lifecycle): RequestHandler {
+  return (_req, res, next) => {
+    if (lifecycle.state === 'ready') {
+      next();
+      return;
+    }
+    // The connection ends with this answer, so that the next request finds another instance.
+    res.setHeader('Connection', 'close');
+    const detail =
+      lifecycle.state === 'starting' ? 'The service is starting.' : 'This instance is shutting down.';
+    next(new AppError('unavailable', detail, { retryAfterSeconds: 1 }));
+  };
 }

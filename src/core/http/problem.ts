@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import { isDatabaseUnavailable } from '../db/client.js';
 import { toJson } from './json.js';
-import { requestIdOf } from './request-context.js';
+import { requestIdOf } from './request.js';
 import { AppError, statusByCode, type ErrorCode, type ErrorPlace } from '../errors.js';
 
 /** RFC 9457 problem details with the stable `code` that clients switch on. */

@@ -1,6 +1,6 @@
 import type { Request, RequestHandler, Response } from 'express';
 import { ipKeyGenerator, rateLimit, type AugmentedRequest } from 'express-rate-limit';
-import type { Clock } from '../clock.js';
+import type { Clock } from '../time.js';
 import type { Context } from './context.js';
 import { AppError, statusByCode } from '../errors.js';
 import { toAppError } from './problem.js';

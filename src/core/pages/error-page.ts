@@ -1,8 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { ErrorRequestHandler, Request, Response } from 'express';
-import { pageHeaders } from '../http/page-headers.js';
-import { requestIdOf } from '../http/request-context.js';
-import { prefersHtml } from '../http/request-line.js';
+import { pageHeaders } from '../http/headers.js';
+import { requestIdOf, prefersHtml } from '../http/request.js';
 import { beginProblem, problemHandler, toAppError } from '../http/problem.js';
 import { statusByCode, type ErrorCode } from '../errors.js';
 import { pageFrame, renderPage, type PageDeps, type ReadFrame } from './layout.js';

@@ -1,8 +1,10 @@
-import { placeError, type AppError, type ErrorCode } from '../errors.js';
 import type { Request, RequestHandler, Response, Router } from 'express';
-import { readForm } from '../http/form-body.js';
-import { prefersHtml } from '../http/request-line.js';
+import type { z } from 'zod';
+import { placeError, AppError, type ErrorCode } from '../errors.js';
+import { readForm } from '../http/body.js';
+import { prefersHtml, ownReferer } from '../http/request.js';
 import { beginProblem, toAppError } from '../http/problem.js';
+import { parseInput } from '../http/validate.js';
 
 /** The fields of a posted form. Where a name repeats (check boxes), its values are a list. */
 export type FormFields = Record<string, string | string[]>;
@@ -128,4 +130,90 @@ export function renewForm(form: FormState, id: string): FormState {
     problem:
       'This form was open for too long and has been renewed. Nothing was created: please send it again.',
   };
+}
+
+/** The fields of a form that is sent in the address. A field that was left empty was not filled in. */
+export const readQuery = (req: Request): FormFields =>
+  Object.fromEntries(Object.entries(req.query as FormFields).filter(([, value]) => value !== ''));
+
+/** @throws AppError invalid_request for a field that is given more than once */
+export function requireOnce(query: object): void {
+  const repeated = Object.entries(query).find(([, value]) => Array.isArray(value));
+  if (repeated) throw fieldError(repeated[0], 'must be given once');
+}
+
+/** @throws AppError invalid_request for a field that does not fit or is given more than once */
+export function parseQueryForm<T extends z.ZodType>(schema: T, query: FormFields): z.output<T> {
+  requireOnce(query);
+  return parseInput(schema, query);
+}
+
+/**
+ * What a page with such a form shows: what was asked for, or the form with what is wrong beside the field and the
+ * status of that.
+ */
+export async function tryQuery<T>(
+  res: Response,
+  query: FormFields,
+  work: () => Promise<T>,
+): Promise<{ form: FormState; result: T | undefined }> {
+  try {
+    return { form: newForm(query), result: await work() };
+  } catch (thrown) {
+    const isForField = thrown instanceof AppError && thrown.errors !== undefined;
+    if (!isForField || !['invalid_request', 'not_found'].includes(thrown.code)) throw thrown;
+    beginProblem(res, thrown);
+    return { form: toFormState(query, thrown), result: undefined };
+  }
+}
+
+/**
+ * What was typed into a form that came when its person was no longer signed in. It waits, without passwords and codes, until
+ * the form's page is shown again to the same person in the same browser.
+ */
+export interface KeptForm {
+  page: string;
+  values: FormFields;
+}
+
+/** What a posted form says; undefined if this is no form of one of our pages. */
+export async function readTyped(req: Request, res: Response): Promise<KeptForm | undefined> {
+  const page = ownReferer(req);
+  if (page === undefined || !isPostedForm(req) || !prefersHtml(req)) return undefined;
+  return { page, values: withoutSecrets((await readForm(req, res)) as FormFields) };
+}
+
+const KEPT_FORM_COOKIE = 'gauge_form';
+const cookieOptions = (req: Request) =>
+  ({ httpOnly: true, sameSite: 'lax', secure: req.secure, path: '/' }) as const;
+
+export function sendFormToken(req: Request, res: Response, token: string, maxAge: number): void {
+  res.cookie(KEPT_FORM_COOKIE, token, { ...cookieOptions(req), maxAge });
+}
+
+const taken = Symbol('taken form');
+type Locals = { [taken]?: (page: string) => Promise<FormFields | undefined> };
+
+/** Lets the page that a browser with a token asks for take what was typed into its form: `take`, by the token. */
+export function offerForm(
+  req: Request,
+  res: Response,
+  take: (token: string, page: string) => Promise<FormFields | undefined>,
+): void {
+  const token = new RegExp(`(?:^|;\\s*)${KEPT_FORM_COOKIE}=([\\w-]{43})(?:;|$)`).exec(
+    req.headers.cookie ?? '',
+  )?.[1];
+  if (token === undefined || req.method !== 'GET') return;
+  const locals = res.locals as Locals;
+  locals[taken] = async (page) => {
+    const values = await take(token, page);
+    if (values) res.clearCookie(KEPT_FORM_COOKIE, cookieOptions(req));
+    return values;
+  };
+}
+
+/** The form of this page as the signed-in person typed it before, once; undefined if none was kept for it. */
+export async function takeForm(req: Request, res: Response, form: FormState): Promise<FormState | undefined> {
+  const values = await (res.locals as Locals)[taken]?.(req.originalUrl);
+  return values && { ...form, values: { ...form.values, ...values } };
 }

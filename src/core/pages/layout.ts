@@ -3,11 +3,10 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Request, RequestHandler, Response } from 'express';
-import type { Clock } from '../clock.js';
+import type { Clock } from '../time.js';
 import { createAssets } from '../http/assets.js';
 import { toAddress } from './address.js';
-import type { FormState } from './form.js';
-import { takeForm } from './kept-form.js';
+import { type FormState, takeForm } from './form.js';
 import * as format from './format.js';
 import { styleSheets } from './stylesheet.js';
 

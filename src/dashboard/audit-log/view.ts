@@ -1,6 +1,6 @@
 import { findPeople, type AuditRow } from '../../audit/queries.js';
 import type { Orm } from '../../core/db/client.js';
-import { isUuid } from '../../core/http/path-id.js';
+import { isUuid } from '../../core/http/request.js';
 import { linkTo, tell, toText, type Part } from './sentences.js';
 
 export interface Actor {

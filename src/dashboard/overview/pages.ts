@@ -4,7 +4,7 @@ import type { Orm } from '../../core/db/client.js';
 import { compareDecimals, subtractDecimals, sumDecimals } from '../../core/decimal.js';
 import { toTrend } from '../../core/charts/trend.js';
 import type { Context } from '../../core/http/context.js';
-import { originOf } from '../../core/http/own-origin.js';
+import { originOf } from '../../core/http/request.js';
 import { sendEventLine } from '../../core/pages/curl-line.js';
 import { formatCompact } from '../../core/pages/format.js';
 import { renderPage } from '../../core/pages/layout.js';

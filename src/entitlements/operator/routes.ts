@@ -1,4 +1,4 @@
-import { readJsonBody } from '../../core/http/json-body.js';
+import { readJsonBody } from '../../core/http/body.js';
 import { exact, sendJson, toJson } from '../../core/http/json.js';
 import { parseInput } from '../../core/http/validate.js';
 import { json } from '../../core/reference/define-route.js';

@@ -8,7 +8,7 @@ import {
   type TypedCode,
 } from '../second-factor/codes.js';
 import type { PersonAuthority } from '../session/authority.js';
-import { change, type ChangeDeps } from '../../audit/change.js';
+import { change, type ChangeDeps } from '../../audit/audit.js';
 import { hasSecondFactor } from '../second-factor/queries.js';
 import type { SecretBox } from '../second-factor/secret-box.js';
 import { generateToken, hashToken } from '../session/session-cookie.js';

@@ -1,6 +1,6 @@
 import Bowser from 'bowser';
 import type { Request, Response, Router } from 'express';
-import { readPathId } from '../../core/http/path-id.js';
+import { readPathId } from '../../core/http/request.js';
 import { z } from 'zod';
 import { parseInput } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
-import { byProof, change } from '../../audit/change.js';
+import { byProof, change } from '../../audit/audit.js';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
 import { addressOf, passLimits } from '../../core/http/rate-limit.js';

@@ -1,5 +1,5 @@
 import { asc, sql } from 'drizzle-orm';
-import { byProof, byService, change, type ChangeDeps } from '../../audit/change.js';
+import { byProof, byService, change, type ChangeDeps } from '../../audit/audit.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import { newId } from '../../core/ids.js';

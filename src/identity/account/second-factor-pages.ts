@@ -1,10 +1,10 @@
 import type { Request, Response, Router } from 'express';
 import { encode } from 'uqr';
 import { z } from 'zod';
-import { byProof, change } from '../../audit/change.js';
+import { byProof, change } from '../../audit/audit.js';
 import { AppError, type ErrorCode } from '../../core/errors.js';
 import { sendJson, toJson } from '../../core/http/json.js';
-import { beginSecretPage } from '../../core/http/page-headers.js';
+import { beginSecretPage } from '../../core/http/headers.js';
 import { parseInput, text } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
 import { fieldError, formRoute, newForm, type FormState } from '../../core/pages/form.js';

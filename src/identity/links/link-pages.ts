@@ -1,6 +1,6 @@
 import type { ErrorRequestHandler, Request, RequestHandler, Response, Router } from 'express';
 import type { Options } from 'express-rate-limit';
-import { prefersHtml } from '../../core/http/request-line.js';
+import { prefersHtml } from '../../core/http/request.js';
 import type { Context } from '../../core/http/context.js';
 import type { LimitStores } from '../../core/http/limit-store.js';
 import { addressOf } from '../../core/http/rate-limit.js';

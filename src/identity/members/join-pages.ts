@@ -1,14 +1,14 @@
 import type { ErrorRequestHandler, Request, Response, Router } from 'express';
 import { byPerson } from '../session/authority.js';
-import { change, byProof } from '../../audit/change.js';
+import { change, byProof } from '../../audit/audit.js';
 import { passwordProblem, hashPassword } from '../password.js';
 import { sendToken } from '../session/session-cookie.js';
 import { createLimit } from '../sign-in/sign-in-limits.js';
 import { signOutHere } from '../sign-in/sign-in-routes.js';
 import { arrivalOf, requirePerson, personSource, type ReadSession } from '../session/session.js';
 import type { Context } from '../../core/http/context.js';
-import { prefersHtml } from '../../core/http/request-line.js';
-import { readForm } from '../../core/http/form-body.js';
+import { prefersHtml } from '../../core/http/request.js';
+import { readForm } from '../../core/http/body.js';
 import { addressOf } from '../../core/http/rate-limit.js';
 import { parseInput } from '../../core/http/validate.js';
 import {

@@ -1,11 +1,11 @@
 import type { Request, Response } from 'express';
 import type { z } from 'zod';
 import { byOperator } from '../session/authority.js';
-import { change, type ChangeDeps } from '../../audit/change.js';
-import type { Clock } from '../../core/clock.js';
+import { change, type ChangeDeps } from '../../audit/audit.js';
+import type { Clock } from '../../core/time.js';
 import type { Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
-import { readJsonBody } from '../../core/http/json-body.js';
+import { readJsonBody } from '../../core/http/body.js';
 import { sendJson, toJson } from '../../core/http/json.js';
 import { parseInput, plainly } from '../../core/http/validate.js';
 import type { Put, Source } from '../source.js';

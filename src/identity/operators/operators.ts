@@ -1,7 +1,6 @@
 import { asc, eq } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
-import { recordOperatorAudit } from '../../audit/audit.js';
-import { byProof, byService, change, type ChangeDeps } from '../../audit/change.js';
+import { recordOperatorAudit, byProof, byService, change, type ChangeDeps } from '../../audit/audit.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import { fieldError } from '../../core/pages/form.js';

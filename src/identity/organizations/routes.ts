@@ -1,10 +1,9 @@
 import { byPerson } from '../session/authority.js';
-import { change, type ChangeDeps } from '../../audit/change.js';
+import { change, type ChangeDeps } from '../../audit/audit.js';
 import { HOME } from '../sign-in/schema.js';
 import { sessionOf, type SessionPrincipal } from '../session/session.js';
 import { AppError } from '../../core/errors.js';
-import { isForm, readForm } from '../../core/http/form-body.js';
-import { readJsonBody } from '../../core/http/json-body.js';
+import { isForm, readForm, readJsonBody } from '../../core/http/body.js';
 import { parseInput } from '../../core/http/validate.js';
 import { defineRoute, json } from '../../core/reference/define-route.js';
 import { exampleWorld } from '../../core/reference/example-world.js';

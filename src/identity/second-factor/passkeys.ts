@@ -1,9 +1,9 @@
 import type { Request, Response } from 'express';
 import { z } from 'zod';
-import { byProof, change, type Authority, type ChangeDeps } from '../../audit/change.js';
+import { byProof, change, type Authority, type ChangeDeps } from '../../audit/audit.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { sendJson, toJson } from '../../core/http/json.js';
-import { originOf } from '../../core/http/own-origin.js';
+import { originOf } from '../../core/http/request.js';
 import {
   CHALLENGE_MS,
   findPasskey,

@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm';
 import type { Request, Response } from 'express';
-import { change, type Authority, type ChangeDeps } from '../../audit/change.js';
+import { change, type Authority, type ChangeDeps } from '../../audit/audit.js';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { selectRows } from '../../core/db/select-rows.js';
+import { selectRows } from '../../core/db/sql.js';
 import { AppError } from '../../core/errors.js';
 import { MINUTE_MS } from '../../core/time.js';
 import { lockOrganizationId } from '../../organizations/lock.js';

@@ -1,16 +1,14 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Request, RequestHandler, Response } from 'express';
 import { rateLimit, type AugmentedRequest } from 'express-rate-limit';
-import { recordOperatorAudit } from '../../audit/audit.js';
+import { recordOperatorAudit, change, byProof } from '../../audit/audit.js';
 import type { OperatorToken } from '../../core/config.js';
 import type { Context } from '../../core/http/context.js';
 import { AppError } from '../../core/errors.js';
 import { notFound } from '../../core/http/problem.js';
-import { requestIdOf } from '../../core/http/request-context.js';
-import type { Clock } from '../../core/clock.js';
-import { isNavigation } from '../../core/http/request-line.js';
-import { isForm } from '../../core/http/form-body.js';
-import { ownReferer } from '../../core/http/own-origin.js';
+import { requestIdOf, isNavigation, ownReferer } from '../../core/http/request.js';
+import type { Clock } from '../../core/time.js';
+import { isForm } from '../../core/http/body.js';
 import { toAddress } from '../../core/pages/address.js';
 import {
   ConfirmationDue,
@@ -21,7 +19,6 @@ import {
   type OperatorAuthority,
 } from './authority.js';
 import { personOf } from './session.js';
-import { change, byProof } from '../../audit/change.js';
 import { addressOf, passLimits } from '../../core/http/rate-limit.js';
 
 const MAX_FAILURES_PER_MINUTE = 30;

@@ -1,13 +1,16 @@
 import type { Request, RequestHandler, Response } from 'express';
-import type { Clock } from '../../core/clock.js';
+import type { Clock } from '../../core/time.js';
 import type { Database, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
-import { isNavigation } from '../../core/http/request-line.js';
-import { originOf } from '../../core/http/own-origin.js';
+import { isNavigation, originOf, hangUpSignal, requestIdOf } from '../../core/http/request.js';
 import { toAddress } from '../../core/pages/address.js';
-import type { FormFields } from '../../core/pages/form.js';
-import { offerForm, readTyped, sendFormToken, type KeptForm } from '../../core/pages/kept-form.js';
-import { hangUpSignal, requestIdOf } from '../../core/http/request-context.js';
+import {
+  type FormFields,
+  offerForm,
+  readTyped,
+  sendFormToken,
+  type KeptForm,
+} from '../../core/pages/form.js';
 import type { MarketAccess, Role } from '../../organizations/table.js';
 import type { Source, Whereabouts } from '../source.js';
 import {

@@ -1,8 +1,8 @@
 import { Router, type ErrorRequestHandler, type Request, type RequestHandler, type Response } from 'express';
 import { AppError, type ErrorCode } from '../../core/errors.js';
-import { prefersJson } from '../../core/http/request-line.js';
+import { prefersJson } from '../../core/http/request.js';
 import type { Context } from '../../core/http/context.js';
-import { readForm } from '../../core/http/form-body.js';
+import { readForm } from '../../core/http/body.js';
 import { beginProblem, toAppError } from '../../core/http/problem.js';
 import { parseInput } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';

@@ -4,7 +4,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import { rateLimit, type Options } from 'express-rate-limit';
 import Keygrip from 'keygrip';
 import { AppError } from '../../core/errors.js';
-import { hangUpSignal } from '../../core/http/request-context.js';
+import { hangUpSignal } from '../../core/http/request.js';
 import type { LimitStores } from '../../core/http/limit-store.js';
 import { addressOf } from '../../core/http/rate-limit.js';
 import { DAY_MS, MINUTE_MS } from '../../core/time.js';

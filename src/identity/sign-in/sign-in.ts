@@ -1,7 +1,6 @@
 import type { Orm, Tx } from '../../core/db/client.js';
-import { recordOperatorAudit } from '../../audit/audit.js';
+import { recordOperatorAudit, change, byProof, byService, type ChangeDeps } from '../../audit/audit.js';
 import { auditPerson, type Whereabouts } from '../source.js';
-import { change, byProof, byService, type ChangeDeps } from '../../audit/change.js';
 import { verifyPassword } from '../password.js';
 import {
   acceptCode,

@@ -1,5 +1,5 @@
-import { retryOnConflict } from '../../core/db/conflict.js';
-import { hangUpSignal } from '../../core/http/request-context.js';
+import { retryOnConflict } from '../../core/db/sql.js';
+import { hangUpSignal } from '../../core/http/request.js';
 import { sendJson, toJson } from '../../core/http/json.js';
 import { json } from '../../core/reference/define-route.js';
 import { exampleWorld } from '../../core/reference/example-world.js';

@@ -12,7 +12,7 @@ import { summariseExecution, type PaperFill } from './look-back.js';
 import { runBacktest, type Trail } from './run.js';
 import { dailyProfits, intervalOf, summarise } from './statistics.js';
 import { gateKeys } from '../../trading/scores/gates.js';
-import { unjudged } from '../../trading/signals/gate.js';
+import { unjudged } from '../../trading/signals/signal.js';
 
 export interface BacktestOptions {
   cash: Micros;

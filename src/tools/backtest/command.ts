@@ -1,7 +1,6 @@
 import { Command, InvalidArgumentError } from 'commander';
-import type { Clock } from '../../core/clock.js';
+import { type Clock, DAY_MS, MINUTE_MS } from '../../core/time.js';
 import { formatDecimal } from '../../core/pages/format.js';
-import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import { dateOf } from '../../trading/market/climate-day.js';
 import { parseDollars } from '../../trading/market/money.js';
 import { findStation, type Station } from '../../trading/market/stations.js';

@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import type { StationForecast } from '../../trading/forecast/forecast.js';
 import type { MarketEvent } from '../../trading/market/event.js';
 import type { MarketData } from '../../trading/market/source.js';
-import type { GateBook } from '../../trading/signals/gate.js';
+import type { GateBook } from '../../trading/signals/signal.js';
 import { buildSnapshot, type SnapshotInputs } from '../../trading/snapshot/build-snapshot.js';
 import type { Snapshot } from '../../trading/snapshot/snapshot.js';
 import { readTape, TapeError } from '../../trading/tape/reader.js';

@@ -1,5 +1,5 @@
 import { v7 as newId } from 'uuid';
-import { groupBy } from '../../core/group-by.js';
+import { groupBy } from '../../core/collections.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { train } from '../../trading/archive/training.js';
 import { noFits, type FitBook, calibratedModel } from '../../trading/forecast/fits.js';
@@ -14,7 +14,7 @@ import { groupEvents, type MarketEvent, finalOutcomes } from '../../trading/mark
 import { spanOf, targetKey, targetOf, type Market, type Target } from '../../trading/market/market.js';
 import type { MarketData, SettledDay } from '../../trading/market/source.js';
 import { findPlace } from '../../trading/market/stations.js';
-import { noGates } from '../../trading/signals/gate.js';
+import { noGates } from '../../trading/signals/signal.js';
 import type { Feed, PointInTime } from './feed.js';
 import { markByTrades } from './look-back.js';
 import {

@@ -5,7 +5,7 @@ import { groupEvents, type MarketEvent } from '../../trading/market/event.js';
 import { WAIT_MS, type MarkableFill } from '../../trading/execution/marker.js';
 import { findSeries, type Station } from '../../trading/market/stations.js';
 import { recordsDue, type NewRecord } from '../../trading/scores/records.js';
-import { noGates } from '../../trading/signals/gate.js';
+import { noGates, LEAD_HOURS } from '../../trading/signals/signal.js';
 import { finalTimeOf } from '../../trading/venue/simulated-event.js';
 import { createSimulatedSource, readMarketsOf } from '../../trading/venue/simulated.js';
 import { simulateWeather } from '../../trading/venue/simulation/weather.js';
@@ -21,7 +21,6 @@ import type { Feed, PointInTime } from './feed.js';
 import { createLookBack, type FillMark } from './look-back.js';
 import { dailyKinds } from '../../trading/market/market.js';
 import { learnPast } from '../../trading/past/learned-past.js';
-import { LEAD_HOURS } from '../../trading/signals/signal.js';
 import { judgeGates, type JudgedRecord } from '../../trading/scores/gates.js';
 import { scoreBrackets } from '../../trading/scores/score.js';
 

@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import { isUuid } from '../../core/http/path-id.js';
+import { isUuid } from '../../core/http/request.js';
 import { printable } from '../../core/terminal.js';
 import { CommandError, runCommand, wholeFrom, type Terminal } from '../kit/command.js';
 import type { MappingOptions } from './mapping.js';

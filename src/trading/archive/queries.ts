@@ -1,6 +1,6 @@
 import { and, desc, eq, getTableColumns, gt, isNotNull, lte, sql } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
-import { insertRows } from '../../core/db/insert-rows.js';
+import { insertRows } from '../../core/db/sql.js';
 import type { Fit } from '../forecast/fits.js';
 import type { SourceNames } from '../forecast/queries.js';
 import { signOf, type HourFit } from '../forecast/running-day.js';

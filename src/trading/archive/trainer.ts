@@ -1,7 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { DAY_MS, HOUR_MS } from '../../core/time.js';
-import type { Clock } from '../../core/clock.js';
+import { DAY_MS, HOUR_MS, type Clock } from '../../core/time.js';
 import type { Database } from '../../core/db/client.js';
 import { newId } from '../../core/ids.js';
 import { inSlices } from '../../core/steps.js';

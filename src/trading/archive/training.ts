@@ -1,7 +1,7 @@
 import { DAY_MS } from '../../core/time.js';
 import { targetKey, temperatureKinds, type DailyKind } from '../market/market.js';
 import { placesOf, type Place } from '../market/stations.js';
-import { groupBy } from '../../core/group-by.js';
+import { groupBy } from '../../core/collections.js';
 import { allAtOnce, type Steps } from '../../core/steps.js';
 import {
   aheadRow,

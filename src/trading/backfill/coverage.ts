@@ -1,7 +1,6 @@
 import { sql } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
-import { textArray } from '../../core/db/array-literal.js';
-import { selectRows } from '../../core/db/select-rows.js';
+import { textArray, selectRows } from '../../core/db/sql.js';
 import { MAIN_MODEL } from '../forecast/forecast.js';
 import type { TemperatureKind } from '../market/market.js';
 import { climateDayOf } from '../market/climate-day.js';

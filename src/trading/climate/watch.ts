@@ -1,6 +1,5 @@
 import type { Logger } from 'pino';
-import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
-import type { Clock } from '../../core/clock.js';
+import { DAY_MS, HOUR_MS, MINUTE_MS, type Clock } from '../../core/time.js';
 import type { Database, Orm } from '../../core/db/client.js';
 import { inParallel } from '../../core/steps.js';
 import { deleteDaysBefore } from '../forecast/queries.js';

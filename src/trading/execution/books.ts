@@ -1,5 +1,4 @@
-import type { Clock } from '../../core/clock.js';
-import { MINUTE_MS } from '../../core/time.js';
+import { type Clock, MINUTE_MS } from '../../core/time.js';
 import { isSameBook, type OrderBook } from '../market/book.js';
 import type { MarketData } from '../market/source.js';
 import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';

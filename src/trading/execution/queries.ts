@@ -1,6 +1,6 @@
 import { isNull, sql, type SQL } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
-import { selectRows, timeText } from '../../core/db/select-rows.js';
+import { selectRows, timeText } from '../../core/db/sql.js';
 import type { TradeMode } from '../ledger/orders-table.js';
 import type { Side } from '../market/book.js';
 import { perContract, valueOf } from '../market/contracts.js';

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { boolean, check, index, integer, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core';
-import { time } from '../../core/db/columns.js';
+import { time } from '../../core/db/sql.js';
 import { contractsColumn, micros, tradeModes } from '../ledger/orders-table.js';
 
 /**

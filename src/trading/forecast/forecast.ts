@@ -1,7 +1,6 @@
 import type { Logger } from 'pino';
-import type { Clock } from '../../core/clock.js';
-import { groupBy } from '../../core/group-by.js';
-import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
+import { type Clock, HOUR_MS, MINUTE_MS } from '../../core/time.js';
+import { groupBy } from '../../core/collections.js';
 import type { MarketEvent } from '../market/event.js';
 import type { DistributionShape, TemperatureDistribution } from '../market/distribution.js';
 import { targetKey, type Target, type TemperatureKind } from '../market/market.js';

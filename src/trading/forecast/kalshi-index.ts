@@ -1,7 +1,6 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import type { Clock } from '../../core/clock.js';
-import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
+import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { clockAt, hourOf } from '../market/climate-day.js';
 import { indexAreas, type IndexArea } from '../market/stations.js';
 import { UnexpectedAnswerError, type KalshiClient } from '../venue/kalshi-client.js';

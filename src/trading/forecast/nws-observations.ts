@@ -1,8 +1,7 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import type { Clock } from '../../core/clock.js';
+import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { inParallel } from '../../core/steps.js';
-import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { climateDayAt, dateOf, type ClimateDay } from '../market/climate-day.js';
 import { stations, type Station } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';

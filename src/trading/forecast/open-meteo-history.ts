@@ -1,7 +1,6 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import type { Clock } from '../../core/clock.js';
-import { DAY_MS, HOUR_MS } from '../../core/time.js';
+import { type Clock, DAY_MS, HOUR_MS } from '../../core/time.js';
 import { addDays, daysBetween } from '../market/climate-day.js';
 import { spanOf, type Target } from '../market/market.js';
 import type { Place } from '../market/stations.js';

@@ -1,7 +1,6 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import type { Clock } from '../../core/clock.js';
-import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
+import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { addDays, climateDayAt, climateDayOf, clockAt } from '../market/climate-day.js';
 import type { Target } from '../market/market.js';
 import type { VenueNote } from '../market/source.js';

@@ -1,7 +1,7 @@
 import { sql, type SQL } from 'drizzle-orm';
 import type { PgTable } from 'drizzle-orm/pg-core';
 import type { Orm } from '../../core/db/client.js';
-import { selectRows } from '../../core/db/select-rows.js';
+import { selectRows } from '../../core/db/sql.js';
 import type { Target, TemperatureKind } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
 import { MAIN_MODEL, type DayEnsemble, type ObservedExtreme } from './forecast.js';

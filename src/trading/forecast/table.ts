@@ -14,7 +14,7 @@ import {
   uuid,
   type AnyPgColumn,
 } from 'drizzle-orm/pg-core';
-import { time } from '../../core/db/columns.js';
+import { time } from '../../core/db/sql.js';
 import type { DistributionShape } from '../market/distribution.js';
 import type { DailyKind, TemperatureKind } from '../market/market.js';
 import { MAIN_MODEL, type ForecastMethod } from './forecast.js';

@@ -14,7 +14,7 @@ import {
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core';
-import { time } from '../../core/db/columns.js';
+import { time } from '../../core/db/sql.js';
 import { timesInForce } from '../market/book.js';
 
 /** Millionths of a dollar. */

@@ -10,7 +10,7 @@ import {
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core';
-import { time } from '../../core/db/columns.js';
+import { time } from '../../core/db/sql.js';
 import { contractsColumn, micros, tradeModes } from './orders-table.js';
 
 /** An Organization's money in one mode. Its row is the lock under which cash is checked and spent. */

@@ -1,7 +1,7 @@
 import { and, asc, eq, gt, sql } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import type { Orm } from '../../core/db/client.js';
-import { selectRows } from '../../core/db/select-rows.js';
+import { selectRows } from '../../core/db/sql.js';
 import { newId } from '../../core/ids.js';
 import type { Side } from '../market/book.js';
 import type { Micros } from '../market/money.js';

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { boolean, check, integer, pgTable, text, uuid } from 'drizzle-orm/pg-core';
-import { time } from '../../core/db/columns.js';
+import { time } from '../../core/db/sql.js';
 import { contractsColumn, micros } from './orders-table.js';
 
 /** An Organization's own limits. A column that is null, or a row that is missing, means the service's default. */

@@ -1,6 +1,5 @@
 import { lockAccount } from '../ledger/queries.js';
-import { recordAudit } from '../../audit/audit.js';
-import { change, type ChangeDeps, type Authority } from '../../audit/change.js';
+import { recordAudit, change, type ChangeDeps, type Authority } from '../../audit/audit.js';
 import type { Orm } from '../../core/db/client.js';
 import type { Source } from '../../identity/source.js';
 import { AppError } from '../../core/errors.js';

@@ -14,7 +14,7 @@ import { createLiveStatus, type LiveDifference, type LiveReport } from './report
 import { sendOrder, withdraw, type SendDeps } from './send.js';
 import type { VenueKey } from './sign.js';
 import { createVenue } from './venue.js';
-import type { Authority } from '../../audit/change.js';
+import type { Authority } from '../../audit/audit.js';
 
 /** Orders at the venue, and the watch over the account there. One Organization has it. */
 export interface LiveTrading extends LiveExecutor {

@@ -1,5 +1,5 @@
 import { and, asc, desc, eq, gte, inArray, sql } from 'drizzle-orm';
-import { textArray } from '../../core/db/array-literal.js';
+import { textArray } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
 import { organizations } from '../../organizations/table.js';
 import type { Micros } from '../market/money.js';

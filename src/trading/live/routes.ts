@@ -1,6 +1,6 @@
 import { byOperator } from '../../identity/session/authority.js';
 import { AppError } from '../../core/errors.js';
-import { readJsonBody } from '../../core/http/json-body.js';
+import { readJsonBody } from '../../core/http/body.js';
 import { sendJson, toJson } from '../../core/http/json.js';
 import { parseInput } from '../../core/http/validate.js';
 import { MAX_BODY_BYTES, readSlug, sourceOf } from '../../identity/operator/http.js';

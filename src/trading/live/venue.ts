@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Clock } from '../../core/clock.js';
+import type { Clock } from '../../core/time.js';
 import {
   createKalshiClient,
   readLimited,

@@ -1,4 +1,4 @@
-import { createRecall } from '../../core/recall.js';
+import { createRecall } from '../../core/collections.js';
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import type { Place } from './stations.js';
 

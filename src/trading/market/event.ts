@@ -1,4 +1,4 @@
-import { groupBy } from '../../core/group-by.js';
+import { groupBy } from '../../core/collections.js';
 import { areThresholds, bracketPays, bracketRange, isPaid, isWholeLadder, outcomesOf } from './brackets.js';
 import { dateFrom } from './climate-day.js';
 import { isPlaced, targetOf, type ListedMarket, type Market, type TemperatureKind } from './market.js';

@@ -1,10 +1,9 @@
 import type { Request, Response } from 'express';
 import { keyAuthority } from '../../api-keys/authority.js';
+import { readHashedSecret, type KeyReader, type Principal } from '../../api-keys/bearer-key.js';
 import { authenticateCall, type KeyUse } from '../../api-keys/key-use.js';
-import { readHashedSecret } from '../../api-keys/bearer-key.js';
-import type { KeyReader, Principal } from '../../api-keys/key-reader.js';
 import { AppError } from '../../core/errors.js';
-import { readJsonBody } from '../../core/http/json-body.js';
+import { readJsonBody } from '../../core/http/body.js';
 import { sendJson } from '../../core/http/json.js';
 import { parseInput } from '../../core/http/validate.js';
 import {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eq } from 'drizzle-orm';
 import type { OrderInput } from '../ledger/order-input.js';
-import type { Clock } from '../../core/clock.js';
+import type { Clock } from '../../core/time.js';
 import { sqlState, type Orm } from '../../core/db/client.js';
 import { AppError, type ErrorCode } from '../../core/errors.js';
 import { cutPage } from '../../core/http/page.js';

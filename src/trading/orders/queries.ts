@@ -1,7 +1,6 @@
 import { and, asc, desc, eq, inArray, sql, type SQL } from 'drizzle-orm';
-import { intArray, textArray } from '../../core/db/array-literal.js';
+import { intArray, textArray, selectRows } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
-import { selectRows } from '../../core/db/select-rows.js';
 import { listenersOf, type Listener } from '../../webhooks/outbox.js';
 import type { Side } from '../market/book.js';
 import type { Micros } from '../market/money.js';

@@ -1,13 +1,12 @@
 import type { Request } from 'express';
 import { z } from 'zod';
 import { keyAuthority } from '../../api-keys/authority.js';
-import { readHashedSecret } from '../../api-keys/bearer-key.js';
+import { readHashedSecret, type Principal } from '../../api-keys/bearer-key.js';
 import { authenticateCall } from '../../api-keys/key-use.js';
-import type { Principal } from '../../api-keys/key-reader.js';
 import { AppError } from '../../core/errors.js';
-import { readJsonBody } from '../../core/http/json-body.js';
+import { readJsonBody } from '../../core/http/body.js';
 import { sendJson } from '../../core/http/json.js';
-import { readPathId } from '../../core/http/path-id.js';
+import { readPathId } from '../../core/http/request.js';
 import { parseInput } from '../../core/http/validate.js';
 import { defineRoute, json } from '../../core/reference/define-route.js';
 import { exampleWorld } from '../../core/reference/example-world.js';

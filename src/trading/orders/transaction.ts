@@ -1,5 +1,5 @@
 import type { OrderInput } from '../ledger/order-input.js';
-import type { Clock } from '../../core/clock.js';
+import type { Clock } from '../../core/time.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import { newId } from '../../core/ids.js';
@@ -28,7 +28,7 @@ import {
 } from './queries.js';
 import { bidOf, shownAt } from './queue.js';
 import { tellFilled } from './trade.js';
-import { confirmAuthority } from '../../audit/change.js';
+import { confirmAuthority } from '../../audit/audit.js';
 
 /** An order that passed every check, with what was read for them under the account's lock. */
 interface AcceptedOrder {

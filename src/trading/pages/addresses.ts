@@ -1,10 +1,9 @@
 import type { Request } from 'express';
 import { z } from 'zod';
-import { isUuid } from '../../core/http/path-id.js';
+import { isUuid } from '../../core/http/request.js';
 import { parseInput } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
-import { fieldError } from '../../core/pages/form.js';
-import { readQuery, requireOnce } from '../../core/pages/query-form.js';
+import { fieldError, readQuery, requireOnce } from '../../core/pages/form.js';
 import type { Action } from '../ledger/order-input.js';
 import { tradeModes, type TradeMode } from '../ledger/orders-table.js';
 import type { Side, TimeInForce } from '../market/book.js';

@@ -1,7 +1,7 @@
 import type { Request, Response, Router } from 'express';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
-import { readPathId } from '../../core/http/path-id.js';
+import { readPathId } from '../../core/http/request.js';
 import { cutPage } from '../../core/http/page.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';

@@ -1,5 +1,5 @@
 import { toPager } from '../../core/pages/address.js';
-import { groupBy } from '../../core/group-by.js';
+import { groupBy } from '../../core/collections.js';
 import { formatCount } from '../../core/pages/format.js';
 import { forecastOf } from '../forecast/forecast.js';
 import type { MarketEvent } from '../market/event.js';

@@ -1,7 +1,7 @@
 import type { Request, Response, Router } from 'express';
 import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
-import { readQuery, requireOnce } from '../../core/pages/query-form.js';
+import { readQuery, requireOnce } from '../../core/pages/form.js';
 import { inSlices } from '../../core/steps.js';
 import { sessionOf } from '../../identity/session/session.js';
 import type { Orm } from '../../core/db/client.js';

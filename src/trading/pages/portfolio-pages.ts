@@ -1,6 +1,6 @@
 import type { Router } from 'express';
 import { toLineChart } from '../../core/charts/line-chart.js';
-import { originOf } from '../../core/http/own-origin.js';
+import { originOf } from '../../core/http/request.js';
 import { toAddress } from '../../core/pages/address.js';
 import { formatChange, formatTime } from '../../core/pages/format.js';
 import { renderPage } from '../../core/pages/layout.js';

@@ -1,16 +1,15 @@
 import type { Request, Response, Router } from 'express';
 import { isManager, managingRoles } from '../../organizations/table.js';
 import { byMember } from '../../identity/session/authority.js';
-import { change } from '../../audit/change.js';
+import { change } from '../../audit/audit.js';
 import { requireRole, sessionOf, personSource } from '../../identity/session/session.js';
 import type { Context } from '../../core/http/context.js';
 import { parseInput } from '../../core/http/validate.js';
 import { switchSchema } from '../risk/operator/schema.js';
 import { toAddress } from '../../core/pages/address.js';
-import { formRoute, newForm, textField, type FormState } from '../../core/pages/form.js';
+import { formRoute, newForm, textField, type FormState, readQuery } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
-import { readQuery } from '../../core/pages/query-form.js';
 import { readPageQuery, toModeTabs } from './addresses.js';
 import type { TradingServices } from '../services/services.js';
 import { findLimits, selectLargestOrders } from '../risk/queries.js';

@@ -1,9 +1,15 @@
 import type { Router } from 'express';
 import type { Context } from '../../core/http/context.js';
-import { fieldError, textField, type FormFields } from '../../core/pages/form.js';
+import {
+  fieldError,
+  textField,
+  type FormFields,
+  readQuery,
+  requireOnce,
+  tryQuery,
+} from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
-import { readQuery, requireOnce, tryQuery } from '../../core/pages/query-form.js';
 import type { TradingServices } from '../services/services.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
 import { findPlace, placesOf } from '../market/stations.js';

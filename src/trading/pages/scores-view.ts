@@ -3,7 +3,7 @@ import { toIntervalChart } from '../../core/charts/intervals.js';
 import { toReliabilityChart } from '../../core/charts/diagonal.js';
 import { toCrpsChart } from '../../core/charts/series.js';
 import { formatFixed, formatPercent, formatSigned } from '../../core/charts/text.js';
-import { groupBy } from '../../core/group-by.js';
+import { groupBy } from '../../core/collections.js';
 import { formatCount, formatDecimal, formatDegrees } from '../../core/pages/format.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
 import { formatOdds } from '../scores/gates.js';

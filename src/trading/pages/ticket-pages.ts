@@ -5,9 +5,17 @@ import { requireRole, sessionOf } from '../../identity/session/session.js';
 import type { TradingContext } from '../config.js';
 import { AppError } from '../../core/errors.js';
 import { isManager, managingRoles } from '../../organizations/table.js';
-import { fieldError, formRoute, textField, type FormFields, type FormState } from '../../core/pages/form.js';
+import {
+  fieldError,
+  formRoute,
+  textField,
+  type FormFields,
+  type FormState,
+  readQuery,
+  requireOnce,
+  tryQuery,
+} from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
-import { readQuery, requireOnce, tryQuery } from '../../core/pages/query-form.js';
 import { forecastOf } from '../forecast/forecast.js';
 import { emptyBook } from '../market/book.js';
 import { isPlaced, type ListedMarket } from '../market/market.js';

@@ -1,4 +1,4 @@
-import { groupBy } from '../../core/group-by.js';
+import { groupBy } from '../../core/collections.js';
 import { newId } from '../../core/ids.js';
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { KnownHistory } from '../archive/archive.js';

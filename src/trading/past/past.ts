@@ -1,5 +1,4 @@
-import { DAY_MS } from '../../core/time.js';
-import type { Clock } from '../../core/clock.js';
+import { DAY_MS, type Clock } from '../../core/time.js';
 import type { Database } from '../../core/db/client.js';
 import { inChunks } from '../../core/steps.js';
 import { HOURS_WINDOW_DAYS, type Archive } from '../archive/archive.js';

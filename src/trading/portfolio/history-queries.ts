@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import type { Account } from '../ledger/queries.js';
 import type { Orm } from '../../core/db/client.js';
-import { selectRows, timeText } from '../../core/db/select-rows.js';
+import { selectRows, timeText } from '../../core/db/sql.js';
 import type { TradeMode } from '../ledger/orders-table.js';
 import { portfolioHistory, type SettlementState } from '../ledger/portfolio-table.js';
 

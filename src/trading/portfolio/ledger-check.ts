@@ -1,6 +1,6 @@
 import { sql, type SQL } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
-import { selectRows } from '../../core/db/select-rows.js';
+import { selectRows } from '../../core/db/sql.js';
 import { toSection } from '../../usage/drift-report.js';
 import { formatDollars } from '../market/money.js';
 

@@ -1,5 +1,5 @@
-import type { Clock } from '../../core/clock.js';
-import { groupBy } from '../../core/group-by.js';
+import type { Clock } from '../../core/time.js';
+import { groupBy } from '../../core/collections.js';
 import type { Database, Orm } from '../../core/db/client.js';
 import type { Micros } from '../market/money.js';
 import type { TradeMode } from '../ledger/orders-table.js';

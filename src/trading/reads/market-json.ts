@@ -4,8 +4,7 @@ import { cityOf, isPlaced, labelOf, type ListedMarket, type MarketKind } from '.
 import { dollarsOrNull, formatDollars, type Micros } from '../market/money.js';
 import type { MarketData } from '../market/source.js';
 import { findPlace, isStation } from '../market/stations.js';
-import type { Gate } from '../signals/gate.js';
-import type { EventSignals, Signal, SignalReport } from '../signals/signal.js';
+import type { Gate, EventSignals, Signal, SignalReport } from '../signals/signal.js';
 
 /**
  * The report as `/signals` shows it.

@@ -1,9 +1,8 @@
 import cors from 'cors';
 import type { Request, RequestHandler } from 'express';
 import { perAddressLimit } from '../../core/http/rate-limit.js';
-import { requireReady } from '../../core/http/availability.js';
-import type { Context } from '../../core/http/context.js';
-import { jsonHeaders } from '../../core/http/json-headers.js';
+import { requireReady, type Context } from '../../core/http/context.js';
+import { jsonHeaders } from '../../core/http/headers.js';
 import type { Example, ExampleRequest } from '../../core/reference/define-route.js';
 import { exampleWorld } from '../../core/reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { Clock } from '../../core/clock.js';
+import type { Clock } from '../../core/time.js';
 import { AppError } from '../../core/errors.js';
 import { fieldError } from '../../core/pages/form.js';
 import { createCachedAnswer, type CachedAnswer, type Sent } from '../../core/http/cached-answer.js';

@@ -1,4 +1,4 @@
-import { createRecall } from '../../core/recall.js';
+import { createRecall } from '../../core/collections.js';
 
 /** What a mean may be, judged by days that depend on each other. */
 export interface Interval {

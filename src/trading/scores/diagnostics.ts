@@ -1,5 +1,5 @@
 import { binomialRange } from '../../core/charts/binomial.js';
-import { groupBy } from '../../core/group-by.js';
+import { groupBy } from '../../core/collections.js';
 import { chiSquareTail, pitHistogram } from '../forecast/pit.js';
 import { bracketPays } from '../market/brackets.js';
 import type { ForecastRecord } from './records.js';

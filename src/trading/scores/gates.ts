@@ -1,14 +1,13 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Database } from '../../core/db/client.js';
-import { groupBy } from '../../core/group-by.js';
+import { groupBy } from '../../core/collections.js';
 import { formatDecimal } from '../../core/pages/format.js';
 import { DAY_MS } from '../../core/time.js';
 import type { SourceNames } from '../forecast/queries.js';
 import { dateOf } from '../market/climate-day.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
 import { placesOf } from '../market/stations.js';
-import type { Gate, GateBook, GateKey } from '../signals/gate.js';
-import { leadsOf } from '../signals/signal.js';
+import { type Gate, type GateBook, type GateKey, leadsOf } from '../signals/signal.js';
 import { blockBootstrap } from './bootstrap.js';
 import { listJudgedRecords } from './queries.js';
 import type { ForecastRecord } from './records.js';

@@ -1,11 +1,11 @@
 import type { Logger } from 'pino';
-import { byService, change, type ChangeDeps } from '../../audit/change.js';
-import type { Clock } from '../../core/clock.js';
+import { byService, change, type ChangeDeps } from '../../audit/audit.js';
+import type { Clock } from '../../core/time.js';
 import type { Database } from '../../core/db/client.js';
 import { tellTraders } from '../../webhooks/outbox.js';
 import { targetKey } from '../market/market.js';
 import type { CalibrationStore, SnapshotStore } from '../snapshot/snapshot.js';
-import type { GateBook } from '../signals/gate.js';
+import type { GateBook } from '../signals/signal.js';
 import { insertRecords, listOpenRecords, setOutcome, storeGates } from './queries.js';
 import { readGates } from './gates.js';
 import type { FitBook } from '../forecast/fits.js';

@@ -1,13 +1,11 @@
 import { and, eq, gte, inArray, isNull, sql } from 'drizzle-orm';
-import { intArray, textArray } from '../../core/db/array-literal.js';
+import { intArray, textArray, insertRows, selectRows } from '../../core/db/sql.js';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { insertRows } from '../../core/db/insert-rows.js';
-import { selectRows } from '../../core/db/select-rows.js';
 import type { ForecastMethod } from '../forecast/forecast.js';
 import type { SourceNames } from '../forecast/queries.js';
 import { forecastRecords } from '../forecast/table.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
-import type { GateBook } from '../signals/gate.js';
+import type { GateBook } from '../signals/signal.js';
 import type { JudgedRecord } from './gates.js';
 import type { ForecastRecord, NewRecord } from './records.js';
 import type { Scores } from './score.js';

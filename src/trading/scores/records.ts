@@ -1,5 +1,5 @@
 import type { Database } from '../../core/db/client.js';
-import { groupBy } from '../../core/group-by.js';
+import { groupBy } from '../../core/collections.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { forecastOf, meanAndVariance, type DayForecast, type StationForecast } from '../forecast/forecast.js';
 import { readReports, toTarget } from '../forecast/queries.js';

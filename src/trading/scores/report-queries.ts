@@ -1,6 +1,6 @@
 import { and, desc, eq, gte, isNotNull, sql } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
-import { selectRows } from '../../core/db/select-rows.js';
+import { selectRows } from '../../core/db/sql.js';
 import { forecastRecords } from '../forecast/table.js';
 import type { TemperatureKind } from '../market/market.js';
 import type { DatedPit, SaidRecord } from './diagnostics.js';

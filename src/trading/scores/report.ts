@@ -1,12 +1,11 @@
-import type { Clock } from '../../core/clock.js';
+import type { Clock } from '../../core/time.js';
 import type { Database } from '../../core/db/client.js';
 import { createCachedAnswer, type Sent } from '../../core/http/cached-answer.js';
 import { closeJson, openJson } from '../../core/http/json.js';
 import { bracketPays } from '../market/brackets.js';
 import type { TemperatureKind } from '../market/market.js';
 import { placesOf } from '../market/stations.js';
-import { gateAt, type GateBook } from '../signals/gate.js';
-import { leadsOf } from '../signals/signal.js';
+import { gateAt, type GateBook, leadsOf } from '../signals/signal.js';
 import type { CalibrationStore } from '../snapshot/snapshot.js';
 import { countReliability, toPitHistogram, toReliability, type ReliabilityCount } from './diagnostics.js';
 import { gateErrorRates, gateRule, gateRuleText, judgedSince } from './gates.js';

@@ -5,11 +5,10 @@ import { exampleWorld } from '../../core/reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 import { fieldError } from '../../core/pages/form.js';
 import { readPlaceId } from '../market/stations.js';
-import { leadsOf, LEAD_HOURS } from '../signals/signal.js';
+import { leadsOf, LEAD_HOURS, unjudged } from '../signals/signal.js';
 import { PAST_DAYS } from './records.js';
 import type { ScoreReport } from './report.js';
 import { scoresQuerySchema, scoresSchema } from './schema.js';
-import { unjudged } from '../signals/gate.js';
 import { gateErrorRates, gateRule, gateRuleText } from './gates.js';
 import { toReliability, toPitHistogram } from './diagnostics.js';
 

@@ -1,7 +1,6 @@
 import type { Logger } from 'pino';
-import { MINUTE_MS } from '../../core/time.js';
+import { MINUTE_MS, type Clock } from '../../core/time.js';
 import type { TradingConfig } from '../config.js';
-import type { Clock } from '../../core/clock.js';
 import { createHttpModelSource } from '../forecast/http-model.js';
 import type { Database } from '../../core/db/client.js';
 import type { ObservationPart, WeatherSource } from '../forecast/forecast.js';

@@ -1,7 +1,6 @@
 import { and, asc, eq, getTableColumns, inArray, sql, type SQL } from 'drizzle-orm';
-import { textArray } from '../../core/db/array-literal.js';
+import { textArray, selectRows } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
-import { selectRows } from '../../core/db/select-rows.js';
 import {
   ledgerEntries,
   tradingAccounts,

@@ -1,7 +1,6 @@
 import type { Logger } from 'pino';
-import { byService, confirmAuthority } from '../../audit/change.js';
-import { DAY_MS, MINUTE_MS } from '../../core/time.js';
-import type { Clock } from '../../core/clock.js';
+import { byService, confirmAuthority } from '../../audit/audit.js';
+import { DAY_MS, MINUTE_MS, type Clock } from '../../core/time.js';
 import type { Orm } from '../../core/db/client.js';
 import { newId } from '../../core/ids.js';
 import { inChunks } from '../../core/steps.js';

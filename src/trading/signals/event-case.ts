@@ -6,8 +6,9 @@ import type { MarketEvent } from '../market/event.js';
 import { feeRuleOf } from '../market/fees.js';
 import { spanOf, targetOf, type Market } from '../market/market.js';
 import { MAX_TRADING_AGE_MS, type MarketData } from '../market/source.js';
-import { gateAt, type Gate } from './gate.js';
 import {
+  gateAt,
+  type Gate,
   MAX_FORECAST_AGE_MS,
   MAX_OBSERVATION_AGE_MS,
   MAX_RUN_AGE_MS,

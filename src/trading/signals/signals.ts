@@ -13,8 +13,8 @@ import { TIME_TO_LIVE_MS, type MarketData } from '../market/source.js';
 import type { SizedPurchase } from '../sizing/event.js';
 import { sizeEvents, worthOf, type EventSizes, type Money, type SignalAccount } from './sizes.js';
 import { buildCase, type EventCase } from './event-case.js';
-import type { GateBook } from './gate.js';
 import {
+  type GateBook,
   DAY_CAP,
   EVENT_CAP,
   KELLY_SHARE,

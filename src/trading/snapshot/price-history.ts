@@ -1,9 +1,7 @@
 import { sql } from 'drizzle-orm';
-import type { Clock } from '../../core/clock.js';
+import { type Clock, DAY_MS, MINUTE_MS } from '../../core/time.js';
 import type { Database, Orm } from '../../core/db/client.js';
-import { insertRows } from '../../core/db/insert-rows.js';
-import { selectRows } from '../../core/db/select-rows.js';
-import { DAY_MS, MINUTE_MS } from '../../core/time.js';
+import { insertRows, selectRows } from '../../core/db/sql.js';
 import type { MarketEvent } from '../market/event.js';
 import type { Micros } from '../market/money.js';
 import { TIME_TO_LIVE_MS } from '../market/source.js';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { Clock } from '../../core/clock.js';
+import type { Clock } from '../../core/time.js';
 import type { Metrics } from '../../core/metrics.js';
 import { buildSnapshotInSteps, patchSnapshot, type SnapshotInputs } from './build-snapshot.js';
 import type { CalibrationStore, Snapshot, SnapshotStore } from './snapshot.js';

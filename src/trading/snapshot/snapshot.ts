@@ -4,8 +4,7 @@ import type { StationForecast } from '../forecast/forecast.js';
 import type { MarketEvent } from '../market/event.js';
 import type { ListedMarket } from '../market/market.js';
 import type { MarketData, VenueNote } from '../market/source.js';
-import { noGates, type GateBook } from '../signals/gate.js';
-import type { SignalReport } from '../signals/signal.js';
+import { noGates, type GateBook, type SignalReport } from '../signals/signal.js';
 
 /** What has been learned of the past. Immutable; jobs put a new one in its place, refreshes read it. */
 export interface Calibration {

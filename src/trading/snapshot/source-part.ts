@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import type { Logger } from 'pino';
-import type { Clock } from '../../core/clock.js';
+import type { Clock } from '../../core/time.js';
 import type { Metrics } from '../../core/metrics.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import type { VenueNote } from '../market/source.js';

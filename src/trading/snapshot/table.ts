@@ -1,5 +1,5 @@
 import { index, jsonb, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
-import { time } from '../../core/db/columns.js';
+import { time } from '../../core/db/sql.js';
 
 /** Best bid and ask of YES, in millionths of a dollar; null where there was none. */
 export type BestPrices = [bid: number | null, ask: number | null];

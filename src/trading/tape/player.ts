@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { MINUTE_MS } from '../../core/time.js';
-import type { Clock } from '../../core/clock.js';
+import { MINUTE_MS, type Clock } from '../../core/time.js';
 import { buildSnapshot, buildSnapshotInSteps } from '../snapshot/build-snapshot.js';
 import type { ForecastModel } from '../forecast/forecast.js';
 import type { MarketSource } from '../market/source.js';

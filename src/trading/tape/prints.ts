@@ -1,6 +1,5 @@
 import type { Logger } from 'pino';
-import type { Clock } from '../../core/clock.js';
-import { MINUTE_MS } from '../../core/time.js';
+import { type Clock, MINUTE_MS } from '../../core/time.js';
 import { LISTING_LAG_MS, PRINTS_SPAN_MS, type MarketSource, type PrintsRead } from '../market/source.js';
 
 /** Prints and readings that wait for a record. What is more is left out: nothing is known of its time then. */

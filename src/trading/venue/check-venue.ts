@@ -1,4 +1,4 @@
-import type { Clock } from '../../core/clock.js';
+import type { Clock } from '../../core/time.js';
 import { inParallel } from '../../core/steps.js';
 import { createCatalogue } from './kalshi-fees.js';
 import { readMarketPages, type KalshiClient } from './kalshi-client.js';

@@ -1,4 +1,4 @@
-import type { Clock } from '../../core/clock.js';
+import type { Clock } from '../../core/time.js';
 import { inChunks } from '../../core/steps.js';
 import { isSameBook, type OrderBook } from '../market/book.js';
 import type { ListedMarket } from '../market/market.js';

@@ -1,7 +1,6 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import type { Clock } from '../../core/clock.js';
-import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
+import { type Clock, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { feeTypes, type FeeRule } from '../market/fees.js';
 import type { NoteBook } from '../market/source.js';
 import { stations } from '../market/stations.js';

@@ -1,4 +1,4 @@
-import type { Clock } from '../../core/clock.js';
+import type { Clock } from '../../core/time.js';
 import { isWholeLadder } from '../market/brackets.js';
 import { climateDayOf, daysBetween } from '../market/climate-day.js';
 import { dailySeriesOf, stations, type KnownSeries } from '../market/stations.js';

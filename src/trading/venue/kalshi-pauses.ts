@@ -1,7 +1,6 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
-import type { Clock } from '../../core/clock.js';
+import { HOUR_MS, MINUTE_MS, type Clock } from '../../core/time.js';
 import type { KalshiClient } from './kalshi-client.js';
 import type { Pause } from '../market/source.js';
 

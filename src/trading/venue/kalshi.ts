@@ -1,6 +1,5 @@
 import type { Logger } from 'pino';
-import { DAY_MS, HOUR_MS } from '../../core/time.js';
-import type { Clock } from '../../core/clock.js';
+import { DAY_MS, HOUR_MS, type Clock } from '../../core/time.js';
 import { inChunks, inParallel } from '../../core/steps.js';
 import { emptyBook, type OrderBook } from '../market/book.js';
 import { lowestOf } from '../market/event.js';

@@ -1,4 +1,4 @@
-import { createRecall } from '../../core/recall.js';
+import { createRecall } from '../../core/collections.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { asksOf, emptyBook, toLevels, type Level, type OrderBook } from '../market/book.js';
 import { bracketOf, bracketPays, type Bracket } from '../market/brackets.js';

@@ -1,4 +1,4 @@
-import { createRecall } from '../../core/recall.js';
+import { createRecall } from '../../core/collections.js';
 import { DAY_MS } from '../../core/time.js';
 import { emptyBook, type OrderBook } from '../market/book.js';
 import { addDays, climateDayOf, dateOf, daysBetween } from '../market/climate-day.js';

@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { recordAudit } from '../../audit/audit.js';
-import { byService, change } from '../../audit/change.js';
-import type { Clock } from '../../core/clock.js';
+import { recordAudit, byService, change } from '../../audit/audit.js';
+import type { Clock } from '../../core/time.js';
 import type { Orm } from '../../core/db/client.js';
 import { compareDecimals } from '../../core/decimal.js';
 import { exact, toJson } from '../../core/http/json.js';

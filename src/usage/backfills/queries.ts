@@ -1,7 +1,6 @@
 import { and, asc, eq, gt, sql, type SQL } from 'drizzle-orm';
-import { textArray } from '../../core/db/array-literal.js';
+import { textArray, selectRows } from '../../core/db/sql.js';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { selectRows } from '../../core/db/select-rows.js';
 import type { Range } from '../../core/http/page.js';
 import { organizations } from '../../organizations/table.js';
 import { usageBackfills, type BackfillState, type usageBackfillEvents } from './table.js';

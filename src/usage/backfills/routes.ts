@@ -1,11 +1,10 @@
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { AppError } from '../../core/errors.js';
-import { readJsonBody } from '../../core/http/json-body.js';
-import { batchBounds } from '../../core/http/json-shape.js';
+import { readJsonBody, batchBounds } from '../../core/http/body.js';
 import { exact, sendJson, toJson } from '../../core/http/json.js';
 import { readRange, sendPage } from '../../core/http/page.js';
-import { readPathId } from '../../core/http/path-id.js';
+import { readPathId } from '../../core/http/request.js';
 import { generated, json } from '../../core/reference/define-route.js';
 import { exampleWorld } from '../../core/reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
-import { byService, change } from '../../audit/change.js';
+import { byService, change } from '../../audit/audit.js';
 import type { Names, Template } from '../../core/db/client.js';
-import { retryOnConflict } from '../../core/db/conflict.js';
+import { retryOnConflict } from '../../core/db/sql.js';
 import type { Context } from '../../core/http/context.js';
 import { effectiveCap } from '../../entitlements/table.js';
 import { addToHours, addToSums, addToTotals } from '../statements.js';

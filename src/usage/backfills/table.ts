@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { bigint, boolean, date, index, numeric, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core';
-import { bytewiseText, time } from '../../core/db/columns.js';
+import { bytewiseText, time } from '../../core/db/sql.js';
 
 /** What a backfill goes through; the ones ending in `-ing` go on by themselves. */
 export const backfillStates = [

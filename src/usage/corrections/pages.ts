@@ -1,15 +1,21 @@
 import type { Request, Response, Router } from 'express';
 import { v7 as uuid } from 'uuid';
 import { z } from 'zod';
-import { change } from '../../audit/change.js';
+import { change } from '../../audit/audit.js';
 import { toPlainDecimal } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
 import { parseInput, text } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
-import { fieldError, formRoute, newForm, textField, type FormState } from '../../core/pages/form.js';
+import {
+  fieldError,
+  formRoute,
+  newForm,
+  textField,
+  type FormState,
+  readQuery,
+} from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
-import { readQuery } from '../../core/pages/query-form.js';
 import { byMember } from '../../identity/session/authority.js';
 import { personSource, requireRole, sessionOf } from '../../identity/session/session.js';
 import { managingRoles } from '../../organizations/table.js';

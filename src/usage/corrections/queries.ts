@@ -1,7 +1,6 @@
 import { sql } from 'drizzle-orm';
-import { textArray } from '../../core/db/array-literal.js';
+import { textArray, selectRows, timeText } from '../../core/db/sql.js';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { selectRows, timeText } from '../../core/db/select-rows.js';
 import { addToHours, addToTotals } from '../statements.js';
 import { noteCorrected } from '../thresholds/statements.js';
 import type { usageCorrections } from '../table.js';

@@ -1,6 +1,6 @@
 import { and, sql, type SQL } from 'drizzle-orm';
 import type { Database, GroupTables } from '../../core/db/client.js';
-import { timeJson } from '../../core/db/select-rows.js';
+import { timeJson } from '../../core/db/sql.js';
 import { selectFromAll, wholeTables, type ReportedDatabase } from '../../core/db/shards.js';
 import { DAY_MS, HOUR_MS, monthOf } from '../../core/time.js';
 

@@ -3,7 +3,7 @@ import { readHashedSecret } from '../../api-keys/bearer-key.js';
 import { authenticateCall, type CallDeps } from '../../api-keys/key-use.js';
 import type { Context } from '../../core/http/context.js';
 import { AppError } from '../../core/errors.js';
-import { readJsonBody } from '../../core/http/json-body.js';
+import { readJsonBody } from '../../core/http/body.js';
 import { sendJson, toJson } from '../../core/http/json.js';
 import { parseQuery } from '../../core/http/page.js';
 import { parseInput, requireFew } from '../../core/http/validate.js';

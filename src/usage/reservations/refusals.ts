@@ -1,4 +1,4 @@
-import { keyError } from '../../api-keys/key-problem.js';
+import { keyError } from '../../api-keys/bearer-key.js';
 import type { ShardGroup } from '../../core/db/client.js';
 import { addDecimals, compareDecimals } from '../../core/decimal.js';
 import { AppError, placeError } from '../../core/errors.js';

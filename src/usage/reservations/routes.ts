@@ -1,14 +1,13 @@
 import type { Request, Response } from 'express';
 import { z } from 'zod';
-import { readHashedSecret } from '../../api-keys/bearer-key.js';
-import { preferKeyError } from '../../api-keys/key-problem.js';
+import { readHashedSecret, preferKeyError } from '../../api-keys/bearer-key.js';
 import { authenticateCall, type CallDeps } from '../../api-keys/key-use.js';
-import type { Clock } from '../../core/clock.js';
+import type { Clock } from '../../core/time.js';
 import { placeError, type AppError } from '../../core/errors.js';
-import { readJsonBody } from '../../core/http/json-body.js';
+import { readJsonBody } from '../../core/http/body.js';
 import { exact, sendJson, toJson } from '../../core/http/json.js';
 import { pageSchema, parseQuery, readRange, sendPage } from '../../core/http/page.js';
-import { readPathId } from '../../core/http/path-id.js';
+import { readPathId } from '../../core/http/request.js';
 import { parseInput } from '../../core/http/validate.js';
 import { defineRoute, json } from '../../core/reference/define-route.js';
 import { limitJson } from '../../entitlements/limits.js';

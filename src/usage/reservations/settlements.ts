@@ -1,11 +1,10 @@
-import { keyError } from '../../api-keys/key-problem.js';
-import type { Clock } from '../../core/clock.js';
-import { textArray } from '../../core/db/array-literal.js';
+import { keyError } from '../../api-keys/bearer-key.js';
+import { type Clock, monthOf, monthRange } from '../../core/time.js';
+import { textArray } from '../../core/db/sql.js';
 import type { Run, TextRow } from '../../core/db/client.js';
-import { createGroupCoalescer } from '../../core/db/group-coalescer.js';
+import { createGroupCoalescer } from '../../core/db/coalesce.js';
 import { compareDecimals } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
-import { monthOf, monthRange } from '../../core/time.js';
 import type { Subject } from '../../entitlements/limit-queries.js';
 import type { LimitState } from '../../entitlements/limits.js';
 import { limitWarning, type UsageWarning } from '../answer.js';

@@ -1,4 +1,4 @@
-import { whenKeyIsBad } from '../../api-keys/key-problem.js';
+import { whenKeyIsBad } from '../../api-keys/bearer-key.js';
 import type { Names, Template } from '../../core/db/client.js';
 import { heldFor, limitUsage } from '../../entitlements/limit-queries.js';
 import { effectiveCap } from '../../entitlements/table.js';

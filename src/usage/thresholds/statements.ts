@@ -1,6 +1,6 @@
 import { sql, type SQL } from 'drizzle-orm';
 import type { Names, Template } from '../../core/db/client.js';
-import { timeJson } from '../../core/db/select-rows.js';
+import { timeJson } from '../../core/db/sql.js';
 import { limitUsage } from '../../entitlements/limit-queries.js';
 import { effectiveCap } from '../../entitlements/table.js';
 import { defaultThresholds } from '../../entitlements/limits.js';

@@ -1,9 +1,8 @@
 import { setTimeout } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
-import { numericArray, textArray } from '../../core/db/array-literal.js';
+import { numericArray, textArray, selectRow } from '../../core/db/sql.js';
 import type { Run, ShardGroup } from '../../core/db/client.js';
 import { describeOutage } from '../../core/db/outage.js';
-import { selectRow } from '../../core/db/select-rows.js';
 import type { Context } from '../../core/http/context.js';
 import { MINUTE_MS } from '../../core/time.js';
 import type { Subject } from '../../entitlements/limit-queries.js';

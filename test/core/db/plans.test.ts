@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { textArray } from '../../../src/core/db/array-literal.js';
+import { textArray } from '../../../src/core/db/sql.js';
 import type { Statement, TextRow } from '../../../src/core/db/client.js';
 import { entitlements } from '../../../src/tables.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from '../../support/database.js';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { DrizzleQueryError } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { generateSecret } from '../../../src/api-keys/secret.js';
+import { generateSecret } from '../../../src/api-keys/bearer-key.js';
 import { generateRecoveryCodes } from '../../../src/identity/second-factor/codes.js';
 import { generateToken } from '../../../src/identity/session/session-cookie.js';
 import { createAccessLog, createLogger } from '../../../src/core/log/log.js';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eq } from 'drizzle-orm';
-import { change } from '../../../src/audit/change.js';
+import { change } from '../../../src/audit/audit.js';
 import { organizations } from '../../../src/tables.js';
 import { operatorClient } from '../../support/operator.js';
 import { addMember, Browser, createUser, sessionIdOf, signedIn } from '../../support/accounts.js';

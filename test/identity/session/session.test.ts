@@ -1,6 +1,6 @@
 import { and, eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { MAX_FORM_BYTES } from '../../../src/core/http/form-body.js';
+import { MAX_FORM_BYTES } from '../../../src/core/http/body.js';
 import { deleteExpiredSessions } from '../../../src/identity/session/queries.js';
 import { signIn } from '../../../src/identity/sign-in/sign-in.js';
 import { keptForms, memberships, sessions, users } from '../../../src/tables.js';

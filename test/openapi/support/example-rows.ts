@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { hashSecret } from '../../../src/api-keys/secret.js';
+import { hashSecret } from '../../../src/api-keys/bearer-key.js';
 import { hashCheaply } from '../../support/accounts.js';
 import type { Database, Orm } from '../../../src/core/db/client.js';
 import type { UsageLimit } from '../../../src/entitlements/table.js';

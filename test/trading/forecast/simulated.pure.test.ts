@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { noFits } from '../../../src/trading/forecast/fits.js';
-import { noGates } from '../../../src/trading/signals/gate.js';
+import { noGates } from '../../../src/trading/signals/signal.js';
 import { rawEnsemble } from './raw-ensemble.js';
 import { createSimulatedWeatherSource } from '../../../src/trading/forecast/simulated.js';
 import { groupEvents } from '../../../src/trading/market/event.js';

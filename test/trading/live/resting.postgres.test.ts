@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { byService, change } from '../../../src/audit/change.js';
+import { byService, change } from '../../../src/audit/audit.js';
 import { tradingSwitches } from '../../../src/tables.js';
 import { findLiveAccount } from '../../../src/trading/live/queries.js';
 import type { Trade } from '../../../src/trading/orders/order.js';

@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { readConfig } from '../../../src/config.js';
 import type { Database } from '../../../src/core/db/client.js';
-import { selectRows } from '../../../src/core/db/select-rows.js';
+import { selectRows } from '../../../src/core/db/sql.js';
 import { AppError } from '../../../src/core/errors.js';
 import type { Market } from '../../../src/trading/market/market.js';
 import { CENT, DOLLAR } from '../../../src/trading/market/money.js';

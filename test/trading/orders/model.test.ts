@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { selectRows } from '../../../src/core/db/select-rows.js';
+import { selectRows } from '../../../src/core/db/sql.js';
 import type { AppError } from '../../../src/core/errors.js';
 import { riskLimits } from '../../../src/trading/ledger/risk-table.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { selectRows } from '../../../src/core/db/select-rows.js';
-import { byService, change } from '../../../src/audit/change.js';
+import { selectRows } from '../../../src/core/db/sql.js';
+import { byService, change } from '../../../src/audit/audit.js';
 import { tradingSwitches } from '../../../src/tables.js';
 import { CENT } from '../../../src/trading/market/money.js';
 import { checkLedger } from '../../../src/trading/portfolio/ledger-check.js';

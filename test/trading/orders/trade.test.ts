@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../../src/core/db/client.js';
-import { selectRows } from '../../../src/core/db/select-rows.js';
+import { selectRows } from '../../../src/core/db/sql.js';
 import { UnexpectedAnswerError } from '../../../src/trading/venue/kalshi-client.js';
 import { DOLLAR } from '../../../src/trading/market/money.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';

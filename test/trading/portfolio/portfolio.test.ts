@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { selectRows } from '../../../src/core/db/select-rows.js';
+import { selectRows } from '../../../src/core/db/sql.js';
 import { createSimulatedWeatherSource } from '../../../src/trading/forecast/simulated.js';
 import { simulateWeather } from '../../../src/trading/venue/simulation/weather.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';

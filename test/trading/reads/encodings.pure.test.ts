@@ -1,7 +1,7 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { chooseEncoding, encodeBeginning, MAX_END_BYTES } from '../../../src/core/http/encodings.js';
+import { chooseEncoding, encodeBeginning, MAX_END_BYTES } from '../../../src/core/http/cached-answer.js';
 
 const decoders = {
   identity: (bytes: Buffer) => bytes,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { blockBootstrap } from '../../../src/trading/scores/bootstrap.js';
 import { gateErrorRates, judgeGates, type JudgedRecord } from '../../../src/trading/scores/gates.js';
-import { gateAt, type Gate } from '../../../src/trading/signals/gate.js';
+import { gateAt, type Gate } from '../../../src/trading/signals/signal.js';
 import {
   endOf,
   makeSeasons,

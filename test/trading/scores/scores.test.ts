@@ -8,7 +8,7 @@ import { recordsDue, type RecordInputs } from '../../../src/trading/scores/recor
 import type { ScoresAnswer } from '../../../src/trading/scores/schema.js';
 import { bracketPays } from '../../../src/trading/market/brackets.js';
 import { createArchive } from '../../../src/trading/archive/archive.js';
-import type { GateBook } from '../../../src/trading/signals/gate.js';
+import type { GateBook } from '../../../src/trading/signals/signal.js';
 import { readGates } from '../../../src/trading/scores/gates.js';
 import { readScores } from '../../../src/trading/scores/report.js';
 import { findStation } from '../../../src/trading/market/stations.js';

@@ -3,7 +3,7 @@ import type { DayForecast } from '../../../src/trading/forecast/forecast.js';
 import { toLevels } from '../../../src/trading/market/book.js';
 import type { Market } from '../../../src/trading/market/market.js';
 import { CENT, DOLLAR } from '../../../src/trading/market/money.js';
-import { gateAt, noGates, type GateBook } from '../../../src/trading/signals/gate.js';
+import { gateAt, noGates, type GateBook } from '../../../src/trading/signals/signal.js';
 import { climateDayOf } from '../../../src/trading/market/climate-day.js';
 import { findStation } from '../../../src/trading/market/stations.js';
 import type { SignalAccount } from '../../../src/trading/signals/sizes.js';

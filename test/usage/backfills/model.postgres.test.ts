@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { selectRows } from '../../../src/core/db/select-rows.js';
+import { selectRows } from '../../../src/core/db/sql.js';
 import { createBackfillRunner } from '../../../src/usage/backfills/runner.js';
 import { compare } from '../../../src/usage/reconcile.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';

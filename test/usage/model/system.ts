@@ -1,6 +1,6 @@
 import { and, eq, sql } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
-import { hashSecret } from '../../../src/api-keys/secret.js';
+import { hashSecret } from '../../../src/api-keys/bearer-key.js';
 import type { Database } from '../../../src/core/db/client.js';
 import { apiKeyDirectory, apiKeys, entitlements, products } from '../../../src/tables.js';
 import { createKey, createOrganization, createProduct, type TestKey } from '../../support/fixtures.js';

@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { addDecimals } from '../../../src/core/decimal.js';
-import { selectRows } from '../../../src/core/db/select-rows.js';
+import { selectRows } from '../../../src/core/db/sql.js';
 import type { Granularity } from '../../../src/usage/operator/queries.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { setTimeout } from 'node:timers/promises';
 import { pino } from 'pino';
-import { hashSecret } from '../../../src/api-keys/secret.js';
+import { hashSecret } from '../../../src/api-keys/bearer-key.js';
 import type { Database, Run, Template } from '../../../src/core/db/client.js';
 import { openDatabase } from '../../../src/core/db/open.js';
 import type { AppError } from '../../../src/core/errors.js';

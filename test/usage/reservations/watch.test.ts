@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { hashSecret } from '../../../src/api-keys/secret.js';
+import { hashSecret } from '../../../src/api-keys/bearer-key.js';
 import { createMetrics } from '../../../src/core/metrics.js';
 import { createReservations, createReservationWatch } from '../../../src/usage/reservations/reservations.js';
 import { createSettlements } from '../../../src/usage/reservations/settlements.js';

@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import { byOperator } from '../../../identity/session/authority.js';
-import { change } from '../../../audit/change.js';
-import { readJsonBody } from '../../../core/http/json-body.js';
+import { change } from '../../../audit/audit.js';
+import { readJsonBody } from '../../../core/http/body.js';
 import { sendJson, toJson } from '../../../core/http/json.js';
 import { parseInput } from '../../../core/http/validate.js';
 import { findLimits } from '../queries.js';

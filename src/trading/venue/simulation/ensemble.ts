@@ -1,4 +1,4 @@
-import { createRecall } from '../../../core/recall.js';
+import { createRecall } from '../../../core/collections.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../core/time.js';
 import type { ClimateDay } from '../../market/climate-day.js';
 import type { Station } from '../../market/stations.js';

@@ -1,4 +1,4 @@
-import { createRecall } from '../../../core/recall.js';
+import { createRecall } from '../../../core/collections.js';
 import { DAY_MS, HOUR_MS } from '../../../core/time.js';
 import { addDays, climateDayAt, climateDayOf } from '../../market/climate-day.js';
 import { isStation, type Place } from '../../market/stations.js';

@@ -1,5 +1,4 @@
-import { DAY_MS, HOUR_MS } from '../../../core/time.js';
-import type { Clock } from '../../../core/clock.js';
+import { DAY_MS, HOUR_MS, type Clock } from '../../../core/time.js';
 import { spanOf, temperatureKinds, type TemperatureKind } from '../../market/market.js';
 import {
   addDays,

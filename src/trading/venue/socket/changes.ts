@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Clock } from '../../../core/clock.js';
+import type { Clock } from '../../../core/time.js';
 import { isSameBook, type OrderBook } from '../../market/book.js';
 import type { ListedMarket, MarketStatus } from '../../market/market.js';
 import { DOLLAR, type Micros } from '../../market/money.js';

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { Router, type Response } from 'express';
+import { Router, type Response, type RequestHandler } from 'express';
 import compression from 'compression';
 import helmet from 'helmet';
 
@@ -46,3 +46,38 @@ export function pageHeaders(): Router {
 export function beginSecretPage(res: Response, status = 201): void {
   res.status(status).setHeader('Cache-Control', 'no-store, no-transform');
 }
+
+const secure = helmet({
+  contentSecurityPolicy: {
+    useDefaults: false,
+    directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
+  },
+  crossOriginOpenerPolicy: false,
+  crossOriginResourcePolicy: false,
+  originAgentCluster: false,
+  referrerPolicy: false,
+  xDnsPrefetchControl: false,
+  xDownloadOptions: false,
+  xFrameOptions: false,
+  xPermittedCrossDomainPolicies: false,
+  xXssProtection: false,
+});
+
+/** What helmet sets does not depend on the request: it is asked once, not for each answer. */
+const jsonOnly: [name: string, value: string][] = [];
+const recorder = {
+  setHeader: (name: string, value: string) => void jsonOnly.push([name, value]),
+  removeHeader: () => undefined,
+};
+secure({} as Parameters<typeof secure>[0], recorder as unknown as Parameters<typeof secure>[1], (error) => {
+  if (error) throw error as Error;
+});
+
+/**
+ * For answers that are read by programs: nothing in them may ever be shown as a page, so the headers that only pages
+ * need are left out.
+ */
+export const jsonHeaders: RequestHandler = (_req, res, next) => {
+  for (const [name, value] of jsonOnly) res.setHeader(name, value);
+  next();
+};

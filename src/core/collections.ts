@@ -1,3 +1,15 @@
+/** The items by key, in the order in which they come. */
+export function groupBy<K, T>(items: Iterable<T>, keyOf: (item: T) => K): Map<K, T[]> {
+  const groups = new Map<K, T[]>();
+  for (const item of items) {
+    const key = keyOf(item);
+    const group = groups.get(key);
+    if (group) group.push(item);
+    else groups.set(key, [item]);
+  }
+  return groups;
+}
+
 /** What was made for the keys that were asked for lately. Making it anew gives the same: this only saves the time. */
 export function createRecall<T>(most: number): (key: string | number, make: () => T) => T {
   let [young, old] = [new Map<string | number, T>(), new Map<string | number, T>()];

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { boundJson, usualBounds, type JsonBounds } from '../../../src/core/http/json-shape.js';
+import { boundJson, usualBounds, type JsonBounds } from '../../../src/core/http/body.js';
 
 const bounds: JsonBounds = { depth: 3, fields: 3, values: 9, tooManyValues: 'batch_too_large' };
 

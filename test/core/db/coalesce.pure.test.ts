@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { createCoalescer, type CoalesceOptions } from '../../src/core/coalesce.js';
+import { createCoalescer, type CoalesceOptions } from '../../../src/core/db/coalesce.js';
 
 interface Item {
   id: number;

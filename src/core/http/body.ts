@@ -1,0 +1,232 @@
+import { isUtf8 } from 'node:buffer';
+import express, { type Request, type Response } from 'express';
+import { AppError, type ErrorCode } from '../errors.js';
+
+export const MAX_FORM_BYTES = 16 * 1024;
+const parseForm = express.urlencoded({ extended: false, limit: MAX_FORM_BYTES, parameterLimit: 100 });
+
+/** True for a form, and for a request without a body, which is a form without fields. */
+export const isForm = (req: Request): boolean => req.is('application/x-www-form-urlencoded') !== false;
+
+/**
+ * The fields of a form as the browser posts them: text, or a list of texts where a name repeats.
+ * @throws AppError unsupported_media_type, body_too_large, invalid_request
+ */
+export async function readForm(req: Request, res: Response): Promise<unknown> {
+  if (!isForm(req)) {
+    throw new AppError(
+      'unsupported_media_type',
+      'Send the form with `Content-Type: application/x-www-form-urlencoded`.',
+    );
+  }
+  await parseWith(parseForm, req, res, `A form holds at most ${MAX_FORM_BYTES.toLocaleString('en')} bytes.`);
+  return (req.body as unknown) ?? {};
+}
+
+export interface JsonBody {
+  value: unknown;
+  /** The text the value was parsed from: numbers in it may have more digits than a double keeps. */
+  text: string;
+}
+
+/** What is larger costs more to read and to parse than to ask the database who sends it. */
+const SMALL_BODY_BYTES = 64 * 1024;
+
+/** False unless the body says that it is small. */
+export function hasSmallBody({ headers }: Request): boolean {
+  const length = Number(headers['content-length']);
+  return length <= SMALL_BODY_BYTES && headers['content-encoding'] === undefined;
+}
+
+const declared = /^([\w.+/-]+)\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?$/i;
+
+/** The media type of the body in lower case, without its charset; undefined where that is not UTF-8. */
+export const mediaTypeOf = (req: Request): string | undefined =>
+  declared.exec(req.headers['content-type'] ?? '')?.[1]?.toLowerCase();
+
+type IsJson = (mediaType: string | undefined) => boolean;
+
+const isPlainJson: IsJson = (mediaType) => mediaType === 'application/json';
+
+/**
+ * Reads a UTF-8 JSON body of at most `maxBytes`, after inflating.
+ * @throws AppError unsupported_media_type, body_too_large, invalid_json, and what `bounds` names
+ */
+export async function readJsonBody(
+  req: Request,
+  res: Response,
+  maxBytes: number,
+  bounds?: JsonBounds,
+  isJson?: IsJson,
+): Promise<JsonBody> {
+  const text = await readJsonText(req, res, maxBytes, bounds, isJson);
+  return { value: parseJson(text), text };
+}
+
+/** Of a route whose body may be left out. */
+export const hasBody = (req: Request): boolean =>
+  req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > 0;
+
+/** @throws AppError invalid_json */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (cause) {
+    const { message } = cause as Error;
+    throw new AppError('invalid_json', `The body is not valid JSON: ${message.slice(0, 200)}`, { cause });
+  }
+}
+
+/**
+ * The text of a JSON body, not parsed yet. Plain bodies of a stated length are read here, which is a good part cheaper
+ * than the general parser; everything else goes through Express's.
+ * @throws AppError unsupported_media_type, body_too_large, invalid_json (not UTF-8), and what `bounds` names
+ */
+export async function readJsonText(
+  req: Request,
+  res: Response,
+  maxBytes: number,
+  bounds: JsonBounds = usualBounds,
+  isJson: IsJson = isPlainJson,
+): Promise<string> {
+  const type = req.headers['content-type'];
+  if (type !== 'application/json' && !isJson(mediaTypeOf(req))) {
+    throw new AppError(
+      'unsupported_media_type',
+      'Send the body as UTF-8 JSON with `Content-Type: application/json`.',
+    );
+  }
+  const length = Number(req.headers['content-length']);
+  if (length > maxBytes) {
+    // The rest of a huge body is not worth reading: the connection ends with the answer.
+    res.setHeader('Connection', 'close');
+    throw new AppError('body_too_large', tooLargeFor(maxBytes));
+  }
+  const isPlain = req.headers['content-encoding'] === undefined && length >= 0;
+  const bytes = isPlain ? await readPlain(req) : await readEncoded(req, res, maxBytes);
+  if (!isUtf8(bytes)) throw new AppError('invalid_json', 'The body is not valid UTF-8.');
+  boundJson(bytes, bounds);
+  return bytes.toString('utf8');
+}
+
+function readPlain(req: Request): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    // A caller who hung up while the key was looked up sends nothing more, not even an event.
+    if (req.destroyed && !req.complete) throw hungUp();
+    const chunks: Buffer[] = [];
+    req.on('data', (chunk: Buffer) => chunks.push(chunk));
+    req.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
+    req.on('error', reject);
+    req.on('aborted', () => reject(hungUp()));
+  });
+}
+
+async function readEncoded(req: Request, res: Response, maxBytes: number): Promise<Buffer> {
+  await parseWith(express.raw({ type: () => true, limit: maxBytes }), req, res, tooLargeFor(maxBytes));
+  return Buffer.isBuffer(req.body) ? req.body : Buffer.alloc(0);
+}
+
+function hungUp(): AppError {
+  return new AppError('invalid_request', 'The connection ended before the body was complete.');
+}
+
+/** Lets a parser of Express's read the body. */
+async function parseWith(
+  parse: ReturnType<typeof express.raw>,
+  req: Request,
+  res: Response,
+  tooLarge: string,
+): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    parse(req, res, (error?: unknown) => (error ? reject(error) : resolve()));
+  }).catch((error: unknown) => {
+    throw (error as { status?: unknown }).status === 413 ? new AppError('body_too_large', tooLarge) : error;
+  });
+}
+
+const tooLargeFor = (maxBytes: number) => `The body is larger than ${maxBytes.toLocaleString('en')} bytes.`;
+
+export interface JsonBounds {
+  /** Objects and lists within each other. */
+  depth: number;
+  /** Fields of one object. */
+  fields: number;
+  /** Values in all, whatever they are. */
+  values: number;
+  /** What a body with too many values is refused with. */
+  tooManyValues: ErrorCode;
+}
+
+/** No body of ours comes near these; a hostile one of 4 MB has a hundred times as much. */
+export const usualBounds: JsonBounds = {
+  depth: 32,
+  fields: 100,
+  values: 20_000,
+  tooManyValues: 'invalid_request',
+};
+
+/** Of a body that is a batch. */
+export const batchBounds: JsonBounds = { ...usualBounds, tooManyValues: 'batch_too_large' };
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const BACKSLASH = 0x5c;
+const OPEN_LIST = 0x5b;
+const CLOSE_LIST = 0x5d;
+const OPEN_OBJECT = 0x7b;
+const CLOSE_OBJECT = 0x7d;
+
+/**
+ * Refuses JSON that would cost far more to build and to validate than to send: one pass over the bytes, about 2 ms a
+ * megabyte, where the parser takes seconds for a megabyte of distinct field names. Text that is no JSON passes.
+ * @throws AppError invalid_request, or what the bounds name
+ */
+export function boundJson(bytes: Buffer, bounds: JsonBounds = usualBounds): void {
+  /** Of each object or list that is open. */
+  const isObject: boolean[] = [];
+  const elements: number[] = [];
+  let values = 0;
+  for (let i = 0; i < bytes.length; i++) {
+    switch (bytes[i]) {
+      case QUOTE:
+        i = endOfText(bytes, i);
+        break;
+      case OPEN_OBJECT:
+      case OPEN_LIST:
+        if (isObject.length === bounds.depth)
+          throw refuse(`The body has objects or lists more than ${bounds.depth} levels deep.`);
+        isObject.push(bytes[i] === OPEN_OBJECT);
+        elements.push(1);
+        values++;
+        break;
+      case CLOSE_OBJECT:
+      case CLOSE_LIST:
+        isObject.pop();
+        elements.pop();
+        break;
+      case COMMA: {
+        const last = elements.length - 1;
+        if (last < 0) break;
+        elements[last]!++;
+        values++;
+        if (isObject[last] && elements[last]! > bounds.fields)
+          throw refuse(`An object in the body has more than ${bounds.fields} fields.`);
+        break;
+      }
+    }
+    if (values > bounds.values)
+      throw refuse(
+        `The body holds more than ${bounds.values.toLocaleString('en')} values.`,
+        bounds.tooManyValues,
+      );
+  }
+}
+
+/** The place of the quote that ends the text which begins at `start`. A loop: most texts are short. */
+function endOfText(bytes: Buffer, start: number): number {
+  let i = start + 1;
+  while (i < bytes.length && bytes[i] !== QUOTE) i += bytes[i] === BACKSLASH ? 2 : 1;
+  return i;
+}
+
+const refuse = (detail: string, code: ErrorCode = 'invalid_request') => new AppError(code, detail);
