@@ -91,7 +91,7 @@ function openGates(): (point: PointInTime) => PointInTime {
     ...key,
     isOpen: true,
     ...unjudged,
-    reason: 'Open: it was not asked in this run.',
+    reason: 'It was not asked in this run.',
   }));
   return (point) => ({ ...point, gates: { madeAt: point.at, gates } });
 }

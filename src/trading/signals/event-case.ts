@@ -151,9 +151,6 @@ function withheldBecause({ isCalibrated, fallback }: DayForecast, gate: Gate): s
   return because.length === 0 ? undefined : `withheld: ${because.join('; ')}`;
 }
 
-/** A sentence as a part of another one, without the verdict that it begins with. What begins with an abbreviation keeps its capitals. */
-function asClause(said: string): string {
-  const sentence = said.replace(/^(?:Open|Shut): /, '');
-  const begun = /^[A-Z](?![A-Z])/.test(sentence) ? sentence[0]!.toLowerCase() + sentence.slice(1) : sentence;
-  return begun.replace(/\.$/, '');
-}
+/** A sentence as a part of another one. What begins with an abbreviation keeps its capitals. */
+const asClause = (sentence: string): string =>
+  sentence.replace(/^[A-Z](?![A-Z])/, (first) => first.toLowerCase()).replace(/\.$/, '');

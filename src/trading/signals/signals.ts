@@ -54,7 +54,7 @@ function toSignal(parts: SignalParts): Signal {
       theForecast(purchase, bracketLabel(market.bracket), parts.day),
       thePrice(purchase),
       theSize(purchase, limitedBy, parts),
-      one.gate.reason.replace(/^Open: (.)/, (_verdict, first: string) => first.toUpperCase()),
+      one.gate.reason,
     ],
     expiresAt: new Date(Math.min(lives, market.closeTime.getTime())),
   };
