@@ -87,10 +87,14 @@ export async function finishSetup(deps: AccountChangeDeps, author: Author, typed
   // Only for who has the app: ten hashes are dear.
   const { recoveryCodes, hashedCodes } = await makeRecoveryCodes(author);
   return changeAccount(deps, author, undefined, async (tx) => {
+    const isFirst = !(await hasSecondFactor(tx, userId));
     if (!(await confirmSetup(tx, { userId, secret: stored, step, now: at }))) throw isOn();
     await replaceRecoveryCodes(tx, userId, hashedCodes);
     const { token, sessionsEnded } = await endOtherSessions(tx, author);
-    await audit(tx, author, 'user.second_factor_turned_on', { sessionsEnded });
+    await audit(tx, author, isFirst ? 'user.second_factor_turned_on' : 'user.authenticator_app_added', {
+      sessionsEnded,
+    });
+    await mailAccountNotice(tx, deps, author.email, 'appAdded', author);
     return { recoveryCodes, token };
   });
 }
@@ -109,6 +113,7 @@ export async function renewRecoveryCodes(
     await requireCode(tx, deps.secrets, author, code);
     await replaceRecoveryCodes(tx, person.id, hashedCodes);
     await audit(tx, author, 'user.recovery_codes_made');
+    await mailAccountNotice(tx, deps, author.email, 'recoveryCodes', author);
     return recoveryCodes;
   });
 }
@@ -130,7 +135,9 @@ export async function turnOff(
     await deleteApp(tx, person.id);
     const wasLast = await endLastFactor(tx, person.id);
     const { token, sessionsEnded } = await endOtherSessions(tx, author);
-    await audit(tx, author, 'user.second_factor_turned_off', { sessionsEnded });
+    await audit(tx, author, wasLast ? 'user.second_factor_turned_off' : 'user.authenticator_app_removed', {
+      sessionsEnded,
+    });
     await mailAccountNotice(tx, deps, author.email, wasLast ? 'secondFactor' : 'appRemoved', author);
     return { token, wasLast };
   });

@@ -9,8 +9,9 @@ import { mailEnv, startMailServer, type MailServer, type Received } from '../../
 import { makeLink, signedInOperator } from '../../support/operators.js';
 import { operatorToken } from '../../support/operator.js';
 import { givePasskey, SoftPasskey } from '../../support/passkey.js';
-import { giveSecondFactor } from '../../support/second-factor.js';
+import { authenticator, giveSecondFactor } from '../../support/second-factor.js';
 import { startTestService, type TestService } from '../../support/service.js';
+import { logOf } from './account.js';
 
 let database: TestDatabase;
 let server: MailServer;
@@ -154,14 +155,28 @@ describe('a person is told by mail', () => {
     expect(mail!.subject).toBe('Your second factor was turned off');
   });
 
-  it('that the authenticator app was removed where a passkey stays', async () => {
+  it('that an authenticator app was added, new recovery codes were made, and the app removed where a passkey stays', async () => {
     const { user, browser } = await signedIn(database.db, service.url);
+    const subjects = async () => (await deliver(user.email)).map(({ subject }) => subject);
+    const path = '/dashboard/account/second-factor';
     await givePasskey(database.db, user.id, origin);
-    const app = await giveSecondFactor(database.db, user.id, service.clock);
-    const off = { currentPassword: PASSWORD, code: app.code() };
-    expect((await post(browser, '/dashboard/account/second-factor/off', off)).status).toBe(303);
-    const [mail] = await deliver(user.email);
-    expect(mail!.subject).toBe('The authenticator app was removed from your account');
+    expect((await post(browser, path, { currentPassword: PASSWORD })).status).toBe(303);
+    const { text } = await browser.get(`${path}/setup`, html);
+    const code = authenticator(/secret=([A-Z2-7]{32})/.exec(text)![1]!, service.clock);
+    expect(await subjects()).toEqual([]);
+    expect((await post(browser, `${path}/setup`, { code: code() })).status).toBe(200);
+    expect(await subjects()).toEqual(['An authenticator app was added to your account']);
+    const proof = (steps: number) => ({ currentPassword: PASSWORD, code: code(steps) });
+    expect((await post(browser, `${path}/recovery-codes`, proof(1))).status).toBe(200);
+    expect(await subjects()).toEqual(['New recovery codes were made for your account']);
+    service.clock.advance(60_000);
+    expect((await post(browser, `${path}/off`, proof(0))).status).toBe(303);
+    expect(await subjects()).toEqual(['The authenticator app was removed from your account']);
+    expect((await logOf(database, user.email)).map(({ action }) => action)).toEqual([
+      'user.authenticator_app_removed',
+      'user.recovery_codes_made',
+      'user.authenticator_app_added',
+    ]);
   });
 
   it('that a passkey was added or removed, and that with the last one the second factor is off', async () => {
