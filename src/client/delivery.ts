@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { readRetryAfter } from '../core/retry-after.js';
+import { readRetryAfter } from '../core/time.js';
 import { OtherModeError, type GaugeClient, type UsageAnswer } from './client.js';
 
 /** An event on its way, as JSON. */

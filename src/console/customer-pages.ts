@@ -13,8 +13,7 @@ import {
   tryQuery,
 } from '../core/pages/form.js';
 import { formatShare } from '../core/pages/format.js';
-import { renderPage } from '../core/pages/layout.js';
-import { pageRouter } from '../core/pages/page-router.js';
+import { renderPage, pageRouter } from '../core/pages/layout.js';
 import { filledIn } from '../identity/account/schema.js';
 import { countMembers } from '../identity/members/queries.js';
 import { changeAsOperator } from '../identity/operator/http.js';

@@ -13,7 +13,7 @@ import {
   parseQueryForm,
   readQuery,
 } from '../core/pages/form.js';
-import { pageRouter } from '../core/pages/page-router.js';
+import { pageRouter } from '../core/pages/layout.js';
 import { monthOf } from '../core/time.js';
 import { putGrant, withdrawGrant } from '../entitlements/grants.js';
 import { readGrantsView } from '../entitlements/pages.js';

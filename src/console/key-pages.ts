@@ -8,7 +8,7 @@ import { readPathId } from '../core/http/request.js';
 import { cutPage, idCursorField } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
 import { addForm, type FormState, parseQueryForm, readQuery } from '../core/pages/form.js';
-import { pageRouter } from '../core/pages/page-router.js';
+import { pageRouter } from '../core/pages/layout.js';
 import { sourceOf } from '../identity/operator/http.js';
 import { byOperator } from '../identity/session/authority.js';
 import { addressOf, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';

@@ -14,8 +14,7 @@ import {
   readQuery,
   tryQuery,
 } from '../core/pages/form.js';
-import { renderPage } from '../core/pages/layout.js';
-import { pageRouter } from '../core/pages/page-router.js';
+import { renderPage, pageRouter } from '../core/pages/layout.js';
 import { createLink, type NewLink } from '../identity/links/links.js';
 import { listSchema } from '../identity/members/schema.js';
 import { changeAsOperator } from '../identity/operator/http.js';

@@ -14,7 +14,7 @@ import {
   parseQueryForm,
   readQuery,
 } from '../core/pages/form.js';
-import { pageRouter } from '../core/pages/page-router.js';
+import { pageRouter } from '../core/pages/layout.js';
 import { listOpenInvitations } from '../identity/members/invitation-queries.js';
 import {
   inviteAsOperator,

@@ -12,8 +12,7 @@ import {
   parseQueryForm,
   readQuery,
 } from '../core/pages/form.js';
-import { renderPage } from '../core/pages/layout.js';
-import { pageRouter } from '../core/pages/page-router.js';
+import { renderPage, pageRouter } from '../core/pages/layout.js';
 import { getProduct, putProduct } from '../entitlements/products.js';
 import { listProducts, lockProduct, type Product } from '../entitlements/queries.js';
 import { DEFAULT_MAX_QUANTITY } from '../entitlements/table.js';

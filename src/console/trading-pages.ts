@@ -2,7 +2,7 @@ import type { Request, Response, Router } from 'express';
 import { parseInput } from '../core/http/validate.js';
 import { toAddress } from '../core/pages/address.js';
 import { formRoute, newForm, type FormFields, type FormState } from '../core/pages/form.js';
-import { pageRouter } from '../core/pages/page-router.js';
+import { pageRouter } from '../core/pages/layout.js';
 import { filledIn } from '../identity/account/schema.js';
 import { changeAsOperator } from '../identity/operator/http.js';
 import { getLockedOrganization } from '../identity/organizations/organizations.js';

@@ -18,9 +18,9 @@ import {
   readQuery,
 } from '../core/pages/form.js';
 import { formatCount, formatDecimal } from '../core/pages/format.js';
-import { pageRouter } from '../core/pages/page-router.js';
+import { pageRouter } from '../core/pages/layout.js';
 import { changeAsOperator } from '../identity/operator/http.js';
-import { lockOrganizationId } from '../organizations/lock.js';
+import { lockOrganizationId } from '../organizations/table.js';
 import {
   beginStep,
   openBackfill,

@@ -1,7 +1,6 @@
 import type { RequestHandler, Router } from 'express';
 import { prefersHtml } from '../core/http/request.js';
-import { renderPage, type PageDeps } from '../core/pages/layout.js';
-import { pageRouter } from '../core/pages/page-router.js';
+import { renderPage, type PageDeps, pageRouter } from '../core/pages/layout.js';
 import { organizationArchived, sessionOf, type ReadSession } from '../identity/session/session.js';
 
 /** A login that each visitor is shown: of the demo's data, never of a customer's. */

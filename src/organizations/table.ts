@@ -12,6 +12,7 @@ import {
   type AnyPgColumn,
 } from 'drizzle-orm/pg-core';
 import { time } from '../core/db/sql.js';
+import type { Orm } from '../core/db/client.js';
 
 /** What an Organization may do with markets: `read` looks at them and closes what is held, and opens nothing. */
 export const marketAccesses = ['none', 'read', 'trade'] as const;
@@ -119,3 +120,10 @@ export const invitations = pgTable(
     check('invitations_role', isRole(t.role)),
   ],
 );
+
+/**
+ * Makes the changes of an Organization wait for each other until the transaction ends. A lock of its own, not of the
+ * Organization's row: that row is on every server of a sharded database, and locking it there would need all of them.
+ */
+export const lockOrganizationId = (tx: Orm, orgId: string): Promise<unknown> =>
+  tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${orgId}, 0))`);

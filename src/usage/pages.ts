@@ -4,8 +4,7 @@ import { ExactNumber } from '../core/http/json.js';
 import { toAddress } from '../core/pages/address.js';
 import { sendCsv, type CsvCell, type CsvFile } from '../core/pages/csv.js';
 import { textField, type FormFields, type FormState, readQuery, tryQuery } from '../core/pages/form.js';
-import { renderPage } from '../core/pages/layout.js';
-import { pageRouter } from '../core/pages/page-router.js';
+import { renderPage, pageRouter } from '../core/pages/layout.js';
 import { readLimitViews } from '../entitlements/limit-view.js';
 import { sessionOf } from '../identity/session/session.js';
 import {

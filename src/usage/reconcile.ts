@@ -4,7 +4,7 @@ import type { Clock } from '../core/time.js';
 import type { Orm, Tx } from '../core/db/client.js';
 import type { MaintenanceDatabase } from '../core/db/maintenance.js';
 import { findOrganization } from '../identity/organizations/queries.js';
-import { lockOrganizationId } from '../organizations/lock.js';
+import { lockOrganizationId } from '../organizations/table.js';
 import {
   findDrift,
   findDriftingPlaces,

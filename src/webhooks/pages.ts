@@ -15,8 +15,7 @@ import {
   type FormState,
   readQuery,
 } from '../core/pages/form.js';
-import { renderPage } from '../core/pages/layout.js';
-import { pageRouter } from '../core/pages/page-router.js';
+import { renderPage, pageRouter } from '../core/pages/layout.js';
 import { HOUR_MS } from '../core/time.js';
 import { sessionOf } from '../identity/session/session.js';
 import {

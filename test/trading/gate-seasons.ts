@@ -1,5 +1,5 @@
 import type { Bracket } from '../../src/trading/market/brackets.js';
-import { normalQuantile } from '../../src/core/statistics/normal.js';
+import { normalQuantile } from '../../src/core/statistics/distributions.js';
 import { probabilityOf } from '../../src/trading/market/distribution.js';
 import type { JudgedRecord } from '../../src/trading/scores/gates.js';
 import { LEAD_HOURS } from '../../src/trading/signals/signal.js';

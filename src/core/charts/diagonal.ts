@@ -1,5 +1,5 @@
 import { formatCount, formatDecimal } from '../pages/format.js';
-import { binomialRange } from './binomial.js';
+import { binomialRange } from '../statistics/distributions.js';
 import { formatPercent, toPercent, toPixels, type ChartTable } from './text.js';
 
 /** What was given against what came of it, for a number of forecasts that belong together. Shares from 0 to 1. */

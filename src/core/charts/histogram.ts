@@ -1,5 +1,5 @@
 import { formatCount } from '../pages/format.js';
-import { binomialRange } from './binomial.js';
+import { binomialRange } from '../statistics/distributions.js';
 import { ticksAround } from './line-chart.js';
 import {
   anchorOf,

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Request, RequestHandler, Response } from 'express';
+import { type Request, type RequestHandler, type Response, Router } from 'express';
 import type { Clock } from '../time.js';
 import { createAssets } from '../http/assets.js';
 import { toAddress } from './address.js';
@@ -100,3 +100,13 @@ function noticeOf({ query }: Request, notices: Record<string, string> = {}): str
   const { done } = query;
   return typeof done === 'string' && Object.hasOwn(notices, done) ? notices[done] : undefined;
 }
+
+const pages = Symbol('pages');
+
+/**
+ * A router whose routes answer with pages for people. They are no part of the API that the reference describes; the
+ * tests find them by this mark, to look at each of them with every role.
+ */
+export const pageRouter = (): Router => Object.assign(Router(), { [pages]: true });
+
+export const isPageRouter = (handler: object): boolean => pages in handler;

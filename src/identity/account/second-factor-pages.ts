@@ -8,7 +8,7 @@ import { beginSecretPage } from '../../core/http/headers.js';
 import { parseInput, text } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
 import { fieldError, formRoute, newForm, type FormState } from '../../core/pages/form.js';
-import { pageRouter } from '../../core/pages/page-router.js';
+import { pageRouter } from '../../core/pages/layout.js';
 import { listPasskeys, MAX_PASSKEYS } from '../second-factor/passkey-queries.js';
 import {
   createNewOptions,

@@ -19,8 +19,7 @@ import {
   type FormFields,
   type FormState,
 } from '../../core/pages/form.js';
-import { renderPage } from '../../core/pages/layout.js';
-import { pageRouter } from '../../core/pages/page-router.js';
+import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { keepSecret, openedLink, wrongLinkOptions } from '../links/link-pages.js';
 import { findUser } from '../users/queries.js';
 import { isTokenShaped, JOIN, toJoinAddress, toSignInAddress } from './invitations.js';

@@ -16,8 +16,7 @@ import {
   type FormFields,
   type FormState,
 } from '../../core/pages/form.js';
-import { renderPage } from '../../core/pages/layout.js';
-import { pageRouter } from '../../core/pages/page-router.js';
+import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { isManager, managingRoles } from '../../organizations/table.js';
 import { requireFactorOfMembers } from '../organizations/organizations.js';
 import { normalizeEmail } from '../sign-in/sign-in.js';

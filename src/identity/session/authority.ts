@@ -5,8 +5,7 @@ import type { Orm, Tx } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/sql.js';
 import { AppError } from '../../core/errors.js';
 import { MINUTE_MS } from '../../core/time.js';
-import { lockOrganizationId } from '../../organizations/lock.js';
-import { roles as allRoles, type Role } from '../../organizations/table.js';
+import { lockOrganizationId, roles as allRoles, type Role } from '../../organizations/table.js';
 import { hasFactor, hasSecondFactor } from '../second-factor/queries.js';
 import {
   factorRequired,

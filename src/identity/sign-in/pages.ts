@@ -14,8 +14,7 @@ import {
   type FormFields,
   type FormState,
 } from '../../core/pages/form.js';
-import { renderPage } from '../../core/pages/layout.js';
-import { pageRouter } from '../../core/pages/page-router.js';
+import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { sendUseOptions, siteOf } from '../second-factor/passkeys.js';
 import { findChallenge, findFactors } from '../second-factor/queries.js';
 import {

@@ -1,6 +1,10 @@
 import { DAY_MS } from '../../core/time.js';
-import { LOGISTIC_DEVIATION, sigmoid } from '../../core/statistics/logistic.js';
-import { normalCdf, normalQuantile } from '../../core/statistics/normal.js';
+import {
+  LOGISTIC_DEVIATION,
+  sigmoid,
+  normalCdf,
+  normalQuantile,
+} from '../../core/statistics/distributions.js';
 import {
   predictEmos,
   type EmosCoefficients,

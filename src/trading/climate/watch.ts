@@ -6,7 +6,7 @@ import { deleteDaysBefore } from '../forecast/queries.js';
 import type { MarketEvent } from '../market/event.js';
 import { addDays, climateDayAt, climateDayOf, dateOf } from '../market/climate-day.js';
 import { dailyKinds, type DailyKind } from '../market/market.js';
-import { createLease } from '../../core/db/lease.js';
+import { createLease } from '../../core/db/jobs.js';
 import { stations, type Station } from '../market/stations.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { climateProducts } from './table.js';

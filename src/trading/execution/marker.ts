@@ -1,5 +1,5 @@
 import type { Context } from '../../core/http/context.js';
-import { createLease } from '../../core/db/lease.js';
+import { createLease } from '../../core/db/jobs.js';
 import { MINUTE_MS } from '../../core/time.js';
 import { matchOrder, type OrderBook, type Side } from '../market/book.js';
 import { DOLLAR, type Micros } from '../market/money.js';

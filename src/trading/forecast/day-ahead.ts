@@ -1,5 +1,5 @@
 import { allAtOnce, type Steps } from '../../core/steps.js';
-import { LOGISTIC_DEVIATION } from '../../core/statistics/logistic.js';
+import { LOGISTIC_DEVIATION } from '../../core/statistics/distributions.js';
 import { fitLinearInSteps, predictLinear, type LinearCase, type LinearRule } from './linear-fit.js';
 
 /*

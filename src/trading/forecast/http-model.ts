@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import { type Clock, DAY_MS, MINUTE_MS } from '../../core/time.js';
-import { normalQuantile } from '../../core/statistics/normal.js';
+import { normalQuantile } from '../../core/statistics/distributions.js';
 import { addDays, climateDayAt } from '../market/climate-day.js';
 import { spanOf, targetKey, temperatureKinds } from '../market/market.js';
 import { findPlace, indexAreas, isStation, stations } from '../market/stations.js';

@@ -1,4 +1,4 @@
-import { normalCdf, normalDensity } from '../../core/statistics/normal.js';
+import { normalCdf, normalDensity } from '../../core/statistics/distributions.js';
 
 /**
  * The probability that a chi-square variable of whole degrees of freedom exceeds x.

@@ -1,7 +1,6 @@
 import type { Logger } from 'pino';
 import type { z } from 'zod';
-import { type Clock, HOUR_MS, MINUTE_MS } from '../../core/time.js';
-import { readRetryAfter } from '../../core/retry-after.js';
+import { type Clock, HOUR_MS, MINUTE_MS, readRetryAfter } from '../../core/time.js';
 import { UnexpectedAnswerError, readLimited } from '../venue/kalshi-client.js';
 
 /** What is known of one service. */

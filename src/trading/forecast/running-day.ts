@@ -1,5 +1,5 @@
 import { DAY_MS } from '../../core/time.js';
-import { LOGISTIC_DEVIATION } from '../../core/statistics/logistic.js';
+import { LOGISTIC_DEVIATION } from '../../core/statistics/distributions.js';
 import {
   probabilityWithin,
   sureDegree,

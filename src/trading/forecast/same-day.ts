@@ -1,5 +1,5 @@
 import { allAtOnce, type Steps } from '../../core/steps.js';
-import { sigmoid, softplus, survivalAbove } from '../../core/statistics/logistic.js';
+import { sigmoid, softplus, survivalAbove } from '../../core/statistics/distributions.js';
 import { crpsOfCensored, fitLinearInSteps, predictLinear, type LinearCase } from './linear-fit.js';
 import { minimizeInSteps, type Objective } from './minimize.js';
 

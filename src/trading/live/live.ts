@@ -5,7 +5,7 @@ import { UnexpectedAnswerError, VenueUnavailableError } from '../venue/kalshi-cl
 import type { VenueBudget } from '../venue/venue-budget.js';
 import type { LiveExecutor, LiveOrder, RestingOrder, VenueOutcome } from '../orders/order.js';
 import { recordOutcome } from '../orders/record-outcome.js';
-import { createLease } from '../../core/db/lease.js';
+import { createLease } from '../../core/db/jobs.js';
 import { acceptDifferences } from './book.js';
 import { compareAccounts, reconcile, watchResting, type ReconcileDeps } from './reconcile.js';
 import { findLiveAccount, findOrgId, listOrdersNamed, updateLiveAccount } from './queries.js';

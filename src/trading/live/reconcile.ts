@@ -3,7 +3,7 @@ import { v7 as uuid } from 'uuid';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { findAccount, listHoldings } from '../ledger/queries.js';
 import type { Database } from '../../core/db/client.js';
-import type { Lease } from '../../core/db/lease.js';
+import type { Lease } from '../../core/db/jobs.js';
 import { parseCount, parseHundredths, subtractCounts } from '../market/contracts.js';
 import { BALANCE_STEP, type Micros } from '../market/money.js';
 import { bookRounding, openLiveAccount } from './book.js';

@@ -1,6 +1,13 @@
 import { bracketRange, type Bracket, type Range } from './brackets.js';
-import { LOGISTIC_DEVIATION, sigmoid, softplus, survivalAbove } from '../../core/statistics/logistic.js';
-import { millsRatio, normalCdf, normalQuantile } from '../../core/statistics/normal.js';
+import {
+  LOGISTIC_DEVIATION,
+  sigmoid,
+  softplus,
+  survivalAbove,
+  millsRatio,
+  normalCdf,
+  normalQuantile,
+} from '../../core/statistics/distributions.js';
 
 /** Of a temperature before it is rounded. A logistic one has heavier tails. */
 export type DistributionShape = 'normal' | 'logistic';

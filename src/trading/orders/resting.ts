@@ -1,4 +1,4 @@
-import { createLease, type Lease } from '../../core/db/lease.js';
+import { createLease, type Lease } from '../../core/db/jobs.js';
 import { AppError } from '../../core/errors.js';
 import { MINUTE_MS } from '../../core/time.js';
 import type { TradingContext } from '../config.js';

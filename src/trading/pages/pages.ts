@@ -1,6 +1,5 @@
 import type { Request, Response, Router } from 'express';
-import { renderPage } from '../../core/pages/layout.js';
-import { pageRouter } from '../../core/pages/page-router.js';
+import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { readQuery, requireOnce } from '../../core/pages/form.js';
 import { inSlices } from '../../core/steps.js';
 import { sessionOf } from '../../identity/session/session.js';

@@ -8,8 +8,7 @@ import {
   requireOnce,
   tryQuery,
 } from '../../core/pages/form.js';
-import { renderPage } from '../../core/pages/layout.js';
-import { pageRouter } from '../../core/pages/page-router.js';
+import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import type { TradingServices } from '../services/services.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
 import { findPlace, placesOf } from '../market/stations.js';

@@ -1,4 +1,4 @@
-import { binomialRange } from '../../core/charts/binomial.js';
+import { binomialRange } from '../../core/statistics/distributions.js';
 import { groupBy } from '../../core/collections.js';
 import { chiSquareTail, pitHistogram } from '../forecast/pit.js';
 import { bracketPays } from '../market/brackets.js';

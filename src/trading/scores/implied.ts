@@ -1,5 +1,5 @@
 import { probabilityWithin, type TemperatureDistribution } from '../market/distribution.js';
-import { normalCdf, normalDensity } from '../../core/statistics/normal.js';
+import { normalCdf, normalDensity } from '../../core/statistics/distributions.js';
 import type { Range } from '../market/brackets.js';
 import type { AtMost } from './score.js';
 

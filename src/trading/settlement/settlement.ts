@@ -1,5 +1,5 @@
 import { DAY_MS } from '../../core/time.js';
-import { createLease } from '../../core/db/lease.js';
+import { createLease } from '../../core/db/jobs.js';
 import type { Context } from '../../core/http/context.js';
 import type { Account } from '../ledger/queries.js';
 import { MAX_TRADING_AGE_MS, type MarketSource } from '../market/source.js';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { z } from 'zod';
-import { readRetryAfter } from '../../core/retry-after.js';
+import { readRetryAfter } from '../../core/time.js';
 import { kalshiMarketsPageSchema } from './kalshi-market.js';
 import { createVenueBudget, type VenueBudget } from './venue-budget.js';
 

@@ -11,7 +11,7 @@ import { problemExample } from '../../core/reference/problem-examples.js';
 import { listParts, notFoundExample, operatorRoute } from '../../identity/operator/define-route.js';
 import { changeAsOperator, readInput, readSlug } from '../../identity/operator/http.js';
 import { getOrganization } from '../../identity/organizations/organizations.js';
-import { lockOrganizationId } from '../../organizations/lock.js';
+import { lockOrganizationId } from '../../organizations/table.js';
 import { parseUsageBatch } from '../batch.js';
 import { MAX_BODY_BYTES, usageBatchSchema } from '../schema.js';
 import { prefersLenient } from '../routes.js';

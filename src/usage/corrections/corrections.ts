@@ -6,7 +6,7 @@ import { DAY_MS } from '../../core/time.js';
 import type { Source } from '../../identity/source.js';
 import { exact } from '../../core/http/json.js';
 import { tellWebhooks } from '../../webhooks/outbox.js';
-import { lockOrganizationId } from '../../organizations/lock.js';
+import { lockOrganizationId } from '../../organizations/table.js';
 import { findArchived } from '../event-queries.js';
 import { firstBroken } from '../rules.js';
 import {

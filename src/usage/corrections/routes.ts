@@ -14,7 +14,7 @@ import { notFoundExample, operatorRoute } from '../../identity/operator/define-r
 import { changeAsOperator, readSlug } from '../../identity/operator/http.js';
 import { getOrganization } from '../../identity/organizations/organizations.js';
 import { whereaboutsOf } from '../../identity/session/session.js';
-import { lockOrganizationId } from '../../organizations/lock.js';
+import { lockOrganizationId } from '../../organizations/table.js';
 import { correctEvents, MAX_AGE_DAYS, type Corrected, type Correction } from './corrections.js';
 import { correctedSchema, correctionsSchema, MAX_BODY_BYTES, MAX_CORRECTIONS } from './schema.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { binomialRange } from '../../../src/core/charts/binomial.js';
+import { binomialRange } from '../../../src/core/statistics/distributions.js';
 import { toPitChart, toRankChart } from '../../../src/core/charts/histogram.js';
 import { toIntervalChart, type IntervalRow } from '../../../src/core/charts/intervals.js';
 import {

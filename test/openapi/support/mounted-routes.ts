@@ -1,5 +1,5 @@
 import type { Express } from 'express';
-import { isPageRouter } from '../../../src/core/pages/page-router.js';
+import { isPageRouter } from '../../../src/core/pages/layout.js';
 
 /** What Express keeps of a mounted handler. Its types do not describe it. */
 interface Layer {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { normalCdf } from '../../../src/core/statistics/normal.js';
+import { normalCdf } from '../../../src/core/statistics/distributions.js';
 import { decompose, weightedCrps } from '../../../src/tools/evaluate/decomposition.js';
 import { formatDay, parseDay } from '../../../src/tools/evaluate/training.js';
 import { crpsOfNormal } from '../../../src/trading/forecast/pit.js';

@@ -1,4 +1,4 @@
-import { normalCdf } from '../../../src/core/statistics/normal.js';
+import { normalCdf } from '../../../src/core/statistics/distributions.js';
 import type { PitValue } from '../../../src/trading/forecast/pit.js';
 import { probabilityOf, type TemperatureDistribution } from '../../../src/trading/market/distribution.js';
 

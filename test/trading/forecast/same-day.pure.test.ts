@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { sigmoid } from '../../../src/core/statistics/logistic.js';
+import { sigmoid } from '../../../src/core/statistics/distributions.js';
 import { crpsOfCensored } from '../../../src/trading/forecast/linear-fit.js';
 import {
   fitSameDay,

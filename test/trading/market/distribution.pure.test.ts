@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { normalCdf } from '../../../src/core/statistics/normal.js';
+import { normalCdf } from '../../../src/core/statistics/distributions.js';
 import { bracketRange } from '../../../src/trading/market/brackets.js';
 import {
   probabilityOf,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { normalQuantile } from '../../../src/core/statistics/normal.js';
+import { normalQuantile } from '../../../src/core/statistics/distributions.js';
 import { atMostOf } from '../../../src/trading/scores/score.js';
 import {
   countReliability,

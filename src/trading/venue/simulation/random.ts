@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
-import { normalQuantile } from '../../../core/statistics/normal.js';
+import { normalQuantile } from '../../../core/statistics/distributions.js';
 
 /** Nothing else waits longer than about this. */
 const SLICE_MS = 10;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { normalCdf, normalDensity, normalQuantile } from '../../../src/core/statistics/normal.js';
+import { normalCdf, normalDensity, normalQuantile } from '../../../src/core/statistics/distributions.js';
 
 const relative = (value: number, expected: number) => Math.abs(value - expected) / Math.abs(expected || 1);
 
