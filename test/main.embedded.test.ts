@@ -72,7 +72,7 @@ describe('a start that cannot be', () => {
   it.each([
     [
       'a port in use',
-      (port: number) => ({ PORT: String(port) }),
+      (port: number) => ({ PORT: String(port), MARKETS: 'off' }),
       (port: number) =>
         `Gauge could not start: port ${port} of 127.0.0.1 is in use. Stop what listens there, or set PORT to another one.\n`,
     ],
@@ -124,7 +124,12 @@ describe('the first start', () => {
     'shows readable lines on a terminal, with the logins after them',
     async () => {
       const command = [process.execPath, ...main].map((part) => `'${part}'`).join(' ');
-      const started = start({ TERM: 'dumb', NO_COLOR: '1' }, ['script', '-qefc', command, '/dev/null']);
+      const started = start({ TERM: 'dumb', NO_COLOR: '1', MARKETS: 'off' }, [
+        'script',
+        '-qefc',
+        command,
+        '/dev/null',
+      ]);
       const url = await until(() => urlIn(started.stdout));
       const [before = '', greeting] = started.stdout.split('Gauge is running at ');
       expect(before).toMatch(/^\[\d\d:\d\d:\d\d\] INFO: Gauge is ready \{.*\}\r?\n/m);
