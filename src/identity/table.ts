@@ -65,7 +65,7 @@ export const signInChallenges = pgTable(
   (t) => [index('sign_in_challenges_user').on(t.userId), index('sign_in_challenges_expiry').on(t.expiresAt)],
 );
 
-/** What a person typed into a form after their session had ended: see core/pages/kept-form.ts. One form each. */
+/** What a person typed into a form after their session had ended: see core/pages/form.ts. One form each. */
 export const keptForms = pgTable(
   'kept_forms',
   {
