@@ -1,0 +1,33 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+
+const list = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((path) => `${folder}/${path}`);
+const documents = [
+  ...readdirSync('.').filter((name) => name.endsWith('.md')),
+  ...['docs', 'src', 'bench'].flatMap(list).filter((path) => path.endsWith('.md')),
+];
+const files = ['src', 'test', 'bench', 'views', 'migrations', 'deploy'].flatMap(list);
+
+/** What a document names in code with a folder before it: `usage/routes.ts`. */
+const modules = (text: string) => text.match(/(?<=`)(?:[\w.-]+\/)+[\w.-]+\.(?:ts|ejs|css|sql)(?=`)/g) ?? [];
+
+it.each(documents)('%s names files that there are', (document) => {
+  const named = modules(readFileSync(document, 'utf8'));
+  expect(named.filter((name) => !files.some((file) => `/${file}`.endsWith(`/${name}`)))).toEqual([]);
+});
+
+it('the table of the ASVS names tests that there are', () => {
+  const rows = readFileSync('docs/asvs.md', 'utf8')
+    .split('\n')
+    .filter((line) => /^\| V\d/.test(line));
+  const shownBy = rows.flatMap(
+    (row) =>
+      row
+        .split('|')
+        .at(-2)!
+        .match(/(?<=`)[\w-]+(?:\/[\w.-]+)+(?=`)/g) ?? [],
+  );
+  expect(shownBy.length).toBeGreaterThan(50);
+  expect(shownBy.filter((name) => !files.some((file) => file.startsWith(`test/${name}`)))).toEqual([]);
+});
