@@ -1,8 +1,10 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { v7 as uuid } from 'uuid';
+import { recordAudit } from '../../src/audit/audit.js';
 import { apiKeys } from '../../src/tables.js';
 import { addMember, Browser, createUser, signedIn } from '../support/accounts.js';
+import { inChange } from '../support/change.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey, createProduct, grant } from '../support/fixtures.js';
 import { startTestService, type TestService } from '../support/service.js';
@@ -186,7 +188,15 @@ describe('the overview', () => {
       json: { name: 'a key of <b>mine</b>', livemode: true },
     });
     await sendUsage(service.url, made.body.secret, [usageEvent(product.slug, 'one')]);
+    const byService = {
+      at: new Date(service.clock.now()),
+      action: 'organization.updated',
+      actor: 'system',
+      target: '',
+    };
+    await inChange(db, (tx) => recordAudit(tx, organization.id, byService));
     const { seen, text } = await openOverview(browser);
+    expect(seen).toContain('by the service , just now');
     expect(seen).toMatch(/Latest changes.*a key of &lt;b&gt;mine/);
     expect(seen).toContain(`by ${user.name} , just now`);
     expect(text).not.toContain('<b>mine');

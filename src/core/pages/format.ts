@@ -40,6 +40,10 @@ export function formatCount(count: number, noun: string, plural = `${noun}s`): s
   return `${formatDecimal(count)} ${count === 1 ? noun : plural}`;
 }
 
+/** What could begin a sentence, in the middle of one. What begins with an abbreviation keeps its capitals. */
+export const inSentence = (text: string): string =>
+  text.replace(/^[A-Z](?![A-Z])/, (first) => first.toLowerCase());
+
 /** In British English: the day goes before the month. */
 export const utc = (options: Intl.DateTimeFormatOptions) =>
   new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', ...options });

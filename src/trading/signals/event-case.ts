@@ -1,3 +1,4 @@
+import { inSentence } from '../../core/pages/format.js';
 import { HOUR_MS } from '../../core/time.js';
 import { forecastOf, type DayForecast } from '../forecast/forecast.js';
 import { isCrossed, type OrderBook } from '../market/book.js';
@@ -151,6 +152,4 @@ function withheldBecause({ isCalibrated, fallback }: DayForecast, gate: Gate): s
   return because.length === 0 ? undefined : `withheld: ${because.join('; ')}`;
 }
 
-/** A sentence as a part of another one. What begins with an abbreviation keeps its capitals. */
-const asClause = (sentence: string): string =>
-  sentence.replace(/^[A-Z](?![A-Z])/, (first) => first.toLowerCase()).replace(/\.$/, '');
+const asClause = (sentence: string): string => inSentence(sentence).replace(/\.$/, '');

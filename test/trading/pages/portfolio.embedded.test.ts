@@ -198,7 +198,7 @@ describe('orders', () => {
     const next = /rel="next" href="([^"]+)"/.exec(first.text)![1]!.replaceAll('&amp;', '&');
     const second = await read(browser, next);
     expect(second.words).toContain('Buy 1 YES');
-    expect(second.words).toContain('by A former member');
+    expect(second.words).toContain('by a former member');
     expect((await read(browser, `${PATH}/orders?cursor=x`)).status).toBe(400);
   });
 
