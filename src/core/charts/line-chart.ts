@@ -1,4 +1,4 @@
-import { anchorOf, toPercent } from './text.js';
+import { toPercent, type Anchor } from './text.js';
 
 /** What a line chart is drawn from. Doubles serve here: they only say where a pixel is; the exact numbers are in the table. */
 
@@ -6,7 +6,7 @@ export interface LineChartInput {
   summary: string;
   /** In full, for each point: `21 Nov 2026, 12:00 UTC: …`. */
   labels: string[];
-  /** Below the drawing, for each point. */
+  /** Below the drawing, for each point: the hour or day that it belongs to. It is shown where that begins. */
   axis: string[];
   /** From back to front. Null where there is no value: the line has a gap. */
   lines: { name: string; values: (number | null)[] }[];
@@ -15,7 +15,7 @@ export interface LineChartInput {
 
 const HEIGHT = 200;
 const WIDTH = 1000;
-const AXIS_LABELS = 5;
+const AXIS_LABELS = 4;
 
 /** The lines stretch with the drawing; letters and the width of lines keep their size. */
 export function toLineChart({ summary, labels, axis, lines, formatTick }: LineChartInput) {
@@ -40,9 +40,9 @@ export function toLineChart({ summary, labels, axis, lines, formatTick }: LineCh
       label: formatTick(value),
       isZero: value === 0,
     })),
-    axis: pickIndexes(count).map((index, place, all) => ({
+    axis: pickIndexes(axis).map((index, place) => ({
       x: toPercent(toX(index) / WIDTH),
-      anchor: anchorOf(place, all.length),
+      anchor: anchorAt(toX(index) / WIDTH),
       label: axis[index]!,
       isMinor: place % 2 === 1,
     })),
@@ -89,9 +89,17 @@ export function ticksAround(min: number, max: number): number[] {
   });
 }
 
-/** A few of the points, evenly, with the first and the last. */
-function pickIndexes(count: number): number[] {
-  const labels = Math.min(AXIS_LABELS, count);
-  if (labels <= 1) return count === 0 ? [] : [0];
-  return Array.from({ length: labels }, (_, i) => Math.round((i * (count - 1)) / (labels - 1)));
+/** A few of the points at which another hour or day begins, at even distances; where that is hardly seen, the first and the last point. */
+function pickIndexes(axis: readonly string[]): number[] {
+  const isOther = (i: number) => axis[i] !== axis[i - 1];
+  // The first point begins something only where each point does.
+  const begins = axis.flatMap((_, i) => ((i > 0 ? isOther(i) : isOther(1) && isOther(2)) ? [i] : []));
+  if (begins.length < 2) return axis.length > 1 ? [0, axis.length - 1] : axis.map((_, i) => i);
+  const stride = Math.ceil(begins.length / AXIS_LABELS);
+  return begins.filter((_, i) => i % stride === 0);
 }
+
+/** About half of a label, of a narrow drawing. */
+const EDGE = 0.06;
+
+const anchorAt = (share: number): Anchor => (share < EDGE ? 'start' : share > 1 - EDGE ? 'end' : 'middle');

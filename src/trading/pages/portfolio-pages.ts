@@ -1,4 +1,5 @@
 import type { Router } from 'express';
+import { HOUR_MS } from '../../core/time.js';
 import { toLineChart } from '../../core/charts/line-chart.js';
 import { originOf } from '../../core/http/request.js';
 import { toAddress } from '../../core/pages/address.js';
@@ -54,6 +55,7 @@ const axisOf = (options: Intl.DateTimeFormatOptions) =>
   new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', ...options });
 const hour = axisOf({ hour: '2-digit', minute: '2-digit' });
 const day = axisOf({ day: 'numeric', month: 'short' });
+const wholeHour = (at: Date) => new Date(Math.floor(at.getTime() / HOUR_MS) * HOUR_MS);
 
 /** The curve with its drawing, its table and the ranges to choose from; no drawing where there is no line to draw. */
 function toCurveView(points: readonly CurvePoint[], { mode, range }: { mode: TradeMode; range: CurveRange }) {
@@ -86,7 +88,7 @@ function drawCurve(points: readonly CurvePoint[], range: CurveRange) {
       (point) =>
         `${formatTime(point.at)}: ${point.total === null ? 'not known' : formatChange(point.total)}, of it booked ${formatChange(point.realised - point.fees)}`,
     ),
-    axis: points.map(({ at }) => (range === 'day' ? hour : day).format(at)),
+    axis: points.map(({ at }) => (range === 'day' ? hour.format(wholeHour(at)) : day.format(at))),
     lines: [
       { name: 'booked', values: points.map(({ realised, fees }) => toNumber(realised - fees)) },
       { name: 'total', values: points.map(({ total }) => (total === null ? null : toNumber(total))) },

@@ -75,6 +75,25 @@ describe('the drawing of lines', () => {
     expect(ticksAround(min, max)).toEqual(expected);
   });
 
+  it('names days where they begin, at even distances', () => {
+    const labelsOf = (axis: string[]) => {
+      const lines = [{ name: 'total', values: axis.map(() => 0) }];
+      const chart = toLineChart({ summary: '', labels: axis, axis, lines, formatTick: String });
+      return chart.axis.map(({ x, label }) => [x, label]);
+    };
+    const days = Array.from({ length: 41 }, (_, i) => String(Math.floor((i + 1) / 6)));
+    expect(labelsOf(days)).toEqual([
+      ['12.5%', '1'],
+      ['42.5%', '3'],
+      ['72.5%', '5'],
+    ]);
+    expect(labelsOf(['9', '9', '10'])).toEqual([
+      ['0%', '9'],
+      ['100%', '10'],
+    ]);
+    expect(labelsOf(['9'])).toEqual([['50%', '9']]);
+  });
+
   it('keeps every point inside, zero among the ticks, and gaps open', () => {
     const value = fc.option(fc.integer({ min: -1e9, max: 1e9 }).map((cents) => cents / 100));
     fc.assert(
