@@ -55,6 +55,8 @@ const isolate = false;
 /** Files that take long begin first: one that begins last would keep a single core busy while the other has nothing left. */
 const long =
   /(main|crash|demo|setup-link|change|matrix|examples|connection-faults|dispatcher|model|chain|shard|shards-away|corrections|reservations|first-start|pages|console|first-sight|set-up|documentation|second-factor)(\.embedded|\.postgres|\.citus)?\.test\.ts$/;
+/** What a test waits for by `expect.poll` comes when it comes: a busy machine is no failure. */
+const expectOptions = { poll: { timeout: 10_000 } };
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const isLong = ({ moduleId }: TestSpecification) => long.test(moduleId);
@@ -70,6 +72,7 @@ const browserProject = {
     execArgv,
     include: [browserTests],
     globalSetup: ['test/support/setup-embedded.ts'],
+    expect: expectOptions,
     env: { TEST_DATABASE: 'embedded', NODE_ENV: 'test' },
     testTimeout: 60_000,
     hookTimeout: 60_000,
@@ -94,6 +97,7 @@ export default defineConfig({
           exclude: [browserTests, ...excluded[name]],
           globalSetup: [`test/support/setup-${name}.ts`],
           setupFiles: ['test/support/property-seed.ts'],
+          expect: expectOptions,
           env: { TEST_DATABASE: name, NODE_ENV: 'test' },
           testTimeout: name === 'citus' ? 60_000 : 20_000,
           hookTimeout: name === 'citus' ? 120_000 : 60_000,

@@ -66,12 +66,12 @@ describe('a coalescer that gathers', () => {
       await nextTurn();
       void coalescer.submit(item(id));
     }
-    await vi.waitFor(() => expect(gate.flushes).toHaveLength(1));
+    await expect.poll(() => gate.flushes, { interval: 1 }).toHaveLength(1);
     expect(gate.flushes[0]!.items.map(({ id }) => id)).toEqual([1, 2, 3, 4]);
     gate.flushes[0]!.release();
     const startedAt = performance.now();
     void coalescer.submit(item(5));
-    await vi.waitFor(() => expect(gate.flushes).toHaveLength(2), { interval: 1, timeout: 10_000 });
+    await expect.poll(() => gate.flushes, { interval: 1 }).toHaveLength(2);
     expect(performance.now() - startedAt).toBeLessThan(10_000);
     gate.flushes[1]!.release();
     await coalescer.drain();
@@ -81,7 +81,7 @@ describe('a coalescer that gathers', () => {
     const gate = createGate();
     const coalescer = createCoalescer(options(gate, { gather: { weight: 3, ms: 1000 }, maxWeight: 100 }));
     for (let id = 1; id <= 3; id++) void coalescer.submit(item(id));
-    await vi.waitFor(() => expect(gate.flushes).toHaveLength(1));
+    await expect.poll(() => gate.flushes, { interval: 1 }).toHaveLength(1);
     gate.flushes[0]!.release();
     await coalescer.drain();
     const timed = createCoalescer(options(gate, { gather: { weight: 1e9, ms: 20 } }));

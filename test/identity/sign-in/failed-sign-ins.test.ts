@@ -1,5 +1,5 @@
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { failedSignIns, operatorLog, users } from '../../../src/tables.js';
 import { DAY_MS, HOUR_MS } from '../../../src/core/time.js';
 import { deleteOldFailedSignIns } from '../../../src/identity/sign-in/failed-queries.js';
@@ -31,7 +31,7 @@ it('counts wrong passwords of a person in one row an hour, beside the audit log'
   const before = await database.db.orm.$count(operatorLog);
   for (let n = 1; n <= 3; n++) {
     expect((await signIn(` ${email.toUpperCase()} `, 'not the password')).status).toBe(401);
-    await vi.waitFor(async () => expect(await rowsOf(id)).toMatchObject([{ passwords: n, codes: 0 }]));
+    await expect.poll(() => rowsOf(id)).toMatchObject([{ passwords: n, codes: 0 }]);
   }
   expect(await database.db.orm.$count(operatorLog)).toBe(before);
 });
@@ -41,7 +41,7 @@ it('keeps nothing of addresses without an account', async () => {
   expect((await signIn('stranger@nowhere.example', 'not the password')).status).toBe(401);
   const { id, email } = await createUser(database.db);
   await signIn(email, 'not the password');
-  await vi.waitFor(async () => expect(await rowsOf(id)).toHaveLength(1));
+  await expect.poll(() => rowsOf(id)).toHaveLength(1);
   expect(await database.db.orm.$count(failedSignIns)).toBe(before + 1);
 });
 
@@ -55,7 +55,7 @@ it('shows them to their person, and both kinds to operators', async () => {
   await signIn(email, 'not the password');
   await other.signIn(email);
   await other.send('POST', '/login/code', { form: { code: '000000' }, headers: html });
-  await vi.waitFor(async () => expect(await rowsOf(id)).toMatchObject([{ passwords: 1, codes: 1 }]));
+  await expect.poll(() => rowsOf(id)).toMatchObject([{ passwords: 1, codes: 1 }]);
 
   expect((await browser.get('/dashboard/account/sessions', html)).text).toContain(
     '2 failed sign-ins in the last',

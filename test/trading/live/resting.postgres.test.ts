@@ -299,7 +299,7 @@ describe('a resting order whose answer is lost is looked up and never sent again
   it('it arrived after everybody had stopped waiting for it, and rests', async () => {
     disturb(account, 'before', tooLate);
     const trade = await account.rest();
-    await vi.waitUntil(() => account.arrived().length === 1);
+    await expect.poll(() => account.arrived().length).toBe(1);
     await account.live.reconcile();
     const found = await account.find(trade.id);
     expect(found.status).toBe('resting');

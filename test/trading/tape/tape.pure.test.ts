@@ -16,7 +16,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { pino } from 'pino';
 import fc from 'fast-check';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createMetrics } from '../../../src/core/metrics.js';
 import type { SnapshotInputs } from '../../../src/trading/snapshot/build-snapshot.js';
 import {
@@ -183,7 +183,7 @@ const sequencesOf = async (path: string): Promise<number[]> =>
   (await readAll(path)).map(({ inputs }) => inputs.sequence);
 
 const until = (read: () => Promise<number[]>, expected: number[]) =>
-  vi.waitFor(async () => expect(await read()).toEqual(expected), { interval: 5 });
+  expect.poll(read, { interval: 5 }).toEqual(expected);
 
 /** What waits has failed by then. */
 const nextFailure = () => sleep(100);
