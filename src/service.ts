@@ -255,14 +255,14 @@ const ownJobs = (
   { config, db, clock, metrics, log }: TradingContext,
   { keyUse, thresholds }: ApiServices,
 ): Job[] => [
-  { name: 'tell-of-endings', schedule: '20 */10 * * * *', run: createEndingMessages({ db, clock }) },
-  { name: 'judge-thresholds', schedule: '* * * * * *', run: () => thresholds.judgeAll() },
+  { name: 'send-ending-notices', schedule: '20 */10 * * * *', run: createEndingMessages({ db, clock }) },
+  { name: 'evaluate-thresholds', schedule: '* * * * * *', run: () => thresholds.evaluateAll() },
   {
     name: 'count-reservations',
     schedule: '40 * * * * *',
     run: createReservationWatch({ db, clock, metrics, log }),
   },
-  { name: 'work-on-backfills', schedule: '*/2 * * * * *', run: createBackfillRunner({ db, clock }) },
+  { name: 'run-backfills', schedule: '*/2 * * * * *', run: createBackfillRunner({ db, clock }) },
   { name: 'write-key-use', schedule: '*/30 * * * * *', run: () => keyUse.flush() },
   {
     name: 'write-watched-key-use',
@@ -315,8 +315,8 @@ function mailJobs(context: TradingContext): Job[] {
     ...(config.mail
       ? [
           { name: 'send-mails', schedule: '*/5 * * * * *', run: answerAndSend },
-          { name: 'tell-of-caps', schedule: '20 */5 * * * *', run: createCapNotices(context) },
-          { name: 'tell-of-keys', schedule: '50 41 * * * *', run: createKeyNotices(context) },
+          { name: 'mail-cap-notices', schedule: '20 */5 * * * *', run: createCapNotices(context) },
+          { name: 'mail-key-notices', schedule: '50 41 * * * *', run: createKeyNotices(context) },
         ]
       : []),
   ];

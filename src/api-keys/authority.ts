@@ -8,7 +8,7 @@ export interface KeyAuthority extends Authority {
   keyId: string;
 }
 
-const judged = {
+const columns = {
   revokedAt: apiKeys.revokedAt,
   archivedAt: apiKeys.archivedAt,
   expiresAt: apiKeys.expiresAt,
@@ -20,7 +20,7 @@ export const keyAuthority = (orgId: string, keyId: string, scope: Scope): KeyAut
   keyId,
   async confirm(tx, now) {
     const [key] = await tx
-      .select(judged)
+      .select(columns)
       .from(apiKeys)
       .where(and(eq(apiKeys.orgId, orgId), eq(apiKeys.id, keyId)))
       .for('share');
@@ -31,7 +31,7 @@ export const keyAuthority = (orgId: string, keyId: string, scope: Scope): KeyAut
 });
 
 function problemOf(
-  { revokedAt, archivedAt, expiresAt, scopes }: Pick<typeof apiKeys.$inferSelect, keyof typeof judged>,
+  { revokedAt, archivedAt, expiresAt, scopes }: Pick<typeof apiKeys.$inferSelect, keyof typeof columns>,
   scope: Scope,
   now: Date,
 ): KeyProblem | null {

@@ -6,10 +6,10 @@ import type { Orm, Template } from '../core/db/client.js';
 
 /** Why a call was refused although its key exists. */
 export const refusals = ['ended', 'unscoped', 'limited'] as const;
-export type Refusal = (typeof refusals)[number];
+export type CallRefusal = (typeof refusals)[number];
 
 /** The calls of a minute: those that the key was good for, and those that were refused. */
-export type MinuteCalls = { minuteMs: number; calls: number } & Record<Refusal, number>;
+export type MinuteCalls = { minuteMs: number; calls: number } & Record<CallRefusal, number>;
 
 /** Calls of one key that have not been written yet. */
 export interface GatheredUse {

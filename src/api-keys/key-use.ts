@@ -9,7 +9,7 @@ import {
   toUseValues,
   type GatheredUse,
   type MinuteCalls,
-  type Refusal,
+  type CallRefusal,
 } from './key-use-queries.js';
 import type { Scope } from '../core/scopes.js';
 
@@ -18,7 +18,7 @@ export interface KeyUse {
   /** Counts a call that the key was good for. `scope` is what the call needed, or null if any good key would have done. */
   touch(hashedSecret: string, scope: Scope | null): void;
   /** Counts a call that was refused. Only for keys that exist: what is counted for others is dropped when it is written. */
-  refuse(hashedSecret: string, refusal: Refusal): void;
+  refuse(hashedSecret: string, refusal: CallRefusal): void;
   /** True if the key was good the last time it was seen here. For the order of the work, never a decision. */
   hasSeen(hashedSecret: string): boolean;
   /** The key was refused: its next call is authenticated before anything is done for it. */
@@ -161,7 +161,7 @@ function gatherUse(clock: Clock, maxCells: number) {
     return use && { use, cell: openMinute(use, minuteMs) };
   }
 
-  function refuse(hashedSecret: string, refusal: Refusal): void {
+  function refuse(hashedSecret: string, refusal: CallRefusal): void {
     const found = findCell(hashedSecret, clock.now());
     if (found) found.cell[refusal]++;
   }

@@ -20,7 +20,7 @@ import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import type { Orm, Tx } from '../core/db/client.js';
 import { managingRoles, memberships, users } from '../organizations/table.js';
 import type { KeyState } from './api-keys.js';
-import type { Refusal } from './key-use-queries.js';
+import type { CallRefusal } from './key-use-queries.js';
 import { apiKeyCalls, apiKeyDirectory, apiKeys, apiKeyScopeUse } from './table.js';
 
 const keySuccessor = alias(apiKeys, 'successor');
@@ -278,7 +278,7 @@ export async function sumRefusals(
   orgId: string,
   keyId: string,
   from: Date,
-): Promise<Record<Refusal, number>> {
+): Promise<Record<CallRefusal, number>> {
   const sum = (column: PgColumn) => sql`coalesce(sum(${column}), 0)`.mapWith(Number);
   const { ended, unscoped, limited } = apiKeyCalls;
   const [row] = await orm

@@ -107,7 +107,7 @@ async function deliver(
     (thrown: unknown) => thrown as SmtpError,
   );
   const at = new Date(clock.now());
-  const outcome = error ? judge(error, row, at) : ({ outcome: 'sent' } as const);
+  const outcome = error ? outcomeOf(error, row, at) : ({ outcome: 'sent' } as const);
   const set =
     outcome.outcome === 'deferred'
       ? { nextAttemptAt: outcome.nextAttemptAt, lastError: describe(error) }
@@ -149,7 +149,7 @@ interface SmtpError extends Error {
 }
 
 /** What the server says for good of a recipient or of the mail itself is final. Everything else may be put right. */
-function judge({ command, responseCode = 0 }: SmtpError, { attempts, giveUpAt }: Mail, at: Date) {
+function outcomeOf({ command, responseCode = 0 }: SmtpError, { attempts, giveUpAt }: Mail, at: Date) {
   const isFinal = responseCode >= 500 && /^(?:RCPT TO|DATA)$/.test(command ?? '');
   const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** (attempts - 1), LONGEST_PAUSE_MS);
   const nextAttemptAt = new Date(at.getTime() + pauseMs);

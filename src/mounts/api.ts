@@ -1,5 +1,5 @@
 import { Router, type ErrorRequestHandler, type RequestHandler } from 'express';
-import type { Refusal } from '../api-keys/key-use-queries.js';
+import type { CallRefusal } from '../api-keys/key-use-queries.js';
 import { createKeyUse, type KeyUse } from '../api-keys/key-use.js';
 import { ownKeyRoute } from '../api-keys/routes.js';
 import {
@@ -110,7 +110,7 @@ export function countRefusedCalls({
   };
 }
 
-const refusals: Partial<Record<ErrorCode, Refusal>> = {
+const refusals: Partial<Record<ErrorCode, CallRefusal>> = {
   key_revoked: 'ended',
   key_expired: 'ended',
   insufficient_scope: 'unscoped',

@@ -36,7 +36,7 @@ type SetUpDeps = AccountDeps & Pick<TradingContext, 'limitStores' | 'config'>;
 const personSchema = z.strictObject({
   name: nameField.optional(),
   email: emailSchema.optional(),
-  /** Judged by the rules for passwords where it is a new one. */
+  /** Checked by the rules for passwords where it is a new one. */
   password: z.string().max(MAX_PASSWORD, `must have at most ${MAX_PASSWORD} characters`),
 });
 

@@ -8,7 +8,7 @@ import { formatCount } from '../core/pages/format.js';
 import { printable } from '../core/terminal.js';
 import { createArchive, type Archive } from '../trading/archive/archive.js';
 import { createTrainer } from '../trading/archive/trainer.js';
-import type { Range } from '../trading/backfill/coverage.js';
+import type { DateRange } from '../trading/backfill/coverage.js';
 import type { FitBook } from '../trading/forecast/fits.js';
 import { readVenueKey } from '../trading/live/sign.js';
 import type { TemperatureKind } from '../trading/market/market.js';
@@ -98,7 +98,7 @@ async function work(db: MaintenanceDatabase, flags: RangeFlags): Promise<number>
 /** What was done and what there is now, for a person. */
 function backfillText(
   { newRuns, newReports, coverage }: BackfillResult,
-  { from, to }: Range,
+  { from, to }: DateRange,
   { forecastSource, marketSource }: Names,
 ): string {
   const days = daysBetween(from, to).length;

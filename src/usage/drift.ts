@@ -30,7 +30,7 @@ export interface DriftRow {
 export type SumTable = 'totals' | 'hours';
 
 /** One month of one product of one Organization: the unit that is summed again under a lock. */
-export interface Place {
+export interface SumPlace {
   orgId: string;
   productId: string;
   period: string;
@@ -68,7 +68,7 @@ const shapes: Record<SumTable, SumShape> = {
 const columnsOfEvent = sql`e.org_id, e.product_id, e.livemode, e.metric, e.occurred_at, e.api_key_id`;
 
 /** Which rows are compared: all, one Organization's, or those of some places. */
-export type Scope = { orgId?: string | undefined } | { places: Place[] };
+export type DriftScope = { orgId?: string | undefined } | { places: SumPlace[] };
 
 /**
  * The common table expressions up to `drift`: the sums of the events and of what corrections changed of them, beside the rows
@@ -77,7 +77,7 @@ export type Scope = { orgId?: string | undefined } | { places: Place[] };
  * Totals hold what was deleted of archived months as well. The hours of such a month are only in its file, which
  * `npm run archive -- --verify` compares with them: here they are left out, or a repair would remove them.
  */
-function driftOf(name: SumTable, scope: Scope): SQL {
+function driftOf(name: SumTable, scope: DriftScope): SQL {
   const { table, keys, keysOfEvent, monthOfRow, deleted } = shapes[name];
   const isKept = deleted === undefined ? sql`not ${isArchived(monthOfRow)}` : sql`true`;
   return sql`${placesOf(scope)} found (${keys}, quantity, events) as (
@@ -113,14 +113,14 @@ const archivedOf = (
 ): SQL => sql`a.org_id = t.org_id and a.product_id = t.product_id and a.livemode = t.livemode
         and a.metric = t.metric and a.period = ${month} and a.deleted_events > 0`;
 
-function placesOf(scope: Scope): SQL {
+function placesOf(scope: DriftScope): SQL {
   if (!('places' in scope)) return sql``;
   const { places } = scope;
   return sql`place as materialized (select * from unnest(${textArray(places.map((p) => p.orgId))}::uuid[], ${textArray(places.map((p) => p.productId))}::uuid[],
     ${textArray(places.map((p) => p.period))}::date[]) as p (org_id, product_id, period)),`;
 }
 
-function rowsIn(table: SQL, scope: Scope): SQL {
+function rowsIn(table: SQL, scope: DriftScope): SQL {
   // The bounds and both modes are spelt out, so that the index on Organization, product, mode and time serves.
   if ('places' in scope)
     return sql`place p join ${table} e on e.org_id = p.org_id and e.product_id = p.product_id
@@ -129,13 +129,18 @@ function rowsIn(table: SQL, scope: Scope): SQL {
   return scope.orgId === undefined ? sql`${table} e` : sql`${table} e where e.org_id = ${scope.orgId}::uuid`;
 }
 
-function isIn(scope: Scope, month: SQL): SQL {
+function isIn(scope: DriftScope, month: SQL): SQL {
   if ('places' in scope)
     return sql`(t.org_id, t.product_id, ${month}) in (select org_id, product_id, period from place)`;
   return scope.orgId === undefined ? sql`true` : sql`t.org_id = ${scope.orgId}::uuid`;
 }
 
-export async function findDrift(tx: Orm, table: SumTable, scope: Scope, limit: number): Promise<DriftRow[]> {
+export async function findDrift(
+  tx: Orm,
+  table: SumTable,
+  scope: DriftScope,
+  limit: number,
+): Promise<DriftRow[]> {
   const period =
     table === 'totals'
       ? sql`d.period::text`
@@ -158,8 +163,8 @@ export async function findDrift(tx: Orm, table: SumTable, scope: Scope, limit: n
   );
 }
 
-export async function findDriftingPlaces(tx: Orm, table: SumTable, scope: Scope): Promise<Place[]> {
-  return selectRows<Place>(
+export async function findDriftingPlaces(tx: Orm, table: SumTable, scope: DriftScope): Promise<SumPlace[]> {
+  return selectRows<SumPlace>(
     tx,
     sql`with ${driftOf(table, scope)}
       select distinct org_id::text as "orgId", product_id::text as "productId", ${shapes[table].monthOfRow}::text as period from drift t`,
@@ -177,7 +182,7 @@ export interface Repair {
 export async function repairDrift(
   tx: Orm,
   table: SumTable,
-  places: Place[],
+  places: SumPlace[],
   maxChanges: number,
 ): Promise<Repair[]> {
   const { table: sums, keys } = shapes[table];
@@ -185,7 +190,7 @@ export async function repairDrift(
     table === 'totals'
       ? sql`'period', d.period`
       : sql`'hour', d.hour at time zone 'UTC', 'apiKeyId', d.api_key_id`;
-  // What is set right may be what they were judged by.
+  // What is set right may be what they were evaluated by.
   const orgIds = textArray([...new Set(places.map(({ orgId }) => orgId))]);
   await tx.execute(
     sql`update usage_totals set unreached = null where org_id = any (${orgIds}::uuid[]) and unreached is not null`,

@@ -55,7 +55,7 @@ export interface BatchOutcome {
  * Records the batches and tells each what became of it. It returns after the commit. One statement decides each batch.
  * A batch with a refused pair (a lenient one: those events) leaves nothing behind and changes nothing for the others:
  * where a quantity was above its ceiling, what shared its pair goes again without it.
- * @param onNoted called when something is to be judged for thresholds
+ * @param onNoted called when something is to be evaluated for thresholds
  */
 export async function recordBatches(
   run: Run,

@@ -12,9 +12,9 @@ import {
   repairDrift,
   type DriftRow,
   type LostSettlement,
-  type Place,
+  type SumPlace,
   type Repair,
-  type Scope,
+  type DriftScope,
 } from './drift.js';
 
 export interface DriftReport {
@@ -42,7 +42,7 @@ export const hasDrift = ({ totals, hours }: Omit<DriftReport, 'settlements'>): b
  * Compares the sums with the events, both in one snapshot: an ingestion that commits meanwhile is seen whole or not
  * at all, and is never taken for drift.
  */
-export async function compare(orm: Orm, scope: Scope): Promise<DriftReport> {
+export async function compare(orm: Orm, scope: DriftScope): Promise<DriftReport> {
   return orm.transaction(
     async (tx) => ({
       totals: await findDrift(tx, 'totals', scope, MAX_ROWS),
@@ -65,7 +65,7 @@ export async function compare(orm: Orm, scope: Scope): Promise<DriftReport> {
  *
  * @throws Error when rows still differ afterwards, with nothing changed; and when the lock is not to be had in time
  */
-export async function repair(db: Repairable, clock: Clock, scope: Scope): Promise<RepairReport> {
+export async function repair(db: Repairable, clock: Clock, scope: DriftScope): Promise<RepairReport> {
   const places = await findPlaces(db.orm, scope);
   const report: RepairReport = { organizations: 0, totals: 0, hours: 0 };
   if (places.length === 0) return report;
@@ -86,7 +86,7 @@ export async function repair(db: Repairable, clock: Clock, scope: Scope): Promis
 
 type Repairable = Pick<MaintenanceDatabase, 'orm' | 'withoutIngestion'>;
 
-const repairPlaces = (orm: Orm, clock: Clock, places: Place[], isFrozen: boolean): Promise<RepairReport> =>
+const repairPlaces = (orm: Orm, clock: Clock, places: SumPlace[], isFrozen: boolean): Promise<RepairReport> =>
   change({ db: { orm }, clock }, byService, async (tx) => {
     // Corrections wait here, on a sharded database, too; sorted, as all locks of several Organizations.
     for (const orgId of [...new Set(places.map((place) => place.orgId))].sort())
@@ -132,7 +132,7 @@ async function audit(tx: Tx, clock: Clock, orgId: string, details: Record<string
   else await recordOperatorAudit(tx, entry);
 }
 
-async function findPlaces(orm: Orm, scope: Scope): Promise<Place[]> {
+async function findPlaces(orm: Orm, scope: DriftScope): Promise<SumPlace[]> {
   return orm.transaction(
     async (tx) => {
       const found = [

@@ -113,7 +113,7 @@ export const usageRoutes = [
         const hashedSecret = readHashedSecret(req);
         const receivedAtMs = clock.now();
         const isLenient = prefersLenient(req);
-        // A body that costs something is not read before its key is judged; the statement decides about every key again.
+        // A body that costs something is not read before its key is checked; the statement decides about every key again.
         if (!keyUse.hasSeen(hashedSecret) || !hasSmallBody(req))
           await keys.authenticate(hashedSecret, 'usage:write');
         const { batch, pointerOf } = await preferKeyError(

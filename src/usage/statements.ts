@@ -7,7 +7,7 @@ import { noteRaised } from './thresholds/statements.js';
 /**
  * Raises the sums by what `inserted` has, as CTEs: totals before hours, each in the order of its primary key. Whatever records
  * events goes through these, so that a total is always the sum of its events. Where webhooks listen, `noted` has what is to be
- * judged of it.
+ * evaluated of it.
  */
 export const addToSums = (t: Names, now: string, entitled: string): string => `hourly as materialized (
   select org_id, product_id, livemode, metric, api_key_id,

@@ -225,7 +225,7 @@ export const usageReservations = pgTable(
 );
 
 /**
- * Usage that was raised while a webhook listened and of which thresholds have not been judged yet: written with the events,
+ * Usage that was raised while a webhook listened and whose thresholds have not been evaluated yet: written with the events,
  * taken away with what is told of them.
  */
 export const usageChecks = pgTable(
@@ -267,7 +267,7 @@ export const usageTold = pgTable(
   ],
 );
 
-/** Raised by each flush that holds something against a limit that blocks: of two that judged by the same sums one is repeated. */
+/** Raised by each flush that holds something against a limit that blocks: of two that decided by the same sums one is repeated. */
 export const usageGates = pgTable(
   'usage_gates',
   {

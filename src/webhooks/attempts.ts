@@ -111,7 +111,13 @@ export function createAttempts(deps: DispatcherDeps) {
       const isOk = answer.error === null && answer.statusCode! >= 200 && answer.statusCode! < 300;
       onAnswer({ isOk, durationMs });
       if (answer.statusCode === 410) await disableEndpoint(deps, { orgId, id: endpointId, reason: 'gone' });
-      const outcome = { ...answer, delivery, at, durationMs, ...judge(delivery, answer, isOk, clock.now()) };
+      const outcome = {
+        ...answer,
+        delivery,
+        at,
+        durationMs,
+        ...nextStep(delivery, answer, isOk, clock.now()),
+      };
       await recordOutcome(group, outcome);
       tellOf(outcome);
     },
@@ -123,7 +129,7 @@ export function createAttempts(deps: DispatcherDeps) {
   };
 }
 
-function judge({ failures }: Delivery, { statusCode }: Answer, isOk: boolean, nowMs: number) {
+function nextStep({ failures }: Delivery, { statusCode }: Answer, isOk: boolean, nowMs: number) {
   const waitMs = statusCode === 410 ? undefined : retryAfterMs[failures];
   const status = isOk ? 'delivered' : waitMs === undefined ? 'failed' : 'waiting';
   return { status, nextAttemptAt: new Date(nowMs + (waitMs ?? 0)) } as const;

@@ -59,7 +59,7 @@ export function whyNoReceiver(text: string, rules: ReceiverRules): string | unde
 const toHost = (hostname: string): string => hostname.replace(/^\[|\]$/g, '');
 
 /**
- * Resolves a receiver's name while it is connected to, so that what was judged is what is connected to. One address among
+ * Resolves a receiver's name while it is connected to, so that what was checked is what is connected to. One address among
  * several that is refused refuses them all: which one a connection takes is chance.
  */
 export function guardedLookup(isPlain: boolean, rules: ReceiverRules): LookupFunction {

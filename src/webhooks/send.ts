@@ -125,7 +125,7 @@ export function createSender(rules: ReceiverRules) {
   }
 
   function send({ id, url, body, secrets, at }: SignedMessage): Promise<Answer> {
-    // A number is connected to without being looked up. What was entered under other rules is judged by those of today.
+    // A number is connected to without being looked up. What was entered under other rules is checked by those of today.
     const problem = whyNoReceiver(url, rules);
     if (problem !== undefined)
       return Promise.resolve({ statusCode: null, error: `The URL ${problem}.`, text: null });

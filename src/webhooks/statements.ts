@@ -122,11 +122,11 @@ where o.status <> 'delivered' and e.is_enabled and e.failing_since <= $13::times
 export const tend: Template = {
   name: 'webhooks_tend',
   text: (t) => `
-${t.withRecursive} ${waitingOf(t)}, judged as materialized (
+${t.withRecursive} ${waitingOf(t)}, heard as materialized (
   select e.org_id, e.endpoint_id, w.id is not null as is_heard from endpoint e${t.held}
   left join ${t('webhook_endpoints')} w on w.org_id = e.org_id and w.id = e.endpoint_id and w.is_enabled
 ), lost as materialized (
-  select d.* from judged e cross join lateral (
+  select d.* from heard e cross join lateral (
     select d.org_id, d.endpoint_id, d.message_id from ${t('webhook_deliveries')} d
     where d.org_id = e.org_id and d.endpoint_id = e.endpoint_id and d.status = 'waiting'
     order by d.next_attempt_at
@@ -138,7 +138,7 @@ ${t.withRecursive} ${waitingOf(t)}, judged as materialized (
   where d.org_id = l.org_id and d.endpoint_id = l.endpoint_id and d.message_id = l.message_id
 )
 select ${cursor}, (select count(*) from lost)::text, sum(w.waiting)::text, extract(epoch from $3::timestamptz - min(w.first_at))::text
-from judged e cross join lateral (
+from heard e cross join lateral (
   select count(*) as waiting, min(next_attempt_at) as first_at from (
     select d.next_attempt_at from ${t('webhook_deliveries')} d
     where d.org_id = e.org_id and d.endpoint_id = e.endpoint_id and d.status = 'waiting'

@@ -82,14 +82,14 @@ export const webhookTypes = {
   'usage.threshold_reached': {
     summary: 'Usage reached a threshold of a cap or limit.',
     description:
-      'Once for each threshold, limit and window. In a rolling window it is sent again only after a whole length of it. Judged as of the times at which events were recorded, and at which they occurred if that is later.',
+      'Once for each threshold, limit and window. In a rolling window it is sent again only after a whole length of it. Evaluated as of the times at which events were recorded, and at which they occurred if that is later.',
     schema: z.object({
       ...useFields,
       threshold: z.int().describe('In percent of `limit.quantity`.'),
       limit: limitField,
-      used: exactField('Units in the window when it was judged: the threshold, or more.'),
+      used: exactField('Units in the window when it was evaluated: the threshold, or more.'),
       windowStart: timeField('Inclusive; for a rolling window exclusive.'),
-      windowEnd: timeField('Exclusive; for a rolling window the time at which it was judged, inclusive.'),
+      windowEnd: timeField('Exclusive; for a rolling window the time at which it was evaluated, inclusive.'),
     }),
     example: {
       ...exampleUse,

@@ -16,7 +16,7 @@ const MAX_STATEMENTS = 500;
 type UpkeepDeps = Pick<Context, 'db' | 'clock' | 'metrics'>;
 
 export const webhookJobs = (deps: UpkeepDeps): Job[] => [
-  { name: 'tend-webhooks', schedule: '*/15 * * * * *', run: () => tendWebhooks(deps) },
+  { name: 'sweep-webhooks', schedule: '*/15 * * * * *', run: () => tendWebhooks(deps) },
   { name: 'delete-old-webhooks', schedule: '0 37 * * * *', run: () => deleteOldWebhooks(deps) },
 ];
 

@@ -46,7 +46,7 @@ describe('the overview of a new Organization', () => {
     const { browser, organization } = await signedIn(db, service.url);
     const empty = await openOverview(browser);
     expect(empty.seen).toContain('No product is available to this Organization yet');
-    expect(empty.text).toMatch(/id="standing"[^>]* data-live="2"/);
+    expect(empty.text).toMatch(/id="overview-now"[^>]* data-live="2"/);
 
     const product = await createProduct(db);
     await grant(db, organization.id, product.id);
@@ -63,7 +63,7 @@ describe('the overview of a new Organization', () => {
     expect(arrived.seen).toContain('The first events have arrived and are counted.');
     expect(arrived.seen).not.toContain('Waiting for the first event');
     // The same part of the page, so that the one that waits is replaced.
-    expect(arrived.text).toMatch(/id="standing"/);
+    expect(arrived.text).toMatch(/id="overview-now"/);
   });
 
   it('sends who may not make keys to who may', async () => {

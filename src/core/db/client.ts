@@ -8,7 +8,7 @@ declare const isDecided: unique symbol;
 
 /**
  * The transaction of a change whose author may make it. `change` in audit/audit.ts alone hands one out, so that no route
- * can write what belongs to a tenant or a person without being judged there.
+ * can write what belongs to a tenant or a person without being checked there.
  */
 export type Tx = Orm & { readonly [isDecided]: true };
 

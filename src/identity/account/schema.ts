@@ -18,7 +18,7 @@ export const noticesSchema = z.strictObject({
 
 export const passwordSchema = z.strictObject({
   currentPassword: password,
-  // Judged by the rules for passwords, which say what is missing.
+  // Checked by the rules for passwords, which say what is missing.
   newPassword: z.string(),
   newPasswordAgain: z.string(),
   ...factorFields,

@@ -5,7 +5,7 @@ import {
   readCoverage,
   type Coverage,
   type CoverageSources,
-  type Range,
+  type DateRange,
 } from '../../trading/backfill/coverage.js';
 import { NoHistoryError, type WeatherSource } from '../../trading/forecast/forecast.js';
 import { WeatherUnavailableError } from '../../trading/forecast/read-json.js';
@@ -21,7 +21,7 @@ export interface BackfillOptions {
   weather: Pick<WeatherSource, 'name' | 'history'>;
   markets: Pick<MarketSource, 'name' | 'history'>;
   stations: readonly Station[];
-  range: Range;
+  range: DateRange;
   pauses: Pauses;
   /** Called after each answer with the days that were asked for until then, of all that are missing. */
   onDays(done: number, all: number, what: string): void;
@@ -44,7 +44,7 @@ interface Part {
   source: string;
   chunks: Chunk[];
   /** Left out where the source has no history. */
-  fill: ((range: Range) => Promise<number>) | undefined;
+  fill: ((range: DateRange) => Promise<number>) | undefined;
 }
 
 /**
@@ -162,7 +162,7 @@ export async function askAgain<T>(
 
 const CHUNK_DAYS = 31;
 
-interface Chunk extends Range {
+interface Chunk extends DateRange {
   missing: number;
 }
 
@@ -171,7 +171,7 @@ export const lastDayOver = (stations: readonly Station[], nowMs: number): string
   stations.map((station) => climateDayAt(station, new Date(nowMs - DAY_MS)).date).toSorted()[0]!;
 
 /** Questions that bring every missing day, in order, each about 31 days at most and about none that is there at its ends. */
-export function planChunks({ from, to }: Range, isThere: (date: string) => boolean): Chunk[] {
+export function planChunks({ from, to }: DateRange, isThere: (date: string) => boolean): Chunk[] {
   const chunks: Chunk[] = [];
   for (const date of daysBetween(from, to)) {
     if (isThere(date)) continue;
@@ -199,7 +199,7 @@ export interface RangeFlags {
  * The days that the flags mean, all of them over at every station.
  * @throws CommandError
  */
-export function readRange(flags: RangeFlags, stations: readonly Station[], nowMs: number): Range {
+export function readRange(flags: RangeFlags, stations: readonly Station[], nowMs: number): DateRange {
   const last = lastDayOver(stations, nowMs);
   const to = readDate('--to', flags.to) ?? last;
   if (to > last) throw new CommandError(`--to ${to} is not over yet: ${last} is the last day that is.`);

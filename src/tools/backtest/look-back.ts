@@ -1,6 +1,6 @@
 import { createBookLog, type BookLog } from '../../trading/execution/books.js';
 import { markFill, WAIT_MS, type MarkableFill } from '../../trading/execution/marker.js';
-import { horizons, type Mark } from '../../trading/execution/queries.js';
+import { horizons, type PriceMark } from '../../trading/execution/queries.js';
 import { isCrossed, asksOf, bidsOf } from '../../trading/market/book.js';
 import { sumCounts } from '../../trading/market/contracts.js';
 import type { Micros } from '../../trading/market/money.js';
@@ -9,7 +9,7 @@ import { inDollars } from '../../trading/sizing/offers.js';
 import { bookOfTrades, toPrint, type RecordedTrade } from './records.js';
 
 /** What became of prices after a fill, by the rules of the service. */
-export interface FillMark extends Mark {
+export interface FillMark extends PriceMark {
   /** Everything that its market printed within a minute of it is known. Without that none is said to have missed. */
   hasPrints: boolean;
 }

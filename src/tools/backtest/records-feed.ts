@@ -103,8 +103,8 @@ function* listPoints({ traded, times, ...past }: Past, options: RecordOptions): 
     const at = new Date(ms);
     while (next < waiting.length && waiting[next]!.startMs <= ms) alive.push(waiting[next++]!);
     const fits = past.fitsAt(at);
-    const standing = alive.map(({ event }) => event);
-    const data = dataAt(standing, options, at);
+    const open = alive.map(({ event }) => event);
+    const data = dataAt(open, options, at);
     const present = groupEvents(data.markets);
     const isDue = new Set(due.map(({ eventTicker }) => eventTicker));
     const dueNow = present.filter(({ eventTicker }) => isDue.has(eventTicker));

@@ -14,11 +14,11 @@ import {
 import type { FileCases } from './read-cases.js';
 import {
   distributions,
-  formatDay,
+  formatEpochDay,
   INTERVAL,
   planWindows,
   train,
-  type Range,
+  type RowRange,
   type Trained,
 } from './training.js';
 import { crpsOfNormal } from '../../trading/forecast/pit.js';
@@ -82,7 +82,7 @@ function evaluateGroup(
   const { table } = file;
   const rule = { distribution: distributions[options.distribution], isWidened: options.isWidened };
   let last: Trained | undefined;
-  let previous: { training: Range; result: Trained | NoFitReason } | undefined;
+  let previous: { training: RowRange; result: Trained | NoFitReason } | undefined;
   const days = Array.from(rows, (row) => table.get('day', row));
   for (const { training, test } of planWindows(days, options.training)) {
     const count = test.to - test.from;
@@ -107,8 +107,8 @@ function evaluateGroup(
   return last?.coefficients;
 }
 
-function groupRanges({ table }: FileCases, order: Uint32Array): (Range & { group: number })[] {
-  const ranges: (Range & { group: number })[] = [];
+function groupRanges({ table }: FileCases, order: Uint32Array): (RowRange & { group: number })[] {
+  const ranges: (RowRange & { group: number })[] = [];
   for (const [i, row] of order.entries()) {
     const group = table.get('group', row);
     const last = ranges.at(-1);
@@ -167,7 +167,7 @@ function createForecasts(
     const { mean, deviation } = predictEmos(coefficients, read('mean'), read('variance'));
     const half = deviation * distribution.quantile((1 + INTERVAL) / 2);
     return {
-      date: formatDay(read('day')),
+      date: formatEpochDay(read('day')),
       by: options.by === null ? null : groups[read('group')]!,
       observed,
       members: {

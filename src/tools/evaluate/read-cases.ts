@@ -7,7 +7,7 @@ import { nameOf, openInput, type Input } from '../kit/input.js';
 import { createProgress } from '../kit/progress.js';
 import { CaseTable, describeMembers } from './case-table.js';
 import type { EvaluateOptions, LeftOut } from './evaluation.js';
-import { monthOf, parseDay } from './training.js';
+import { monthNumberOf, parseDay } from './training.js';
 
 /** Where a row was left out for a reason for the first time. */
 interface Example {
@@ -127,7 +127,7 @@ function createRowReader(header: string[], options: EvaluateOptions) {
     if (record.length !== columns.count) return leaveOut('fields', line, null, String(record.length));
     const day = parseDay(record[columns.date]!);
     if (day === undefined) return leaveOut('date', line, columns.date, record[columns.date]);
-    if (months && !months.has(monthOf(day))) return;
+    if (months && !months.has(monthNumberOf(day))) return;
     const text = record[columns.observed]!;
     if (isMissing(text)) return leaveOut('missingObservation', line, columns.observed, text);
     const gap = columns.members.find(({ index }) => isMissing(record[index]!));

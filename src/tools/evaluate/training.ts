@@ -39,13 +39,13 @@ function dayOf(year: number, month: number, day: number): number | undefined {
 }
 
 /** 1 to 12. */
-export const monthOf = (day: number): number => new Date(day * DAY_MS).getUTCMonth() + 1;
+export const monthNumberOf = (day: number): number => new Date(day * DAY_MS).getUTCMonth() + 1;
 
 /** YYYY-MM-DD. */
-export const formatDay = (day: number): string => new Date(day * DAY_MS).toISOString().slice(0, 10);
+export const formatEpochDay = (day: number): string => new Date(day * DAY_MS).toISOString().slice(0, 10);
 
 /** Positions from `from` to before `to`, among the rows of a group in the order of days. */
-export interface Range {
+export interface RowRange {
   from: number;
   to: number;
 }
@@ -53,8 +53,8 @@ export interface Range {
 /** Rows of one or more days that are tested with the same fit. */
 interface Step {
   /** Null where there are too few dates before them. */
-  training: Range | null;
-  test: Range;
+  training: RowRange | null;
+  test: RowRange;
 }
 
 /**

@@ -1,12 +1,12 @@
 import type { CapWarning, Delivery, LimitWarning } from './delivery.js';
-import type { MapRecord, OutgoingEvent, Refusal, SourceRecord } from './mapping.js';
+import type { MapRecord, OutgoingEvent, RecordRefusal, SourceRecord } from './mapping.js';
 
 /** Records that are sent together, and those among them that cannot be. */
 export interface OutgoingBatch {
   /** Counts the batches from 0. */
   index: number;
   events: OutgoingEvent[];
-  refusals: Refusal[];
+  refusals: RecordRefusal[];
   /** Number and position of its last record. */
   lastRecord: number;
   position: number;
@@ -77,7 +77,7 @@ export function createLedger(options: {
   tally: Tally;
   /** How many answered batches may wait for an earlier one. */
   window: number;
-  onSettled(refusals: Refusal[]): void;
+  onSettled(refusals: RecordRefusal[]): void;
 }) {
   const { tally, window } = options;
   const warnings: Warnings = {

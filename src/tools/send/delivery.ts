@@ -1,6 +1,6 @@
 import type { GaugeClient, UsageAnswer } from '../../client/client.js';
 import { deliverEvents, type Post } from '../../client/delivery.js';
-import type { OutgoingEvent, Refusal, SourceRecord } from './mapping.js';
+import type { OutgoingEvent, RecordRefusal, SourceRecord } from './mapping.js';
 
 type Warning = UsageAnswer['warnings'][number];
 export type CapWarning = Extract<Warning, { code: 'unit_cap_exceeded' }>;
@@ -10,7 +10,7 @@ export type LimitWarning = Extract<Warning, { code: 'limit_exceeded' }>;
 export interface Delivery {
   accepted: number;
   deduped: number;
-  refusals: Refusal[];
+  refusals: RecordRefusal[];
   overCap: CapWarning[];
   overLimit: LimitWarning[];
   /** Repeats that differ from what their key was first used for. */

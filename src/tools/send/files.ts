@@ -16,7 +16,7 @@ import { formatCount } from '../../core/pages/format.js';
 import { CommandError } from '../kit/command.js';
 import type { Input } from '../kit/input.js';
 import { emptyTally } from './batches.js';
-import type { MappingOptions, Refusal } from './mapping.js';
+import type { MappingOptions, RecordRefusal } from './mapping.js';
 import type { FormatOptions } from './records.js';
 
 const count = z.number().int().min(0);
@@ -150,7 +150,7 @@ export function openRejectedFile(path: string, inputPath: string, settledBytes: 
     get bytes() {
       return bytes;
     },
-    append(refusals: Refusal[]) {
+    append(refusals: RecordRefusal[]) {
       if (refusals.length === 0) return;
       const text = refusals.map((refusal) => `${toLine(refusal)}\n`).join('');
       orExplain(() => {
@@ -176,7 +176,7 @@ export function openRejectedFile(path: string, inputPath: string, settledBytes: 
   };
 }
 
-function toLine({ record, code, detail, event }: Refusal): string {
+function toLine({ record, code, detail, event }: RecordRefusal): string {
   const { number, pointer, keys, value } = record;
   const place = pointer === undefined ? { line: number } : { record: number, pointer, keys };
   const entry = { ...place, code, detail, event: event ?? null };

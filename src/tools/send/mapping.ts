@@ -25,7 +25,7 @@ export interface OutgoingEvent {
   json: string;
 }
 
-export interface Refusal {
+export interface RecordRefusal {
   record: SourceRecord;
   code: string;
   detail: string;
@@ -41,7 +41,7 @@ export interface MappingOptions {
   idempotencyKey?: string | undefined;
 }
 
-export type MapRecord = (record: SourceRecord) => OutgoingEvent | Refusal;
+export type MapRecord = (record: SourceRecord) => OutgoingEvent | RecordRefusal;
 
 /** Reads one value from a record; undefined where there is none. */
 type Read = (record: SourceRecord) => unknown;

@@ -7,7 +7,7 @@ import { climateDayOf } from '../market/climate-day.js';
 import { findPlace, placesOf, type Place } from '../market/stations.js';
 
 /** Climate days, both included. */
-export interface Range {
+export interface DateRange {
   from: string;
   to: string;
 }
@@ -43,7 +43,7 @@ export async function readCoverage(
   orm: Orm,
   { forecastSource, marketSource, runKinds, reportKinds }: CoverageSources,
   stations: readonly Place[],
-  range: Range,
+  range: DateRange,
 ): Promise<Coverage> {
   const isCounted = ({ kind, station }: { kind: TemperatureKind; station: string }) =>
     countedPlaces(kind, stations).some(({ id }) => id === station);
@@ -98,7 +98,7 @@ async function countRuns(
   orm: Orm,
   source: string,
   kinds: readonly TemperatureKind[],
-  { from, to }: Range,
+  { from, to }: DateRange,
 ): Promise<DayRuns[]> {
   return selectRows<DayRuns>(
     orm,
@@ -113,7 +113,7 @@ async function listReportedDays(
   orm: Orm,
   source: string,
   kinds: readonly TemperatureKind[],
-  { from, to }: Range,
+  { from, to }: DateRange,
 ): Promise<Pick<DayRuns, 'kind' | 'station' | 'date'>[]> {
   return selectRows<Pick<DayRuns, 'kind' | 'station' | 'date'>>(
     orm,

@@ -5,7 +5,14 @@ import { matchOrder, type OrderBook, type Side } from '../market/book.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import { PRINTS_SPAN_MS, type MarketSource, type Print } from '../market/source.js';
 import type { BookLog, BookMemory } from './books.js';
-import { horizons, listDueFills, listDueShadows, writeMarks, type DueMark, type Mark } from './queries.js';
+import {
+  horizons,
+  listDueFills,
+  listDueShadows,
+  writeMarks,
+  type DueMark,
+  type PriceMark,
+} from './queries.js';
 
 /** A mark looks so far ahead, and waits a little longer, for prints that are listed late. */
 const LOOK_MS = MINUTE_MS;
@@ -92,7 +99,7 @@ export function markFill(
   fill: MarkableFill,
   prints: readonly Print[] | undefined,
   { bookAt }: Pick<BookLog, 'bookAt'>,
-): Mark {
+): PriceMark {
   const { ticker, side, action, price, contracts, at } = fill;
   const after = prints?.filter((print) => print.at > at && print.at.getTime() <= at.getTime() + LOOK_MS);
   const moments = horizons.map((seconds) => new Date(at.getTime() + seconds * 1000));

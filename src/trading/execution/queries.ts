@@ -21,7 +21,7 @@ export interface DueMark extends Omit<
   hasTaken: boolean;
 }
 
-export interface Mark {
+export interface PriceMark {
   missed: boolean | null;
   /** In the order of `horizons`. */
   after: (Micros | null)[];
@@ -81,7 +81,7 @@ export async function listDueShadows(orm: Orm, { from, until, limit }: Span): Pr
 /** What has a mark keeps it. */
 export async function writeMarks(
   orm: Orm,
-  marks: readonly (DueMark & Mark)[],
+  marks: readonly (DueMark & PriceMark)[],
   markedAt: Date,
 ): Promise<void> {
   const rows = marks.map(({ after: [after15, after30, after60], ...mark }) => ({
@@ -108,7 +108,7 @@ export async function writeMarks(
 }
 
 /** What an Organization's report is about: `until` is left out of it. */
-export interface Period {
+export interface ExecutionPeriod {
   orgId: string;
   from: Date;
   until: Date;
@@ -120,7 +120,7 @@ const direction = sql`case m.action when 'buy' then 1 else -1 end`;
 const settledValue = sql`case m.side when 'yes' then s.value else ${String(DOLLAR)}::bigint - s.value end`;
 
 /** The marks of a period with what is known of their markets' ends, if that is final. */
-const marksOf = ({ orgId, from, until }: Period, mode: TradeMode, n: SQL): SQL => sql`
+const marksOf = ({ orgId, from, until }: ExecutionPeriod, mode: TradeMode, n: SQL): SQL => sql`
   execution_marks m
   left join (
     select distinct on (ticker) ticker, state, value from trading_settlements
@@ -137,7 +137,7 @@ const roundedSum = (amount: SQL, filter: SQL): SQL =>
 export type FillSums = Awaited<ReturnType<typeof sumFills>>;
 
 /** Sums over the fills of a period. */
-export async function sumFills(orm: Orm, period: Period, mode: TradeMode) {
+export async function sumFills(orm: Orm, period: ExecutionPeriod, mode: TradeMode) {
   const columns = [sql`m.after_15`, sql`m.after_30`, sql`m.after_60`];
   const ends = [sql`m.after_60`, settledValue];
   const [row] = await selectRows<Record<string, string | number | null>>(
@@ -192,14 +192,14 @@ const toMicros = (text: string | number | null | undefined): Micros | null =>
 export type ShadowedOrder = Awaited<ReturnType<typeof listShadowed>>[number];
 
 /** Live orders whose outcome is known, with their shadows `m`. */
-const shadowsOf = (period: Period): SQL => sql`(
+const shadowsOf = (period: ExecutionPeriod): SQL => sql`(
     select m.*, ${settledValue} as settled from ${marksOf(period, 'live', sql`m.n = 0`)}
   ) m
   join trading_orders o on o.org_id = ${period.orgId}::uuid and o.id = m.order_id and o.finished_at is not null
     and ${takesAtOnce}`;
 
 /** Newest first. */
-export async function listShadowed(orm: Orm, period: Period, limit: number) {
+export async function listShadowed(orm: Orm, period: ExecutionPeriod, limit: number) {
   const rows = await selectRows<
     Record<string, string | null> & { contracts: number; filled: number; paper: number }
   >(
@@ -229,7 +229,7 @@ export async function listShadowed(orm: Orm, period: Period, limit: number) {
 
 export type ShadowSums = Awaited<ReturnType<typeof sumShadowed>>;
 
-export async function sumShadowed(orm: Orm, period: Period) {
+export async function sumShadowed(orm: Orm, period: ExecutionPeriod) {
   const ends = [sql`m.after_60`, sql`m.settled`];
   const [row] = await selectRows<Record<string, string | number | null>>(
     orm,

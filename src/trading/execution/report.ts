@@ -10,7 +10,7 @@ import {
   sumFills,
   sumShadowed,
   type FillSums,
-  type Period,
+  type ExecutionPeriod,
   type ShadowedOrder,
   type ShadowSums,
 } from './queries.js';
@@ -23,7 +23,7 @@ import { MOST_DAYS, USUAL_DAYS, type executionSchema } from './schema.js';
 export function toPeriod(
   { from, to }: { from?: string | undefined; to?: string | undefined },
   nowMs: number,
-): Pick<Period, 'from' | 'until'> {
+): Pick<ExecutionPeriod, 'from' | 'until'> {
   const last = Date.parse(to ?? new Date(nowMs).toISOString().slice(0, 10));
   const first = from === undefined ? last - (USUAL_DAYS - 1) * DAY_MS : Date.parse(from);
   if (first > last) throw fieldError('from', 'must not be after the last day');
@@ -34,7 +34,7 @@ export function toPeriod(
 
 /** How an Organization's orders were filled, on paper and live. */
 export interface ExecutionReport {
-  period: Pick<Period, 'from' | 'until'>;
+  period: Pick<ExecutionPeriod, 'from' | 'until'>;
   paper: FillSums;
   /** Undefined where nothing live is to be seen. */
   live: { fills: FillSums; shadow: ShadowSums; orders: ShadowedOrder[] } | undefined;
@@ -43,7 +43,7 @@ export interface ExecutionReport {
 /** @param limit of live orders that are listed */
 export async function readExecution(
   orm: Orm,
-  period: Period,
+  period: ExecutionPeriod,
   { withLive, limit = 25 }: { withLive: boolean; limit?: number | undefined },
 ): Promise<ExecutionReport> {
   const paper = await sumFills(orm, period, 'paper');

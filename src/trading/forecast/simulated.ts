@@ -14,7 +14,7 @@ import {
   type Selection,
   type SimulatedWorld,
   type StationDay,
-  type Subject,
+  type SimulatedSubject,
 } from '../venue/simulation/world.js';
 import {
   EARLIER_MS,
@@ -100,7 +100,7 @@ function listHours(
 /** What was known of any subjects at any time: the newest run of each model, an earlier one of the first, and what has been measured of it so far. */
 export function readWeatherOf(
   { weather }: Pick<SimulatedWorld, 'weather'>,
-  subjects: readonly Subject[],
+  subjects: readonly SimulatedSubject[],
   at: Date,
 ): WeatherData {
   const ensembles: DayEnsemble[] = [];
@@ -121,7 +121,7 @@ export function readWeatherOf(
 /** The extreme of a day so far, by the last report that is there; an hour's own temperature, once that is. */
 function observe(
   weather: SimulatedWeather,
-  subject: Subject,
+  subject: SimulatedSubject,
   at: Date,
 ): Pick<ObservedExtreme, 'extremeF' | 'observedAt' | 'hoursF'> | undefined {
   const { kind, station, date, span } = subject;
@@ -138,7 +138,7 @@ function observe(
 
 function reportedHours(
   weather: SimulatedWeather,
-  { station, span: { start } }: Subject,
+  { station, span: { start } }: SimulatedSubject,
   latest: Date,
 ): (number | null)[] {
   const reports: { at: Date; temperatureF: number }[] = [];
@@ -150,7 +150,7 @@ function reportedHours(
 }
 
 /** Each run that has been there for a subject, as it was when it came. */
-function listRuns({ weather }: SimulatedWorld, subject: Subject, now: Date): DayEnsemble[] {
+function listRuns({ weather }: SimulatedWorld, subject: SimulatedSubject, now: Date): DayEnsemble[] {
   const { span } = subject;
   return runsOf(span).flatMap((modelRunAt) => {
     const fetchedAt = firstSeenAt(span, modelRunAt);
@@ -161,7 +161,7 @@ function listRuns({ weather }: SimulatedWorld, subject: Subject, now: Date): Day
 /** What a run of each model says of a subject: they are there at the same time. */
 function runsAt(
   weather: SimulatedWeather,
-  subject: Subject,
+  subject: SimulatedSubject,
   modelRunAt: Date,
   fetchedAt: Date,
 ): [DayEnsemble, DayEnsemble] {

@@ -24,7 +24,7 @@ type Reading =
 
 type Failure = Exclude<Reading, { kind: 'body' }>;
 
-export type Verdict =
+export type OrderVerdict =
   /** `remaining`: what stands in the book. */
   | { kind: 'accepted'; venueOrderId: string; filled: number; remaining: number }
   /** Fill or kill, and it could not be filled whole. */
@@ -75,7 +75,7 @@ function readAs<T extends z.ZodType>(answer: VenueAnswer, schema: T) {
 const unexpected = (reason: string) => ({ kind: 'unexpected' as const, reason });
 
 /** The answer to a new order. */
-export function readAnswer(answer: VenueAnswer, order: SentOrder): Verdict {
+export function readAnswer(answer: VenueAnswer, order: SentOrder): OrderVerdict {
   const reading = readAs(answer, createdOrderSchema);
   if (reading.kind === 'conflict' && killed.test(reading.reason.split(':')[0]!))
     return { kind: 'killed', reason: reading.reason };

@@ -2,7 +2,7 @@ import { CENT, DOLLAR, formatDollars, parseDollars, type Micros } from '../marke
 import type { ForeignPosition, LiveDifference } from './report.js';
 import type { VenueFillAnswer, VenueOrder, VenuePosition, VenueSettlement } from './wire.js';
 import {
-  formatCount,
+  formatContracts,
   formatHundredths,
   parseCount,
   parseHundredths,
@@ -137,7 +137,7 @@ function compareOrders({ orders, expected }: Ours, venues: Venues) {
     differences.push({
       kind: 'order',
       subject: order.venueOrderId,
-      ours: `${order.status}, ${formatCount(order.filledContracts)} filled`,
+      ours: `${order.status}, ${formatContracts(order.filledContracts)} filled`,
       venues: 'not listed',
     });
   }

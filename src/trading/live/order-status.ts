@@ -4,7 +4,7 @@ import type { Database } from '../../core/db/client.js';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
 import { isOpen } from '../ledger/orders-table.js';
 import { mayRest } from '../market/book.js';
-import { addCounts, formatCount, parseCount, sumCounts } from '../market/contracts.js';
+import { addCounts, formatContracts, parseCount, sumCounts } from '../market/contracts.js';
 import type { VenueOutcome } from '../orders/order.js';
 import { recordOutcome } from '../orders/record-outcome.js';
 import type { LiveOrderRow } from './queries.js';
@@ -65,7 +65,7 @@ export async function findVenueStatus(
 }
 
 /** An order at the venue, at one moment. */
-interface Standing {
+interface ReportedState {
   venueOrderId: string;
   filled: number;
   /** What stands in the book. */
@@ -82,14 +82,14 @@ interface Standing {
 export async function collectFills(
   { venue, fillPausesMs }: StatusDeps,
   order: SentOrder,
-  standing: Standing,
+  state: ReportedState,
   signal: AbortSignal,
 ): Promise<VenueStatus> {
-  const { venueOrderId, filled, isOld } = standing;
-  const rests = standing.remaining > 0;
-  if (standing.status === 'resting' && !rests)
+  const { venueOrderId, filled, isOld } = state;
+  const rests = state.remaining > 0;
+  if (state.status === 'resting' && !rests)
     return { kind: 'incomplete', reason: 'the venue shows it in its book, with nothing left of it' };
-  if (filled === 0) return toStatus(order, standing, []);
+  if (filled === 0) return toStatus(order, state, []);
   let fills: VenueFillAnswer[] = [];
   let listed = 0;
   for (const pauseMs of [0, ...fillPausesMs]) {
@@ -99,16 +99,16 @@ export async function collectFills(
     const moved = isOld ? await venue.listFills({ ...filter, isArchived: true }, signal) : [];
     fills = [...new Map([...present, ...moved].map((fill) => [fill.fill_id, fill])).values()];
     listed = sumCounts(fills.map((fill) => parseCount(fill.count_fp)));
-    if (rests ? listed >= filled : listed === filled) return toStatus(order, standing, fills);
+    if (rests ? listed >= filled : listed === filled) return toStatus(order, state, fills);
   }
-  if (rests) return toStatus(order, standing, fills);
-  const [some, all] = [formatCount(listed), formatCount(filled)];
+  if (rests) return toStatus(order, state, fills);
+  const [some, all] = [formatContracts(listed), formatContracts(filled)];
   return { kind: 'incomplete', reason: `the venue lists ${some} of ${all} filled contracts` };
 }
 
 function toStatus(
   order: SentOrder,
-  { venueOrderId, filled, remaining, status }: Standing,
+  { venueOrderId, filled, remaining, status }: ReportedState,
   wires: readonly VenueFillAnswer[],
 ): VenueStatus {
   const fills = toVenueFills(order, wires);

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { mayRest } from '../market/book.js';
 import type { LiveOrder, RestingOrder, VenueOutcome } from '../orders/order.js';
-import { readAnswer, readChange, readFailure, type ChangeVerdict, type Verdict } from './answer.js';
+import { readAnswer, readChange, readFailure, type ChangeVerdict, type OrderVerdict } from './answer.js';
 import {
   MAX_SEND_AGE_MS,
   UNFILLED,
@@ -57,7 +57,7 @@ export async function sendOrder(
   }
 }
 
-async function sendOnce({ venue, findGroup }: SendDeps, order: LiveOrder): Promise<Verdict> {
+async function sendOnce({ venue, findGroup }: SendDeps, order: LiveOrder): Promise<OrderVerdict> {
   const group = mayRest(order.timeInForce) ? await findGroup(order.orgId) : undefined;
   try {
     return readAnswer(await venue.createOrder(toWireOrder(order, group)), order);
@@ -69,7 +69,7 @@ async function sendOnce({ venue, findGroup }: SendDeps, order: LiveOrder): Promi
 async function conclude(
   deps: SendDeps,
   order: LiveOrder,
-  verdict: Verdict,
+  verdict: OrderVerdict,
   signal: AbortSignal,
 ): Promise<VenueOutcome> {
   switch (verdict.kind) {
@@ -88,7 +88,7 @@ async function conclude(
 async function askRepeatedly(
   deps: SendDeps,
   order: LiveOrder,
-  verdict: Verdict,
+  verdict: OrderVerdict,
   signal: AbortSignal,
 ): Promise<VenueOutcome> {
   for (const pauseMs of deps.lookUpPausesMs) {
@@ -116,7 +116,7 @@ function outcomeOf({ timeInForce }: LiveOrder, found: VenueStatus): VenueOutcome
   }
 }
 
-const reasonOf = (verdict: Verdict): string =>
+const reasonOf = (verdict: OrderVerdict): string =>
   verdict.kind === 'accepted' ? 'the venue took it and has not listed its fills yet' : verdict.reason;
 
 /**

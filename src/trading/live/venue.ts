@@ -7,7 +7,7 @@ import {
   type Query,
 } from '../venue/kalshi-client.js';
 import type { VenueBudget } from '../venue/venue-budget.js';
-import { formatCount } from '../market/contracts.js';
+import { formatContracts } from '../market/contracts.js';
 import { CENT, parseDollars } from '../market/money.js';
 import type { VenueCash } from './compare.js';
 import { signRequest, type VenueKey } from './sign.js';
@@ -103,7 +103,7 @@ export function createVenue(options: VenueOptions): Venue {
       ),
     decreaseOrder: ({ venueOrderId, ticker }, remaining) =>
       write('POST', `${ORDERS}/${encodeURIComponent(venueOrderId)}/decrease`, '', {
-        reduce_to: formatCount(remaining),
+        reduce_to: formatContracts(remaining),
         market_ticker: ticker,
       }),
     createOrderGroup: () => write('POST', `${GROUPS}/create`, '', { contracts_limit: GROUP_LIMIT }),

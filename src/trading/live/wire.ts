@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { mayRest, type TimeInForce } from '../market/book.js';
-import { formatCount, parseCount } from '../market/contracts.js';
+import { formatContracts, parseCount } from '../market/contracts.js';
 import { DOLLAR, formatDollars, parseDollars, type Micros } from '../market/money.js';
 import type { LiveOrder, VenueFill } from '../orders/order.js';
 
@@ -125,7 +125,7 @@ export function toWireOrder(
     ticker: order.ticker,
     client_order_id: order.clientOrderId,
     side: (order.side === 'yes') === (order.action === 'buy') ? 'bid' : 'ask',
-    count: formatCount(order.contracts),
+    count: formatContracts(order.contracts),
     price: formatDollars(ofYes(order.side, order.limitPrice)),
     time_in_force: wireTimes[timeInForce],
     self_trade_prevention_type: 'taker_at_cross',

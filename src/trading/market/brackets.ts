@@ -1,5 +1,5 @@
 /** Reported temperatures, both ends included; null where there is none. */
-export interface Range {
+export interface DegreeRange {
   lowest: number | null;
   highest: number | null;
 }
@@ -15,7 +15,7 @@ export interface Payout {
  * the brackets, of n thresholds the n + 1 intervals between them, the first of which pays none.
  */
 export interface Outcomes {
-  ranges: readonly Range[];
+  ranges: readonly DegreeRange[];
   /** By market, in the order that was given. */
   pays: readonly Payout[];
   /** °F: what temperatures are rounded to. */
@@ -94,7 +94,7 @@ export function bracketOf(floor: number | null, cap: number | null, step: 1 | 0.
 }
 
 /** The values that pay, both ends included; null where there is none. */
-export function bracketRange({ kind, floor, cap, step = 1 }: Bracket): Range {
+export function bracketRange({ kind, floor, cap, step = 1 }: Bracket): DegreeRange {
   if (kind === 'less') return { lowest: null, highest: toHundredths(cap - step) };
   if (kind === 'greater') return { lowest: toHundredths(floor + step), highest: null };
   return { lowest: floor, highest: cap };

@@ -48,7 +48,7 @@ export function parseCount(text: string): number {
 }
 
 /** With two decimals, as the venue writes counts. */
-export const formatCount = (contracts: number): string => contracts.toFixed(2);
+export const formatContracts = (contracts: number): string => contracts.toFixed(2);
 
 export const addCounts = (a: number, b: number): number => fromHundredths(toHundredths(a) + toHundredths(b));
 
@@ -79,4 +79,4 @@ export function partOf(amount: Micros, some: number, contracts: number): Micros 
 /** What is compared with the venue, and what is stored of others' contracts, are whole hundredths. */
 export const parseHundredths = (text: string): number => toHundredths(parseCount(text));
 
-export const formatHundredths = (hundredths: number): string => formatCount(fromHundredths(hundredths));
+export const formatHundredths = (hundredths: number): string => formatContracts(fromHundredths(hundredths));

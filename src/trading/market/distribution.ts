@@ -1,4 +1,4 @@
-import { bracketRange, type Bracket, type Range } from './brackets.js';
+import { bracketRange, type Bracket, type DegreeRange } from './brackets.js';
 import {
   LOGISTIC_DEVIATION,
   sigmoid,
@@ -102,7 +102,7 @@ export function probabilityOf(distribution: TemperatureDistribution, bracket: Br
 /** The probability of a range of reported temperatures, both ends included; null where it has none. */
 export function probabilityWithin(
   distribution: TemperatureDistribution,
-  { lowest, highest, step }: Range & { step: number },
+  { lowest, highest, step }: DegreeRange & { step: number },
 ): number {
   const { mean, deviation, atMost = null, stays = null } = distribution;
   if (stays !== null)
@@ -124,7 +124,7 @@ export function probabilityWithin(
 /** Of a maximum that stays with some probability. */
 function probabilityFromBound(
   distribution: TemperatureDistribution,
-  { lowest, highest, step }: Range & { step: number },
+  { lowest, highest, step }: DegreeRange & { step: number },
 ): number {
   const { mean, deviation, atLeast, stays } = distribution;
   const bound = (atLeast! + step / 2 - mean) / deviation;

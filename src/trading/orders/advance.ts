@@ -23,7 +23,7 @@ import {
   bidOf,
   type Advanced,
   type KnownPrints,
-  type Place,
+  type QueuePlace,
   type QueuedOrder,
   type ShownBook,
 } from './queue.js';
@@ -35,8 +35,8 @@ export interface MarketNews {
   /** Undefined where the venue could not be asked: nothing is filled then, and nothing ends that a print may have filled before. */
   known: KnownPrints | undefined;
   shown: ShownBook | undefined;
-  /** Whether orders are judged by what they were told to be cancelled on. */
-  isJudged: boolean;
+  /** Whether orders are checked for what they are to be cancelled on. */
+  isChecking: boolean;
   at: Date;
 }
 
@@ -52,7 +52,7 @@ const LONGEST_WAIT_MS = HOUR_MS;
 const WRITTEN_EVERY_MS = 15 * MINUTE_MS;
 
 /**
- * Brings all paper orders that an account has standing in a market up to now, in the transaction that `tx` is: fills them by the prints
+ * Brings all paper orders that an account has resting in a market up to now, in the transaction that `tx` is: fills them by the prints
  * since, and ends those whose time is over. A crash leaves all of it or nothing, and no print counts twice: how
  * far the prints are seen is written with what they have filled.
  * @returns how many orders have been filled in part or have ended
@@ -70,26 +70,27 @@ export async function advanceOrders(
   if (orders.length === 0) return 0;
   const tx = await confirmAuthority(orm, byService, at);
   let position = await findPosition(tx, account, ticker);
-  const facts = news.isJudged ? await readKnownFacts(tx, { orgId, mode: 'paper', at }) : undefined;
-  const judged = orders.map((order) => {
-    const barrier = news.isJudged ? findBarrier(order, facts, position) : undefined;
-    const cause = barrier ?? (news.isJudged ? findCause(order, { ...news, nowMs: at.getTime() }) : undefined);
+  const facts = news.isChecking ? await readKnownFacts(tx, { orgId, mode: 'paper', at }) : undefined;
+  const checked = orders.map((order) => {
+    const barrier = news.isChecking ? findBarrier(order, facts, position) : undefined;
+    const cause =
+      barrier ?? (news.isChecking ? findCause(order, { ...news, nowMs: at.getTime() }) : undefined);
     return cause === undefined || order.cancelRequestedAt !== null
       ? order
       : { ...order, cancelRequestedAt: at, cancelReason: cause };
   });
-  const endings = new Map(judged.map((order) => [order.id, endingOf(order, news)]));
-  const queued = judged.map((order) => toQueued(order, endings.get(order.id)));
+  const endings = new Map(checked.map((order) => [order.id, endingOf(order, news)]));
+  const queued = checked.map((order) => toQueued(order, endings.get(order.id)));
   const advanced = known ? advanceQueue(queued, known, news.shown) : undefined;
   const earlier = advanced?.fills.length
     ? await listFills(
         tx,
         orgId,
-        judged.map(({ id }) => id),
+        checked.map(({ id }) => id),
       )
     : [];
   let changed = 0;
-  for (const [i, order] of judged.entries()) {
+  for (const [i, order] of checked.entries()) {
     const booked = bookPrints(order, advanced, { position, cash, earlier, at });
     const next = conclude(booked, endings.get(order.id), advanced?.places.get(order.id), news);
     if (booked.fills.length === 0 && !isWorthWriting(orders[i]!, next)) continue;
@@ -190,7 +191,7 @@ function bookPrints(order: OrderRow, advanced: Advanced | undefined, held: Held)
 function conclude(
   { order, failure }: BookedPrints,
   ending: Ending | undefined,
-  place: Place | undefined,
+  place: QueuePlace | undefined,
   { known, at }: MarketNews,
 ): OrderRow {
   const isFilled = order.filledContracts === order.contracts;

@@ -10,15 +10,15 @@ import type { AccountState } from './queries.js';
 import { assertReachable, type TradableMarket } from './tradable.js';
 
 /** A paper order that passed every check and has been on its way since. */
-export interface SentOrder {
+export interface ArrivedOrder {
   latencyMs: number;
-  /** What it was judged on, without what was taken from it. */
+  /** What it was checked on, without what was taken from it. */
   book: OrderBook;
   /** What stood there for it. */
   within: number;
 }
 
-/** All that an order is judged on beside its own numbers. */
+/** All that an order is checked on beside its own numbers. */
 export interface Grounds {
   view: TradableMarket;
   state: AccountState;
@@ -28,13 +28,13 @@ export interface Grounds {
   /** Undefined where they cannot be read. */
   facts: RiskFacts | undefined;
   at: Date;
-  /** Of one that has arrived: its price was judged when it was sent. */
-  sent?: SentOrder | undefined;
+  /** Of one that has arrived: its price was checked when it was sent. */
+  sent?: ArrivedOrder | undefined;
 }
 
 /**
  * Every check of an order in a market that can be traded. Reads and writes nothing, so an order that is only looked at is
- * judged as one that is placed.
+ * checked as one that is placed.
  * @returns what the order takes from the balance at the most
  * @throws AppError insufficient_position, price_moved, entitlement_required, entitlement_read_only, risk_limit, insufficient_funds
  */

@@ -78,12 +78,12 @@ export function findBarrier(
   if (!facts) return 'Cancelled: the switches of trading are not known.';
   const remaining = subtractCounts(order.contracts, order.filledContracts);
   const closable = position?.side === closedSide(order) ? position.contracts : 0;
-  const judged = {
+  const asked = {
     input: { order: { ...order, contracts: remaining } },
     facts,
     closable,
     isReducing: remaining <= closable,
   };
-  const refusal = checkAccess(judged) ?? checkSwitches(judged);
+  const refusal = checkAccess(asked) ?? checkSwitches(asked);
   return refusal && `Cancelled: ${refusal.detail}`;
 }

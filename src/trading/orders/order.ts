@@ -115,7 +115,7 @@ export interface LiveExecutor {
   /** Leaves so many contracts in the venue's book, or fewer if more was filled meanwhile. `resting` if it did so. */
   decrease(order: RestingOrder, remaining: number): Promise<VenueOutcome>;
   /**
-   * Takes everything that an Organization has standing there out of the venue's book at once, as far as the venue does that, and books
+   * Takes everything that an Organization has resting there out of the venue's book at once, as far as the venue does that, and books
    * it. What stands there afterwards is still to be cancelled. Never rejects.
    */
   cancelAll(orgId: string): Promise<void>;
@@ -126,7 +126,7 @@ export type Remedy =
   | { field: 'contracts'; atMost: number }
   | { field: 'limitPrice'; bound: 'at most' | 'at least'; price: Micros };
 
-export interface Refusal {
+export interface OrderRefusal {
   error: AppError;
   /** Null where no other number would help. */
   remedy: Remedy | null;
@@ -142,14 +142,14 @@ export interface OrderChange extends Pick<OrderInput, 'orgId' | 'by'> {
 /** Places orders and lists them: the same for the API and for the pages. */
 export interface Orders {
   /**
-   * Judges an order, and carries it out or sends it. Durable when it resolves.
+   * Checks an order, and carries it out or sends it. Durable when it resolves.
    * @throws AppError market_data_unavailable, market_data_stale, unknown_market, market_closed, invalid_request,
    * live_trading_disabled, unavailable, idempotency_conflict, insufficient_position, price_moved, entitlement_required, entitlement_read_only,
    * risk_limit, insufficient_funds
    */
   place(input: OrderInput): Promise<PlacedOrder>;
   /** Why a paper order would be refused at this moment; undefined if it would pass. */
-  preview(input: PaperOrder): Promise<Refusal | undefined>;
+  preview(input: PaperOrder): Promise<OrderRefusal | undefined>;
   /** Newest first. `cursor` is the id of the last order of the page before. */
   list(filter: {
     orgId: string;

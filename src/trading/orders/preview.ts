@@ -4,7 +4,7 @@ import { findPaperCash } from '../ledger/queries.js';
 import { asksOf, bidsOf } from '../market/book.js';
 import { isOnTick } from '../market/market.js';
 import { readKnownFacts } from '../risk/gate.js';
-import type { PaperOrder, Refusal, Remedy } from './order.js';
+import type { PaperOrder, OrderRefusal, Remedy } from './order.js';
 import { bookHash, withoutTaken } from './paper-book.js';
 import { readState } from './queries.js';
 import { requireTradable } from './tradable.js';
@@ -19,7 +19,7 @@ export async function previewOrder(
   orm: Orm,
   input: PaperOrder,
   { snapshots, clock, paperCash }: TransactionDeps,
-): Promise<Refusal | undefined> {
+): Promise<OrderRefusal | undefined> {
   const at = new Date(clock.now());
   const view = attempt(() => requireTradable(snapshots, input, at.getTime()));
   if (view instanceof AppError) return { error: view, remedy: null };
@@ -44,7 +44,7 @@ function attempt<T>(check: () => T): T | AppError {
   }
 }
 
-/** Fewer contracts, or else another limit; each was judged like the order itself. */
+/** Fewer contracts, or else another limit; each was checked like the order itself. */
 function findRemedy(input: PaperOrder, grounds: Grounds): Remedy | null {
   const passes = (changes: Partial<PaperOrder>) =>
     !(attempt(() => assertAllowed({ ...input, ...changes }, grounds)) instanceof AppError);

@@ -19,7 +19,7 @@ import {
 export type OrderRow = typeof tradingOrders.$inferSelect;
 export type FillRow = typeof tradingFills.$inferSelect;
 
-/** What an order is judged on, as it stands under the account's lock. */
+/** What an order is checked on, as it stands under the account's lock. */
 export interface AccountState {
   existing: { id: string; requestHash: string } | undefined;
   position: Position | undefined;
@@ -298,7 +298,7 @@ export async function listRestingMarkets(
   return rows.map((row) => ({ ...row, since: new Date(row.since) }));
 }
 
-/** What an account has standing in a market's book, oldest first. As many as its limit of open orders lets be. */
+/** What an account has resting in a market's book, oldest first. As many as its limit of open orders lets be. */
 export function listResting(orm: Orm, account: Account, ticker: string): Promise<OrderRow[]> {
   return orm
     .select()

@@ -64,7 +64,7 @@ interface QueueFill {
 }
 
 /** Where an order stands now, and what it has seen. */
-export interface Place {
+export interface QueuePlace {
   queueAhead: number;
   seen: PrintsSeen;
 }
@@ -72,10 +72,10 @@ export interface Place {
 export interface Advanced {
   fills: QueueFill[];
   /** By order. */
-  places: Map<string, Place>;
+  places: Map<string, QueuePlace>;
 }
 
-interface Standing extends QueuedOrder {
+interface RankedOrder extends QueuedOrder {
   /** Prints from before are done with, in milliseconds. */
   from: number;
   /** Those since that have counted. */
@@ -93,18 +93,18 @@ export function advanceQueue(
   { prints, through }: KnownPrints,
   shown: ShownBook | undefined,
 ): Advanced {
-  const standing = orders.map(toStanding).toSorted(byPriority);
+  const ranked = orders.map(toRanked).toSorted(byPriority);
   const fills: QueueFill[] = [];
   const usable = shown && shown.at <= through ? shown : undefined;
   const isAfter = ({ at }: Print) => usable !== undefined && at > usable.at;
-  for (const print of prints.filter((one) => !isAfter(one))) fills.push(...applyPrint(standing, print));
-  if (usable) cutQueues(standing, usable);
-  for (const print of prints.filter(isAfter)) fills.push(...applyPrint(standing, print));
+  for (const print of prints.filter((one) => !isAfter(one))) fills.push(...applyPrint(ranked, print));
+  if (usable) cutQueues(ranked, usable);
+  for (const print of prints.filter(isAfter)) fills.push(...applyPrint(ranked, print));
   const settled = Math.max(through.getTime() - LISTING_LAG_MS, usable?.at.getTime() ?? 0);
-  return { fills, places: new Map(standing.map((order) => [order.id, placeOf(order, settled)])) };
+  return { fills, places: new Map(ranked.map((order) => [order.id, placeOf(order, settled)])) };
 }
 
-const toStanding = (order: QueuedOrder): Standing => {
+const toRanked = (order: QueuedOrder): RankedOrder => {
   const { at, counted } = order.seen;
   return { ...order, from: Date.parse(at), counted: new Map(Object.entries(counted)) };
 };
@@ -113,10 +113,10 @@ const byPriority = (a: QueuedOrder, b: QueuedOrder): number =>
   a.bid.price === b.bid.price ? (a.id < b.id ? -1 : 1) : a.bid.price > b.bid.price ? -1 : 1;
 
 /** What a print fills. What stands before an order stands before the next one as well, so it takes of the print only for that order. */
-function applyPrint(standing: Standing[], print: Print): QueueFill[] {
+function applyPrint(ranked: RankedOrder[], print: Print): QueueFill[] {
   const fills: QueueFill[] = [];
   let left = print.contracts;
-  for (const order of standing) {
+  for (const order of ranked) {
     if (!reaches(print, order)) continue;
     order.counted.set(print.id, print.at.getTime());
     const passed = Math.min(order.queueAhead, left);
@@ -130,19 +130,22 @@ function applyPrint(standing: Standing[], print: Print): QueueFill[] {
   return fills;
 }
 
-function reaches({ id, at, takerSide, yesPrice }: Print, { bid, from, counted, endsAt }: Standing): boolean {
+function reaches(
+  { id, at, takerSide, yesPrice }: Print,
+  { bid, from, counted, endsAt }: RankedOrder,
+): boolean {
   // Who takes NO sells YES to those who bid for it.
   if (takerSide === bid.side || at.getTime() < from || counted.has(id)) return false;
   if (endsAt !== null && at >= endsAt) return false;
   return (bid.side === 'yes' ? yesPrice : DOLLAR - yesPrice) <= bid.price;
 }
 
-function cutQueues(standing: Standing[], { at, book }: ShownBook): void {
-  for (const order of standing)
+function cutQueues(ranked: RankedOrder[], { at, book }: ShownBook): void {
+  for (const order of ranked)
     if (order.from <= at.getTime()) order.queueAhead = Math.min(order.queueAhead, shownAt(book, order.bid));
 }
 
-function placeOf({ queueAhead, from, counted }: Standing, settled: number): Place {
+function placeOf({ queueAhead, from, counted }: RankedOrder, settled: number): QueuePlace {
   const at = Math.max(from, settled);
   const recent = Object.fromEntries([...counted].filter(([, ms]) => ms >= at));
   return { queueAhead, seen: { at: new Date(at).toISOString(), counted: recent } };

@@ -73,9 +73,9 @@ export function createResting(context: TradingContext, { markets, snapshots, liv
   async function advanceMarket(
     { orgId, ticker }: Omit<RestingMarket, 'since'>,
     known: KnownPrints | undefined,
-    isJudged: boolean,
+    isChecking: boolean,
   ): Promise<void> {
-    const news = { snapshots, known, shown: shown.get(ticker), isJudged, at: new Date(clock.now()) };
+    const news = { snapshots, known, shown: shown.get(ticker), isChecking, at: new Date(clock.now()) };
     await db.transaction((tx) => advanceOrders(tx, orgId, ticker, news));
   }
 
@@ -197,7 +197,7 @@ async function cancelLiveOrders(
   for (const order of orders) {
     stopping.throwIfAborted();
     const mark = await markLive(context, snapshots, order).catch((error: unknown) => {
-      log.error({ err: error, orderId: order.id }, 'a live order could not be judged; it is tried again');
+      log.error({ err: error, orderId: order.id }, 'a live order could not be checked; it is tried again');
       return undefined;
     });
     if (mark) marked++;

@@ -9,7 +9,7 @@ import { MAX_TRADING_AGE_MS, type MarketData } from '../market/source.js';
 import { ageOf, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.js';
 import type { OrderInput } from '../ledger/order-input.js';
 
-/** What an order is judged and matched on: what was known of its market at one moment. */
+/** What an order is checked and matched on: what was known of its market at one moment. */
 export interface TradableMarket {
   snapshot: Snapshot;
   market: ListedMarket;

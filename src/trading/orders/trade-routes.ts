@@ -41,7 +41,7 @@ const stored = {
 };
 
 const { queueAhead, ...named } = resting;
-const standing = {
+const restingExample = {
   ...filledOrder,
   ...named,
   status: 'resting',
@@ -59,7 +59,7 @@ const standing = {
   finishedAt: null,
 };
 const cancelled = {
-  ...standing,
+  ...restingExample,
   status: 'cancelled',
   reason: 'Cancelled on request.',
   remainingContracts: 0,
@@ -226,7 +226,7 @@ The same request again changes nothing. More than may still be filled is refused
       summary: 'To a quarter, at the same place in the queue',
       ...rests,
       request: { ...toIt, body: { remainingContracts: 10 } },
-      answer: { trade: { ...standing, contracts: 10, remainingContracts: 10 } },
+      answer: { trade: { ...restingExample, contracts: 10, remainingContracts: 10 } },
     },
     {
       name: 'toNothing',

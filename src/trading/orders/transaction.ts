@@ -14,7 +14,7 @@ import { readKnownFacts } from '../risk/gate.js';
 import { MAX_TRADING_AGE_MS } from '../market/source.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { requireTradable, type TradableMarket } from './tradable.js';
-import { assertAllowed, type SentOrder } from './allowed.js';
+import { assertAllowed, type ArrivedOrder } from './allowed.js';
 import { clientOrderId, requestHash, reserveAfter, toTrade, type PlacedOrder, type Trade } from './order.js';
 import { gateOf } from './cancel-causes.js';
 import { addTaken, bookHash, withoutTaken } from './paper-book.js';
@@ -38,7 +38,7 @@ interface AcceptedOrder {
   state: AccountState;
   at: Date;
   /** Undefined for one that was not on its way for any time. */
-  sent: SentOrder | undefined;
+  sent: ArrivedOrder | undefined;
 }
 
 /** Twice as long as a book may be traded on, for clocks that differ. */
@@ -229,7 +229,7 @@ export interface TransactionDeps {
 }
 
 /**
- * Judges an order and writes it, and for a paper order all that follows from it, in the transaction that `orm` is.
+ * Checks an order and writes it, and for a paper order all that follows from it, in the transaction that `orm` is.
  * Everything is decided on what is read under the lock of the account's row; an order that comes meanwhile, on any
  * instance, sees what this one has written.
  * @param sent of a paper order that has arrived: what has gone from the book meanwhile is a miss, and no refusal
@@ -239,11 +239,11 @@ export async function checkAndWrite(
   orm: Orm,
   input: OrderInput,
   deps: TransactionDeps,
-  sent?: SentOrder,
+  sent?: ArrivedOrder,
 ): Promise<PlacedOrder> {
-  const judged = await judge(orm, input, deps, sent);
-  if ('isRepeat' in judged) return judged;
-  const { tx, accepted, book, outlay } = judged;
+  const checked = await check(orm, input, deps, sent);
+  if ('isRepeat' in checked) return checked;
+  const { tx, accepted, book, outlay } = checked;
   const trade =
     input.mode === 'paper'
       ? await fillOnPaper(tx, accepted, { book, outlay })
@@ -252,7 +252,7 @@ export async function checkAndWrite(
 }
 
 /**
- * Judges a paper order as `checkAndWrite` does and writes nothing of it: what it has found until it arrives.
+ * Checks a paper order as `checkAndWrite` does and writes nothing of it: what it has found until it arrives.
  * @throws AppError see `Orders.place`
  */
 export async function checkAndSend(
@@ -260,14 +260,14 @@ export async function checkAndSend(
   input: OrderInput,
   deps: TransactionDeps,
   latencyMs: number,
-): Promise<PlacedOrder | SentOrder> {
-  const judged = await judge(orm, input, deps, undefined);
-  if ('isRepeat' in judged) return judged;
-  const { book } = judged;
+): Promise<PlacedOrder | ArrivedOrder> {
+  const checked = await check(orm, input, deps, undefined);
+  if ('isRepeat' in checked) return checked;
+  const { book } = checked;
   return { latencyMs, book, within: withinLimit(book, input) };
 }
 
-interface JudgedOrder {
+interface CheckedOrder {
   tx: Tx;
   accepted: AcceptedOrder;
   /** For a paper order without what was taken from it. */
@@ -275,12 +275,12 @@ interface JudgedOrder {
   outlay: Micros;
 }
 
-async function judge(
+async function check(
   orm: Orm,
   input: OrderInput,
   { snapshots, clock, paperCash }: TransactionDeps,
-  sent: SentOrder | undefined,
-): Promise<JudgedOrder | PlacedOrder> {
+  sent: ArrivedOrder | undefined,
+): Promise<CheckedOrder | PlacedOrder> {
   const cash = await lockOrOpen(orm, input, { clock, paperCash });
   // Anew: while the order waited for its turn, time passed and the books have changed.
   const at = new Date(clock.now());

@@ -68,7 +68,7 @@ export const modelName = (source: string, model: string): string => modelNames[s
 export const formatHour = (hour: number): string => `${String(hour).padStart(2, '0')}:00`;
 
 /** What the venue says of a market, in words. */
-export const marketStatuses: Readonly<Record<MarketStatus, { label: string; tone: string }>> = {
+export const marketStatusLabels: Readonly<Record<MarketStatus, { label: string; tone: string }>> = {
   initialized: { label: 'Not open yet', tone: 'info' },
   inactive: { label: 'Paused', tone: 'warn' },
   active: { label: 'Open', tone: 'good' },

@@ -7,7 +7,7 @@ import type { Holding } from '../ledger/positions.js';
 import { bracketLabel } from '../market/brackets.js';
 import type { Signal } from '../signals/signal.js';
 import { ticketAddress } from './addresses.js';
-import { marketStatuses } from './labels.js';
+import { marketStatusLabels } from './labels.js';
 import { formatPrice } from '../../core/pages/format.js';
 import { impliedProbabilities, isPassed } from './probabilities.js';
 import { perContract } from '../market/contracts.js';
@@ -84,7 +84,7 @@ function statusOf({ status, settlementValue }: Market) {
       tone: settlementValue === DOLLAR ? 'good' : '',
     };
   }
-  return marketStatuses[status];
+  return marketStatusLabels[status];
 }
 
 function toQuoted({ ticker, status }: Market, book: OrderBook, side: Side, mayOpen: boolean) {

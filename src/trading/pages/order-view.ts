@@ -10,7 +10,7 @@ import type { ListedOrder, listFills, listPostings } from '../portfolio/order-qu
 import { isFairPrice } from '../settlement/settlement-event.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { ORDERS_PATH } from './addresses.js';
-import { findMarketView, marketStatuses, toMarketView } from './labels.js';
+import { findMarketView, marketStatusLabels, toMarketView } from './labels.js';
 import type { FormState } from '../../core/pages/form.js';
 import { formatDecimal, formatMoney, formatPrice } from '../../core/pages/format.js';
 
@@ -113,7 +113,7 @@ export const toOrderPage = (
 });
 
 const states: Record<SettlementState, { label: string; tone: string }> = {
-  ...marketStatuses,
+  ...marketStatusLabels,
   provisional: { label: 'Provisional', tone: 'warn' },
   finalized: { label: 'Final', tone: 'good' },
   void: { label: 'Void', tone: 'bad' },

@@ -5,7 +5,7 @@ import { ORDERS_PATH, ticketAddress } from './addresses.js';
 import type { Portfolio, ValuedPosition } from '../portfolio/portfolio.js';
 import { nameMarket } from '../market/market-name.js';
 import type { OpenOrderRow } from '../portfolio/queries.js';
-import { findMarketView, marketStatuses, toMarketView } from './labels.js';
+import { findMarketView, marketStatusLabels, toMarketView } from './labels.js';
 import type { EventOutcomes } from '../ledger/valuation.js';
 import { MAX_TRADING_AGE_MS, TIME_TO_LIVE_MS } from '../market/source.js';
 
@@ -61,7 +61,7 @@ function toPositionView(position: ValuedPosition, canSell: boolean) {
     market: toMarketView(position),
     value: mark.value,
     note: noteOf(position),
-    status: mark.status ? marketStatuses[mark.status] : { label: 'Not listed', tone: '' },
+    status: mark.status ? marketStatusLabels[mark.status] : { label: 'Not listed', tone: '' },
     temperature: settlement?.temperature ?? null,
     sellHref:
       canSell && canSellNow

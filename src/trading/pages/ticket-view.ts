@@ -5,7 +5,7 @@ import { formatDecimal, formatPrice } from '../../core/pages/format.js';
 import { asksOf, bidsOf, type OrderBook, type Side } from '../market/book.js';
 import { cityOf, isPlaced, labelOf, type ListedMarket } from '../market/market.js';
 import { formatDollars, type Micros } from '../market/money.js';
-import type { Refusal } from '../orders/order.js';
+import type { OrderRefusal } from '../orders/order.js';
 import type { Action } from '../ledger/order-input.js';
 import type { Holding } from '../ledger/positions.js';
 import { addressOfEvent, overviewAddress, streamAddress, ticketAddress, trimZeros } from './addresses.js';
@@ -37,7 +37,7 @@ export interface TicketFacts {
 export interface TicketInput extends TicketFacts {
   form: FormState;
   review: Review | null;
-  refusal: Refusal | undefined;
+  refusal: OrderRefusal | undefined;
   freshness: Freshness;
   mayOrder: boolean;
   /** Whether positions may be opened; else only what is held is sold. */

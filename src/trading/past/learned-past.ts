@@ -12,13 +12,13 @@ import type { MarketHistory, SettledDay } from '../market/source.js';
 import { climatesOf, RECORD_WINDOW_MS, type Climates } from '../scores/records.js';
 import { LEAD_HOURS } from '../signals/signal.js';
 import { createPace } from '../venue/simulation/random.js';
-import { subjectsOn, type Selection, type Subject } from '../venue/simulation/world.js';
+import { subjectsOn, type Selection, type SimulatedSubject } from '../venue/simulation/world.js';
 import type { KnownHour, KnownRun } from '../forecast/queries.js';
 
 /** A time at which forecasts of some days were due to be recorded. */
 export interface SnapshotTime {
   at: Date;
-  subjects: readonly Subject[];
+  subjects: readonly SimulatedSubject[];
 }
 
 /** The times of the climate days of the last days, in order, of which something is missing. The present is left to itself. */
@@ -26,7 +26,7 @@ export function pastSnapshotTimes(
   now: Date,
   days: number,
   selection: Selection,
-  isThere: (subject: Subject, lead: number) => boolean,
+  isThere: (subject: SimulatedSubject, lead: number) => boolean,
 ): SnapshotTime[] {
   const latest = now.getTime() - RECORD_WINDOW_MS;
   const dates = daysBetween(dateOf(now.getTime() - days * DAY_MS), dateOf(latest + 2 * DAY_MS));

@@ -21,7 +21,7 @@ import {
   leadingStations,
   type Selection,
   type SimulatedWorld,
-  type Subject,
+  type SimulatedSubject,
 } from '../venue/simulation/world.js';
 import { learnPast, pastSnapshotTimes, type LearnedPast, type SnapshotTime } from './learned-past.js';
 import type { SourceNames } from '../forecast/queries.js';
@@ -98,7 +98,7 @@ export function createPast(options: PastOptions): Past {
     part: PastPart,
     learned: LearnedPast,
     signal: AbortSignal,
-    isThere: (subject: Subject, lead: number) => boolean = () => false,
+    isThere: (subject: SimulatedSubject, lead: number) => boolean = () => false,
   ): AsyncGenerator<Recalled[]> {
     const pace = createPace(part.share);
     for (const time of pastSnapshotTimes(now(), days, part, isThere)) {
@@ -131,7 +131,8 @@ export function createPast(options: PastOptions): Past {
     },
     async fillRecords(part, learned, signal) {
       const there = await readRecorded(options);
-      const isThere = (subject: Subject, lead: number) => there.has(recordKey(targetOf(subject), lead));
+      const isThere = (subject: SimulatedSubject, lead: number) =>
+        there.has(recordKey(targetOf(subject), lead));
       const write = createRecordWriter(options, learned, createPace(part.share));
       let made = 0;
       let batch: NewRecord[] = [];

@@ -71,7 +71,7 @@ const ownerNames: Record<SwitchOwner, string> = {
 type AskedOrder = Pick<RiskInput['order'], 'action' | 'contracts' | 'side' | 'ticker'>;
 
 /** What access and switches are asked about: also an order that stands in the book already. */
-interface JudgedOrder extends Pick<CandidateOrder, 'facts' | 'isReducing' | 'closable'> {
+interface OrderFacts extends Pick<CandidateOrder, 'facts' | 'isReducing' | 'closable'> {
   input: { order: AskedOrder };
 }
 
@@ -81,7 +81,7 @@ export function checkAccess({
   facts: { access },
   isReducing,
   closable,
-}: JudgedOrder): RiskRefusal | undefined {
+}: OrderFacts): RiskRefusal | undefined {
   const check = 'market_access';
   if (access === 'none') {
     const detail = 'The Organization has no access to markets. The operator of this service can give it.';
@@ -101,7 +101,7 @@ export function checkSwitches({
   facts: { switches },
   isReducing,
   closable,
-}: JudgedOrder): RiskRefusal | undefined {
+}: OrderFacts): RiskRefusal | undefined {
   for (const owner of switchOwners)
     if (!switchStates.includes(switches[owner].state)) throw new RangeError(`${owner} switch is not known`);
   const halting = switchOwners.find((owner) => switches[owner].state === 'halt');
@@ -118,7 +118,7 @@ export function checkSwitches({
   );
 }
 
-/** Are the data that the order is judged on current, from a clock like ours and to be trusted, and does trading go on? */
+/** Are the data that the order is checked on current, from a clock like ours and to be trusted, and does trading go on? */
 export function checkData({ input: { snapshot, at } }: CandidateOrder): RiskRefusal | undefined {
   const ageMs = at.getTime() - snapshot.asOf.getTime();
   if (Number.isNaN(ageMs)) throw new RangeError('the age of the data is not known');
@@ -138,7 +138,7 @@ export function checkData({ input: { snapshot, at } }: CandidateOrder): RiskRefu
       `the venue's clock and ours are ${seconds(Math.abs(clockSkewMs))} apart, the limit is ${seconds(MAX_CLOCK_SKEW_MS)}.`,
     );
   const source = snapshot.sources.find(({ part }) => part === 'markets');
-  // A source that fails is judged by the age of what it said last; one that said something unexpected is not believed.
+  // A source that fails counts by the age of what it said last; one that said something unexpected is not believed.
   if (source?.state !== 'ok' && source?.state !== 'failing')
     return refuse(
       'data_source',

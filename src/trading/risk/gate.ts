@@ -36,7 +36,7 @@ export function assessRisk(input: RiskInput, facts: RiskFacts): RiskRefusal | un
   }
 }
 
-/** What an order is judged on. Read under the lock of the account's row, so nothing of it changes before the order is written. */
+/** What an order is checked on. Read under the lock of the account's row, so nothing of it changes before the order is written. */
 export interface RiskInput {
   order: OrderInput;
   market: ListedMarket;
@@ -50,7 +50,7 @@ export interface RiskInput {
   at: Date;
 }
 
-/** What an order is judged on; undefined where that cannot be read, or makes no sense. */
+/** What an order is checked on; undefined where that cannot be read, or makes no sense. */
 export const readKnownFacts = (...asked: Parameters<typeof readRiskFacts>): Promise<RiskFacts | undefined> =>
   readRiskFacts(...asked).catch((error: unknown) => {
     if (error instanceof RangeError) return undefined;

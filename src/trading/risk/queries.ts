@@ -120,7 +120,7 @@ export interface StoredRisk {
 }
 
 /**
- * Everything that an order is judged on, as of one moment: one statement. Read in the transaction that writes the order,
+ * Everything that an order is checked on, as of one moment: one statement. Read in the transaction that writes the order,
  * after the account's row was locked, it sees every switch and limit that was set before.
  */
 export async function selectRisk(

@@ -1,9 +1,9 @@
 import { probabilityWithin, type TemperatureDistribution } from '../market/distribution.js';
 import { normalCdf, normalDensity } from '../../core/statistics/distributions.js';
-import type { Range } from '../market/brackets.js';
+import type { DegreeRange } from '../market/brackets.js';
 import type { AtMost } from './score.js';
 
-export interface Share extends Range {
+export interface Share extends DegreeRange {
   probability: number;
 }
 
@@ -48,7 +48,11 @@ export function atMostOfMarket(
     );
 }
 
-function possible({ lowest, highest }: Range, atLeast: number | null, atMost: number | null): Range {
+function possible(
+  { lowest, highest }: DegreeRange,
+  atLeast: number | null,
+  atMost: number | null,
+): DegreeRange {
   const isCut = atLeast !== null && (highest === null || highest >= atLeast);
   const isCapped = atMost !== null && (lowest === null || lowest <= atMost);
   return {
@@ -60,7 +64,7 @@ function possible({ lowest, highest }: Range, atLeast: number | null, atMost: nu
 /** How much of a range lies at or below a degree. */
 function shareUpTo(
   shape: TemperatureDistribution,
-  { lowest, highest }: Range,
+  { lowest, highest }: DegreeRange,
   degrees: number,
   step: number,
 ): number {
@@ -114,7 +118,7 @@ function cumulative(shares: readonly Share[], step: number): { edge: number; bel
   });
 }
 
-const centreOf = ({ lowest, highest }: Range): number =>
+const centreOf = ({ lowest, highest }: DegreeRange): number =>
   ((lowest ?? highest! - 2) + (highest ?? lowest! + 2)) / 2;
 
 /** The cost, and half of its first and (without what is small near the end) second derivatives. */

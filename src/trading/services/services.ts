@@ -78,7 +78,7 @@ export const tradingJobs = (
 /** What books what happens to portfolios without being asked, and looks back at it. */
 export const bookingJobs = ({ settlement, resting, marker, isReplay }: TradingServices): Job[] => [
   // Twice with each refresh of the default schedule, a few seconds after it.
-  { name: 'look-after-resting-orders', schedule: '4,19,34,49 * * * * *', run: () => resting.pass() },
+  { name: 'advance-resting-orders', schedule: '4,19,34,49 * * * * *', run: () => resting.pass() },
   // A few seconds after a refresh of the default schedule.
   { name: 'settle-markets', schedule: '8,38 * * * * *', run: () => settlement.settle() },
   { name: 'record-portfolio-history', schedule: '15 */15 * * * *', run: () => settlement.recordHistory() },
@@ -93,7 +93,7 @@ const learningJobs = ({
   prices,
 }: Pick<TradingServices, 'scores' | 'trainer' | 'prices'>): Job[] => [
   // Looks every minute; there is something to learn a few times a day.
-  { name: 'learn-forecasts', schedule: '25 * * * * *', run: () => trainer.learn() },
+  { name: 'train-forecasts', schedule: '25 * * * * *', run: () => trainer.learn() },
   { name: 'clean-up-forecasts', schedule: '0 47 * * * *', run: () => trainer.cleanUp() },
   { name: 'record-forecasts', schedule: '10 * * * * *', run: () => scores.record() },
   { name: 'score-forecasts', schedule: '40 */5 * * * *', run: () => scores.score() },

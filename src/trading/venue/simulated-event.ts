@@ -9,7 +9,7 @@ import type { Print } from '../market/source.js';
 import { dailySeriesOf, indexAreas, isStation, type Place, type Station } from '../market/stations.js';
 import { believe } from './simulation/crowd.js';
 import { nextGaussian, uniform, uniformsOf } from './simulation/random.js';
-import { HOUR_OPENS_BEFORE_MS, type SimulatedWorld, type Subject } from './simulation/world.js';
+import { HOUR_OPENS_BEFORE_MS, type SimulatedWorld, type SimulatedSubject } from './simulation/world.js';
 
 /** Books change this often. */
 const BOOK_MS = 15_000;
@@ -78,7 +78,7 @@ const dayFormat = new Intl.DateTimeFormat('en-US', { timeZone: 'UTC', dateStyle:
 const recallZoneFormat = createRecall<Intl.DateTimeFormat>(100);
 
 /** The rules of a market as the venue words them today. */
-function rulesOf(subject: Subject, bracket: Bracket): string {
+function rulesOf(subject: SimulatedSubject, bracket: Bracket): string {
   const { kind, station, date } = subject;
   const day = dayFormat.format(new Date(date));
   if (!isStation(station))
@@ -104,7 +104,7 @@ const areaNames: Readonly<Record<string, string>> = {
 const areaName = ({ id, city }: Place): string => areaNames[id] ?? city;
 
 /** `12 PM EDT`. */
-function clockOf({ station: { timeZone }, hour, span }: Subject): string {
+function clockOf({ station: { timeZone }, hour, span }: SimulatedSubject): string {
   const format = recallZoneFormat(
     timeZone,
     () => new Intl.DateTimeFormat('en-US', { timeZone, timeZoneName: 'short' }),
@@ -146,7 +146,7 @@ export interface ListedEvent {
 
 /** An event as it stands at a time. */
 export interface EventState {
-  subject: Subject;
+  subject: SimulatedSubject;
   eventTicker: string;
   phase: Phase;
   times: Pick<Market, 'openTime' | 'closeTime'>;
@@ -161,7 +161,7 @@ type Phase =
   | Extract<MarketStatus, 'active' | 'closed' | 'determined' | 'finalized'>;
 
 /** The state of a subject at a time: states that are alike make the same event. */
-export function eventStateOf({ seed }: Seeded, subject: Subject, at: Date): EventState {
+export function eventStateOf({ seed }: Seeded, subject: SimulatedSubject, at: Date): EventState {
   const eventTicker = writeEventTicker(seriesOf(subject), subject.date, subject.hour);
   const times = timesOf(subject);
   const { openTime, closeTime } = times;
@@ -244,7 +244,7 @@ const nextBookTime = (seed: string, { eventTicker, changedAt }: EventState): num
 /** The states of an event with which its books change within a time, and the one before it. */
 export function* statesWithin(
   world: Seeded,
-  subject: Subject,
+  subject: SimulatedSubject,
   from: Date,
   until: Date,
 ): Generator<EventState> {
@@ -256,10 +256,10 @@ export function* statesWithin(
 }
 
 /** What the venue calls the series of a subject. */
-const seriesOf = ({ kind, station }: Subject): string =>
+const seriesOf = ({ kind, station }: SimulatedSubject): string =>
   isStation(station) ? dailySeriesOf(station, kind) : indexAreas.find(({ id }) => id === station.id)!.series;
 
-function timesOf({ kind, date, span }: Subject): Pick<Market, 'openTime' | 'closeTime'> {
+function timesOf({ kind, date, span }: SimulatedSubject): Pick<Market, 'openTime' | 'closeTime'> {
   const openMs =
     kind === 'hourly'
       ? span.end.getTime() - HOUR_OPENS_BEFORE_MS
@@ -280,7 +280,7 @@ function phaseOf({ reportedMs, determinedMs, finalMs }: Timings, open: Date, clo
 }
 
 /** Brackets around what was expected when the markets opened: six of a day, ten thresholds of an hour. */
-function makeLadder({ seed, weather }: Seeded, subject: Subject): Bracket[] {
+function makeLadder({ seed, weather }: Seeded, subject: SimulatedSubject): Bracket[] {
   const expected = Math.floor(believe(seed, weather, subject, timesOf(subject).openTime).meanF);
   if (subject.kind === 'hourly')
     return Array.from({ length: THRESHOLDS }, (_, i) =>

@@ -48,7 +48,7 @@ import {
   subjectsOn,
   type Selection,
   type SimulatedWorld,
-  type Subject,
+  type SimulatedSubject,
 } from './simulation/world.js';
 
 const RAIN_SERIES = 'KXRAIN';
@@ -197,7 +197,7 @@ export function createSimulatedSource(
 }
 
 /** The markets of some subjects, as they stood at any time. */
-export const readMarketsOf = (world: Seeded, subjects: readonly Subject[], at: Date): MarketData =>
+export const readMarketsOf = (world: Seeded, subjects: readonly SimulatedSubject[], at: Date): MarketData =>
   toData(
     subjects.map((subject) => listEvent(world, eventStateOf(world, subject, at))),
     at,
@@ -211,7 +211,7 @@ function toData(events: readonly ListedEvent[], at: Date): MarketData {
   return { fetchedAt: at, isTrading: true, markets, books, feeRules };
 }
 
-const settledOn = ({ weather }: Seeded, subjects: readonly Subject[], at: Date): SettledDay[] =>
+const settledOn = ({ weather }: Seeded, subjects: readonly SimulatedSubject[], at: Date): SettledDay[] =>
   subjects.flatMap((subject) => {
     const knownAt = finalTimeOf(subject.span, subject.kind);
     if (knownAt > at) return [];
@@ -227,7 +227,7 @@ function findEvent(world: Seeded, eventTicker: string, at: Date): ListedEvent {
   return subject ? listEvent(world, eventStateOf(world, subject, at)) : findRain(world, eventTicker, at);
 }
 
-function readSubject(eventTicker: string): Subject | undefined {
+function readSubject(eventTicker: string): SimulatedSubject | undefined {
   const named = readEventTicker(eventTicker);
   if (!named) return undefined;
   const { seriesTicker, date, hour } = named;

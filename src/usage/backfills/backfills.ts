@@ -81,7 +81,7 @@ export async function stageEvents(
 ): Promise<Staged> {
   const backfill = known(await lockBackfill(tx, orgId, id));
   if (backfill.state !== 'open') throw wrongState(backfill.state, 'takes no events');
-  const { good, rejected } = await judge(tx, backfill, batch, now);
+  const { good, rejected } = await validate(tx, backfill, batch, now);
   if (rejected.length > 0 && !batch.isLenient) throw toError(rejected);
   const first = new Map<string, StagedEvent>();
   for (const { event } of good) if (!first.has(event.idempotencyKey)) first.set(event.idempotencyKey, event);
@@ -115,7 +115,7 @@ interface Indexed {
   event: StagedEvent;
 }
 
-async function judge(tx: Tx, backfill: Backfill, { events, exactQuantities }: Batch, now: Date) {
+async function validate(tx: Tx, backfill: Backfill, { events, exactQuantities }: Batch, now: Date) {
   const slugs = [...new Set(events.map(({ productSlug }) => productSlug))];
   const products = new Map((await listStageable(tx, slugs)).map((product) => [product.slug, product]));
   const archived = new Set(await listArchivedMonths(tx, backfill.orgId, backfill.livemode));

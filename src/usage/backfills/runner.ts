@@ -41,7 +41,7 @@ const taken = `select (select count(*) from batch)::text from job`;
 /** Counts them like any other events. A key that was recorded meanwhile is a repeat; a month that was archived stays as it is. */
 const applyNext: Template = {
   name: 'backfill_apply',
-  text: (t) => `${job(t, 'applying')}, judged as materialized (
+  text: (t) => `${job(t, 'applying')}, dated as materialized (
   select b.*, exists (
     select from ${t('usage_archives')} where org_id = b.org_id and period = b.period and livemode = b.livemode
   ) as is_archived
@@ -50,7 +50,7 @@ const applyNext: Template = {
   insert into ${t('usage_events')}
     (org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, received_at)
   select org_id, idempotency_key, product_id, metric, quantity, livemode, backfill_id, occurred_at, $4::timestamptz
-  from judged
+  from dated
   where not is_archived
   order by org_id, idempotency_key
   on conflict (org_id, idempotency_key) do nothing
@@ -72,7 +72,7 @@ const applyNext: Template = {
       select date_trunc('month', occurred_at at time zone 'UTC')::date as period, product_id, metric, 1 as events, quantity, 0 as archived
       from inserted
       union all
-      select period, product_id, metric, 0, 0, 1 from judged where is_archived
+      select period, product_id, metric, 0, 0, 1 from dated where is_archived
     ) one group by 1, 2, 3
   ) n
   where s.org_id = $1::uuid and s.backfill_id = $2::uuid and s.period = n.period and s.product_id = n.product_id and s.metric = n.metric

@@ -15,7 +15,7 @@ import {
   listTargets,
   type NewCorrection,
   type RecordedCorrection,
-  type Target,
+  type CorrectionTarget,
 } from './queries.js';
 
 /** What an event should have been. */
@@ -64,14 +64,14 @@ export async function correctEvents(tx: Tx, request: CorrectionRequest, source: 
   const targets = await listTargets(tx, orgId, [
     ...new Set(corrections.map(({ idempotencyKey }) => idempotencyKey)),
   ]);
-  const judged = judge(
+  const plan = planCorrections(
     request,
     recorded,
     targets.filter((target) => livemode === undefined || target.livemode === livemode),
     source.at,
   );
-  if (judged.problems.length > 0) throw await toError(tx, orgId, judged.problems);
-  const { added, results } = judged;
+  if (plan.problems.length > 0) throw await toError(tx, orgId, plan.problems);
+  const { added, results } = plan;
   if (added.length > 0) {
     await insertCorrections(tx, orgId, source, added);
     for (const one of added) await tell(tx, orgId, one, source.at);
@@ -102,10 +102,10 @@ function tell(tx: Tx, orgId: string, { event, ...correction }: NewCorrection, at
 }
 
 /** What becomes of each: corrections of one event in a request follow each other. */
-function judge(
+function planCorrections(
   { livemode, isUnlimited, corrections }: CorrectionRequest,
   recorded: readonly RecordedCorrection[],
-  targets: readonly Target[],
+  targets: readonly CorrectionTarget[],
   now: Date,
 ) {
   const known = new Map(recorded.map((correction) => [correction.correctionKey, correction]));

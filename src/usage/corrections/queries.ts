@@ -6,7 +6,7 @@ import { noteCorrected } from '../thresholds/statements.js';
 import type { usageCorrections } from '../table.js';
 
 /** An event as corrections find it. */
-export interface Target {
+export interface CorrectionTarget {
   idempotencyKey: string;
   productId: string;
   productSlug: string;
@@ -24,7 +24,11 @@ export interface Target {
 }
 
 /** The events with these keys that are here, in any order. Every statement names its Organization: it goes to one shard. */
-export const listTargets = (orm: Orm, orgId: string, idempotencyKeys: string[]): Promise<Target[]> =>
+export const listTargets = (
+  orm: Orm,
+  orgId: string,
+  idempotencyKeys: string[],
+): Promise<CorrectionTarget[]> =>
   selectRows(
     orm,
     sql`select e.idempotency_key as "idempotencyKey", e.product_id::text as "productId", p.slug as "productSlug",
@@ -61,7 +65,7 @@ export const listRecorded = (
 
 /** A correction of an event, which it takes its place in the sums from. */
 export interface NewCorrection {
-  event: Target;
+  event: CorrectionTarget;
   number: number;
   correctionKey: string;
   previousQuantity: string;

@@ -19,7 +19,7 @@ export interface ReserveRequest {
 }
 
 /** One request as the statement decided it. */
-export interface Verdict {
+export interface ReservationVerdict {
   request: ReserveRequest;
   id: string;
   outcome: string;
@@ -40,12 +40,12 @@ export interface SubjectLimits {
 interface Refused extends RefusedLimit {
   /** Place of the request. */
   i: number;
-  verdict: Verdict;
+  verdict: ReservationVerdict;
 }
 
 /** The limits of a request's subject as they stand with so much more held. */
 export const limitsWith = (
-  verdict: Verdict,
+  verdict: ReservationVerdict,
   limits: Map<string, SubjectLimits>,
   more: string,
 ): LimitState[] =>
@@ -55,7 +55,7 @@ export const limitsWith = (
   }));
 
 /** The limits that left no room for what was asked, of each request that was refused. */
-export const findRefused = (verdicts: Verdict[], limits: Map<string, SubjectLimits>): Refused[] =>
+export const findRefused = (verdicts: ReservationVerdict[], limits: Map<string, SubjectLimits>): Refused[] =>
   verdicts.flatMap((verdict, i) => {
     if (verdict.outcome !== 'limit_reached') return [];
     const { subject, request } = verdict;
@@ -111,7 +111,7 @@ export async function explainRefusals(
 const isBeyondRoom = (state: LimitState, quantity: string): boolean =>
   compareDecimals(addDecimals(takenOf(state), quantity), state.quantity) > 0;
 
-export function toRefusal({ outcome, request, maxQuantity, subject }: Verdict): AppError {
+export function toRefusal({ outcome, request, maxQuantity, subject }: ReservationVerdict): AppError {
   const { slug, metric, quantity } = request;
   const error = keyError(outcome, 'usage:write');
   if (error) return error;

@@ -19,7 +19,7 @@ import {
   toRefusal,
   type ReserveRequest,
   type SubjectLimits,
-  type Verdict,
+  type ReservationVerdict,
 } from './refusals.js';
 import {
   countReservations,
@@ -245,7 +245,7 @@ async function decideAll(
   return decisions;
 }
 
-/** Undefined where another flush was faster, and what was judged has to be judged again. */
+/** Undefined where another flush was faster, so that it has to be decided again. */
 async function decideOnce(
   group: ShardGroup,
   requests: ReserveRequest[],
@@ -273,12 +273,12 @@ async function decideOnce(
     new Date(nowMs).toISOString(),
   ]);
   const limits = new Map<string, SubjectLimits>();
-  const verdicts: Verdict[] = [];
+  const verdicts: ReservationVerdict[] = [];
   for (const row of rows) {
     if (row[0] === 'limits') limits.set(row[1]!, toSubjectLimits(row, nowMs));
     else verdicts[Number(row[0])] = toVerdict(row, requests, ids);
   }
-  // A refusal counted on what was accepted before it: where that has to be judged again, so has the refusal.
+  // A refusal counted on what was accepted before it: where that has to be decided again, so has the refusal.
   const unsettled = new Set(verdicts.flatMap((v) => (v.outcome === 'retry' ? [v.number] : [])));
   for (const verdict of verdicts)
     if (verdict.outcome === 'limit_reached' && verdict.before !== '0' && unsettled.has(verdict.number))
@@ -300,7 +300,7 @@ function toSubjectLimits([, , json, heldUntil]: TextRow, nowMs: number): Subject
   return { states, heldUntilMs: heldUntil == null ? undefined : Number(heldUntil) };
 }
 
-function toVerdict(row: TextRow, requests: ReserveRequest[], ids: string[]): Verdict {
+function toVerdict(row: TextRow, requests: ReserveRequest[], ids: string[]): ReservationVerdict {
   const [place, outcome, number, orgId, productId, livemode, before, metric, last] = row;
   const subject = { orgId: orgId!, productId: productId!, livemode: livemode === 'true', metric: metric! };
   return {
@@ -315,7 +315,11 @@ function toVerdict(row: TextRow, requests: ReserveRequest[], ids: string[]): Ver
   };
 }
 
-function toReserved(verdict: Verdict, limits: Map<string, SubjectLimits>, nowMs: number): Reserved {
+function toReserved(
+  verdict: ReservationVerdict,
+  limits: Map<string, SubjectLimits>,
+  nowMs: number,
+): Reserved {
   const { request, id, before, subject } = verdict;
   return {
     reservation: {
@@ -336,7 +340,10 @@ function toReserved(verdict: Verdict, limits: Map<string, SubjectLimits>, nowMs:
   };
 }
 
-async function findKnown({ run }: ShardGroup, verdicts: Verdict[]): Promise<Map<number, Reservation>> {
+async function findKnown(
+  { run }: ShardGroup,
+  verdicts: ReservationVerdict[],
+): Promise<Map<number, Reservation>> {
   const places = verdicts.flatMap(({ outcome }, i) => (outcome === 'repeated' ? [i] : []));
   if (places.length === 0) return new Map();
   const own = places.flatMap((i) =>
@@ -350,7 +357,11 @@ async function findKnown({ run }: ShardGroup, verdicts: Verdict[]): Promise<Map<
   return new Map(rows.map((row) => [own[Number(row[0])]!.i, toReservation(row)]));
 }
 
-function toRepeat(verdict: Verdict, known: Reservation, limits: Map<string, SubjectLimits>): Decision {
+function toRepeat(
+  verdict: ReservationVerdict,
+  known: Reservation,
+  limits: Map<string, SubjectLimits>,
+): Decision {
   const { request, subject } = verdict;
   const isSame =
     known.livemode === subject.livemode &&

@@ -28,7 +28,7 @@ export type SettleWarning =
   | { code: 'reservation_expired' }
   | { code: 'reservation_exceeded'; reserved: string; used: string };
 
-export interface Settlement {
+export interface SettledReservation {
   reservation: Reservation;
   accepted: 0 | 1;
   deduped: 0 | 1;
@@ -59,7 +59,7 @@ export function createSettlements({ db, clock, metrics, thresholds }: RecorderDe
      * Ends a hold and records what was used; resolves after the commit.
      * @throws AppError for a key that is not good, not_found, idempotency_conflict, quantity_out_of_range
      */
-    async settle(request: SettleRequest): Promise<Settlement> {
+    async settle(request: SettleRequest): Promise<SettledReservation> {
       const verdict = await coalescer.submit(request);
       if (verdict.error) throw verdict.error;
       const { reservation, isCounted, outcome } = verdict;

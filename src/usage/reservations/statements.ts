@@ -11,9 +11,9 @@ import type { ReservationStatus } from './reservations.js';
  * Holds what has room: one round trip and one commit for everything that waits.
  *
  * Key, entitlement, limits, usage and holds are read in one snapshot. Requests for one subject (Organization, product, mode and
- * metric) are judged one after the other, in their order: what was accepted before in this flush counts. Other flushes
- * may judge by the same snapshot. So each that holds something against a limit that blocks raises the subject's gate, and
- * only if it still stands as the snapshot saw it; the holds go in only if it was raised. Of two flushes that judged by the
+ * metric) are decided one after the other, in their order: what was accepted before in this flush counts. Other flushes
+ * may decide by the same snapshot. So each that holds something against a limit that blocks raises the subject's gate, and
+ * only if it still stands as the snapshot saw it; the holds go in only if it was raised. Of two flushes that decided by the
  * same sums one raises it, and the other is repeated with a new snapshot. Events need no gate: no limit refuses them, and a
  * settlement moves what was held into what is used within one commit.
  *
@@ -66,17 +66,17 @@ ${t.withRecursive} pair as materialized (
 ), candidate as materialized (
   select place, number, room, quantity, row_number() over (partition by number order by place) as n
   from request where problem is null and known_id is null and not is_twin and room is not null
-), judged (number, n, place, before, taken) as (
+), decided (number, n, place, before, taken) as (
   select number, n, place, 0::numeric, case when quantity <= room then quantity end from candidate where n = 1
   union all
-  select c.number, c.n, c.place, j.before + coalesce(j.taken, 0),
-    case when j.before + coalesce(j.taken, 0) + c.quantity <= c.room then c.quantity end
-  from judged j
-  join candidate c on c.number = j.number and c.n = j.n + 1
+  select c.number, c.n, c.place, d.before + coalesce(d.taken, 0),
+    case when d.before + coalesce(d.taken, 0) + c.quantity <= c.room then c.quantity end
+  from decided d
+  join candidate c on c.number = d.number and c.n = d.n + 1
 ), raised as (
   insert into ${t('usage_gates')} as g (org_id, product_id, livemode, metric, seq)
   select org_id, product_id, livemode, metric, seq + 1 from subject
-  where number in (select number from judged where taken is not null)
+  where number in (select number from decided where taken is not null)
   order by 1, 2, 3, 4
   on conflict (org_id, product_id, livemode, metric) do update set seq = excluded.seq where g.seq = excluded.seq - 1
   returning org_id, product_id, livemode, metric
@@ -87,9 +87,9 @@ ${t.withRecursive} pair as materialized (
     (org_id, id, product_id, api_key_id, created_at, expires_at, livemode, idempotency_key, metric, quantity)
   select r.org_id, r.id, r.product_id, r.api_key_id, $9::timestamptz, r.expires_at, r.livemode, r.idempotency_key, r.usage_metric, r.quantity
   from request r
-  left join judged j on j.place = r.place
+  left join decided d on d.place = r.place
   where r.problem is null and r.known_id is null and not r.is_twin
-    and (r.room is null or (j.taken is not null and r.number in (select number from opened)))
+    and (r.room is null or (d.taken is not null and r.number in (select number from opened)))
   order by r.org_id, r.idempotency_key collate "C"
   on conflict (org_id, idempotency_key) do nothing
   returning id
@@ -101,13 +101,13 @@ select r.place::text,
     when r.problem is not null then r.problem
     when r.known_id is not null then 'repeated'
     when r.id in (select id from stored) then 'held'
-    when r.room is not null and j.place is not null and j.taken is null then 'limit_reached'
+    when r.room is not null and d.place is not null and d.taken is null then 'limit_reached'
     else 'retry'
   end,
-  r.number::text, r.org_id::text, r.product_id::text, r.livemode::text, trim_scale(coalesce(j.before, 0))::text, r.usage_metric,
+  r.number::text, r.org_id::text, r.product_id::text, r.livemode::text, trim_scale(coalesce(d.before, 0))::text, r.usage_metric,
   case when r.known_id is not null then r.known_id::text else trim_scale(r.max_quantity)::text end
 from request r
-left join judged j on j.place = r.place`,
+left join decided d on d.place = r.place`,
 };
 
 const columns = (

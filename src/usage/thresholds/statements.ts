@@ -12,7 +12,7 @@ const thresholdsOf = (entitlement: string): string =>
 const limitJson = (row: string): string =>
   `jsonb_build_object('quantity', trim_scale(${row}.quantity), 'window', ${row}."window", 'enforcement', ${row}.enforcement)`;
 
-/** What usage was judged by: where there are limits, the month too, since their windows may lie in two. */
+/** What usage was evaluated by: where there are limits, the month too, since their windows may lie in two. */
 const termsOf = (entitlement: string, cap: string, now: string): string =>
   `hashtextextended(concat(${entitlement}.limits, ${thresholdsOf(entitlement)}, ${cap},
     case when ${entitlement}.limits is not null then date_trunc('month', ${now} at time zone 'UTC') end), 0)`;
@@ -21,10 +21,10 @@ const useJson = (row: string): string =>
   `'productSlug', ${row}.slug, 'metric', ${row}.metric, 'livemode', ${row}.livemode, 'limit', ${limitJson(row)}`;
 
 /**
- * Notes that thresholds have to be judged, as a CTE beside `hourly` and `raised` in the statement that records events: where
- * an endpoint listens, unless the total of the month says that it cannot have reached any since it was judged last.
+ * Notes that thresholds have to be evaluated, as a CTE beside `hourly` and `raised` in the statement that records events: where
+ * an endpoint listens, unless the total of the month says that it cannot have reached any since it was last evaluated.
  *
- * It judges nothing itself: what it sees of a window is older than the locks that it waited for, so of two statements that
+ * It evaluates nothing itself: what it sees of a window is older than the locks that it waited for, so of two statements that
  * reach a threshold together neither might see it. Whoever takes the note sees, in that one snapshot, all that was committed
  * with it; of two notes at least one is taken with a snapshot that has both.
  *
@@ -75,8 +75,8 @@ export const noteCorrected = (isCorrected: SQL): SQL => sql`
  *
  * Answers with how many notes were taken. $1 now
  */
-export const judge: Template = {
-  name: 'usage_thresholds_judge',
+export const evaluate: Template = {
+  name: 'usage_thresholds_evaluate',
   text: (t) => `
 ${t.with} taken as (
   delete from ${t('usage_checks')} c

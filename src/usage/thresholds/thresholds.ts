@@ -7,34 +7,34 @@ import type { Context } from '../../core/http/context.js';
 import { MINUTE_MS } from '../../core/time.js';
 import type { Subject } from '../../entitlements/limit-queries.js';
 import { remainingOf, type LimitState } from '../../entitlements/limits.js';
-import { judge, tellRefused } from './statements.js';
+import { evaluate, tellRefused } from './statements.js';
 
 export type Thresholds = ReturnType<typeof createThresholds>;
 
-/** Between two judgements of a group: what is noted meanwhile is judged together. */
+/** Between two evaluations of a group: what is noted meanwhile is evaluated together. */
 const PAUSE_MS = 500;
 
-/** Judges what statements that record usage have noted. */
+/** Evaluates what statements that record usage have noted. */
 export function createThresholds({ db, clock, log }: Pick<Context, 'db' | 'clock' | 'log'>) {
   const running = new Map<ShardGroup, Promise<void>>();
   const waiting = new Set<ShardGroup>();
   let isDraining = false;
 
-  async function judgeGroup({ run }: ShardGroup): Promise<void> {
+  async function evaluateGroup({ run }: ShardGroup): Promise<void> {
     const now = new Date(clock.now()).toISOString();
     for (;;) {
-      const [row] = await run(judge, [now]);
+      const [row] = await run(evaluate, [now]);
       if (row![0] === '0') return;
     }
   }
 
   async function work(group: ShardGroup): Promise<void> {
     while (waiting.delete(group)) {
-      await judgeGroup(group).catch((error: unknown) => {
+      await evaluateGroup(group).catch((error: unknown) => {
         const outage = describeOutage(error);
         log.warn(
           outage === undefined ? { err: error } : { reason: outage },
-          'thresholds could not be judged yet',
+          'thresholds could not be evaluated yet',
         );
       });
       if (!isDraining) await setTimeout(PAUSE_MS);
@@ -43,15 +43,15 @@ export function createThresholds({ db, clock, log }: Pick<Context, 'db' | 'clock
   }
 
   return {
-    /** Notes were written in the group: they are judged soon, and by the job of any instance if this process ends before. */
+    /** Notes were written in the group: they are evaluated soon, and by the job of any instance if this process ends before. */
     noted(group: ShardGroup): void {
       waiting.add(group);
       if (!running.has(group)) running.set(group, work(group));
     },
-    /** Judges what another process has left. */
-    async judgeAll(): Promise<void> {
+    /** Evaluates what another process has left. */
+    async evaluateAll(): Promise<void> {
       const left = await selectRow(db.orm, sql`select 1 from usage_checks limit 1`);
-      if (left) await Promise.all(db.shards.groups.map(judgeGroup));
+      if (left) await Promise.all(db.shards.groups.map(evaluateGroup));
     },
     async drain(): Promise<void> {
       isDraining = true;

@@ -131,7 +131,7 @@ it.each([1, 500])('statements for %i events read the big tables by index alone',
       'usage_ingest',
       'usage_find_mismatches',
       'usage_find_over_cap',
-      'usage_thresholds_judge',
+      'usage_thresholds_evaluate',
     ]),
   );
   for (const [statement, values] of statements) {

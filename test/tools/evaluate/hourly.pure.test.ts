@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, it } from 'vitest';
-import { formatDay, parseDay } from '../../../src/tools/evaluate/training.js';
+import { formatEpochDay, parseDay } from '../../../src/tools/evaluate/training.js';
 import { gaussian } from '../../../src/trading/venue/simulation/random.js';
 import { createFolder, evaluate } from './run-evaluate.js';
 
@@ -17,12 +17,12 @@ function row(i: number, station = 'KNYC'): string {
   const error = 2.5 * gaussian(station, 'error', i);
   const forecast = curve(i);
   const observed = forecast.map((f, h) => f + error * Math.min(1, h / 8) + 0.4 * gaussian(station, i, h));
-  const date = formatDay(parseDay('2015-01-01')! + i);
+  const date = formatEpochDay(parseDay('2015-01-01')! + i);
   return [station, date, ...[...observed, ...forecast].map((x) => x.toFixed(2))].join(',');
 }
 
 const rows = Array.from({ length: 130 }, (_, i) => row(i));
-const from = (i: number): string => formatDay(parseDay('2015-01-01')! + i);
+const from = (i: number): string => formatEpochDay(parseDay('2015-01-01')! + i);
 const flags = ['-', '--hourly', '--hour', '12'];
 const run = async (lines: readonly string[], args = [...flags, '--from', from(100)]) => {
   const { code, stdout, stderr } = await evaluate([header, ...lines].join('\n'), args);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { normalCdf } from '../../../src/core/statistics/distributions.js';
 import { decompose, weightedCrps } from '../../../src/tools/evaluate/decomposition.js';
-import { formatDay, parseDay } from '../../../src/tools/evaluate/training.js';
+import { formatEpochDay, parseDay } from '../../../src/tools/evaluate/training.js';
 import { crpsOfNormal } from '../../../src/trading/forecast/pit.js';
 import { gaussian } from '../../../src/trading/venue/simulation/random.js';
 import { evaluate } from './run-evaluate.js';
@@ -41,9 +41,12 @@ const places = (days: number, count = 6): string[] =>
     const [day, place] = [Math.floor(i / count), i % count];
     const truth = 60 + 10 * gaussian('truth', place, day);
     const said = truth + 0.7 * gaussian('bias', place) + 2 * gaussian('error', place, day);
-    return [formatDay(parseDay('2021-01-01')! + day), `p${place}`, truth.toFixed(1), said.toFixed(1)].join(
-      ',',
-    );
+    return [
+      formatEpochDay(parseDay('2021-01-01')! + day),
+      `p${place}`,
+      truth.toFixed(1),
+      said.toFixed(1),
+    ].join(',');
   });
 
 /** One place whose bias and spread go with the seasons. */
@@ -52,7 +55,7 @@ const seasons = (days: number): string[] =>
     const season = Math.cos((2 * Math.PI * (parseDay('2017-01-01')! + day)) / 365.25);
     const truth = 10 - 12 * season + 3 * gaussian('season', day);
     const said = truth + 4 * season + (2 + season) * gaussian('season error', day);
-    return [formatDay(parseDay('2017-01-01')! + day), 'p', truth.toFixed(1), said.toFixed(1)].join(',');
+    return [formatEpochDay(parseDay('2017-01-01')! + day), 'p', truth.toFixed(1), said.toFixed(1)].join(',');
   });
 
 describe('evaluate --model', () => {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { runEvaluateCommand } from '../../../src/tools/evaluate/command.js';
 import type { EvaluationSummary } from '../../../src/tools/evaluate/evaluation.js';
-import { formatDay, parseDay } from '../../../src/tools/evaluate/training.js';
+import { formatEpochDay, parseDay } from '../../../src/tools/evaluate/training.js';
 import { gaussian, uniform } from '../../../src/trading/venue/simulation/random.js';
 
 export interface EvaluateRun {
@@ -47,7 +47,7 @@ export function days(from: string, count: number, seed = 'days'): Day[] {
     const spread = 0.3 + 0.7 * uniform(seed, 'spread', i);
     const centre = truth - 2 + 1.5 * gaussian(seed, 'error', i);
     return {
-      date: formatDay(parseDay(from)! + i),
+      date: formatEpochDay(parseDay(from)! + i),
       observed: round(truth),
       members: Array.from({ length: 5 }, (_, k) => round(centre + spread * gaussian(seed, i, k))),
     };

@@ -1,6 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { formatDay, monthOf, parseDay, planWindows } from '../../../src/tools/evaluate/training.js';
+import {
+  formatEpochDay,
+  monthNumberOf,
+  parseDay,
+  planWindows,
+} from '../../../src/tools/evaluate/training.js';
 
 describe('dates', () => {
   it.each([
@@ -16,7 +21,7 @@ describe('dates', () => {
     ['2012-02-29', '2012-02-29'],
     ['1899-12-31', '1899-12-31'],
   ])('%s is the day %s', (text, day) => {
-    expect(formatDay(parseDay(text)!)).toBe(day);
+    expect(formatEpochDay(parseDay(text)!)).toBe(day);
   });
 
   it.each([
@@ -35,8 +40,8 @@ describe('dates', () => {
   });
 
   it('have the month that they name', () => {
-    expect(monthOf(parseDay('2009-12-31')!)).toBe(12);
-    expect(monthOf(parseDay('2010-01-01')!)).toBe(1);
+    expect(monthNumberOf(parseDay('2009-12-31')!)).toBe(12);
+    expect(monthNumberOf(parseDay('2010-01-01')!)).toBe(1);
   });
 });
 

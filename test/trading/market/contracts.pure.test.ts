@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import {
   addCounts,
   contractsText,
-  formatCount,
+  formatContracts,
   fromHundredths,
   isCount,
   isOrderSize,
@@ -41,8 +41,8 @@ describe('a number of contracts', () => {
       fc.property(hundredths, (parts) => {
         const contracts = fromHundredths(parts);
         expect(toHundredths(contracts)).toBe(parts);
-        expect(formatCount(contracts)).toMatch(/^-?\d+\.\d\d$/);
-        expect(parseCount(formatCount(contracts))).toBe(contracts);
+        expect(formatContracts(contracts)).toMatch(/^-?\d+\.\d\d$/);
+        expect(parseCount(formatContracts(contracts))).toBe(contracts);
       }),
     );
   });

@@ -44,7 +44,7 @@ interface Model {
 const sum = (events: Event[]) => events.reduce((total, { quantity }) => total + quantity, 0);
 const dayOf = (at: number) => Math.floor(at / DAY);
 
-function judge(model: Model, sent: Event[], now: number): void {
+function evaluate(model: Model, sent: Event[], now: number): void {
   for (const { quantity, window } of model.limits)
     for (const threshold of model.thresholds) {
       const isReached = (events: Event[]) =>
@@ -134,7 +134,7 @@ it('each threshold that a plain model says was reached is told of once, and noth
           expect(status).toBe(202);
           await service.services.thresholds.drain();
           model.events.push(...sent);
-          judge(model, sent, now);
+          evaluate(model, sent, now);
         }
         const told = (await readTold(db, organization.id)).map(
           ({ data }) =>

@@ -51,7 +51,7 @@ it('events of two months that reach thresholds of one week together, on every in
       return [0, 1].map((repeat) => sendUsage(instance(i + repeat).url, secret, events));
     });
     for (const { status } of await Promise.all(sent.flat())) expect(status).toBe(202);
-    await Promise.all(services.map((service) => service.services.thresholds.judgeAll()));
+    await Promise.all(services.map((service) => service.services.thresholds.evaluateAll()));
     await Promise.all(services.map((service) => service.services.thresholds.drain()));
     const told = (await readTold(db, orgId)).filter(({ data }) => data.productSlug === product.slug);
     const expected = limits.flatMap(({ window }) => thresholds.map((threshold) => `${threshold} ${window}`));
@@ -59,13 +59,13 @@ it('events of two months that reach thresholds of one week together, on every in
   }
 }, 120_000);
 
-it('the event that reaches the threshold of a window that was judged before is told of once, whoever judges meanwhile', async () => {
+it('the event that reaches the threshold of a window that was evaluated before is told of once, whatever evaluates meanwhile', async () => {
   const { db } = database;
   const { id: orgId } = await createOrganization(db);
   await createListener(db, orgId);
   const { secret } = await createKey(db, orgId);
   for (const { clock } of services) clock.set('2026-05-01T00:00:30.000Z');
-  const judgeAll = () => Promise.all(services.map((service) => service.services.thresholds.judgeAll()));
+  const evaluateAll = () => Promise.all(services.map((service) => service.services.thresholds.evaluateAll()));
   for (let round = 0; round < (isEmbedded ? 2 : 10); round++) {
     const product = await createProduct(db);
     const limits = [{ quantity: '60', window: 'PT24H', enforcement: 'warn' as const }];
@@ -74,12 +74,12 @@ it('the event that reaches the threshold of a window that was judged before is t
       // Every sixth in the month before, whose total says nothing of how far this one's may grow.
       const occurredAt = i % 6 === 5 ? '2026-04-30T23:59:59.000Z' : '2026-05-01T00:00:01.000Z';
       const events = [usageEvent(product.slug, `quiet-${round}-${i}`, { occurredAt })];
-      return [sendUsage(instance(i).url, secret, events), ...(i % 8 === 0 ? [judgeAll()] : [])];
+      return [sendUsage(instance(i).url, secret, events), ...(i % 8 === 0 ? [evaluateAll()] : [])];
     };
     await Promise.all(send(0));
-    await judgeAll();
+    await evaluateAll();
     await Promise.all(Array.from({ length: 59 }, (_, i) => send(i + 1)).flat());
-    await judgeAll();
+    await evaluateAll();
     await Promise.all(services.map((service) => service.services.thresholds.drain()));
     const told = (await readTold(db, orgId)).filter(({ data }) => data.productSlug === product.slug);
     expect(told.map(({ data }) => data.threshold)).toEqual([100]);

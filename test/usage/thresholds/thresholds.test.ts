@@ -56,7 +56,7 @@ async function tenant({ unitCap = null, terms = {}, isListening = true }: Tenant
       const event = usageEvent(product.slug, idempotencyKey, { quantity, ...fields });
       const { status } = await sendUsage(service.url, secret, [event]);
       expect(status).toBe(202);
-      await service.services.thresholds.judgeAll();
+      await service.services.thresholds.evaluateAll();
     },
     async told() {
       const messages = await readTold(db, organization.id, 'usage.threshold_reached');
@@ -84,7 +84,7 @@ describe('usage.threshold_reached', () => {
         body: JSON.stringify({ corrections: [correction] }),
       });
       expect(response.status).toBe(200);
-      await service.services.thresholds.judgeAll();
+      await service.services.thresholds.evaluateAll();
     };
     await correct(60);
     expect(await t.told()).toEqual(['50 % of 100 calendar_month']);
@@ -144,7 +144,7 @@ describe('usage.threshold_reached', () => {
       },
     );
     expect(dry.status).toBe(202);
-    await service.services.thresholds.judgeAll();
+    await service.services.thresholds.evaluateAll();
     await t.send(9, { idempotencyKey: 'a' });
     await t.send(9, { idempotencyKey: 'a' });
     expect(await t.told()).toEqual([]);
@@ -230,7 +230,7 @@ describe('usage.threshold_reached', () => {
     const { reservation } = await post('', asked);
     expect(await t.told()).toEqual([]);
     await post(`/${reservation.id}/settle`, { quantity: 8 });
-    await service.services.thresholds.judgeAll();
+    await service.services.thresholds.evaluateAll();
     expect(await t.told()).toEqual(['80 % of 10 calendar_day']);
   });
 
@@ -250,7 +250,7 @@ describe('usage.threshold_reached', () => {
     expect(await t.messages()).toMatchObject([{ data: { limit: { quantity: 10, enforcement: 'block' } } }]);
   });
 
-  it('judges a rolling window again only where its month has grown by what was left, or the terms are others', async () => {
+  it('evaluates a rolling window again only where its month has grown by what was left, or the terms are others', async () => {
     const noted = vi.spyOn(service.services.thresholds, 'noted');
     const t = await tenant({ terms: { thresholds: [50, 100], limits: [limit('100', 'PT5H')] } });
     const send = async (quantity: number, more = {}) => {

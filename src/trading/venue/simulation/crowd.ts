@@ -4,7 +4,7 @@ import type { Bracket } from '../../market/brackets.js';
 import { gridBiasF, nameOf, newestRunAt, sharedErrorF } from './ensemble.js';
 import { smoothNoise } from './random.js';
 import type { SimulatedWeather } from './weather.js';
-import { cityStationOf, type Subject } from './world.js';
+import { cityStationOf, type SimulatedSubject } from './world.js';
 
 /** How those who trade on a city's temperatures go about it. */
 interface Temperament {
@@ -48,7 +48,12 @@ export interface Belief {
  * What those who trade in the invented world believe about a temperature. They read the same ensemble as all, weigh
  * it against what they see of the day themselves, which is more the nearer the day's peak is, and read the thermometer.
  */
-export function believe(seed: string, weather: SimulatedWeather, subject: Subject, at: Date): Belief {
+export function believe(
+  seed: string,
+  weather: SimulatedWeather,
+  subject: SimulatedSubject,
+  at: Date,
+): Belief {
   const { corrected, width, blindness } = temperaments[cityStationOf(subject.station).id] ?? usual;
   const decidedMs = weather.decidedAt(subject).getTime();
   const runAt = newestRunAt(subject.span, at);
@@ -63,7 +68,11 @@ export function believe(seed: string, weather: SimulatedWeather, subject: Subjec
   return toBelief(subject, mean, width * deviation, soFar(weather, subject, at));
 }
 
-function soFar(weather: SimulatedWeather, { kind, station, date }: Subject, at: Date): number | null {
+function soFar(
+  weather: SimulatedWeather,
+  { kind, station, date }: SimulatedSubject,
+  at: Date,
+): number | null {
   if (kind === 'hourly') return null;
   return kind === 'daily_maximum'
     ? weather.runningMaximum(station, date, at)
@@ -71,7 +80,12 @@ function soFar(weather: SimulatedWeather, { kind, station, date }: Subject, at: 
 }
 
 /** A minimum is the maximum of the temperatures below zero turned around; an hour is counted in hundredths. */
-function toBelief({ kind }: Subject, mean: number, deviation: number, reachedF: number | null): Belief {
+function toBelief(
+  { kind }: SimulatedSubject,
+  mean: number,
+  deviation: number,
+  reachedF: number | null,
+): Belief {
   const scale = kind === 'hourly' ? 100 : kind === 'daily_minimum' ? -1 : 1;
   const distribution: TemperatureDistribution = {
     mean: scale * mean,

@@ -3,7 +3,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../core/time.js';
 import type { ClimateDay } from '../../market/climate-day.js';
 import type { Station } from '../../market/stations.js';
 import { blend, gaussian, nextGaussian, smoothNoise, uniformsOf } from './random.js';
-import { cityStationOf, dailySubject, type StationDay, type Subject } from './world.js';
+import { cityStationOf, dailySubject, type StationDay, type SimulatedSubject } from './world.js';
 
 const RUN_MS = 6 * HOUR_MS;
 /** A run is there some hours after it was started. */
@@ -42,7 +42,11 @@ const maximumBiasF: Readonly<Record<string, number>> = {
 const MINIMUM_BIAS = -0.6;
 
 /** °F: what the members are too warm by. Of an hour it lies between that of the night and that of the afternoon. */
-export function gridBiasF({ kind, station, span }: Pick<Subject, 'kind' | 'station' | 'span'>): number {
+export function gridBiasF({
+  kind,
+  station,
+  span,
+}: Pick<SimulatedSubject, 'kind' | 'station' | 'span'>): number {
   const ofMaximum = maximumBiasF[cityStationOf(station).id] ?? 0;
   if (kind === 'daily_maximum') return ofMaximum;
   if (kind === 'daily_minimum') return MINIMUM_BIAS * ofMaximum;
@@ -109,15 +113,15 @@ export const firstSeenAt = ({ start }: Span, runAt: Date): Date =>
 /** What runs say. */
 export interface Ensembles {
   /** Each member, °F. */
-  members(subject: Subject, runAt: Date): readonly number[];
+  members(subject: SimulatedSubject, runAt: Date): readonly number[];
   /** What the other model says, which is a single run, °F. */
-  single(subject: Subject, runAt: Date): number;
+  single(subject: SimulatedSubject, runAt: Date): number;
   /** The mean of the members at a day's hours 0 to 23 by local standard time, °F. */
   curve(day: StationDay, runAt: Date): readonly number[];
 }
 
 /** What noise about a subject is named by. Those of maxima have no more than the day, so that they stay what they were. */
-export const nameOf = ({ kind, station, date, hour }: Subject): (string | number)[] => [
+export const nameOf = ({ kind, station, date, hour }: SimulatedSubject): (string | number)[] => [
   station.id,
   date,
   ...(kind === 'daily_maximum' ? [] : [kind]),
@@ -131,8 +135,8 @@ export const nameOf = ({ kind, station, date, hour }: Subject): (string | number
 export function simulateEnsembles(
   seed: string,
   weather: {
-    truth(subject: Subject): number;
-    decidedAt(subject: Subject): Date;
+    truth(subject: SimulatedSubject): number;
+    decidedAt(subject: SimulatedSubject): Date;
     /** °F by the hours since a day's begin. */
     courseOf(station: Station, date: string): (hour: number) => number;
   },
@@ -142,23 +146,23 @@ export function simulateEnsembles(
   const recallCurve = createRecall<readonly number[]>(MAX_KEPT);
   const recallError = createRecall<number>(MAX_KEPT);
 
-  const leadHoursOf = (subject: Subject, runMs: number): number =>
+  const leadHoursOf = (subject: SimulatedSubject, runMs: number): number =>
     (weather.decidedAt(subject).getTime() - runMs) / HOUR_MS;
 
   /** Standard normal. The hours of a day go wrong together. */
-  function errorOf(subject: Subject, runMs: number, ...name: string[]): number {
+  function errorOf(subject: SimulatedSubject, runMs: number, ...name: string[]): number {
     const { hour: _, ...day } = subject;
     const of = [seed, ...nameOf(day), 'error', ...name].join('|');
     return blend(runMs / ERROR_LASTS_MS, (knot) => recallError(`${of}|${knot}`, () => gaussian(of, knot)));
   }
 
   /** What the members agree about. */
-  function centreOf(subject: Subject, runMs: number): number {
+  function centreOf(subject: SimulatedSubject, runMs: number): number {
     const shared = sharedErrorF(leadHoursOf(subject, runMs)) * errorOf(subject, runMs);
     return weather.truth(subject) + gridBiasF(subject) + shared;
   }
 
-  function makeSingle(subject: Subject, runMs: number): number {
+  function makeSingle(subject: SimulatedSubject, runMs: number): number {
     const { biasShare, errorShare, inCommon } = other;
     const own = Math.sqrt(1 - inCommon ** 2) * errorOf(subject, runMs, 'single');
     const error = errorShare * (inCommon * errorOf(subject, runMs) + own);
@@ -166,7 +170,7 @@ export function simulateEnsembles(
     return toTenths(weather.truth(subject) + biasShare * gridBiasF(subject) + shared);
   }
 
-  function makeMembers(subject: Subject, runMs: number): readonly number[] {
+  function makeMembers(subject: SimulatedSubject, runMs: number): readonly number[] {
     const centre = centreOf(subject, runMs);
     const next = uniformsOf(seed, ...nameOf(subject), runMs);
     return Array.from({ length: MEMBERS }, () => toTenths(centre + MEMBER_SPREAD_F * nextGaussian(next)));

@@ -4,7 +4,7 @@ import { addDays, climateDayAt, climateDayOf } from '../../market/climate-day.js
 import { isStation, type Place } from '../../market/stations.js';
 import { simulateEnsembles, type Ensembles } from './ensemble.js';
 import { gaussian, smoothNoise } from './random.js';
-import { cityStationOf, type Subject } from './world.js';
+import { cityStationOf, type SimulatedSubject } from './world.js';
 
 /** A temperature over the year, °F: its mean, and how far the warmest and the coldest time are from it. */
 interface Yearly {
@@ -118,11 +118,11 @@ export interface SimulatedWeather extends Ensembles {
   /** What the report says of a day, in whole degrees. */
   report(station: Place, date: string, kind?: 'daily_maximum' | 'daily_minimum'): number;
   /** What a subject's temperature is, °F, before it is rounded. */
-  truth(subject: Subject): number;
+  truth(subject: SimulatedSubject): number;
   /** The same as markets settle on it: whole degrees of a day, hundredths of an hour. */
-  value(subject: Subject): number;
+  value(subject: SimulatedSubject): number;
   /** When it is decided: a day's maximum when it is reached. */
-  decidedAt(subject: Subject): Date;
+  decidedAt(subject: SimulatedSubject): Date;
 }
 
 /** A day by itself, as it will be. */
@@ -174,12 +174,12 @@ export function simulateWeather(seed: string): SimulatedWeather {
   const minimum = (station: Place, date: string): number => coldestOf(station, date).temperatureF;
   const peak = (station: Place, date: string): Date => atHour(station, date, dayOf(station, date).peakHour);
 
-  function truth({ kind, station, date, span }: Subject): number {
+  function truth({ kind, station, date, span }: SimulatedSubject): number {
     if (kind === 'hourly') return temperature(station, span.end);
     return kind === 'daily_maximum' ? maximum(station, date) : minimum(station, date);
   }
 
-  function decidedAt({ kind, station, date, span }: Subject): Date {
+  function decidedAt({ kind, station, date, span }: SimulatedSubject): Date {
     if (kind === 'hourly') return span.end;
     return kind === 'daily_maximum'
       ? peak(station, date)

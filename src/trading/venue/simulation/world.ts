@@ -25,7 +25,7 @@ export interface StationDay {
 }
 
 /** What markets of the invented world are about: an extreme of a climate day at a station, or an hour of an area. */
-export interface Subject {
+export interface SimulatedSubject {
   kind: TemperatureKind;
   station: Place;
   date: string;
@@ -52,14 +52,14 @@ const HOURS = Array.from({ length: 13 }, (_, i) => 8 + i);
 export const HOUR_OPENS_BEFORE_MS = DAY_MS;
 const HOUR_SHOWN_MS = 2 * HOUR_MS;
 
-export const dailySubject = (kind: TemperatureKind, { station, day }: StationDay): Subject => ({
+export const dailySubject = (kind: TemperatureKind, { station, day }: StationDay): SimulatedSubject => ({
   kind,
   station,
   date: day.date,
   span: day,
 });
 
-export const hourSubject = (station: Place, date: string, hour: number): Subject => ({
+export const hourSubject = (station: Place, date: string, hour: number): SimulatedSubject => ({
   kind: 'hourly',
   station,
   date,
@@ -71,7 +71,7 @@ export const hourSubject = (station: Place, date: string, hour: number): Subject
 export const subjectsOf = (
   days: readonly StationDay[],
   kinds: Selection['kinds'] = everything.kinds,
-): Subject[] =>
+): SimulatedSubject[] =>
   [...new Set(days.map(({ station }) => station))].flatMap((station) =>
     kinds
       .filter((kind) => kind !== 'hourly')
@@ -90,7 +90,7 @@ export const stationDaysBetween = (
   );
 
 /** All that is selected of a date. */
-export function subjectsOn(date: string, { stations, kinds }: Selection): Subject[] {
+export function subjectsOn(date: string, { stations, kinds }: Selection): SimulatedSubject[] {
   const days = subjectsOf(stationDaysBetween({ from: date, to: date }, stations), kinds);
   const hours = areasOf({ stations, kinds }).flatMap((area) =>
     HOURS.map((hour) => hourSubject(area, date, hour)),
@@ -112,7 +112,7 @@ export function stationDaysAround(at: Date, of: readonly Station[] = stations): 
 }
 
 /** The hours of a day ahead and of the last few, at each area. */
-function hoursAround(at: Date, selection: Selection): Subject[] {
+function hoursAround(at: Date, selection: Selection): SimulatedSubject[] {
   return areasOf(selection).flatMap((area) => {
     const today = clockAt(area, at).date;
     return [addDays(today, -1), today, addDays(today, 1)]
@@ -125,7 +125,7 @@ function hoursAround(at: Date, selection: Selection): Subject[] {
 }
 
 /** What there are markets and forecasts of at a time. */
-export const subjectsAround = (at: Date, selection: Selection): Subject[] => [
+export const subjectsAround = (at: Date, selection: Selection): SimulatedSubject[] => [
   ...subjectsOf(stationDaysAround(at, selection.stations), selection.kinds),
   ...hoursAround(at, selection),
 ];

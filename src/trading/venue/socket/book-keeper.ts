@@ -16,7 +16,7 @@ export type Doubt =
   | 'crossed'
   | 'unreadable';
 
-export interface Problem {
+export interface BookProblem {
   doubt: Doubt;
   /** True if all of the subscription's markets are in doubt, and not one alone. */
   isOfAll: boolean;
@@ -51,19 +51,19 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
   const { subscriptions, kept, setTrust, doubt, remove } = markets;
 
   /** A changed book, if it can be one. */
-  function settle(ticker: string, market: Kept): Problem | undefined {
+  function settle(ticker: string, market: Kept): BookProblem | undefined {
     market.book = undefined;
     if (isCrossed(bookOf(market))) return doubtOne(ticker, 'crossed');
     setTrust(ticker, market, true);
     return undefined;
   }
 
-  function doubtOne(ticker: string, why: Doubt): Problem {
+  function doubtOne(ticker: string, why: Doubt): BookProblem {
     doubt([ticker]);
     return { doubt: why, isOfAll: false };
   }
 
-  function takeChange(frame: SnapshotFrame | DeltaFrame, market: Kept): Problem | undefined {
+  function takeChange(frame: SnapshotFrame | DeltaFrame, market: Kept): BookProblem | undefined {
     // A book in doubt waits for its snapshot: changes on top of what is wrong stay wrong.
     if (frame.type === 'delta' && !market.isTrusted) return undefined;
     const isPossible = frame.type === 'snapshot' ? putSnapshot(frame, market) : putDelta(frame, market);
@@ -78,7 +78,7 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
     },
     end: markets.end,
     /** Takes a frame that names a subscription; others say nothing about books. */
-    take(frame: Frame): Problem | undefined {
+    take(frame: Frame): BookProblem | undefined {
       const ticker = 'ticker' in frame ? frame.ticker : undefined;
       const market = ticker === undefined ? undefined : kept.get(ticker);
       const subscription = frame.sid === undefined ? undefined : subscriptions.get(frame.sid);
@@ -89,7 +89,7 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
       if (subscription.isBroken) return undefined;
       const why = advance(subscription, frame.seq, frame.type);
       if (why) doubt(subscription.tickers);
-      const ofAll: Problem | undefined = why && { doubt: why, isOfAll: true };
+      const ofAll: BookProblem | undefined = why && { doubt: why, isOfAll: true };
       if (subscription.isBroken || !market || (frame.type !== 'snapshot' && frame.type !== 'delta'))
         return ofAll;
       if (market.sid !== frame.sid) return ofAll ?? doubtOne(ticker!, 'foreign');

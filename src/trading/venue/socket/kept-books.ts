@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Metrics } from '../../../core/metrics.js';
 import type { OrderBook } from '../../market/book.js';
-import { createBookKeeper, type BookKeeper, type Problem } from './book-keeper.js';
+import { createBookKeeper, type BookKeeper, type BookProblem } from './book-keeper.js';
 import { createConnection, createRepairs, type ConnectionOptions } from './connection.js';
 import { createCommands, createSubscriptions } from './subscriptions.js';
 import { readFrame, type Frame, type LifecycleFrame } from './frames.js';
@@ -126,7 +126,7 @@ interface ReceiverOptions extends Pick<KeptBooksOptions, 'log' | 'metrics'> {
 function createReceiver(options: ReceiverOptions): (text: string) => void {
   const { keeper, repairs, commands, subscriptions, news, log, metrics, restart } = options;
 
-  function noteProblem({ doubt, isOfAll }: Problem, frame: Frame): void {
+  function noteProblem({ doubt, isOfAll }: BookProblem, frame: Frame): void {
     metrics.streamProblems.inc({ kind: doubt });
     const detail = frame.type === 'unreadable' ? frame.problem : undefined;
     log.warn({ doubt, sid: frame.sid, seq: frame.seq, detail }, 'kept order books are in doubt');

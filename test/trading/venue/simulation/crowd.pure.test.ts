@@ -16,7 +16,7 @@ import {
   leadingStations,
   stationDaysBetween,
   subjectsOf,
-  type Subject,
+  type SimulatedSubject,
 } from '../../../../src/trading/venue/simulation/world.js';
 
 const HOUR_MS = 3_600_000;
@@ -34,7 +34,7 @@ const daysOf = (kind: TemperatureKind, ids: readonly string[] = leadingStations.
     [kind],
   );
 
-function look(subject: Subject, leadHours: number) {
+function look(subject: SimulatedSubject, leadHours: number) {
   const at = new Date(subject.span.end.getTime() - leadHours * HOUR_MS);
   const { markets: listed, books } = readMarketsOf({ seed, weather }, [subject], at);
   const markets = listed.filter(isPlaced);
@@ -47,7 +47,7 @@ function look(subject: Subject, leadHours: number) {
 }
 
 /** What whoever knows how the world was made can make of the public ensemble and the reports of a day's maximum. */
-function bestForecast(subject: Subject, at: Date, brackets: readonly Bracket[]) {
+function bestForecast(subject: SimulatedSubject, at: Date, brackets: readonly Bracket[]) {
   const { ensembles, observed } = readWeatherOf({ weather }, [subject], at);
   const { membersF, modelRunAt } = ensembles[0]!;
   const distribution = {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isCrossed, type OrderBook } from '../../../../src/trading/market/book.js';
-import { createBookKeeper, type Problem } from '../../../../src/trading/venue/socket/book-keeper.js';
+import { createBookKeeper, type BookProblem } from '../../../../src/trading/venue/socket/book-keeper.js';
 import { readFrame, type Frame } from '../../../../src/trading/venue/socket/frames.js';
 
 const A = 'KXHIGHNY-26SEP23-B69.5';
@@ -98,8 +98,8 @@ describe('numbers that answers use up', () => {
   });
 });
 
-const ofAll = (doubt: Problem['doubt']): Problem => ({ doubt, isOfAll: true });
-const ofOne = (doubt: Problem['doubt']): Problem => ({ doubt, isOfAll: false });
+const ofAll = (doubt: BookProblem['doubt']): BookProblem => ({ doubt, isOfAll: true });
+const ofOne = (doubt: BookProblem['doubt']): BookProblem => ({ doubt, isOfAll: false });
 
 describe('what breaks a sequence puts all books of its subscription in doubt', () => {
   it.each([
