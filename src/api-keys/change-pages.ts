@@ -14,6 +14,7 @@ import {
 } from '../core/pages/form.js';
 import { renderPage } from '../core/pages/layout.js';
 import { MINUTE_MS } from '../core/time.js';
+import { memberActor } from '../identity/session/authority.js';
 import { requireRole, sessionOf } from '../identity/session/session.js';
 import { managingRoles } from '../organizations/table.js';
 import {
@@ -30,7 +31,7 @@ import { newFormId } from '../core/ids.js';
 import { expiryChoices, graceChoices, keyFormValues, readGrace, readKeyForm } from './key-form.js';
 import type { KeyUse } from './key-use.js';
 import { findKeyDetails, sumCalls, type KeyRow } from './queries.js';
-import { SECTION, actorOf, readId, requireKeyDetails, showBudget } from './request.js';
+import { SECTION, readId, requireKeyDetails, showBudget } from './request.js';
 import { renameApiKeySchema } from './schema.js';
 import { guideScopes, keyAddress, toKeyView } from './view.js';
 
@@ -131,7 +132,7 @@ export function addCreatePages(router: Router, deps: KeyPageDeps): void {
   async function createFromForm(req: Request, res: Response, fields: FormFields): Promise<void> {
     try {
       const input = readKeyForm(fields, deps.clock.now());
-      const { key, secret } = await createApiKey(deps, actorOf(req, res), input);
+      const { key, secret } = await createApiKey(deps, memberActor(req, res), input);
       await showSecret(deps, req, res, { key, secret, previous: undefined });
     } catch (error) {
       if (!(error instanceof KeyExists)) throw error;
@@ -158,7 +159,7 @@ export function addRotatePages(router: Router, deps: KeyPageDeps): void {
 
   const rotate = formRoute({
     async act(req, res, fields) {
-      const made = await rotateApiKey(deps, actorOf(req, res), readId(req), readGrace(fields));
+      const made = await rotateApiKey(deps, memberActor(req, res), readId(req), readGrace(fields));
       await showSecret(deps, req, res, made);
     },
     show: showForm,
@@ -187,7 +188,7 @@ export function addRenamePages(router: Router, deps: KeyDeps): void {
   const rename = formRoute({
     async act(req, res, fields) {
       const { name } = parseInput(renameApiKeySchema, fields);
-      await renameApiKey(deps, actorOf(req, res), readId(req), name);
+      await renameApiKey(deps, memberActor(req, res), readId(req), name);
       res.redirect(303, `${keyAddress(readId(req))}?done=renamed`);
     },
     show: showForm,
@@ -226,7 +227,7 @@ export function addRevokePages(router: Router, deps: KeyDeps): void {
 
   router.post('/api-keys/:id/revoke', mayChange, async (req, res) => {
     const id = readId(req);
-    await revokeApiKey(deps, actorOf(req, res), id);
+    await revokeApiKey(deps, memberActor(req, res), id);
     const { successorId } = await requireKey(deps.db.orm, sessionOf(res).orgId, id);
     // The end of an old key is the end of its cut-over.
     const next =

@@ -1,4 +1,5 @@
 import type { Response } from 'express';
+import { memberActor } from '../identity/session/authority.js';
 import { requireRole } from '../identity/session/session.js';
 import { managingRoles } from '../organizations/table.js';
 import { hasBody, readJsonBody } from '../core/http/body.js';
@@ -21,7 +22,7 @@ import {
   toApiKeyJson,
   ChangesExhausted,
 } from './api-keys.js';
-import { actorOf, readId, setBudgetHeaders } from './request.js';
+import { readId, setBudgetHeaders } from './request.js';
 import { common, idParams, keyView, notFoundExamples } from './routes.js';
 import {
   apiKeyAnswerSchema,
@@ -130,7 +131,7 @@ refused request does not count.
       const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
       const { expiresAt, ...input } = parseInput(createApiKeySchema, value);
       const { key, secret } = await withBudget(res, () =>
-        createApiKey(deps, actorOf(req, res), {
+        createApiKey(deps, memberActor(req, res), {
           ...input,
           expiresAt: expiresAt ? new Date(expiresAt) : null,
         }),
@@ -220,7 +221,7 @@ Counts towards the 10 keys an hour of the Organization. A key is rotated once; a
       const body = hasBody(req) ? (await readJsonBody(req, res, MAX_BODY_BYTES)).value : {};
       const { graceMinutes = DEFAULT_GRACE_MINUTES } = parseInput(rotateApiKeySchema, body);
       const { key, secret, previous } = await withBudget(res, () =>
-        rotateApiKey(deps, actorOf(req, res), id, graceMinutes),
+        rotateApiKey(deps, memberActor(req, res), id, graceMinutes),
       );
       const now = deps.clock.now();
       res.status(201).json({
@@ -266,7 +267,7 @@ const revoke = defineRoute({
   handler: (deps: KeyDeps) => [
     mayChange,
     async (req, res) => {
-      const key = await revokeApiKey(deps, actorOf(req, res), readId(req));
+      const key = await revokeApiKey(deps, memberActor(req, res), readId(req));
       res.json({ apiKey: toApiKeyJson(key, deps.clock.now()) });
     },
   ],

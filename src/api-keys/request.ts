@@ -1,23 +1,11 @@
 import type { Request, Response } from 'express';
 import { AppError } from '../core/errors.js';
-import { readPathId, requestIdOf } from '../core/http/request.js';
-import { byMember } from '../identity/session/authority.js';
+import { readPathId } from '../core/http/request.js';
 import { sessionOf } from '../identity/session/session.js';
 import { isManager } from '../organizations/table.js';
-import {
-  readChangeBudget,
-  WINDOW_SECONDS,
-  type ChangeBudget,
-  type KeyActor,
-  type KeyDeps,
-} from './api-keys.js';
+import { readChangeBudget, WINDOW_SECONDS, type ChangeBudget, type KeyDeps } from './api-keys.js';
 import { findKeyDetails, listScopeUse, type KeyDetails } from './queries.js';
 import { toBudgetView } from './view.js';
-
-export function actorOf(req: Request, res: Response): KeyActor {
-  const { orgId, userId } = sessionOf(res);
-  return { orgId, userId, by: byMember(res), ip: req.ip, requestId: requestIdOf(res) };
-}
 
 /** @throws AppError not_found */
 export const readId = (req: Request): string => readPathId(req, 'id', 'API key');

@@ -8,11 +8,11 @@ import {
 } from '../core/reference/define-route.js';
 import { exampleWorld } from '../core/reference/example-world.js';
 import { problemExample } from '../core/reference/problem-examples.js';
+import { memberActor } from '../identity/session/authority.js';
 import { MAX_BODY_BYTES, readInput } from '../identity/operator/http.js';
 import { sessionOf } from '../identity/session/session.js';
 import { requireEndpoint, resendDelivery, resendFailed, testEndpoint } from './endpoints.js';
 import {
-  actorOf,
   readDeliveries,
   readDeliveryDetails,
   readEndpointId,
@@ -74,7 +74,7 @@ const test = webhookRoute({
     disabledRefused(disabled),
   ],
   handler: (deps) => async (req, res) => {
-    res.status(202).json({ messageId: await testEndpoint(deps, actorOf(req, res), readEndpointId(req)) });
+    res.status(202).json({ messageId: await testEndpoint(deps, memberActor(req, res), readEndpointId(req)) });
   },
 });
 
@@ -156,7 +156,7 @@ const resendOne = webhookRoute({
     disabledRefused({ params: { ...oneDelivery.params, id: webhooks.disabled.id } }),
   ],
   handler: (deps) => async (req, res) => {
-    const actor = actorOf(req, res);
+    const actor = memberActor(req, res);
     const key = { orgId: actor.orgId, endpointId: readEndpointId(req), messageId: readMessageId(req) };
     await resendDelivery(deps, actor, key.endpointId, key.messageId);
     res.status(202).json({ delivery: await readDeliveryDetails(deps.db.orm, key) });
@@ -189,7 +189,7 @@ const resend = webhookRoute({
   handler: (deps) => async (req, res) => {
     const id = readEndpointId(req);
     const { since } = await readInput(req, res, resendWebhookSchema);
-    res.json({ resent: await resendFailed(deps, actorOf(req, res), id, new Date(since)) });
+    res.json({ resent: await resendFailed(deps, memberActor(req, res), id, new Date(since)) });
   },
 });
 

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import type { z } from 'zod';
-import { recordAudit, byService, change, type Authority } from '../audit/audit.js';
+import { recordAudit, byService, change } from '../audit/audit.js';
 import type { Orm, Tx } from '../core/db/client.js';
 import { AppError, placeError } from '../core/errors.js';
 import type { Context } from '../core/http/context.js';
 import { isFreshId, newId } from '../core/ids.js';
 import { MINUTE_MS } from '../core/time.js';
+import type { MemberActor } from '../identity/session/authority.js';
 import { lockOrganization } from '../identity/organizations/queries.js';
 import { createSecretBox, type SecretBox } from '../identity/second-factor/secret-box.js';
 import { whyNoReceiver } from './guard.js';
@@ -32,14 +33,6 @@ export const MAX_ENDPOINTS = 20;
 export const MAX_RESENT = 1_000;
 
 /** Who changes the endpoints of which Organization, and from where. */
-export interface EndpointActor {
-  orgId: string;
-  userId: string;
-  by: Authority;
-  ip?: string | undefined;
-  requestId?: string | undefined;
-}
-
 export type EndpointInput = z.output<typeof webhookInputSchema>;
 
 const boxOf = ({ config }: Pick<EndpointDeps, 'config'>): SecretBox =>
@@ -64,7 +57,7 @@ export class EndpointExists extends AppError {
  */
 export async function createEndpoint(
   deps: EndpointDeps,
-  actor: EndpointActor,
+  actor: MemberActor,
   { id, ...input }: EndpointInput & { id?: string | undefined },
 ): Promise<{ endpoint: EndpointRow; secret: string }> {
   const now = new Date(deps.clock.now());
@@ -93,7 +86,7 @@ export async function createEndpoint(
  */
 export async function updateEndpoint(
   deps: EndpointDeps,
-  actor: EndpointActor,
+  actor: MemberActor,
   id: string,
   input: EndpointInput,
 ): Promise<EndpointRow> {
@@ -122,7 +115,7 @@ const isSame = (a: Declared, b: Declared): boolean =>
   b.types.every((type) => a.types.includes(type));
 
 /** @throws AppError not_found */
-export const deleteEndpoint = (deps: EndpointDeps, actor: EndpointActor, id: string): Promise<EndpointRow> =>
+export const deleteEndpoint = (deps: EndpointDeps, actor: MemberActor, id: string): Promise<EndpointRow> =>
   changeEndpoint(deps, actor, id, async (tx, endpoint, now) => {
     await deleteRow(tx, actor.orgId, id);
     await audit(tx, actor, now, 'webhook.deleted', id, shownOf(endpoint));
@@ -135,7 +128,7 @@ export const deleteEndpoint = (deps: EndpointDeps, actor: EndpointActor, id: str
  */
 export function rotateSecret(
   deps: EndpointDeps,
-  actor: EndpointActor,
+  actor: MemberActor,
   id: string,
   graceMinutes: number,
 ): Promise<{ endpoint: EndpointRow; secret: string }> {
@@ -156,7 +149,7 @@ export function rotateSecret(
  * @returns its id
  * @throws AppError not_found, invalid_request where it is disabled
  */
-export function testEndpoint(deps: EndpointDeps, actor: EndpointActor, id: string): Promise<string> {
+export function testEndpoint(deps: EndpointDeps, actor: MemberActor, id: string): Promise<string> {
   const { orgId } = actor;
   return changeEndpoint(deps, actor, id, async (tx, endpoint, at) => {
     const { livemode, url } = requireEnabled(endpoint);
@@ -176,7 +169,7 @@ export function testEndpoint(deps: EndpointDeps, actor: EndpointActor, id: strin
  */
 export async function resendDelivery(
   deps: EndpointDeps,
-  actor: EndpointActor,
+  actor: MemberActor,
   id: string,
   messageId: string,
 ): Promise<void> {
@@ -195,7 +188,7 @@ export async function resendDelivery(
  */
 export async function resendFailed(
   deps: EndpointDeps,
-  actor: EndpointActor,
+  actor: MemberActor,
   id: string,
   since: Date,
 ): Promise<number> {
@@ -280,7 +273,7 @@ export const noDelivery = () => new AppError('not_found', 'There is no such deli
 /** One change of an endpoint, with the lock of its Organization. @throws AppError not_found */
 const changeEndpoint = <T>(
   deps: EndpointDeps,
-  { orgId, by }: EndpointActor,
+  { orgId, by }: MemberActor,
   id: string,
   work: (tx: Tx, endpoint: EndpointRow, now: Date) => Promise<T>,
 ): Promise<T> =>
@@ -305,7 +298,7 @@ const shownOf = ({ url, types, livemode, isEnabled }: Declared) => ({ url, types
 
 const audit = (
   tx: Tx,
-  { orgId, userId, ip, requestId }: EndpointActor,
+  { orgId, userId, ip, requestId }: MemberActor,
   at: Date,
   action: string,
   target: string,

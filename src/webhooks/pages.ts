@@ -17,6 +17,7 @@ import {
 } from '../core/pages/form.js';
 import { renderPage, pageRouter } from '../core/pages/layout.js';
 import { HOUR_MS } from '../core/time.js';
+import { memberActor } from '../identity/session/authority.js';
 import { sessionOf } from '../identity/session/session.js';
 import {
   createEndpoint,
@@ -32,14 +33,7 @@ import {
   type EndpointDeps,
 } from './endpoints.js';
 import { listEndpoints, type EndpointRow } from './queries.js';
-import {
-  actorOf,
-  mayManage,
-  readDeliveries,
-  readDeliveryDetails,
-  readEndpointId,
-  readMessageId,
-} from './request.js';
+import { mayManage, readDeliveries, readDeliveryDetails, readEndpointId, readMessageId } from './request.js';
 import { listDeliveriesSchema, rotateWebhookSchema, webhookInputSchema } from './schema.js';
 import { allTypes, webhookTypes } from './types.js';
 import {
@@ -87,7 +81,7 @@ function addListPages(router: Router, deps: EndpointDeps): void {
       try {
         const input = parseInput(webhookInputSchema, { ...readFields(fields), isEnabled: true });
         const id = textField(fields, 'id') ?? '';
-        await showSecret(deps, req, res, await createEndpoint(deps, actorOf(req, res), { ...input, id }));
+        await showSecret(deps, req, res, await createEndpoint(deps, memberActor(req, res), { ...input, id }));
       } catch (error) {
         if (!(error instanceof EndpointExists)) throw error;
         res.redirect(303, `${endpointAddress(error.endpointId)}?done=exists`);
@@ -130,7 +124,7 @@ function addEditPages(router: Router, deps: EndpointDeps): void {
     async act(req, res, fields) {
       const isEnabled = textField(fields, 'isEnabled') === 'true';
       const input = parseInput(webhookInputSchema, { ...readFields(fields), isEnabled });
-      const { id } = await updateEndpoint(deps, actorOf(req, res), readEndpointId(req), input);
+      const { id } = await updateEndpoint(deps, memberActor(req, res), readEndpointId(req), input);
       res.redirect(303, `${endpointAddress(id)}?done=saved`);
     },
     show: showForm,
@@ -156,7 +150,7 @@ function addSecretPages(router: Router, deps: EndpointDeps): void {
       if (!graceChoices.some(({ value }) => value === choice))
         throw fieldError('graceMinutes', 'must be one of the choices');
       const { graceMinutes } = parseInput(rotateWebhookSchema, { graceMinutes: Number(choice) });
-      const made = await rotateSecret(deps, actorOf(req, res), readEndpointId(req), graceMinutes);
+      const made = await rotateSecret(deps, memberActor(req, res), readEndpointId(req), graceMinutes);
       await showSecret(deps, req, res, made);
     },
     show: showForm,
@@ -196,7 +190,7 @@ function addDeletePages(router: Router, deps: EndpointDeps): void {
   });
 
   router.post('/webhooks/:id/delete', mayManage, async (req, res) => {
-    await deleteEndpoint(deps, actorOf(req, res), readEndpointId(req));
+    await deleteEndpoint(deps, memberActor(req, res), readEndpointId(req));
     res.redirect(303, `${PATH}?done=deleted`);
   });
 }
@@ -221,7 +215,7 @@ function addEndpointPage(router: Router, deps: EndpointDeps): void {
   const sendTest = formRoute({
     async act(req, res) {
       const id = readEndpointId(req);
-      await testEndpoint(deps, actorOf(req, res), id);
+      await testEndpoint(deps, memberActor(req, res), id);
       res.redirect(303, `${endpointAddress(id)}?done=tested`);
     },
     show: showEndpoint,
@@ -235,7 +229,7 @@ function addEndpointPage(router: Router, deps: EndpointDeps): void {
       if (!sinceChoices.some(({ value }) => value === hours))
         throw fieldError('since', 'must be one of the choices');
       const since = new Date(deps.clock.now() - Number(hours) * HOUR_MS);
-      const resent = await resendFailed(deps, actorOf(req, res), id, since);
+      const resent = await resendFailed(deps, memberActor(req, res), id, since);
       res.redirect(303, `${endpointAddress(id)}?done=${resent > 0 ? 'resent' : 'none'}`);
     },
     show: showEndpoint,
@@ -272,7 +266,7 @@ function addDeliveryPage(router: Router, deps: EndpointDeps): void {
   const resendOne = formRoute({
     async act(req, res) {
       const [id, messageId] = [readEndpointId(req), readMessageId(req)];
-      await resendDelivery(deps, actorOf(req, res), id, messageId);
+      await resendDelivery(deps, memberActor(req, res), id, messageId);
       res.redirect(303, `${endpointAddress(id)}/deliveries/${messageId}?done=resent`);
     },
     show: showDelivery,

@@ -1,16 +1,15 @@
-import type { Request, RequestHandler, Response } from 'express';
+import type { Request, RequestHandler } from 'express';
 import { z } from 'zod';
 import type { Orm } from '../core/db/client.js';
 import { cutPage } from '../core/http/page.js';
-import { readPathId, requestIdOf } from '../core/http/request.js';
+import { readPathId } from '../core/http/request.js';
 import type { Example, ExampleRequest, Route, RouteDescription } from '../core/reference/define-route.js';
 import { exampleWorld } from '../core/reference/example-world.js';
 import { goodRequest, problemExample } from '../core/reference/problem-examples.js';
 import { decodeCursor, encodeCursor } from '../core/ids.js';
-import { byMember } from '../identity/session/authority.js';
-import { requireRole, sessionOf } from '../identity/session/session.js';
+import { requireRole } from '../identity/session/session.js';
 import { managingRoles } from '../organizations/table.js';
-import { noDelivery, type EndpointActor, type EndpointDeps } from './endpoints.js';
+import { noDelivery, type EndpointDeps } from './endpoints.js';
 import {
   findDelivery,
   listAttempts,
@@ -96,11 +95,6 @@ const unknownExample = (
     ...rest,
     request: { ...request, params: { ...request.params, [parameter]: id } },
   });
-
-export function actorOf(req: Request, res: Response): EndpointActor {
-  const { orgId, userId } = sessionOf(res);
-  return { orgId, userId, by: byMember(res), ip: req.ip, requestId: requestIdOf(res) };
-}
 
 /** @throws AppError not_found */
 export const readEndpointId = (req: Request): string => readPathId(req, 'id', 'endpoint');

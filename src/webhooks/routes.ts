@@ -2,6 +2,7 @@ import { hasBody } from '../core/http/body.js';
 import { generated, json } from '../core/reference/define-route.js';
 import { exampleWorld } from '../core/reference/example-world.js';
 import { problemExample } from '../core/reference/problem-examples.js';
+import { memberActor } from '../identity/session/authority.js';
 import { MAX_BODY_BYTES, readInput } from '../identity/operator/http.js';
 import { sessionOf } from '../identity/session/session.js';
 import {
@@ -12,7 +13,7 @@ import {
   updateEndpoint,
 } from './endpoints.js';
 import { listEndpoints } from './queries.js';
-import { actorOf, readEndpointId, webhookRoute } from './request.js';
+import { readEndpointId, webhookRoute } from './request.js';
 import {
   newWebhookSchema,
   rotateWebhookSchema,
@@ -95,7 +96,7 @@ const create = webhookRoute({
   ],
   handler: (deps) => async (req, res) => {
     const given = await readInput(req, res, webhookInputSchema);
-    const { endpoint: webhook, secret } = await createEndpoint(deps, actorOf(req, res), given);
+    const { endpoint: webhook, secret } = await createEndpoint(deps, memberActor(req, res), given);
     res.status(201).json({ webhook, secret });
   },
 });
@@ -145,7 +146,7 @@ const update = webhookRoute({
   handler: (deps) => async (req, res) => {
     const id = readEndpointId(req);
     const given = await readInput(req, res, webhookInputSchema);
-    res.json({ webhook: await updateEndpoint(deps, actorOf(req, res), id, given) });
+    res.json({ webhook: await updateEndpoint(deps, memberActor(req, res), id, given) });
   },
 });
 
@@ -160,7 +161,7 @@ const remove = webhookRoute({
     { name: 'deleted', summary: 'Deleted now', request: { ...one }, answer: { webhook: view('live') } },
   ],
   handler: (deps) => async (req, res) => {
-    res.json({ webhook: await deleteEndpoint(deps, actorOf(req, res), readEndpointId(req)) });
+    res.json({ webhook: await deleteEndpoint(deps, memberActor(req, res), readEndpointId(req)) });
   },
 });
 
@@ -208,7 +209,7 @@ old one at once. A secret from before the last rotation ends in any case. The bo
     const { graceMinutes } = hasBody(req)
       ? await readInput(req, res, rotateWebhookSchema)
       : rotateWebhookSchema.parse({});
-    const { endpoint: webhook, secret } = await rotateSecret(deps, actorOf(req, res), id, graceMinutes);
+    const { endpoint: webhook, secret } = await rotateSecret(deps, memberActor(req, res), id, graceMinutes);
     res.status(201).json({ webhook, secret });
   },
 });

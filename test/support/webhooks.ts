@@ -5,7 +5,8 @@ import { eq } from 'drizzle-orm';
 import { byService } from '../../src/audit/audit.js';
 import type { Context } from '../../src/core/http/context.js';
 import { webhookAttempts, webhookDeliveries } from '../../src/tables.js';
-import { createEndpoint, type EndpointActor, type EndpointInput } from '../../src/webhooks/endpoints.js';
+import type { MemberActor } from '../../src/identity/session/authority.js';
+import { createEndpoint, type EndpointInput } from '../../src/webhooks/endpoints.js';
 
 export interface Received {
   headers: IncomingHttpHeaders;
@@ -67,7 +68,7 @@ export function verifyBySpecification(
 }
 
 /** As the service itself: nobody's session is needed. */
-export const actorOf = (orgId: string): EndpointActor => ({ orgId, userId: 'system', by: byService });
+export const actorOf = (orgId: string): MemberActor => ({ orgId, userId: 'system', by: byService });
 
 export const listen = (
   deps: Pick<Context, 'db' | 'clock' | 'config'>,

@@ -4,6 +4,7 @@ import { change, type Authority, type ChangeDeps } from '../../audit/audit.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/sql.js';
 import { AppError } from '../../core/errors.js';
+import { requestIdOf } from '../../core/http/request.js';
 import { MINUTE_MS } from '../../core/time.js';
 import { lockOrganizationId, roles as allRoles, type Role } from '../../organizations/table.js';
 import { hasFactor, hasSecondFactor } from '../second-factor/queries.js';
@@ -15,7 +16,7 @@ import {
   sessionOf,
   type SessionPerson,
 } from './session.js';
-import type { Source } from '../source.js';
+import type { Source, Whereabouts } from '../source.js';
 import { idleSince } from './queries.js';
 
 /** A person in a session, whatever they belong to. */
@@ -48,6 +49,18 @@ export function byMember(res: Response): MemberAuthority {
   const { orgId, userId, sessionId } = sessionOf(res);
   const roles = (res.locals.requiredRoles as readonly Role[] | undefined) ?? allRoles;
   return memberAuthority({ orgId, userId, sessionId, roles });
+}
+
+/** Who makes a change in a session, and from where, for the audit log. */
+export interface MemberActor extends Pick<Whereabouts, 'ip' | 'requestId'> {
+  orgId: string;
+  userId: string;
+  by: Authority;
+}
+
+export function memberActor(req: Request, res: Response): MemberActor {
+  const { orgId, userId } = sessionOf(res);
+  return { orgId, userId, by: byMember(res), ip: req.ip, requestId: requestIdOf(res) };
 }
 
 /** A change by the member behind a request, with what its audit row says of where it came from. */
