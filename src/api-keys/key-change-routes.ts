@@ -70,7 +70,7 @@ const create = defineRoute({
   operationId: 'createApiKey',
   summary: 'Create an API key',
   description: `
-For owners and admins. The secret is in this answer and in no other one; only its SHA-256 is stored. The key works from the next request on.
+For owners and admins. The secret is returned only in this response; only its SHA-256 is stored. The key works from the next request on.
 
 An Organization can create or rotate at most 10 keys within an hour, across all its people and all instances of the service; \`RateLimit\` says how many are left. A
 refused request does not count.
@@ -169,7 +169,7 @@ Counts towards the 10 keys an hour of the Organization. A key is rotated once; a
   examples: [
     {
       name: 'rotated',
-      summary: 'Two hours of grace',
+      summary: 'A grace period of two hours',
       request: { ...rotation },
       answer: {
         apiKey: { ...keyView('liveKey', 'active'), ...made, rotatedFromId: keys.liveKey.id },
@@ -179,7 +179,7 @@ Counts towards the 10 keys an hour of the Organization. A key is rotated once; a
     },
     {
       name: 'rotatedWithDefaults',
-      summary: 'An hour of grace',
+      summary: 'A grace period of an hour',
       request: { params: rotation.params },
       answer: {
         apiKey: { ...keyView('liveKey', 'active'), ...made, rotatedFromId: keys.liveKey.id },
@@ -188,7 +188,7 @@ Counts towards the 10 keys an hour of the Organization. A key is rotated once; a
       },
     },
     problemExample('invalid_request', {
-      summary: 'More than a week of grace',
+      summary: 'A grace period of more than a week',
       at: '/graceMinutes',
       detail: 'must be at most 10080',
       request: { ...rotation, body: { graceMinutes: 10_081 } },

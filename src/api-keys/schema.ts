@@ -50,7 +50,7 @@ export const listApiKeysSchema = z.object({
     .string()
     .regex(/^([1-9]\d?|[1-4]\d\d|500)$/, 'must be a whole number from 1 to 500')
     .optional()
-    .describe('How many at most, 1 to 500; 100 if left out.'),
+    .describe('The maximum number to return, 1 to 500; 100 if left out.'),
   cursor: z
     .string()
     .regex(/^[\w-]{22}$/, 'must be a nextCursor of an earlier answer')
@@ -62,17 +62,17 @@ export const listApiKeysSchema = z.object({
 export const apiKeySchema = z
   .object({
     id: idField('Names the key within its Organization.'),
-    name: z.string().describe('Chosen by its creator, after the runtime that holds it.'),
+    name: z.string().describe('A label chosen by its creator, named after the runtime that holds it.'),
     prefix: z.string().length(12).describe('The first 12 characters of the secret.'),
     scopes: z.array(z.enum(scopes)).min(1),
     livemode: z.boolean().describe('True for a live key, false for a test key.'),
     state: z
       .enum(['active', 'grace', 'expired', 'revoked'])
-      .describe('`active` and `grace` keys work. `grace`: rotated, and valid until `expiresAt`.'),
+      .describe('`active` and `grace` keys work. `grace`: rotated, valid until `expiresAt`.'),
     lastUsedAt: timeField('The last use, up to a minute late; `null` if it was never used.').nullable(),
     expiresAt: timeField('When it stops working; `null`: never.').nullable(),
     revokedAt: timeField('`null` if it was not revoked.').nullable(),
-    createdAt: timeField('When it was made.'),
+    createdAt: timeField('When it was created.'),
     createdBy: idField(
       'The User who created it; `null` if that was not a person, or the person is gone.',
     ).nullable(),
@@ -90,7 +90,7 @@ export const ownKeySchema = z
 const secretField = z
   .string()
   .regex(/^org_(live|test)_[0-9A-Za-z]{32}$/)
-  .describe('The secret of the new key. It is in no other answer: keep it now.');
+  .describe('The secret of the new key. It is shown only here: store it now.');
 
 export const apiKeyListSchema = z
   .object({

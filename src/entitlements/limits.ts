@@ -65,10 +65,10 @@ export const limitSchema = z
     used: exactField('Units of the events in the window, by `occurredAt`.'),
     held: exactField('Units of the reservations that are held now.'),
     remaining: exactField(
-      'What a reservation finds left, never below 0: `quantity` less `used` and `held`, and less events that are dated after now.',
+      'What is available to a reservation, never below 0: `quantity` less `used` and `held`, and less events that are dated after now.',
     ),
     resetsAt: timeField(
-      'When a calendar window ends. For a rolling one that is used up: when enough has left it that something remains, if waiting is enough; else `null`.',
+      'When the calendar window ends. For a rolling window that is used up: when enough usage has left the window for something to remain; `null` if waiting does not help.',
     ).nullable(),
   })
   .meta({

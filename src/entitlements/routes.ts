@@ -87,7 +87,7 @@ month in the key's mode. At most \`limit\` at once; \`nextCursor\` leads to the 
 `.trim(),
   query: entitlementPageSchema,
   responses: {
-    200: json('A page of them.', entitlementListSchema),
+    200: json('One page.', entitlementListSchema),
   },
   errors: ['invalid_request'],
   examples: [

@@ -25,9 +25,7 @@ export const entitlementCheckSchema = z
               .number()
               .min(0, 'must be a finite number of at least 0')
               .optional()
-              .describe(
-                'Units that are meant to be used, an exact decimal of up to 100 digits; 0 if left out.',
-              ),
+              .describe('The units you intend to use, an exact decimal of up to 100 digits; 0 if left out.'),
           })
           .meta({ id: 'EntitlementCheckItem' }),
       )
@@ -47,7 +45,7 @@ export const entitlementPageSchema = z.strictObject({
     .string()
     .regex(/^([1-9]|[1-9]\d|[1-4]\d\d|500)$/, 'must be a whole number from 1 to 500')
     .optional()
-    .describe('How many at most, 1 to 500; 100 if left out.'),
+    .describe('The maximum number to return, 1 to 500; 100 if left out.'),
   cursor: text(255).optional().describe('The `nextCursor` of the page before.'),
 });
 

@@ -118,7 +118,7 @@ export const healthRoutes = [
     tag: 'Service',
     summary: 'Is the process alive?',
     description:
-      'Answers as long as the process does, whatever the database is doing. For a restart decision.',
+      'Answers as long as the process runs, whatever the state of the database. For liveness probes.',
     credential: 'none',
     responses: { 200: json('Alive.', healthSchema) },
     examples: [{ name: 'alive', summary: 'Alive', request: {}, answer: { status: 'ok' } }],
@@ -131,13 +131,13 @@ export const healthRoutes = [
     path: '/readyz',
     operationId: 'getReadiness',
     tag: 'Service',
-    summary: 'May traffic come?',
+    summary: 'Is the service ready?',
     description:
-      'Asks the database, too. For a load balancer: 503 while the service starts, while it drains before it ends, and while the database cannot be reached, is read-only or lacks a migration. The database is asked at most once a second.',
+      'Also asks the database. For a load balancer: 503 while the service starts, while it drains before it ends, and while the database cannot be reached, is read-only or lacks a migration. The database is asked at most once a second.',
     credential: 'none',
     responses: {
       200: json('Ready.', readinessSchema),
-      503: json('Send traffic elsewhere.', readinessSchema),
+      503: json('Not ready: send traffic elsewhere.', readinessSchema),
     },
     examples: [
       { name: 'ready', summary: 'Ready', request: {}, answer: { status: 'ready' } },
@@ -193,7 +193,7 @@ export const healthRoutes = [
         request: {},
       }),
       problemExample('invalid_key', {
-        summary: 'Not the token of METRICS_TOKEN',
+        summary: 'A wrong token',
         circumstance: 'metrics_protected',
         detail: 'Send the token of METRICS_TOKEN as `Authorization: Bearer …`.',
         request: { credential: 'wrongOperator' },

@@ -148,7 +148,7 @@ export const documentationRoutes = [
     operationId: 'getReferenceFile',
     summary: 'The files of the pages',
     description:
-      'Scripts and styles of `/docs`. The version changes with their content, so they may be cached for ever.',
+      'Scripts and styles of `/docs`. The version changes with their content, so they can be cached indefinitely.',
     params: z.object({
       version: z.string().meta({ description: 'As the pages name it.' }),
       file: z.string().meta({ description: 'A file name.' }),

@@ -62,7 +62,7 @@ const test = webhookRoute({
   summary: 'Send a test message',
   description:
     'Sends a message of type `webhook.test` to this endpoint alone, as any other message is sent. Look for it among the deliveries.',
-  responses: { 202: json('It is on its way.', testAnswerSchema) },
+  responses: { 202: json('Accepted: it will be sent.', testAnswerSchema) },
   errors: ['invalid_request'],
   examples: [
     {
@@ -90,7 +90,7 @@ const deliveries = webhookRoute({
   examples: [
     {
       name: 'failed',
-      summary: 'Those that failed',
+      summary: 'Failed deliveries',
       request: { ...one, query: { status: 'failed' } },
       answer: { deliveries: [delivery], nextCursor: null },
     },
@@ -141,15 +141,15 @@ const resendOne = webhookRoute({
   method: 'post',
   path: '/dashboard/webhooks/{id}/deliveries/{messageId}/resend',
   operationId: 'resendWebhookDelivery',
-  summary: 'Send a delivery again',
+  summary: 'Resend a delivery',
   description:
-    'At once, whatever became of it, with the same `webhook-id`; the schedule of further attempts starts again.',
-  responses: { 202: json('It is on its way.', deliveryAnswerSchema) },
+    'Resends it at once, whatever its status, with the same `webhook-id`; the retry schedule starts again.',
+  responses: { 202: json('Accepted: it will be sent.', deliveryAnswerSchema) },
   errors: ['invalid_request'],
   examples: [
     {
       name: 'resent',
-      summary: 'On its way again',
+      summary: 'Sent again',
       request: { ...oneDelivery },
       answer: { delivery: excerpt({ ...delivery, status: 'waiting', nextAttemptAt: now }) },
     },
@@ -167,10 +167,10 @@ const resend = webhookRoute({
   method: 'post',
   path: '/dashboard/webhooks/{id}/resend',
   operationId: 'resendFailedWebhookDeliveries',
-  summary: 'Send again what failed',
-  description: 'All deliveries to the endpoint that were given up, of messages since a time.',
+  summary: 'Resend failed deliveries',
+  description: 'Resends all failed deliveries to the endpoint of messages since the given time.',
   body: { schema: resendWebhookSchema, maxBytes: MAX_BODY_BYTES },
-  responses: { 200: json('How many.', resentAnswerSchema) },
+  responses: { 200: json('The number sent again.', resentAnswerSchema) },
   errors: ['invalid_request'],
   examples: [
     {

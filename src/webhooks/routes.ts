@@ -68,7 +68,7 @@ const create = webhookRoute({
   operationId: 'createWebhook',
   summary: 'Create a webhook endpoint',
   description:
-    'The secret is in this answer and in no other. It receives what happens from now on. An Organization has at most 20 endpoints.',
+    'The secret is returned only in this response. The endpoint receives what happens from now on. An Organization has at most 20 endpoints.',
   body: { schema: webhookInputSchema, maxBytes: MAX_BODY_BYTES },
   responses: { 201: json('The endpoint and its secret.', newWebhookSchema) },
   errors: ['invalid_request'],
@@ -124,7 +124,7 @@ const update = webhookRoute({
   operationId: 'updateWebhook',
   summary: 'Change a webhook endpoint',
   description:
-    'States how the endpoint shall be; the same again changes nothing. Enabled again it has a clean record. What waits for an endpoint that is disabled is given up.',
+    'Replaces the settings of the endpoint; repeating it changes nothing. An endpoint that is enabled again starts with a clean record. Deliveries waiting for an endpoint that is disabled are given up.',
   body: { schema: webhookInputSchema, maxBytes: MAX_BODY_BYTES },
   responses: { 200: json('The endpoint as it is now.', webhookAnswerSchema) },
   errors: ['invalid_request'],
@@ -171,7 +171,7 @@ const rotate = webhookRoute({
   operationId: 'rotateWebhookSecret',
   summary: 'Rotate the secret of a webhook endpoint',
   description: `
-Makes a new secret. For \`graceMinutes\` each message carries two signatures, one of each secret, so the receiver can be given the new one without a gap; \`0\` ends the
+Creates a new secret. For \`graceMinutes\` each message carries two signatures, one of each secret, so the receiver can be given the new one without a gap; \`0\` ends the
 old one at once. A secret from before the last rotation ends in any case. The body may be left out.
 `.trim(),
   body: { schema: rotateWebhookSchema, isOptional: true, maxBytes: MAX_BODY_BYTES },
@@ -181,7 +181,7 @@ old one at once. A secret from before the last rotation ends in any case. The bo
   examples: [
     {
       name: 'rotated',
-      summary: 'With two hours for the receiver',
+      summary: 'With a grace period of two hours',
       request: { ...one, body: { graceMinutes: 120 } },
       answer: {
         webhook: { ...view('live'), previousSecretEndsAt: '2026-01-31T14:00:00.000Z' },
@@ -190,7 +190,7 @@ old one at once. A secret from before the last rotation ends in any case. The bo
     },
     {
       name: 'rotatedWithDefaults',
-      summary: 'With a day',
+      summary: 'With a grace period of a day',
       request: { ...one },
       answer: {
         webhook: { ...view('live'), previousSecretEndsAt: '2026-02-01T12:00:00.000Z' },
@@ -198,7 +198,7 @@ old one at once. A secret from before the last rotation ends in any case. The bo
       },
     },
     problemExample('invalid_request', {
-      summary: 'More than a week of grace',
+      summary: 'A grace period of more than a week',
       at: '/graceMinutes',
       detail: 'must be at most 10080',
       request: { ...one, body: { graceMinutes: 10_081 } },

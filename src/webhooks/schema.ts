@@ -43,13 +43,13 @@ export const resendWebhookSchema = z
   .meta({ id: 'WebhookResend' });
 
 export const listDeliveriesSchema = z.object({
-  status: z.enum(deliveryStatuses).optional().describe('Only those.'),
-  type: z.enum(allTypeNames).optional().describe('Only those of this type.'),
+  status: z.enum(deliveryStatuses).optional().describe('Only deliveries with this status.'),
+  type: z.enum(allTypeNames).optional().describe('Only deliveries of this type.'),
   limit: z
     .string()
     .regex(/^([1-9]\d?|100)$/, 'must be a whole number from 1 to 100')
     .optional()
-    .describe('How many at most, 1 to 100; 50 if left out.'),
+    .describe('The maximum number to return, 1 to 100; 50 if left out.'),
   cursor: z
     .string()
     .regex(/^[\w-]{22}$/, 'must be a nextCursor of an earlier answer')
@@ -77,7 +77,7 @@ export const webhookSchema = z
     previousSecretEndsAt: timeField(
       'Until then messages are signed with the secret from before the last rotation, too; `null` without one.',
     ).nullable(),
-    createdAt: timeField('When it was made.'),
+    createdAt: timeField('When it was created.'),
   })
   .meta({ id: 'Webhook', description: 'An endpoint, without its secret.' });
 
@@ -93,24 +93,24 @@ export const newWebhookSchema = z
     secret: z
       .string()
       .regex(/^whsec_[\w+/]{43}=$/)
-      .describe('Verifies messages. It is in no other answer: keep it now.'),
+      .describe('Verifies messages. It is shown only here: store it now.'),
   })
   .meta({ id: 'NewWebhook' });
 
 const deliveryFields = {
   messageId: idField('The `webhook-id` of every attempt.'),
-  type: z.string().describe('What it tells of.'),
+  type: z.string().describe('The type of the message.'),
   livemode: z.boolean().describe('True for live mode, false for test mode.'),
   status: z
     .enum(deliveryStatuses)
     .describe('`waiting` for its first or another attempt, `delivered`, or `failed`: given up.'),
-  attempts: z.int().min(0).describe('How many were begun.'),
+  attempts: z.int().min(0).describe('The number of attempts begun.'),
   lastAttemptAt: timeField('The last attempt that has ended; `null` before.').nullable(),
   statusCode: z
     .int()
     .nullable()
     .describe('The status of the answer to the last attempt; `null` if there was none.'),
-  error: z.string().nullable().describe('Why the last attempt got no whole answer, for a person.'),
+  error: z.string().nullable().describe('Why the last attempt got no complete answer, in plain language.'),
   nextAttemptAt: timeField('While it waits.').nullable(),
   createdAt: timeField('When what it reports happened.'),
 };
@@ -129,7 +129,7 @@ export const deliveryAnswerSchema = z
     delivery: z
       .object({
         ...deliveryFields,
-        body: z.string().describe('The body, byte by byte as it is sent and signed.'),
+        body: z.string().describe('The body exactly as it is sent and signed.'),
         attemptLog: z
           .array(
             z.object({
@@ -137,7 +137,7 @@ export const deliveryAnswerSchema = z
               at: timeField('When it began.'),
               durationMs: z.int().min(0).describe('Up to the end of the answer, in milliseconds.'),
               statusCode: z.int().nullable().describe('The status of the answer; `null` if there was none.'),
-              error: z.string().nullable().describe('Why there was no whole answer, for a person.'),
+              error: z.string().nullable().describe('Why there was no complete answer, in plain language.'),
               answer: z.string().nullable().describe('The first 1 KB of the answer.'),
             }),
           )
@@ -156,6 +156,6 @@ export const resentAnswerSchema = z
     resent: z
       .int()
       .min(0)
-      .describe('How many are sent again: 1000 at most, oldest first. Repeat it for the rest.'),
+      .describe('The number sent again: at most 1000, oldest first. Repeat the request for the rest.'),
   })
   .meta({ id: 'WebhooksResent' });

@@ -23,7 +23,7 @@ const exampleKey = {
 
 const apiKeyField = z.object({
   id: idField('Names the key within its Organization.'),
-  name: z.string().describe('Chosen by its creator, after the runtime that holds it.'),
+  name: z.string().describe('A label chosen by its creator, named after the runtime that holds it.'),
   prefix: z.string().length(12).describe('The first 12 characters of the secret.'),
   scopes: z.array(z.string()).min(1),
   livemode: z.boolean().describe('True for a live key, false for a test key.'),
@@ -174,7 +174,7 @@ export const webhookTypes = {
     schema: z.object({
       productSlug: z.string(),
       kind: z.enum(['live', 'read_only']),
-      endsAt: timeField('In effect until then, exclusive.'),
+      endsAt: timeField('End of the entitlement, exclusive.'),
       daysBefore: daysBeforeField,
     }),
     example: { productSlug: 'api-calls', kind: 'live', endsAt: '2026-02-07T12:00:00.000Z', daysBefore: 7 },
@@ -222,7 +222,7 @@ export const webhookTypes = {
           z.object({
             n: z.int().describe('Counts the fills of the trade.'),
             price: dollars('The price of a contract.'),
-            contracts: contracts('At this price.'),
+            contracts: contracts('Contracts filled at this price.'),
             fee: dollars('The fee of this fill.'),
             filledAt: timeField('When it was filled.'),
           }),
@@ -242,7 +242,7 @@ export const webhookTypes = {
     },
   },
   'market.settled': {
-    summary: 'A market in which contracts were held was paid, or a payout was corrected.',
+    summary: 'A market in which contracts were held was settled, or a payout was corrected.',
     description: 'Paper accounts are reported to test endpoints, too; live accounts only to live ones.',
     schema: z.object({
       ...marketFields,
@@ -285,7 +285,7 @@ export const webhookTypes = {
     },
   },
   'signal.gate_changed': {
-    summary: 'Signals of a station and lead come through from now on, or no longer do.',
+    summary: 'The gate of a station and lead opened or closed.',
     schema: z.object({
       kind: z.enum(['daily_maximum', 'daily_minimum', 'hourly']),
       station: z.string().describe('The id of a station; of hours that of an area.'),
@@ -315,7 +315,7 @@ export const serviceTypes = {
     summary: 'Another endpoint of the Organization was disabled, because its deliveries failed.',
     schema: z.object({
       endpointId: idField('The endpoint.'),
-      url: z.string().describe('Where it receives.'),
+      url: z.string().describe('The URL of the endpoint.'),
       reason: z
         .enum(['gone', 'failing'])
         .describe('`gone`: it answered 410. `failing`: nothing but failures.'),

@@ -27,4 +27,4 @@ export const periodSchema = z
 export const nextCursorField = z
   .string()
   .nullable()
-  .describe('Send it as `cursor` for the next page; `null` on the last one.');
+  .describe('Pass it as `cursor` to get the next page; `null` on the last page.');

@@ -11,7 +11,7 @@ export const pageSchema = z.object({
     .min(1)
     .max(500)
     .default(100)
-    .describe('How many at most, 1 to 500.'),
+    .describe('The maximum number to return, 1 to 500.'),
   cursor: z
     .string()
     .regex(/^[\w-]{1,2000}$/, 'is not a cursor that a list returned')

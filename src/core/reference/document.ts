@@ -31,7 +31,7 @@ repeated and leaves the same state; a \`DELETE\` that finds nothing left may ans
 without control characters; lengths count code points. A field that a route does not know is refused. Answers may gain fields and
 warnings: ignore those you do not know.
 
-**Freshness.** Answers come from the database, never from a cache: a revoked key, a withdrawn entitlement or an ended session binds the next request,
+**Freshness.** Answers come from the database, never from a cache: a revoked key, a withdrawn entitlement or an ended session takes effect on the next request,
 on every instance, and totals include every batch that was answered with 202.
 
 **Modes.** A live key counts live usage, a test key test usage; the two never mix.
@@ -48,10 +48,10 @@ export const tags: Record<Tag, string> = {
 cap: it is for the caller to decide what \`overCap\` means. \`limits\` count in calendar or rolling windows; one that blocks makes checks deny and reservations fail, while events are recorded all the same. Balances are those of the current month in the mode of the calling key.`,
   'Market data': `Markets, forecasts and signals: no credential is needed. Each address may make 600 reads a minute, of them 60 of \`/signals\` for a bankroll of its own, and pages of the origins in
 \`CORS_ORIGINS\` may read from a browser. Every answer comes from one snapshot in memory that a refresh swaps whole every 30 seconds; no read waits for a venue. It says \`asOf\` when the markets were fetched, \`ageSeconds\`, whether they
-are \`stale\` (older than 30 seconds), and how each of the \`sources\` stands. A source that fails keeps its last good part, so look at \`stale\` before you act.
+are \`stale\` (older than 30 seconds), and the state of each of the \`sources\`. A source that fails keeps its last good part, so look at \`stale\` before you act.
 
 An answer's \`ETag\` changes with the snapshot and when it goes stale. Answers are \`no-store\`, because their age would be wrong in a cache: keep a copy yourself and send \`If-None-Match\`; its age then
-is the time since its \`asOf\`. Answers come in Brotli or gzip to who accepts them. Prices are decimal strings in dollars, probabilities numbers from 0 to 1, temperatures °F.`,
+is the time since its \`asOf\`. Answers are compressed with Brotli or gzip for clients that accept it. Prices are decimal strings in dollars, probabilities numbers from 0 to 1, temperatures °F.`,
   Trading: `Weather markets and what the Organization of the key has in them. Amounts are decimal strings in dollars: read them with a decimal parser, never as floats. \`paper\` and \`live\` are two
 accounts that never mix. Everything about markets is as of the last refresh, and says how old it is.`,
   'API keys': `A key belongs to an Organization, not to the person who created it: it keeps working when that person leaves. Its secret is \`org_live_\` or \`org_test_\`
@@ -60,14 +60,14 @@ when it is made.
 
 \`state\` follows from the timestamps: \`active\`; \`grace\`, after a rotation until its \`expiresAt\`; \`expired\`; \`revoked\`. Owners and admins change
 keys; every change writes an audit row in the same transaction.`,
-  Webhooks: `What happens is sent to endpoints of the Organization, as [Standard Webhooks](https://www.standardwebhooks.com) has it: a \`POST\` of \`{ type, timestamp, data }\` with the headers
+  Webhooks: `What happens is sent to endpoints of the Organization, following [Standard Webhooks](https://www.standardwebhooks.com): a \`POST\` of \`{ type, timestamp, data }\` with the headers
 \`webhook-id\`, \`webhook-timestamp\` and \`webhook-signature\`. Verify it with a library of Standard Webhooks and the endpoint's secret (\`whsec_…\`). Any answer of 2xx within 15 seconds is
 a success; redirects are not followed. Everything else is tried again after 5 seconds, 5 and 30 minutes, 2, 5, 10, 14, 20 and 24 hours, with the same \`webhook-id\`: a message may come more than once and in any
 order, so keep the ids that you have handled. An answer of 410, or five days of nothing but failures, disables the endpoint. Deliveries are kept for 30 days. For owners and admins.`,
   'Signing in': `People sign in with e-mail and password, and with a code where they have turned on a second factor, and get a session that the service can end at any time: it is over as soon as the person signs out, the password
 changes or the membership ends. Every change from a browser must come from the service's own pages (\`Sec-Fetch-Site\`, else \`Origin\`).`,
-  Operator: `Declares products, Organizations, people, memberships and entitlements. A \`PUT\` states how a thing shall be, creates or changes it, and may be
-repeated; what is already so changes nothing and writes no audit row. Where the service has no \`OPERATOR_TOKEN\`, this face does not exist: every address is 404.`,
+  Operator: `Declares products, Organizations, people, memberships and entitlements. A \`PUT\` declares the desired state, creates or updates the resource, and may be
+repeated; if nothing differs, nothing changes and no audit row is written. Where the service has no \`OPERATOR_TOKEN\`, this face does not exist: every address is 404.`,
   Service: `Health, readiness, metrics, and this document.`,
 };
 
@@ -110,12 +110,12 @@ export function buildDocument(
 }
 
 const signedHeaders = z.object({
-  'webhook-id': z.string().describe('The same on each attempt: what was received before is known by it.'),
+  'webhook-id': z.string().describe('The same on each attempt: use it to recognise repeats.'),
   'webhook-timestamp': z.string().describe('When it was sent, in seconds since 1970.'),
   'webhook-signature': z
     .string()
     .describe(
-      '`v1,` and the HMAC-SHA256 of id, timestamp and body with dots between them, in Base64, as Standard Webhooks has it; one for each secret that is valid, with spaces between them.',
+      '`v1,` and the HMAC-SHA256 of id, timestamp and body with dots between them, in Base64, as Standard Webhooks defines it; one for each secret that is valid, with spaces between them.',
     ),
 });
 

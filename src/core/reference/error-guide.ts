@@ -203,7 +203,7 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
     remedy: 'Reads continue with the last good data. Try again when `stale` is false.',
   },
   internal: {
-    meaning: 'A defect of the service.',
+    meaning: 'An internal error of the service.',
     remedy:
       'Report the `requestId`. Repeating usage events is safe: they are counted once by their idempotency keys.',
   },

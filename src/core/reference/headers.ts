@@ -3,12 +3,12 @@ export const responseHeaders = {
   'X-Request-Id': {
     required: true,
     description:
-      "Names this request in the service's log. The caller's own `X-Request-Id` is taken over if it has 1 to 64 letters, digits or `_ . : -`; otherwise the service makes one.",
+      "Names this request in the service's log. The caller's own `X-Request-Id` is used if it has 1 to 64 letters, digits or `_ . : -`; otherwise the service makes one.",
     schema: { type: 'string', minLength: 1, maxLength: 64 },
   },
   RateLimit: {
     description:
-      'What is left of the limit, and the seconds until it is whole again (IETF draft, version 8): `"name"; r=599; t=60`.',
+      'What remains of the limit, and the seconds until it resets (IETF draft, version 8): `"name"; r=599; t=60`.',
     schema: { type: 'string' },
   },
   'RateLimit-Policy': {
@@ -31,7 +31,7 @@ export const responseHeaders = {
   },
   Location: {
     required: true,
-    description: 'Where to go on.',
+    description: 'Where the client is redirected.',
     schema: { type: 'string', format: 'uri-reference' },
   },
   'Set-Cookie': {

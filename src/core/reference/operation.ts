@@ -11,7 +11,7 @@ const errorCodes = Object.keys(statusByCode) as [ErrorCode, ...ErrorCode[]];
 const errorCode = z.enum(errorCodes).meta({
   id: 'ErrorCode',
   description:
-    'The stable word for what went wrong; switch on it. Each is explained at `/docs/errors#<code>`. New codes may be added.',
+    'A stable identifier of the error, for programs to switch on. Each is explained at `/docs/errors#<code>`. New codes may be added.',
 });
 
 const errorPlaceSchema = z
@@ -20,12 +20,12 @@ const errorPlaceSchema = z
       .int()
       .min(0)
       .optional()
-      .meta({ description: 'The item of the list, counted from 0, where the place lies in one.' }),
+      .meta({ description: 'The index of the list item, from 0, if the place is inside one.' }),
     pointer: z
       .string()
       .meta({ description: 'RFC 6901 JSON pointer into the request body; empty for the body itself.' }),
     code: errorCode,
-    detail: z.string().meta({ description: 'What is wrong at this place, for a person.' }),
+    detail: z.string().meta({ description: 'What is wrong at this place, in plain language.' }),
   })
   .meta({ id: 'ErrorPlace', description: 'One offending place of the request body.' });
 
@@ -34,22 +34,23 @@ const problemSchema = z
   .object({
     type: z.string().meta({
       format: 'uri-reference',
-      description: 'The address of the explanation of the code.',
+      description: 'A link to the explanation of the code.',
     }),
-    title: z.string().meta({ description: 'The status in words, as in HTTP: `Forbidden`.' }),
+    title: z.string().meta({ description: 'The HTTP status text, such as `Forbidden`.' }),
     status: z.int().min(400).max(599).meta({ description: 'The HTTP status.' }),
     code: errorCode,
     detail: z
       .string()
-      .meta({ description: 'What went wrong this time, for a person. Its wording may change.' }),
+      .meta({ description: 'What went wrong this time, in plain language. The wording may change.' }),
     requestId: z.string().meta({
       description: 'The `X-Request-Id` of the answer; it finds the request in the log of the service.',
     }),
     errors: z.array(errorPlaceSchema).optional().meta({
-      description: 'Every offending place, in the order of the body; present where places can be named.',
+      description: 'Every offending place, in the order of the body; present where places can be identified.',
     }),
     limit: z.record(z.string(), z.unknown()).optional().meta({
-      description: 'Of `limit_reached`: the limit that leaves least, as answers about entitlements show it.',
+      description:
+        'With `limit_reached`: the limit with the least remaining, in the same form as in entitlement responses.',
     }),
   })
   .meta({ id: 'Problem', description: 'RFC 9457 problem details with a stable `code`.' });

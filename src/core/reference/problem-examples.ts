@@ -139,7 +139,7 @@ function serviceProblems(route: RouteDescription, request: ExampleRequest): Exam
       request,
     }),
     problemExample('internal', {
-      summary: 'A defect of the service',
+      summary: 'An internal error',
       circumstance: 'defect',
       detail: 'Something went wrong on our side. The request id finds it in the log.',
       request,

@@ -109,7 +109,7 @@ export const entitlementRoutes = [
     operationId: 'putGrant',
     summary: 'Declare an entitlement',
     description:
-      'Entitles the Organization to the product, or makes the entitlement as declared. It takes effect on the next request, on every instance. There is one entitlement for each Organization and product. A `unitCap` of its own applies in place of that of the product, from the next event on; what is left out is not kept, nor are limits and thresholds.',
+      'Entitles the Organization to the product, or replaces the entitlement with the one declared. It takes effect on the next request, on every instance. There is one entitlement for each Organization and product. A `unitCap` of its own applies in place of that of the product, from the next event on; what is left out is not kept, nor are limits and thresholds.',
     body: entitlementSchema,
     responses: putResponses(grantAnswerSchema),
     good: { params, body: { kind: 'read_only' } },

@@ -10,7 +10,7 @@ import {
 } from '../limits.js';
 import { entitlementKinds } from '../table.js';
 
-const createdAt = timeField('When it was made.');
+const createdAt = timeField('When it was created.');
 const updatedAt = timeField('When it was last changed.');
 
 export const productSchema = z
@@ -61,12 +61,12 @@ export const entitlementSchema = z
     startsAt: timeInput
       .optional()
       .describe(
-        'In effect from then, inclusive, in the years 1970 to 9999. Left out: from now, or for an entitlement that exists, as it was.',
+        'Start of the entitlement, inclusive, in the years 1970 to 9999. If left out: now, or unchanged for an existing entitlement.',
       ),
     endsAt: timeInput
       .nullable()
       .optional()
-      .describe('In effect until then, exclusive; later than the start. `null` or left out: without end.'),
+      .describe('End of the entitlement, exclusive; later than the start. `null` or left out: no end.'),
     unitCap: z
       .number()
       .min(0, 'must be null or a finite number of at least 0')

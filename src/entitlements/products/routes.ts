@@ -92,9 +92,9 @@ export const productRoutes = [
     operationId: 'putProduct',
     summary: 'Declare a product',
     description: `
-Creates the product or makes it as declared, in full. The slug never changes, and products are not deleted: usage was recorded under them.
+Creates the product or replaces its settings with those declared. The slug never changes, and products are not deleted: usage was recorded under them.
 
-A change binds the next request. While the product is \`archived\`, no entitlement to it is in effect: usage events get 403 \`entitlement_required\`, and checks say that it is not allowed; restored, all is as it was. A new \`usageMetric\` counts from zero; earlier usage stays under the earlier metric. \`unitCap\` and \`maxQuantity\` are kept with every digit that was sent.
+A change takes effect on the next request. While the product is \`archived\`, no entitlement to it is in effect: usage events get 403 \`entitlement_required\`, and checks say that it is not allowed; restored, all is as it was. A new \`usageMetric\` counts from zero; earlier usage stays under the earlier metric. \`unitCap\` and \`maxQuantity\` are kept with every digit that was sent.
 `.trim(),
     body: productSchema,
     responses: putResponses(productAnswerSchema),

@@ -90,7 +90,7 @@ type ParameterName = keyof typeof parameters;
 function badParameterExample(name: ParameterName, complaint: string, request: ExampleRequest): Example {
   return problemExample('invalid_request', {
     name: `bad${name[0]!.toUpperCase()}${name.slice(1)}`,
-    summary: `A ${name} that is not valid`,
+    summary: `An invalid ${name}`,
     detail: `The path parameter ${name} ${complaint}.`,
     request: { ...request, params: { ...request.params, [name]: 'Not One' } },
   });
@@ -113,24 +113,24 @@ export function listParts(name: string, schema: z.ZodType, order: string) {
   });
   return {
     query: pageSchema,
-    responses: { 200: json('A page of them.', listSchema) },
+    responses: { 200: json('One page.', listSchema) },
   };
 }
 
 /** 201 for what was made now, 200 for what was there. */
 export const putResponses = (schema: z.ZodType) => ({
-  200: json('It was there; it is as declared now.', schema),
-  201: json('It was made.', schema),
+  200: json('Updated, or already as declared.', schema),
+  201: json('Created.', schema),
 });
 
-export const deletedResponses = { 204: { description: 'It is gone.' } };
+export const deletedResponses = { 204: { description: 'Deleted.' } };
 
 /** A list's cursor is the key of the last row seen. */
 export const cursorOf = (key: string): string => Buffer.from(key).toString('base64url');
 
 export function notFoundExample(detail: string, request: ExampleRequest): Example {
   return problemExample('not_found', {
-    summary: 'There is no such thing',
+    summary: 'Not found',
     detail,
     request,
   });

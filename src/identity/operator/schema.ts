@@ -3,7 +3,7 @@ import { idField, timeField } from '../../core/http/fields.js';
 import { text } from '../../core/http/validate.js';
 import { marketAccesses, roles } from '../../organizations/table.js';
 
-const createdAt = timeField('When it was made.');
+const createdAt = timeField('When it was created.');
 
 export const userAnswerSchema = z
   .object({ id: idField('The id of the User.'), email: z.string(), name: z.string(), createdAt })
@@ -27,9 +27,9 @@ const auditEntrySchema = z
     actor: z
       .string()
       .describe(
-        'Who did it: the id of a User, `operator` (`operator:` and a name where its token has one), `api_key:` and its id, `system`, or `unknown`.',
+        'The actor: the id of a User, `operator` (`operator:` and a name where its token has one), `api_key:` and its id, `system`, or `unknown`.',
       ),
-    target: z.string().describe('What it happened to: an id, a slug or an address.'),
+    target: z.string().describe('The target: an id, a slug or an address.'),
     details: z
       .record(z.string(), z.unknown())
       .describe('What is specific to the action; `before` and `after` hold the fields that changed.'),
@@ -103,7 +103,7 @@ export const userSchema = z
         minLength: 12,
         maxLength: 256,
         description:
-          'Not one that is easy to guess, unless it is the current one. Only its argon2id hash is kept. One that differs from the current one ends every session of the User.',
+          'Not one that is easy to guess, unless it is the current one. Only its argon2id hash is kept. A new password ends every session of the User.',
       }),
   })
   .meta({ id: 'UserInput' });

@@ -24,7 +24,7 @@ export const sessionSchema = z
     role: roleField,
     organizations: z
       .array(z.object({ ...organizationFields, role: roleField }))
-      .describe('All that the person belongs to, by name, 1,000 at most.'),
+      .describe('Every Organization the person belongs to, by name, at most 1,000.'),
   })
   .meta({ id: 'Session', description: 'Who is signed in, and their current Organization.' });
 
@@ -35,7 +35,7 @@ export const organizationAnswerSchema = z
     archivedAt: timeField('When it was archived; `null` if it is not.').nullable(),
     marketAccess: z
       .enum(marketAccesses)
-      .describe('What it may do with markets: nothing, look and close what it holds, or trade.'),
-    createdAt: timeField('When it was made.'),
+      .describe('Its access to markets: none, read and close positions, or trade.'),
+    createdAt: timeField('When it was created.'),
   })
   .meta({ id: 'Organization' });

@@ -22,7 +22,10 @@ export const signInSchema = z
   .strictObject({
     email: text(320).describe('Upper and lower case are the same.'),
     password: text(1024),
-    next: z.string().optional().describe('Where to go on: a path of this service; `/dashboard` if left out.'),
+    next: z
+      .string()
+      .optional()
+      .describe('Where to continue: a path of this service; `/dashboard` if left out.'),
   })
   .meta({ id: 'SignIn' });
 

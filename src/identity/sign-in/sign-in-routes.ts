@@ -44,14 +44,14 @@ const form = defineRoute({
   path: '/login',
   operationId: 'getSignInForm',
   tag: 'Signing in',
-  summary: 'The form to sign in',
+  summary: 'The sign-in form',
   description: 'A page that works without scripts. Anyone who is already signed in is redirected.',
   credential: 'none',
   query: z.object({
     next: z
       .string()
       .optional()
-      .meta({ description: 'Where to go on after signing in: a path of this service.' }),
+      .meta({ description: 'Where to continue after signing in: a path of this service.' }),
   }),
   responses: {
     200: { description: 'The form.', content: { 'text/html': null } },

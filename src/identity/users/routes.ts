@@ -87,7 +87,7 @@ export const userRoutes = [
     operationId: 'putUser',
     summary: 'Declare a User',
     description:
-      'Creates the User or makes them as declared. The address never changes. Another password than the present one ends every session of the User at once; the same password changes nothing.',
+      'Creates the User or updates them as declared. The address never changes. A new password ends every session of the User at once; the current password changes nothing.',
     body: userSchema,
     responses: putResponses(userAnswerSchema),
     examples: [
@@ -151,7 +151,7 @@ export const userRoutes = [
     operationId: 'deleteUserSessions',
     summary: 'Sign a User out everywhere',
     description: 'Ends every session of the User from the next request on. 404 if there is none.',
-    responses: { 204: { description: 'No session is left.' } },
+    responses: { 204: { description: 'Signed out everywhere.' } },
     examples: [
       { name: 'signedOut', summary: 'Signed out', request: { params: { email: max.email } } },
       notFoundExample(strangerDetail, stranger),
@@ -169,7 +169,7 @@ export const userRoutes = [
     summary: "Remove a User's second factor",
     description:
       'For a User who lost both authenticator app and recovery codes: make sure that it is really them asking. From then on the password alone opens the account, and every session of the User ends. 404 if there is no second factor.',
-    responses: { 204: { description: 'There is no second factor.' } },
+    responses: { 204: { description: 'The second factor is off.' } },
     examples: [
       { name: 'removed', summary: 'Removed', request: { params: { email: secured.email } } },
       notFoundExample(strangerDetail, stranger),

@@ -33,7 +33,7 @@ const minuteLater = 'At the price a minute later, of those that have one.';
 const fillsPnl = (description: string) =>
   z
     .object({
-      fills: z.int().describe('That have such a price.'),
+      fills: z.int().describe('The number of fills with such a price.'),
       all: dollars(
         'Profit or loss after fees, as if each had been held so long; `null` if none has a price.',
       ).nullable(),
@@ -63,7 +63,7 @@ const fillsSchema = z
           ).nullable(),
         }),
       )
-      .describe('After the fill.'),
+      .describe('Seconds after the fill.'),
     afterMinute: fillsPnl(minuteLater),
     settled: fillsPnl(inTheEnd),
   })
@@ -72,7 +72,7 @@ const fillsSchema = z
 const shadowPnl = (description: string) =>
   z
     .object({
-      orders: z.int().describe('That have such a price.'),
+      orders: z.int().describe('The number of orders with such a price.'),
       live: dollars('Profit or loss of the live fills after fees; `null` if none has a price.').nullable(),
       paper: dollars('That of the same orders on paper.').nullable(),
     })
@@ -107,7 +107,7 @@ const shadowSchema = z
           side: z.enum(['yes', 'no']),
           action: z.enum(['buy', 'sell']),
           at: timeField('When it was sent.'),
-          contracts: contractsField('That were asked for.'),
+          contracts: contractsField('Contracts ordered.'),
           live: sideSchema,
           paper: sideSchema,
           afterMinute: dollars(
@@ -127,7 +127,7 @@ export const executionSchema = z
   .object({
     from: timeField('Inclusive.'),
     until: timeField('Exclusive.'),
-    paperLatencyMs: z.int().describe('How long a paper order is on its way at present.'),
+    paperLatencyMs: z.int().describe('The current latency of a paper order.'),
     paper: fillsSchema,
     live: fillsSchema.nullable().describe('`null` for a test key.'),
     shadow: shadowSchema.nullable().describe('`null` for a test key.'),

@@ -32,7 +32,7 @@ export const reconciliationRoutes = [
     description:
       'How orders, fills, positions and cash of the Organization compare with what the venue says, as this instance saw it last: at its start and every minute since. Live trading is closed until both agree.',
     responses: {
-      200: json('How things stand.', reconciliationSchema),
+      200: json('The comparison.', reconciliationSchema),
     },
     errors: ['not_found'],
     examples: [
@@ -79,7 +79,7 @@ export const reconciliationRoutes = [
         request: { params, body: { accept: true } },
       }),
       problemExample('invalid_request', {
-        summary: 'Nothing is accepted by halves',
+        summary: '`accept` is not true',
         at: '/accept',
         detail: 'must be true',
         request: { params, body: { accept: false } },

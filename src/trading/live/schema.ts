@@ -64,7 +64,7 @@ export const reconciliationSchema = z
         ),
       })
       .describe(
-        'What others did with the same account in the last day, newest first, at most 100 of each. Shown, never adopted.',
+        'Activity of others on the same account in the last day, newest first, at most 100 of each. Shown, never adopted.',
       ),
   })
   .meta({ id: 'Reconciliation' });

@@ -20,7 +20,7 @@ export type NoteKind = (typeof noteKinds)[number];
 /** One kind of thing that is not as expected, with how often it was met in one read. */
 export interface VenueNote {
   kind: NoteKind;
-  /** What it was: the field, the status, the place. */
+  /** Details: the field, the status, the place. */
   name: string;
   count: number;
   /** The first of them, with its ticker. */

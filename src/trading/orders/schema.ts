@@ -62,7 +62,7 @@ export const orderSchema = z
       .max(cancelCauses.length)
       .optional()
       .describe(
-        'Only for orders that may rest; all three if left out. What cancels it without being asked. `observation`: a report of the market’s station has come in or is due since it was placed. `stale`: the market data is too old, or its book is in doubt. `gate_closed`: the gate of the market’s signal closes; left out of the answer where it is closed already. A trading switch that lets the order no longer pass cancels it always.',
+        'Only for orders that may rest; all three if left out. What cancels it automatically. `observation`: a report of the market’s station has come in or is due since it was placed. `stale`: the market data is too old, or its book is in doubt. `gate_closed`: the gate of the market’s signal closes; left out of the answer where it is closed already. A trading switch that lets the order no longer pass cancels it always.',
       ),
   })
   .superRefine(({ timeInForce = 'immediate_or_cancel', expiresAt, postOnly, cancelOn }, context) => {
@@ -88,8 +88,7 @@ export const decreaseSchema = z
       .meta({
         minimum: 0,
         maximum: MAX_CONTRACTS,
-        description:
-          'How many may still be filled from now on: as many as now or fewer. 0 cancels the order.',
+        description: 'The contracts that may still be filled: at most as many as now. 0 cancels the order.',
       }),
   })
   .meta({ id: 'OrderDecrease' });
@@ -126,7 +125,7 @@ const dollars = (description: string) =>
 const tradeFillSchema = z
   .object({
     price: dollars('The price of a contract.'),
-    contracts: contractsField('At this price.'),
+    contracts: contractsField('Contracts filled at this price.'),
     fee: dollars(
       'With what rounds its balance change down to $0.0001, less what is given back of earlier fills’ roundings. Never below 0.',
     ),
@@ -143,7 +142,10 @@ export const tradeSchema = z
       .describe(
         '`pending`: sent to the venue, and its answer is not known yet; only live trades. `resting`: what is not filled yet waits in the book. The others are final. `partially_filled`: the rest was cancelled. `cancelled`: nothing was filled. `rejected`: the venue would not take it.',
       ),
-    reason: z.string().nullable().describe('Why not all of it was filled; `null` if all was, or may be yet.'),
+    reason: z
+      .string()
+      .nullable()
+      .describe('Why it was not filled completely; `null` if it was, or still may be.'),
     ticker: z.string(),
     eventTicker: z.string(),
     seriesTicker: z.string(),
@@ -154,10 +156,10 @@ export const tradeSchema = z
     limitPrice: dollars('As ordered.'),
     timeInForce: z.enum(timesInForce),
     expiresAt: timeField('When a `good_till_time` order ends.').nullable(),
-    postOnly: z.boolean().describe('Never takes what is in the book.'),
-    cancelOn: z.array(z.enum(cancelCauses)).describe('What cancels it without being asked.'),
-    filledContracts: contractsField('What was filled of them.'),
-    remainingContracts: contractsField('What may yet be filled; 0 once it has ended.'),
+    postOnly: z.boolean().describe('Only rests in the book, never takes.'),
+    cancelOn: z.array(z.enum(cancelCauses)).describe('What cancels it automatically.'),
+    filledContracts: contractsField('Contracts filled.'),
+    remainingContracts: contractsField('Contracts that may still be filled; 0 once it has ended.'),
     queueAhead: contractsField(
       'For a resting paper order: contracts ahead of it at its price, which trade first; else `null`.',
     ).nullable(),
@@ -168,11 +170,11 @@ export const tradeSchema = z
     total: dollars(
       'What the balance changed by, fees included: negative for a purchase. A purchase of the side that is not held closes pairs of YES and NO, and each pair pays a dollar at once, which is counted here.',
     ),
-    fills: z.array(tradeFillSchema).describe('What was taken, level by level.'),
+    fills: z.array(tradeFillSchema).describe('The fills, level by level.'),
     idempotencyKey: z.string(),
     clientOrderId: z
       .string()
-      .describe('What the venue knows the order by; follows from the idempotency key.'),
+      .describe('The client order id sent to the venue; derived from the idempotency key.'),
     venueOrderId: z.string().nullable().describe('The venue’s id of a live order.'),
     createdAt: timeField('When it was accepted.'),
     finishedAt: timeField('When it ended; `null` while it is pending or resting.').nullable(),

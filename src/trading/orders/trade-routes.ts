@@ -101,7 +101,7 @@ const list = defineRoute({
     "Every order of the key's Organization that was accepted, of all its keys and people, newest first: also those that filled nothing. Refused orders are not among them. A test key lists paper trades only.",
   query: listTradesSchema,
   responses: {
-    200: json('A page of them.', tradeListSchema),
+    200: json('One page.', tradeListSchema),
   },
   errors: ['invalid_request', 'live_trading_disabled'],
   examples: [

@@ -28,13 +28,13 @@ const positionSchema = z
     date: z.string().nullable().describe('The climate day at the station, `YYYY-MM-DD`.'),
     label: z.string().describe('The bracket, in °F.'),
     side: z.enum(['yes', 'no']),
-    contracts: contractsField('Held of `side`.'),
+    contracts: contractsField('Contracts of `side` held.'),
     averagePrice: dollarsField('What a contract was bought for on average, without fees.'),
     cost: dollarsField('What the contracts were bought for, without fees.'),
     liquidationValue: dollarsField(
-      'What they could be turned into now, after fees; `null` while there is no market data.',
+      'What they could be sold for now, after fees; `null` while there is no market data.',
     ).nullable(),
-    liquidationFees: dollarsField('What the venue would keep of that sale.'),
+    liquidationFees: dollarsField("The venue's fee for that sale."),
     valuation: z
       .enum(['book', 'expected', 'closed', 'not_listed', 'unknown'])
       .describe(
@@ -66,18 +66,18 @@ const positionSchema = z
           ),
       })
       .nullable()
-      .describe("The venue's last word about the market's end, if there is one."),
+      .describe("The venue's latest settlement of the market, if there is one."),
     openedAt: timeField('When the first contract was bought.'),
-    updatedAt: timeField('When it changed last.'),
+    updatedAt: timeField('When it last changed.'),
   })
   .meta({ id: 'Position' });
 
 const eventSchema = z
   .object({
     eventTicker: z.string(),
-    cost: dollarsField('What the positions of the event cost together.'),
-    worstCase: dollarsField('What they make in the worst outcome: payout less cost, fees apart.'),
-    bestCase: dollarsField('What they make in the best outcome.'),
+    cost: dollarsField('The total cost of the positions of the event.'),
+    worstCase: dollarsField('Profit or loss in the worst outcome: payout less cost, without fees.'),
+    bestCase: dollarsField('Profit or loss in the best outcome.'),
     outcomes: z
       .array(
         z.object({
@@ -108,11 +108,11 @@ const openOrderSchema = z
     side: z.enum(['yes', 'no']),
     action: z.enum(['buy', 'sell']),
     contracts: contractsField('As ordered, or as decreased since.'),
-    filledContracts: contractsField('What was filled of them.'),
+    filledContracts: contractsField('Contracts filled.'),
     status: z.enum(['pending', 'resting']).describe('On the way to the venue, or in the book.'),
     queueAhead: contractsField('For a resting paper order: contracts ahead of it; else `null`.').nullable(),
     limitPrice: dollarsField('The worst price to trade at.'),
-    reserved: dollarsField('Kept from the cash for what may yet be filled.'),
+    reserved: dollarsField('Cash reserved for what may still be filled.'),
     createdAt: timeField('When it was placed.'),
   })
   .meta({ id: 'OpenOrder' });
@@ -120,7 +120,7 @@ const openOrderSchema = z
 const portfolioSchema = z
   .object({
     mode: z.enum(tradeModes),
-    cash: dollarsField('Cash, with what is reserved.'),
+    cash: dollarsField('Cash, including what is reserved.'),
     reserved: dollarsField('Kept for open orders.'),
     available: dollarsField('`cash` less `reserved`: what may be spent.'),
     equity: dollarsField('`cash` and `liquidationValue`; `null` while that is.').nullable(),
@@ -129,7 +129,7 @@ const portfolioSchema = z
     realisedPnl: dollarsField('Since the account was opened, fees apart.'),
     unrealisedPnl: dollarsField('`liquidationValue` less `cost`.').nullable(),
     fees: dollarsField('Since the account was opened.'),
-    deposits: dollarsField('What was put in, less what was taken out.'),
+    deposits: dollarsField('Deposits less withdrawals.'),
     positions: z.array(positionSchema).describe('Open ones, by station, day and bracket; 500 at most.'),
     isCut: z
       .boolean()
@@ -151,7 +151,7 @@ export const portfolioAnswerSchema = z
         'In live mode: how the account compares with the venue’s, and what others did with it. `null` if the Organization does not trade live here.',
       ),
     asOf: timeField(
-      'When the market data was fetched that it is valued with; `null` while there is none.',
+      'When the market data used for the valuation was fetched; `null` while there is none.',
     ).nullable(),
     ageSeconds: z.int().nullable(),
     stale: z.boolean().describe('True if the market data is older than 30 seconds, or missing.'),

@@ -24,7 +24,7 @@ const trainingFields = (described: { n: string; rawCrps: string }) => ({
   trainingCrps: z.number().describe('Its mean CRPS over them, °F.'),
   rawCrps: z.number().describe(described.rawCrps),
   knownThrough: timeField('When the latest that it was learned from became known.'),
-  trainedAt: timeField('When it was made.'),
+  trainedAt: timeField('When it was created.'),
 });
 
 const fitSchema = z
@@ -155,7 +155,7 @@ const forecastFields = {
       z.object({
         ticker: z.string(),
         label: z.string().nullable(),
-        probability: probability('That YES pays.'),
+        probability: probability('The probability that YES pays.'),
       }),
     )
     .describe(
@@ -167,16 +167,14 @@ const forecastFields = {
     .describe(
       "`same_day`: by how days went on that had come as far, see `running`. `emos_pooled`: corrected by a fit of all stations together. `emos`: half by that and half by a fit of the station's own long past, with the seasons. `raw_ensemble`: the members' own mean and spread, corrected by nothing.",
     ),
-  isCalibrated: z.boolean().describe('Corrected by how earlier forecasts came out.'),
+  isCalibrated: z.boolean().describe('Calibrated against the outcomes of earlier forecasts.'),
   fallback: z
     .string()
     .nullable()
-    .describe(
-      'Why it was not made in a better way, in words; `null` where it was made as well as what is known allows.',
-    ),
+    .describe('Why a simpler method was used, in words; `null` if the best available method was used.'),
   rawMeanF: temperature('The mean of the members, before any correction'),
   rawStandardDeviationF: temperature('Their sample deviation, at least 1'),
-  fit: fitSchema.nullable().describe('What the members were corrected by; `null` for nothing.'),
+  fit: fitSchema.nullable().describe('The correction applied to the members; `null` if there was none.'),
   seasonalFit: fitSchema
     .nullable()
     .describe(
@@ -187,7 +185,7 @@ const forecastFields = {
     .describe("Hours from the start of the weather model's run to the end of the day, or to the hour."),
   modelRunAt: timeField('When the weather model was started: nothing later is in it.'),
   fetchedAt: timeField('When its run was fetched.'),
-  membersF: z.array(z.number()).describe('What each member says, °F.'),
+  membersF: z.array(z.number()).describe('The value of each member, °F.'),
   models: z
     .array(modelSchema)
     .describe(
@@ -236,11 +234,11 @@ const minimumForecastSchema = z
 const hourForecastSchema = z
   .object({
     area: z.string().describe('The id of the area whose index it is, like `INDEX-NYC`.'),
-    hour: z.int().describe('By the clock of the place, 0 to 23.'),
+    hour: z.int().describe('In the local time of the place, 0 to 23.'),
     at: timeField('The moment whose temperature it is.'),
     ...forecastFields,
-    observed: observed('What the index says of it', 'When it was said.').describe(
-      '`null` until the index has said it.',
+    observed: observed('What the index says of it', 'When that was published.').describe(
+      '`null` until the index has been published.',
     ),
   })
   .meta({ id: 'HourForecast' });
@@ -252,9 +250,9 @@ export const forecastSchema = z
     name: z.string(),
     measure: measureField,
     unit: unitField,
-    source: z.string().describe('Where ensembles and observations come from.'),
-    days: z.array(dayForecastSchema).describe('Daily maxima, in the order of days.'),
-    minima: z.array(minimumForecastSchema).describe('Daily minima, in the order of days.'),
+    source: z.string().describe('The sources of ensembles and observations.'),
+    days: z.array(dayForecastSchema).describe('Daily maxima, in order of date.'),
+    minima: z.array(minimumForecastSchema).describe('Daily minima, in order of date.'),
     hours: z
       .array(hourForecastSchema)
       .describe(
@@ -318,7 +316,7 @@ const stationSchema = z
 const areaSchema = z
   .object({
     id: z.enum(indexAreas.map(({ id }) => id)),
-    indexId: z.string().describe('What the venue calls it.'),
+    indexId: z.string().describe("The venue's name for it."),
     city: z.string(),
     name: z.string(),
     latitude: z.number(),
@@ -334,21 +332,21 @@ const areaSchema = z
         effectiveAt: timeField('Since when it is in force.'),
         members: z.array(
           z.object({
-            station: z.string().describe("The venue's own name of it."),
+            station: z.string().describe("The venue's own name for it."),
             weight: z.number().describe('Its weight; all weights sum to 1.'),
             offsetC: z.number().describe('How much warmer than its peers it is taken to be, °C.'),
           }),
         ),
       })
       .nullable()
-      .describe('How the index is made, as the venue publishes it; `null` while it is not known.'),
+      .describe('How the index is computed, as published by the venue; `null` while that is not known.'),
     latest: z
       .object({
         at: timeField('The minute.'),
         temperatureF: z.number(),
         status: z
           .enum(['normal', 'degraded'])
-          .describe('`degraded`: a station was absent or stood in for; it counts all the same.'),
+          .describe('`degraded`: a station was missing or replaced; the value counts all the same.'),
       })
       .nullable()
       .describe('The newest value; `null` while none is known.'),

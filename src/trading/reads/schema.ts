@@ -75,7 +75,7 @@ export const marketSchema = z
     eventTicker: z
       .string()
       .describe(
-        'The day at the station, of whose markets exactly one pays, or the hour, of whose markets all that it is above pay.',
+        'The day at the station, where exactly one market pays, or the hour, where every market below the reported temperature pays.',
       ),
     seriesTicker: z.string(),
     kind: z
@@ -86,15 +86,12 @@ export const marketSchema = z
       .describe(
         'The id of the station whose report decides; `null` where none does, or it is not certain which.',
       ),
-    city: z
-      .string()
-      .nullable()
-      .describe('`null` where the rules do not name it in a way that is understood.'),
+    city: z.string().nullable().describe('`null` if the rules do not name it unambiguously.'),
     measure: z
       .enum(['daily_maximum_temperature', 'daily_minimum_temperature', 'hourly_temperature', 'precipitation'])
       .nullable(),
     date: dateField.nullable(),
-    hour: z.int().min(0).max(23).nullable().describe('By the clock of the city; `null` for a whole day.'),
+    hour: z.int().min(0).max(23).nullable().describe("In the city's local time; `null` for a whole day."),
     bracket: z
       .object({
         kind: z
@@ -121,7 +118,7 @@ export const marketSchema = z
         source: z
           .enum(settlementSources)
           .nullable()
-          .describe('Who decides, by the rules; `null` where they name none that is known.'),
+          .describe('The settlement source according to the rules; `null` if they name none that is known.'),
         station: stationField.nullable(),
         rulesText: z.string().describe('The venue’s rules, word for word.'),
       })
@@ -136,11 +133,11 @@ export const marketSchema = z
     lastPrice: price('Of YES in the last trade'),
     volume: contractsField('Contracts traded so far.'),
     volume24h: contractsField('Contracts traded in 24 hours.'),
-    openInterest: contractsField('Contracts that are held.'),
+    openInterest: contractsField('Open interest: contracts held.'),
     openTime: timeField('When it opens.'),
     closeTime: timeField('When it closes.'),
     tickSize: dollars('The price step at its current price.'),
-    url: z.string().describe('Where a person can look at it; a path is one of this service.'),
+    url: z.string().describe('A page about it; a path is on this service.'),
     bookState: z
       .enum(bookStates)
       .describe(
@@ -159,7 +156,7 @@ export const marketListSchema = z
       .string()
       .nullable()
       .optional()
-      .describe('With `limit` only: send it as `cursor` for the next page; `null` on the last one.'),
+      .describe('Only with `limit`: pass it as `cursor` to get the next page; `null` on the last page.'),
     ...freshness,
   })
   .meta({ id: 'MarketList' });

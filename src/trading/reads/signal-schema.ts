@@ -10,7 +10,7 @@ export const signalsQuerySchema = z.strictObject({
     .regex(/^(?=.*[1-9])\d{1,9}(\.\d{1,2})?$/, 'must be an amount in dollars above 0, like 2500.00')
     .optional()
     .describe(
-      'Dollars that the sizes are reckoned from, above 0 and below 1,000,000,000. If left out: what a paper account begins with.',
+      'The bankroll in dollars that sizes are calculated from, above 0 and below 1,000,000,000. If left out: what a paper account begins with.',
     ),
 });
 
@@ -20,17 +20,19 @@ const signalSchema = z
     side: z.enum(['yes', 'no']),
     price: dollars('The best ask of the side.'),
     depth: contractsField('Contracts offered at `price`.'),
-    probability: probability('That the side pays, by the forecast.'),
-    breakEven: z.number().describe('From which probability on the purchase is worth its price and fee.'),
+    probability: probability('The probability that the side pays, according to the forecast.'),
+    breakEven: z.number().describe('The probability above which the purchase is worth its price and fee.'),
     edge: z.number().describe('`probability` less `breakEven`.'),
-    fullKelly: z.number().describe('The Kelly share of the bankroll, fee included.'),
-    fractionalKelly: z.number().describe('What is used of it.'),
-    contracts: count('What to buy: always whole contracts, which are in the book.'),
-    limitPrice: dollars('The highest price that is needed.'),
-    averagePrice: dollars('Over all contracts, without the fee.'),
+    fullKelly: z.number().describe('The full Kelly share of the bankroll, fee included.'),
+    fractionalKelly: z.number().describe('The share that is used.'),
+    contracts: count('Contracts to buy: always whole contracts, available in the book.'),
+    limitPrice: dollars('The highest price needed to fill them.'),
+    averagePrice: dollars('The average price of all contracts, without the fee.'),
     fee: dollars("The venue's fee for all contracts."),
     stake: dollars('Prices and fee of all contracts. It is also the most that can be lost.'),
-    expectedValue: dollars('What the purchase is worth by the forecast, less `stake`. Negative for a hedge.'),
+    expectedValue: dollars(
+      'The value of the purchase according to the forecast, less `stake`. Negative for a hedge.',
+    ),
     worstCase: dollars(
       'The most that it can lose by itself: its stake. What the purchases of an event lose together is with the event.',
     ),
@@ -40,13 +42,13 @@ const signalSchema = z
           'One step above the best bid of the side, where that reaches no ask; else the best bid.',
         ),
         contractsAhead: contractsField('Contracts ahead of it there.'),
-        breakEven: z.number().describe('With the fee of who waits.'),
+        breakEven: z.number().describe("With the maker's fee."),
         edge: z.number().describe('`probability` less `breakEven`: what it is worth **if it fills**.'),
         worthMoreAbove: z
           .number()
           .nullable()
           .describe(
-            'From which share of such orders filled on waiting is worth more than taking, the probability being the same; `null` where it is not worth its cost either way.',
+            'The share of such orders that must fill for waiting to be worth more than taking, at the same probability; `null` if neither is worth its cost.',
           ),
       })
       .nullable()
@@ -62,23 +64,25 @@ const signalSchema = z
       .enum(['market', 'event', 'day', 'cash', 'depth'])
       .nullable()
       .describe(
-        'What kept it smaller than Kelly would have it: one of the caps, the money, or what is in the book; `null` for nothing.',
+        'What limited it below the Kelly size: one of the caps, the available cash, or the depth of the book; `null` if nothing did.',
       ),
     reasons: z
       .array(z.string())
-      .describe('In words: the forecast, the price, the size, and how such forecasts have done.'),
+      .describe('In words: the forecast, the price, the size, and how such forecasts have performed.'),
     expiresAt: timeField('When it should no longer be acted on.'),
   })
   .meta({ id: 'Signal' });
 
 const gateSchema = z
   .object({
-    state: z.enum(['open', 'closed']).describe('Signals come through while it is `open`.'),
+    state: z.enum(['open', 'closed']).describe('Signals are let through while it is `open`.'),
     leadHours: count(
       'The hours before the end of the day at which the forecasts were recorded that it is judged by; 0 where none are.',
     ),
     n: count('Settled days that it is judged by.'),
-    evidence: z.number().describe('That the forecasts are ahead, to 1: what it has to reach is `needed`.'),
+    evidence: z
+      .number()
+      .describe('The evidence that the forecasts are ahead, as odds to 1. It has to reach `needed`.'),
     needed: z.number(),
     difference: z
       .number()
@@ -89,7 +93,7 @@ const gateSchema = z
     interval: z
       .object({ low: z.number(), high: z.number() })
       .nullable()
-      .describe('Where `difference` may lie by chance.'),
+      .describe('The confidence interval of `difference`.'),
     reason: z.string().describe('Why it is open or closed.'),
   })
   .meta({ id: 'SignalGate' });
@@ -101,7 +105,7 @@ const eventSignalsSchema = z
     station: z.string().describe('The id of a station; of hours that of an area.'),
     city: z.string().nullable(),
     date: dateField,
-    hour: z.int().nullable().describe('By the clock of the place; `null` but for hours.'),
+    hour: z.int().nullable().describe('In the local time of the place; `null` except for hours.'),
     method: z
       .string()
       .nullable()
@@ -109,14 +113,14 @@ const eventSignalsSchema = z
     isCalibrated: z
       .boolean()
       .describe(
-        'Whether the probabilities are corrected by how earlier ones came out. Without it nothing is a signal.',
+        'Whether the probabilities are calibrated against the outcomes of earlier ones. Without that there are no signals.',
       ),
     gate: gateSchema.describe(
       'Whether such forecasts have been ahead of the prices that could be paid at this station and this long before the end of the day.',
     ),
-    signals: count('How many of the signals are of this event.'),
+    signals: count('The number of signals for this event.'),
     stake: dollars('The stake of all its signals.'),
-    worstCase: dollars('The most that they lose together, whichever bracket wins.'),
+    worstCase: dollars('The most they can lose together, whichever bracket wins.'),
     growth: z
       .number()
       .describe(
@@ -138,20 +142,20 @@ const eventSignalsSchema = z
             .describe('True for what would be a signal of this event if its forecasts had earned it.'),
         }),
       )
-      .describe('The sides that have no signal, and why.'),
+      .describe('The sides without a signal, and why.'),
   })
   .meta({ id: 'EventSignals' });
 
 export const signalListSchema = z
   .object({
-    bankroll: dollars('What the sizes are reckoned from.'),
+    bankroll: dollars('The bankroll that sizes are calculated from.'),
     kellyShare: z.number().describe('The share of the Kelly fraction that is used.'),
-    marketCap: z.number().describe('The most that is staked on a market, as a share of the bankroll.'),
-    eventCap: z.number().describe('The most that is staked on an event, as a share of the bankroll.'),
+    marketCap: z.number().describe('The maximum staked on one market, as a share of the bankroll.'),
+    eventCap: z.number().describe('The maximum staked on one event, as a share of the bankroll.'),
     dayCap: z
       .number()
       .describe(
-        'The most that is staked on all events of a climate date, as a share of the bankroll: of maxima, minima and hours together, since the weather of cities goes together. Events with more growth come first.',
+        'The maximum staked on all events of a climate date, as a share of the bankroll: of maxima, minima and hours together, since the weather of cities is correlated. Events with more growth come first.',
       ),
     sizing: z
       .string()

@@ -177,7 +177,9 @@ const summaryFields = {
   waiting: z.int().describe('Forecasts whose day has not settled yet.'),
   withoutMarket: z
     .int()
-    .describe('Settled ones without a market price for every bracket. They are in no mean.'),
+    .describe(
+      'Settled forecasts without a market price for every bracket. They are excluded from the means.',
+    ),
   since: z.iso.date().nullable().describe('The first day in the means; `null` if there is none.'),
   model: pairSchema.nullable().describe('The forecast; `null` while `n` is 0.'),
   market: pairSchema
@@ -235,7 +237,7 @@ const recordSchema = z
   .object({
     station: z.string(),
     date: z.iso.date().describe('The climate day; of an hour the date by the clock.'),
-    hour: z.int().nullable().describe('By the clock of the place; `null` but for hours.'),
+    hour: z.int().nullable().describe('In the local time of the place; `null` except for hours.'),
     leadHours: leadField,
     recordedAt: timeField('When model and market were recorded.'),
     method: z
@@ -258,7 +260,7 @@ export const scoresSchema = z
   .object({
     marketSource: z.string(),
     forecastSource: z.string(),
-    kind: z.enum(temperatureKinds).describe('What all of it is about.'),
+    kind: z.enum(temperatureKinds).describe('What the scores are about.'),
     windowDays: z.int().describe('Only days this far back are in the scores.'),
     overall: summarySchema.describe(
       'Calibrated forecasts: those that were corrected by how earlier ones came out.',
@@ -284,7 +286,7 @@ export const scoresSchema = z
     diagnostics: diagnosticsSchema,
     records: z.array(recordSchema).describe('The newest that have settled, at most 100.'),
     gatesJudgedAt: timeField('When the gates were judged; `null` while they have not been.').nullable(),
-    asOf: timeField('When these scores were added up; at most half a minute ago.'),
+    asOf: timeField('When these scores were computed, at most half a minute ago.'),
   })
   .meta({ id: 'Scores' });
 

@@ -18,9 +18,9 @@ export const sourceSchema = z
       .array(
         z.object({
           kind: z.enum(noteKinds),
-          name: z.string().describe('What it was: the field, the status, the place.'),
+          name: z.string().describe('Details: the field, the status, the place.'),
           count: z.int().min(1),
-          example: z.string().describe('The first of them.'),
+          example: z.string().describe('The first examples.'),
         }),
       )
       .optional()

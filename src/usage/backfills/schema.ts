@@ -53,10 +53,8 @@ const changeSchema = z
     month: z.string().regex(/^\d{4}-\d\d$/),
     events: count('Staged.'),
     quantity: exactField('Their sum.'),
-    repeats: count(
-      'How many of these were already recorded when they were staged: they are not counted again.',
-    ),
-    mismatches: count('How many of the repeats were recorded as another event.'),
+    repeats: count('The number of these already recorded when they were staged: they are not counted again.'),
+    mismatches: count('The number of repeats recorded as a different event.'),
     countedEvents: count('Counted when it was applied.'),
     countedQuantity: exactField('Their sum, as it was counted.'),
     archivedEvents: count('Not counted, because the month was archived meanwhile.'),
@@ -64,7 +62,7 @@ const changeSchema = z
   })
   .meta({
     id: 'BackfillChange',
-    description: 'What it would change, or has changed, of the month of a product.',
+    description: 'What it would change, or has changed, for a product in a month.',
   });
 
 export const backfillDetailSchema = z

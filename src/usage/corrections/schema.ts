@@ -5,7 +5,7 @@ import { MAX_KEY_BYTES, usageEventSchema } from '../schema.js';
 
 export const MAX_CORRECTIONS = 100;
 
-export const reasonField = text(200).describe('Why; it is kept with the event and in the audit log.');
+export const reasonField = text(200).describe('The reason, kept with the event and in the audit log.');
 
 /** Three texts in the longest way to write them, and a quantity. */
 export const MAX_BODY_BYTES = MAX_CORRECTIONS * (3 * MAX_KEY_BYTES + 320);

@@ -28,7 +28,7 @@ export const usageSchema = z
       .string()
       .regex(/^\d+(\.\d+)?$/)
       .describe('The sum of the events: an exact decimal, as text, with all its digits.'),
-    events: z.int().min(1).describe('How many events that is the sum of.'),
+    events: z.int().min(1).describe('The number of events in the sum.'),
   })
   .meta({ id: 'CustomerUsage', description: 'What an Organization used of a product in a step of time.' });
 

@@ -29,7 +29,7 @@ const pointSchema = z
   .object({
     start: timeField('The start of the step.'),
     quantity: exactField('The sum of its events.'),
-    events: z.int().min(1).describe('How many events that is the sum of.'),
+    events: z.int().min(1).describe('The number of events in the sum.'),
   })
   .meta({ id: 'UsagePoint' });
 

@@ -57,7 +57,7 @@ reservation has this key: use no event's key, and for each piece of work a new o
 `.trim(),
   body: { schema: reserveSchema, maxBytes: MAX_BODY_BYTES },
   responses: {
-    200: json('The reservation was made before.', reservedSchema),
+    200: json('The reservation already exists.', reservedSchema),
     201: json('Held, durably.', reservedSchema),
   },
   errors: [
@@ -144,7 +144,7 @@ const release = defineRoute({
   description:
     'Ends the hold with nothing used. Repeated, it gives the same answer. A settled reservation stays settled, and the answer says so.',
   params: idParams,
-  responses: { 200: json('It is no longer held.', foundSchema) },
+  responses: { 200: json('Released.', foundSchema) },
   errors: ['not_found'],
   examples: examples.release,
   handler: (deps: ReservationDeps) => async (req, res) => {
@@ -165,7 +165,7 @@ const find = defineRoute({
   path: '/api/usage/reservations/{id}',
   operationId: 'getReservation',
   summary: 'Read a reservation',
-  description: "One of the key's Organization, in the mode of the key.",
+  description: "A reservation of the key's Organization, in the mode of the key.",
   params: idParams,
   responses: { 200: json('The reservation.', foundSchema) },
   errors: ['not_found'],
@@ -181,7 +181,7 @@ const listQuery = pageSchema.extend({
   status: z
     .enum(reservationStates, `must be one of ${reservationStates.join(', ')}`)
     .optional()
-    .describe('Only those of this status; all if left out.'),
+    .describe('Only reservations with this status; all if left out.'),
 });
 
 const list = defineRoute({
@@ -191,9 +191,9 @@ const list = defineRoute({
   operationId: 'listReservations',
   summary: 'List reservations',
   description:
-    "Those of the key's Organization in the mode of the key, the newest first. At most `limit` at once; `nextCursor` leads to the next page.",
+    "The reservations of the key's Organization in the mode of the key, newest first. At most `limit` at a time; `nextCursor` leads to the next page.",
   query: listQuery,
-  responses: { 200: json('A page of them.', reservationListSchema) },
+  responses: { 200: json('One page.', reservationListSchema) },
   errors: ['invalid_request'],
   examples: examples.list,
   handler: (deps: ReservationDeps) => async (req, res) => {

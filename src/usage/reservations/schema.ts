@@ -59,7 +59,7 @@ export const reservationSchema = z
     idempotencyKey: z.string(),
     expiresAt: timeField('When it stops being held.'),
     settledQuantity: exactField('Units that were used; `null` until it is settled.').nullable(),
-    createdAt: timeField('When it was made.'),
+    createdAt: timeField('When it was created.'),
   })
   .meta({ id: 'Reservation' });
 
@@ -75,7 +75,7 @@ export const foundSchema = z.object({ reservation: reservationSchema }).meta({ i
 export const settledSchema = z
   .object({
     reservation: reservationSchema,
-    accepted: z.int().min(0).max(1).describe('1 if its event was new.'),
+    accepted: z.int().min(0).max(1).describe('1 if the event was new.'),
     deduped: z
       .int()
       .min(0)
@@ -108,7 +108,7 @@ export const settledSchema = z
 
 export const reservationListSchema = z
   .object({
-    reservations: z.array(reservationSchema).describe('The newest first.'),
+    reservations: z.array(reservationSchema).describe('Newest first.'),
     nextCursor: nextCursorField,
   })
   .meta({ id: 'ReservationList' });

@@ -92,7 +92,7 @@ export const memberRoutes = [
     operationId: 'putMember',
     summary: 'Declare a membership',
     description:
-      'Makes a User a member of the Organization in that role. It takes effect on their next request. The User and the Organization must exist.',
+      'Makes a User a member of the Organization with the given role. It takes effect on their next request. The User and the Organization must exist.',
     body: memberSchema,
     responses: putResponses(memberAnswerSchema),
     good: { params, body: { role: 'member' } },

@@ -180,7 +180,7 @@ export const tradingControlRoutes = [
     summary: "Set the operator's kill switch of an Organization",
     description: `\`halt\` refuses every order of the Organization with 422 \`risk_limit\`, \`reduce_only\` all but sales of what is held and purchases that close pairs. The Organization sees state and reason and cannot open it; it has a switch of its own beside it. ${binds}`,
     body: switchSchema,
-    responses: { 200: json('As it stands now.', switchAnswerSchema) },
+    responses: { 200: json('The switches as they are now.', switchAnswerSchema) },
     errors: ['not_found'],
     examples: [
       {
@@ -232,7 +232,7 @@ export const tradingControlRoutes = [
     summary: 'Set the kill switch of the whole service',
     description: `For every Organization, in paper and live mode: \`halt\` refuses every order, \`reduce_only\` all that do not reduce what is held. ${binds}`,
     body: switchSchema,
-    responses: { 200: json('As it stands now.', serviceSwitchAnswerSchema) },
+    responses: { 200: json('The switches as they are now.', serviceSwitchAnswerSchema) },
     examples: [
       {
         name: 'halted',

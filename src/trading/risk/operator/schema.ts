@@ -102,8 +102,8 @@ const declaredSchema = z
 
 export const limitsAnswerSchema = z
   .object({
-    effective: effectiveSchema.describe('What applies to the next order.'),
-    declared: declaredSchema.describe('What was declared; `null` is the default.'),
+    effective: effectiveSchema.describe('The limits that apply to the next order.'),
+    declared: declaredSchema.describe('The declared limits; `null` means the default.'),
     updatedAt: timeField('When they were last declared; `null` if they never were.').nullable(),
   })
   .meta({ id: 'TradingLimits' });
