@@ -150,7 +150,7 @@ export const ownKeyRoute = defineRoute({
   tag: 'API keys',
   summary: 'What am I?',
   description:
-    'The metadata of the calling key, and its Organization. The way for a runtime to check at its start that its key works, which mode it is in and when it ends.',
+    'The metadata of the calling key, and its Organization. Lets a runtime check at startup that its key works, which mode it is in and when it expires.',
   credential: 'apiKey',
   scope: null,
   limit: 'bad-keys',

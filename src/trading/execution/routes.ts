@@ -39,15 +39,15 @@ export const executionRoutes = [
     tag: 'Trading',
     summary: 'How paper fills compare with the market and with live ones',
     description: `
-How far fills can be believed, of the Organization of the key, over days in UTC.
+How realistic the fills of the key's Organization are, over days in UTC.
 
-**After a fill.** A minute after each fill the venue's prints and books since are looked at. \`after\` says how far the price had moved after ${horizons.join(', ')} seconds. \`missed\` counts fills that would not have come about:
-nobody else traded at their price or better within a minute, and the next book that was seen had nothing left there. Neither is known of every fill: books are read every half minute where they are not streamed, and prints are few.
-Resting orders are filled by prints, so they are not judged as missed. Live fills did come about: how many of them are called missed says how harsh the rule is.
+**After a fill.** One minute after each fill, the venue's prints and books since then are examined. \`after\` says how far the price had moved after ${horizons.join(', ')} seconds. \`missed\` counts fills that would not have happened:
+nobody else traded at their price or better within a minute, and the next book that was seen had nothing left there. Neither is known for every fill: books that are not streamed are read every half minute, and prints are few.
+Resting orders are filled by prints, so they never count as missed. Live fills did happen: how many of them the rule calls missed shows how strict it is.
 
-**Beside live orders.** With each live order it is recorded what paper would have filled of it on the book that was known when it was sent: \`shadow\` has both, and what each came to.
+**Beside live orders.** For each live order, the fill that paper trading would have made on the book known when it was sent is recorded too: \`shadow\` compares both and their results.
 
-Profit and loss are as if each fill had been held, for a minute or to the end of its market: what fills are worth by themselves, whatever was bought and sold after them. At most ${MOST_DAYS} days at once; a test key reads paper only.
+Profit and loss assume that each fill was held, for a minute or to the end of its market: the value of the fills themselves, whatever was traded afterwards. At most ${MOST_DAYS} days per request; a test key reads paper only.
 `.trim(),
     credential: 'apiKey',
     scope,

@@ -98,7 +98,7 @@ const list = defineRoute({
   operationId: 'listTrades',
   summary: 'List trades',
   description:
-    "Every order of the key's Organization that was accepted, of all its keys and people, newest first: also those that filled nothing. Refused orders are not among them. A test key lists paper trades only.",
+    "Every accepted order of the key's Organization, from all its keys and people, newest first, including those that filled nothing. Refused orders are not listed. A test key lists paper trades only.",
   query: listTradesSchema,
   responses: {
     200: json('One page.', tradeListSchema),
@@ -145,7 +145,7 @@ const one = defineRoute({
   operationId: 'getTrade',
   summary: 'Read one trade',
   description:
-    'What became of an order. Of a live one that is `pending`, until `finishedAt` is there. For a test key there are paper trades only.',
+    'The outcome of an order. For a live order that is `pending`, ask again until `finishedAt` is set. A test key sees paper trades only.',
   params,
   responses: { 200: json('The trade.', tradeAnswerSchema) },
   errors: ['not_found'],
@@ -172,9 +172,9 @@ const cancel = defineRoute({
   operationId: 'cancelOrder',
   summary: 'Cancel an order',
   description: `
-Takes what is not filled yet out of the book. The answer is the trade as it is then, also where it had ended already: **a fill that crossed the cancellation is in it.**
+Removes what is not filled yet from the book. The answer is the trade as it is then, even if it had already ended: **a fill that crossed the cancellation is included.**
 
-A paper order is filled by what was printed until the cancellation first. A live one is cancelled at the venue, whose last word counts. While that is not known, or the prints cannot be read,
+A paper order is first filled by what was printed up to the cancellation. A live one is cancelled at the venue, whose answer is final. While that is not known, or the prints cannot be read,
 the trade stays \`resting\` with a \`reason\` that says so; its end follows, and asking again changes nothing.
 `.trim(),
   params,
@@ -212,7 +212,7 @@ const decrease = defineRoute({
   operationId: 'decreaseOrder',
   summary: 'Decrease an order',
   description: `
-Leaves fewer contracts to be filled. The order stays where it stands in the queue. Its \`contracts\` become what was filled and what remains; what was kept back for the others is free again.
+Reduces the contracts still to be filled. The order keeps its place in the queue. Its \`contracts\` become what was filled plus what remains; cash reserved for the rest is released.
 
 The same request again changes nothing. More than may still be filled is refused: to buy more, place another order.
 `.trim(),

@@ -48,7 +48,7 @@ export const portfolioRoutes = [
     tag: 'Trading',
     summary: 'Positions, profit and loss',
     description: `
-What the Organization of the key has: cash, open positions, and profit and loss. The first look opens the paper account with its play money (\`PAPER_CASH\` of the service's configuration); a live
+The Organization's cash, open positions, and profit and loss. The first request opens the paper account with its play money (\`PAPER_CASH\` of the service's configuration); a live
 account is as booked from the venue.
 
 **Value.** \`liquidationValue\` is what the positions could be turned into at this moment: each is sold into the whole depth of the bids of its side, after the taker's fee with its roundings. Contracts that

@@ -31,15 +31,15 @@ const forecast = defineRoute({
   summary: 'Read the forecast for a station',
   description: `
 For each local climate day that has markets: the distribution of the day's maximum temperature, the probability of each bracket, what the station has
-reported so far, and what the forecast was made from. \`asOf\`, \`ageSeconds\` and \`stale\` are those of the markets, as everywhere; forecasts have a slower pace of their own,
+reported so far, and what the forecast was made from. \`asOf\`, \`ageSeconds\` and \`stale\` refer to the markets, as everywhere; forecasts are updated less often,
 and \`forecastAgeSeconds\` is their age.
 
-Forecasts are corrected by how earlier ones came out: each day says by which fit (\`method\`, \`fit\`, \`seasonalFit\`), what the members themselves said (\`rawMeanF\`, \`rawStandardDeviationF\`), and,
-where it could have been made in a better way, why it was not (\`fallback\`). A fit knows only what was known before it was made (\`knownThrough\`). \`distribution\` says what quantiles and
-probabilities are of: calibrated forecasts are logistic, whose tails are heavier than the normal's.
+Forecasts are calibrated against the outcomes of earlier ones: each day names the fit (\`method\`, \`fit\`, \`seasonalFit\`), the uncorrected values of the members (\`rawMeanF\`, \`rawStandardDeviationF\`), and,
+if a simpler method was used, why (\`fallback\`). A fit knows only what was known before it was made (\`knownThrough\`). \`distribution\` is what quantiles and
+probabilities are taken from: calibrated forecasts are logistic, with heavier tails than a normal distribution.
 
-A day that runs is gone on from as it has come so far (\`method\` \`same_day\`): its extreme is what has been reached, or what is still to come if that is more. \`running\` says what was
-known and when, how probable it is that nothing more comes, and what that was learned from. Brackets that cannot win any more have a probability of 0; none has 1 before the day's own report is there.
+While the day is running, its forecast continues from what has been observed (\`method\` \`same_day\`): the extreme is what has been reached, or what is still to come if that exceeds it. \`running\` says what was
+known and when, how likely it is that the extreme has already been reached, and what that was learned from. Brackets that can no longer win have a probability of 0; none has 1 before the day's own report is published.
 `.trim(),
   params: z.object({
     station: z.string().meta({ description: 'The id of the station, in upper or lower case.' }),
@@ -91,7 +91,7 @@ const stationList = defineRoute({
   operationId: 'listStations',
   summary: 'List stations',
   description:
-    'Where the markets settle: the station, the report that decides, the day that it is about, and how well that was checked on settled markets, before and since another company relays the report. The airport next door has another maximum on half of the days. Hours settle on the areas of the venue’s own index.',
+    'Where the markets settle: the station, the report that decides, the day that it covers, and how well that was verified on settled markets, before and since another company began to relay the report. A neighbouring airport has a different maximum on half of the days. Hourly markets settle on the areas of the venue’s own index.',
   ...conditional('The stations.', stationListSchema),
   errors: ['invalid_request', 'unavailable'],
   examples: [

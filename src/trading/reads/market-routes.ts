@@ -133,16 +133,16 @@ const signals = defineRoute({
   operationId: 'listSignals',
   summary: 'List trading signals',
   description: `
-Purchases that the forecast speaks for, at what they would really cost: the asks in the book, level by level, and the venue's fee.
+Purchases that the forecast supports, at what they would really cost: the asks in the book, level by level, plus the venue's fee.
 
-Of an event's brackets exactly one wins, so they are sized together: by Kelly's rule, for the purchase of YES and NO over all brackets that makes the bankroll grow fastest; a quarter of
-that is used, within caps per market, event and climate date. So a purchase may be a hedge: it costs more than it is worth by itself, and pays where the others lose. Each says from which
-probability on it is worth its cost, how much of the bankroll it takes, and why.
+Exactly one bracket of an event wins, so they are sized together: Kelly's rule finds the purchases of YES and NO over all brackets that make the bankroll grow fastest; a quarter of
+that is used, within caps per market, event and climate date. A purchase may therefore be a hedge: it costs more than it is worth by itself, and pays where the others lose. Each signal gives its
+break-even probability, the share of the bankroll it takes, and its reasons.
 
-A signal is let through by the \`gate\` of its station and lead: only where calibrated forecasts have been ahead of the prices that could be paid, by more than chance explains. \`events\` says for each
-event how its gate stands, what its signals can lose together, and for every side without a signal why; what \`isWithheld\` would have been one.
+A signal is let through by the \`gate\` of its station and lead: only where calibrated forecasts have beaten the prices that could be paid by more than chance explains. \`events\` gives for each
+event the state of its gate, what its signals can lose together, and why each of the other sides has no signal; where \`isWithheld\` is true it would have had one.
 
-A signal is no advice and no order: \`POST /trade\` checks everything anew.
+A signal is neither advice nor an order: \`POST /trade\` checks everything again.
 `.trim(),
   query: signalsQuerySchema,
   ...conditional('The signals.', signalListSchema),

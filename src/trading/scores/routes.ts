@@ -33,25 +33,25 @@ export const scoresRoutes = [
     path: '/scores',
     operationId: 'getScores',
     tag: 'Market data',
-    summary: 'How the forecast did against the market',
+    summary: 'Compare the forecast with the market',
     description: `
-${LEAD_HOURS.join(', ')} hours before the end of each climate day the forecast's probabilities are recorded beside the market's own (the middle between bid and ask of
-each bracket, without fees, made to sum to one): at that moment or not at all, so that nothing in a record was known later. When the venue is done with the day, both
-are scored by the reported temperature; for every score, smaller is better. The log score and the ranked probability score are of the brackets, as they are traded. The CRPS is in
-°F and of whole degrees, for the forecast, the market, the ensemble as it was and climatology alike.
+${LEAD_HOURS.join(', ')} hours before the end of each climate day, the forecast's probabilities are recorded beside the market's own (the midpoint of bid and ask of
+each bracket, without fees, normalised to sum to one): at that moment or not at all, so that no record contains later knowledge. When the venue has settled the day, both
+are scored by the reported temperature; for every score, smaller is better. The log score and the ranked probability score are computed over the brackets, as they are traded. The CRPS is in
+°F over whole degrees, for the forecast, the market, the raw ensemble and climatology alike.
 
-Maxima, minima and hours are scored each by themselves: \`kind\` says which, and without it the answer is about maxima. Of hours forecasts are recorded ${leadsOf('hourly').join(', ')} hours
-before; their markets are thresholds, and what is scored is what lies between two of them. The hours of a day count as one day for the gate.
+Maxima, minima and hours are scored separately: \`kind\` selects one, and without it the answer is about maxima. Hourly forecasts are recorded ${leadsOf('hourly').join(', ')} hours
+ahead; their markets are thresholds, and the intervals between two of them are scored. The hours of a day count as one day for the gate.
 
-The means are over calibrated forecasts of the last 90 days that model and market are both scored for, by station and lead; what was said before there was a past to learn from is
-in \`uncalibrated\`. \`difference\` is model less market: where it is above zero the market knew more. While nothing has settled, \`n\` is 0 and the scores are \`null\`.
+The means are over calibrated forecasts of the last 90 days for which model and market are both scored, by station and lead; forecasts made before there was a past to learn from are
+in \`uncalibrated\`. \`difference\` is model less market: above zero, the market was better. While nothing has settled, \`n\` is 0 and the scores are \`null\`.
 
-\`models\` says how each of several weather models has done by itself, and the weight that it has now: they are mixed by their recent skill.
+\`models\` gives the score of each weather model by itself, and its current weight: models are mixed by their recent skill.
 
-Each station and lead has a \`gate\`. ${gateRuleText} \`errorRates\` says how often that is wrong. \`diagnostics\` is what diagrams are drawn of, over
-everything that was asked for: how often what was said came true, where the outcomes lay in the forecasts' distributions, and the CRPS of each day.
+Each station and lead has a \`gate\`. ${gateRuleText} \`errorRates\` says how often that is wrong. \`diagnostics\` has the data for diagrams over
+everything that was asked for: reliability, where the outcomes lay in the forecast distributions (PIT), and the CRPS of each day.
 
-With the simulated markets the last ${PAST_DAYS} days are there soon after the first start: their world follows from its seed and the clock, so its past is asked and scored by the same code as its present.
+With the simulated markets the last ${PAST_DAYS} days are available soon after the first start: the simulated world follows from its seed and the clock, so its past is forecast and scored by the same code as its present.
 `.trim(),
     credential: 'none',
     limit: 'reads',

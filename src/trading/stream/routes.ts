@@ -16,14 +16,14 @@ export const streamRoute = defineRoute({
   operationId: 'streamMarkets',
   summary: 'Follow the markets',
   description: `
-Server-sent events (\`text/event-stream\`), for \`EventSource\`. The first event is \`snapshot\` with all markets; after it each refresh sends \`changes\` with those that it
-changed, and the tickers in \`removed\` that are listed no longer. Where the venue's own stream keeps the order books, each change of them is told within 100 ms, many together. A refresh that changed nothing sends an empty one, so that \`asOf\` and \`sources\` are always the latest; the age is the time since \`asOf\`.
+Server-sent events (\`text/event-stream\`), for \`EventSource\`. The first event is \`snapshot\` with all markets; after it each refresh sends \`changes\` with the markets that
+changed, and in \`removed\` the tickers that are no longer listed. Where the venue's own stream keeps the order books up to date, changes to them are sent within 100 ms, in batches. A refresh that changed nothing sends an empty one, so that \`asOf\` and \`sources\` are always the latest; the age is the time since \`asOf\`.
 
 \`data\` is \`{ "asOf", "sources", "markets": [ … ], "removed"? }\`, and each market \`{ "ticker", "status", "yesBid", "yesAsk", "noBid", "noAsk", "yesBidSize", "yesAskSize", "lastPrice", "probability", "bookState" }\` as
 in \`GET /markets\`, with the forecast's probability that YES pays (\`null\` without a forecast). Everything else about a market is there.
 
-Every event has an \`id\`. Who comes back with it as \`Last-Event-ID\` (\`EventSource\` does so by itself) gets the \`changes\` since; if this instance does not know
-it, a \`snapshot\`. Every 15 seconds a comment shows that the connection lives. A reader who leaves 1 MB unread is dropped. An address may hold 20 streams, an instance 2,000.
+Every event has an \`id\`. A client that reconnects with it as \`Last-Event-ID\` (\`EventSource\` does so by itself) gets the \`changes\` since then, or a \`snapshot\` if this instance does not know
+the id. Every 15 seconds a comment keeps the connection alive. A client that leaves 1 MB unread is disconnected. An address may open 20 streams, an instance 2,000.
 `.trim(),
   query: streamQuerySchema,
   headers: z.object({

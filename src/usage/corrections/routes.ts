@@ -39,7 +39,7 @@ hour and month, in the same commit: totals, caps, limits, reports and exports ha
 **Repeating.** A \`correctionKey\` that was used before is counted as \`deduped\` and changes nothing; with another event, quantity or reason it is \`idempotency_conflict\` (409). Without an answer, or after a
 5xx, send the request again as it was.
 
-Events of months that were archived are not here any more and are \`event_not_found\`, as is every key that was never recorded. Each request that changes something is one entry of the audit log.
+Events of archived months are no longer here and are \`event_not_found\`, as is a key that was never recorded. Each request that changes something is one entry in the audit log.
 `.trim();
 
 const errors = [
@@ -125,7 +125,7 @@ export const correctionRoutes = [
     limit: 'usage',
     summary: 'Correct usage events',
     description: `
-Says of 1 to ${MAX_CORRECTIONS} events of the Organization, in the mode of the key, what they should have counted. An event may be corrected for ${MAX_AGE_DAYS} days after its receipt
+Sets what 1 to ${MAX_CORRECTIONS} events of the Organization, in the mode of the key, should have counted. An event may be corrected for ${MAX_AGE_DAYS} days after its receipt
 (\`timestamp_out_of_range\` afterwards); the operator of the service, and owners and admins on the page of the event, may do it at any time.
 
 ${rules}
@@ -168,7 +168,7 @@ export const operatorCorrectionRoutes = [
     operationId: 'correctCustomerUsage',
     summary: "Correct an Organization's usage events",
     description: `
-Says of 1 to ${MAX_CORRECTIONS} events, live or test and however old, what they should have counted.
+Sets what 1 to ${MAX_CORRECTIONS} events, live or test and however old, should have counted.
 
 ${rules}
 `.trim(),

@@ -127,7 +127,7 @@ const event = defineRoute({
   operationId: 'getUsageEvent',
   summary: 'Read one event',
   description: `
-The event as it was recorded, with its corrections. An event of the other mode is not found here. \`.\` and \`..\` cannot be part of an address: look such keys up.
+The event as it was recorded, with its corrections. An event of the other mode is not found here. \`.\` and \`..\` cannot be part of an address: use the lookup for such keys.
 `.trim(),
   params: z.object({
     idempotencyKey: z.string().meta({ description: 'Percent-encoded, a slash as `%2F`.' }),
@@ -167,8 +167,8 @@ const lookup = defineRoute({
   operationId: 'lookUpUsageEvents',
   summary: 'Ask which events were recorded',
   description: `
-For a sender that is unsure: which of 1 to ${MAX_EVENTS} idempotency keys were recorded in the mode of the key, one result for each, in the order of the request. A batch that is still on its way may be
-recorded after the answer; sending an event again is always safe.
+For a sender that is unsure: which of 1 to ${MAX_EVENTS} idempotency keys were recorded in the mode of the key, one result for each, in the order of the request. A batch still in flight may be
+recorded after this answer; sending an event again is always safe.
 `.trim(),
   body: { schema: lookupSchema, maxBytes: MAX_LOOKUP_BYTES },
   responses: { 200: json('The results.', lookupAnswerSchema) },

@@ -22,7 +22,7 @@ export const usageQuerySchema = z.strictObject({
   groupBy: z
     .enum(['apiKey'], 'must be apiKey')
     .optional()
-    .describe('`apiKey`: a series for each API key that reported the usage. Of months at most 13 then.'),
+    .describe('`apiKey`: a series for each API key that reported the usage. With months, at most 13.'),
 });
 
 const pointSchema = z
