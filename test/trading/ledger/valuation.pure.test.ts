@@ -194,6 +194,17 @@ describe('the outcomes of an event', () => {
     const torn = { ...ladder, markets: ladder.markets.filter(({ ticker }) => ticker !== 'B') };
     expect(read(positions, torn)).toEqual(expected);
   });
+
+  it('are the worst and the best alone, where it is not known how the markets go together', () => {
+    const positions = [held('A', 'yes', 4, '1.00'), held('B', 'no', 2, '1.50')];
+    const { outcomes, worstCase, bestCase } = eventOutcomes('KXTEMPNYCHS-26SEP1312', positions, undefined);
+    // None is paid, or all six contracts are.
+    expect(outcomes.map(({ ticker, payout, result }) => [ticker, dollars(payout), dollars(result)])).toEqual([
+      [null, '0.0000', '-2.5000'],
+      [null, '6.0000', '3.5000'],
+    ]);
+    expect([dollars(worstCase), dollars(bestCase)]).toEqual(['-2.5000', '3.5000']);
+  });
 });
 
 describe('the name of a market that is no longer listed', () => {
