@@ -21,7 +21,11 @@ const latest = Date.parse('9999-12-31T23:59:59.999Z');
 
 /** A time that is kept as it was sent. */
 export const timeInput = z.iso
-  .datetime({ offset: true, error: 'must be an RFC 3339 time with an offset, like 2026-01-31T12:00:00Z' })
+  .datetime({
+    offset: true,
+    abort: true,
+    error: 'must be an RFC 3339 time with an offset, like 2026-01-31T12:00:00Z',
+  })
   .refine((value) => {
     const ms = Date.parse(value);
     return ms >= earliest && ms <= latest;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { idField, nextCursorField, timeField } from '../../core/http/fields.js';
+import { timeInput } from '../../core/http/validate.js';
 import { mayRest, timesInForce } from '../market/book.js';
 import {
   contractsField,
@@ -47,8 +48,7 @@ export const orderSchema = z
       .describe(
         '`immediate_or_cancel` (if left out): what the book holds is filled, the rest is cancelled. `fill_or_kill`: all or nothing. `good_till_cancelled`: the rest waits in the book until it is filled or cancelled. `good_till_time`: until `expiresAt` at the latest.',
       ),
-    expiresAt: z.iso
-      .datetime({ offset: true, error: 'must be a time like 2026-01-31T12:00:00Z' })
+    expiresAt: timeInput
       .optional()
       .describe('When what is still in the book is cancelled; with `good_till_time`, and only with it.'),
     postOnly: z

@@ -13,7 +13,7 @@ import type { Micros } from '../market/money.js';
 import { readKnownFacts } from '../risk/gate.js';
 import { MAX_TRADING_AGE_MS } from '../market/source.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
-import { requireTradable, type TradableMarket } from './tradable.js';
+import { assertTerms, requireTradable, type TradableMarket } from './tradable.js';
 import { assertAllowed, type ArrivedOrder } from './allowed.js';
 import { clientOrderId, requestHash, reserveAfter, toTrade, type PlacedOrder, type Trade } from './order.js';
 import { gateOf } from './cancel-causes.js';
@@ -289,6 +289,7 @@ async function check(
   const view = requireTradable(snapshots, input, at.getTime());
   const state = await readState(tx, input, bookHash(view.book));
   if (state.existing) return (await findRepeat(tx, input))!;
+  assertTerms(input, at.getTime());
 
   const book = input.mode === 'paper' ? withoutTaken(view.book, state.taken) : view.book;
   const facts = await readKnownFacts(tx, { orgId: input.orgId, mode: input.mode, at });

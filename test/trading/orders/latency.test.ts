@@ -129,6 +129,21 @@ describe('a paper order that takes its time', () => {
     expect(trades.map(({ status }) => status)).toEqual(['filled', 'filled']);
   });
 
+  it('that expires on its way takes nothing when it arrives', async () => {
+    const { secret, orgId } = await createTrader(database.db);
+    const expiresAt = new Date(service.clock.now() + 300).toISOString();
+    meanwhile = () => {
+      service.clock.advance(400);
+      return Promise.resolve();
+    };
+    const late = await trade(secret, { timeInForce: 'good_till_time', expiresAt });
+    expect([late.status, late.errors]).toEqual([
+      400,
+      [{ pointer: '/expiresAt', code: 'invalid_request', detail: 'must be in the future' }],
+    ]);
+    expect((await service.trading.orders.list({ orgId, limit: 10 })).trades).toEqual([]);
+  });
+
   it('is told again without waiting, and two with the same key that are on their way at once are one', async () => {
     const { secret } = await createTrader(database.db);
     const headers = { 'idempotency-key': 'once' };

@@ -527,7 +527,12 @@ describe('the terms of a resting order', () => {
     [
       '/expiresAt',
       { timeInForce: 'good_till_time', expiresAt: 'soon' },
-      'must be a time like 2026-01-31T12:00:00Z',
+      'must be an RFC 3339 time with an offset, like 2026-01-31T12:00:00Z',
+    ],
+    [
+      '/expiresAt',
+      { timeInForce: 'good_till_time', expiresAt: '9999-12-31T23:59:59-12:00' },
+      'must lie in the years 1970 to 9999',
     ],
     [
       '/expiresAt',
