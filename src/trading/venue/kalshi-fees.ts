@@ -4,7 +4,7 @@ import { type Clock, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { feeTypes, type FeeRule } from '../market/fees.js';
 import type { NoteBook } from '../market/source.js';
 import { stations } from '../market/stations.js';
-import type { KalshiClient, Query } from './kalshi-client.js';
+import { UnexpectedAnswerError, type KalshiClient, type Query } from './kalshi-client.js';
 import { kalshiSeriesListSchema, kalshiSeriesSchema, time, type KalshiSeries } from './kalshi-market.js';
 
 /** The venue's name of the category; it matches to the letter. */
@@ -42,6 +42,7 @@ export function createCatalogue({ client, clock, only, notes, onFailure }: Catal
       notes().add('missing_field', `series.${path.map(String).join('.')}`, message);
       return [];
     });
+    if (found.length === 0) throw new UnexpectedAnswerError('/series', 'none that can be read');
     series = found.filter(({ ticker }) => only === undefined || only.includes(ticker)).toSorted(byImportance);
     readAtMs = clock.now();
   }

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { DAY_MS, HOUR_MS, type Clock } from '../../core/time.js';
+import { DAY_MS, HOUR_MS, MINUTE_MS, type Clock } from '../../core/time.js';
 import { inChunks, inParallel } from '../../core/steps.js';
 import { emptyBook, type OrderBook } from '../market/book.js';
 import { lowestOf } from '../market/event.js';
@@ -136,10 +136,16 @@ export interface KalshiSourceOptions {
   log: Logger;
 }
 
+/** Open markets do not go before they close: a list without any of them is not believed for so long. */
+const NOT_EMPTY_MS = 5 * MINUTE_MS;
+
 /** What the last read of a series has found. */
 interface SeenSeries {
   hasMarkets: boolean;
   isHourly: boolean;
+  /** Some were open. */
+  hasOpen: boolean;
+  at: number;
 }
 
 /** The venue itself: series from its catalogue, their markets page by page, the books of those that are traded. */
@@ -154,6 +160,11 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
   const fees = createKalshiFees({ client, clock, log });
   const readTrading = createKalshiPauses({ client, clock, log });
   const chooseSeries = createSeriesChooser(seen);
+  const readSeries = createSeriesReader(seen, {
+    client,
+    clock,
+    read: (value) => reader.read(value, notes),
+  });
   const tell = createTeller(log);
   const readOne = (value: unknown) => readAlone(value, tell);
   const catalogue = createCatalogue({
@@ -164,25 +175,6 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
     onFailure: (error) =>
       log.warn({ err: error }, "the venue's list of series could not be read: the last one is kept"),
   });
-
-  async function readSeries(ticker: string, signal: AbortSignal): Promise<ListedMarket[]> {
-    const lookBackMs = seen.get(ticker)?.isHourly ? LOOK_BACK_MS.hourly : LOOK_BACK_MS.daily;
-    const found = await readMarketPages(
-      client,
-      '/markets',
-      [
-        ['series_ticker', ticker],
-        ['min_close_ts', Math.floor((clock.now() - lookBackMs) / 1000)],
-      ],
-      signal,
-    );
-    const markets = found.flatMap((value) => reader.read(value, notes) ?? []);
-    seen.set(ticker, {
-      hasMarkets: found.length > 0,
-      isHourly: markets.some(({ kind }) => kind === 'hourly'),
-    });
-    return markets;
-  }
 
   async function list(tickers: readonly string[], signal: AbortSignal): Promise<ListedMarket[]> {
     const chosen = chooseSeries(tickers);
@@ -229,6 +221,37 @@ function readAlone(value: unknown, tell: (found: readonly VenueNote[]) => void):
   const market = readMarket(value, notes);
   tell(notes.list());
   return market;
+}
+
+/** Reads all markets of a series, and notes what it has found. */
+function createSeriesReader(
+  seen: Map<string, SeenSeries>,
+  { client, clock, read }: FindDeps & { clock: Clock },
+): (ticker: string, signal: AbortSignal) => Promise<ListedMarket[]> {
+  return async (ticker, signal) => {
+    const before = seen.get(ticker);
+    const at = clock.now();
+    const lookBackMs = before?.isHourly ? LOOK_BACK_MS.hourly : LOOK_BACK_MS.daily;
+    const found = await readMarketPages(
+      client,
+      '/markets',
+      [
+        ['series_ticker', ticker],
+        ['min_close_ts', Math.floor((at - lookBackMs) / 1000)],
+      ],
+      signal,
+    );
+    if (found.length === 0 && before?.hasOpen && Math.abs(at - before.at) < NOT_EMPTY_MS)
+      throw new UnexpectedAnswerError('/markets', `none of ${ticker}, which had open markets`);
+    const markets = found.flatMap((value) => read(value) ?? []);
+    seen.set(ticker, {
+      hasMarkets: found.length > 0,
+      isHourly: markets.some(({ kind }) => kind === 'hourly'),
+      hasOpen: markets.some(({ status }) => status === 'active'),
+      at,
+    });
+    return markets;
+  };
 }
 
 /** Those that had markets, those that were never asked for, and some of the others. */

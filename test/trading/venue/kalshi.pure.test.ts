@@ -139,6 +139,41 @@ describe('the venue’s markets', () => {
     expect(asked('series_ticker=KXHIGHNY')).toHaveLength(6);
   });
 
+  it('do not go all at once while they are open: for some minutes such an answer is not believed', async () => {
+    const time = { now: clock.now() };
+    const client = createKalshiClient({ baseUrl: venue.url, budget: plentyOfTokens(), backoffMs: 5 });
+    const log = pino({ level: 'silent' });
+    const later = createKalshiSource({ client, series: undefined, clock: { now: () => time.now }, log });
+    const readNow = () => later.read(new AbortController().signal);
+    const listed = venue.markets;
+    await readNow();
+    venue.markets = [];
+    time.now += 30_000;
+    await expect(readNow()).rejects.toThrow('/markets: none of KXHIGHNY, which had open markets');
+    venue.markets = listed;
+    expect((await readNow()).markets).toHaveLength(6);
+    venue.markets = [];
+    time.now += 5 * 60_000;
+    expect((await readNow()).markets).toEqual([]);
+  });
+
+  it('stay where the venue’s list of series comes without any', async () => {
+    const time = { now: clock.now() };
+    const client = createKalshiClient({ baseUrl: venue.url, budget: plentyOfTokens(), backoffMs: 5 });
+    const log = pino({ level: 'warn' }, { write: (line: string) => void warnings.push(line) });
+    const later = createKalshiSource({ client, series: undefined, clock: { now: () => time.now }, log });
+    const readNow = () => later.read(new AbortController().signal);
+    const series = venue.series;
+    venue.series = [];
+    await expect(readNow()).rejects.toThrow('/series: none that can be read');
+    venue.series = series;
+    await readNow();
+    venue.series = [];
+    time.now += 60 * 60_000;
+    expect((await readNow()).markets).toHaveLength(6);
+    expect(warnings.some((line) => line.includes('list of series could not be read'))).toBe(true);
+  });
+
   it('share the report of their event once they are settled', async () => {
     for (const market of venue.markets) Object.assign(market, { status: 'finalized', result: 'no' });
     Object.assign(venue.markets[0]!, { result: 'yes', expiration_value: '93.00' });
