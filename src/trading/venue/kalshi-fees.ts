@@ -127,15 +127,16 @@ export function createKalshiFees({
 }) {
   const toRule = createRuleReader(log);
   let seriesChanges: SeriesChange[] = [];
-  let eventChanges: EventChange[] = [];
+  /** Undefined until they have been read: an event may have fees of its own that nothing else tells. */
+  let eventChanges: EventChange[] | undefined;
   let changesReadAt = -Infinity;
 
-  /** Without them the rules are those of the series as they were last read, which is within the hour. */
-  async function readChanges(signal: AbortSignal): Promise<void> {
+  /** Of series it is enough to know their rules as they were last read, which is within the hour. */
+  async function readChanges(series: readonly KalshiSeries[], signal: AbortSignal): Promise<void> {
     const now = clock.now();
-    if (now - changesReadAt < CHANGES_FRESH_MS) return;
+    if (eventChanges && now - changesReadAt < CHANGES_FRESH_MS) return;
     changesReadAt = now;
-    try {
+    await readOrWarn(async () => {
       const listed = await client.get('/series/fee_changes', [], seriesChangesSchema, signal);
       // The list may leave out what has happened: until the series is read anew that is kept.
       const past = seriesChanges.filter(({ at }) => at <= now && now - at < CATALOGUE_FRESH_MS + SETTLED_MS);
@@ -147,47 +148,83 @@ export function createKalshiFees({
           at: Date.parse(change.scheduled_ts),
         })),
       ].sort((a, b) => a.at - b.at);
-      eventChanges = await readEventChanges(client, log, signal);
+    }, signal);
+    await readOrWarn(async () => {
+      const known = new Set(series.map(({ ticker }) => ticker));
+      const listed = (await readEventChanges(client, log, signal)).filter(({ seriesTicker }) =>
+        known.has(seriesTicker),
+      );
+      // This one may, too, and nothing else says what an event has.
+      const past = (eventChanges ?? []).filter(
+        ({ at, eventTicker }) =>
+          at <= now && !listed.some((one) => one.eventTicker === eventTicker && one.at === at),
+      );
+      eventChanges = [...past, ...listed].sort((a, b) => a.at - b.at);
+    }, signal);
+  }
+
+  async function readOrWarn(read: () => Promise<void>, signal: AbortSignal): Promise<void> {
+    try {
+      await read();
     } catch (error) {
       signal.throwIfAborted();
-      log.warn({ err: error }, "the venue's scheduled changes of fees could not be read");
+      log.warn({ err: error }, "the venue's changes of fees could not be read");
     }
   }
 
   return {
     /**
      * The rules of this time, by series and, for events that have their own, by event. Scheduled changes count from their time on.
+     * None while it is not known which events have their own.
      * @param readAtMs when the venue's list of series said so
      */
     async read(
       { series, readAtMs }: { series: readonly KalshiSeries[]; readAtMs: number },
       signal: AbortSignal,
     ): Promise<Map<string, FeeRule>> {
-      await readChanges(signal);
-      const now = clock.now();
-      const rules = new Map<string, FeeRule>();
-      for (const { ticker, fee_type: type, fee_multiplier: factor } of series) {
-        const change = seriesChanges.findLast(
-          (one) => one.ticker === ticker && one.at <= now && readAtMs < one.at + SETTLED_MS,
-        );
-        rules.set(ticker, change?.rule ?? toRule(type, factor));
-      }
-      const last = new Map(eventChanges.filter(({ at }) => at <= now).map((one) => [one.eventTicker, one]));
-      for (const own of last.values()) {
-        const ofSeries = rules.get(own.seriesTicker);
-        if (!ofSeries || (own.feeType === null && own.feeMultiplier === null)) continue;
-        const { type } = own.feeType === null ? ofSeries : toRule(own.feeType, 0);
-        const { multiplier: factor } =
-          own.feeMultiplier === null ? ofSeries : toRule(type, own.feeMultiplier);
-        rules.set(own.eventTicker, { type, multiplier: factor });
-      }
-      return rules;
+      await readChanges(series, signal);
+      return eventChanges
+        ? rulesAt(clock.now(), { series, readAtMs, seriesChanges, eventChanges }, toRule)
+        : new Map();
     },
   };
 }
 
+interface SaidOfFees {
+  series: readonly KalshiSeries[];
+  readAtMs: number;
+  /** In the order of time, both. */
+  seriesChanges: readonly SeriesChange[];
+  eventChanges: readonly EventChange[];
+}
+
+function rulesAt(
+  now: number,
+  { series, readAtMs, seriesChanges, eventChanges }: SaidOfFees,
+  toRule: RuleReader,
+): Map<string, FeeRule> {
+  const rules = new Map<string, FeeRule>();
+  for (const { ticker, fee_type: type, fee_multiplier: factor } of series) {
+    const change = seriesChanges.findLast(
+      (one) => one.ticker === ticker && one.at <= now && readAtMs < one.at + SETTLED_MS,
+    );
+    rules.set(ticker, change?.rule ?? toRule(type, factor));
+  }
+  const last = new Map(eventChanges.filter(({ at }) => at <= now).map((one) => [one.eventTicker, one]));
+  for (const own of last.values()) {
+    const ofSeries = rules.get(own.seriesTicker);
+    if (!ofSeries || (own.feeType === null && own.feeMultiplier === null)) continue;
+    const { type } = own.feeType === null ? ofSeries : toRule(own.feeType, 0);
+    const { multiplier: factor } = own.feeMultiplier === null ? ofSeries : toRule(type, own.feeMultiplier);
+    rules.set(own.eventTicker, { type, multiplier: factor });
+  }
+  return rules;
+}
+
+type RuleReader = (feeType: string, multiplier: number) => FeeRule;
+
 /** A way to charge that is not known is told once. */
-function createRuleReader(log: Logger): (feeType: string, multiplier: number) => FeeRule {
+function createRuleReader(log: Logger): RuleReader {
   const warned = new Set<string>();
   return (feeType, feeMultiplier) => {
     const type = feeTypes.find((one) => one === feeType) ?? 'unknown';
@@ -224,5 +261,5 @@ async function readEventChanges(
     cursor = answer.cursor ?? '';
   }
   if (cursor !== '') log.warn({ pages: MAX_PAGES }, 'the venue lists more changes of fees than are read');
-  return changes.sort((a, b) => a.at - b.at);
+  return changes;
 }

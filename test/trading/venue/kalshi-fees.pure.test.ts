@@ -139,6 +139,31 @@ describe('the fees of the venue', () => {
     expect(warnings).toHaveLength(1);
   });
 
+  it('are not known while nobody says which events have their own', async () => {
+    const listed = answers['/events/fee_changes'];
+    delete answers['/events/fee_changes'];
+    const fees = create();
+    expect(await ruleOf(fees)).toBeUndefined();
+    answers['/events/fee_changes'] = listed;
+    now += MINUTE / 2;
+    expect(await ruleOf(fees)).toMatchObject({ multiplier: 1_000_000n });
+    delete answers['/events/fee_changes'];
+    now += 6 * MINUTE;
+    expect(await ruleOf(fees)).toMatchObject({ multiplier: 1_000_000n });
+  });
+
+  it('of an event stay when the list leaves out what has happened, or that of series cannot be read', async () => {
+    delete answers['/series/fee_changes'];
+    answers['/events/fee_changes'] = { event_fee_changes: [eventChange(null, 2, start + HOUR)], cursor: '' };
+    const fees = create();
+    expect(await ruleOf(fees)).toMatchObject({ multiplier: 1_000_000n });
+    now = start + HOUR;
+    expect(await ruleOf(fees)).toMatchObject({ multiplier: 2_000_000n });
+    answers['/events/fee_changes'] = { event_fee_changes: [], cursor: '' };
+    now += 6 * MINUTE;
+    expect(await ruleOf(fees)).toMatchObject({ multiplier: 2_000_000n });
+  });
+
   it('are read page by page', async () => {
     const pages = [
       { event_fee_changes: [eventChange('flat', 1, start - 2 * HOUR)], cursor: 'next' },
