@@ -12,14 +12,16 @@ const ACCOUNTS_AT_ONCE = 100;
 
 /** A market whose end the venue names takes hours; one that takes longer than a day counts as what it can be sold for. */
 const MAX_WAIT_MS = DAY_MS;
+/** After the begin of a day in UTC it is over, and its markets closed, everywhere. */
+const DAY_OVER_MS = 2 * DAY_MS;
 
 /** Asked between parts of the work: once it is false, what is left is left to others. */
 type MayGoOn = () => Promise<boolean>;
 
 /**
  * Records what an account is worth now, as the portfolio shows it. Nothing is recorded where that cannot be told: the data are
- * old, or a market is closed and the venue has not named its result yet. Nothing can be sold of it then, and to count it
- * as nothing would draw a hole into every night.
+ * old, or a market is closed or left out of the list and the venue has not named its result yet. Nothing can be sold of it then, and
+ * to count it as nothing would draw a hole into every night, and a day that begins in a hole may lose what it was deep.
  */
 async function recordPoint(deps: PortfolioDeps, { orgId, mode }: Account): Promise<void> {
   const snapshot = deps.snapshots.current;
@@ -41,7 +43,9 @@ async function recordPoint(deps: PortfolioDeps, { orgId, mode }: Account): Promi
 }
 
 function isBetweenStates({ positions }: Portfolio, snapshot: Snapshot, nowMs: number): boolean {
-  return positions.some(({ ticker, mark }) => {
+  return positions.some(({ ticker, date, mark }) => {
+    if (mark.valuation === 'not_listed')
+      return date !== null && nowMs - Date.parse(date) < DAY_OVER_MS + MAX_WAIT_MS;
     const closed = mark.valuation === 'closed' && snapshot.markets.get(ticker);
     return closed && nowMs - closed.closeTime.getTime() < MAX_WAIT_MS;
   });

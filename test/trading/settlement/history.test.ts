@@ -78,6 +78,17 @@ it('no point is made of old data, nor while a market is closed and its result is
   expect((await pointsOf(orgId)).at(-1)).toMatchObject({ liquidation: 0n });
 });
 
+it('no point is made while a market is left out of the list, until its day is long over', async () => {
+  const orgId = await holder(10);
+  await record('2026-07-04T23:45:00Z');
+  venue.listed = [];
+  await record('2026-07-04T23:59:00Z');
+  await record('2026-07-06T23:59:00Z');
+  expect(await pointsOf(orgId)).toMatchObject([{ liquidation: 4_825_000n }]);
+  await record('2026-07-07T00:00:00Z');
+  expect((await pointsOf(orgId)).at(-1)).toMatchObject({ liquidation: 0n });
+});
+
 it('a settlement that moves money makes a point of its own', async () => {
   const orgId = await holder(10);
   venue.listed = [makeMarket(ends.finalized(DOLLAR))];
@@ -137,9 +148,9 @@ it('the walk goes through every account that holds something', async () => {
       (org_id, mode, ticker, event_ticker, side, contracts, cost, realised, fees, opened_at, updated_at)
     select org_id, 'paper', ${TICKER} || n, ${EVENT}, 'yes', 1, 420000, 0, 0, now(), now()
     from others, generate_series(1, 2) n`);
-  await record('2026-07-04T21:00:00Z');
+  await record('2026-07-07T21:00:00Z');
   const counted = await database.db.orm.execute(sql`
     select count(*)::int as n from portfolio_history
-    where at = '2026-07-04T21:00:00Z' and org_id in (select md5('other ' || n)::uuid from generate_series(1, 110) n)`);
+    where at = '2026-07-07T21:00:00Z' and org_id in (select md5('other ' || n)::uuid from generate_series(1, 110) n)`);
   expect((counted as { rows: unknown[] }).rows).toEqual([{ n: 110 }]);
 });
