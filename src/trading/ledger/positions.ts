@@ -123,6 +123,17 @@ export function applyFill(held: Holding | undefined, fill: BookedFill): Booking 
   return book(own, { ...fill, closed, proceeds, opened, paid: valueOf(fill.price, opened) });
 }
 
+/** What is held, by ticker, once purchases that wait are filled at their limits. */
+export function withPurchases(
+  holdings: ReadonlyMap<string, Holding>,
+  purchases: readonly (Pick<BookedFill, 'side' | 'contracts'> & { ticker: string; limitPrice: Micros })[],
+): ReadonlyMap<string, Holding> {
+  const held = new Map(holdings);
+  for (const { ticker, side, contracts, limitPrice: price } of purchases)
+    held.set(ticker, applyFill(held.get(ticker), { side, action: 'buy', price, contracts, fee: 0n }).holding);
+  return held;
+}
+
 function book(
   held: Holding,
   {

@@ -5,7 +5,7 @@ import { selectRows } from '../../core/db/sql.js';
 import { newId } from '../../core/ids.js';
 import type { Side } from '../market/book.js';
 import type { Micros } from '../market/money.js';
-import type { TradeMode } from './orders-table.js';
+import { tradingOrders, type TradeMode } from './orders-table.js';
 import { tradingAccounts, tradingPositions } from './portfolio-table.js';
 import type { Holding, Position } from './positions.js';
 
@@ -25,6 +25,27 @@ export async function listPaperHoldings(
   const rows = await listHoldings(orm, { orgId, mode: 'paper', eventTicker }, MAX_HOLDINGS);
   return new Map(rows.map(({ ticker, ...holding }) => [ticker, holding]));
 }
+
+/** Purchases on paper that may yet be filled, with what each keeps back of the cash. Oldest first. */
+export const listPaperPurchases = (orm: Orm, orgId: string) =>
+  orm
+    .select({
+      ticker: tradingOrders.ticker,
+      side: tradingOrders.side,
+      contracts: sql`(${tradingOrders.contracts} - ${tradingOrders.filledContracts})::float8`.mapWith(Number),
+      limitPrice: tradingOrders.limitPrice,
+      reserved: tradingOrders.reserved,
+    })
+    .from(tradingOrders)
+    .where(
+      and(
+        ofAccount(tradingOrders, { orgId, mode: 'paper' }),
+        eq(tradingOrders.action, 'buy'),
+        // Written out, because only so it is seen to be the condition of the index.
+        sql`${tradingOrders.status} in ('pending', 'resting')`,
+      ),
+    )
+    .orderBy(asc(tradingOrders.id));
 
 /** An Organization's money in one mode. */
 export interface Account {

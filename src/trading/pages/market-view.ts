@@ -88,9 +88,11 @@ export const formatMoment = ({ date, hour }: { date: string; hour?: number | und
 
 /** The paper account of who looks, and the signals as they are sized for it. */
 export interface OwnAccount {
-  /** Undefined for one that was never opened. */
+  /** That can be spent. Undefined for one that was never opened. */
   cash: Micros | undefined;
   holdings: ReadonlyMap<string, Holding>;
+  /** Purchases of it wait to be filled. */
+  isWaiting: boolean;
   signals: SignalReport;
   /** Whether positions may be opened; else only what is held is sold. */
   mayOpen: boolean;
@@ -99,7 +101,14 @@ export interface OwnAccount {
 export function toEventView(
   snapshot: Snapshot,
   event: MarketEvent,
-  { cash, holdings, signals, mayOpen, crossChecks }: OwnAccount & { crossChecks?: CrossChecks | undefined },
+  {
+    cash,
+    holdings,
+    isWaiting,
+    signals,
+    mayOpen,
+    crossChecks,
+  }: OwnAccount & { crossChecks?: CrossChecks | undefined },
   now: Date,
 ) {
   const day = forecastOf(snapshot.forecasts, event);
@@ -129,7 +138,8 @@ export function toEventView(
     areTooOld: ageOf(snapshot, now.getTime()) > TIME_TO_LIVE_MS,
     cash: cash ?? signals.bankroll,
     positions: signals.bankroll - (cash ?? signals.bankroll),
-    holdsAnything: holdings.size > 0,
+    holdsAnything: holdings.size > 0 || isWaiting,
+    isWaiting,
     mayOpen,
   };
 }

@@ -6,7 +6,7 @@ import { sessionOf } from '../../identity/session/session.js';
 import type { Orm } from '../../core/db/client.js';
 import type { CrossChecks } from '../climate/watch.js';
 import type { TradingContext } from '../config.js';
-import type { Holding } from '../ledger/positions.js';
+import { withPurchases, type Holding } from '../ledger/positions.js';
 import { temperatureKinds } from '../market/market.js';
 import type { Micros } from '../market/money.js';
 import type { Place } from '../market/stations.js';
@@ -30,7 +30,7 @@ import { formatHour, kindLabels } from './labels.js';
 import { dayLabel, formatMoment, toEventView, todayAt, type OwnAccount } from './market-view.js';
 import { toPriceHistoryView } from './price-history-view.js';
 import { toBest, toCities, toOthers, toTabs } from './overview-view.js';
-import { findPaperCash, listPaperHoldings } from '../ledger/queries.js';
+import { findPaperCash, listPaperHoldings, listPaperPurchases } from '../ledger/queries.js';
 import { addTicketPages, type MarketsPagesDeps } from './ticket-pages.js';
 
 /** Accounts whose signals are kept for each snapshot: a page that asks again every few seconds must not size them anew. */
@@ -38,9 +38,9 @@ const MAX_KEPT = 64;
 const kept = new WeakMap<SignalReport, Map<string, Promise<SignalReport>>>();
 
 /**
- * The signals for a paper account as it stands: what it holds counts for its caps and for what a further purchase is worth.
- * An account that was never opened begins with what the snapshot's own signals are sized for.
- * @param cash undefined for an account that was never opened
+ * The signals for a paper account as it stands: what it holds, and what it will if its purchases that wait are filled, counts for its
+ * caps and for what a further purchase is worth. An account that was never opened begins with what the snapshot's own signals are sized for.
+ * @param cash that can be spent; undefined for an account that was never opened
  */
 export async function signalsFor(
   { signals, data, events, forecasts, gates }: Snapshot,
@@ -136,13 +136,15 @@ export function marketsPages(context: TradingContext, deps: MarketsPagesDeps): R
     const asked = readAsked(query);
     const { orgId, marketAccess } = sessionOf(res);
     const now = new Date(clock.now());
-    const [tradingSwitch, cash, holdings] = await Promise.all([
+    const [tradingSwitch, booked, holdings, waiting] = await Promise.all([
       readSwitch(db.orm, orgId),
       findPaperCash(db.orm, orgId),
       listPaperHoldings(db.orm, orgId),
+      listPaperPurchases(db.orm, orgId),
     ]);
-    const signals = await signalsFor(snapshot, { cash, holdings }, now);
-    const own = { cash, holdings, signals, mayOpen: marketAccess === 'trade' };
+    const cash = booked && waiting.reduce((left, { reserved }) => left - reserved, booked);
+    const signals = await signalsFor(snapshot, { cash, holdings: withPurchases(holdings, waiting) }, now);
+    const own = { cash, holdings, isWaiting: waiting.length > 0, signals, mayOpen: marketAccess === 'trade' };
     const status = { tradingSwitch, freshness: toFreshness(snapshot, deps.snapshots.sources, now) };
     if (asked.station) await showEvent(req, res, { snapshot, asked, own, now, status });
     else {

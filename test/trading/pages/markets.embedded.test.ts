@@ -1,3 +1,4 @@
+import { and, eq } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { newFormId } from '../../../src/core/ids.js';
@@ -11,6 +12,7 @@ import { requireTradable } from '../../../src/trading/orders/tradable.js';
 import type { Orders } from '../../../src/trading/orders/order.js';
 import { signalsFor } from '../../../src/trading/pages/pages.js';
 import { formatPrice, formatMoney, formatPoints } from '../../../src/core/pages/format.js';
+import { tradingOrders } from '../../../src/trading/ledger/orders-table.js';
 import { tradingAccounts, tradingPositions } from '../../../src/trading/ledger/portfolio-table.js';
 import { tradingSwitches } from '../../../src/trading/ledger/risk-table.js';
 import { bracketLabel } from '../../../src/trading/market/brackets.js';
@@ -976,6 +978,42 @@ describe('with calibrated forecasts and open gates', () => {
     const held = await signalsOn(browser, event);
     expect(held).toMatch(/For your paper account: \$40\.00 in cash and \$[\d.]+ in positions\./);
     expect(held).not.toContain('Open the ticket');
+  });
+
+  it('what waits to be bought is not proposed again, and its money is spent', async () => {
+    const event = opened();
+    const { browser } = await signedIn(database.db, open.url);
+    const [best] = open.trading.snapshots
+      .current!.signals.events.find(({ eventTicker }) => eventTicker === event.eventTicker)!
+      .signals.toSorted((a, b) => b.contracts - a.contracts);
+    const { market, side, contracts } = best!;
+    const title = `Buy ${side.toUpperCase()} ${bracketLabel(market.bracket)}`;
+    expect(await signalsOn(browser, event)).toContain(title);
+    const bid = side === 'yes' ? market.yesBid! : market.noBid!;
+    const placed = await postForm(
+      browser,
+      `${PATH}/${market.ticker}`,
+      form(market, {
+        side,
+        contracts: String(contracts),
+        limitPrice: formatDollars(bid).replace(/0+$/, ''),
+        timeInForce: 'good_till_cancelled',
+        postOnly: 'yes',
+      }),
+    );
+    expect(placed.status).toBe(303);
+    const text = await signalsOn(browser, event);
+    const [order] = await database.db.orm
+      .select()
+      .from(tradingOrders)
+      .where(and(eq(tradingOrders.ticker, market.ticker), eq(tradingOrders.status, 'resting')));
+    expect(text).toContain(
+      `For your paper account: ${formatMoney(1_000_000_000n - order!.reserved)} in cash and `,
+    );
+    expect(text).toContain(' in positions, counting orders that rest as filled.');
+    // It is cheaper than what stood in the book, so a little is left to be bought.
+    const more = new RegExp(`${title} .*? (\\d+) at `).exec(text.slice(0, text.indexOf('Why not')))?.[1];
+    expect(Number(more ?? 0)).toBeLessThan(contracts / 20);
   });
 
   it('signals of stale prices are not shown', async () => {
