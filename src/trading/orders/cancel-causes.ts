@@ -60,7 +60,11 @@ export const gateOf = (snapshot: Snapshot, ticker: string) => {
 /** What cancels a resting order now, by what it was told to be cancelled on; undefined if nothing does. */
 export function findCause(order: OrderRow, seen: Seen): string | undefined {
   const { current } = seen.snapshots;
-  if (current && !current.markets.has(order.ticker)) return 'Cancelled: the market is no longer listed.';
+  const market = current?.markets.get(order.ticker);
+  if (current && !market) return 'Cancelled: the market is no longer listed.';
+  // The venue does so itself with live orders.
+  if (order.mode === 'paper' && market?.status === 'inactive')
+    return 'Cancelled: the venue has paused the market, and takes all orders out of its book before it goes on.';
   for (const cause of order.cancelOn) {
     const reason = causes[cause](order, seen);
     if (reason !== undefined) return `Cancelled by itself (${cause}): ${reason}`;

@@ -349,6 +349,23 @@ describe('what cancels a resting order by itself', () => {
     });
   });
 
+  it('is a pause of its market, as at the venue, whatever it was told', async () => {
+    const { secret } = await createTrader(database.db);
+    const trade = await place(secret, { cancelOn: [] });
+    print(11);
+    service.markets.change = { status: 'inactive' };
+    await pass();
+    service.markets.change = {};
+    print(50);
+    await pass();
+    expect(await read(secret, trade)).toMatchObject({
+      status: 'partially_filled',
+      filledContracts: 1,
+      reason:
+        'Cancelled: the venue has paused the market, and takes all orders out of its book before it goes on.',
+    });
+  });
+
   it('is a book in doubt, for those that were not told otherwise', async () => {
     const { secret } = await createTrader(database.db);
     const [usual, stubborn] = [await place(secret), await place(secret, { cancelOn: ['observation'] })];
