@@ -122,7 +122,7 @@ function toMarket(wire: KalshiMarket, notes: Pick<NoteBook, 'add'>): ListedMarke
     throw new ContradictionError(
       wire.ticker,
       'payout',
-      `it is ${wire.result || 'undecided'} and pays ${wire.settlement_value_dollars}`,
+      `it is ${wire.result} and pays ${wire.settlement_value_dollars}`,
     );
   const value = readValue(wire.expiration_value);
   const market = {
@@ -229,7 +229,8 @@ function readSettlement(
   notes: Pick<NoteBook, 'add'>,
 ): Micros | null {
   if (!results.has(result)) notes.add('unknown_result', result, ticker);
-  if (!decided.has(status) || !results.has(result)) return null;
+  // A payout that no result stands behind may be a field that was filled in with nothing.
+  if (!decided.has(status) || result === '' || !results.has(result)) return null;
   if (value != null) return parseDollars(value);
   if (result === 'yes') return DOLLAR;
   return result === 'no' ? 0n : null;

@@ -373,6 +373,11 @@ describe('markets that are asked for by name', () => {
     expect(partial!.isVoid).toBeUndefined();
   });
 
+  it.each(['0.0000', '1.0000', '0.3700'])('are worth nothing certain without a result: %s', async (value) => {
+    Object.assign(venue.markets[0]!, { status: 'finalized', result: '', settlement_value_dollars: value });
+    expect(await find([warm])).toMatchObject([{ status: 'finalized', settlementValue: null }]);
+  });
+
   it.each([
     { result: 'yes', settlement_value_dollars: '0.0000' },
     { result: 'no', settlement_value_dollars: '1.0000' },
