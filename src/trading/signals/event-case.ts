@@ -43,10 +43,13 @@ function problemOfEvent(
   return problemOfProbabilities(brackets, probabilities) ?? problemOfAge(day, start, at);
 }
 
+/** Of a sure bracket a forecast keeps a little back; sizes are made of as much less than one. */
+const NEARLY_ONE = 1e-6;
+
 /** Of the outcomes they must sum to one. Between thresholds that holds unless a higher one is likelier than a lower. */
 function problemOfProbabilities(brackets: readonly Bracket[], probabilities: readonly number[]) {
   const total = outcomeProbabilities(outcomesOf(brackets), probabilities).reduce((sum, p) => sum + p, 0);
-  return Math.abs(total - 1) < 1e-9
+  return Math.abs(total - 1) < NEARLY_ONE
     ? undefined
     : 'the forecast has no probability for every bracket, with a sum of one';
 }

@@ -71,6 +71,14 @@ const reasonFor = (changes: Changes, i: number, side: string) =>
 const deepAsks = (...cents: number[]) => cents.map((ask) => makeBook([[1, 1]], [[100 - ask, 1_000_000]]));
 
 describe('the signals of an event', () => {
+  it('are there for a bracket that a forecast is all but sure of', () => {
+    const { signals, suppressed } = only({ probabilities: [0, 0, 1 - 1e-7, 0, 0, 0] });
+    expect(signals).toMatchObject([{ side: 'yes', market: { ticker: event.markets[2]!.ticker } }]);
+    // 5 % of the bankroll.
+    expect(signals[0]!.stake).toBeLessThanOrEqual((bankroll * 5n) / 100n);
+    expect(suppressed.map(({ reason }) => reason).join()).not.toContain('sum of one');
+  });
+
   it('have the price that can be paid, the exact fee and what a quarter of Kelly buys', () => {
     const { signals } = only();
     // f* = 0.170984; a quarter of it of $975 is $41.677, / $0.5175 = 80.5 contracts; $40 and 0.07 · 80 · 0.25 = $1.40.
