@@ -121,7 +121,7 @@ export const tradingOrders = pgTable(
     /** Somebody, or something that it was to be cancelled on, wants it out of the book: the venue's word on that is awaited. */
     cancelRequestedAt: time('cancel_requested_at'),
     cancelReason: text('cancel_reason'),
-    /** Contracts that stand before a resting paper order at its price; null for all others. */
+    /** Contracts that stand before a resting paper order at its price; null while that is not known, and for all others. */
     queueAhead: contractsColumn('queue_ahead'),
     /** Null until a print was counted; prints from before it came to rest never are. */
     printsSeen: jsonb('prints_seen').$type<PrintsSeen>(),

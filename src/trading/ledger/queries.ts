@@ -149,3 +149,10 @@ export async function listHeldTickers(orm: Orm, after: string, limit: number): P
   }
   return found;
 }
+
+/** Markets in whose book an order stands, by ticker. */
+export const listRestingTickers = (orm: Orm, limit: number) =>
+  selectRows<{ ticker: string }>(
+    orm,
+    sql`select distinct ticker from trading_orders where status = 'resting' order by ticker limit ${limit}`,
+  );

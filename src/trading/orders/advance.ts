@@ -122,7 +122,7 @@ const toQueued = (order: OrderRow, ending: Ending | undefined): QueuedOrder => (
   id: order.id,
   bid: bidOf(order),
   remaining: subtractCounts(order.contracts, order.filledContracts),
-  queueAhead: order.queueAhead ?? 0,
+  queueAhead: order.queueAhead ?? Infinity,
   seen: order.printsSeen ?? { at: order.createdAt.toISOString(), counted: {} },
   endsAt: ending?.at ?? null,
 });
@@ -209,7 +209,10 @@ function conclude(
     };
   return {
     ...order,
-    ...(place && { queueAhead: place.queueAhead, printsSeen: place.seen }),
+    ...(place && {
+      queueAhead: place.queueAhead === Infinity ? null : place.queueAhead,
+      printsSeen: place.seen,
+    }),
     reason: ending ? `${ending.reason} What was traded before that is still being read.` : null,
   };
 }

@@ -32,11 +32,21 @@ export const bidOf = ({
 export const shownAt = (book: OrderBook, { side, price }: Bid): number =>
   bidsOf(book, side).find((level) => level.price === price)?.contracts ?? 0;
 
+/**
+ * What stands before an order at its price; null where that is not known: of a shallow book behind the best price.
+ * @param isShallow the best prices are all that is known
+ */
+export function aheadOf(book: OrderBook, isShallow: boolean, bid: Bid): number | null {
+  const best = bidsOf(book, bid.side)[0];
+  return isShallow && best && bid.price < best.price ? null : shownAt(book, bid);
+}
+
 export interface QueuedOrder {
   /** UUIDv7: the order of ids is that of time. */
   id: string;
   bid: Bid;
   remaining: number;
+  /** Infinity while it is not known. */
   queueAhead: number;
   seen: PrintsSeen;
   /** Prints from then on are not for it; null while it stands. */
@@ -55,6 +65,7 @@ export interface KnownPrints {
 export interface ShownBook {
   at: Date;
   book: OrderBook;
+  isShallow: boolean;
 }
 
 interface QueueFill {
@@ -140,9 +151,10 @@ function reaches(
   return (bid.side === 'yes' ? yesPrice : DOLLAR - yesPrice) <= bid.price;
 }
 
-function cutQueues(ranked: RankedOrder[], { at, book }: ShownBook): void {
+function cutQueues(ranked: RankedOrder[], { at, book, isShallow }: ShownBook): void {
   for (const order of ranked)
-    if (order.from <= at.getTime()) order.queueAhead = Math.min(order.queueAhead, shownAt(book, order.bid));
+    if (order.from <= at.getTime())
+      order.queueAhead = Math.min(order.queueAhead, aheadOf(book, isShallow, order.bid) ?? Infinity);
 }
 
 function placeOf({ queueAhead, from, counted }: RankedOrder, settled: number): QueuePlace {

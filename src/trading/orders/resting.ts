@@ -98,7 +98,8 @@ export function createResting(context: TradingContext, { markets, snapshots, liv
   function remember(ticker: string): void {
     const data = snapshots.current?.data;
     const book = data?.doubts?.has(ticker) ? undefined : data?.books.get(ticker);
-    if (book) shown.set(ticker, { at: new Date(clock.now()), book });
+    const isShallow = data?.shallow?.has(ticker) ?? false;
+    if (book) shown.set(ticker, { at: new Date(clock.now()), book, isShallow });
     else shown.delete(ticker);
   }
 

@@ -161,7 +161,7 @@ export const tradeSchema = z
     filledContracts: contractsField('Contracts filled.'),
     remainingContracts: contractsField('Contracts that may still be filled; 0 once it has ended.'),
     queueAhead: contractsField(
-      'For a resting paper order: contracts ahead of it at its price, which trade first; else `null`.',
+      'For a resting paper order: contracts ahead of it at its price, which trade first. `null` while only the best prices of its market are known, and for all others.',
     ).nullable(),
     averagePrice: dollars(
       'The average price of what was filled, without fees; `null` if nothing was.',

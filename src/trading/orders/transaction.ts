@@ -26,7 +26,7 @@ import {
   type OrderRow,
   type WrittenFill,
 } from './queries.js';
-import { bidOf, shownAt } from './queue.js';
+import { aheadOf, bidOf } from './queue.js';
 import { tellFilled } from './trade.js';
 import { confirmAuthority } from '../../audit/audit.js';
 
@@ -118,7 +118,7 @@ function restOf(
     status: 'resting',
     reason: null,
     reserved: reserveAfter(order, filled),
-    queueAhead: shownAt(view.book, bidOf(input)),
+    queueAhead: aheadOf(view.book, view.snapshot.data.shallow?.has(input.ticker) ?? false, bidOf(input)),
     printsSeen: { at: new Date(at.getTime() + 1).toISOString(), counted: {} },
   };
 }

@@ -110,7 +110,9 @@ const openOrderSchema = z
     contracts: contractsField('As ordered, or as decreased since.'),
     filledContracts: contractsField('Contracts filled.'),
     status: z.enum(['pending', 'resting']).describe('On the way to the venue, or in the book.'),
-    queueAhead: contractsField('For a resting paper order: contracts ahead of it; else `null`.').nullable(),
+    queueAhead: contractsField(
+      'For a resting paper order: contracts ahead of it, where that is known; else `null`.',
+    ).nullable(),
     limitPrice: dollarsField('The worst price to trade at.'),
     reserved: dollarsField('Cash reserved for what may still be filled.'),
     createdAt: timeField('When it was placed.'),

@@ -10,7 +10,7 @@ import { createOpenMeteoSource } from '../forecast/open-meteo.js';
 import { createSimulatedWeatherSource } from '../forecast/simulated.js';
 import { signRequest, type VenueKey } from '../live/sign.js';
 import type { MarketSource } from '../market/source.js';
-import { listHeldTickers } from '../ledger/queries.js';
+import { listHeldTickers, listRestingTickers } from '../ledger/queries.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { createKalshiClient } from '../venue/kalshi-client.js';
 import { createKalshiSource } from '../venue/kalshi.js';
@@ -23,14 +23,18 @@ import type { VenueBudget } from '../venue/venue-budget.js';
 /** More markets than this are never preferred: then it would be no preference. */
 const MAX_HELD = 200;
 
-/** Markets in which an account holds something, as of the last time this was asked; each call reads anew behind it. */
+/** Markets in which an account holds something or has an order standing, as of the last time this was asked; each call reads anew behind it. */
 export function createHeldTickers({ db, log }: { db: Database; log: Pick<Logger, 'warn'> }) {
   let tickers: readonly string[] = [];
   let asking: Promise<void> | undefined;
 
   async function ask(): Promise<void> {
     try {
-      tickers = (await listHeldTickers(db.orm, '', MAX_HELD)).map(({ ticker }) => ticker);
+      const found = [
+        ...(await listRestingTickers(db.orm, MAX_HELD)),
+        ...(await listHeldTickers(db.orm, '', MAX_HELD)),
+      ];
+      tickers = found.map(({ ticker }) => ticker);
     } catch (error) {
       // The order in which books are read is no reason to fail.
       log.warn({ err: error }, 'what is held could not be looked up: books are read in the order of before');

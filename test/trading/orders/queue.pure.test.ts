@@ -88,8 +88,18 @@ describe('a paper order in the book', () => {
     expect(next[0]!.remaining).toBe(5 - filled);
   });
 
+  it('is told nothing by a book of which only the best prices are known, behind the best', () => {
+    const best = (price: number) => ({ yes: [{ price: cents(price), contracts: 3 }], no: [] });
+    const cut = (price: number, queueAhead = 10) =>
+      pass([order({ queueAhead })], [], 5, { at: at(5), book: best(price), isShallow: true }).next[0]!
+        .queueAhead;
+    expect([cut(43), cut(42), cut(41)]).toEqual([10, 3, 0]);
+    expect([cut(43, Infinity), cut(42, Infinity)]).toEqual([Infinity, 3]);
+    expect(pass([order({ queueAhead: Infinity })], [print('p', 1, 1_000)], 5).fills).toEqual([]);
+  });
+
   it('stands no further back than the book shows at its price, once all prints from before that are known', () => {
-    const shown = { at: at(5), book: bookOf(3) };
+    const shown = { at: at(5), book: bookOf(3), isShallow: false };
     expect(pass([order()], [], 4, shown).next[0]!.queueAhead).toBe(10);
     expect(pass([order()], [], 5, shown).next[0]!.queueAhead).toBe(3);
     // Seven of the ten are gone from the book because they were traded, and count once.
@@ -98,10 +108,12 @@ describe('a paper order in the book', () => {
     const late = pass(pass([order()], [], 5, shown).next, [print('p', 2, 7)], 9);
     expect(late.next[0]).toMatchObject({ queueAhead: 3, remaining: 5 });
     // Others that have joined stand behind it.
-    expect(pass([order()], [], 5, { at: at(5), book: bookOf(80) }).next[0]!.queueAhead).toBe(10);
-    expect(pass([order()], [print('p', 6, 4)], 9, { at: at(5), book: emptyBook }).fills).toEqual([
-      ['a', 4, 'p'],
-    ]);
+    expect(
+      pass([order()], [], 5, { at: at(5), book: bookOf(80), isShallow: false }).next[0]!.queueAhead,
+    ).toBe(10);
+    expect(
+      pass([order()], [print('p', 6, 4)], 9, { at: at(5), book: emptyBook, isShallow: false }).fills,
+    ).toEqual([['a', 4, 'p']]);
   });
 
   it('counts no print twice, and misses none that is listed late', () => {
@@ -184,7 +196,8 @@ describe('paper orders in the book, whatever is printed and whenever it is looke
           (a, b) => a.seconds - b.seconds,
         )) {
           const listed = printed.filter((one) => one.at <= at(seconds - listedAfter));
-          const book = shown === null ? undefined : { at: at(seconds - 15), book: emptyBook };
+          const book =
+            shown === null ? undefined : { at: at(seconds - 15), book: emptyBook, isShallow: false };
           const { fills, places } = advanceQueue(now, { prints: listed, through: at(seconds) }, book);
           // A crash before the commit: nothing of it has happened.
           if (isLost) continue;

@@ -1,9 +1,11 @@
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { pino } from 'pino';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { selectRows } from '../../../src/core/db/sql.js';
 import { byService, change } from '../../../src/audit/audit.js';
 import { tradingSwitches } from '../../../src/tables.js';
 import { CENT } from '../../../src/trading/market/money.js';
+import { createHeldTickers } from '../../../src/trading/services/sources.js';
 import { checkLedger } from '../../../src/trading/portfolio/ledger-check.js';
 import { makeBook } from '../../fixtures/events.js';
 import {
@@ -152,6 +154,36 @@ describe('a resting paper order', () => {
     expect(
       told.map(({ data }) => (data as { status: string; filledContracts: number }).filledContracts),
     ).toContain(2);
+  });
+
+  it('waits behind what nobody has seen where only the best prices are known, until the book is', async () => {
+    const { secret } = await createTrader(database.db);
+    service.markets.said = { shallow: new Map([[TICKER, true]]) };
+    await service.showBook(makeBook([[43, 10]], [[55, 5]]));
+    const trade = await place(secret);
+    expect(trade).toMatchObject({ status: 'resting', queueAhead: null });
+    print(50, 42);
+    await pass();
+    expect(await read(secret, trade)).toMatchObject({
+      status: 'resting',
+      filledContracts: 0,
+      queueAhead: null,
+    });
+    service.markets.said = {};
+    await service.showBook(makeBook([[42, 10]], [[55, 5]]));
+    await pass();
+    await pass();
+    expect(await read(secret, trade)).toMatchObject({ filledContracts: 0, queueAhead: 10 });
+    print(11);
+    await pass();
+    expect(await read(secret, trade)).toMatchObject({ filledContracts: 1, queueAhead: 0 });
+  });
+
+  it('is among the markets whose books are read first', async () => {
+    const { secret } = await createTrader(database.db);
+    await place(secret);
+    const held = createHeldTickers({ db: database.db, log: pino({ level: 'silent' }) });
+    await vi.waitFor(() => expect(held.current()).toContain(TICKER));
   });
 
   it('takes at once what stands within its limit, and only the rest waits', async () => {
