@@ -4,6 +4,7 @@ import { beforeAll, type Account } from '../ledger/queries.js';
 import { ageOf, type Snapshot } from '../snapshot/snapshot.js';
 import { listAccounts, listHoldingAccounts, thinOutPoints, writePoint } from './history-queries.js';
 import { readPortfolio, type Portfolio, type PortfolioDeps } from './portfolio.js';
+import { feeRuleOf } from '../market/fees.js';
 import { MAX_TRADING_AGE_MS } from '../market/source.js';
 
 /** Every point is kept for so long, and then one a day for ever. */
@@ -20,8 +21,9 @@ type MayGoOn = () => Promise<boolean>;
 
 /**
  * Records what an account is worth now, as the portfolio shows it. Nothing is recorded where that cannot be told: the data are
- * old, or a market is closed or left out of the list and the venue has not named its result yet. Nothing can be sold of it then, and
- * to count it as nothing would draw a hole into every night, and a day that begins in a hole may lose what it was deep.
+ * old, a market's fee is not known, or it is closed or left out of the list and the venue has not named its result yet. Nothing
+ * can be sold of it then, and to count it as nothing would draw a hole into every night, and a day that begins in a hole may
+ * lose what it was deep.
  */
 async function recordPoint(deps: PortfolioDeps, { orgId, mode }: Account): Promise<void> {
   const snapshot = deps.snapshots.current;
@@ -44,10 +46,14 @@ async function recordPoint(deps: PortfolioDeps, { orgId, mode }: Account): Promi
 
 function isBetweenStates({ positions }: Portfolio, snapshot: Snapshot, nowMs: number): boolean {
   return positions.some(({ ticker, date, mark }) => {
+    const market = snapshot.markets.get(ticker);
+    // What is sold without a fee that is known may bring anything.
+    if (mark.valuation === 'book') return !market || !feeRuleOf(snapshot.data, market);
     if (mark.valuation === 'not_listed')
       return date !== null && nowMs - Date.parse(date) < DAY_OVER_MS + MAX_WAIT_MS;
-    const closed = mark.valuation === 'closed' && snapshot.markets.get(ticker);
-    return closed && nowMs - closed.closeTime.getTime() < MAX_WAIT_MS;
+    return (
+      mark.valuation === 'closed' && market !== undefined && nowMs - market.closeTime.getTime() < MAX_WAIT_MS
+    );
   });
 }
 

@@ -89,6 +89,13 @@ it('no point is made while a market is left out of the list, until its day is lo
   expect((await pointsOf(orgId)).at(-1)).toMatchObject({ liquidation: 0n });
 });
 
+it('no point is made while the fee of a sale is not known', async () => {
+  const orgId = await holder(10);
+  venue.listed = [makeMarket({ seriesTicker: 'KXOTHER' })];
+  await record('2026-07-04T22:30:00Z');
+  expect(await pointsOf(orgId)).toEqual([]);
+});
+
 it('a settlement that moves money makes a point of its own', async () => {
   const orgId = await holder(10);
   venue.listed = [makeMarket(ends.finalized(DOLLAR))];
