@@ -120,11 +120,13 @@ class FallbackStore implements Store {
     );
   }
 
-  get(key: string): Promise<ClientRateLimitInfo | undefined> {
-    return this.count(
+  async get(key: string): Promise<ClientRateLimitInfo | undefined> {
+    const info = await this.count(
       () => this.redis.get(key),
       () => this.memory.get(key),
     );
+    // What Redis has no count of, the library counts as NaN.
+    return Number.isNaN(info?.totalHits) ? undefined : info;
   }
 
   shutdown(): void {

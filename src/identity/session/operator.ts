@@ -48,15 +48,17 @@ export function requireOperator(
   return async (req, res, next) => {
     const found = findOperator(req, config.operatorTokens);
     const failures = (await store.get?.(addressOf(req)))?.totalHits ?? 0;
-    if (!(found instanceof AppError) && failures < MAX_FAILURES_PER_MINUTE) {
-      res.locals.operator = found;
-      next();
-      return;
+    if (found instanceof AppError || failures >= MAX_FAILURES_PER_MINUTE) {
+      const limited = await passLimits(req, res, [countFailure]).catch((error: unknown) => error);
+      await auditRefusal(context, req, res);
+      // A good token passes where the minute ended between the two counts.
+      if (limited !== undefined || found instanceof AppError) {
+        next(limited ?? found);
+        return;
+      }
     }
-    const refusal = found instanceof AppError ? found : undefined;
-    const limited = await passLimits(req, res, [countFailure]).catch((error: unknown) => error);
-    await auditRefusal(context, req, res);
-    next(limited ?? refusal);
+    res.locals.operator = found;
+    next();
   };
 }
 

@@ -7,6 +7,7 @@ import { createMetrics } from '../../../src/core/metrics.js';
 import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createRedisServer, findRedisBinary, type RedisServer } from '../../support/redis-server.js';
+import { operatorToken } from '../../support/operator.js';
 import { startTestService, type TestService } from '../../support/service.js';
 
 const canRun = findRedisBinary() !== undefined || process.env.REQUIRE_REDIS === '1';
@@ -135,6 +136,23 @@ describe.skipIf(!canRun)(title, { retry: 2 }, () => {
     expect(await a.failures()).toBe(0);
     expect(a.logLines).toEqual([inRedis]);
     expect(await redis.command('KEYS gauge:limit:usage:*')).not.toBe('*0');
+  });
+
+  it('a good operator token passes where no failure is counted yet, and two instances share the failures', async () => {
+    const [a, b] = [await startShared(), await startShared()];
+    const declare = async ({ service }: Instance, token: string) => {
+      const { status } = await fetch(`${service.url}/operator/products/first-of-the-minute`, {
+        method: 'PUT',
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ name: 'First', usageMetric: 'calls' }),
+      });
+      return status;
+    };
+    expect(await declare(a, operatorToken)).toBe(201);
+    expect(await redis.command('KEYS gauge:limit:operator-failures:*')).toBe('*0');
+    for (let i = 0; i < 30; i++) expect(await declare(i % 2 === 0 ? a : b, 'none')).toBe(401);
+    expect(await declare(a, operatorToken)).toBe(429);
+    expect(await declare(b, operatorToken)).toBe(429);
   });
 
   it('a stalled Redis refuses nothing and delays only the calls that find it out', async () => {
