@@ -3,6 +3,8 @@ import { validate } from 'node-cron';
 import { z } from 'zod';
 import {
   ConfigError,
+  hasReadableCredentials,
+  unreadableCredentials,
   urlField,
   wholeField,
   wholeNumber,
@@ -172,6 +174,7 @@ const environment = z.object({
       isSmtpUrl,
       'must be a URL like smtps://user:password@mail.example.com:465, with nothing after the port',
     )
+    .refine(hasReadableCredentials, unreadableCredentials)
     .optional(),
   MAIL_FROM: z
     .string()

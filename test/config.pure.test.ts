@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 import express from 'express';
 import { describe, expect, it } from 'vitest';
-import { ConfigError } from '../src/core/config.js';
+import { ConfigError, unreadableCredentials } from '../src/core/config.js';
 import { readConfig } from '../src/config.js';
 
 /** The problems that a configuration is refused with, one per line. */
@@ -428,6 +428,23 @@ describe('the configuration', () => {
     'proxy.example',
   ])('refuses TRUST_PROXY=%s', (TRUST_PROXY) => {
     expect(problemsOf({ TRUST_PROXY })).toHaveLength(1);
+  });
+
+  it.each([
+    ['DATABASE_URL', 'postgres'],
+    ['MIGRATION_DATABASE_URL', 'postgres'],
+    ['REDIS_URL', 'redis'],
+    ['SMTP_URL', 'smtps'],
+  ])('a percent sign that is not encoded in %s is a problem that says how to write it, not a crash', (name, scheme) => {
+    const withPassword = (password: string) =>
+      problemsOf({
+        PUBLIC_URL: 'https://gauge.example.com',
+        MAIL_FROM: 'gauge@example.com',
+        [name]: `${scheme}://gauge:${password}@localhost:5432`,
+      });
+    expect(withPassword('100%sure')).toEqual([`  - ${name}: ${unreadableCredentials}`]);
+    expect(withPassword('caf%E9')).toHaveLength(1);
+    expect(withPassword('100%25sure')).toEqual([]);
   });
 
   it.each(['__proto__', '<script>', '☃'])('a hostile value (%s) is a problem, not a crash', (value) => {

@@ -104,4 +104,19 @@ export const urlField = (protocols: RegExp, example: string) =>
     .refine(
       (value) => URL.canParse(value) && protocols.test(new URL(value).protocol),
       `must be a URL like ${example}`,
-    );
+    )
+    .refine(hasReadableCredentials, unreadableCredentials);
+
+/** Drivers decode them, and fail in words of their own. */
+export function hasReadableCredentials(url: string): boolean {
+  if (!URL.canParse(url)) return true;
+  const { username, password } = new URL(url);
+  try {
+    decodeURIComponent(username + password);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export const unreadableCredentials = 'must have each % of its user name and password written as %25';

@@ -50,10 +50,20 @@ const MIN_LENGTH = 8;
 export function secretsIn(env: Record<string, string | undefined>): string[] {
   return Object.entries(env)
     .flatMap(([name, value = '']) => {
-      if (name.endsWith('_URL') && URL.canParse(value)) return [decodeURIComponent(new URL(value).password)];
+      if (name.endsWith('_URL') && URL.canParse(value)) return [passwordIn(value)];
       return /(^|_)(KEYS?|TOKENS?|SECRETS?|PASSWORDS?)$/.test(name) ? value.split(/[,\s]+/) : [];
     })
     .filter((value) => value.length >= MIN_LENGTH);
+}
+
+/** Of a variable that is not Gauge's it may be anything. */
+function passwordIn(url: string): string {
+  const { password } = new URL(url);
+  try {
+    return decodeURIComponent(password);
+  } catch {
+    return password;
+  }
 }
 
 /** An address as it may be logged: its path alone, and decoded where only that shows what it holds. */

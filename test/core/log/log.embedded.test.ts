@@ -22,6 +22,8 @@ const known = secretsIn({
   SESSION_KEYS: 'first "quoted" session key,second-session-key',
   DATABASE_URL: 'postgres://gauge:p%40ssword-of-db@db.example.com/gauge',
   PORT: '12345678',
+  // Another program's.
+  PROXY_URL: 'http://proxy:100%sure@proxy.example.com',
 });
 
 /** Each kind of secret, new each time. */
@@ -34,6 +36,7 @@ const secrets: Record<string, () => string> = {
   'the operator token': () => operatorToken,
   'a session key': () => 'second-session-key',
   'a password of the configuration': () => 'p@ssword-of-db',
+  'a password that is not encoded': () => '100%sure',
 };
 
 let lines: string[];
