@@ -84,6 +84,17 @@ it.runIf(isEmbedded)('says who uses the embedded database', async () => {
   });
 });
 
+it.runIf(!isEmbedded)('says in a sentence what is wrong with DATABASE_URL', async () => {
+  const url = new URL(inject('postgresUrl'));
+  url.pathname = '/not_there';
+  const refused = await run([], { DATABASE_URL: url.href });
+  expect(refused).toMatchObject({
+    code: 2,
+    stdout: '',
+    stderr: expect.stringMatching(/^reconcile: .*"not_there" does not exist.*correct DATABASE_URL\.\n$/),
+  });
+});
+
 it.runIf(!isEmbedded)('says that the database cannot be reached', async () => {
   const refused = await run([], { DATABASE_URL: 'postgres://gauge@127.0.0.1:1/gauge' });
   expect(refused).toMatchObject({ code: 2, stderr: expect.stringMatching(/cannot be reached/) });

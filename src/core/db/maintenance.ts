@@ -4,6 +4,7 @@ import { sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import type pg from 'pg';
 import type { ServiceConfig } from '../config.js';
+import { explainRefusal } from './check-server.js';
 import { ANCHOR } from './citus.js';
 import { SEQUENTIAL, type Orm } from './client.js';
 import { Connection } from './connection.js';
@@ -32,7 +33,7 @@ export class NotMigratedError extends Error {}
 /**
  * Opens the configured database for a command that may read all of it: without the time-outs of the service, and
  * without changing the schema.
- * @throws NotMigratedError, DirectoryInUseError
+ * @throws NotMigratedError, DirectoryInUseError, UnsuitableDatabaseError
  */
 export async function openForMaintenance(
   config: Pick<ServiceConfig, 'databaseUrl' | 'dataDir'>,
@@ -41,7 +42,7 @@ export async function openForMaintenance(
   try {
     if (!(await isMigrated(db)))
       throw new NotMigratedError(
-        'The database does not have the schema of this version. Start the service once: it brings the schema up to date.',
+        'The database does not have the schema of this version. Bring it up to date with: npm run migrate',
       );
     return db;
   } catch (error) {
@@ -57,7 +58,7 @@ async function connect(connectionString: string): Promise<MaintenanceDatabase> {
     connectionTimeoutMillis: 10_000,
     keepAlive: true,
   });
-  await client.connect();
+  await client.connect().catch((error: unknown) => explainRefusal(error, connectionString, 'DATABASE_URL'));
   await client.query(`set default_transaction_isolation = 'read committed'; ${SEQUENTIAL}`);
   const orm = drizzle(client);
   return {

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { readConfig, type Config } from '../../config.js';
 import { ConfigError } from '../../core/config.js';
+import { UnsuitableDatabaseError } from '../../core/db/check-server.js';
 import { isDatabaseUnavailable } from '../../core/db/client.js';
 import { DirectoryInUseError } from '../../core/db/directory-lock.js';
 import { NotMigratedError, openForMaintenance, type MaintenanceDatabase } from '../../core/db/maintenance.js';
@@ -41,7 +42,7 @@ export async function runMaintenance<Flags extends object>({
   );
 }
 
-const expected = [ConfigError, NotMigratedError, DirectoryInUseError];
+const expected = [ConfigError, NotMigratedError, DirectoryInUseError, UnsuitableDatabaseError];
 
 function explainCommon(error: unknown): string | undefined {
   if (expected.some((kind) => error instanceof kind)) return (error as Error).message;
