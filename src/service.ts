@@ -9,7 +9,7 @@ import type { Config } from './config.js';
 import { systemClock } from './core/time.js';
 import { isDatabaseUnavailable } from './core/db/client.js';
 import { startJobs, type Job } from './core/db/jobs.js';
-import type { Opened } from './core/db/migrate.js';
+import { countNewer, type Opened } from './core/db/migrate.js';
 import { connectDatabase, prepareDatabase } from './core/db/open.js';
 import { describeAwaited } from './core/db/outage.js';
 import { memoryLimitStores, redisLimitStores } from './core/http/limit-store.js';
@@ -366,6 +366,12 @@ async function prepareWhenReachable(db: Opened, config: Config, log: Logger): Pr
   for (let pauseMs = 250; ; pauseMs = Math.min(pauseMs * 2, 5_000)) {
     try {
       await prepareDatabase(db, config);
+      const newer = await countNewer(db);
+      if (newer > 0)
+        log.warn(
+          { newerMigrations: newer },
+          'the database has been migrated by a newer version: whether this one may run on it is in the changelog',
+        );
       return;
     } catch (error) {
       if (!isDatabaseUnavailable(error)) throw error;

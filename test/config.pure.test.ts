@@ -435,17 +435,20 @@ describe('the configuration', () => {
     ['MIGRATION_DATABASE_URL', 'postgres'],
     ['REDIS_URL', 'redis'],
     ['SMTP_URL', 'smtps'],
-  ])('a percent sign that is not encoded in %s is a problem that says how to write it, not a crash', (name, scheme) => {
-    const withPassword = (password: string) =>
-      problemsOf({
-        PUBLIC_URL: 'https://gauge.example.com',
-        MAIL_FROM: 'gauge@example.com',
-        [name]: `${scheme}://gauge:${password}@localhost:5432`,
-      });
-    expect(withPassword('100%sure')).toEqual([`  - ${name}: ${unreadableCredentials}`]);
-    expect(withPassword('caf%E9')).toHaveLength(1);
-    expect(withPassword('100%25sure')).toEqual([]);
-  });
+  ])(
+    'a percent sign that is not encoded in %s is a problem that says how to write it, not a crash',
+    (name, scheme) => {
+      const withPassword = (password: string) =>
+        problemsOf({
+          PUBLIC_URL: 'https://gauge.example.com',
+          MAIL_FROM: 'gauge@example.com',
+          [name]: `${scheme}://gauge:${password}@localhost:5432`,
+        });
+      expect(withPassword('100%sure')).toEqual([`  - ${name}: ${unreadableCredentials}`]);
+      expect(withPassword('caf%E9')).toHaveLength(1);
+      expect(withPassword('100%25sure')).toEqual([]);
+    },
+  );
 
   it.each(['__proto__', '<script>', '☃'])('a hostile value (%s) is a problem, not a crash', (value) => {
     expect(problemsOf({ PORT: value, REDIS_URL: value, LOG_LEVEL: value, TRUST_PROXY: value })).toHaveLength(

@@ -4,6 +4,7 @@ import { createServer, type AddressInfo, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
+import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openDatabase } from '../src/core/db/open.js';
@@ -118,6 +119,19 @@ describe('a start that cannot be', () => {
     120_000,
   );
 });
+
+it('a start on a database that a newer version has migrated says so, and serves', async () => {
+  const dataDir = join(folder, 'data');
+  const db = await openDatabase({ databaseUrl: undefined, dataDir }, pino({ level: 'silent' }));
+  await db.orm.execute(
+    sql`insert into drizzle.__drizzle_migrations (hash, created_at) values ('of-tomorrow', ${Date.now() + 1e9})`,
+  );
+  await db.close();
+  const started = start({ MARKETS: 'off' });
+  const line = await until(() => /^.*newer version.*$/m.exec(started.stdout)?.[0]);
+  expect(JSON.parse(line)).toMatchObject({ level: 40, newerMigrations: 1 });
+  await until(() => urlIn(started.stdout));
+}, 120_000);
 
 describe('the first start', () => {
   it.runIf(process.platform === 'linux')(

@@ -61,6 +61,15 @@ it('the role that serves cannot migrate, and says what to do', async () => {
   await expect(opened).rejects.toThrow(/npm run migrate.*MIGRATION_DATABASE_URL/);
 });
 
+it('the owner of another database is no owner of this one, and the start says so', async () => {
+  const opened = openDatabase(
+    { databaseUrl: appUrl, migrationDatabaseUrl: server.url('postgres'), dataDir: '' },
+    silent,
+  );
+  await expect(opened).rejects.toThrow(UnsuitableDatabaseError);
+  await expect(opened).rejects.toThrow(/MIGRATION_DATABASE_URL leads to another database/);
+});
+
 it('the owner migrates for it; then it starts by itself', async () => {
   const urls = { databaseUrl: appUrl, migrationDatabaseUrl: ownerUrl, dataDir: '' };
   await (await openDatabase(urls, silent)).close();

@@ -64,8 +64,12 @@ export async function migrateDatabase(db: Opened, ownerUrl?: string): Promise<vo
   } else {
     await migratePglite(db.orm, { migrationsFolder });
   }
-  if (!(await isMigrated(db)))
-    throw new Error('The migrations were applied only in part; is migrations/meta/_journal.json in order?');
+  if (await isMigrated(db)) return;
+  if (ownerUrl)
+    throw new UnsuitableDatabaseError(
+      'MIGRATION_DATABASE_URL leads to another database than DATABASE_URL: it is up to date, and that of DATABASE_URL is not. Both must lead to the same one.',
+    );
+  throw new Error('The migrations were applied only in part; is migrations/meta/_journal.json in order?');
 }
 
 async function migrateAs(connectionString: string, servingRole: string | undefined): Promise<void> {
@@ -100,17 +104,23 @@ const userOf = (url: string): string => decodeURIComponent(new URL(url).username
 const countKnown = once(() => Promise.resolve(readMigrationFiles({ migrationsFolder }).length));
 
 /** True when the last migration this version knows has been applied. */
-export async function isMigrated(db: Pick<Database, 'orm'>): Promise<boolean> {
-  const known = await countKnown();
+export const isMigrated = async (db: Pick<Database, 'orm'>): Promise<boolean> =>
+  (await countApplied(db)) >= (await countKnown());
+
+/** How many migrations of newer versions have been applied. Those may have changed what this one relies on. */
+export const countNewer = async (db: Pick<Database, 'orm'>): Promise<number> =>
+  Math.max(0, (await countApplied(db)) - (await countKnown()));
+
+async function countApplied(db: Pick<Database, 'orm'>): Promise<number> {
   try {
     const [row] = await selectRows<{ applied: number }>(
       db.orm,
       sql`select count(*)::int as applied from drizzle.__drizzle_migrations`,
     );
-    return row!.applied >= known;
+    return row!.applied;
   } catch (error) {
     // The table of migrations, or its schema, does not exist, or is not for this role to see.
-    if (['42P01', '3F000', '42501'].includes(sqlState(error) ?? '')) return false;
+    if (['42P01', '3F000', '42501'].includes(sqlState(error) ?? '')) return 0;
     throw error;
   }
 }
