@@ -183,7 +183,7 @@ function startWork(
   });
   const bookings = pastReady.then(() =>
     // What happened in the past is booked at its own times: the present would book it as of now.
-    trading && !stopping.signal.aborted ? startJobs(bookingJobs(trading), log) : undefined,
+    trading && !stopping.signal.aborted ? startJobs(bookingJobs(trading), context) : undefined,
   );
   // Gates are closed until they have been judged. What fails here runs again on its schedule.
   const filling = pastReady.then(() =>
@@ -193,7 +193,7 @@ function startWork(
   dispatcher.start();
   const stopJobs = startJobs(
     [...jobs(context, services), ...(trading ? tradingJobs(context, trading) : [])],
-    log,
+    context,
   );
   return {
     pastReady,

@@ -1,4 +1,11 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import {
+  Counter,
+  collectDefaultMetrics,
+  Gauge,
+  Histogram,
+  Registry,
+  type CounterConfiguration,
+} from 'prom-client';
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
@@ -19,6 +26,16 @@ export function createMetrics({ ofProcess = true } = {}) {
   };
 }
 
+/** Each outcome is there from the start: of a count that begins at 1, Prometheus sees no increase. */
+function countOutcomes(
+  outcomes: string[],
+  options: Pick<CounterConfiguration<'outcome'>, 'name' | 'help' | 'registers'>,
+): Counter<'outcome'> {
+  const counter = new Counter({ ...options, labelNames: ['outcome'] });
+  for (const outcome of outcomes) counter.inc({ outcome }, 0);
+  return counter;
+}
+
 const apiMetrics = (registers: Registry[]) => ({
   requestSeconds: new Histogram({
     name: 'gauge_http_request_duration_seconds',
@@ -27,16 +44,14 @@ const apiMetrics = (registers: Registry[]) => ({
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
     registers,
   }),
-  usageEvents: new Counter({
+  usageEvents: countOutcomes(['accepted', 'deduped', 'rejected'], {
     name: 'gauge_usage_events_total',
     help: 'Usage events by outcome: accepted, deduped, rejected.',
-    labelNames: ['outcome'],
     registers,
   }),
-  reservations: new Counter({
+  reservations: countOutcomes(['held', 'repeated', 'refused', 'settled', 'settled_late', 'released'], {
     name: 'gauge_usage_reservations_total',
     help: 'Reservations by outcome: held, repeated, refused (a limit left no room), settled, settled_late (after expiry or release), released.',
-    labelNames: ['outcome'],
     registers,
   }),
   reservationsOpen: new Gauge({
@@ -70,6 +85,12 @@ const apiMetrics = (registers: Registry[]) => ({
     labelNames: ['group'],
     registers,
   }),
+  jobRuns: new Counter({
+    name: 'gauge_job_runs_total',
+    help: 'Runs of the jobs beside the requests by outcome: succeeded, failed (it runs again on its schedule), skipped (the one before was still running).',
+    labelNames: ['job', 'outcome'],
+    registers,
+  }),
   limitStoreFailures: new Counter({
     name: 'gauge_limit_store_failures_total',
     help: 'Rate-limit counts that fell back to this process because Redis failed or was too slow.',
@@ -84,10 +105,9 @@ const apiMetrics = (registers: Registry[]) => ({
 
 /** Of what leaves the service by itself. */
 const outboxMetrics = (registers: Registry[]) => ({
-  mails: new Counter({
+  mails: countOutcomes(['sent', 'deferred', 'failed'], {
     name: 'gauge_mails_total',
     help: 'Attempts to send mail by outcome: sent, deferred (tried again later), failed (given up).',
-    labelNames: ['outcome'],
     registers,
   }),
   mailsWaiting: new Gauge({
@@ -95,10 +115,9 @@ const outboxMetrics = (registers: Registry[]) => ({
     help: 'Mails that are queued and not sent yet, 1000 at most.',
     registers,
   }),
-  webhooks: new Counter({
+  webhooks: countOutcomes(['delivered', 'deferred', 'failed'], {
     name: 'gauge_webhook_attempts_total',
     help: 'Attempts to deliver a webhook by outcome: delivered, deferred (tried again later), failed (given up).',
-    labelNames: ['outcome'],
     registers,
   }),
   webhookDelay: new Histogram({
@@ -117,10 +136,9 @@ const outboxMetrics = (registers: Registry[]) => ({
     help: 'How long the delivery that has been due for longest waits for its attempt; 0 while none is due.',
     registers,
   }),
-  auditExports: new Counter({
+  auditExports: countOutcomes(['written', 'broken', 'failed'], {
     name: 'gauge_audit_exports_total',
     help: 'Exports of the heads of the audit log by outcome: written, broken (a chain is not as it was written), failed.',
-    labelNames: ['outcome'],
     registers,
   }),
 });

@@ -173,7 +173,7 @@ export const healthRoutes = [
     tag: 'Service',
     summary: 'Metrics for Prometheus',
     description:
-      'Request durations by route and status, usage events by outcome, sizes and durations of the ingestion statements, the state of the limit store, and the measures of the process. Names of Organizations, products or keys never appear. Where METRICS_TOKEN is set, it is the bearer token; in production there is nothing here without it.',
+      'Request durations by route and status, usage events by outcome, sizes and durations of the ingestion statements, runs of jobs by outcome, the state of the limit store, and the measures of the process. Names of Organizations, products or keys never appear. Where METRICS_TOKEN is set, it is the bearer token; in production there is nothing here without it.',
     credential: 'none',
     responses: {
       200: { description: 'Prometheus text format, version 0.0.4.', content: { 'text/plain': null } },

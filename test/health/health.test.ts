@@ -77,7 +77,17 @@ describe('health', () => {
     expect(text).toContain('route="/api/entitlements/:productSlug",status="401"');
     expect(text).toContain('route="unmatched",status="404"');
     expect(text).not.toContain('some-secret-slug');
-    expect(text).toContain('gauge_usage_events_total');
+  });
+
+  it('outcomes that an alert waits for are there before the first of them: 0 to 1 is an increase, and nothing to 1 is none', async () => {
+    const { text } = await request(service.server).get('/metrics').expect(200);
+    for (const zero of [
+      'gauge_usage_events_total{outcome="rejected"} 0',
+      'gauge_audit_exports_total{outcome="broken"} 0',
+      'gauge_mails_total{outcome="failed"} 0',
+      'gauge_webhook_attempts_total{outcome="failed"} 0',
+    ])
+      expect(text).toContain(`${zero}\n`);
   });
 });
 

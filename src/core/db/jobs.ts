@@ -4,6 +4,7 @@ import { sql } from 'drizzle-orm';
 import { v4 as uuid } from 'uuid';
 import { describeOutage } from './outage.js';
 import type { Orm } from './client.js';
+import type { Metrics } from '../metrics.js';
 import { selectRows } from './sql.js';
 
 export interface Job {
@@ -13,16 +14,21 @@ export interface Job {
   run: () => Promise<unknown>;
 }
 
+const outcomes = ['succeeded', 'failed', 'skipped'] as const;
+
 /** Looked at the clock at least this often: it may have been set back. */
 const LONGEST_WAIT_MS = 30_000;
 
 /**
  * Runs the jobs on their schedules, each at most once at a time. The next run is found from the clock as it is then: what a
  * jump of the clock passed over is not made up for, so the schedule's own timers, which go through all of that, are not used.
- * A failure, or a run that takes longer than its turn, is logged once until that is over. Resolves the returned function
- * when the last has ended.
+ * A failure, or a run that takes longer than its turn, is counted, and logged once until that is over. Resolves the returned
+ * function when the last has ended.
  */
-export function startJobs(jobs: Job[], log: Logger): () => Promise<void> {
+export function startJobs(
+  jobs: Job[],
+  { log, metrics }: { log: Logger; metrics: Pick<Metrics, 'jobRuns'> },
+): () => Promise<void> {
   const running = new Set<Promise<unknown>>();
   const stops = jobs.map(({ name, schedule, run }) => {
     const task = createTask(schedule, () => undefined, { name });
@@ -31,11 +37,16 @@ export function startJobs(jobs: Job[], log: Logger): () => Promise<void> {
     let current: Promise<unknown> | undefined;
     let failure: string | undefined;
     let isLate = false;
+    const count = (outcome: (typeof outcomes)[number], times = 1) =>
+      metrics.jobRuns.inc({ job: name, outcome }, times);
+    for (const outcome of outcomes) count(outcome, 0);
     const succeed = () => {
+      count('succeeded');
       if (failure !== undefined) log.info({ job: name }, 'a job that had failed succeeds again');
       failure = undefined;
     };
     const fail = (error: unknown) => {
+      count('failed');
       const outage = describeOutage(error);
       const reason = outage ?? (error instanceof Error ? error.message : String(error));
       if (reason === failure) return;
@@ -46,6 +57,7 @@ export function startJobs(jobs: Job[], log: Logger): () => Promise<void> {
     };
     const start = () => {
       if (current) {
+        count('skipped');
         if (!isLate) log.warn({ job: name }, 'a job takes longer than its turn: the next ones are left out');
         isLate = true;
         return;

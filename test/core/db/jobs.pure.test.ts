@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { startJobs, type Job } from '../../../src/core/db/jobs.js';
+import { createMetrics } from '../../../src/core/metrics.js';
 
 const lines: Record<string, unknown>[] = [];
 const log = pino(
@@ -21,10 +22,14 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-async function withJob(run: Job['run'], work: () => Promise<void>): Promise<void> {
-  const stop = startJobs([{ name: 'a-job', schedule: '*/30 * * * * *', run }], log);
+/** Resolves to how many runs ended in which way. */
+async function withJob(run: Job['run'], work: () => Promise<void>): Promise<Record<string, number>> {
+  const metrics = createMetrics({ ofProcess: false });
+  const stop = startJobs([{ name: 'a-job', schedule: '*/30 * * * * *', run }], { log, metrics });
   await work();
   await stop();
+  const { values } = await metrics.jobRuns.get();
+  return Object.fromEntries(values.map(({ labels, value }) => [labels.outcome, value]));
 }
 
 it('a clock that jumps a year ahead, and back, costs one run and no line; the schedule goes on from there', async () => {
@@ -53,7 +58,7 @@ it('a job that takes longer than its turn runs once at a time, and says so once'
   let running = 0;
   let most = 0;
   let finish = () => undefined as void;
-  await withJob(
+  const counted = await withJob(
     () => {
       most = Math.max(most, ++running);
       return new Promise<void>((resolve) => (finish = resolve)).finally(() => running--);
@@ -64,6 +69,7 @@ it('a job that takes longer than its turn runs once at a time, and says so once'
     },
   );
   expect(most).toBe(1);
+  expect(counted).toEqual({ succeeded: 1, failed: 0, skipped: 19 });
   expect(lines).toHaveLength(1);
   expect(lines[0]).toMatchObject({ level: 40, job: 'a-job' });
   expect(written).toBe(0);
@@ -72,7 +78,7 @@ it('a job that takes longer than its turn runs once at a time, and says so once'
 it('a job that fails says so once until it succeeds; an outage of the database has no stack', async () => {
   const outage = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:5432'), { code: 'ECONNREFUSED' });
   let error: Error | undefined = outage;
-  await withJob(
+  const counted = await withJob(
     () => (error ? Promise.reject(error) : Promise.resolve()),
     async () => {
       await vi.advanceTimersByTimeAsync(300_000);
@@ -90,6 +96,7 @@ it('a job that fails says so once until it succeeds; an outage of the database h
       });
     },
   );
+  expect(counted).toEqual({ succeeded: 2, failed: 20, skipped: 0 });
 });
 
 it('a job that throws before it returns a promise ends nothing', async () => {
