@@ -154,8 +154,10 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   // fail-over.
   if (state && state !== 'XX000') return /^(08|53|57P0|57014|55P03|40001|40P01|25006)/.test(state);
   for (let e = error; e instanceof Error; e = e.cause) {
-    const code = (e as { code?: unknown }).code;
+    const { code, severity } = e as { code?: unknown; severity?: unknown };
     if (typeof code === 'string' && connectionCodes.has(code)) return true;
+    // A server whose disk is full may fail at the first step of a connection, without a state of its own (XX000).
+    if (severity === 'FATAL') return true;
     // The last is XX000, of a connection that a coordinator kept to a worker that has been restarted.
     if (
       /connection terminated|timeout exceeded when trying to connect|query read timeout|connection ended|not queryable|failure on connection marked as essential/i.test(

@@ -1,4 +1,5 @@
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,8 +8,10 @@ import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { UnsuitableDatabaseError } from '../../../src/core/db/check-server.js';
-import type { Database } from '../../../src/core/db/client.js';
+import { isDatabaseUnavailable, type Database } from '../../../src/core/db/client.js';
 import { openDatabase } from '../../../src/core/db/open.js';
+import { describeOutage } from '../../../src/core/db/outage.js';
+import { openPostgres } from '../../../src/core/db/postgres.js';
 import { createPostgresProxy } from '../../support/postgres-proxy.js';
 import { findFreePort } from '../../support/free-port.js';
 import { createPostgresServer, type PostgresServer } from '../../support/postgres-server.js';
@@ -156,6 +159,25 @@ it('a full disk is 503 for what would be recorded, said once, and over when ther
     expect(JSON.stringify(lines)).not.toContain('node_modules');
   });
   await proxy.close();
+});
+
+it('a server that ends each new connection, as one whose disk is full, is unavailable', async () => {
+  const fields = ['SFATAL', 'VFATAL', 'CXX000', 'Mcould not write init file', ''].join('\0');
+  const answer = Buffer.alloc(5, 'E');
+  answer.writeUInt32BE(4 + fields.length + 1, 1);
+  const full = createServer((socket) =>
+    socket
+      .on('error', () => undefined)
+      .once('data', () => socket.end(`${answer.toString('latin1')}${fields}\0`)),
+  );
+  await new Promise<void>((resolve) => full.listen(0, '127.0.0.1', resolve));
+  const db = openPostgres(`postgres://gauge@127.0.0.1:${(full.address() as AddressInfo).port}/gauge`, silent);
+  const error = await db.ping().catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ message: 'could not write init file', code: 'XX000' });
+  expect(isDatabaseUnavailable(error)).toBe(true);
+  expect(describeOutage(error)).toBe('the database cannot be reached');
+  await db.close();
+  full.close();
 });
 
 it(
