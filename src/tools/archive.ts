@@ -206,8 +206,6 @@ await runMaintenance<Flags>({
     if (error instanceof ArchiveError) return error.message;
     if (sqlState(error) === '55P03')
       return 'another run is archiving, or the tables are held by a repair. Try again later.';
-    if (sqlState(error) === '42501')
-      return 'the role of DATABASE_URL may not delete events. Use the role that owns the tables, as for a migration.';
     return undefined;
   },
 });

@@ -25,7 +25,8 @@ Each settled reservation must have its event; a missing one is told and never re
 It also compares the ledger of every trading account with its cash, positions, orders, fills and settlements. Nothing of
 that is ever repaired here: money is set right by an entry that says why.
 
-Environment: DATABASE_URL, or DATA_DIR for the embedded database, as for the service.
+Environment: DATABASE_URL, or DATA_DIR for the embedded database, as for the service; --fix takes the role that owns the
+tables.
 
 Exit status: 0 no drift is left and the ledger agrees, 1 something differs, 2 the comparison could not be made.`;
 

@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander';
 import { sql } from 'drizzle-orm';
 import type { Config } from '../config.js';
-import { sqlState, type Orm } from '../core/db/client.js';
+import type { Orm } from '../core/db/client.js';
 import { distributeTables, findMisplaced, isDistributed } from '../core/db/distribute.js';
 import type { MaintenanceDatabase } from '../core/db/maintenance.js';
 import { listPlacements, sumByServer } from '../core/db/placement.js';
@@ -197,8 +197,4 @@ await runMaintenance<Flags>({
     .addHelpText('after', help),
   examine,
   work: run,
-  explain: (error) =>
-    sqlState(error) === '42501'
-      ? 'the role of DATABASE_URL may not do this. Use the URL of the role that owns the tables.'
-      : undefined,
 });

@@ -1,7 +1,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
+import type pg from 'pg';
 import { expect, inject, it, vi } from 'vitest';
+import type { Database } from '../../src/core/db/client.js';
 import { isEmbedded } from '../support/database.js';
 import { createKey, createOrganization, createProduct } from '../support/fixtures.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';
@@ -22,19 +24,22 @@ it.runIf(isEmbedded)(
   },
 );
 
+/** Resolves to the slug of the Organization whose total and hour are not the sum of its events. */
+async function createDrift(db: Database, productSlug: string): Promise<string> {
+  const organization = await createOrganization(db);
+  const product = await createProduct(db, { slug: productSlug });
+  const key = await createKey(db, organization.id);
+  await db.orm.execute(sql`insert into usage_events
+    (org_id, product_id, api_key_id, occurred_at, received_at, livemode, idempotency_key, metric, quantity)
+    values (${organization.id}, ${product.id}, ${key.id}, '2026-03-05T12:34:56Z', now(), true, 'a', 'calls', 1.5)`);
+  await db.orm
+    .execute(sql`insert into usage_totals (org_id, period, livemode, product_id, metric, quantity, events)
+    values (${organization.id}, '2026-03-01', true, ${product.id}, 'calls', 4, 1)`);
+  return organization.slug;
+}
+
 it('reports drift, repairs it with --fix, and has nothing to say afterwards', async () => {
-  const slug = await withDatabase(async (db) => {
-    const organization = await createOrganization(db);
-    const product = await createProduct(db, { slug: 'drifting' });
-    const key = await createKey(db, organization.id);
-    await db.orm.execute(sql`insert into usage_events
-      (org_id, product_id, api_key_id, occurred_at, received_at, livemode, idempotency_key, metric, quantity)
-      values (${organization.id}, ${product.id}, ${key.id}, '2026-03-05T12:34:56Z', now(), true, 'a', 'calls', 1.5)`);
-    await db.orm
-      .execute(sql`insert into usage_totals (org_id, period, livemode, product_id, metric, quantity, events)
-      values (${organization.id}, '2026-03-01', true, ${product.id}, 'calls', 4, 1)`);
-    return organization.slug;
-  });
+  const slug = await withDatabase((db) => createDrift(db, 'drifting'));
 
   const drift = await run(['--org', slug]);
   expect(drift).toMatchObject({ code: 1, stderr: '' });
@@ -82,6 +87,31 @@ it.runIf(isEmbedded)('says who uses the embedded database', async () => {
     const refused = await run([]);
     expect(refused).toMatchObject({ code: 2, stderr: expect.stringMatching(/is in use by process \d+/) });
   });
+});
+
+it.runIf(!isEmbedded)('--fix with a role that does not own the tables says which one to take', async () => {
+  const role = `reader_${process.pid}`;
+  const url = await withDatabase(async (db) => {
+    await createDrift(db, 'drifting-again');
+    await db.orm.execute(
+      sql.raw(`create role ${role} login;
+        grant usage on schema public, drizzle to ${role};
+        grant select on all tables in schema public, drizzle to ${role}`),
+    );
+    return Object.assign(new URL((db as unknown as { pool: pg.Pool }).pool.options.connectionString!), {
+      username: role,
+    }).href;
+  });
+  try {
+    const refused = await run(['--fix'], { DATABASE_URL: url });
+    expect(refused).toMatchObject({
+      code: 2,
+      stderr:
+        'reconcile: the role of DATABASE_URL may not do this. Use the URL of the role that owns the tables.\n',
+    });
+  } finally {
+    await withDatabase((db) => db.orm.execute(sql.raw(`drop owned by ${role}; drop role ${role}`)));
+  }
 });
 
 it.runIf(!isEmbedded)('says in a sentence what is wrong with DATABASE_URL', async () => {

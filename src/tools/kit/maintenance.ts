@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { readConfig, type Config } from '../../config.js';
 import { ConfigError } from '../../core/config.js';
 import { UnsuitableDatabaseError } from '../../core/db/check-server.js';
-import { isDatabaseUnavailable } from '../../core/db/client.js';
+import { isDatabaseUnavailable, sqlState } from '../../core/db/client.js';
 import { DirectoryInUseError } from '../../core/db/directory-lock.js';
 import { NotMigratedError, openForMaintenance, type MaintenanceDatabase } from '../../core/db/maintenance.js';
 import { CommandError, openTerminal, runCommand } from './command.js';
@@ -46,6 +46,8 @@ const expected = [ConfigError, NotMigratedError, DirectoryInUseError, Unsuitable
 
 function explainCommon(error: unknown): string | undefined {
   if (expected.some((kind) => error instanceof kind)) return (error as Error).message;
+  if (sqlState(error) === '42501')
+    return 'the role of DATABASE_URL may not do this. Use the URL of the role that owns the tables.';
   if (isDatabaseUnavailable(error)) return `the database cannot be reached: ${(error as Error).message}`;
   return undefined;
 }
