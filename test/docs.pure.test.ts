@@ -17,6 +17,19 @@ it.each(documents)('%s names files that there are', (document) => {
   expect(named.filter((name) => !files.some((file) => `/${file}`.endsWith(`/${name}`)))).toEqual([]);
 });
 
+/** What names a metric, a role or a cookie of Gauge; Prometheus adds endings to a histogram's. */
+const ownNames = (text: string) =>
+  (text.match(/\bgauge_[a-z_]+[a-z]/g) ?? []).map((name) => name.replace(/_(?:bucket|count|sum)$/, ''));
+const named = new Set(
+  files
+    .filter((path) => /^(?:src|deploy)\/.*\.(?:ts|sql|sh)$/.test(path))
+    .flatMap((path) => ownNames(readFileSync(path, 'utf8'))),
+);
+
+it.each(documents)('%s names metrics that there are', (document) => {
+  expect(ownNames(readFileSync(document, 'utf8')).filter((name) => !named.has(name))).toEqual([]);
+});
+
 it('the table of the ASVS names tests that there are', () => {
   const rows = readFileSync('docs/asvs.md', 'utf8')
     .split('\n')
