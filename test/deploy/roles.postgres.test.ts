@@ -1,4 +1,6 @@
 import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { pino } from 'pino';
@@ -29,15 +31,20 @@ let service: TradingTest;
 let appUrl: string;
 let ownerUrl: string;
 
-beforeAll(async () => {
-  server = await createPostgresServer({ fsync: 'off' });
-  const file = new URL('../../deploy/postgres/roles.sql', import.meta.url).pathname;
+/** A server with the roles and the empty database, and the URLs of these. */
+async function startServer() {
+  const started = await createPostgresServer({ fsync: 'off' });
   const passwords = ['-v', "owner_password=it's", '-v', 'app_password=secret'];
-  execFileSync(join(findPostgresBinaries()!, 'psql'), [...passwords, '-f', file, server.url('postgres')], {
-    stdio: 'pipe',
-  });
-  const at = (role: string) => server.url('gauge').replace('//gauge@', `//${role}@`);
-  [appUrl, ownerUrl] = [at('gauge_app'), at('gauge_owner')];
+  const args = [...passwords, '-f', pathOf('deploy/postgres/roles.sql'), started.url('postgres')];
+  execFileSync(join(findPostgresBinaries()!, 'psql'), args, { stdio: 'pipe' });
+  const urlOf = (role: string) => started.url('gauge').replace('//gauge@', `//${role}@`);
+  return { server: started, appUrl: urlOf('gauge_app'), ownerUrl: urlOf('gauge_owner') };
+}
+
+const pathOf = (path: string) => new URL(`../../${path}`, import.meta.url).pathname;
+
+beforeAll(async () => {
+  ({ server, appUrl, ownerUrl } = await startServer());
 }, 60_000);
 afterAll(async () => {
   await service.stop();
@@ -159,3 +166,36 @@ describe('the role that serves', () => {
     await expect(asApp(sql)).rejects.toMatchObject({ code: '42501' });
   });
 });
+
+it('the lines of the documentation dump it while it serves, and restore it on another server', async () => {
+  const other = await startServer();
+  const folder = mkdtempSync(join(tmpdir(), 'gauge-dump-'));
+  try {
+    const documented = readFileSync(pathOf('docs/production.md'), 'utf8');
+    const run = (command: string, url: string) => {
+      const [line] = new RegExp(`^${command} .*postgres://gauge_owner:.*$`, 'm').exec(documented)!;
+      const PATH = `${findPostgresBinaries()!}:${process.env.PATH}`;
+      execFileSync('sh', ['-ec', line.replace(/postgres:\/\/\S+/, url)], { cwd: folder, env: { PATH } });
+    };
+    run('pg_dump', ownerUrl);
+    run('pg_restore', other.ownerUrl);
+    run('psql -c analyze', other.ownerUrl);
+    const read = async (from: PostgresServer) => {
+      const client = new pg.Client({ connectionString: from.url('gauge') });
+      await client.connect();
+      const { rows } = await client.query(`select c.oid::regclass::text, c.relowner::regrole, c.relacl::text,
+        query_to_xml('select * from ' || c.oid::regclass || ' order by 1', true, false, '')::text as content
+        from pg_class c where c.relkind = 'r' and c.relnamespace in ('public'::regnamespace, 'drizzle'::regnamespace)
+        and c.relname <> 'job_leases' order by 1`);
+      await client.end();
+      return rows as unknown[];
+    };
+    const restored = await read(other.server);
+    expect(restored.length).toBeGreaterThan(40);
+    expect(restored).toEqual(await read(server));
+    await (await openDatabase({ databaseUrl: other.appUrl, dataDir: '' }, silent)).close();
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+    await other.server.remove();
+  }
+}, 120_000);
