@@ -20,6 +20,15 @@ const conditions: Record<string, string> = {
   '55P03': 'a statement waited too long for a lock',
 };
 
+/** The pool's words for a wait in its queue. A connection that is not made in time is told of in others. */
+const QUEUED_TOO_LONG = 'timeout exceeded when trying to connect';
+
+/** True where the database is there, and all connections that this instance has to it are in use. */
+export function isOutOfConnections(error: unknown): boolean {
+  for (let e = error; e instanceof Error; e = e.cause) if (e.message === QUEUED_TOO_LONG) return true;
+  return false;
+}
+
 /** Other transactions in the way: part of ordinary work, and done again. */
 const ordinary = new Set(['40001', '40P01']);
 
@@ -27,6 +36,8 @@ const ordinary = new Set(['40001', '40P01']);
 export function describeOutage(error: unknown): string | undefined {
   const state = sqlState(error) ?? '';
   if (ordinary.has(state)) return undefined;
+  if (isOutOfConnections(error))
+    return 'every connection of this instance is in use: statements are slow, or wait for a lock';
   return conditions[state] ?? (isDatabaseUnavailable(error) ? 'the database cannot be reached' : undefined);
 }
 
@@ -79,7 +90,7 @@ export function createOutageLog(log: Logger, nowMs: () => number = () => perform
     onError(error) {
       const condition = describeOutage(error);
       if (condition === undefined) return;
-      const isAbsence = /^(08|57P|$)/.test(sqlState(error) ?? '');
+      const isAbsence = /^(08|57P|$)/.test(sqlState(error) ?? '') && !isOutOfConnections(error);
       // Before the first connection the start says what it waits for.
       if (isAbsence && !wasReached) return;
       isAway ||= isAbsence;

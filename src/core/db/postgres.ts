@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import { createShards } from './citus.js';
 import { SEQUENTIAL, type Database, type Orm, type TextRow } from './client.js';
 import { Connection, type ConnectionWatch } from './connection.js';
-import { createOutageLog } from './outage.js';
+import { createOutageLog, isOutOfConnections } from './outage.js';
 
 /**
  * Hot statements get one plan that goes by index, from the first call on and whatever the statistics say: planning
@@ -113,6 +113,34 @@ export function openPostgres(url: string, log: Logger): Database & { pool: pg.Po
   };
 }
 
+/** Tells of the one failure that no connection can tell of: that there is none to be had. */
+class WatchedPool extends pg.Pool {
+  private readonly onFailure: (error: unknown) => void;
+
+  constructor(options: pg.PoolConfig, watch: ConnectionWatch) {
+    super(options);
+    this.onFailure = (error) => {
+      if (isOutOfConnections(error)) watch.onError(error);
+    };
+  }
+
+  /** The pool's own `query` comes with a callback. */
+  override connect(...args: unknown[]): never {
+    const connect = super.connect.bind(this) as (...args: unknown[]) => unknown;
+    const [callback] = args;
+    if (typeof callback === 'function')
+      return connect((error: unknown, ...rest: unknown[]) => {
+        this.onFailure(error);
+        (callback as (...all: unknown[]) => void)(error, ...rest);
+      }) as never;
+    const observed = (connect() as Promise<unknown>).catch((error: unknown) => {
+      this.onFailure(error);
+      throw error;
+    });
+    return observed as never;
+  }
+}
+
 function openPool(
   { url, watch }: { url: string; watch: ConnectionWatch },
   max: number,
@@ -132,7 +160,7 @@ function openPool(
     Client: Connection,
     onConnect: (client) => client.query(`${sessionSettings(waitMs)}; ${settings}`).then(() => undefined),
   };
-  const pool = new pg.Pool(options);
+  const pool = new WatchedPool(options, watch);
   // The connection has told the log.
   pool.on('error', () => undefined);
   return pool;

@@ -14,6 +14,7 @@ import { describeOutage } from '../../../src/core/db/outage.js';
 import { openPostgres } from '../../../src/core/db/postgres.js';
 import { createPostgresProxy } from '../../support/postgres-proxy.js';
 import { findFreePort } from '../../support/free-port.js';
+import { operatorToken } from '../../support/operator.js';
 import { createPostgresServer, type PostgresServer } from '../../support/postgres-server.js';
 import { startTestService, type TestService } from '../../support/service.js';
 import { createTenant, readUsage, sendUsage, usageEvent } from '../../support/usage.js';
@@ -138,6 +139,28 @@ it('max_connections that others use up is 503 at once, said once, and over when 
     expect(await readyz(service)).toMatchObject({ status: 200 });
     expect(lines.filter(({ msg }) => /raise max_connections/.test(String(msg)))).toHaveLength(1);
     expect(JSON.stringify(lines)).not.toContain('node_modules');
+  });
+});
+
+it('connections of the instance that are all in use are 503, and said once as what they are', async () => {
+  const name = await createDatabase();
+  await withService(server.url(name), async (service, db, lines) => {
+    const busy = Array.from({ length: 10 }, () =>
+      db.orm.transaction((tx) => tx.execute('select pg_sleep(6)')),
+    );
+    const listProducts = () =>
+      fetch(`${service.url}/operator/products`, { headers: { authorization: `Bearer ${operatorToken}` } });
+    const answers = await Promise.all([listProducts(), listProducts(), db.ping().catch(describeOutage)]);
+    expect(answers).toMatchObject([
+      { status: 503 },
+      { status: 503 },
+      expect.stringMatching(/^every connection of this instance is in use/),
+    ]);
+    await Promise.all(busy);
+    expect((await listProducts()).status).toBe(200);
+    expect(lines.filter(({ level }) => level !== 30)).toMatchObject([
+      { level: 40, msg: expect.stringMatching(/^every connection of this instance is in use/) },
+    ]);
   });
 });
 
