@@ -17,11 +17,11 @@ let kept: KeptBooks;
 let metrics: ReturnType<typeof createMetrics>;
 
 const timings = {
-  silenceMs: 200,
+  silenceMs: 500,
   backoffMs: 10,
   maxBackoffMs: 50,
   gatherMs: 5,
-  answerMs: 300,
+  answerMs: 800,
   tendMs: 20,
   repairMs: 20,
 };
