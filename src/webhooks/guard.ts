@@ -15,16 +15,17 @@ export class ForbiddenAddressError extends Error {
   readonly code = 'FORBIDDEN_ADDRESS';
 }
 
-/** Of addresses that every network routes, what some give to their own machines: the metadata of Azure's. */
-const ownOfNetworks = new Set(['168.63.129.16']);
+/** Where Azure, AWS and Alibaba Cloud give metadata to their own machines, in ranges that are public or may be allowed. */
+const metadata = new Set(['168.63.129.16', 'fd00:ec2::254', '100.100.100.200']);
 
 /** What IPv6 gives to networks at all; everything else is special, whether it has a name already or not. */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3');
 
 function rangeOf(address: string): string {
-  if (ownOfNetworks.has(address) || !ipaddr.isValid(address)) return 'reserved';
+  if (!ipaddr.isValid(address)) return 'reserved';
   // IPv4 in IPv6 is what it leads to.
   const parsed = ipaddr.process(address);
+  if (metadata.has(parsed.toString())) return 'reserved';
   const range = parsed.range();
   const isOdd = range === 'unicast' && parsed instanceof ipaddr.IPv6 && !parsed.match(globalUnicast);
   return isOdd ? 'reserved' : range;

@@ -36,6 +36,7 @@ const refused = [
   'https://[::7f00:1]/',
   'https://[::ffff:10.0.0.1]/',
   'https://[::ffff:169.254.169.254]/',
+  'https://[::ffff:168.63.129.16]/',
   'https://[64:ff9b::a00:1]/',
   'https://[64:ff9b:1::a9fe:a9fe]/',
   'https://[2002:a00:1::]/',
@@ -95,8 +96,13 @@ describe('an address as it is entered', () => {
       '0.0.0.0',
       '224.0.0.1',
       '168.63.129.16',
+      '[::ffff:168.63.129.16]',
+      '[fd00:ec2::254]',
+      '100.100.100.200',
     ])
-      expect(whyNoReceiver(`https://${host}/`, ownNetwork)).toBe('must not be a private or reserved address');
+      expect(whyNoReceiver(`https://${host}/`, ownNetwork), host).toBe(
+        'must not be a private or reserved address',
+      );
   });
 });
 
@@ -126,6 +132,7 @@ describe('a name', () => {
     [['93.184.216.34', '10.0.0.1']],
     [['2606:4700::1111', 'fe80::1']],
     [['::ffff:127.0.0.1']],
+    [['::ffff:168.63.129.16']],
     [['169.254.169.254']],
     [['127.0.0.1']],
   ])('that leads to %j is not connected to', async (addresses) => {
