@@ -82,7 +82,7 @@ ${taken}`,
 
 /**
  * Takes back what was counted, by corrections to nothing. A correction of one of them that was made meanwhile has the same number:
- * the statement fails, and is repeated with what that one has left.
+ * the statement fails, and is repeated with what that one has left. The keys are random: no customer can have used one before.
  */
 const revertNext: Template = {
   name: 'backfill_revert',
@@ -102,7 +102,7 @@ const revertNext: Template = {
   insert into ${t('usage_corrections')} (org_id, product_id, api_key_id, occurred_at, corrected_at, livemode, number,
     idempotency_key, correction_key, metric, previous_quantity, quantity, actor, reason)
   select e.org_id, e.product_id, e.api_key_id, e.occurred_at, $4::timestamptz, e.livemode, e.number,
-    e.idempotency_key, 'backfill ' || j.id || ' ' || e.idempotency_key, e.metric, e.counted, 0, j.actor, 'Backfill reverted: ' || j.reason
+    e.idempotency_key, 'backfill ' || j.id || ' ' || gen_random_uuid(), e.metric, e.counted, 0, j.actor, 'Backfill reverted: ' || j.reason
   from target e
   cross join job j
   where e.counted <> 0
@@ -152,8 +152,16 @@ export function createBackfillRunner(
 ): () => Promise<void> {
   return async () => {
     const until = performance.now() + turnMs;
-    for (const backfill of await listUnfinished(db.orm, BACKFILLS))
-      if (!(await work({ db, clock }, backfill, chunk, until))) return;
+    const failures: unknown[] = [];
+    for (const backfill of await listUnfinished(db.orm, BACKFILLS)) {
+      // One that fails must not keep the others waiting.
+      const goesOn = await work({ db, clock }, backfill, chunk, until).catch((error: unknown) => {
+        failures.push(error);
+        return true;
+      });
+      if (!goesOn) break;
+    }
+    if (failures.length > 0) throw failures[0];
   };
 }
 

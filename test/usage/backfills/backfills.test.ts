@@ -220,6 +220,45 @@ describe('a backfill', () => {
     });
   });
 
+  it('is reverted whatever correction keys its customer has used', async () => {
+    const { event, live, open, total } = await arrive();
+    const { stage, step, path } = await open();
+    await stage([event('a'), event('b')]);
+    await step('apply');
+    const correctionKey = `backfill ${path.split('/').at(-1)} b`;
+    const response = await fetch(`${service.url}/api/usage/corrections`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${live.secret}`, 'content-type': 'application/json' },
+      body: JSON.stringify({
+        corrections: [{ idempotencyKey: 'a', quantity: 5, reason: 'More', correctionKey }],
+      }),
+    });
+    expect(response.status).toBe(200);
+    expect(await step('revert')).toBe('reverted');
+    expect(await total()).toEqual([['2031-02-01', 0, 2]]);
+  });
+
+  it('that fails keeps no other waiting, and is told of', async () => {
+    const broken = await arrive();
+    const first = await broken.open();
+    await first.stage([broken.event('a')]);
+    // What no event may count.
+    await orm()
+      .update(usageBackfillEvents)
+      .set({ quantity: '-1' })
+      .where(eq(usageBackfillEvents.orgId, broken.orgId));
+    expect((await operate('POST', `${first.path}/apply`)).status).toBe(202);
+    const other = await arrive();
+    const second = await other.open();
+    await second.stage([other.event('a')]);
+    expect((await operate('POST', `${second.path}/apply`)).status).toBe(202);
+    const run = createBackfillRunner({ db: database.db, clock: service.clock });
+    await expect(run()).rejects.toThrow();
+    expect((await second.read()).backfill.state).toBe('applied');
+    // Or it would fail in other tests, too.
+    await orm().delete(usageBackfills).where(eq(usageBackfills.orgId, broken.orgId));
+  });
+
   it('is worked on by several instances at once without counting twice', async () => {
     const { event, total, drift, open } = await arrive();
     const { stage, step, path } = await open();
