@@ -6,8 +6,8 @@ import { plainly } from './validate.js';
 
 export const pageSchema = z.object({
   limit: z.coerce
-    .number('must be a whole number')
-    .int('must be a whole number')
+    .number('must be a whole number from 1 to 500')
+    .int()
     .min(1)
     .max(500)
     .default(100)

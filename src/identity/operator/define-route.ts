@@ -99,9 +99,9 @@ function badParameterExample(name: ParameterName, complaint: string, request: Ex
 function badLimitExample(request: ExampleRequest): Example {
   return problemExample('invalid_request', {
     name: 'badLimit',
-    summary: 'A limit that is not a number',
-    detail: 'The query parameter limit must be a whole number.',
-    request: { ...request, query: { limit: 'ten' } },
+    summary: 'A page of more than 500',
+    detail: 'The query parameter limit must be a whole number from 1 to 500.',
+    request: { ...request, query: { limit: '501' } },
   });
 }
 
