@@ -91,7 +91,9 @@ export async function withReservation<Result>(
 ): Promise<Result> {
   const { reservation } = await insist(() => client.POST('/api/usage/reservations', { body: input }));
   const params = { path: { id: reservation.id } };
-  const { used, result } = await run(reservation).catch(async (error: unknown) => {
+  // Within a promise also what `run` throws before it returns one.
+  const running = (async () => run(reservation))();
+  const { used, result } = await running.catch(async (error: unknown) => {
     // What cannot be released expires.
     await client.DELETE('/api/usage/reservations/{id}', { params }).catch(() => undefined);
     throw error;

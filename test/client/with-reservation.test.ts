@@ -50,10 +50,17 @@ it('reserves, runs and records what was used, over answers that are lost', async
   expect(events.map(([key, quantity]) => [key, quantity])).toEqual([['work', '3.5']]);
 });
 
-it('releases the hold where the work throws', async () => {
+it.each([
+  ['fails', () => Promise.reject(new Error('the model is away'))],
+  [
+    'throws before it is a promise',
+    () => {
+      throw new Error('the model is away');
+    },
+  ],
+])('releases the hold where the work %s', async (_how, run) => {
   const { orgId, client, input, list } = await tenant();
-  const failing = withReservation(client, input, () => Promise.reject(new Error('the model is away')));
-  await expect(failing).rejects.toThrow('the model is away');
+  await expect(withReservation(client, input, run)).rejects.toThrow('the model is away');
   expect(await list()).toMatchObject([{ status: 'released' }]);
   expect((await readUsage(database.db, orgId)).events).toEqual([]);
 });
