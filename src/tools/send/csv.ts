@@ -105,6 +105,10 @@ function createRowReader(delimiter: string): (rows: Row[]) => SourceRecord[] {
   function readHeader(row: Row): string[] {
     const [names] = row[0]!.problem === undefined ? (parseRows([row]) ?? []) : [];
     if (!names) throw new CommandError('The first line of a CSV file must name its columns.');
+    if (names.some((name) => /\r(?!\n)/.test(name)))
+      throw new CommandError(
+        'The lines of the CSV file end with a carriage return alone. Convert it first, for example with: tr "\\r" "\\n"',
+      );
     const twice = names.find((name, i) => names.indexOf(name) !== i);
     if (twice !== undefined)
       throw new CommandError(`The CSV file has two columns named ${JSON.stringify(twice)}.`);

@@ -109,6 +109,9 @@ describe('CSV', () => {
   it('needs a header with distinct names', async () => {
     await expect(read('csv', 'a,a\n1,2')).rejects.toThrow(/two columns named "a"/);
     expect(await read('csv', '')).toEqual([]);
+    // All of it would be the header.
+    await expect(read('csv', 'a,b\r1,2\r')).rejects.toThrow(/carriage return alone/);
+    expect(values(await read('csv', 'a,"b\r\nc"\r\n1,2'))).toEqual([{ a: '1', 'b\r\nc': '2' }]);
   });
 });
 
