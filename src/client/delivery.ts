@@ -217,11 +217,17 @@ function readFailure(response: Response, body: unknown, addressName: string): An
     return { kind: 'retry', reason: said, isThrottled: status === 429, retryAfterMs };
   }
   if (problem && isAboutEvents(status, problem)) return { kind: 'refused', status, problem };
-  const location = response.headers.get('location');
-  if (location !== null)
-    throw new DeliveryError(`The service has moved: set ${addressName} to where ${location} lives.`);
-  if (!problem) throw new DeliveryError(`The service answered ${said}; is ${addressName} a Gauge service?`);
+  if (!problem || response.headers.has('location'))
+    throw new DeliveryError(foreignAnswer(response, addressName));
   throw new DeliveryError(`${problem.detail} (${status} ${problem.code})`);
+}
+
+/** What to tell of a failure that is no problem of Gauge's. */
+export function foreignAnswer({ status, headers }: Response, addressName: string): string {
+  const location = headers.get('location');
+  return location === null
+    ? `The service answered ${status}; is ${addressName} a Gauge service?`
+    : `The service has moved: set ${addressName} to where ${location} lives.`;
 }
 
 /** A body too large, a broken schema, or, where something on the way drops `Prefer`, broken rules with their places. */
@@ -231,7 +237,7 @@ function isAboutEvents(status: number, { code, errors }: ProblemBody): boolean {
   return status === 403 && errors !== undefined;
 }
 
-function readProblem(body: unknown): ProblemBody | undefined {
+export function readProblem(body: unknown): ProblemBody | undefined {
   const problem = body as Partial<ProblemBody> | null | undefined;
   return typeof problem === 'object' &&
     typeof problem?.code === 'string' &&

@@ -1,5 +1,5 @@
 import { createGaugeClient, type GaugeClient } from '../../client/client.js';
-import { createPost, DeliveryError, type Post } from '../../client/delivery.js';
+import { createPost, DeliveryError, foreignAnswer, readProblem, type Post } from '../../client/delivery.js';
 import { formatCount, formatDecimal } from '../../core/pages/format.js';
 import { printable } from '../../core/terminal.js';
 import { CommandError, type Terminal } from '../kit/command.js';
@@ -126,13 +126,16 @@ async function runInParallel(
 async function findBackfill({ url, apiKey, backfill: id }: SendOptions): Promise<string | undefined> {
   if (id === undefined) return undefined;
   const client = createGaugeClient({ baseUrl: url, apiKey });
-  const { data, error } = await client
+  const { data, error, response } = await client
     .GET('/operator/usage/backfills/{id}', { params: { path: { id } } })
     .catch(() => {
       throw new CommandError(`GAUGE_URL cannot be reached: ${url}`);
     });
   if (data) return `/operator/organizations/${data.organization}/usage/backfills/${id}`;
-  throw new CommandError(`The backfill was not found: ${error.detail}`);
+  const problem = readProblem(error);
+  throw new CommandError(
+    problem ? `The backfill was not found: ${problem.detail}` : foreignAnswer(response, 'GAUGE_URL'),
+  );
 }
 
 /** A backfill takes the same body as events that are counted at once and answers alike, at an address of its own. */

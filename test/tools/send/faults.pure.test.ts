@@ -265,6 +265,21 @@ it.each([
   expect(requests.length).toBeLessThanOrEqual(4);
 });
 
+it.each([
+  [301, { location: 'https://gauge.example/' }, 'moved: set GAUGE_URL to where https://gauge.example/ lives'],
+  [502, {}, 'answered 502; is GAUGE_URL a Gauge service?'],
+])('does not stage into a backfill behind an answer %i that is not from the service', async (...answer) => {
+  const [status, headers, complaint] = answer;
+  server.removeAllListeners('request');
+  server.on('request', (_req, res) => res.writeHead(status, { 'content-length': 0, ...headers }).end());
+  const { code, stderr } = await send([eventsFile(1), '--backfill', '019c13c7-9a00-7000-8000-4b1d0a6e2f90'], {
+    GAUGE_URL: env.GAUGE_URL,
+    OPERATOR_TOKEN: 'token',
+  });
+  expect([code, stderr]).toEqual([2, expect.stringContaining(complaint)]);
+  expect(stderr.trim().split('\n')).toHaveLength(1);
+});
+
 it('an answer that does not account for the events counts for nothing', async () => {
   fault = (res) => json(res, 202, { ok: true });
   const run = await send([eventsFile(5), '--json'], env);
