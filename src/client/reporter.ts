@@ -123,6 +123,7 @@ function complete({ quantity, ...event }: ReportedEvent): UsageEvent {
 function createSender(options: UsageReporterOptions, spool: Spool, signal: AbortSignal) {
   const { intervalMs = 1_000 } = options;
   const onRetry = (reason: string, waitMs: number) => tell(() => options.onRetry?.(reason, waitMs));
+  const onRefused = (events: RefusedEvent[]) => tell(() => options.onRefused?.(events));
   const post = createPost({
     client: createGaugeClient(options),
     addressName: 'baseUrl',
@@ -146,19 +147,12 @@ function createSender(options: UsageReporterOptions, spool: Spool, signal: Abort
       };
     });
 
-  async function sendSegment(segment: Segment): Promise<void> {
-    const refused = await sendLines(post, await readLines(segment));
-    if (refused.length > 0) {
-      const at = new Date().toISOString();
-      await spool.putAside(refused.map((event) => JSON.stringify({ at, ...event })));
-      tell(() => options.onRefused?.(refused));
-    }
-    await spool.remove(segment);
-  }
-
   async function sendAll(): Promise<void> {
     await spool.seal();
-    for (let segment = spool.oldest; segment; segment = spool.oldest) await sendSegment(segment);
+    let failure: unknown;
+    for (const segment of spool.segments)
+      failure = (await sendSegment(segment, spool, post, onRefused)) ?? failure;
+    if (failure !== undefined) throw failure;
   }
 
   async function run(): Promise<void> {
@@ -194,8 +188,36 @@ function createSender(options: UsageReporterOptions, spool: Spool, signal: Abort
   };
 }
 
+/** @returns why what was refused cannot be put aside: it waits in its segment, for which a full disk has room */
+async function sendSegment(
+  segment: Segment,
+  spool: Spool,
+  post: Post,
+  onRefused: (events: RefusedEvent[]) => void,
+): Promise<unknown> {
+  const lines = await readLines(segment);
+  const refused = await sendLines(post, lines);
+  if (refused.length > 0) {
+    const events = refused.map(toRefusedEvent);
+    const at = new Date().toISOString();
+    try {
+      await spool.putAside(events.map((event) => JSON.stringify({ at, ...event })));
+    } catch (error) {
+      const left = new Set(refused.map(({ event }) => event.json));
+      await spool.keepOnly(
+        segment,
+        lines.filter((line) => left.has(line)),
+      );
+      return error;
+    }
+    onRefused(events);
+  }
+  await spool.remove(segment);
+  return undefined;
+}
+
 /** @returns those that the service does not take */
-async function sendLines(post: Post, lines: readonly string[]): Promise<RefusedEvent[]> {
+async function sendLines(post: Post, lines: readonly string[]): Promise<Refused<Sendable>[]> {
   const batches = inChunks(lines, MAX_BATCH).map((chunk) => chunk.map((json) => ({ json })));
   const refused: Refused<Sendable>[] = [];
   const work = async () => {
@@ -204,7 +226,7 @@ async function sendLines(post: Post, lines: readonly string[]): Promise<RefusedE
   };
   const ends = await Promise.allSettled(Array.from({ length: PARALLEL }, work));
   for (const end of ends) if (end.status === 'rejected') throw end.reason;
-  return refused.map(toRefusedEvent);
+  return refused;
 }
 
 /** Repeats what failed until it is done; what ends it is the signal alone. */

@@ -22,10 +22,12 @@ export interface Spool {
   append(line: string): Promise<void>;
   /** The next lines go into another file. */
   seal(): Promise<void>;
-  /** The oldest of the complete files. */
-  readonly oldest: Segment | undefined;
+  /** The complete files, oldest first. */
+  readonly segments: readonly Segment[];
   /** Its lines are done with. */
   remove(segment: Segment): Promise<void>;
+  /** All lines of the segment are done with but these, which it has in this order. Takes no room on the disk. */
+  keepOnly(segment: Segment, lines: readonly string[]): Promise<void>;
   /** Keeps lines that were refused, for a person. */
   putAside(lines: readonly string[]): Promise<void>;
   /** Of all lines that wait, in bytes. */
@@ -106,13 +108,19 @@ export async function openSpool(directory: string, maxBytes: number): Promise<Sp
       });
     },
     seal: () => inTurn(() => segments.seal()),
-    get oldest() {
-      return segments.oldest;
+    get segments() {
+      return segments.complete;
     },
     remove: (segment) =>
       inTurn(async () => {
         await segments.remove(segment);
         bytes -= segment.bytes;
+      }),
+    keepOnly: (segment, lines) =>
+      inTurn(async () => {
+        const before = segment.bytes;
+        await overwrite(segment, lines);
+        bytes -= before - segment.bytes;
       }),
     putAside: (lines) => inTurn(() => appendRefused(directory, lines)),
     close: () =>
@@ -151,8 +159,8 @@ function createSegments(directory: string, complete: Segment[]) {
   }
 
   return {
-    get oldest() {
-      return complete[0];
+    get complete() {
+      return [...complete];
     },
     seal,
     async sealIfFull() {
@@ -194,6 +202,20 @@ export async function readLines({ path, bytes }: Segment): Promise<string[]> {
     .slice(0, -1);
 }
 
+/** Each line moves towards the beginning, so a crash in between leaves none out: what was not moved yet stands where it was. */
+async function overwrite(segment: Segment, lines: readonly string[]): Promise<void> {
+  const text = Buffer.from(lines.map((line) => `${line}\n`).join(''));
+  const handle = await open(segment.path, 'r+');
+  try {
+    await handle.writeFile(text);
+    await handle.truncate(text.length);
+    await handle.datasync();
+  } finally {
+    await handle.close();
+  }
+  segment.bytes = text.length;
+}
+
 async function findSegments(directory: string): Promise<Segment[]> {
   const names = (await readdir(directory)).filter((name) => segmentName.test(name)).sort();
   return Promise.all(
@@ -209,8 +231,15 @@ async function appendRefused(directory: string, lines: readonly string[]): Promi
   const path = join(directory, 'refused.ndjson');
   const handle = await open(path, 'a', 0o600);
   try {
-    await handle.appendFile(lines.map((line) => `${line}\n`).join(''));
-    await handle.datasync();
+    const { size } = await handle.stat();
+    try {
+      await handle.appendFile(lines.map((line) => `${line}\n`).join(''));
+      await handle.datasync();
+    } catch (error) {
+      // A line that was cut off would spoil the next one.
+      await handle.truncate(size).catch(() => undefined);
+      throw error;
+    }
     if ((await handle.stat()).size > MAX_REFUSED_BYTES)
       await rename(path, join(directory, 'refused.1.ndjson'));
   } finally {

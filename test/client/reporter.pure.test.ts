@@ -1,4 +1,12 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -233,6 +241,35 @@ it('ignores a last line that a crash cut off, and puts aside what the disk has d
   await reporter.report(event('e'));
   expect(await reporter.close()).toBe(true);
   expect(files()).toEqual(['refused.ndjson']);
+});
+
+it('sends the rest where what is refused cannot be put aside, and keeps that', async () => {
+  mkdirSync(join(directory, 'refused.ndjson'));
+  const line = (key: string, product?: string) =>
+    JSON.stringify({ ...event(key, product), occurredAt: new Date().toISOString() });
+  const bad = [line('bad1', 'unknown'), line('bad2', 'unknown')];
+  writeFileSync(
+    join(directory, '000000000001.ndjson'),
+    [line('a'), bad[0], line('b'), bad[1], line('c'), ''].join('\n'),
+  );
+  writeFileSync(join(directory, '000000000002.ndjson'), `${line('d')}\n`);
+  const reasons: string[] = [];
+  const refused: RefusedEvent[] = [];
+  const reporter = await start({
+    onRetry: (reason) => reasons.push(reason),
+    onRefused: (events) => refused.push(...events),
+  });
+  expect(await reporter.flush({ timeoutMs: 500 })).toBe(false);
+  expect([...recorded.keys()]).toEqual(['a', 'b', 'c', 'd']);
+  expect(reasons[0]).toMatch('EISDIR');
+  expect(lines('000000000001.ndjson')).toEqual(bad);
+  expect(reporter.bytes).toBe(Buffer.byteLength(`${bad.join('\n')}\n`));
+  expect(existsSync(join(directory, '000000000002.ndjson'))).toBe(false);
+  rmSync(join(directory, 'refused.ndjson'), { recursive: true });
+  expect(await reporter.flush()).toBe(true);
+  expect(refused.map((one) => one.event?.idempotencyKey)).toEqual(['bad1', 'bad2']);
+  expect(lines('refused.ndjson')).toHaveLength(2);
+  expect(reporter.bytes).toBe(0);
 });
 
 it('has a directory alone, and gives it back', async () => {
