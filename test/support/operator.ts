@@ -61,4 +61,15 @@ export const hostileSlugs = [
 ];
 
 /** What must never be a name. */
-export const hostileNames = ['', 'nul\u0000', 'line\nbreak', '\ud800', 'x'.repeat(201), 5, null, {}, []];
+export const hostileNames = [
+  '',
+  ' \u3000',
+  'nul\u0000',
+  'line\nbreak',
+  '\ud800',
+  'x'.repeat(201),
+  5,
+  null,
+  {},
+  [],
+];

@@ -10,7 +10,7 @@ export const text = (maxLength: number) => {
     .meta({ minLength: 1, maxLength, pattern });
 };
 
-export const nameField = text(200).refine((name) => name.trim() !== '', 'must not be blank');
+export const nameField = text(200).refine((name) => !/^\s+$/.test(name), 'must not be blank');
 
 /** A number that people type into a form; every digit counts. */
 export const decimalField = z.string().regex(/^\d{1,30}(\.\d{1,30})?$/, 'must be a number, like 100000');

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { exactField, idField, timeField } from '../../core/http/fields.js';
-import { text, timeInput } from '../../core/http/validate.js';
+import { nameField, text, timeInput } from '../../core/http/validate.js';
 import {
   declaredLimitSchema,
   defaultThresholds,
@@ -15,7 +15,7 @@ const updatedAt = timeField('When it was last changed.');
 
 export const productSchema = z
   .strictObject({
-    name: text(200).describe('For people.'),
+    name: nameField.describe('For people.'),
     usageMetric: text(255).describe('The `metric` that usage events of the product must name.'),
     unitCap: z
       .number()

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { text } from '../../core/http/validate.js';
+import { nameField, text } from '../../core/http/validate.js';
 import { emailSchema } from '../operator/schema.js';
 import { roles } from '../../organizations/table.js';
 
@@ -31,6 +31,6 @@ export const listSchema = z.object({
 /** The password is checked apart, with the address. */
 export const accountSchema = z.strictObject({
   invitation: z.string(),
-  name: text(200).refine((name) => name.trim() !== '', 'must not be blank'),
+  name: nameField,
   password: z.string(),
 });

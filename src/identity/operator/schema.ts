@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { idField, timeField } from '../../core/http/fields.js';
-import { text } from '../../core/http/validate.js';
+import { nameField } from '../../core/http/validate.js';
 import { marketAccesses, roles } from '../../organizations/table.js';
 
 const createdAt = timeField('When it was created.');
@@ -68,7 +68,7 @@ export const emailSchema = z.email('must be an e-mail address').max(254, 'must h
 
 export const organizationSchema = z
   .strictObject({
-    name: text(200).describe('For people.'),
+    name: nameField.describe('For people.'),
     requireSecondFactor: z
       .boolean()
       .optional()
@@ -94,7 +94,7 @@ const passwordPattern = '^[^\\p{Cc}\\p{Cs}]{12,256}$';
 
 export const userSchema = z
   .strictObject({
-    name: text(200).describe('For people.'),
+    name: nameField.describe('For people.'),
     password: z
       .string()
       .regex(new RegExp(passwordPattern, 'u'), 'must be 12 to 256 characters without control characters')
