@@ -82,6 +82,22 @@ export const listEventsOf = (
   idempotencyKeys: string[],
 ): Promise<EventRow[]> => selectRows(orm, selectEventsOf(orgId, livemode, idempotencyKeys));
 
+export const selectCorrectionCount = (orgId: string, idempotencyKeys: string[], most: number): SQL => sql`
+  select count(*)::int as count from (
+    select 1 from unnest(${textArray(idempotencyKeys)}::text[]) as asked (key)
+    cross join lateral (select 1 from usage_corrections where org_id = ${orgId}::uuid and idempotency_key = asked.key limit ${most}) c
+    limit ${most}
+  ) counted`;
+
+/** How many corrections the events with these keys have together; beyond `most` they are not counted. */
+export const countCorrections = async (
+  orm: Orm,
+  orgId: string,
+  idempotencyKeys: string[],
+  most: number,
+): Promise<number> =>
+  (await selectRow<{ count: number }>(orm, selectCorrectionCount(orgId, idempotencyKeys, most)))!.count;
+
 /** Where a page of events begins: behind this one. */
 export type EventPosition = Pick<EventRow, 'occurredAt' | 'idempotencyKey'>;
 

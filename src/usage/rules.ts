@@ -10,6 +10,7 @@ const order: ErrorCode[] = [
   'unknown_metric',
   'timestamp_out_of_range',
   'quantity_out_of_range',
+  'invalid_request',
 ];
 
 /** The one that decides the status of what is all or nothing. @param broken one or more */

@@ -2,7 +2,13 @@ import { sql, type SQL } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { selectRows } from '../../src/core/db/sql.js';
 import { selectBalances } from '../../src/entitlements/queries.js';
-import { selectArchived, selectEvent, selectEvents, selectEventsOf } from '../../src/usage/event-queries.js';
+import {
+  selectArchived,
+  selectCorrectionCount,
+  selectEvent,
+  selectEvents,
+  selectEventsOf,
+} from '../../src/usage/event-queries.js';
 import {
   selectLatest,
   selectPace,
@@ -95,6 +101,7 @@ function statements(): Record<string, SQL> {
     latest: selectLatest(orgId, tenant.product.id),
     event: selectEvent(orgId, 'live 00000001'),
     'events by key': selectEventsOf(orgId, true, ['live 00000001', 'unknown']),
+    'corrections by key': selectCorrectionCount(orgId, ['live 00000001', 'unknown'], 10_001),
     'series of all products': selectSeries({ ...series, granularity: 'day', isByKey: false }),
     'series by month': selectSeries({ ...series, ...months, granularity: 'month', isByKey: false }),
     'series by API key': selectSeries({ ...series, ...months, granularity: 'month', isByKey: true }),
@@ -151,6 +158,8 @@ it.each([
   'pace',
   'latest',
   'event',
+  'events by key',
+  'corrections by key',
   'archived events',
   'all archived events',
   'newest events',

@@ -5,6 +5,7 @@ import { AppError, type ErrorCode, type ErrorPlace } from '../../core/errors.js'
 import { DAY_MS } from '../../core/time.js';
 import type { Source } from '../../identity/source.js';
 import { exact } from '../../core/http/json.js';
+import { formatDecimal } from '../../core/pages/format.js';
 import { tellWebhooks } from '../../webhooks/outbox.js';
 import { lockOrganizationId } from '../../organizations/table.js';
 import { findArchived } from '../event-queries.js';
@@ -32,7 +33,7 @@ export interface CorrectionRequest {
   orgId: string;
   /** Only events of this mode are there; undefined: of both. */
   livemode: boolean | undefined;
-  /** False: only of the last 35 days. */
+  /** False: only of the last 35 days, and each 1,000 times at most. */
   isUnlimited: boolean;
   corrections: readonly Correction[];
 }
@@ -45,13 +46,15 @@ export interface Corrected {
 
 /** For so long after its receipt an event may be corrected with an API key. */
 export const MAX_AGE_DAYS = 35;
+/** Whoever reads an event reads all of its corrections. */
+export const MAX_TIMES = 1_000;
 
 const AUDITED_CORRECTIONS = 20;
 
 /**
  * Corrects events, all or none, and moves the sums that they are in. Corrections of an Organization wait for each other, so that
  * each begins with what the one before has left.
- * @throws AppError with the first broken rule: event_not_found, idempotency_conflict, timestamp_out_of_range, quantity_out_of_range
+ * @throws AppError with the first broken rule: event_not_found, idempotency_conflict, timestamp_out_of_range, quantity_out_of_range, invalid_request
  */
 export async function correctEvents(tx: Tx, request: CorrectionRequest, source: Source): Promise<Corrected> {
   const { orgId, livemode, corrections } = request;
@@ -144,6 +147,12 @@ function planCorrections(
         'idempotencyKey',
         'timestamp_out_of_range',
         `The event ${idempotencyKey} was received more than ${MAX_AGE_DAYS} days ago: only the operator of this service and owners and admins, on its page, may correct it.`,
+      );
+    else if (!isUnlimited && event.corrections >= MAX_TIMES)
+      refuse(
+        'idempotencyKey',
+        'invalid_request',
+        `The event ${idempotencyKey} was corrected ${formatDecimal(MAX_TIMES)} times: only the operator of this service and owners and admins, on its page, may correct it again.`,
       );
     else if (isDecimalAbove(quantity, event.maxQuantity))
       refuse(

@@ -15,7 +15,7 @@ import { changeAsOperator, readSlug } from '../../identity/operator/http.js';
 import { getOrganization } from '../../identity/organizations/organizations.js';
 import { whereaboutsOf } from '../../identity/session/session.js';
 import { lockOrganizationId } from '../../organizations/table.js';
-import { correctEvents, MAX_AGE_DAYS, type Corrected, type Correction } from './corrections.js';
+import { correctEvents, MAX_AGE_DAYS, MAX_TIMES, type Corrected, type Correction } from './corrections.js';
 import { correctedSchema, correctionsSchema, MAX_BODY_BYTES, MAX_CORRECTIONS } from './schema.js';
 
 type CorrectionDeps = CallDeps & Pick<Context, 'db' | 'clock'>;
@@ -126,7 +126,7 @@ export const correctionRoutes = [
     summary: 'Correct usage events',
     description: `
 Sets what 1 to ${MAX_CORRECTIONS} events of the Organization, in the mode of the key, should have counted. An event may be corrected for ${MAX_AGE_DAYS} days after its receipt
-(\`timestamp_out_of_range\` afterwards); the operator of the service, and owners and admins on the page of the event, may do it at any time.
+(\`timestamp_out_of_range\` afterwards) and ${MAX_TIMES.toLocaleString('en')} times (\`invalid_request\`); the operator of the service, and owners and admins on the page of the event, may do it at any time.
 
 ${rules}
 `.trim(),

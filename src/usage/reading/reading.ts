@@ -6,9 +6,9 @@ import { exact } from '../../core/http/json.js';
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { listSeries, type SeriesPoint, type SeriesRange } from '../operator/queries.js';
 import { requireWholeSteps } from '../operator/steps.js';
-import { listEventsOf, type EventRow } from '../event-queries.js';
+import { countCorrections, listEventsOf, type EventRow } from '../event-queries.js';
 import type { UsageScope } from '../page-queries.js';
-import { MAX_POINTS, MAX_SUMS, type AuthorKind } from './schema.js';
+import { MAX_LOOKUP_CORRECTIONS, MAX_POINTS, MAX_SUMS, type AuthorKind } from './schema.js';
 
 type Reader = Pick<UsageScope, 'orgId' | 'livemode'>;
 
@@ -99,12 +99,29 @@ export async function readEvent(orm: Orm, reader: Reader, idempotencyKey: string
   return presentEvent(event);
 }
 
-/** One result for each key, in the order of the keys. */
+/**
+ * One result for each key, in the order of the keys.
+ * @throws AppError batch_too_large where they have more corrections than an answer can hold
+ */
 export async function lookUpEvents(orm: Orm, reader: Reader, idempotencyKeys: string[]) {
-  const found = await listEventsOf(orm, reader, [...new Set(idempotencyKeys)]);
+  const distinct = [...new Set(idempotencyKeys)];
+  requireFewCorrections(await countCorrections(orm, reader.orgId, distinct, MAX_LOOKUP_CORRECTIONS + 1));
+  const found = await listEventsOf(orm, reader, distinct);
   const byKey = new Map(found.map((event) => [event.idempotencyKey, presentEvent(event)]));
-  return idempotencyKeys.map((idempotencyKey) => {
+  const results = idempotencyKeys.map((idempotencyKey) => {
     const event = byKey.get(idempotencyKey);
     return event ? { idempotencyKey, recorded: true, event } : { idempotencyKey, recorded: false };
   });
+  // A key that is asked for several times has them each time.
+  requireFewCorrections(results.reduce((sum, { event }) => sum + (event?.corrections.length ?? 0), 0));
+  return results;
+}
+
+function requireFewCorrections(count: number): void {
+  if (count <= MAX_LOOKUP_CORRECTIONS) return;
+  const most = MAX_LOOKUP_CORRECTIONS.toLocaleString('en');
+  throw new AppError(
+    'batch_too_large',
+    `These events have more than ${most} corrections together: ask for fewer at once.`,
+  );
 }

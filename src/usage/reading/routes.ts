@@ -18,6 +18,7 @@ import {
   lookupAnswerSchema,
   lookupSchema,
   MAX_LOOKUP_BYTES,
+  MAX_LOOKUP_CORRECTIONS,
   MAX_POINTS,
   recordedEventSchema,
   usageQuerySchema,
@@ -168,7 +169,8 @@ const lookup = defineRoute({
   summary: 'Ask which events were recorded',
   description: `
 For a sender that is unsure: which of 1 to ${MAX_EVENTS} idempotency keys were recorded in the mode of the key, one result for each, in the order of the request. A batch still in flight may be
-recorded after this answer; sending an event again is always safe.
+recorded after this answer; sending an event again is always safe. An answer has at most ${MAX_LOOKUP_CORRECTIONS.toLocaleString('en')} corrections: if the events have more in total, the answer is \`batch_too_large\`:
+ask for fewer at once.
 `.trim(),
   body: { schema: lookupSchema, maxBytes: MAX_LOOKUP_BYTES },
   responses: { 200: json('The results.', lookupAnswerSchema) },

@@ -87,6 +87,9 @@ export const recordedEventSchema = z
     description: 'A usage event as it was recorded, and what it was corrected to.',
   });
 
+/** Of all events of an answer: 20 MB where each is as long as can be. */
+export const MAX_LOOKUP_CORRECTIONS = 10_000;
+
 export const MAX_LOOKUP_BYTES = MAX_EVENTS * (MAX_KEY_BYTES + 8) + 1024;
 
 export const lookupSchema = z

@@ -239,6 +239,33 @@ describe('a correction', () => {
     }
   });
 
+  it('with a key is made 1,000 times of an event, so that none grows without end; by the operator further', async () => {
+    const { live, organization, send, correct, total } = await arrive();
+    await send('a', { quantity: 10 });
+    for (let i = 0; i < 10; i++)
+      expect(
+        (await correct(Array.from({ length: 100 }, (_, n) => to('a', n, `${i} ${n}`)))).body,
+      ).toMatchObject({ applied: 100 });
+    const more = await correct([to('a', 1, 'more')]);
+    expect([more.status, more.body.code]).toEqual([400, 'invalid_request']);
+    expect(more.body.errors).toMatchObject([{ index: 0, pointer: '/corrections/0/idempotencyKey' }]);
+    expect((await correct([to('a', 99, '9 99')])).body).toMatchObject({ applied: 0, deduped: 1 });
+    const path = `/organizations/${organization.slug}/usage/corrections`;
+    expect((await operate('POST', path, { corrections: [to('a', 7, 'more')] })).body).toMatchObject({
+      applied: 1,
+    });
+    expect(await total()).toEqual([['2031-03-01', 7, 1]]);
+    const lookUp = (times: number) =>
+      call(live.secret, '/usage/events/lookup', {
+        idempotencyKeys: Array.from({ length: times }, () => 'a'),
+      });
+    const nine = await lookUp(9);
+    expect(nine.body.results[8].event.corrections).toHaveLength(1_001);
+    // A key that is named 500 times would be an answer of hundreds of megabytes.
+    const ten = await lookUp(10);
+    expect([ten.status, ten.body.code]).toEqual([413, 'batch_too_large']);
+  });
+
   it('at once with others of its event is serialised: each begins with what the one before has left', async () => {
     const { orgId, organization, send, correct, total, drift } = await arrive();
     await send('a', { quantity: 100 });
