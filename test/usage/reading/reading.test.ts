@@ -265,6 +265,17 @@ describe('events by idempotency key', () => {
     ]);
   });
 
+  it('are answered where their key begins like that of an API, and not where it is one', async () => {
+    const { live, event } = await readingTenant();
+    await sendUsage(service.url, live.secret, [event('org_test_42'), event('a&key=1')]);
+    for (const key of ['org_test_42', 'a&key=1'])
+      expect((await call(live.secret, `/events/${key}`)).body).toMatchObject({ idempotencyKey: key });
+    for (const path of [`/events/${live.secret}`, '/events/a?x=org_live_1', '/events/a?x=1&key=2']) {
+      const { status, body } = await call(live.secret, path);
+      expect([status, body.code]).toEqual([400, 'key_in_query_string']);
+    }
+  });
+
   it('a look-up answers in the order of its keys, each as often as it was asked for', async () => {
     const { live, event } = await readingTenant();
     const keys = Array.from({ length: 500 }, (_, i) => `k/${i % 250}`);
