@@ -117,11 +117,11 @@ export function createSender(rules: ReceiverRules) {
   let isClosed = false;
 
   function open({ url, headers }: { url: string; headers: Record<string, string | number> }) {
-    const isPlain = url.startsWith('http:');
-    // Redirects are not followed: node follows none.
-    return isPlain
-      ? requestHttp(url, { ...http, method: 'POST', headers })
-      : requestHttps(url, { ...https, method: 'POST', headers });
+    // Parsed, as it was judged: `HTTP://` is http, too. Redirects are not followed: node follows none.
+    const target = new URL(url);
+    return target.protocol === 'http:'
+      ? requestHttp(target, { ...http, method: 'POST', headers })
+      : requestHttps(target, { ...https, method: 'POST', headers });
   }
 
   function send({ id, url, body, secrets, at }: SignedMessage): Promise<Answer> {
@@ -138,26 +138,31 @@ export function createSender(rules: ReceiverRules) {
       'webhook-signature': secrets.map((secret) => new Webhook(secret).sign(id, at, body)).join(' '),
     };
     return new Promise((resolve) => {
-      let request: ClientRequest;
+      let request: ClientRequest | undefined;
       let response: IncomingMessage | undefined;
       const chunks: Buffer[] = [];
       let size = 0;
+      let isOver = false;
       const end = (error: string | null) => {
+        if (isOver) return;
+        isOver = true;
         clearTimeout(deadline);
         const text = response ? toText(Buffer.concat(chunks)) : null;
         resolve({ statusCode: response?.statusCode ?? null, error, text });
         // Only what was read to its end leaves a connection that another delivery can use.
-        if (!response?.complete) request.destroy();
-      };
-      const fail = (error: NodeJS.ErrnoException) => {
-        // A kept connection that the receiver was closing: it has not read the request.
-        if (request.reusedSocket && error.code === 'ECONNRESET' && !response && !isClosed) start();
-        else end(describe(error));
+        if (!response?.complete) request?.destroy();
       };
       const start = () => {
-        request = open({ url, headers });
-        request.on('error', fail);
-        request.on('response', (answer) => {
+        const own = open({ url, headers });
+        request = own;
+        const fail = (error: NodeJS.ErrnoException) => {
+          // A kept connection that the receiver was closing: it has not read the request. One that was given up ends like that, too.
+          const isUnread = own.reusedSocket && error.code === 'ECONNRESET' && !response;
+          if (isUnread && !isClosed && !isOver) start();
+          else end(describe(error));
+        };
+        own.on('error', fail);
+        own.on('response', (answer) => {
           response = answer;
           answer.on('data', (chunk: Buffer) => {
             if (size < KEPT_ANSWER_BYTES) chunks.push(chunk);
@@ -167,7 +172,7 @@ export function createSender(rules: ReceiverRules) {
           answer.on('end', () => end(null));
           answer.on('error', fail);
         });
-        request.end(body);
+        own.end(body);
       };
       const deadline = setTimeout(() => end('No whole answer within 15 seconds.'), DEADLINE_MS);
       start();

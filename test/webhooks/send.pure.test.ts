@@ -1,5 +1,63 @@
-import { expect, it } from 'vitest';
-import { createReceivers } from '../../src/webhooks/send.js';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
+import { afterEach, expect, it, vi } from 'vitest';
+import { createReceivers, createSender } from '../../src/webhooks/send.js';
+
+let receiver: Server | undefined;
+afterEach(() => {
+  vi.useRealTimers();
+  receiver?.closeAllConnections();
+  receiver?.close();
+});
+
+/** A receiver on this machine, and how to send to it. */
+async function receive(listener: RequestListener) {
+  const server = (receiver = createServer(listener));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const sender = createSender({ production: false, allowsPrivate: false });
+  const send = (scheme = 'http') =>
+    sender.send({
+      id: 'msg',
+      url: `${scheme}://127.0.0.1:${port}/`,
+      body: '{}',
+      secrets: ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'],
+      at: new Date(),
+    });
+  const connections = () =>
+    new Promise<number>((resolve) => server.getConnections((_error, count) => resolve(count)));
+  return { send, connections };
+}
+
+it('a receiver that hangs on a connection that was kept gets the message once, and the connection ends', async () => {
+  let requests = 0;
+  let tellArrived = () => {};
+  const arrived = new Promise<void>((resolve) => (tellArrived = resolve));
+  const { send, connections } = await receive((req, res) => {
+    req.resume();
+    if (++requests === 1) res.end('ok');
+    else tellArrived();
+  });
+  expect(await send()).toMatchObject({ statusCode: 200 });
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  const hanging = send();
+  await arrived;
+  vi.advanceTimersByTime(15_000);
+  expect(await hanging).toEqual({
+    statusCode: null,
+    error: 'No whole answer within 15 seconds.',
+    text: null,
+  });
+  await setTimeout(200);
+  expect(requests).toBe(2);
+  expect(await connections()).toBe(0);
+});
+
+it('an address is sent to by the scheme that it has, however it is written', async () => {
+  const { send } = await receive((req, res) => void req.resume().on('end', () => res.end('ok')));
+  for (const scheme of ['HTTP', ' http']) expect(await send(scheme)).toMatchObject({ statusCode: 200 });
+});
 
 const fast = { isOk: true, durationMs: 10 };
 const hanging = { isOk: false, durationMs: 15_000 };
