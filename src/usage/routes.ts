@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { authenticateCall, type CallDeps } from '../api-keys/key-use.js';
 import { preferKeyError, readHashedSecret } from '../api-keys/bearer-key.js';
 import type { Context } from '../core/http/context.js';
-import { AppError } from '../core/errors.js';
 import { suggestSlugs } from '../entitlements/nearest.js';
+import { parseQuery } from '../core/http/page.js';
 import { batchBounds, hasSmallBody, mediaTypeOf, readJsonBody, type JsonBody } from '../core/http/body.js';
 import {
   findUnknownProducts,
@@ -66,6 +66,13 @@ SHA-256 in hex where that has more than 255 characters), \`type\` is the metric,
 attributes and fields of \`data\` are not looked at. Everything else is as above; \`errors\` names places in what was sent, and \`index\` counts from 0.
 `.trim();
 
+const querySchema = z.strictObject({
+  dryRun: z
+    .enum(['true', 'false'], 'must be true or false')
+    .optional()
+    .meta({ description: '`true`: answer as usual, record nothing. Default `false`.' }),
+});
+
 export const usageRoutes = [
   defineRoute({
     method: 'post',
@@ -77,12 +84,7 @@ export const usageRoutes = [
     credential: 'apiKey',
     limit: 'usage',
     scope: 'usage:write',
-    query: z.strictObject({
-      dryRun: z
-        .enum(['true', 'false'])
-        .optional()
-        .meta({ description: '`true`: answer as usual, record nothing. Default `false`.' }),
-    }),
+    query: querySchema,
     headers: z.object({
       Prefer: z.string().optional().meta({
         description: '`handling=lenient` records the good events of a batch. Other preferences are ignored.',
@@ -126,7 +128,8 @@ export const usageRoutes = [
             return { batch: toBatch(input), pointerOf };
           },
         );
-        const isDryRun = readDryRun(req);
+        // Whoever misspells it does not want the events recorded.
+        const isDryRun = parseQuery(querySchema, req.query).dryRun === 'true';
         const outcome = await (isDryRun ? ingestion.dryRun(batch) : ingestion.record(batch));
         refuseBadKey(outcome);
         keyUse.touch(hashedSecret, 'usage:write');
@@ -148,13 +151,6 @@ const isKnownFormat = (mediaType: string | undefined) => mediaType !== undefined
 function parseEvents(mediaType: string | undefined, body: JsonBody): ParsedEvents {
   if (mediaType === cloudEventType) return parseCloudEvents(body, false);
   return mediaType === cloudEventBatchType ? parseCloudEvents(body, true) : parseUsageBatch(body);
-}
-
-function readDryRun(req: Request): boolean {
-  const { dryRun } = req.query;
-  if (dryRun === undefined || dryRun === 'false') return false;
-  if (dryRun === 'true') return true;
-  throw new AppError('invalid_request', 'The query parameter dryRun is true or false.');
 }
 
 /** RFC 7240. An unknown preference is ignored, as the RFC asks. */

@@ -381,7 +381,19 @@ describe('a dry run', () => {
     expect(rehearsed.body).toEqual(real.body);
     expect((await send(key.secret, [event('b', { metric: 'bytes' })], dry)).body.code).toBe('unknown_metric');
     expect((await send(key.secret, events, dry)).body).toMatchObject({ accepted: 0, deduped: 2 });
-    expect((await send(key.secret, events, { query: '?dryRun=maybe' })).body.code).toBe('invalid_request');
+    const refused = {
+      '?dryRun=maybe': 'must be true or false',
+      '?dryrun=true': 'dryrun is not known',
+      '?dryRun=true&dryRun=false': 'must be given once',
+    };
+    for (const [query, detail] of Object.entries(refused)) {
+      const { status, body } = await send(key.secret, events, { query });
+      expect([status, body.code, body.detail]).toEqual([
+        400,
+        'invalid_request',
+        expect.stringContaining(detail),
+      ]);
+    }
   });
 });
 
