@@ -1,4 +1,5 @@
-const short = new Intl.DateTimeFormat(undefined, {
+/** As the server writes them, whatever the browser's language: the two stand beside each other. */
+const short = new Intl.DateTimeFormat('en-GB', {
   day: 'numeric',
   month: 'short',
   year: 'numeric',
