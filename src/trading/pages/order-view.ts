@@ -152,7 +152,7 @@ function whyOf(
   const reported =
     temperature === null
       ? 'No temperature is reported'
-      : `${sayers[source ?? 'null']} says ${temperature} °F`;
+      : `${sayers[source ?? 'null']} says ${temperature}°F`;
   if (valueOfYes === null) return `${reported}; what ${label} pays is not known yet.`;
   return `${reported}: YES of ${label} pays ${formatMoney(valueOfYes)}.`;
 }

@@ -233,7 +233,7 @@ describe('settlements', () => {
     const word = { orgId, ticker: MILD, temperature: 61, cost: '3.00', contracts: 10 };
     await writeWord(database.db, { ...word, at: at(1), n: 1, state: 'determined', value: 1_000_000n });
     expect((await read(browser, `${PATH}/settlements`)).words).toContain(
-      'Determined The Weather Company says 61 °F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 nothing yet –',
+      'Determined The Weather Company says 61°F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 nothing yet –',
     );
     const final = { orgId, ticker: MILD, temperature: 61, at: at(2), n: 2, value: 1_000_000n };
     await bookSettlement(database.db, { ...final, state: 'finalized' }, (held) =>
@@ -243,10 +243,10 @@ describe('settlements', () => {
     await writeWord(database.db, { ...amended, state: 'amended' });
     const { words } = await read(browser, `${PATH}/settlements`);
     expect(words).toContain(
-      'Amended correction The Weather Company says 62 °F: YES of 60° to 61° pays $0.00. 10 YES for $3.00 −$10.00 –',
+      'Amended correction The Weather Company says 62°F: YES of 60° to 61° pays $0.00. 10 YES for $3.00 −$10.00 –',
     );
     expect(words).toContain(
-      'Final The Weather Company says 61 °F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 +$10.00 +$7.00',
+      'Final The Weather Company says 61°F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 +$10.00 +$7.00',
     );
     // What was announced has become final.
     expect(words).not.toContain('Determined');
