@@ -4,7 +4,7 @@ import { beforeAll, expect, it } from 'vitest';
 import { organizations } from '../../src/tables.js';
 import { signedIn } from '../support/accounts.js';
 import { everything } from '../../src/trading/venue/simulation/world.js';
-import { browserWorld, DESKTOP } from '../support/browser.js';
+import { browserWorld, DESKTOP, PHONE } from '../support/browser.js';
 import { hostileNames, ordinaryNames, populate, type Populated } from '../support/populated.js';
 import { countInjected, findAllBarriers, findBrokenNumbers, pages, toPath } from './barriers.js';
 import { readMain } from './steps.js';
@@ -134,4 +134,43 @@ it('where the reader’s colours take the place of ours, what is chosen is told 
   expect(await read('main .tabs a[aria-current]', 'backgroundColor')).not.toBe(other);
   await page.goto('/dashboard/api-keys');
   expect(await read('main .badge', 'borderStyle')).toBe('solid');
+});
+
+const tracks = (page: Page, selector: string) =>
+  page.evaluate<number>(
+    `getComputedStyle(document.querySelector('${selector}')).gridTemplateColumns.split(' ').length`,
+  );
+
+it('on a phone the value of a row stands beside its label', async () => {
+  const page = await world.visit({ as: ordinary.people.owner.browser, viewport: PHONE });
+  await page.goto('/dashboard/api-keys');
+  expect(await tracks(page, 'td[data-label]')).toBe(2);
+});
+
+it('six tiles are two full rows where there is room', async () => {
+  const page = await world.visit({ as: ordinary.people.owner.browser });
+  await page.goto('/dashboard/portfolio');
+  expect(await page.locator('.tiles .tile').count()).toBe(6);
+  expect(await tracks(page, '.tiles')).toBe(3);
+});
+
+it('what can be done about a row is at its end', async () => {
+  const page = await world.visit({ as: ordinary.people.owner.browser });
+  await page.goto('/dashboard/members');
+  const alignments = await page.evaluate<string[]>(
+    `[...document.querySelectorAll('td.row-action')].map((cell) => getComputedStyle(cell).textAlign)`,
+  );
+  expect(new Set(alignments)).toEqual(new Set(['end']));
+});
+
+it('times in the reader’s zone are written as the others of the page, whatever the language', async () => {
+  const page = await world.visit({ as: ordinary.people.owner.browser });
+  await page.addInitScript(
+    `const format = Intl.DateTimeFormat;
+     Intl.DateTimeFormat = function (locale = 'en-US', options) { return format(locale, options); };`,
+  );
+  await page.goto('/dashboard/members');
+  const times = await page.locator('time[data-zoned]').allInnerTexts();
+  expect(times.length).toBeGreaterThan(0);
+  for (const time of times) expect(time).toMatch(/^\d{1,2} [A-Z][a-z]{2,3} \d{4}, \d\d:\d\d$/);
 });
