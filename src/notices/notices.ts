@@ -93,7 +93,7 @@ function tellOfCap(deps: NoticeDeps, use: CapUse, level: number): Promise<void> 
       .returning({ level: capNotices.level });
     if (!told.some((row) => row.level === level)) return;
     const [product, organization] = [plainName(use.productName), plainName(use.orgName)];
-    const share = level === 100 ? 'has reached its cap' : `has used ${level} % of its cap`;
+    const share = level === 100 ? 'has reached its cap' : `has used ${level}% of its cap`;
     await mailManagers(tx, deps, orgId, {
       kind: 'cap_notice',
       subject: `${product} ${share} (${organization})`,

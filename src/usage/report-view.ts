@@ -154,7 +154,7 @@ function toBalanceView(balance: Balance, report: UsageReport, now: Date) {
         projection.paceDays === 7
           ? 'the last 7 days'
           : `the ${Math.floor(projection.paceDays)} days since the first usage`,
-      percent: cap > 0 ? `${formatEstimate((projection.total / cap) * 100)}\u00a0%` : undefined,
+      percent: cap > 0 ? `${formatEstimate((projection.total / cap) * 100)}%` : undefined,
       isOver: projection.total > cap,
     },
   };

@@ -140,11 +140,11 @@ it(
 
       const expected = slugs.flatMap((slug, i) =>
         [String(TOTAL), ...limitsOf(i).map(({ quantity }) => quantity)].flatMap((quantity) =>
-          thresholds.map((threshold) => `${slug} ${threshold} % of ${quantity}`),
+          thresholds.map((threshold) => `${slug} ${threshold}% of ${quantity}`),
         ),
       );
       const nameOf = (data: { productSlug: string; threshold: number; limit: { quantity: number } }) =>
-        `${data.productSlug} ${data.threshold} % of ${data.limit.quantity}`;
+        `${data.productSlug} ${data.threshold}% of ${data.limit.quantity}`;
       const waiting = sql`select 1 from webhook_deliveries where status <> 'delivered'
         union all select 1 from usage_checks limit 1`;
       // What a killed instance was sending would be sent again after a minute.

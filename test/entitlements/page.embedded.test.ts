@@ -48,7 +48,7 @@ it('shows the numbers that the API answers with, live and test apart', async () 
   expect(await answer.json()).toMatchObject({ used: 333.3, remaining: 667.2, unitCap: 1000.5 });
   const row = rowOf((await open()).text, product.slug);
   expect(row).toContain('333.3 of 1,000.5 calls');
-  expect(row).toContain('667.2 remaining · 33.3 %');
+  expect(row).toContain('667.2 remaining · 33.3%');
   expect(row).toContain('Test, counted apart: 1,000.75, over the cap by 0.25');
   expect(row).toContain('still recorded, with a warning');
   await sendUsage(service.url, key.secret, [usageEvent(product.slug, 'c', { quantity: 1000 })]);

@@ -47,7 +47,7 @@ async function createCustomer(unitCap: string) {
 }
 
 describe('the mail about a cap', () => {
-  it('comes once of 80 % and once of 100 % in a month, to owners and admins who want it', async () => {
+  it('comes once of 80% and once of 100% in a month, to owners and admins who want it', async () => {
     const customer = await createCustomer('100');
     const { id: orgId } = customer.organization;
     const people = await Promise.all([1, 2, 3, 4].map(() => createUser(database.db)));
@@ -64,7 +64,7 @@ describe('the mail about a cap', () => {
     expect(await subjectsTo(customer.owner.email)).toEqual([]);
     await customer.use(0.001);
     await customer.use(10);
-    const first = `${customer.product.name} has used 80 % of its cap (${customer.organization.name})`;
+    const first = `${customer.product.name} has used 80% of its cap (${customer.organization.name})`;
     expect(await subjectsTo(customer.owner.email)).toEqual([first]);
     await customer.use(10);
     await customer.use(1);
@@ -84,7 +84,7 @@ describe('the mail about a cap', () => {
     await customer.use(85, { occurredAt: '2031-04-02T11:00:00Z' });
     expect(await subjectsTo(customer.owner.email)).toEqual([
       expect.stringContaining('has reached its cap'),
-      expect.stringContaining('has used 80 % of its cap'),
+      expect.stringContaining('has used 80% of its cap'),
     ]);
   });
 

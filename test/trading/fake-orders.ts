@@ -132,7 +132,7 @@ function fill(
 }
 
 /**
- * In cents: 7 % of contracts × price × (1 − price), up to $0.000001, and the sum of an order's fees up to $0.0001 once: what an
+ * In cents: 7% of contracts × price × (1 − price), up to $0.000001, and the sum of an order's fees up to $0.0001 once: what an
  * earlier fill was charged too much is missing from the later one's fee. Prices are cents, so nothing else is rounded. A maker pays none.
  */
 function chargeFee({ fees }: FakeOrder, price: number, contracts: number): number {

@@ -32,7 +32,7 @@ export const bidsOfBook = (book: OrderBook): ModelAccount['bids'] =>
     ),
   );
 
-/** 7 % of contracts · p · (1 − p), up to a millionth. */
+/** 7% of contracts · p · (1 − p), up to a millionth. */
 const feeOf = ({ price, contracts }: ModelFill): bigint => {
   const exact = 7n * BigInt(unitsOf(contracts)) * price * (DOLLAR - price);
   const unit = 100n * 100n * DOLLAR;

@@ -133,7 +133,7 @@ function toHistogram(histogram: PitHistogram, independent: number, words: Words)
     note: independent < n ? 'each day counting once, since errors of one day are alike' : null,
     /** Where nine bars of ten are found if the forecast is calibrated. */
     band: { y: toPixels(toY(band.high)), height: toPixels(toY(band.low) - toY(band.high)) },
-    ticks: ticks.map((tick) => ({ y: toPixels(toY(tick)), label: `${formatTick(tick * 100)}\u00a0%` })),
+    ticks: ticks.map((tick) => ({ y: toPixels(toY(tick)), label: `${formatTick(tick * 100)}%` })),
     axis: words.axis,
     axisLabel: words.axisLabel,
     table: {

@@ -17,9 +17,9 @@ export function formatFixed(value: number, decimals: number): string {
 export const formatSigned = (value: number, decimals: number): string =>
   `${value > 0 && Number(value.toFixed(decimals)) !== 0 ? '+' : ''}${formatFixed(value, decimals)}`;
 
-/** `4.2 %` of 0.042. */
+/** `4.2%` of 0.042. */
 export const formatPercent = (share: number, decimals = 1): string =>
-  `${formatFixed(share * 100, decimals)}\u00a0%`;
+  `${formatFixed(share * 100, decimals)}%`;
 
 /** A round number with no more decimals than it has: `0.25`, `2`. */
 export const formatTick = (value: number): string => String(Number(value.toPrecision(6))).replace('-', '−');

@@ -20,19 +20,19 @@ const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFracti
 /** A number where there is room for a few characters only: `1.2M`. */
 export const formatCompact = (value: number): string => compact.format(value);
 
-/** `42.5 %`, rounded down: 100 is not said too early. */
+/** `42.5%`, rounded down: 100 is not said too early. */
 export function formatShare(part: string, whole: string): string {
   const share = (Number(part) / Number(whole)) * 100;
   if (!Number.isFinite(share)) return '–';
-  return `${formatDecimal((Math.floor(share * 10 + 1e-9) / 10).toFixed(1))}\u00a0%`;
+  return `${formatDecimal((Math.floor(share * 10 + 1e-9) / 10).toFixed(1))}%`;
 }
 
-/** `+12.5 %`, `−3.0 %`: how far `now` is from `before`; undefined where there was nothing before. */
+/** `+12.5%`, `−3.0%`: how far `now` is from `before`; undefined where there was nothing before. */
 export function formatGrowth(now: string, before: string): string | undefined {
   const growth = (Number(now) / Number(before) - 1) * 100;
   if (!Number.isFinite(growth)) return undefined;
   const text = formatDecimal(Math.abs(growth).toFixed(1));
-  return `${text === '0.0' ? '±' : growth > 0 ? '+' : '−'}${text}\u00a0%`;
+  return `${text === '0.0' ? '±' : growth > 0 ? '+' : '−'}${text}%`;
 }
 
 /** `1 key`, `2 keys`. */
@@ -120,17 +120,17 @@ export function formatPrice(micros: bigint): string {
 /** `+$1.20`, `−$0.04`: for what comes and goes. */
 export const formatChange = (micros: bigint): string => `${micros > 0n ? '+' : ''}${formatMoney(micros)}`;
 
-/** `43 %`, `<1 %`: nothing is said to be certain that is not. */
+/** `43%`, `<1%`: nothing is said to be certain that is not. */
 export function formatProbability(probability: number): string {
   const percent = probability * 100;
-  if (probability > 0 && percent < 0.5) return '<1\u00a0%';
-  if (probability < 1 && percent >= 99.5) return '>99\u00a0%';
-  return `${Math.round(percent)}\u00a0%`;
+  if (probability > 0 && percent < 0.5) return '<1%';
+  if (probability < 1 && percent >= 99.5) return '>99%';
+  return `${Math.round(percent)}%`;
 }
 
-/** `43.8 %`, for comparing two of them. */
+/** `43.8%`, for comparing two of them. */
 export const formatExactProbability = (probability: number): string =>
-  `${(probability * 100).toFixed(1)}\u00a0%`;
+  `${(probability * 100).toFixed(1)}%`;
 
 /** `+7.2 points`, between two probabilities. */
 export function formatPoints(difference: number): string {
@@ -151,5 +151,5 @@ export function formatAge(ms: number): string {
   return minutes < 120 ? `${minutes}\u00a0minutes` : `${Math.floor(minutes / 60)}\u00a0hours`;
 }
 
-/** `25 %`: a share that was chosen, in whole percent. */
-export const formatWholePercent = (share: number): string => `${Math.round(share * 100)}\u00a0%`;
+/** `25%`: a share that was chosen, in whole percent. */
+export const formatWholePercent = (share: number): string => `${Math.round(share * 100)}%`;

@@ -102,7 +102,7 @@ async function readOverview(
     isJustStarted: events > 0 && events <= FIRST_EVENTS,
     products,
     hasMoreProducts: inEffect.length > SHOWN_PRODUCTS,
-    /** Used to 80 % or more, and not above. */
+    /** Used to 80% or more, and not above. */
     nearCap: products.filter(({ cap }) => cap?.isNear),
     overCap: products.filter(({ cap }) => cap?.isOver),
     expiringKeys: await listExpiringKeys(db.orm, orgId, { now, until, limit: SHOWN_KEYS }),

@@ -24,7 +24,7 @@ export function summarise(trail: Trail) {
   return {
     startCash: inDollars(trail.start),
     endEquity: inDollars(trail.end),
-    /** Of what has settled, after fees; and what each climate date brought on average, with its 95 % interval. */
+    /** Of what has settled, after fees; and what each climate date brought on average, with its 95% interval. */
     profit: inDollars(profit),
     days: daily.length,
     profitPerDay: intervalOf(daily),

@@ -30,7 +30,7 @@ export function toText(result: BacktestResult): string {
     [
       'A day',
       profitPerDay
-        ? `${money(profitPerDay.mean)}, 95 % interval ${money(profitPerDay.low)} to ${money(profitPerDay.high)} over ${result.days} days`
+        ? `${money(profitPerDay.mean)}, 95% interval ${money(profitPerDay.low)} to ${money(profitPerDay.high)} over ${result.days} days`
         : `${result.days} days are too few for an interval`,
     ],
     [
@@ -127,4 +127,4 @@ function reasonsText(reasons: BacktestResult['reasons']): string {
 }
 
 const money = (dollars: number): string => `${dollars < 0 ? '−' : ''}$${Math.abs(dollars).toFixed(2)}`;
-const percent = (share: number): string => `${(share * 100).toFixed(1)} %`;
+const percent = (share: number): string => `${(share * 100).toFixed(1)}%`;

@@ -10,7 +10,7 @@ export interface CaseRow {
   variance: number;
   lowest: number;
   highest: number;
-  /** The central 90 % interval of the members. */
+  /** The central 90% interval of the members. */
   low: number;
   high: number;
   crps: number;
@@ -75,7 +75,7 @@ export class CaseTable {
 type MembersPart = Omit<CaseRow, 'day' | 'group' | 'observed'>;
 
 /**
- * What an ensemble says as it is. The central 90 % interval lies between the quantiles 0.05 and 0.95, interpolated
+ * What an ensemble says as it is. The central 90% interval lies between the quantiles 0.05 and 0.95, interpolated
  * linearly between the members (type 7 of R. J. Hyndman, Y. Fan, Sample Quantiles in Statistical Packages, Amer. Statist. 50 (1996)).
  * @param members in any order; they are sorted in place
  * @param seed decides between ranks where members equal the observation

@@ -55,20 +55,20 @@ Standard output is one JSON object and nothing else (npm prints the script's nam
 n       rows that were tested; everything is a mean over them, in the unit of the observations
 crps    raw: of the ensemble as it is, mean |x - y| - 1/2 mean |x - x'|; emos: of the fitted distribution. Less is better
 mae     of the mean of the members, and of the fitted mean;  bias  mean - observed
-coverage  share of observations within the central 90 % interval; for raw from the members' quantile 0.05 to 0.95,
+coverage  share of observations within the central 90% interval; for raw from the members' quantile 0.05 to 0.95,
         linear between members
 logScore  - ln of the density at the observation
 coefficients  of the fit, with --train-days of the last one, with --by { value: { a, b, c, d } }
 
 A sharper choice:
   --distribution logistic  has heavier tails: errors of temperature often do, and then it scores better and covers more.
-  --widen             multiplies the spread by the least factor, 1 or more, with which the interval covers 90 % of the
+  --widen             multiplies the spread by the least factor, 1 or more, with which the interval covers 90% of the
                       rows that were trained on. c and d are given with the factor. What is tested plays no part.
 
 Other models:
   --model NAME[,…]    ${modelNames.map((name) => `${name.padEnd(9)} ${models[name].title}`).join('\n                      ')}
                       Output is { "n", "raw", NAME: { … }, "coefficients" }; of several "comparison" besides: by how much
-                      the others' scores differ from the first one's on the same rows, with a 95 % interval (blocks of
+                      the others' scores differ from the first one's on the same rows, with a 95% interval (blocks of
                       seven dates), and a table on standard error. Scores also have the CRPS's parts:
                       crps = reliability - resolution + uncertainty.
   --above X, --below X  adds twCrps, the CRPS of what lies above (below) X only: how well the heat (cold) is forecast.
@@ -140,7 +140,7 @@ const createEvaluateCommand = (): Command =>
     .addOption(
       new Option('--distribution <name>', 'what is fitted').choices(['normal', 'logistic']).default('normal'),
     )
-    .option('--widen', 'widen the spread until it covers 90 % of what was trained on')
+    .option('--widen', 'widen the spread until it covers 90% of what was trained on')
     .option('--missing <value>', 'a value that stands for none, such as -9999 (may be repeated)', collect)
     .option('--delimiter <character>', 'between fields', parseDelimiter, ',')
     .option('--model <names>', `what is fitted: ${modelNames.join(', ')}, or several`, parseModels)

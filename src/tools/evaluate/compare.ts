@@ -15,7 +15,7 @@ interface ModelScores extends RawScores, Decomposition {
   twCrps?: number;
 }
 
-/** How much less a model's score is than another's on the same rows, with the 95 % interval. */
+/** How much less a model's score is than another's on the same rows, with the 95% interval. */
 interface Comparison {
   model: ModelName;
   against: ModelName;
@@ -192,7 +192,7 @@ export function comparisonTable(summary: ComparedModels, names: readonly ModelNa
     ' ',
   );
   return [
-    `${head}  CRPS less the first's, 95 % interval`,
+    `${head}  CRPS less the first's, 95% interval`,
     ...names.map((name) => {
       const scores = summary[name]!;
       const compared = summary.comparison?.find(({ model }) => model === name);

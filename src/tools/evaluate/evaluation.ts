@@ -14,7 +14,7 @@ export interface EvaluateOptions {
   /** Column whose values are fitted each for itself; null: one fit for all rows. */
   by: string | null;
   distribution: 'normal' | 'logistic';
-  /** Whether the spread is widened until the central 90 % interval covers 90 % of what was trained on. */
+  /** Whether the spread is widened until the central 90% interval covers 90% of what was trained on. */
   isWidened: boolean;
   /** Values that mean that there is none, besides empty fields and NA. */
   missing: readonly string[];
@@ -50,7 +50,7 @@ export interface RawScores {
   /** Of the distribution's mean, as is `bias` = mean − observed. */
   mae: number;
   bias: number;
-  /** The share of observations within the central 90 % interval. */
+  /** The share of observations within the central 90% interval. */
   coverage: number;
 }
 
@@ -87,7 +87,7 @@ export interface EvaluatedCase {
   };
   mean: number;
   deviation: number;
-  /** The central 90 % interval of the calibrated forecast. */
+  /** The central 90% interval of the calibrated forecast. */
   low: number;
   high: number;
   rawCrps: number;

@@ -37,7 +37,7 @@ Standard output is one JSON object and nothing else (npm prints the script's nam
 n         days of stations that were scored; scores are means over them
 crps      sum over whole degrees of (P(at most it) - 1 if it came to at most that)^2, °F
 logScore  - ln of the probability of the degree that came, in nats; probabilities count as 1e-15 at least
-coverage  the share of days within the central 90 %; a degree that covers a range of probabilities counts by its part
+coverage  the share of days within the central 90%; a degree that covers a range of probabilities counts by its part
           within (Czado, Gneiting, Held 2009), so that 0.9 is right at any hour
 coefficients  of the last fit
 

@@ -100,7 +100,7 @@ function describeResult({ summary }: Evaluation, { total }: Tally): string {
   if (total.n === 0) return 'No forecast could be tested: there are no dates that others come before.';
   const { emos, raw } = summary;
   const climate = total.climate / total.n;
-  return `The calibrated forecast’s mean CRPS is ${formatFixed(emos.crps, 3)}: ${compareScores(emos.crps, raw.crps)} that of the raw ensemble (${formatFixed(raw.crps, 3)}) and ${compareScores(emos.crps, climate)} that of climatology (${formatFixed(climate, 3)}). Its central 90 % interval held ${formatPercent(emos.coverage)} of the observations.`;
+  return `The calibrated forecast’s mean CRPS is ${formatFixed(emos.crps, 3)}: ${compareScores(emos.crps, raw.crps)} that of the raw ensemble (${formatFixed(raw.crps, 3)}) and ${compareScores(emos.crps, climate)} that of climatology (${formatFixed(climate, 3)}). Its central 90% interval held ${formatPercent(emos.coverage)} of the observations.`;
 }
 
 /** User-given texts are marked, so that the page keeps their direction to themselves. */
@@ -224,7 +224,7 @@ export function describeTraining({ training, by }: EvaluateOptions): string {
 
 function describeMethod({ distribution, isWidened }: EvaluateOptions): string {
   const widened = isWidened
-    ? '; its spread widened until the central 90 % interval covers 90 % of what it was trained on'
+    ? '; its spread widened until the central 90% interval covers 90% of what it was trained on'
     : '';
   return `EMOS: a ${distribution} distribution with mean a + b·x̄ and variance c + d·s² of the ensemble’s mean and sample variance, by minimum CRPS${widened}`;
 }
@@ -244,12 +244,12 @@ function describeLeftOut({ leftOut, untested }: Evaluation): { reason: string; c
   ].filter(({ count }) => count > 0);
 }
 
-/** `81 % below`: a score against another, smaller being better. */
+/** `81% below`: a score against another, smaller being better. */
 export function compareScores(score: number, other: number): string {
   const difference = ((other - score) / other) * 100;
   if (!Number.isFinite(difference) || Math.abs(difference) < 0.05) return 'as good as';
   const percent = Math.abs(difference).toFixed(Math.abs(difference) < 10 ? 1 : 0);
-  return `${percent}\u00a0% ${difference > 0 ? 'below' : 'above'}`;
+  return `${percent}% ${difference > 0 ? 'below' : 'above'}`;
 }
 
 const PIT_BINS = 10;

@@ -49,7 +49,7 @@ export const isSupported = (rule: FeeRule | undefined): rule is FeeRule =>
   rule !== undefined && makerShares[rule.type] !== undefined;
 
 /**
- * The fee of one fill: 7 % of contracts × price × (1 − price) × the multiplier for the taker, the share of it that the
+ * The fee of one fill: 7% of contracts × price × (1 − price) × the multiplier for the taker, the share of it that the
  * type says for the maker, up to the next $0.000001.
  * Source: the venue's fee schedule of 2026-07-07, its API's text on fee types, and its text on fee rounding of October 2026.
  * @throws RangeError for a rule that is not supported

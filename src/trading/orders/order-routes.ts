@@ -106,7 +106,7 @@ Buys or sells contracts of one side of a market at the limit price or better: at
 the market has closed since; if not, it is placed now. The same key with another order is a \`409\`.
 
 **Paper orders** take the same way as live ones up to the last step. They walk the venue's order book level by level and take what stands there: a contract that one order of the Organization took is
-gone for its next one, until the venue shows another book. They sell at the bid, and pay the venue's fee: 7 % of contracts · price · (1 − price) · the multiplier of the series or event,
+gone for its next one, until the venue shows another book. They sell at the bid, and pay the venue's fee: 7% of contracts · price · (1 − price) · the multiplier of the series or event,
 up to $0.000001 for each level. Each level's balance change is rounded down to $0.0001, and what an order has overpaid by that is given back with its next ones.
 
 A paper order is on its way for a moment (\`PAPER_LATENCY_MS\` of the service's configuration, 250 ms), as a live one is: it is checked, travels, and is matched with the book as it stands then. What has gone meanwhile is

@@ -51,7 +51,7 @@ export const gateErrorRates = Object.freeze({
 
 export const gateRuleText =
   `A gate is open once the forecast has been ahead of the prices that could be paid, fees included, for so long that luck does not explain it: if forecasts were no better than those prices, a bet on each day's difference in log score (an e-process) would hardly ever have grown so far. ` +
-  `How far it must have grown is decided over all gates at once (e-BH), so that of those that are open at most ${gateRule.falseShare * 100} % are open by chance, whenever one looks. ` +
+  `How far it must have grown is decided over all gates at once (e-BH), so that of those that are open at most ${gateRule.falseShare * 100}% are open by chance, whenever one looks. ` +
   `At least ${gateRule.minimumDays} days must have settled, and a forecast that has been behind over the last ${gateRule.windowDays} closes its gate. While a gate is closed, its signals are withheld.`;
 
 /** The first of the last days that scores are shown of. */

@@ -92,7 +92,7 @@ function hintAtRest(market: Market, purchase: Purchase, data: MarketData): RestH
 const stepAt = (ranges: Market['priceRanges'], price: Micros): Micros =>
   ranges.find(({ start, end }) => price >= start && price < end)?.step ?? CENT;
 
-const percent = (share: number): string => `${(share * 100).toFixed(1)} %`;
+const percent = (share: number): string => `${(share * 100).toFixed(1)}%`;
 const points = (difference: number): string => `${(Math.abs(difference) * 100).toFixed(1)} points`;
 const dollars = (amount: bigint): string => `$${formatDollars(amount).replace(/00$/, '')}`;
 
@@ -150,7 +150,7 @@ function theSize(purchase: Purchase, limitedBy: Signal['limitedBy'], parts: Sign
   );
 }
 
-const capOf = (share: number): string => `${share * 100} % of the bankroll`;
+const capOf = (share: number): string => `${share * 100}% of the bankroll`;
 
 const theLimit = {
   market: `the cap of ${capOf(MARKET_CAP)} for a market`,

@@ -16,7 +16,7 @@ describe('what chance would give', () => {
   // n = 10, p = 1/2: P(X ≤ 1) = 11/1024 = 0.0107, P(X ≤ 2) = 56/1024 = 0.0547; by symmetry 8 is the other end.
   it('is the central range of the binomial distribution', () => {
     expect(binomialRange(10, 0.5, 0.9)).toEqual({ low: 0.2, high: 0.8 });
-    // P(X = 0) = 0.9³ = 0.729 > 5 %, P(X ≤ 1) = 0.972 ≥ 95 %.
+    // P(X = 0) = 0.9³ = 0.729 > 5%, P(X ≤ 1) = 0.972 ≥ 95%.
     const rare = binomialRange(3, 0.1, 0.9);
     expect(rare.low).toBe(0);
     expect(rare.high).toBeCloseTo(1 / 3, 12);
@@ -65,8 +65,8 @@ describe('the reliability diagram', () => {
     ])!;
     expect(chart.summary).toContain('model 1 of 2 groups (125 probabilities), market nothing to count yet');
     expect(chart.tables[0]!.rows).toEqual([
-      ['20–30\u00a0%', '100', '25.0\u00a0%', '30.0\u00a0%', '12.5\u00a0% to 37.5\u00a0%'],
-      ['70–80\u00a0%', '25', '75.0\u00a0%', '50.0\u00a0%', '62.5\u00a0% to 87.5\u00a0%'],
+      ['20–30%', '100', '25.0%', '30.0%', '12.5% to 37.5%'],
+      ['70–80%', '25', '75.0%', '50.0%', '62.5% to 87.5%'],
     ]);
   });
 
@@ -90,8 +90,8 @@ describe('coverage', () => {
   it('is compared with what chance would give to a calibrated forecast', () => {
     const levels = [{ nominal: 0.5, actual: 0.9 }];
     const chart = toCoverageChart([{ name: 'model', label: 'EMOS', n: 10, levels }])!;
-    expect(chart.summary).toBe('EMOS: the central 50\u00a0% interval held 90.0\u00a0% of 10 observations.');
-    expect(chart.tables[0]!.rows).toEqual([['50.0\u00a0%', '90.0\u00a0%', '20.0\u00a0% to 80.0\u00a0%']]);
+    expect(chart.summary).toBe('EMOS: the central 50% interval held 90.0% of 10 observations.');
+    expect(chart.tables[0]!.rows).toEqual([['50.0%', '90.0%', '20.0% to 80.0%']]);
     expect(chart.sides[0]!.points[0]).toMatchObject({ x: '50%', y: '32' });
   });
 });
@@ -101,8 +101,8 @@ describe('the PIT histogram', () => {
     const chart = toPitChart({ n: 10, shares: [0.1, 0.9], pFlat: 0.01 })!;
     // The scale ends at 1: 200·(1 − 0.1) = 180; the band is 0.2 to 0.8.
     expect(chart.bars).toEqual([
-      { x: '2%', width: '46%', y: '180', height: '20', isOutside: true, label: '0.00–0.50: 10.0\u00a0%' },
-      { x: '52%', width: '46%', y: '20', height: '180', isOutside: true, label: '0.50–1.00: 90.0\u00a0%' },
+      { x: '2%', width: '46%', y: '180', height: '20', isOutside: true, label: '0.00–0.50: 10.0%' },
+      { x: '52%', width: '46%', y: '20', height: '180', isOutside: true, label: '0.50–1.00: 90.0%' },
     ]);
     expect(chart.flat).toBe('100');
     expect(chart.band).toEqual({ y: '40', height: '120' });

@@ -57,7 +57,7 @@ describe('bids among recorded trades', () => {
       '9 trades of 1 markets: bids of 10 contracts for YES where a seller had just hit, for 60 minutes each',
     );
     expect(lines[4]).toMatch(
-      /^ +5 +4 +25\.0 % +25\.0 % +−2\.0 ¢ \(of 1\) +−3\.5 ¢ \(of 2\) +−4\.0 ¢ \(of 2\)$/,
+      /^ +5 +4 +25\.0% +25\.0% +−2\.0 ¢ \(of 1\) +−3\.5 ¢ \(of 2\) +−4\.0 ¢ \(of 2\)$/,
     );
   });
 

@@ -405,7 +405,7 @@ describe.skipIf(!existsSync(innsbruck))('the winters of Innsbruck', () => {
     expectCoefficients(run.summary, { a: 2.03256, b: 0.31977, c: 6.18553, d: 0.29299 });
   });
 
-  it('are covered by 88 to 92 % with heavier tails and the spread that training asks for, at a lower CRPS', async () => {
+  it('are covered by 88 to 92% with heavier tails and the spread that training asks for, at a lower CRPS', async () => {
     const { summary } = await evaluate('', [innsbruck, ...args, '--distribution', 'logistic', '--widen']);
     expect(summary.emos.coverage).toBeGreaterThan(0.88);
     expect(summary.emos.coverage).toBeLessThan(0.92);

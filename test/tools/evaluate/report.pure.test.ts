@@ -34,10 +34,10 @@ const readText = (html: string): string =>
 describe('the report of an evaluation', () => {
   it('has the numbers that the command prints, and how they compare', async () => {
     const text = readText(await written(newEvaluation()));
-    for (const number of ['1.7245', '8.8798', '2.7012', '86.2 %', '2.0 %', '+0.408', '−9.487'])
+    for (const number of ['1.7245', '8.8798', '2.7012', '86.2%', '2.0%', '+0.408', '−9.487'])
       expect(text).toContain(number);
-    // 1 − 1.7245/8.8798 = 80.58 %.
-    expect(text).toContain('81 % below that of the raw ensemble (8.880)');
+    // 1 − 1.7245/8.8798 = 80.58%.
+    expect(text).toContain('81% below that of the raw ensemble (8.880)');
     expect(text).toContain('12 without an observation; 3 with something that is not a number');
     expect(text).toContain('Once, on all dates before 2010-03-01');
     expect(text).toContain('December, January, February');
@@ -166,8 +166,8 @@ describe('the words', () => {
   });
 
   it('compare scores, of which the smaller is better', () => {
-    expect(compareScores(1, 2)).toBe('50\u00a0% below');
-    expect(compareScores(2.05, 2)).toBe('2.5\u00a0% above');
+    expect(compareScores(1, 2)).toBe('50% below');
+    expect(compareScores(2.05, 2)).toBe('2.5% above');
     expect(compareScores(2, 2)).toBe('as good as');
     expect(compareScores(2, 0)).toBe('as good as');
   });

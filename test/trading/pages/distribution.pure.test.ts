@@ -231,7 +231,7 @@ it('the drawing says in words what it shows, and has all its numbers in a table'
   expect(chart.rows).toHaveLength(chart.bars.length);
   expect(chart.rows.find(({ degree }) => degree === '71°')).toEqual({
     degree: '71°',
-    probability: '26.0\u00a0%',
+    probability: '26.0%',
     bracket: '70° to 71°',
   });
 });

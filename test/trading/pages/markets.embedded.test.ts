@@ -128,7 +128,7 @@ it('the page of a city shows its present day', async () => {
   }
   expect(text).toMatch(/The 31 members .* expect .*: the raw ensemble, not calibrated/);
   expect(text).toMatch(
-    /Peak [\d.]+ % that the day has peaked and its report says \d+°F\. By the forecast from before the day alone\. Nothing has been learned of days at this hour yet/,
+    /Peak [\d.]+% that the day has peaked and its report says \d+°F\. By the forecast from before the day alone\. Nothing has been learned of days at this hour yet/,
   );
   expect(text).toContain('CLINYC');
 });
@@ -150,10 +150,10 @@ it('a day that runs says how probable it is that it has peaked, and by what that
   try {
     const high = textOf(await getPage(owner.browser, `${PATH}?station=KNYC`));
     expect(high).toMatch(
-      /Peak 88\.3 % that the day has peaked and its report says \d+°F\. By what was known at 12:00 local standard time, and how 1,403 days at all stations went on from that hour, Tue 5 May to Thu 2 Jul\./,
+      /Peak 88\.3% that the day has peaked and its report says \d+°F\. By what was known at 12:00 local standard time, and how 1,403 days at all stations went on from that hour, Tue 5 May to Thu 2 Jul\./,
     );
     const low = textOf(await getPage(owner.browser, `${PATH}?station=KNYC&kind=daily_minimum`));
-    expect(low).toMatch(/Low 88\.3 % that the day has been as cold as it gets and its report says \d+°F\./);
+    expect(low).toMatch(/Low 88\.3% that the day has been as cold as it gets and its report says \d+°F\./);
   } finally {
     service.trading.snapshots.replace(current);
   }
@@ -518,7 +518,7 @@ it('the ticket begins with the best ask, and says what the order would cost befo
   for (const word of ['Fee', 'Cost', 'Maximum payout $1.00', 'Break-even', 'Forecast', 'Cash $1,000.00'])
     expect(text).toContain(word);
   expect(text).toMatch(
-    /It is worth its cost if YES is more likely than [\d.]+\s%\. The forecast says [\d.]+\s%: an edge of [+−]?[\d.]+\spoints, [+−]?\$[\d.]+ on average\./,
+    /It is worth its cost if YES is more likely than [\d.]+%\. The forecast says [\d.]+%: an edge of [+−]?[\d.]+\spoints, [+−]?\$[\d.]+ on average\./,
   );
 });
 
@@ -945,7 +945,7 @@ describe('with calibrated forecasts and open gates', () => {
     const page = await getPage(browser, `${PATH}?station=${event.station.id}&date=${event.date}`);
     expect(textOf(page)).toMatch(/members .* expect [^,]+, corrected by 58 days to /);
     expect(textOf(page)).toMatch(
-      /Weather models Single run 75 % \([^)]+\), Ensemble 25 % \([^)]+\), together /,
+      /Weather models Single run 75% \([^)]+\), Ensemble 25% \([^)]+\), together /,
     );
   });
 
@@ -958,7 +958,7 @@ describe('with calibrated forecasts and open gates', () => {
     const text = await signalsOn(browser, event);
     expect(text).toContain('For your paper account: $40.00 in cash.');
     const stakes = [...text.matchAll(/stake \$([\d.]+)/g)].map(([, dollars]) => Number(dollars));
-    // 5 % of $40 for a market, 10 % for the event.
+    // 5% of $40 for a market, 10% for the event.
     expect(stakes.every((stake) => stake <= 2)).toBe(true);
     expect(stakes.reduce((sum, stake) => sum + stake, 0)).toBeLessThanOrEqual(4);
     // Who holds far more of the event than its cap allows is told to buy nothing of it.

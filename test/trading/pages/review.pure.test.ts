@@ -228,11 +228,11 @@ it('prices, money and probabilities are written as traders read them', () => {
   ]);
   expect([1_200_000n, -10_000n].map(formatChange)).toEqual(['+$1.20', '−$0.01']);
   expect([0, 0.001, 0.43, 0.999, 1].map(formatProbability)).toEqual([
-    '0\u00a0%',
-    '<1\u00a0%',
-    '43\u00a0%',
-    '>99\u00a0%',
-    '100\u00a0%',
+    '0%',
+    '<1%',
+    '43%',
+    '>99%',
+    '100%',
   ]);
   expect([0.072, -0.0001, -0.3].map(formatPoints)).toEqual([
     '+7.2\u00a0points',

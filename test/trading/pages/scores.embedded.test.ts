@@ -132,7 +132,7 @@ describe('the scores page', () => {
   it('shows what model and market gave to what happened, the newest day first', async () => {
     const { words } = await see();
     const results = words.slice(words.indexOf('Newest results'));
-    expect(results).toMatch(/Miami 20 Nov 2026 \d+°F Model [\d.]+ % Market [\d.]+ %/);
+    expect(results).toMatch(/Miami 20 Nov 2026 \d+°F Model [\d.]+% Market [\d.]+%/);
     expect(results.indexOf('20 Nov 2026')).toBeLessThan(results.indexOf('19 Nov 2026'));
   });
 

@@ -96,7 +96,7 @@ const byStation = ({ events }: SignalReport) =>
   new Map(events.map((event) => [`${event.stationId} ${event.date}`, event]));
 
 describe('the caps of a market and of an event', () => {
-  it('are 5 % and 10 % of the bankroll, to the cent', () => {
+  it('are 5% and 10% of the bankroll, to the cent', () => {
     // Three brackets at $0.20 that are worth $0.30 each, and cost $0.2112 with the fee.
     const cheap = makeBook([[1, 1]], [[80, 100_000]]);
     const wide = [20, 20, 20, 90, 90, 90].map((ask) => (ask === 20 ? cheap : makeBook([[1, 1]], [[10, 1]])));
@@ -110,7 +110,7 @@ describe('the caps of a market and of an event', () => {
     for (const { stake: one } of signals) expect(one).toBeLessThanOrEqual(50n * DOLLAR);
     expect(signals.some(({ limitedBy }) => limitedBy === 'event')).toBe(true);
     const limited = signals.find(({ limitedBy }) => limitedBy === 'event')!;
-    expect(limited.reasons[2]).toContain('held down by the cap of 10 % of the bankroll for an event');
+    expect(limited.reasons[2]).toContain('held down by the cap of 10% of the bankroll for an event');
     const single = forBankroll([
       { stationId: 'KNYC', books: wide, probabilities: [0.9, 0.02, 0.02, 0.02, 0.02, 0.02] },
     ]).events[0]!.signals;
@@ -118,7 +118,7 @@ describe('the caps of a market and of an event', () => {
     expect(single).toMatchObject([{ limitedBy: 'market' }]);
     expect(single[0]!.contracts).toBeLessThanOrEqual(236);
     expect(single[0]!.contracts).toBeGreaterThanOrEqual(234);
-    expect(single[0]!.reasons[2]).toContain('the cap of 5 % of the bankroll for a market');
+    expect(single[0]!.reasons[2]).toContain('the cap of 5% of the bankroll for a market');
   });
 });
 
@@ -136,7 +136,7 @@ describe('the cap of a day', () => {
     expect(cut.signals.some(({ limitedBy }) => limitedBy === 'day')).toBe(true);
     expect(cut.signals.every(({ limitedBy }) => limitedBy !== 'event')).toBe(true);
     expect(cut.signals.find(({ limitedBy }) => limitedBy === 'day')!.reasons[2]).toContain(
-      'the cap of 20 % of the bankroll for all events of a day, of which those with more growth come first',
+      'the cap of 20% of the bankroll for all events of a day, of which those with more growth come first',
     );
     expect(stakeOf(report.events)).toBeLessThanOrEqual(200n * DOLLAR);
     const last = events.get(`KNYC ${date}`)!;

@@ -236,7 +236,7 @@ const outcome = (signals: readonly Signal[], winner: string): bigint =>
     return sum + (pays ? BigInt(contracts) * DOLLAR : 0n) - stake;
   }, 0n);
 
-/** By hand: the cheapest recorded contracts, 7 % of contracts × price × (1 − price) of each price up to $0.0001, cents up. */
+/** By hand: the cheapest recorded contracts, 7% of contracts × price × (1 − price) of each price up to $0.0001, cents up. */
 function costByHand(asked: { price: bigint; contracts: number }[], contracts: number): bigint {
   let [left, exact] = [contracts, 0];
   for (const { price, contracts: depth } of asked) {

@@ -111,7 +111,7 @@ describe('the signals of an event', () => {
   it('say what waiting would be worth if it fills, and from which share on that is more than taking', () => {
     const books = (bid: number, ask: number) => [empty, empty, makeBook([[bid, 30]], [[100 - ask, 1_000]])];
     const restAt = (bid: number, ask: number) => only({ books: books(bid, ask) }).signals[0]!.rest!;
-    // One step above the best bid, where nobody stands, without a fee: 60 % at 46 cents.
+    // One step above the best bid, where nobody stands, without a fee: 60% at 46 cents.
     const better = restAt(45, 50);
     expect(better).toMatchObject({ price: 46n * CENT, contractsAhead: 0, breakEven: 0.46 });
     expect(better.edge).toBeCloseTo(0.14, 12);
@@ -233,9 +233,9 @@ describe('the signals of an event', () => {
   it('say in words why, with their numbers', () => {
     const [signal] = only().signals;
     expect(signal!.reasons).toEqual([
-      '60.0 % for 70° to 71°: 31 members of the run of 2026-07-04T00:00Z expect 71.3 ± 2.4 °F, corrected by 58 days to 69.9 ± 2.8 °F.',
-      'YES is asked at 50¢ (1000 contracts); with the exact fee it is worth buying from 51.7 % on: an edge of 8.3 points.',
-      "The best joint purchase of the event's brackets puts 17.1 % of the bankroll here, of which a quarter is used: 80 contracts up to 50¢ for $41.40. At worst the event's purchases lose $41.40 together.",
+      '60.0% for 70° to 71°: 31 members of the run of 2026-07-04T00:00Z expect 71.3 ± 2.4 °F, corrected by 58 days to 69.9 ± 2.8 °F.',
+      'YES is asked at 50¢ (1000 contracts); with the exact fee it is worth buying from 51.7% on: an edge of 8.3 points.',
+      "The best joint purchase of the event's brackets puts 17.1% of the bankroll here, of which a quarter is used: 80 contracts up to 50¢ for $41.40. At worst the event's purchases lose $41.40 together.",
       'Over 62 days at this lead the forecast was ahead of the market: −0.083 [−0.151, −0.012].',
     ]);
     const distribution = { mean: 69.9, deviation: 2.8, atLeast: 66 };

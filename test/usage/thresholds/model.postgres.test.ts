@@ -49,7 +49,7 @@ function evaluate(model: Model, sent: Event[], now: number): void {
     for (const threshold of model.thresholds) {
       const isReached = (events: Event[]) =>
         Number(quantity) > 0 && sum(events) * 100 >= Math.round(Number(quantity) * 1000) * threshold;
-      const name = `${threshold} % of ${quantity} ${window}`;
+      const name = `${threshold}% of ${quantity} ${window}`;
       const lasts = rolling[window];
       if (lasts === undefined) {
         const windowOf = ({ at }: Event) => startOfWindow(window, at);
@@ -138,7 +138,7 @@ it('each threshold that a plain model says was reached is told of once, and noth
         }
         const told = (await readTold(db, organization.id)).map(
           ({ data }) =>
-            `${data.threshold} % of ${data.limit.quantity} ${data.limit.window} from ${data.windowStart}`,
+            `${data.threshold}% of ${data.limit.quantity} ${data.limit.window} from ${data.windowStart}`,
         );
         expect(told.sort()).toEqual([...model.told].sort());
       },

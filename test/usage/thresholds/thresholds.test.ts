@@ -60,7 +60,7 @@ async function tenant({ unitCap = null, terms = {}, isListening = true }: Tenant
     },
     async told() {
       const messages = await readTold(db, organization.id, 'usage.threshold_reached');
-      return messages.map(({ data }) => `${data.threshold} % of ${data.limit.quantity} ${data.limit.window}`);
+      return messages.map(({ data }) => `${data.threshold}% of ${data.limit.quantity} ${data.limit.window}`);
     },
     messages: () => readTold(db, organization.id, 'usage.threshold_reached'),
   };
@@ -87,16 +87,16 @@ describe('usage.threshold_reached', () => {
       await service.services.thresholds.evaluateAll();
     };
     await correct(60);
-    expect(await t.told()).toEqual(['50 % of 100 calendar_month']);
+    expect(await t.told()).toEqual(['50% of 100 calendar_month']);
     await correct(5);
     await correct(55);
-    expect(await t.told()).toEqual(['50 % of 100 calendar_month']);
+    expect(await t.told()).toEqual(['50% of 100 calendar_month']);
     await correct(500);
     expect((await t.told()).sort()).toEqual([
-      '100 % of 100 calendar_month',
-      '50 % of 100 calendar_month',
-      '50 % of 1000 PT5H',
-      '80 % of 100 calendar_month',
+      '100% of 100 calendar_month',
+      '50% of 100 calendar_month',
+      '50% of 1000 PT5H',
+      '80% of 100 calendar_month',
     ]);
   });
 
@@ -124,7 +124,7 @@ describe('usage.threshold_reached', () => {
     await t.send(60);
     await t.send(500);
     expect((await t.told()).sort()).toEqual(
-      [100, 50, 80].map((share) => `${share} % of 100.5 calendar_month`),
+      [100, 50, 80].map((share) => `${share}% of 100.5 calendar_month`),
     );
     service.clock.set('2026-06-01T10:00:00.000Z');
     await t.send(81, { occurredAt: '2026-05-31T23:59:59.999Z' });
@@ -150,7 +150,7 @@ describe('usage.threshold_reached', () => {
     expect(await t.told()).toEqual([]);
     await t.send(1, { idempotencyKey: 'b' });
     await t.send(1, { idempotencyKey: 'b' });
-    expect(await t.told()).toEqual(['100 % of 10 calendar_month']);
+    expect(await t.told()).toEqual(['100% of 10 calendar_month']);
   });
 
   it('keeps live and test apart', async () => {
@@ -173,7 +173,7 @@ describe('usage.threshold_reached', () => {
       },
     });
     await t.send(10, { occurredAt: '2026-05-13T23:59:59.999Z' });
-    expect(await t.told()).toEqual(['100 % of 10 calendar_day']);
+    expect(await t.told()).toEqual(['100% of 10 calendar_day']);
     await t.send(4);
     // The Sunday before, of another week.
     await t.send(9, { occurredAt: '2026-05-10T12:00:00.000Z' });
@@ -231,7 +231,7 @@ describe('usage.threshold_reached', () => {
     expect(await t.told()).toEqual([]);
     await post(`/${reservation.id}/settle`, { quantity: 8 });
     await service.services.thresholds.evaluateAll();
-    expect(await t.told()).toEqual(['80 % of 10 calendar_day']);
+    expect(await t.told()).toEqual(['80% of 10 calendar_day']);
   });
 
   it('follows the thresholds that an entitlement declares, also those above a limit', async () => {
@@ -240,7 +240,7 @@ describe('usage.threshold_reached', () => {
     expect(await none.told()).toEqual([]);
     const own = await tenant({ unitCap: '10', terms: { thresholds: [30, 150] } });
     await own.send(15);
-    expect((await own.told()).sort()).toEqual(['150 % of 10 calendar_month', '30 % of 10 calendar_month']);
+    expect((await own.told()).sort()).toEqual(['150% of 10 calendar_month', '30% of 10 calendar_month']);
   });
 
   it('tells once of a cap and a limit that are the same', async () => {
@@ -263,7 +263,7 @@ describe('usage.threshold_reached', () => {
     // Of another month: its total says nothing of this one's.
     expect(await send(5, { occurredAt: '2026-04-30T23:50:00.000Z' })).toBe(1);
     expect([await send(24), await t.told()]).toEqual([0, []]);
-    expect([await send(1), await t.told()]).toEqual([1, ['50 % of 100 PT5H']]);
+    expect([await send(1), await t.told()]).toEqual([1, ['50% of 100 PT5H']]);
     // Above a threshold a window may be told of again.
     expect(await send(1)).toBe(1);
     service.clock.advance(6 * 3_600_000);
@@ -278,7 +278,7 @@ describe('usage.threshold_reached', () => {
       .update(entitlements)
       .set({ thresholds: [2, 50, 100] })
       .where(own);
-    expect([await send(1), await t.told()]).toEqual([1, ['50 % of 100 PT5H', '2 % of 200 PT5H']]);
+    expect([await send(1), await t.told()]).toEqual([1, ['50% of 100 PT5H', '2% of 200 PT5H']]);
     noted.mockRestore();
   });
 
@@ -298,21 +298,21 @@ describe('usage.threshold_reached', () => {
     expect([await send(t, 1), await send(t, 1), await t.told()]).toEqual([
       1,
       0,
-      ['50 % of 1000 calendar_month'],
+      ['50% of 1000 calendar_month'],
     ]);
     // A month of its own has a bound of its own.
     const late = { occurredAt: '2026-05-31T23:59:59.999Z' };
     service.clock.set('2026-06-01T10:00:00.000Z');
     expect([await send(t, 298, late), await send(t, 1), await send(t, 0.5, late)]).toEqual([0, 1, 0]);
     expect(await send(t, 0.5, late)).toBe(1);
-    expect((await t.told()).sort()).toEqual(['50 % of 1000 calendar_month', '80 % of 1000 calendar_month']);
+    expect((await t.told()).sort()).toEqual(['50% of 1000 calendar_month', '80% of 1000 calendar_month']);
     // What has been reached already when the cap is lowered is told of with the next event.
     await database.db.orm.update(products).set({ unitCap: '2' }).where(eq(products.id, t.product.id));
     expect([await send(t, 0.5), await send(t, 0.05)]).toEqual([1, 0]);
     expect((await t.told()).sort()).toEqual([
-      '50 % of 1000 calendar_month',
-      '50 % of 2 calendar_month',
-      '80 % of 1000 calendar_month',
+      '50% of 1000 calendar_month',
+      '50% of 2 calendar_month',
+      '80% of 1000 calendar_month',
     ]);
     noted.mockRestore();
   });
