@@ -68,7 +68,7 @@ function firstEvent(
     idempotencyKey,
   });
   return {
-    purpose: `Send a first event: it counts 1 of ${usageMetric} for ${slug}, and once only, however often you send it.`,
+    purpose: `Send a first event: it adds 1 to ${usageMetric} of ${slug}, and is counted once however often you send it.`,
     // An event's key is unique in the Organization: the first events of two API keys must not be taken for one.
     curl: sendEventLine(baseUrl, secret, event(`first-event-${id}`)),
     typescript: `// Save as first-event.ts and run: npx tsx first-event.ts

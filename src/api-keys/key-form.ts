@@ -22,9 +22,9 @@ export const graceChoices = [
     label: 'None: expire the old key at once',
     note: 'For a key that has leaked. Calls with it fail until the new one is in place.',
   },
-  { value: String(GRACE_DAY_MINUTES), label: '1 day', note: 'For runtimes that are deployed now and then.' },
-  { value: String(7 * GRACE_DAY_MINUTES), label: '7 days', note: 'The longest there is.' },
-  { value: 'custom', label: 'Minutes of your own', note: undefined },
+  { value: String(GRACE_DAY_MINUTES), label: '1 day', note: 'For runtimes that are deployed less often.' },
+  { value: String(7 * GRACE_DAY_MINUTES), label: '7 days', note: 'The maximum.' },
+  { value: 'custom', label: 'Custom number of minutes', note: undefined },
 ];
 
 /** A form for a new key: empty, or filled in like a key that there is. */

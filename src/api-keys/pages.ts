@@ -142,10 +142,10 @@ const ranges = {
 } as const;
 
 const keyNotices = {
-  renamed: 'The key has its new name.',
+  renamed: 'The key was renamed.',
   revoked: 'The key is revoked. Calls with it fail from now on.',
   exists:
-    'This form has already created this key, and its secret was shown once. If you did not see it, rotate the key. For another key, begin with a new form.',
+    'This form has already created this key, and its secret was shown once. If you did not see it, rotate the key. For another key, start with a new form.',
 };
 
 const cutOverNotices = { finished: 'The old key is revoked. Calls with it fail from now on.' };

@@ -19,7 +19,7 @@ export const createApiKeySchema = z
     livemode: z.boolean().describe('True for a live key, false for a test key.'),
     scopes: z
       .array(z.enum(scopes))
-      .min(1, 'must name at least one scope')
+      .min(1, 'must have at least one scope')
       .refine((list) => new Set(list).size === list.length, 'must not name a scope twice')
       .optional()
       .describe(

@@ -101,7 +101,7 @@ function findUnused({ id, lastUsedAt, createdAt }: KeyDetails, nowMs: number): H
     kind: 'unused',
     text:
       lastUsedAt === null ? `Never used since it was created ${duration} ago.` : `Not used for ${duration}.`,
-    advice: 'A key that is not needed can only leak: revoke it.',
+    advice: 'An unused key is only a risk: revoke it.',
     action: { label: 'Revoke', href: `/dashboard/api-keys/${id}/revoke` },
   };
 }
@@ -117,7 +117,8 @@ function findUnusedScope(
   return {
     kind: 'unused_scope',
     text: `Never used ${unused.join(' and ')} in ${formatDuration(ageMs)}.`,
-    advice: 'A key that may do less can do less harm: duplicate it without them, and move the runtime over.',
+    advice:
+      'A key with fewer scopes does less harm if it leaks: duplicate it without them, and move the runtime to the new one.',
     action: { label: 'Duplicate with fewer scopes', href: `/dashboard/api-keys/new?like=${id}` },
   };
 }
@@ -134,7 +135,7 @@ function stillCalled(key: KeyDetails, nowMs: number): Hint | undefined {
   return {
     kind: 'still_called',
     text: `Expires in ${formatDuration(leftMs)} and was called ${agoMs < MINUTE_MS ? 'just now' : `${formatDuration(agoMs)} ago`}.`,
-    advice: 'Runtimes that still use it will fail: give them the new key.',
+    advice: 'Runtimes that still use it will then fail: give them the new key.',
     action: { label: 'Watch the cut-over', href: `/dashboard/api-keys/${successorId}/cut-over` },
   };
 }

@@ -63,7 +63,12 @@ async function toEntries(orm: Orm, rows: OperatorRow[]) {
     const person = people.get(row.actor);
     const actor: Actor = person
       ? { ...person, note: null }
-      : { id: row.actor, name: row.actor, email: null, note: isUuid(row.actor) ? 'account removed' : null };
+      : {
+          id: row.actor,
+          name: row.actor === 'system' ? 'The service' : row.actor,
+          email: null,
+          note: isUuid(row.actor) ? 'account removed' : null,
+        };
     return toEntryView(row, actor);
   });
 }

@@ -53,7 +53,7 @@ const MAX_PRODUCTS = 500;
 
 const notices = {
   granted: 'Saved. It takes effect on the next request.',
-  withdrawn: 'Withdrawn. It takes effect on the next request; what was used stays recorded.',
+  withdrawn: 'Withdrawn. It takes effect on the next request; past usage stays recorded.',
 };
 
 /** `/console/customers/{slug}/entitlements`: what a customer may use, with the month's usage. */
@@ -117,8 +117,7 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
         endsAt = null,
         ...rest
       } = parseInput(grantSchema, filledIn(fields));
-      if (cap === 'own' && unitCap === undefined)
-        throw fieldError('unitCap', 'is required for a cap of its own');
+      if (cap === 'own' && unitCap === undefined) throw fieldError('unitCap', 'is required for a custom cap');
       const terms = {
         kind: rest.kind,
         startsAt: rest.startsAt,

@@ -20,7 +20,7 @@ const acceptSchema = z.strictObject({ accept: z.literal('yes', 'must be yes') })
 
 const notices = {
   switch: 'The switch is set. It takes effect on the next order of every customer.',
-  accepted: 'The venue’s word is taken for what differed.',
+  accepted: 'The venue’s figures were accepted where they differed.',
 };
 
 interface TradingDeps extends ConsoleDeps {

@@ -13,7 +13,7 @@ import { readSwitch, setSwitch } from '../trading/risk/switches.js';
 import { addressOf, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
 
 const notices = {
-  limits: 'The limits are declared. They take effect on the next order.',
+  limits: 'The limits are set. They take effect on the next order.',
   defaults: 'The defaults apply again, from the next order on.',
   switch: 'The switch is set. It takes effect on the next order.',
 };

@@ -99,7 +99,7 @@ function tellOfCap(deps: NoticeDeps, use: CapUse, level: number): Promise<void> 
       subject: `${product} ${share} (${organization})`,
       text: (origin) => [
         `${product} ${share} in ${formatMonth(at)}: ${formatDecimal(use.used ?? '0')} of ${formatDecimal(cap)} ${plainName(metric)}, for ${organization}.`,
-        `The whole of it: ${origin}/dashboard/usage`,
+        `See all usage: ${origin}/dashboard/usage`,
       ],
       at,
     });
@@ -169,7 +169,7 @@ function tellOfKeys(
       kind: 'key_notice',
       subject: `${ours.length === 1 ? 'An API key expires' : 'API keys expire'} within 7 days (${organization})`,
       text: (origin) => [
-        `API keys of ${organization} that expire soon:`,
+        `API keys of ${organization} expiring soon:`,
         lines.join('\n'),
         `Calls with them fail from then on. Rotate them in time: ${origin}/dashboard/api-keys`,
       ],
@@ -200,7 +200,7 @@ async function mailManagers(
     .limit(MAX_RECIPIENTS);
   const text = (origin: string) => [
     ...mail.text(origin),
-    `You get this as owner or admin. Turn it off at ${origin}/dashboard/account`,
+    `You receive this as an owner or admin. Turn it off at ${origin}/dashboard/account`,
   ];
   for (const { email } of recipients) await queueMail(tx, config.mail, { ...mail, to: email, text });
 }

@@ -122,7 +122,7 @@ function chartOf(report: UsageReport): Chart {
   const bars = stepsOf(period).map((start, i): Bar => {
     const quantity = byStart.get(start.getTime())?.quantity ?? '0';
     const earlier = before?.quantities[i];
-    const compared = earlier === undefined ? '' : `, in the period before ${formatDecimal(earlier)}`;
+    const compared = earlier === undefined ? '' : `, in the previous period ${formatDecimal(earlier)}`;
     return {
       axis: axisName(start, period),
       label: `${stepName(start, isDay)}: ${formatDecimal(quantity)} ${metric}${compared}`,

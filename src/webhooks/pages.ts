@@ -199,8 +199,8 @@ const endpointNotices = {
   saved: 'The endpoint is saved.',
   exists:
     'This form has already created this endpoint, and its secret was shown once. If you did not see it, rotate the secret.',
-  tested: 'The test message is on its way: reload this page to see what became of it.',
-  resent: 'What failed since then is on its way again, oldest first, 1,000 at most.',
+  tested: 'The test message is on its way: reload this page to see the result.',
+  resent: 'The deliveries that failed since then are being resent, oldest first, at most 1,000.',
   none: 'Nothing has failed since then.',
 };
 
@@ -279,7 +279,7 @@ function addDeliveryPage(router: Router, deps: EndpointDeps): void {
     const key = { orgId, endpointId: endpoint.id, messageId: readMessageId(req) };
     const { body, attemptLog, ...row } = await readDeliveryDetails(deps.db.orm, key);
     const notices = {
-      resent: 'The delivery is on its way again: reload this page to see what became of it.',
+      resent: 'The delivery is being resent: reload this page to see the result.',
     };
     const page = { view: 'webhooks/delivery', title: 'Delivery', section, notices };
     await renderPage(deps, req, res, page, {

@@ -14,7 +14,7 @@ export const webhookInputSchema = z
     ),
     types: z
       .array(z.enum(typeNames))
-      .min(1, 'must name at least one type')
+      .min(1, 'must have at least one type')
       .refine((list) => new Set(list).size === list.length, 'must not name a type twice')
       .describe('The types that the endpoint receives; none twice.'),
     livemode: z.boolean().describe('True for what happens in live mode, false for test mode.'),

@@ -124,7 +124,7 @@ describe('the form for a new key', () => {
     ['name', { name: 'a\0b' }, 'Must be 1 to 100 characters'],
     ['name', { name: 'x'.repeat(300) }, 'Must be 1 to 100 characters'],
     ['livemode', { livemode: 'yes' }, 'Choose live or test'],
-    ['scopes', { scopes: [] }, 'Must name at least one scope'],
+    ['scopes', { scopes: [] }, 'Must have at least one scope'],
     ['scopes', { scopes: ['admin'] }, ''],
     ['scopes', { scopes: ['usage:write', 'usage:write'] }, 'Must not name a scope twice'],
     ['expiry', { expiry: '31' }, 'Must be one of the choices'],
@@ -147,7 +147,7 @@ describe('the form for a new key', () => {
   it('says everything that is wrong at once', async () => {
     const { browser } = await signedIn(database.db, service.url);
     const answer = await create(browser, { name: '', scopes: [], expiry: 'at' });
-    expect(textOf(answer)).toContain('3 fields need another look');
+    expect(textOf(answer)).toContain('Please correct these 3 fields:');
   });
 
   it.each([
@@ -178,7 +178,9 @@ describe('the form for a new key', () => {
     expect(fieldOf(answer, 'name')).toEqual(['one too many']);
     expect(fieldOf(answer, 'scopes')).toEqual(['trading:read']);
     expect(textOf(answer)).toContain('at most 10 API keys an hour');
-    expect(textOf(answer)).toContain('0 of 10 key changes left this hour; one more becomes free in 1 hour.');
+    expect(textOf(answer)).toContain(
+      '0 of 10 key changes left this hour; the next one becomes available in 1 hour.',
+    );
     expect(await keysOf(organization.id)).toHaveLength(10);
   });
 
@@ -258,7 +260,7 @@ describe('what is shown with a new secret', () => {
     ] as const)
       await grant(database.db, organization.id, (await createProduct(database.db, { slug })).id, values);
     const without = await create(browser);
-    expect(textOf(without)).toContain('not entitled to a product at the moment');
+    expect(textOf(without)).toContain('not entitled to any product at the moment');
     expect(await shell(copiedOf(without, 'snippet-curl'))).toMatchObject({ apiKey: { name: 'edge proxy' } });
     const slug = `z-${newId()}`;
     await grant(database.db, organization.id, (await createProduct(database.db, { slug })).id);

@@ -167,7 +167,7 @@ describe('the cut-over', () => {
       .set({ createdAt: new Date(service.clock.now() - 9 * 24 * HOUR) })
       .where(eq(apiKeys.id, next.id));
     const page = await getPage(browser, `${PATH}/${next.id}/cut-over`);
-    expect(textOf(page)).toContain('those of this cut-over are gone');
+    expect(textOf(page)).toContain('those of this cut-over are no longer available');
     expect(linksOf(page)).toContain(`${PATH}/${old.id}`);
   });
 
@@ -202,7 +202,9 @@ describe('the counts of calls', () => {
     expect((await fetch(`${service.url}/api/key`, { headers: guess })).status).toBe(401);
     await service.services.keyUse.flush();
     const text = textOf(await getPage(browser, `${PATH}/${key.id}`));
-    expect(text).toMatch(/Accepted 1 .*Refused: ended 3 .*Refused: scope 2 .*Refused: limit 0 /);
+    expect(text).toMatch(
+      /Accepted 1 .*Refused: key ended 3 .*Refused: missing scope 2 .*Refused: rate limit 0 /,
+    );
     const [row] = await database.db.orm.select().from(apiKeys).where(eq(apiKeys.id, key.id));
     expect(row!.lastUsedAt).not.toBeNull();
   });

@@ -71,7 +71,7 @@ describe('the list', () => {
     const { browser } = await signedIn(database.db, service.url);
     for (let i = 0; i < 2; i++) await browser.send('POST', PATH, { json: { name: 'x', livemode: true } });
     expect(textOf(await getPage(browser, PATH))).toContain(
-      '8 of 10 key changes left this hour; one more becomes free in 1 hour.',
+      '8 of 10 key changes left this hour; the next one becomes available in 1 hour.',
     );
   });
 

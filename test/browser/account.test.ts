@@ -31,11 +31,11 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       const change = async (again: string) => {
         await page.getByLabel('Current password').fill(PASSWORD);
         await page.getByLabel('New password', { exact: true }).fill('four unrelated words here');
-        await page.getByLabel('New password, once more').fill(again);
+        await page.getByLabel('Repeat the new password').fill(again);
         await page.getByRole('button', { name: 'Change password' }).click();
       };
       await change('four unrelated words hear');
-      const field = page.getByLabel('New password, once more');
+      const field = page.getByLabel('Repeat the new password');
       expect(await field.getAttribute('aria-invalid')).toBe('true');
       const described = (await field.getAttribute('aria-describedby'))!.split(' ');
       expect(await page.locator(`#${described.at(-1)}`).innerText()).toContain('same');

@@ -98,7 +98,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       await page.getByRole('radio', { name: /^At a date/ }).check();
       await page.getByLabel('Date and time, in UTC', { exact: true }).fill('2020-01-31T12:00');
       await page.getByRole('button', { name: 'Create the key' }).click();
-      expect(await page.getByRole('alert').innerText()).toContain('2 fields need');
+      expect(await page.getByRole('alert').innerText()).toContain('Please correct these 2 fields:');
       expect(await page.getByLabel('Name').inputValue()).toBe('keeps its name');
       expect(await page.getByRole('radio', { name: /^Test/ }).isChecked()).toBe(true);
       expect(await page.locator('#scopes-error').innerText()).not.toBe('');

@@ -100,7 +100,7 @@ describe('pages that only a form leads to', () => {
     const page = await open(browser, '/dashboard/account/second-factor');
     await page.getByLabel('Your password').fill(PASSWORD);
     await page.getByRole('button', { name: 'Set up' }).click();
-    await page.getByText('Type it in instead').click();
+    await page.getByText('Enter it by hand instead').click();
     expect(await findAllBarriers(page)).toEqual([]);
     const secret = await page.locator('#secret').innerText();
     await page.getByLabel('Enter the code').fill(codeOfApp(secret, world.service.clock.now()));

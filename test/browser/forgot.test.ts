@@ -41,7 +41,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     }
     const phrase = 'four unrelated words here';
     await page.getByLabel('New password', { exact: true }).fill(phrase);
-    await page.getByLabel('New password, once more').fill(phrase);
+    await page.getByLabel('Repeat the new password').fill(phrase);
     await page.getByRole('button', { name: 'Change password' }).click();
     await page.waitForURL('**/dashboard');
 

@@ -57,7 +57,7 @@ it('the keyboard alone is enough to sign in, make a key and revoke it, and the f
   await page.keyboard.type(PASSWORD);
   await go(page, 'Enter');
 
-  await tabTo(page, /^Skip to the content$/);
+  await tabTo(page, /^Skip to content$/);
   await page.keyboard.press('Enter');
   expect(await page.evaluate('document.activeElement.id')).toBe('main');
   await page.goto('/dashboard');

@@ -140,7 +140,7 @@ it('the list follows what is typed, and the focus stays in the search', async ()
   expect(await page.evaluate<string>('document.activeElement.id')).toBe('q');
   expect(await page.locator('[data-found]').innerText()).toContain('for “san”');
   // The search goes along to the other kinds.
-  await page.getByRole('link', { name: /^Minima/ }).click();
+  await page.getByRole('link', { name: /^Lows/ }).click();
   await page.waitForURL('**/dashboard/markets?kind=daily_minimum&q=san');
   await page.getByRole('searchbox', { name: 'City' }).fill('nowhere');
   await page.getByRole('heading', { name: 'No cities match' }).waitFor();

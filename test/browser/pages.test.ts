@@ -94,7 +94,7 @@ it('an Organization that may only read markets is told so, and nothing is in the
   const page = await world.look(browser);
   for (const path of ['/dashboard/markets', `/dashboard/markets/${ordinary.market.ticker}`]) {
     await page.goto(path);
-    await page.getByText('may read markets and sell what it holds').waitFor();
+    await page.getByText('may view markets and sell what it holds').waitFor();
     expect(await findAllBarriers(page)).toEqual([]);
   }
 });

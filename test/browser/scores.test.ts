@@ -64,7 +64,7 @@ it('the execution of orders is accessible, on a desk and on a phone, in both sch
   await page.getByLabel('First day').fill('2026-01-01');
   await page.getByLabel('Last day').fill('2026-01-02');
   await page.getByRole('button', { name: 'Show' }).click();
-  await page.getByRole('heading', { name: 'Nothing to compare in these days' }).waitFor();
+  await page.getByRole('heading', { name: 'Nothing to compare on these days' }).waitFor();
   expect(await findAllBarriers(page)).toEqual([]);
   await page.getByLabel('First day').fill(today);
   await page.getByRole('button', { name: 'Show' }).click();

@@ -27,13 +27,13 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     await page.getByLabel('Your password').fill(PASSWORD);
     await page.getByRole('button', { name: 'Set up' }).click();
     await page.getByRole('img', { name: /QR code/ }).waitFor();
-    await page.getByText('Type it in instead').click();
+    await page.getByText('Enter it by hand instead').click();
     const secret = await page.locator('#secret').innerText();
 
     // A mistake keeps the set-up.
     await page.getByLabel('Enter the code').fill('000000');
     await page.getByRole('button', { name: 'Turn it on' }).click();
-    await page.getByText('Type it in instead').click();
+    await page.getByText('Enter it by hand instead').click();
     expect(await page.locator('#secret').innerText()).toBe(secret);
     await page.getByLabel('Enter the code').fill(nextCode(secret));
     await page.getByRole('button', { name: 'Turn it on' }).click();
@@ -53,7 +53,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     await signOut(page);
     await signIn(page, user.email);
     await enterCode(page, code);
-    await page.getByText(/not right, or was used before/).waitFor();
+    await page.getByText(/wrong or has been used before/).waitFor();
     for (const isNew of [true, false]) {
       await page.getByRole('link', { name: 'Use a recovery code instead' }).click();
       await enterCode(page, recoveryCodes[0]!);
@@ -62,7 +62,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
       await signOut(page);
       await signIn(page, user.email);
     }
-    await page.getByText(/not right, or was used before/).waitFor();
+    await page.getByText(/wrong or has been used before/).waitFor();
     await enterCode(page, recoveryCodes[1]!);
     await page.waitForURL('**/dashboard');
 
@@ -104,7 +104,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     }
     await page.getByLabel('Your password').fill(PASSWORD);
     await page.getByRole('button', { name: 'Set up' }).click();
-    await page.getByText('Type it in instead').click();
+    await page.getByText('Enter it by hand instead').click();
     const secret = await page.locator('#secret').innerText();
     await page.getByLabel('Enter the code').fill(nextCode(secret));
     await page.getByRole('button', { name: 'Turn it on' }).click();

@@ -64,18 +64,18 @@ it.each(worlds)(
       'E-mail address': 'ada@example.com',
       Password: 'password1234',
     });
-    await press(page, 'Go on');
+    await press(page, 'Continue');
     await check(page, 'Set up Gauge');
     expect(await page.getByLabel('Your name').inputValue()).toBe('Ada');
     await fill(page, { Password: password });
-    await press(page, 'Go on');
+    await press(page, 'Continue');
 
     await check(page, 'Set up the second factor');
     await fill(page, { 'Your password': password });
     await press(page, 'Show the QR code');
     await page.getByRole('img', { name: /QR code/ }).waitFor();
     await check(page, 'Set up the second factor');
-    await page.getByText('Type it in instead').click();
+    await page.getByText('Enter it by hand instead').click();
     const secret = await page.locator('#secret').innerText();
     await page.getByLabel('Enter the code').fill(nextCode(service, secret));
     await press(page, 'Turn it on');
@@ -91,22 +91,22 @@ it.each(worlds)(
       'Organization name': 'Acme',
       'Organization slug': 'Acme!',
     });
-    await press(page, 'Go on');
+    await press(page, 'Continue');
     await check(page, 'The first product');
     await fill(page, { 'Organization slug': 'acme' });
-    await press(page, 'Go on');
+    await press(page, 'Continue');
 
     service.clock.advance(11 * 60_000);
     await page.goto('/set-up/owner');
     await check(page, 'Confirm that it is you');
     await fill(page, { 'Your password': password, Code: nextCode(service, secret) });
-    await press(page, 'Go on');
+    await press(page, 'Continue');
     await check(page, 'The owner of Acme');
-    await press(page, 'Go on');
+    await press(page, 'Continue');
     await check(page, 'The owner of Acme');
     expect(await readMain(page)).toMatch(/Is required|missing/i);
     await fill(page, { 'E-mail address of the owner': 'olga@acme.example' });
-    await press(page, 'Go on');
+    await press(page, 'Continue');
     await check(page, 'Invitation created');
     const invitation = await page.locator('#invitation-link').innerText();
     await page.getByRole('link', { name: 'Finish' }).click();
@@ -159,7 +159,7 @@ it.each(worlds)(
       javaScript,
     );
     await check(page, 'Choose a new password');
-    const chosen = { 'New password': password, 'New password, once more': password };
+    const chosen = { 'New password': password, 'Repeat the new password': password };
     await fill(page, { ...chosen, Code: '000000' });
     await press(page, 'Change password');
     await check(page, 'Choose a new password');

@@ -61,8 +61,8 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     if (javaScript) expect(await findAllBarriers(page)).toEqual([]);
 
     status = 200;
-    await page.getByRole('button', { name: 'Send again' }).click();
-    await page.getByText('The delivery is on its way again').waitFor();
+    await page.getByRole('button', { name: 'Resend' }).click();
+    await page.getByText('The delivery is being resent').waitFor();
     await sweep();
     await page.reload();
     expect(await readMain(page)).toContain('Delivered');
@@ -98,7 +98,7 @@ it('an endpoint that the service has disabled is told of on the overview, to who
   await sweep();
   const page = await world.visit({ as: browser });
   await page.goto('/dashboard');
-  await page.getByText('no longer receives anything. It answered 410 Gone').waitFor();
+  await page.getByText('no longer receives anything. It answered with 410 Gone').waitFor();
   expect(await findAllBarriers(page)).toEqual([]);
   await page.getByRole('link', { name: receiver.url }).first().click();
   await page.getByRole('link', { name: 'Edit' }).click();

@@ -241,7 +241,7 @@ describe('one customer', () => {
     const { slug: product } = await createProduct(service.context.db, { unitCap: '7' });
     const path = `/console/customers/${slug}/entitlement`;
     const bad = await post(path, { product, kind: 'live', cap: 'own', unitCap: '' });
-    expect([bad.status, bad.text.includes('required for a cap of its own')]).toEqual([400, true]);
+    expect([bad.status, bad.text.includes('required for a custom cap')]).toEqual([400, true]);
     expect((await post(path, { product, kind: 'live', cap: 'own', unitCap: '-1' })).status).toBe(400);
     expect((await post(path, { product, kind: 'live', cap: 'own', unitCap: '012.50' })).status).toBe(303);
     expect(await open(`/console/customers/${slug}/entitlements`)).toMatch(/of 12\.5\b/);

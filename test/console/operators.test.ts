@@ -64,7 +64,7 @@ describe('products', () => {
     // The rows stand in the zone of the filter, whatever the reader's.
     expect(ofToday.text).not.toContain('data-zoned');
     expect((await open(`/console/audit-log?action=product.archived&to=2020-01-31`)).text).toContain(
-      'No entry matches',
+      'No entries match',
     );
     for (const query of ['cursor=x', 'action=a&action=b'])
       expect((await open(`/console/audit-log?${query}`)).status).toBe(400);

@@ -230,7 +230,7 @@ describe('an entry', () => {
     await database.db.orm.delete(memberships).where(sql`user_id in (${left.id}, ${gone.id})`);
     await database.db.orm.delete(users).where(sql`id = ${gone.id}`);
     const { rows } = await page();
-    expect(rows[0]).toContain('The service by itself');
+    expect(rows[0]).toContain('The service automatically');
     expect(rows[1]).toContain('The operator runs this service');
     expect(rows[2]).toContain(`A former member account removed, id ${gone.id}`);
     expect(rows[3]).toContain(`${left.name} ${left.email} former member`);
@@ -308,7 +308,7 @@ describe('filters', () => {
   it('that find nothing say so and lead back', async () => {
     const { status, reading, links } = await page('?action=a.three');
     expect(status).toBe(200);
-    expect(reading).toContain('No entry matches');
+    expect(reading).toContain('No entries match');
     expect(links).toContain(PAGE);
   });
 
@@ -337,7 +337,7 @@ describe('filters', () => {
 
 it('a log without entries says what will be in it', async () => {
   const { reading } = await page();
-  expect(reading).toContain('Nothing has been changed yet');
+  expect(reading).toContain('No changes yet');
   expect((await readCsv()).text.split('\r\n')).toHaveLength(2);
 });
 

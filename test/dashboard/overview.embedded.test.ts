@@ -173,7 +173,7 @@ describe('the overview', () => {
     await db.orm.update(apiKeys).set({ rotatedFromId: soon.id }).where(eq(apiKeys.id, next.id));
     await sendUsage(service.url, next.secret, [usageEvent(product.slug, 'one')]);
     const { text, seen } = await openOverview(browser);
-    const keys = /Keys that expire soon(.*?)Documentation/.exec(seen)![1]!;
+    const keys = /Keys expiring soon(.*?)Documentation/.exec(seen)![1]!;
     expect(keys).toContain('ends soon rotated expires in 13 days');
     expect(text).toContain(`href="/dashboard/api-keys/${next.id}/cut-over"`);
     for (const other of ['ends later', 'has ended', 'was revoked']) expect(keys).not.toContain(other);

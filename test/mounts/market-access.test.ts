@@ -195,7 +195,7 @@ describe('an order on its way while the access changes', () => {
     const refused = await browser.send('POST', path, ticket({ action: 'buy', limitPrice: '0.46' }));
     expect([refused.status, textOf(refused)]).toEqual([
       403,
-      expect.stringContaining('Your Organization opens no positions.'),
+      expect.stringContaining('Your Organization may not open positions.'),
     ]);
     const sold = await browser.send('POST', path, ticket({ action: 'sell', limitPrice: '0.42' }));
     expect([sold.status, sold.headers.get('location')]).toEqual([
@@ -208,17 +208,17 @@ describe('an order on its way while the access changes', () => {
 it('who may only read is offered sales of what is held, and told why nothing else', async () => {
   const { browser } = await setUp('read');
   const overview = await browser.get('/dashboard/markets', html);
-  expect(textOf(overview)).toContain('may read markets and sell what it holds, and open no positions');
+  expect(textOf(overview)).toContain('may view markets and sell what it holds, but not open positions');
   const ticket = await browser.get(`/dashboard/markets/${TICKER}`, html);
   expect(textOf(ticket)).toContain('Sell YES');
   expect(textOf(ticket)).toContain('Place paper order');
   for (const page of [overview, ticket])
     expect(linksOf(page).filter((link) => link.includes('action=buy'))).toEqual([]);
   const asked = await browser.get(`/dashboard/markets/${TICKER}?action=buy&side=yes&contracts=1`, html);
-  expect(textOf(asked)).toContain('Your Organization opens no positions.');
+  expect(textOf(asked)).toContain('Your Organization may not open positions.');
   expect(textOf(asked)).not.toContain('Place paper order');
   const other = await browser.get('/dashboard/markets/KXHIGHNY-26NOV21-B42.5', html);
-  expect(textOf(other)).toContain('holds none here that it could sell');
+  expect(textOf(other)).toContain('holds none here to sell');
   expect(textOf(other)).not.toContain('Place paper order');
 });
 

@@ -320,12 +320,12 @@ describe('the last days', () => {
     const text = textOf(week.text);
     expect(text).toContain('9 Mar 2031 – 15 Mar 2031');
     expect(text).toContain('Used 3 calls');
-    expect(text).toContain('Period before 2 +50.0% since then 2 Mar 2031 – 8 Mar 2031, 13:00');
-    expect(week.text).toContain('data-label="9 Mar 2031: 3 calls, in the period before 0"');
+    expect(text).toContain('Previous period 2 +50.0% since then 2 Mar 2031 – 8 Mar 2031, 13:00');
+    expect(week.text).toContain('data-label="9 Mar 2031: 3 calls, in the previous period 0"');
     expect(await csv('?range=last7')).toHaveLength(7);
     expect(await csv('?range=last30')).toHaveLength(30);
     expect(textOf((await open('?range=last30')).text)).toContain('Used 14 calls');
-    expect(textOf((await open('?range=month')).text)).toContain('Period before 5 +180.0% since then');
+    expect(textOf((await open('?range=month')).text)).toContain('Previous period 5 +180.0% since then');
     expect(week.text).toMatch(/rel="prev" href="[^"]*range=custom[^"]*from=2031-03-02[^"]*to=2031-03-08/);
     expect(week.text).not.toContain('rel="next"');
   });

@@ -129,8 +129,7 @@ export function formatProbability(probability: number): string {
 }
 
 /** `43.8%`, for comparing two of them. */
-export const formatExactProbability = (probability: number): string =>
-  `${(probability * 100).toFixed(1)}%`;
+export const formatExactProbability = (probability: number): string => `${(probability * 100).toFixed(1)}%`;
 
 /** `+7.2 points`, between two probabilities. */
 export function formatPoints(difference: number): string {

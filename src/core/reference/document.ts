@@ -28,8 +28,7 @@ repeated and leaves the same state; a \`DELETE\` that finds nothing left may ans
 
 **Time** is RFC 3339 in UTC with \`Z\`; a time that you send must carry an offset, and any offset will do. Months and days begin in UTC.
 **Numbers** of units are exact decimals, sent as JSON numbers with all their digits. **Ids** are UUIDv7. **Text** is Unicode
-without control characters; lengths count code points. A field that a route does not know is refused. Answers may gain fields and
-warnings: ignore those you do not know.
+without control characters; lengths count code points. A field that a route does not know is refused. Responses may gain fields and warnings: ignore those you do not know.
 
 **Freshness.** Answers come from the database, never from a cache: a revoked key, a withdrawn entitlement or an ended session takes effect on the next request,
 on every instance, and totals include every batch that was answered with 202.

@@ -129,7 +129,7 @@ export async function readProgress(orm: Orm, orgId: string): Promise<{ hasKey: b
 
 const successor = alias(apiKeys, 'successor');
 
-/** Keys that expire soon, the next one first; a rotated one with the key that takes its place. */
+/** Keys expiring soon, the next one first; a rotated one with the key that takes its place. */
 export function listExpiringKeys(
   orm: Orm,
   orgId: string,

@@ -248,7 +248,7 @@ export function passkeyPages(deps: AccountDeps): Router {
           if (made) return addPasskey(deps, author, made, name.trim());
           markGuess(res, false);
           await change(deps, byProof, (tx) => audit(tx, author, 'user.passkey_refused', { at: 'adding' }));
-          throw new AppError('invalid_request', 'This passkey could not be checked. Try to add it again.');
+          throw new AppError('invalid_request', 'This passkey could not be verified. Try to add it again.');
         });
         if (added.token !== undefined) sendToken(req, added.token);
         if (added.recoveryCodes) await showRecoveryCodes(deps, req, res, added.recoveryCodes, true);

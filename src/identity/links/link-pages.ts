@@ -95,7 +95,7 @@ export const wrongLinkOptions = {
 
 function limitLinks(stores: LimitStores, name: string, opened: OpenedLink) {
   const tooManyLinks = 'Too many links from your address did not work. Try again later.';
-  const tooManyGuesses = 'Too many passwords or codes were wrong. Try again in some minutes.';
+  const tooManyGuesses = 'Too many wrong passwords or codes. Try again in a few minutes.';
   return {
     wrongLinks: createLimit(stores, `${name}-links`, tooManyLinks, wrongLinkOptions),
     /** Counts passwords and codes that were wrong, of each link. */

@@ -101,7 +101,7 @@ async function refuseLastOwner(tx: Tx, orgId: string, member: Member): Promise<v
   if (member.role !== 'owner' || (await holdOtherOwner(tx, orgId, member.userId))) return;
   throw new AppError(
     'invalid_request',
-    'An Organization needs an owner, and there is no other. Make another member owner first.',
+    'An Organization needs an owner, and there is no other. Make another member an owner first.',
   );
 }
 

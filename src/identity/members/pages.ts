@@ -141,7 +141,7 @@ function addMemberPages(router: Router, deps: PageDeps): void {
         const userId = readId(req, 'userId');
         const { role, confirmed } = parseInput(roleSchema, fields);
         if (userId === me.userId && role !== me.role && confirmed === undefined)
-          throw fieldError('confirmed', 'must be ticked, because you cannot take this back yourself');
+          throw fieldError('confirmed', 'must be ticked, because you cannot undo this yourself');
         await changeAsMember(deps, req, res, (tx, orgId, source) =>
           changeRole(tx, orgId, userId, role, source),
         );

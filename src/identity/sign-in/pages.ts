@@ -189,7 +189,7 @@ function wrongCode(triesLeft: number, isPasskey: boolean): AppError {
     'not_signed_in',
     isPasskey
       ? `This passkey was not accepted. ${left}`
-      : `This code is not right, or was used before. ${left} The app’s newest code works if the clock of your device is right.`,
+      : `This code is wrong or has been used before. ${left} If the app’s newest code fails too, check that the clock of your device is right.`,
   );
 }
 

@@ -91,7 +91,7 @@ export type SignInLimiters = ReturnType<typeof limitSignIns>;
  */
 export function limitConfirmations(stores: LimitStores, limits: SignInLimits): RequestHandler[] {
   const personOf = (res: Response) => (res.locals.person as { userId: string }).userId;
-  const detail = 'Too many passwords or codes were wrong. Try again in some minutes.';
+  const detail = 'Too many wrong passwords or codes. Try again in a few minutes.';
   const perPerson = createLimit(stores, 'confirmations', detail, {
     ...failuresOf(limits),
     limit: limits.perAccount,

@@ -6,7 +6,7 @@ import { describeAddress, type Whereabouts } from '../source.js';
 const changes = {
   password: 'Your password was changed',
   secondFactor: 'Your second factor was turned off',
-  recoveryCodes: 'New recovery codes were made for your account',
+  recoveryCodes: 'New recovery codes were created for your account',
   appAdded: 'An authenticator app was added to your account',
   appRemoved: 'The authenticator app was removed from your account',
   passkeyAdded: 'A passkey was added to your account',

@@ -18,7 +18,7 @@ export const riskLimits = pgTable(
     /** What may be lost since midnight UTC, realised and marked, fees included. */
     maxDailyLoss: micros('max_daily_loss'),
     maxOpenOrders: integer('max_open_orders'),
-    /** How far a limit price may be beyond the best price of the book. */
+    /** How far a limit price may go beyond the best price in the book. */
     priceCollar: micros('price_collar'),
     updatedAt: time('updated_at').notNull(),
   },

@@ -50,7 +50,7 @@ export function readSettlementCursor(cursor: string | undefined): SettlementEven
 const unknownCursor = () => fieldError('cursor', 'is not a cursor that this list returned');
 
 export const MARKETS_PATH = '/dashboard/markets';
-/** How the forecasts have done against the market. */
+/** Forecast scores against the market. */
 export const SCORES_PATH = '/dashboard/scores';
 
 /** What the overview shows at a time: one kind of temperature, or all that has no place. */

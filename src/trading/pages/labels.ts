@@ -7,8 +7,8 @@ import { MARKETS_PATH, ticketAddress } from './addresses.js';
 
 export const kindLabels = {
   daily_maximum: {
-    tab: 'Maxima',
-    value: 'Maximum',
+    tab: 'Highs',
+    value: 'High',
     temperature: 'highest temperature',
     short: 'high',
     end: 'the end of the day',
@@ -18,8 +18,8 @@ export const kindLabels = {
     passed: 'below what has already been observed',
   },
   daily_minimum: {
-    tab: 'Minima',
-    value: 'Minimum',
+    tab: 'Lows',
+    value: 'Low',
     temperature: 'lowest temperature',
     short: 'low',
     end: 'the end of the day',
@@ -29,7 +29,7 @@ export const kindLabels = {
     passed: 'above what has already been observed',
   },
   hourly: {
-    tab: 'Hours',
+    tab: 'Hourly',
     value: 'Temperature',
     temperature: 'temperature',
     short: 'hour',
@@ -43,9 +43,9 @@ export const kindLabels = {
 
 /** Of a market that has no place. */
 export const kindNames: Readonly<Record<MarketKind, string>> = {
-  daily_maximum: 'Maximum',
-  daily_minimum: 'Minimum',
-  hourly: 'Hour',
+  daily_maximum: 'High',
+  daily_minimum: 'Low',
+  hourly: 'Hourly',
   rain: 'Rain',
   other: 'Other',
 };

@@ -37,12 +37,12 @@ const MAX_FILLS = 500;
 const section = 'portfolio';
 
 const changed = {
-  cancelled: 'What was not filled is out of the book.',
-  cancelling: 'The order is to leave the book. What was traded before that is still being read.',
+  cancelled: 'Cancelled: what was not filled is out of the book.',
+  cancelling: 'The order is being taken out of the book. Fills until then are still being read.',
   decreased: 'The order is for fewer contracts now, at the same place in the queue.',
 };
 
-const repeated = 'This was sent before, and was carried out once. Nothing was ordered again.';
+const repeated = 'This order was already sent, and was carried out once. Nothing was ordered again.';
 
 type OrderPagesDeps = Pick<TradingServices, 'snapshots' | 'orders'>;
 

@@ -97,7 +97,7 @@ export function toTabs({ events, data }: Snapshot, current: Tab, q: string) {
   });
   return [
     ...temperatureKinds.map((kind) => tab(kind, kindLabels[kind].tab, citiesOf(events, kind).size, 'city')),
-    tab('others', 'Others', data.markets.filter((market) => !isPlaced(market)).length, 'market'),
+    tab('others', 'Other', data.markets.filter((market) => !isPlaced(market)).length, 'market'),
   ];
 }
 
@@ -189,5 +189,5 @@ function noneBecause(snapshot: Snapshot, now: Date): string {
   if (snapshot.forecasts.size === 0) return 'None: there is no forecast yet.';
   const { gates } = snapshot.gates;
   if (!gates.some(({ isOpen }) => isOpen)) return signalsOff(gates.length);
-  return 'None at these prices: after fees, the forecasts see no purchase that is worth its cost.';
+  return 'None at these prices: after fees, no purchase is worth its cost by the forecasts.';
 }

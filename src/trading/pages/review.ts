@@ -88,7 +88,7 @@ function restingOutcome({ order, whole }: ReviewInput, { filledContracts }: Quot
 /** A purchase keeps its cost back while it waits. */
 const reserveOf = ({ order, feeRule }: ReviewInput): Review['facts'] =>
   order.rest && order.action === 'buy'
-    ? [{ label: 'Kept back', money: worstCost(feeRule, order), note: 'while it waits, at the most' }]
+    ? [{ label: 'Reserved', money: worstCost(feeRule, order), note: 'at most, while it waits' }]
     : [];
 
 function outcomeOf(order: MarketableOrder, quote: Quote, book: OrderBook): Review['outcome'] {
@@ -136,13 +136,13 @@ function costs({ order, held, cash, feeRule }: ReviewInput, quote: Quote): Revie
             change: valueOf(DOLLAR, closed),
             note: `${closed} YES and NO together pay a dollar each, at once`,
           },
-          { label: 'Realised', change: realised, note: 'fee apart' },
+          { label: 'Realised', change: realised, note: 'before fees' },
         ]
       : []),
     ...(worst > total
       ? [
           {
-            label: 'Cost at the most',
+            label: 'Maximum cost',
             money: worst,
             note: `for all ${order.contracts}, if the book moves before the order arrives`,
           },
@@ -168,13 +168,13 @@ function proceeds({ order, held, cash, feeRule }: ReviewInput, quote: Quote): Re
     ...(least < quote.balanceChange
       ? [
           {
-            label: 'At the least',
+            label: 'At least',
             money: least,
             note: 'if the book moves before the order arrives, for as many',
           },
         ]
       : []),
-    { label: 'Realised', change: realised, note: 'against the average cost, fee apart' },
+    { label: 'Realised', change: realised, note: 'against the average cost, before fees' },
     { label: 'After the fee', change: realised - quote.fees },
     { label: 'Left', contracts: left },
     { label: 'Cash afterwards', money: cash + cashChange, note: `${formatMoney(cash)} now` },

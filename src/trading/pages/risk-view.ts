@@ -13,26 +13,26 @@ export const RISK_PATH = '/dashboard/portfolio/risk';
 const guides: { name: keyof RiskLimits; label: string; note: string }[] = [
   {
     name: 'maxDailyLoss',
-    label: 'Loss in a day',
-    note: 'Since midnight UTC: realised, in fees, and by what positions can be sold for now. Once it is reached, only orders that reduce what is held pass.',
+    label: 'Daily loss',
+    note: 'Since midnight UTC: realised, fees, and what positions have lost at the prices they can be sold for now. Once it is reached, only orders that reduce positions are accepted.',
   },
   {
     name: 'maxEventLoss',
-    label: 'Worst case of an event',
+    label: 'Worst case per event',
     note: 'What one day at one station, or one hour, may lose at its worst. Its markets are netted.',
   },
   {
     name: 'maxPositionContracts',
-    label: 'Contracts of a market',
+    label: 'Contracts per market',
     note: 'Held after the order, on either side.',
   },
-  { name: 'maxOrderContracts', label: 'Contracts of an order', note: 'Of purchases and sales.' },
-  { name: 'maxOrderCost', label: 'Cost of a purchase', note: 'At its limit price, with the fee.' },
+  { name: 'maxOrderContracts', label: 'Contracts per order', note: 'Purchases and sales alike.' },
+  { name: 'maxOrderCost', label: 'Cost per purchase', note: 'At its limit price, with the fee.' },
   { name: 'maxOpenOrders', label: 'Open orders', note: 'In the book, or sent and not answered yet.' },
   {
     name: 'priceCollar',
     label: 'Price collar',
-    note: 'How far a limit price may be beyond the best price of the book.',
+    note: 'How far a limit price may go beyond the best price in the book.',
   },
 ];
 
@@ -107,7 +107,7 @@ function unusedText(
   use: LimitUse | undefined,
   snapshot: Snapshot | undefined,
 ): string {
-  if (name === 'priceCollar') return 'Every order is held to it.';
+  if (name === 'priceCollar') return 'Applies to every order.';
   if (use) return snapshot ? 'Cannot be computed at the moment.' : 'Not known before the first market data.';
   return 'Nothing yet.';
 }
@@ -136,26 +136,26 @@ export const switchActions: Record<
     done: 'Trading is halted. It takes effect on the next order.',
     consequences: [
       'Every order is refused from the next one on, paper and live, of every API key and of every person.',
-      'Sales are refused as well: what is held stays held, until it settles or trading is open again.',
-      'Orders that wait in the book are cancelled. What is filled is not taken back.',
+      'Sales are refused as well: positions stay open until they settle or trading is opened again.',
+      'Orders that wait in the book are cancelled. Fills are not reversed.',
     ],
   },
   reduce_only: {
     button: 'Reduce only',
-    title: 'Allow only orders that reduce?',
+    title: 'Allow only orders that reduce positions?',
     tone: undefined,
-    done: 'Only orders that reduce what is held pass now. It takes effect on the next order.',
+    done: 'Only orders that reduce positions are accepted now. It takes effect on the next order.',
     consequences: [
       'From the next order on, sales of what is held pass, and purchases of the other side that close pairs.',
       'Every other order is refused, paper and live, of every API key and of every person.',
-      'Orders that wait in the book are cancelled, but for those that reduce. What is filled is not taken back.',
+      'Orders that wait in the book are cancelled, except those that reduce positions. Fills are not reversed.',
     ],
   },
   open: {
     button: 'Open trading',
     title: 'Open trading?',
     tone: 'primary',
-    done: 'Your Organization’s switch is at Trading. It takes effect on the next order.',
+    done: 'Your Organization’s switch is set to Trading. It takes effect on the next order.',
     consequences: [
       'From the next order on, orders pass again within the limits.',
       'What the operator has closed stays closed.',

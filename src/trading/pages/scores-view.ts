@@ -187,7 +187,7 @@ function toCounts({ n, waiting, withoutMarket, since, crps }: ScoreSummary): str
     `${formatCount(n, 'calibrated forecast')} compared with the market${since === null ? '' : ` since ${formatDate(since)}`}`,
     ...(crps && crps.n !== n ? [`CRPS over the ${formatDecimal(crps.n)} that all four have one for`] : []),
     ...(waiting > 0 ? [`${formatDecimal(waiting)} wait for their day to settle`] : []),
-    ...(withoutMarket > 0 ? [`${formatDecimal(withoutMarket)} left out for want of a price`] : []),
+    ...(withoutMarket > 0 ? [`${formatDecimal(withoutMarket)} left out because there was no price`] : []),
   ].join('; ');
 }
 

@@ -174,7 +174,8 @@ function blockedBecause({
   if (market.status !== 'active' || now >= market.closeTime)
     return 'This market is not open, so there is nothing to order here.';
   if (freshness.closedBecause !== null) return freshness.closedBecause;
-  if (tradingSwitch.state === 'halt') return 'Trading is halted: no order passes until it is opened again.';
+  if (tradingSwitch.state === 'halt')
+    return 'Trading is halted: every order is refused until it is opened again.';
   if (!mayOrder)
     return `You are ${role} of this Organization. You can view every quote; orders are placed by its owners and admins.`;
   return null;
@@ -190,7 +191,7 @@ const problems: Partial<Record<ErrorCode, [title: string, advice: string]>> = {
     'Order less, or ask the operator of this service to change the limit.',
   ],
   entitlement_read_only: [
-    'Your Organization opens no positions',
+    'Your Organization may not open positions',
     'Sell what is held, or ask the operator of this service to let your Organization trade.',
   ],
   insufficient_funds: [

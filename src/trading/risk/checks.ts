@@ -228,7 +228,7 @@ export function checkExposure({ input, facts }: CandidateOrder): RiskRefusal | u
   if (!(lost < limits.maxDailyLoss && limits.maxDailyLoss > 0n))
     return refuse(
       'max_daily_loss',
-      `${dollars(lost > 0n ? lost : 0n)} were lost since midnight UTC, the limit is ${dollars(limits.maxDailyLoss)}. Only orders that reduce what is held pass.`,
+      `${dollars(lost > 0n ? lost : 0n)} were lost since midnight UTC, the limit is ${dollars(limits.maxDailyLoss)}. Only orders that reduce positions are accepted.`,
     );
   return undefined;
 }

@@ -71,7 +71,7 @@ export const customerUsageRoutes = [
     operationId: 'listCustomerUsage',
     summary: 'Read the usage of all customers',
     description: `
-For a billing system: what each Organization used of each product, as exact sums of its events by the time at which they occurred. Steps without an event have no row.
+For a billing system: what each Organization used of each product, as exact sums of its events by the time at which they occurred. Periods without events have no row.
 
 At most 366 days, of hours 31. With \`Accept: text/csv\` or \`format=csv\` the answer is one file with all rows, whose columns are the fields in their order.
 

@@ -168,7 +168,7 @@ describe('a person is told by mail', () => {
     expect(await subjects()).toEqual(['An authenticator app was added to your account']);
     const proof = (steps: number) => ({ currentPassword: PASSWORD, code: code(steps) });
     expect((await post(browser, `${path}/recovery-codes`, proof(1))).status).toBe(200);
-    expect(await subjects()).toEqual(['New recovery codes were made for your account']);
+    expect(await subjects()).toEqual(['New recovery codes were created for your account']);
     service.clock.advance(60_000);
     expect((await post(browser, `${path}/off`, proof(0))).status).toBe(303);
     expect(await subjects()).toEqual(['The authenticator app was removed from your account']);

@@ -125,7 +125,7 @@ describe('adding a passkey', () => {
   ])('refuses one %s, and says so in the log', async (_name, deviations) => {
     const { browser, user } = await signedIn(database.db, service.url);
     const { answer } = await add(browser, user.id, 'Laptop', deviations);
-    expect([answer.status, answer.text.includes('could not be checked')]).toEqual([400, true]);
+    expect([answer.status, answer.text.includes('could not be verified')]).toEqual([400, true]);
     expect(await passkeysOf(user.id)).toEqual([]);
     expect(await lastEntry(user.email)).toMatchObject({
       action: 'user.passkey_refused',

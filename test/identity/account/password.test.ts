@@ -149,7 +149,7 @@ describe('a password is not changed', () => {
       expect((await post(browser, '/password', form({ currentPassword: 'wrong' }))).status).toBe(400);
     const blocked = await post(browser, '/password', form());
     expect(blocked.status).toBe(429);
-    expect(blocked.text).toContain('Too many passwords or codes were wrong');
+    expect(blocked.text).toContain('Too many wrong passwords or codes');
     expect(blocked.text).toContain('name="newPassword"');
     expect(blocked.headers.get('retry-after')).not.toBeNull();
     // The same guesses are counted on every page that asks for the password.

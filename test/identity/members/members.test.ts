@@ -236,7 +236,7 @@ describe('changing a role', () => {
     const confirmed = { confirmed: 'yes' };
     const last = await setRole(owner.browser, owner.id, 'admin', confirmed);
     expect(last.status).toBe(400);
-    expect(last.text).toContain('Make another member owner first');
+    expect(last.text).toContain('Make another member an owner first');
     const page = await owner.browser.get(`/dashboard/members/${owner.id}`, html);
     expect(page.text).toContain('You are the only owner');
     expect(page.text).not.toContain('/role"');
@@ -334,7 +334,7 @@ describe('removing a member', () => {
     expect(page.text).not.toContain('<button class="button danger"');
     const answer = await remove(owner.browser, owner.id);
     expect(answer.status).toBe(400);
-    expect(answer.text).toContain('Make another member owner first');
+    expect(answer.text).toContain('Make another member an owner first');
     expect((await remove(admin.browser, owner.id)).status).toBe(403);
     expect(await roleNow(organization.id, owner.id)).toBe('owner');
     expect(await auditOf(database.db, organization.id)).toEqual([]);

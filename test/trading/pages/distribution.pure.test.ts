@@ -130,10 +130,10 @@ describe('of a minimum', () => {
 
   it('the drawing calls it one, and shades the warm side', () => {
     const chart = toDistribution(day(below, 71.2, 'daily_minimum'), minimum)!;
-    expect(chart.summary).toContain('The likeliest minimum is 71°');
+    expect(chart.summary).toContain('The likeliest low is 71°');
     const { x, width } = chart.passed!;
     expect(Number.parseFloat(x) + Number.parseFloat(width)).toBeCloseTo(100, 1);
-    expect(chart.labels).toMatchObject({ value: 'Minimum', passed: 'above what has already been observed' });
+    expect(chart.labels).toMatchObject({ value: 'Low', passed: 'above what has already been observed' });
   });
 });
 
@@ -224,7 +224,7 @@ it('what the market implies sums to one, unless a part of the ladder has no pric
 
 it('the drawing says in words what it shows, and has all its numbers in a table', () => {
   const chart = toDistribution(day(after, 71.2), event())!;
-  expect(chart.summary).toContain('The likeliest maximum is 71° with 26.0');
+  expect(chart.summary).toContain('The likeliest high is 71° with 26.0');
   expect(chart.borders).toHaveLength(5);
   expect(chart.observed?.label).toBe('71.2° so far');
   expect(chart.passed).toMatchObject({ x: '0%' });

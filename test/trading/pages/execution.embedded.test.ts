@@ -34,7 +34,7 @@ describe('the execution page', () => {
     const { status, main, words } = await see();
     expect(status).toBe(200);
     expect(main).toContain(`<a href="${PAGE}" aria-current="true">Execution</a>`);
-    expect(words).toContain('Nothing to compare in these days Each fill is looked at again');
+    expect(words).toContain('Nothing to compare on these days Each fill is checked again');
   });
 
   it('shows fills, what would have missed, and live orders beside paper', async () => {
@@ -46,7 +46,7 @@ describe('the execution page', () => {
     expect(words).toContain('Paper, for a minute 5 fills +$0.13 +$0.0520 +$0.0780');
     expect(words).not.toContain('Paper, to the end');
     expect(words).toContain('3 live orders');
-    expect(words).toContain('took 210 ms');
+    expect(words).toContain('median response time was 210 ms');
     expect(words).toContain('Live 14 $0.2436');
     expect(words).toContain('Paper 30 $0.5220');
     expect(words).toMatch(/10 at 45¢ 10 at 45¢ The same 47¢/);
@@ -57,7 +57,7 @@ describe('the execution page', () => {
 
   it('is of the days that are asked for', async () => {
     expect((await see(`${PAGE}?from=2026-11-21&to=2026-11-21`)).words).toContain('3 live orders');
-    expect((await see(`${PAGE}?from=&to=2026-11-20`)).words).toContain('Nothing to compare in these days');
+    expect((await see(`${PAGE}?from=&to=2026-11-20`)).words).toContain('Nothing to compare on these days');
     for (const [wrong, why] of [
       ['from=2026-11-22&to=2026-11-21', 'must not be after'],
       ['from=2026-01-01&to=2026-11-21', 'must be within 92 days'],
@@ -72,6 +72,6 @@ describe('the execution page', () => {
   it('shows nothing of another Organization', async () => {
     const other = await signedIn(database.db, service.url, 'owner');
     const { text } = await other.browser.get(PAGE, { accept: 'text/html' });
-    expect(text).toContain('Nothing to compare in these days');
+    expect(text).toContain('Nothing to compare on these days');
   });
 });

@@ -90,7 +90,7 @@ it('the overview has every city of a kind, with the way to its present day', asy
     expect(text).toContain(station.city);
     expect(linksOf(page)).toContain(`${PATH}?station=${station.id}`);
   }
-  expect(text).toContain(`Maxima ${new Set(listed.map(({ station }) => station.id)).size} cities`);
+  expect(text).toContain(`Highs ${new Set(listed.map(({ station }) => station.id)).size} cities`);
   expect(text).toContain('Prices are 0 s old');
   // Nobody is to take it for more than it is.
   expect(text).toContain('Simulated');
@@ -164,15 +164,15 @@ it('every kind has its tab with how many cities it has, and its own words', asyn
   const cities = (kind: string) =>
     new Set(events.filter((event) => event.kind === kind).map(({ station }) => station.city)).size;
   const text = textOf(await getPage(owner.browser, `${PATH}?kind=hourly`));
-  expect(text).toContain(`Minima ${cities('daily_minimum')} cities`);
-  expect(text).toContain(`Hours ${cities('hourly')} cities`);
-  expect(text).toContain(`Others ${data.markets.filter(({ station }) => station === null).length} markets`);
+  expect(text).toContain(`Lows ${cities('daily_minimum')} cities`);
+  expect(text).toContain(`Hourly ${cities('hourly')} cities`);
+  expect(text).toContain(`Other ${data.markets.filter(({ station }) => station === null).length} markets`);
 
   const minimum = await getPage(owner.browser, `${PATH}?station=KMIA&kind=daily_minimum&date=2026-07-15`);
   const words = textOf(minimum);
   expect(words).toContain('What the lowest temperature of a day will be.');
-  expect(words).toContain('Minimum of Wed 15 Jul');
-  expect(words).not.toContain('Expected maximum');
+  expect(words).toContain('Low of Wed 15 Jul');
+  expect(words).not.toContain('Expected high');
   expect(words).toContain('the lowest temperature in whole °F');
   expect(words).toMatch(
     /The rules in the venue’s own words .* minimum temperature recorded at Miami \(CLIMIA\)/,
@@ -361,7 +361,7 @@ it('the days that can be traded come first, and the page opens on the first of t
       ['2026-07-16', '2026-07-15', '2026-07-14'].map((date) => `${PATH}?station=KNYC&date=${date}`),
     );
     const text = textOf(page);
-    expect(text).toContain('Maximum of Thu 16 Jul');
+    expect(text).toContain('High of Thu 16 Jul');
     expect(text).toContain('Today, Wed 15 Jul closed');
     // The card of the city speaks of the same day.
     const cards = textOf(await getPage(owner.browser.copy(late.url), `${PATH}?q=new+york`));
@@ -491,7 +491,7 @@ it('closed trading is said on both pages with its reason, and halted trading off
   await close('reduce_only');
   for (const path of [PATH, ticket]) {
     const page = await getPage(browser, path);
-    expect(textOf(page)).toContain('Only orders that reduce what is held pass.');
+    expect(textOf(page)).toContain('Only orders that reduce positions are accepted.');
     expect(textOf(page)).toContain('<i>storm</i>');
     expect(page.text).not.toContain('<i>storm');
   }
@@ -789,7 +789,7 @@ it.each([
   { changes: { contracts: '1e9' }, says: 'Must be a number of contracts' },
   { changes: { contracts: '' }, says: 'Is required' },
   { changes: { limitPrice: '0.4\u0000' }, says: 'Must be between 0 and 1, like 0.42 for 42¢.' },
-  { changes: { side: 'both' }, says: 'This was not done' },
+  { changes: { side: 'both' }, says: 'Nothing was changed. Please correct this field' },
 ])('a posted form with $changes orders nothing and keeps what was typed', async ({ changes, says }) => {
   const market = openMarket();
   service.trading.orders = { ...realOrders, place: () => Promise.reject(new Error('ordered')) };

@@ -226,7 +226,7 @@ describe('settlements', () => {
   it('say what settled and why, what it paid, and what was corrected', async () => {
     const { organization, browser } = await signedIn(database.db, service.url);
     const orgId = organization.id;
-    expect((await read(browser, `${PATH}/settlements`)).words).toContain('Nothing has been settled yet');
+    expect((await read(browser, `${PATH}/settlements`)).words).toContain('Nothing has settled yet');
     const by = { userId: uuid() };
     await bookTrade(database.db, { orgId, by, at: now(), ticker: MILD, fills: [['0.30', 10, '0.15']] });
     const at = (seconds: number) => new Date(now().getTime() + seconds * 1000);
@@ -265,7 +265,7 @@ describe('a sale', () => {
     expect(words).toContain('Sell 120 YES at 55¢ or more');
     expect(words).toContain('120 × 55.83¢ on average');
     expect(words).toContain('You receive $64.9287');
-    expect(words).toContain('Realised against the average cost, fee apart −$5.20');
+    expect(words).toContain('Realised against the average cost, before fees −$5.20');
     expect(words).toContain('Left 0 contracts');
     expect(text).toMatch(/name="contracts"[^>]*value="120"/);
     expect(text).toMatch(/name="limitPrice"[^>]*value="0\.55"/);

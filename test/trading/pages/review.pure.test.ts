@@ -80,7 +80,7 @@ it('a purchase over two levels is quoted as it will be charged', () => {
     Fee: '$0.1710',
     Cost: '$4.4110',
     // All ten at 43: 4.30 and 0.1716 of fee.
-    'Cost at the most': '$4.4716',
+    'Maximum cost': '$4.4716',
     'Maximum payout': '$10.00',
     'Cash afterwards': '$995.5890',
   });
@@ -227,13 +227,7 @@ it('prices, money and probabilities are written as traders read them', () => {
     '$1.234567',
   ]);
   expect([1_200_000n, -10_000n].map(formatChange)).toEqual(['+$1.20', '−$0.01']);
-  expect([0, 0.001, 0.43, 0.999, 1].map(formatProbability)).toEqual([
-    '0%',
-    '<1%',
-    '43%',
-    '>99%',
-    '100%',
-  ]);
+  expect([0, 0.001, 0.43, 0.999, 1].map(formatProbability)).toEqual(['0%', '<1%', '43%', '>99%', '100%']);
   expect([0.072, -0.0001, -0.3].map(formatPoints)).toEqual([
     '+7.2\u00a0points',
     '0.0\u00a0points',
@@ -273,5 +267,5 @@ it.each([
 it('an order that only waits takes nothing, and shows what it keeps back', () => {
   const { outcome, facts } = review({ order: { ...waiting, rest: { ...terms, postOnly: true } } });
   expect(outcome.text).toMatch(/^Nothing fills now/);
-  expect(facts).toMatchObject([{ label: 'Kept back' }]);
+  expect(facts).toMatchObject([{ label: 'Reserved' }]);
 });

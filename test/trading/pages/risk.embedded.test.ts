@@ -141,8 +141,8 @@ describe('the limits', () => {
     const { words } = await see();
     for (const text of [
       // 920 at midnight, 910 now.
-      /Loss in a day .* \$50\.00 \$10\.00 lost/,
-      /Worst case of an event .* \$120\.00 \$100\.00 The worst: New York high, 10 Nov 2026\./,
+      /Daily loss .* \$50\.00 \$10\.00 lost/,
+      /Worst case per event .* \$120\.00 \$100\.00 The worst: New York high, 10 Nov 2026\./,
       /400 contracts 100 The largest position: YES of New York high, 10 Nov 2026, 50° to 51°\./,
       /1,000 contracts default 250 The largest order of today\./,
       /\$250\.00 default \$50\.00 The most expensive purchase of today/,
@@ -166,7 +166,7 @@ describe('the Organization’s own switch', () => {
     expect([answer.status, answer.headers.get('location')]).toEqual([303, `${PAGE}?done=halt`]);
     const { words, main } = await see(`${PAGE}?done=halt`);
     expect(words).toContain('Trading is halted. It takes effect on the next order.');
-    expect(words).toMatch(/Trading is halted: no order passes\. .* halted\. a look at the fills/);
+    expect(words).toMatch(/Trading is halted: every order is refused\. .* halted\. a look at the fills/);
     expect(words).toContain('Kill switch Halted');
     expect(words).toContain(`by ${user.name}`);
     expect(main).not.toContain(`${SWITCH}?state=halt`);
@@ -232,7 +232,7 @@ describe('the operator’s and the service’s switch', () => {
     const { see, set, path } = await enter();
     await operator('PUT', `${path}/trading/switch`, { state: 'reduce_only', reason: 'prices look wrong' });
     expect((await see()).words).toMatch(
-      /Only orders that reduce what is held pass\. .*The operator, for your Organization, .* reduce only\. prices look wrong/,
+      /Only orders that reduce positions are accepted\. .*The operator, for your Organization, .* reduce only\. prices look wrong/,
     );
     expect((await see()).words).toContain('Kill switch Reduce only');
     await set('halt', 'ours');
@@ -241,7 +241,7 @@ describe('the operator’s and the service’s switch', () => {
     await operator('PUT', '/trading/switch', { state: 'halt', reason: 'maintenance' });
     const { words } = await see();
     expect(words).toMatch(
-      /Trading is halted: no order passes\. .*for the whole service, .* halted\. maintenance/,
+      /Trading is halted: every order is refused\. .*for the whole service, .* halted\. maintenance/,
     );
     await operator('PUT', '/trading/switch', { state: 'open' });
   });

@@ -314,7 +314,7 @@ describe('what may be lost in a day', () => {
     expect(detailOf(inputOf(), factsOf({ cash: 801n * DOLLAR }))).toBeUndefined();
     const lost = factsOf({ cash: 800n * DOLLAR });
     expect(detailOf(inputOf(), lost)).toBe(
-      'max_daily_loss: $200.00 were lost since midnight UTC, the limit is $200.00. Only orders that reduce what is held pass.',
+      'max_daily_loss: $200.00 were lost since midnight UTC, the limit is $200.00. Only orders that reduce positions are accepted.',
     );
   });
 

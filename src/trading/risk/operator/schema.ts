@@ -62,7 +62,7 @@ export const limitsSchema = z
       'maxOpenOrders',
       'Orders on their way to the venue or in the book, with the new one.',
     ),
-    priceCollar: moneyField('priceCollar', 'How far a limit price may be beyond the best price of the book.'),
+    priceCollar: moneyField('priceCollar', 'How far a limit price may go beyond the best price in the book.'),
   })
   .meta({ id: 'TradingLimitsInput' });
 
