@@ -47,7 +47,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       const page = await world.visit({ javaScript, as: browser, viewport: PHONE });
       const response = await page.goto('/dashboard/no-such-page');
       expect(response!.status()).toBe(404);
-      expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('There is nothing here');
+      expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('Page not found');
       expect(await page.getByRole('main').textContent()).toContain(response!.headers()['x-request-id']!);
       expect(await page.getByRole('navigation', { name: 'Dashboard' }).count()).toBe(1);
     });

@@ -1,15 +1,16 @@
 import { STATUS_CODES } from 'node:http';
 import type { ErrorRequestHandler, Request, Response } from 'express';
 import { pageHeaders } from '../http/headers.js';
-import { requestIdOf, prefersHtml } from '../http/request.js';
+import { ownReferer, requestIdOf, prefersHtml } from '../http/request.js';
 import { beginProblem, problemHandler, toAppError } from '../http/problem.js';
 import { statusByCode, type ErrorCode } from '../errors.js';
+import { toAddress } from './address.js';
 import { pageFrame, renderPage, type PageDeps, type ReadFrame } from './layout.js';
 
 /** Titles for people, where the status' own words say little. */
 const titles: Partial<Record<ErrorCode, string>> = {
-  not_signed_in: 'Sign in first',
-  not_found: 'There is nothing here',
+  not_signed_in: 'You are signed out',
+  not_found: 'Page not found',
   method_not_allowed: 'This address does not accept that',
   forbidden_role: 'You do not have access to this',
   entitlement_required: 'Your Organization does not have access to this',
@@ -48,6 +49,8 @@ async function showError(deps: PageDeps, thrown: unknown, req: Request, res: Res
     places: error.errors ?? [],
     requestId: requestIdOf(res),
     retryAfterSeconds: error.retryAfterSeconds,
+    // From a form back to its page: with a cookie that is gone, as after signing out in another tab, nobody knows what was typed.
+    signInHref: toAddress('/login', { next: ownReferer(req) }),
   };
   const show = () => {
     const frame = res.locals.session === undefined && !res.locals.operator ? 'card' : 'dashboard';

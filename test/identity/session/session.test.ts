@@ -47,6 +47,10 @@ describe('a request without a session', () => {
     const post = await stranger.send('POST', '/dashboard/organization', { headers: html });
     expect(post.status).toBe(401);
     expect(post.text).toContain('Sign in first');
+    const form = await stranger.send('POST', '/dashboard/organization', {
+      headers: { ...html, referer: `${service.url}/dashboard/members?search=a` },
+    });
+    expect(form.text).toContain('href="/login?next=%2Fdashboard%2Fmembers%3Fsearch%3Da"');
   });
 
   it('learns nothing about which addresses there are', async () => {
@@ -281,7 +285,7 @@ describe('an address that is none', () => {
     const page = await browser.get('/dashboard/nothing', { ...html, 'x-request-id': 'find-me' });
     expect(page.status).toBe(404);
     expect(page.headers.get('content-type')).toContain('text/html');
-    expect(page.text).toContain('There is nothing here');
+    expect(page.text).toContain('Page not found');
     expect(page.text).toContain('find-me');
     expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
     // No text at all, so nothing that could be missing.

@@ -438,7 +438,7 @@ it.each([
 ])('what does not exist is the page that says so: %s', async (address) => {
   const page = await getPage(owner.browser, PATH + address);
   expect(page.status).toBe(404);
-  expect(page.text).toContain('There is nothing here');
+  expect(page.text).toContain('Page not found');
   expect(page.text).not.toContain('<script>alert');
 });
 
