@@ -154,6 +154,17 @@ it('six tiles are two full rows where there is room', async () => {
   expect(await tracks(page, '.tiles')).toBe(3);
 });
 
+it('a filter by day and time has room for both', async () => {
+  const page = await world.visit({ as: ordinary.people.owner.browser });
+  await page.goto('/dashboard/usage/events');
+  const widths = await page.evaluate<number[]>(
+    `[...document.querySelectorAll('[type=datetime-local]')].map((input) => input.getBoundingClientRect().width)`,
+  );
+  expect(widths).toHaveLength(2);
+  // “31/12/2026, 23:59” with the button of the calendar.
+  expect(Math.min(...widths)).toBeGreaterThan(220);
+});
+
 it('what can be done about a row is at its end', async () => {
   const page = await world.visit({ as: ordinary.people.owner.browser });
   await page.goto('/dashboard/members');

@@ -49,7 +49,7 @@ it('shows the numbers that the API answers with, live and test apart', async () 
   const row = rowOf((await open()).text, product.slug);
   expect(row).toContain('333.3 of 1,000.5 calls');
   expect(row).toContain('667.2 remaining · 33.3%');
-  expect(row).toContain('Test, counted separately: 1,000.75, over the cap by 0.25');
+  expect(row).toContain('Test, counted separately: 1,000.75 used, over the cap by 0.25');
   expect(row).toContain('still recorded, with a warning');
   await sendUsage(service.url, key.secret, [usageEvent(product.slug, 'c', { quantity: 1000 })]);
   expect(rowOf((await open()).text, product.slug)).toContain('Over the cap by 332.8');
