@@ -66,6 +66,13 @@ describe('a paper order in the book', () => {
     });
     expect(shownAt(bookOf(7), { side: 'yes', price: cents(42) })).toBe(7);
     expect(shownAt(bookOf(7), { side: 'no', price: cents(42) })).toBe(0);
+    const deep: OrderBook = {
+      yes: [41, 42, 43].map((price) => ({ price: cents(price), contracts: price })),
+      no: [],
+    };
+    expect([40, 42, 43].map((price) => shownAt(deep, { side: 'yes', price: cents(price) }))).toEqual([
+      0, 42, 43,
+    ]);
   });
 
   it('is filled by what is printed once what stood before it is gone', () => {
@@ -77,11 +84,20 @@ describe('a paper order in the book', () => {
     expect(next[0]).toMatchObject({ remaining: 0, queueAhead: 0 });
   });
 
+  it('for NO is filled by who takes YES, at the rest of the dollar or through it', () => {
+    const no = order({ bid: { side: 'no', price: cents(58) }, queueAhead: 0 });
+    const taken = (yesPrice: number, takerSide: 'yes' | 'no' = 'yes') =>
+      5 - pass([no], [print('p', 1, 3, { yesPrice: cents(yesPrice), takerSide })], 9).next[0]!.remaining;
+    expect([41, 42, 43].map((price) => taken(price))).toEqual([0, 3, 3]);
+    expect(taken(42, 'no')).toBe(0);
+  });
+
   it.each([
     ['of who takes the other side', print('p', 1, 50, { takerSide: 'yes' }), 0],
     ['above its price', print('p', 1, 50, { yesPrice: cents(43) }), 0],
     ['through its price', print('p', 1, 50, { yesPrice: cents(41) }), 5],
     ['from before it stood there', print('p', -1, 50), 0],
+    ['of the moment at which it came to stand there', print('p', 0, 50), 5],
     ['from when it had ended', print('p', 9, 50), 0],
   ])('counts a print %s for what it is', (_what, one, filled) => {
     const { next } = pass([order({ endsAt: at(9) })], [one], 20);
@@ -107,6 +123,11 @@ describe('a paper order in the book', () => {
     // What is listed later than the book that shows it does not count again.
     const late = pass(pass([order()], [], 5, shown).next, [print('p', 2, 7)], 9);
     expect(late.next[0]).toMatchObject({ queueAhead: 3, remaining: 5 });
+    // A print of the book's own moment is gone from it.
+    expect(pass([order()], [print('p', 5, 7)], 5, shown).next[0]!.queueAhead).toBe(3);
+    // What it showed before the order came says nothing of what stands before that.
+    expect(pass([order({ restedAt: at(6) })], [], 9, shown).next[0]!.queueAhead).toBe(10);
+    expect(pass([order({ restedAt: at(5) })], [], 9, shown).next[0]!.queueAhead).toBe(3);
     // Others that have joined stand behind it.
     expect(
       pass([order()], [], 5, { at: at(5), book: bookOf(80), isShallow: false }).next[0]!.queueAhead,
@@ -137,6 +158,13 @@ describe('a paper order in the book', () => {
       ['a', 3, 'p'],
     ]);
     expect(next.map(({ queueAhead }) => queueAhead)).toEqual([0, 0, 0]);
+    // Whatever order they are given in.
+    for (const list of [
+      orders.toReversed(),
+      [best, ...orders.slice(0, 2)],
+      orders.toSorted((a, b) => (a.id < b.id ? -1 : 1)),
+    ])
+      expect(pass(list, [print('p', 1, 15)], 10).fills).toEqual(fills);
   });
 });
 
@@ -164,7 +192,9 @@ const orders = fc
   .array(
     fc.record({
       restedAt: fc.integer({ min: 0, max: 200 }),
-      bid: fc.record({ side, price: prices }),
+      bid: fc
+        .tuple(side, prices)
+        .map(([own, price]) => ({ side: own, price: own === 'yes' ? price : DOLLAR - price })),
       remaining: counts,
       queueAhead: counts,
     }),
