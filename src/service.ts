@@ -28,7 +28,7 @@ import { createSetUpLink } from './identity/operators/operators.js';
 import { preparePasswordRules } from './identity/password.js';
 import { createSecretBox, resealSecrets } from './identity/second-factor/secret-box.js';
 import { deleteExpiredSessions } from './identity/session/queries.js';
-import { watchShards } from './health/shards.js';
+import { watchPools, watchShards } from './health/database.js';
 import { deleteOldFailedSignIns } from './identity/sign-in/failed-queries.js';
 import { createMailSender, deleteOldMails } from './mail/sender.js';
 import { createApiServices, type ApiServices } from './mounts/api.js';
@@ -157,6 +157,7 @@ async function openContext(
   const db = await connectDatabase(config, log);
   const metrics = createMetrics();
   watchShards(db.shards, metrics);
+  if ('pools' in db) watchPools(db.pools, metrics);
   const limitStores = config.redisUrl
     ? redisLimitStores({ url: config.redisUrl, log, metrics })
     : memoryLimitStores();

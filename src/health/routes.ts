@@ -13,7 +13,7 @@ import type { Context } from '../core/http/context.js';
 import { notFound } from '../core/http/problem.js';
 import { defineRoute, json } from '../core/reference/define-route.js';
 import { problemExample } from '../core/reference/problem-examples.js';
-import { findGroupsAway } from './shards.js';
+import { findGroupsAway } from './database.js';
 
 const databaseStates = ['ready', 'database_unreachable', 'database_read_only', 'not_migrated'] as const;
 type DatabaseState = (typeof databaseStates)[number];

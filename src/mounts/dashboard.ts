@@ -28,7 +28,7 @@ import { frontPages, hideArchived, type DemoLogin } from '../dashboard/front-pag
 import { overviewPages } from '../dashboard/overview/pages.js';
 import { entitlementPages } from '../entitlements/pages.js';
 import { findLiveProduct } from '../entitlements/queries.js';
-import { findGroupsAway } from '../health/shards.js';
+import { findGroupsAway } from '../health/database.js';
 import { accountPages, confirmPages } from '../identity/account/pages.js';
 import { resetPages } from '../identity/account/reset-pages.js';
 import { joinPages, type JoinLimits } from '../identity/members/join-pages.js';

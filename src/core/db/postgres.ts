@@ -42,12 +42,17 @@ set idle_in_transaction_session_timeout = 15000;
 set jit = off;
 ${SEQUENTIAL}`;
 
+/** How many connections each has, how many of them are idle, and how many calls wait for one. */
+export type Pools = Readonly<
+  Record<'pages' | 'ingestion' | 'orders', Pick<pg.Pool, 'totalCount' | 'idleCount' | 'waitingCount'>>
+>;
+
 /**
  * Opens Postgres. Three pools, so that neither a slow page nor a row that many wait for can ever keep the ingestion from
  * its connections.
  * Every time-out is finite: a database that vanished without closing its sockets is noticed.
  */
-export function openPostgres(url: string, log: Logger): Database & { pool: pg.Pool } {
+export function openPostgres(url: string, log: Logger): Database & { pool: pg.Pool; pools: Pools } {
   const coordinator = { url, watch: createOutageLog(log) };
   const pool = openPool(coordinator, 10, WAIT_MS);
   const hot = openPool(coordinator, PARALLEL * 3, HOT_WAIT_MS, OWN_PLAN_SETTINGS);
@@ -99,6 +104,7 @@ export function openPostgres(url: string, log: Logger): Database & { pool: pg.Po
   return {
     kind: 'postgres',
     pool,
+    pools: { pages: pool, ingestion: hot, orders: transactions },
     ...main,
     shards,
     parallelTransactions: PARALLEL_TRANSACTIONS,

@@ -12,6 +12,8 @@ import { isDatabaseUnavailable, type Database } from '../../../src/core/db/clien
 import { openDatabase } from '../../../src/core/db/open.js';
 import { describeOutage } from '../../../src/core/db/outage.js';
 import { openPostgres } from '../../../src/core/db/postgres.js';
+import { createMetrics } from '../../../src/core/metrics.js';
+import { watchPools } from '../../../src/health/database.js';
 import { createPostgresProxy } from '../../support/postgres-proxy.js';
 import { findFreePort } from '../../support/free-port.js';
 import { operatorToken } from '../../support/operator.js';
@@ -162,6 +164,34 @@ it('connections of the instance that are all in use are 503, and said once as wh
       { level: 40, msg: expect.stringMatching(/^every connection of this instance is in use/) },
     ]);
   });
+});
+
+it('connections are counted by pool: those in use, those that are idle, and calls that wait for one', async () => {
+  const db = openPostgres(server.url(await createDatabase()), silent);
+  const metrics = createMetrics({ ofProcess: false });
+  watchPools(db.pools, metrics);
+  const read = async () => {
+    const lines = (await metrics.registry.metrics()).split('\n');
+    return Object.fromEntries(
+      lines.flatMap((line) => {
+        const [, pool, state, count] =
+          /^gauge_database_connections\{pool="(\w+)",state="(\w+)"\} (\d+)$/.exec(line) ?? [];
+        return pool ? [[`${pool} ${state}`, Number(count)]] : [];
+      }),
+    );
+  };
+  const none = { active: 0, idle: 0, waiting: 0 };
+  const of = (pool: string, counts: Partial<typeof none>) =>
+    Object.fromEntries(
+      Object.entries({ ...none, ...counts }).map(([state, count]) => [`${pool} ${state}`, count]),
+    );
+  const others = { ...of('ingestion', {}), ...of('orders', {}) };
+  expect(await read()).toEqual({ ...of('pages', {}), ...others });
+  const busy = Array.from({ length: 12 }, () => db.pool.query('select pg_sleep(1)'));
+  expect(await read()).toEqual({ ...of('pages', { active: 10, waiting: 2 }), ...others });
+  await Promise.all(busy);
+  expect(await read()).toEqual({ ...of('pages', { idle: 10 }), ...others });
+  await db.close();
 });
 
 it('a full disk is 503 for what would be recorded, said once, and over when there is room', async () => {

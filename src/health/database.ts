@@ -1,6 +1,7 @@
 import { Gauge } from 'prom-client';
 import { setTimeout } from 'node:timers/promises';
 import type { Shards } from '../core/db/client.js';
+import type { Pools } from '../core/db/postgres.js';
 import type { Metrics } from '../core/metrics.js';
 
 /** A server that does not answer is found out by its connections; readiness waits no longer than this for it. */
@@ -21,6 +22,23 @@ export async function findGroupsAway({ groups }: Shards) {
   ]);
   const away = groups.filter(({ id }) => !answered.has(id));
   return { groups: away.map(({ id }) => id), workers: [...new Set(away.map(({ worker }) => worker))] };
+}
+
+/** Metrics of the connections to Postgres; in a sharded database, of those to its coordinator. */
+export function watchPools(pools: Pools, { registry }: Pick<Metrics, 'registry'>): void {
+  new Gauge({
+    name: 'gauge_database_connections',
+    help: 'Connections to Postgres by pool (pages: pages and jobs, ingestion, orders) and state: active, idle, or waiting (calls that wait for one).',
+    labelNames: ['pool', 'state'],
+    registers: [registry],
+    collect() {
+      for (const [pool, { totalCount, idleCount, waitingCount }] of Object.entries(pools)) {
+        this.set({ pool, state: 'active' }, totalCount - idleCount);
+        this.set({ pool, state: 'idle' }, idleCount);
+        this.set({ pool, state: 'waiting' }, waitingCount);
+      }
+    },
+  });
 }
 
 /** Metrics of each shard group. A database that is not sharded has none of these. */
