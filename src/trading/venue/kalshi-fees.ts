@@ -116,27 +116,25 @@ interface SeriesChange {
   at: number;
 }
 
-export function createKalshiFees({
-  client,
-  clock,
-  log,
-}: {
-  client: KalshiClient;
-  clock: Clock;
+interface FeesOptions extends Pick<CatalogueOptions, 'client' | 'clock' | 'notes'> {
   log: Logger;
-}) {
+}
+
+export function createKalshiFees({ client, clock, notes, log }: FeesOptions) {
   const toRule = createRuleReader(log);
   let seriesChanges: SeriesChange[] = [];
   /** Undefined until they have been read: an event may have fees of its own that nothing else tells. */
   let eventChanges: EventChange[] | undefined;
   let changesReadAt = -Infinity;
+  /** What was told last of each list. */
+  const failures = new Map<string, string>();
 
   /** Of series it is enough to know their rules as they were last read, which is within the hour. */
   async function readChanges(series: readonly KalshiSeries[], signal: AbortSignal): Promise<void> {
     const now = clock.now();
     if (eventChanges && now - changesReadAt < CHANGES_FRESH_MS) return;
     changesReadAt = now;
-    await readOrWarn(async () => {
+    await readOrWarn('/series/fee_changes', signal, async () => {
       const listed = await client.get('/series/fee_changes', [], seriesChangesSchema, signal);
       // The list may leave out what has happened: until the series is read anew that is kept.
       const past = seriesChanges.filter(({ at }) => at <= now && now - at < CATALOGUE_FRESH_MS + SETTLED_MS);
@@ -148,8 +146,8 @@ export function createKalshiFees({
           at: Date.parse(change.scheduled_ts),
         })),
       ].sort((a, b) => a.at - b.at);
-    }, signal);
-    await readOrWarn(async () => {
+    });
+    await readOrWarn('/events/fee_changes', signal, async () => {
       const known = new Set(series.map(({ ticker }) => ticker));
       const listed = (await readEventChanges(client, log, signal)).filter(({ seriesTicker }) =>
         known.has(seriesTicker),
@@ -160,15 +158,20 @@ export function createKalshiFees({
           at <= now && !listed.some((one) => one.eventTicker === eventTicker && one.at === at),
       );
       eventChanges = [...past, ...listed].sort((a, b) => a.at - b.at);
-    }, signal);
+    });
   }
 
-  async function readOrWarn(read: () => Promise<void>, signal: AbortSignal): Promise<void> {
+  /** A failure is logged once until it is another one. */
+  async function readOrWarn(list: string, signal: AbortSignal, read: () => Promise<void>): Promise<void> {
     try {
       await read();
+      failures.delete(list);
     } catch (error) {
       signal.throwIfAborted();
-      log.warn({ err: error }, "the venue's changes of fees could not be read");
+      const { message } = error as Error;
+      if (failures.get(list) !== message)
+        log.warn({ err: error, list }, "the venue's changes of fees could not be read");
+      failures.set(list, message);
     }
   }
 
@@ -183,9 +186,10 @@ export function createKalshiFees({
       signal: AbortSignal,
     ): Promise<Map<string, FeeRule>> {
       await readChanges(series, signal);
-      return eventChanges
-        ? rulesAt(clock.now(), { series, readAtMs, seriesChanges, eventChanges }, toRule)
-        : new Map();
+      if (eventChanges)
+        return rulesAt(clock.now(), { series, readAtMs, seriesChanges, eventChanges }, toRule);
+      notes().add('missing_field', 'events.fee_changes', 'until they can be read, orders are refused');
+      return new Map();
     },
   };
 }

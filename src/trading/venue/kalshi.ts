@@ -157,7 +157,7 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
   const changes = keepBooks && createKalshiChanges({ keepBooks, clock });
   const readBooks = createBookReader({ client, clock, interest, topOf: reader.topOf, changes });
   const seen = new Map<string, SeenSeries>();
-  const fees = createKalshiFees({ client, clock, log });
+  const fees = createKalshiFees({ client, clock, notes: () => notes, log });
   const readTrading = createKalshiPauses({ client, clock, log });
   const chooseSeries = createSeriesChooser(seen);
   const readSeries = createSeriesReader(seen, {

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import type { z } from 'zod';
 import { feeRuleOf } from '../../../src/trading/market/fees.js';
 import { UnexpectedAnswerError, type KalshiClient } from '../../../src/trading/venue/kalshi-client.js';
+import { createNoteBook } from '../../../src/trading/market/source.js';
 import { createKalshiFees } from '../../../src/trading/venue/kalshi-fees.js';
 import type { KalshiSeries } from '../../../src/trading/venue/kalshi-market.js';
 import { createKalshiPauses, weeklyPause } from '../../../src/trading/venue/kalshi-pauses.js';
@@ -66,7 +67,7 @@ describe('the fees of the venue', () => {
   });
   const ruleOf = async (fees: ReturnType<typeof createKalshiFees>, market = day) =>
     feeRuleOf({ feeRules: await fees.read(catalogue(), signal) }, market);
-  const create = () => createKalshiFees({ client, clock, log });
+  const create = (notes = createNoteBook()) => createKalshiFees({ client, clock, notes: () => notes, log });
 
   it('are those of the series', async () => {
     expect([...(await create().read(catalogue(), signal))]).toEqual([
@@ -142,8 +143,14 @@ describe('the fees of the venue', () => {
   it('are not known while nobody says which events have their own', async () => {
     const listed = answers['/events/fee_changes'];
     delete answers['/events/fee_changes'];
-    const fees = create();
-    expect(await ruleOf(fees)).toBeUndefined();
+    const notes = createNoteBook();
+    const fees = create(notes);
+    for (let reads = 1; reads <= 3; reads++) {
+      expect(await ruleOf(fees)).toBeUndefined();
+      expect(notes.list()).toMatchObject([{ name: 'events.fee_changes', count: reads }]);
+      now += MINUTE / 2;
+    }
+    expect(warnings).toHaveLength(1);
     answers['/events/fee_changes'] = listed;
     now += MINUTE / 2;
     expect(await ruleOf(fees)).toMatchObject({ multiplier: 1_000_000n });
