@@ -13,6 +13,7 @@ export function localTimes(root) {
   if (times.length === 0) return;
   for (const time of times) time.textContent = short.format(new Date(time.dateTime));
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const hint = matchMedia('(hover: hover)').matches ? ' Hover over a time for UTC.' : '';
   for (const note of root.querySelectorAll('[data-zone-note]'))
-    note.textContent = `Times are in your zone (${zone}), days and months in UTC. Hover over a time for UTC.`;
+    note.textContent = `Times are in your zone (${zone}), days and months in UTC.${hint}`;
 }
