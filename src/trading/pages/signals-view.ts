@@ -51,7 +51,7 @@ export const currentSignals = (found: EventSignals | undefined, now: Date): Sign
 /** Where no gate is open at all. */
 export const signalsOff = (gates: number): string =>
   gates === 0
-    ? 'Signals are off: no gate has been judged yet.'
+    ? 'Signals are off: no gate has been evaluated yet.'
     : `Signals are off: none of ${formatCount(gates, 'gate')} is open.`;
 
 /** `Nothing has been learned yet.` of what is a part of other sentences. */

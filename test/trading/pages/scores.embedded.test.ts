@@ -40,7 +40,7 @@ describe('the scores page', () => {
     const { status, main, words } = await see();
     expect(status).toBe(200);
     expect(words).toContain('Signals are off: none of 96 gates is open.');
-    expect(words).toContain('Not judged yet');
+    expect(words).toContain('Not evaluated yet');
     expect(words).toContain('none has been so far');
     expect(words).toContain('in the morning after it. A gate can open once 30 days');
     expect(main).not.toContain('class="plot"');
