@@ -26,11 +26,11 @@ export async function findGroupsAway({ groups }: Shards) {
 
 /** Metrics of the connections to Postgres; in a sharded database, of those to its coordinator. */
 export function watchPools(pools: Pools, { registry }: Pick<Metrics, 'registry'>): void {
-  new Gauge({
+  const connections = new Gauge({
     name: 'gauge_database_connections',
     help: 'Connections to Postgres by pool (pages: pages and jobs, ingestion, orders) and state: active, idle, or waiting (calls that wait for one).',
     labelNames: ['pool', 'state'],
-    registers: [registry],
+    registers: [],
     collect() {
       for (const [pool, { totalCount, idleCount, waitingCount }] of Object.entries(pools)) {
         this.set({ pool, state: 'active' }, totalCount - idleCount);
@@ -39,6 +39,7 @@ export function watchPools(pools: Pools, { registry }: Pick<Metrics, 'registry'>
       }
     },
   });
+  registry.registerMetric(connections);
 }
 
 /** Metrics of each shard group. A database that is not sharded has none of these. */
