@@ -128,8 +128,7 @@ export const usageRoutes = [
             return { batch: toBatch(input), pointerOf };
           },
         );
-        // Whoever misspells it does not want the events recorded.
-        const isDryRun = parseQuery(querySchema, req.query).dryRun === 'true';
+        const isDryRun = readDryRun(req);
         const outcome = await (isDryRun ? ingestion.dryRun(batch) : ingestion.record(batch));
         refuseBadKey(outcome);
         keyUse.touch(hashedSecret, 'usage:write');
@@ -152,6 +151,10 @@ function parseEvents(mediaType: string | undefined, body: JsonBody): ParsedEvent
   if (mediaType === cloudEventType) return parseCloudEvents(body, false);
   return mediaType === cloudEventBatchType ? parseCloudEvents(body, true) : parseUsageBatch(body);
 }
+
+/** Whoever misspells it does not want the events recorded. Mostly there is no query, and nothing is parsed. */
+const readDryRun = (req: Request): boolean =>
+  req.url.includes('?') && parseQuery(querySchema, req.query).dryRun === 'true';
 
 /** RFC 7240. An unknown preference is ignored, as the RFC asks. */
 export function prefersLenient(req: Request): boolean {
