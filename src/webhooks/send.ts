@@ -117,7 +117,7 @@ export function createSender(rules: ReceiverRules) {
   let isClosed = false;
 
   function open({ url, headers }: { url: string; headers: Record<string, string | number> }) {
-    // Parsed, as it was judged: `HTTP://` is http, too. Redirects are not followed: node follows none.
+    // Parsed, as it was checked: `HTTP://` is http, too. Redirects are not followed: node follows none.
     const target = new URL(url);
     return target.protocol === 'http:'
       ? requestHttp(target, { ...http, method: 'POST', headers })

@@ -49,7 +49,7 @@ async function showError(deps: PageDeps, thrown: unknown, req: Request, res: Res
     places: error.errors ?? [],
     requestId: requestIdOf(res),
     retryAfterSeconds: error.retryAfterSeconds,
-    // From a form back to its page: with a cookie that is gone, as after signing out in another tab, nobody knows what was typed.
+    // From a form back to its page: with a cookie that is gone, as after signing out in another tab, what was typed is not known.
     signInHref: toAddress('/login', { next: ownReferer(req) }),
   };
   const show = () => {

@@ -23,7 +23,7 @@ import type { VenueBudget } from '../venue/venue-budget.js';
 /** More markets than this are never preferred: then it would be no preference. */
 const MAX_HELD = 200;
 
-/** Markets in which an account holds something or has an order standing, as of the last time this was asked; each call reads anew behind it. */
+/** Markets in which an account holds something or has an order resting, as of the last time this was asked; each call reads anew behind it. */
 export function createHeldTickers({ db, log }: { db: Database; log: Pick<Logger, 'warn'> }) {
   let tickers: readonly string[] = [];
   let asking: Promise<void> | undefined;
