@@ -15,8 +15,28 @@ export class ForbiddenAddressError extends Error {
   readonly code = 'FORBIDDEN_ADDRESS';
 }
 
-/** Where Azure, AWS and Alibaba Cloud give metadata to their own machines, in ranges that are public or may be allowed. */
-const metadata = new Set(['168.63.129.16', 'fd00:ec2::254', '100.100.100.200']);
+/**
+ * Where clouds give metadata and credentials to their own machines, in ranges that are public or may be allowed. The others
+ * are link-local, or reserved like Oracle's 192.0.0.192.
+ */
+const metadata = new Set([
+  // Azure
+  '168.63.129.16',
+  // Alibaba Cloud
+  '100.100.100.200',
+  'fd00:100::100:200',
+  // AWS: instances, and pods of EKS
+  'fd00:ec2::254',
+  'fd00:ec2::23',
+  // Google Cloud
+  'fd20:ce::254',
+  // Oracle Cloud
+  'fd00:c1::a9fe:a9fe',
+  // Scaleway
+  'fd00:42::42',
+  // Akamai
+  'fd00:a9fe:a9fe::1',
+]);
 
 /** What IPv6 gives to networks at all; everything else is special, whether it has a name already or not. */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3');

@@ -43,6 +43,7 @@ const refused = [
   'https://[2001:db8::1]/',
   'https://[fc00::1]/',
   'https://[fd00:ec2::254]/',
+  'https://[fd20:ce::254]/',
   'https://[fe80::1]/',
   'https://[fec0::1]/',
   'https://[ff02::1]/',
@@ -78,28 +79,44 @@ describe('an address as it is entered', () => {
     expect(whyNoReceiver('https://10.0.0.1/', development)).toBe('must not be a private or reserved address');
   });
 
-  it('may be private where that is allowed, never this machine or a link-local one', () => {
+  it('may be private where that is allowed', () => {
     for (const host of [
       '10.0.0.1',
       '192.168.1.1',
       '172.16.0.1',
       '100.64.0.1',
       '[fd00::1]',
+      '[fd20:cf::254]',
       '[::ffff:10.0.0.1]',
     ])
       expect(whyNoReceiver(`https://${host}/`, ownNetwork), host).toBeUndefined();
-    for (const host of [
-      '127.0.0.1',
-      '[::1]',
-      '169.254.169.254',
-      '[fe80::1]',
-      '0.0.0.0',
-      '224.0.0.1',
-      '168.63.129.16',
-      '[::ffff:168.63.129.16]',
-      '[fd00:ec2::254]',
-      '100.100.100.200',
-    ])
+  });
+
+  it.each([
+    ['this machine', ['127.0.0.1', '[::1]', '0.0.0.0']],
+    ['a link-local or multicast address', ['169.254.1.1', '[fe80::1]', '224.0.0.1']],
+    [
+      'metadata of a cloud',
+      [
+        '169.254.169.254',
+        '169.254.170.2',
+        '168.63.129.16',
+        '[::ffff:168.63.129.16]',
+        '100.100.100.200',
+        '192.0.0.192',
+        '[fe80::a9fe:a9fe]',
+        '[fd00:ec2::254]',
+        '[fd00:ec2::23]',
+        '[fd20:ce::254]',
+        '[fd20:ce:0::0254]',
+        '[fd00:c1::a9fe:a9fe]',
+        '[fd00:100::100:200]',
+        '[fd00:42::42]',
+        '[fd00:a9fe:a9fe::1]',
+      ],
+    ],
+  ])('is never %s, even where private ones are allowed', (_what, hosts) => {
+    for (const host of hosts)
       expect(whyNoReceiver(`https://${host}/`, ownNetwork), host).toBe(
         'must not be a private or reserved address',
       );
