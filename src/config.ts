@@ -12,6 +12,7 @@ import {
   type OperatorToken,
   type ServiceConfig,
 } from './core/config.js';
+import { secretsIn } from './core/log/log-mask.js';
 import {
   readTradingConfig,
   tradingEnvironment,
@@ -252,6 +253,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     redisUrl: e.REDIS_URL,
     sessionKeys: e.SESSION_KEYS,
     secretKeys: e.SECRET_KEYS,
+    secrets: secretsIn(env),
     webhooksAllowPrivate: e.WEBHOOK_ALLOW_PRIVATE === 'on',
     auditExport:
       e.AUDIT_EXPORT === undefined

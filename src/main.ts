@@ -5,8 +5,7 @@ import { UnsuitableDatabaseError } from './core/db/check-server.js';
 import { DirectoryInUseError } from './core/db/directory-lock.js';
 import { describeDemo, embeddedNotice } from './demo/describe.js';
 import { findFirstOrder } from './trading/orders/first-order.js';
-import { createAccessLog, createLogger, createTerminalStream, createUnmaskedLog } from './core/log/log.js';
-import { secretsIn } from './core/log/log-mask.js';
+import { createLogger, createPlainLog, createTerminalStream } from './core/log/log.js';
 import { describeSetUpLink } from './identity/operators/operators.js';
 import { CannotListenError, startService } from './service.js';
 
@@ -27,8 +26,7 @@ const buffer = process.stdout.isTTY
   ? undefined
   : pino.destination({ dest: 1, sync: false, minLength: 4096, periodicFlush: 500 });
 const destination = buffer ?? (await createTerminalStream(process.stdout));
-const secrets = secretsIn(process.env);
-const log = createLogger(config.logLevel, destination, secrets);
+const log = createLogger(config.logLevel, destination, config.secrets);
 
 function exit(code: number): never {
   buffer?.flushSync();
@@ -42,7 +40,7 @@ process.on('uncaughtException', (error) => {
 
 const service = await startService(config, {
   log,
-  accessLog: createAccessLog(config.logLevel, destination, secrets),
+  accessLog: createPlainLog(config.logLevel, destination),
 }).catch((error: unknown) => {
   const isExpected =
     error instanceof ConfigError ||
@@ -60,7 +58,7 @@ log.info(
 );
 // It is there to be read: where only the log is kept, it is the way in.
 if (service.setUpLink && buffer)
-  createUnmaskedLog(config.logLevel, buffer).warn(
+  createPlainLog(config.logLevel, buffer).warn(
     service.setUpLink,
     'Gauge has no operator yet: set it up at this address',
   );

@@ -18,6 +18,8 @@ export interface ServiceConfig {
   secretKeys: string[];
   /** Webhooks go to private addresses, too: to receivers in one's own network. */
   webhooksAllowPrivate: boolean;
+  /** Secrets of the environment, word by word: no log shows them. */
+  secrets: string[];
   /** Where the heads of the audit log are written to, and when: a file or a URL. Undefined: nowhere. */
   auditExport: { target: string; schedule: string } | undefined;
   /** Empty: the operator API does not exist. */

@@ -7,7 +7,7 @@ import { readConfig, type Config } from '../config.js';
 import { ConfigError } from '../core/config.js';
 import { describeDemo } from '../demo/describe.js';
 import { findFirstOrder } from '../trading/orders/first-order.js';
-import { createAccessLog, createLogger } from '../core/log/log.js';
+import { createLogger, createPlainLog } from '../core/log/log.js';
 import { CannotListenError, startService } from '../service.js';
 import { openTapePlayer, type TapePlayer } from '../trading/tape/player.js';
 import { TapeError } from '../trading/tape/reader.js';
@@ -62,8 +62,8 @@ async function replay(path: string, flags: Flags): Promise<number> {
     const config = configure(player, dataDir);
     const destination = pino.destination({ dest: 2, sync: true });
     const starting = startService(config, {
-      log: createLogger(config.logLevel, destination),
-      accessLog: createAccessLog(config.logLevel, destination),
+      log: createLogger(config.logLevel, destination, config.secrets),
+      accessLog: createPlainLog(config.logLevel, destination),
       replay: player,
     });
     const service = await Promise.race([starting, stopped]);

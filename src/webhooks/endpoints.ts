@@ -39,7 +39,7 @@ const boxOf = ({ config }: Pick<EndpointDeps, 'config'>): SecretBox =>
   createSecretBox(config.secretKeys, 'webhook secret');
 
 /** As Standard Webhooks has it: 24 to 64 random bytes. */
-const generateSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`;
+export const generateWebhookSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`;
 
 /** The id of a new endpoint is taken: the same form was sent before. Changes nothing. */
 export class EndpointExists extends AppError {
@@ -72,7 +72,7 @@ export async function createEndpoint(
     if (there.length >= MAX_ENDPOINTS)
       throw new AppError('invalid_request', `An Organization has at most ${MAX_ENDPOINTS} endpoints.`);
     const newEndpointId = id ?? newId(now.getTime());
-    const secret = generateSecret();
+    const secret = generateWebhookSecret();
     const sealed = boxOf(deps).seal(newEndpointId, secret);
     await insertEndpoint(tx, { ...input, orgId, id: newEndpointId, secret: sealed, createdAt: now });
     await audit(tx, actor, now, 'webhook.created', newEndpointId, shownOf(input));
@@ -133,7 +133,7 @@ export function rotateSecret(
   graceMinutes: number,
 ): Promise<{ endpoint: EndpointRow; secret: string }> {
   return changeEndpoint(deps, actor, id, async (tx, { url }, now) => {
-    const secret = generateSecret();
+    const secret = generateWebhookSecret();
     await updateRow(tx, actor.orgId, id, {
       secret: boxOf(deps).seal(id, secret),
       previousSecret: graceMinutes === 0 ? null : await findSecret(tx, actor.orgId, id),

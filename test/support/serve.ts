@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { readConfig } from '../../src/config.js';
-import { createAccessLog, createLogger } from '../../src/core/log/log.js';
+import { createLogger, createPlainLog } from '../../src/core/log/log.js';
 import { startService } from '../../src/service.js';
 
 /**
@@ -11,11 +11,11 @@ import { startService } from '../../src/service.js';
  */
 const config = readConfig(process.env);
 const destination = pino.destination({ dest: 1, sync: true });
-const log = createLogger(config.logLevel, destination);
+const log = createLogger(config.logLevel, destination, config.secrets);
 const { TEST_PAST_DAYS: pastDays, TEST_SIGN_IN_DELAY_MS: maxDelayMs } = process.env;
 const service = await startService(config, {
   log,
-  accessLog: createAccessLog(config.logLevel, destination),
+  accessLog: createPlainLog(config.logLevel, destination),
   ...(pastDays !== undefined && { pastDays: Number(pastDays) }),
   ...(maxDelayMs !== undefined && { signInLimits: { maxDelayMs: Number(maxDelayMs) } }),
 });

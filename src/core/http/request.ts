@@ -130,7 +130,6 @@ export function hangUpSignal(res: Response): AbortSignal {
 }
 
 const acceptableId = /^[\w.:-]{1,64}$/;
-const mask = createMask([]);
 
 /** Who called, as far as the request showed it: for the log alone. */
 export interface Caller {
@@ -144,9 +143,10 @@ export interface Caller {
  * log line, one observation. Only the path is logged: a query string may hold what should not be kept.
  */
 export function requestContext(
-  { log, accessLog, metrics }: Context,
+  { config, log, accessLog, metrics }: Context,
   callerOf: (req: Request, res: Response) => Caller,
 ): RequestHandler {
+  const mask = createMask(config.secrets);
   return (req, res, next) => {
     const startedAt = performance.now();
     const given = req.headers['x-request-id'];
@@ -165,7 +165,8 @@ export function requestContext(
         path: maskPath(req.originalUrl, mask),
         status,
         ms: Math.round(seconds * 1e5) / 100,
-        ip: req.ip,
+        // The caller writes X-Forwarded-For where TRUST_PROXY counts more proxies than there are.
+        ip: req.ip && mask(req.ip),
         code: error?.code,
         ...callerOf(req, res),
       };

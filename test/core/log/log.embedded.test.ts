@@ -1,13 +1,15 @@
-import { randomBytes } from 'node:crypto';
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { DrizzleQueryError } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { generateSecret } from '../../../src/api-keys/bearer-key.js';
 import { generateRecoveryCodes } from '../../../src/identity/second-factor/codes.js';
+import { generateSecret as generateAppSecret } from '../../../src/identity/second-factor/totp.js';
 import { generateToken } from '../../../src/identity/session/session-cookie.js';
-import { createAccessLog, createLogger } from '../../../src/core/log/log.js';
+import { createLogger, createPlainLog } from '../../../src/core/log/log.js';
 import { createMask, secretsIn } from '../../../src/core/log/log-mask.js';
 import { generateInvitationToken } from '../../../src/identity/members/invitations.js';
+import { generateWebhookSecret } from '../../../src/webhooks/endpoints.js';
 import { users } from '../../../src/tables.js';
 import { Browser, signedIn } from '../../support/accounts.js';
 import { cpuMsOf } from '../../support/cpu.js';
@@ -17,27 +19,72 @@ import { startTestService, type TestService } from '../../support/service.js';
 import { createTenant, sendUsage, until, usageEvent } from '../../support/usage.js';
 
 const orgId = '019b8d9a-6400-7000-8000-000000000041';
-const known = secretsIn({
+const namedToken = 'token-of-billing-0123456789-abcdef';
+const env = {
   OPERATOR_TOKEN: operatorToken,
+  OPERATOR_TOKENS: `billing:${namedToken}`,
+  METRICS_TOKEN: 'metrics-token-of-the-tests-0123456789',
   SESSION_KEYS: 'first "quoted" session key,second-session-key',
+  SECRET_KEYS: 'a key that encrypts secrets',
+  REDIS_URL: 'rediss://gauge:redis-password@redis.example.com:6379',
+  SMTP_URL: 'smtps://gauge:mail-password@mail.example.com',
+  MAIL_FROM: 'gauge@example.com',
+  PUBLIC_URL: 'https://gauge.example.com',
   DATABASE_URL: 'postgres://gauge:p%40ssword-of-db@db.example.com/gauge',
-  PORT: '12345678',
+  AUDIT_EXPORT: 'https://gauge:export-password@heads.example.com/heads.json',
   // Another program's.
   PROXY_URL: 'http://proxy:100%sure@proxy.example.com',
-});
+};
+const known = secretsIn({ ...env, PORT: '12345678' });
 
 /** Each kind of secret, new each time. */
 const secrets: Record<string, () => string> = {
   'an API key': () => generateSecret(true),
   'a test API key': () => generateSecret(false),
+  'a webhook secret': generateWebhookSecret,
   'a session token': generateToken,
+  'the value of a session cookie': () =>
+    Buffer.from(JSON.stringify({ sid: generateToken() })).toString('base64'),
+  'the token of a set-up or reset link': generateToken,
   'an invitation token': () => generateInvitationToken(orgId).token,
+  'the secret of an authenticator app': generateAppSecret,
   'a recovery code': () => generateRecoveryCodes()[0]!,
+  'the private key of the venue': () =>
+    generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString().trim(),
   'the operator token': () => operatorToken,
+  'a named operator token': () => namedToken,
+  'the metrics token': () => env.METRICS_TOKEN,
   'a session key': () => 'second-session-key',
+  'a session key with spaces': () => 'first "quoted" session key',
+  'a key that encrypts': () => env.SECRET_KEYS,
   'a password of the configuration': () => 'p@ssword-of-db',
+  'the password of Redis': () => 'redis-password',
+  'the password of the mail server': () => 'mail-password',
+  'the password of the audit export': () => 'export-password',
   'a password that is not encoded': () => '100%sure',
 };
+
+const encodeFully = (text: string): string => Buffer.from(text).toString('hex').replace(/../g, '%$&');
+
+/** Any eight characters of a secret but for its first sixteen, which may be those of its kind; all of a short one. */
+const partsOf = (secret: string): string[] =>
+  secret.length < 32
+    ? [secret]
+    : Array.from({ length: secret.length - 23 }, (_, i) => secret.slice(i + 16, i + 24));
+
+/** Holds a text to showing nothing of a secret, in any form in which it may have been sent. */
+function expectNothingOf(secret: string, text: string): void {
+  const forms = [
+    secret,
+    JSON.stringify(secret).slice(1, -1),
+    encodeURIComponent(secret),
+    encodeFully(secret),
+  ];
+  expect(
+    forms.flatMap(partsOf).filter((part) => text.includes(part)),
+    text,
+  ).toEqual([]);
+}
 
 let lines: string[];
 const stream = { write: (line: string) => void lines.push(line) };
@@ -62,8 +109,7 @@ describe.each(Object.entries(secrets))('%s', (_name, make) => {
     for (let i = 0; i < 50; i++) {
       const secret = make();
       const text = logged(() => log.error(place(secret) as object, `with ${secret} in the message`));
-      expect(text).not.toContain(secret);
-      expect(text).not.toContain(encodeURIComponent(secret));
+      expectNothingOf(secret, text);
       expect(text).toContain('[redacted]');
     }
   });
@@ -91,6 +137,10 @@ it('a line of many characters takes no time that grows faster than it', async ()
     '?key',
     'a://b:',
     'bearer ',
+    'whsec_',
+    'eyJzaWQiOi',
+    'A2',
+    '-----BEGIN ',
     '-----BEGIN PRIVATE KEY-----',
   ];
   for (const part of hostile) {
@@ -152,7 +202,7 @@ describe('the line of a request', () => {
     database = await createTestDatabase();
     const sink = { write: (line: string) => void seen.push(JSON.parse(line) as Record<string, unknown>) };
     service = await startTestService(database.db, {
-      context: { accessLog: createAccessLog('debug', sink, known), log: pino({ level: 'silent' }) },
+      context: { accessLog: createPlainLog('debug', sink), log: pino({ level: 'silent' }) },
     });
   });
   afterAll(async () => {
@@ -191,16 +241,74 @@ describe('the line of a request', () => {
     }
   });
 
-  it('shows no secret of a path, however it is encoded, and takes none as a request id', async () => {
+  it('shows no secret that begins in the middle of a path, and none beside what is no UTF-8', async () => {
     const secret = generateSecret(true);
-    const encoded = Buffer.from(secret).toString('hex').replace(/../g, '%$&');
-    for (const path of [secret, secret.replace('_', '%5F'), encoded, `${secret}?token=${secret}`]) {
+    for (const path of [
+      secret.replace('_', '%5F'),
+      `${secret}?token=${secret}`,
+      `%ff/${encodeFully(secret)}`,
+    ]) {
       const line = await lineOf(() => fetch(`${service.url}/api/entitlements/${path}`));
-      expect(JSON.stringify(line)).not.toContain(secret.slice(12));
-      expect(JSON.stringify(line)).not.toContain(encoded.slice(-30));
+      expectNothingOf(secret, JSON.stringify(line));
       expect(line.path).toContain('[redacted]');
     }
-    const line = await lineOf(() => fetch(`${service.url}/healthz`, { headers: { 'x-request-id': secret } }));
-    expect(line.requestId).toMatch(/^[0-9a-f-]{36}$/);
   });
+});
+
+describe('what a caller sends', () => {
+  let database: TestDatabase;
+  let service: TestService;
+  let text = '';
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    const sink = { write: (line: string) => void (text += line) };
+    service = await startTestService(database.db, {
+      // The last hop that is trusted may have passed anything on.
+      env: { ...env, TRUST_PROXY: '1' },
+      context: { accessLog: createPlainLog('trace', sink), log: createLogger('trace', sink, known) },
+    });
+  });
+  afterAll(async () => {
+    await service.stop();
+    await database.remove();
+  });
+
+  it.each(Object.entries(secrets))(
+    '%s is in no line of a request, wherever it stands',
+    async (_name, make) => {
+      for (let i = 0; i < 3; i++) {
+        const secret = make();
+        const header = secret.replaceAll('\n', '\\n');
+        const paths = [
+          `/${secret}`,
+          `/dashboard/${encodeURIComponent(secret)}`,
+          `/api/usage/events/${encodeFully(secret)}`,
+        ];
+        const requests: [path: string, headers?: Record<string, string>][] = [
+          ...paths.map((path): [string] => [path]),
+          [`/?token=${encodeURIComponent(secret)}&cursor=${encodeFully(secret)}`],
+          ['/healthz', { 'x-request-id': header }],
+          ['/healthz', { 'x-forwarded-for': header }],
+          ['/api/entitlements', { authorization: `Bearer ${header}` }],
+          [
+            '/dashboard',
+            { accept: 'text/html', cookie: `gauge_session=${header}; __Host-gauge_session=${header}` },
+          ],
+          [
+            '/operator/products',
+            { referer: `http://a.test/${header}`, 'user-agent': header, 'idempotency-key': header },
+          ],
+        ];
+        for (const [path, headers = {}] of requests) {
+          text = '';
+          const answer = await fetch(service.url + path, { headers, redirect: 'manual' });
+          await answer.text();
+          await until(() => text.includes('"msg":"request"'));
+          expectNothingOf(secret, text);
+          if (paths.includes(path)) expect(text).toContain('[redacted]');
+          expectNothingOf(secret, String(answer.headers.get('x-request-id')));
+        }
+      }
+    },
+  );
 });

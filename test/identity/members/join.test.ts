@@ -11,7 +11,7 @@ import {
   sessions,
   users,
 } from '../../../src/tables.js';
-import { createAccessLog, createLogger } from '../../../src/core/log/log.js';
+import { createLogger, createPlainLog } from '../../../src/core/log/log.js';
 import { operatorClient } from '../../support/operator.js';
 import { addMember, Browser, createUser, PASSWORD } from '../../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
@@ -49,7 +49,7 @@ beforeAll(async () => {
   });
   service = await startTestService(database.db, {
     app: { joinLimits: roomy },
-    context: { log: createLogger('trace', stream), accessLog: createAccessLog('trace', stream) },
+    context: { log: createLogger('trace', stream), accessLog: createPlainLog('trace', stream) },
   });
 });
 afterAll(async () => {
