@@ -7,13 +7,16 @@ import { organizations } from '../organizations/table.js';
 import { webhookDeliveries, webhookEndpoints, webhookMessages } from './table.js';
 import type { AnyType, DataOf, WebhookType } from './types.js';
 
+/** Longer than any window that is reported once, plus the time in which an API key may correct its events. */
+export const ONCE_KEPT_DAYS = 100;
+
 export interface NewMessage<T extends AnyType> {
   orgId: string;
   livemode: boolean;
   type: T;
   data: DataOf<T>;
   at: Date;
-  /** An Organization is told once of what has this key, for as long as messages with one are kept: 100 days. */
+  /** An Organization is told once of what has this key, for as long as messages with one are kept: ONCE_KEPT_DAYS. */
   onceKey?: string | undefined;
 }
 

@@ -3,11 +3,10 @@ import type { Job } from '../core/db/jobs.js';
 import type { Context } from '../core/http/context.js';
 import { DAY_MS } from '../core/time.js';
 import { firstIdOf } from './endpoints.js';
+import { ONCE_KEPT_DAYS } from './outbox.js';
 import { deleteAttempts, deleteDeliveries, deleteMessages, START, tend } from './statements.js';
 
 const KEPT_MS = 30 * DAY_MS;
-/** What is told once: longer than any window that it is told once of, and the time in which events of it may be corrected. */
-const ONCE_KEPT_MS = 100 * DAY_MS;
 /** Rows of one endpoint that one statement looks at. */
 const BATCH = 1_000;
 /** The rest is for the next run. */
@@ -42,7 +41,7 @@ export async function tendWebhooks({ db, clock, metrics }: UpkeepDeps): Promise<
 /** A run deletes a bounded number of rows, in small transactions. */
 export async function deleteOldWebhooks({ db, clock }: Omit<UpkeepDeps, 'metrics'>): Promise<void> {
   const end = new Date(clock.now() - KEPT_MS);
-  const onceEnd = new Date(clock.now() - ONCE_KEPT_MS);
+  const onceEnd = new Date(clock.now() - ONCE_KEPT_DAYS * DAY_MS);
   for (const group of db.shards.groups) {
     for (const template of [deleteAttempts, deleteDeliveries])
       await goThrough(group, template, [firstIdOf(end), BATCH], isFull);

@@ -4,7 +4,7 @@ import { timeJson } from '../../core/db/sql.js';
 import { limitUsage } from '../../entitlements/limit-queries.js';
 import { effectiveCap } from '../../entitlements/table.js';
 import { defaultThresholds } from '../../entitlements/limits.js';
-import { isListening, tellInStatement } from '../../webhooks/outbox.js';
+import { isListening, ONCE_KEPT_DAYS, tellInStatement } from '../../webhooks/outbox.js';
 
 const thresholdsOf = (entitlement: string): string =>
   `coalesce(${entitlement}.thresholds, '{${defaultThresholds.join(',')}}')`;
@@ -62,7 +62,8 @@ export const noteCorrected = (isCorrected: SQL): SQL => sql`
 /**
  * Takes notes, the oldest second of them, and writes what is to be told: one commit.
  *
- * A window of the calendar is that of the events; the key of its message says that it was told. A rolling window ends when
+ * A window of the calendar is that of the events; the key of its message says that it was told. No threshold is reported of
+ * such a window once that key may be gone: a late correction would report it again. A rolling window ends when
  * the events were recorded, or occurred if that is later by their sender's clock; what was told of it last is a row of its
  * own, which of two statements one renews. So no notes of two windows are taken together. It is read once for all notes of a
  * product first, from the first of their times on: mostly that says that none of them reaches anything new.
@@ -196,6 +197,7 @@ ${t.with} taken as (
   from asked a${limitUsage(t, 'a', 'a.as_of')}
   cross join lateral unnest(a.thresholds) as h (threshold)
   where u.used * 100 >= l.quantity * h.threshold
+    and (v.until is null or v.since > $1::timestamptz - interval '${ONCE_KEPT_DAYS - 1} days')
 ), first_rolling as materialized (
   select distinct on (org_id, product_id, livemode, metric, "window", quantity, threshold) *
   from reached where is_rolling

@@ -1,8 +1,11 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { DAY_MS } from '../../../src/core/time.js';
 import { entitlements, products, type UsageLimit } from '../../../src/entitlements/table.js';
+import { deleteOldWebhooks } from '../../../src/webhooks/upkeep.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { operatorClient } from '../../support/operator.js';
 import { startTestService, type TestService } from '../../support/service.js';
 import { sendUsage, usageEvent } from '../../support/usage.js';
 import { createListener, readTold } from '../../support/webhook-messages.js';
@@ -11,6 +14,7 @@ const START = '2026-05-14T10:00:00.000Z';
 
 let database: TestDatabase;
 let service: TestService;
+const operator = operatorClient(() => service);
 beforeAll(async () => {
   database = await createTestDatabase();
   service = await startTestService(database.db);
@@ -98,6 +102,38 @@ describe('usage.threshold_reached', () => {
       '50% of 1000 PT5H',
       '80% of 100 calendar_month',
     ]);
+  });
+
+  it('tells nothing twice of a window, however late its events are corrected, and nothing new once it could not remember', async () => {
+    const limits = [limit('100', 'calendar_week'), limit('100', 'P30D')];
+    const t = await tenant({ unitCap: '100', terms: { thresholds: [50, 80], limits } });
+    const correct = async (idempotencyKey: string, quantity: number) => {
+      const correction = {
+        idempotencyKey,
+        quantity,
+        reason: 'counted wrong',
+        correctionKey: `to ${quantity}`,
+      };
+      const path = `/organizations/${t.organization.slug}/usage/corrections`;
+      const { status } = await operator('POST', path, { corrections: [correction] });
+      expect(status).toBe(200);
+      await service.services.thresholds.evaluateAll();
+    };
+    service.clock.set('2026-05-01T10:00:00.000Z');
+    await t.send(60, { idempotencyKey: 'first' });
+    const told = ['50% of 100 P30D', '50% of 100 calendar_month', '50% of 100 calendar_week'];
+    expect((await t.told()).sort()).toEqual(told);
+    // 95 days after the month began, and 99 after its first week did.
+    service.clock.set('2026-08-04T10:00:00.000Z');
+    await correct('first', 61);
+    expect((await t.told()).sort()).toEqual(told);
+    await correct('first', 80);
+    expect((await t.told()).sort()).toEqual([...told, '80% of 100 calendar_month']);
+    service.clock.advance(6 * DAY_MS);
+    await deleteOldWebhooks(service.context);
+    expect(await t.told()).toEqual(['80% of 100 calendar_month']);
+    await correct('first', 81);
+    expect(await t.told()).toEqual(['80% of 100 calendar_month']);
   });
 
   it('tells once of each threshold of a cap, in the month of the events', async () => {
