@@ -56,6 +56,7 @@ export type Opened = ReturnType<typeof openPostgres> | Awaited<ReturnType<typeof
  * @throws UnsuitableDatabaseError
  */
 export async function migrateDatabase(db: Opened, ownerUrl?: string): Promise<void> {
+  await requireMainBranch(db);
   if ('pool' in db) {
     // A role that only serves, or a server that only reads, can go on with a schema that is up to date.
     if (!ownerUrl && (await isMigrated(db))) return;
@@ -100,27 +101,52 @@ async function migrateAs(connectionString: string, servingRole: string | undefin
 
 const userOf = (url: string): string => decodeURIComponent(new URL(url).username);
 
-/** The folder changes only with the version that runs. */
-const countKnown = once(() => Promise.resolve(readMigrationFiles({ migrationsFolder }).length));
+/** The times of the migrations that this version knows, oldest first. The folder changes only with the version that runs. */
+const listKnown = once(() =>
+  Promise.resolve(readMigrationFiles({ migrationsFolder }).map(({ folderMillis }) => folderMillis)),
+);
 
-/** True when the last migration this version knows has been applied. */
-export const isMigrated = async (db: Pick<Database, 'orm'>): Promise<boolean> =>
-  (await countApplied(db)) >= (await countKnown());
+/** True when all migrations that this version knows have been applied. */
+export async function isMigrated(db: Pick<Database, 'orm'>): Promise<boolean> {
+  const applied = new Set(await listApplied(db));
+  return (await listKnown()).every((time) => applied.has(time));
+}
 
 /** How many migrations of newer versions have been applied. Those may have changed what this one relies on. */
-export const countNewer = async (db: Pick<Database, 'orm'>): Promise<number> =>
-  Math.max(0, (await countApplied(db)) - (await countKnown()));
+export async function countNewer(db: Pick<Database, 'orm'>): Promise<number> {
+  const last = (await listKnown()).at(-1)!;
+  return (await listApplied(db)).filter((time) => time > last).length;
+}
 
-async function countApplied(db: Pick<Database, 'orm'>): Promise<number> {
-  try {
-    const [row] = await selectRows<{ applied: number }>(
-      db.orm,
-      sql`select count(*)::int as applied from drizzle.__drizzle_migrations`,
+/**
+ * The migrator compares with the time of the last migration alone: on the database of another branch it would skip older
+ * ones, or create again what is there.
+ * @throws UnsuitableDatabaseError
+ */
+async function requireMainBranch(db: Pick<Database, 'orm'>): Promise<void> {
+  const known = await listKnown();
+  const applied = await listApplied(db);
+  const last = Math.max(...applied);
+  if (
+    applied.some((time) => time < known.at(-1)! && !known.includes(time)) ||
+    known.some((time) => time < last && !applied.includes(time))
+  )
+    throw new UnsuitableDatabaseError(
+      'A build of an unmerged branch made this database, which cannot be upgraded: restore a backup made by a version of the main branch, or start with an empty database.',
     );
-    return row!.applied;
+}
+
+/** The times that name the applied migrations. */
+async function listApplied(db: Pick<Database, 'orm'>): Promise<number[]> {
+  try {
+    const rows = await selectRows<{ time: string }>(
+      db.orm,
+      sql`select created_at::text as time from drizzle.__drizzle_migrations`,
+    );
+    return rows.map(({ time }) => Number(time));
   } catch (error) {
     // The table of migrations, or its schema, does not exist, or is not for this role to see.
-    if (['42P01', '3F000', '42501'].includes(sqlState(error) ?? '')) return 0;
+    if (['42P01', '3F000', '42501'].includes(sqlState(error) ?? '')) return [];
     throw error;
   }
 }

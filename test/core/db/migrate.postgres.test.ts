@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { UnsuitableDatabaseError } from '../../../src/core/db/check-server.js';
 import { isDatabaseUnavailable } from '../../../src/core/db/client.js';
 import { isMigrated, migrateDatabase } from '../../../src/core/db/migrate.js';
 import { openPostgres } from '../../../src/core/db/postgres.js';
@@ -31,6 +32,32 @@ it('migrations run once, however many instances start together', async () => {
   const again = await first!.pool.query('select hash from drizzle.__drizzle_migrations');
   expect(again.rows).toEqual(rows);
   await Promise.all(instances.map((db) => db.close()));
+});
+
+it.each([
+  ['has a migration that the main branch does not', 'update'],
+  ['lacks one that is older than its last, which would be skipped', 'delete from'],
+])('a database of an unmerged branch, which %s, is refused in one sentence', async (_what, change) => {
+  const db = openPostgres(url, log);
+  const table = 'drizzle.__drizzle_migrations';
+  const { rows } = await db.pool.query<{ id: number; hash: string; created_at: string }>(
+    `select id, hash, created_at from ${table} order by created_at desc limit 2`,
+  );
+  const older = rows[1]!;
+  await db.pool.query(
+    `${change} ${table} ${change === 'update' ? 'set created_at = created_at + 1 ' : ''}where id = ${older.id}`,
+  );
+  const refusal = await migrateDatabase(db).catch((error: unknown) => error);
+  expect(refusal).toBeInstanceOf(UnsuitableDatabaseError);
+  expect((refusal as Error).message).toMatch(/^[^.]*unmerged branch[^.]*\.$/);
+  expect(await isMigrated(db)).toBe(false);
+  await db.pool.query(`delete from ${table} where id = $1`, [older.id]);
+  await db.pool.query(
+    `insert into ${table} (id, hash, created_at) values ($1, $2, $3)`,
+    Object.values(older),
+  );
+  await migrateDatabase(db);
+  await db.close();
 });
 
 it('a start whose connection is lost while it waits for its turn fails, and does not end the process', async () => {
