@@ -6,6 +6,7 @@ import { UnsuitableDatabaseError } from '../core/db/check-server.js';
 import { isDatabaseUnavailable } from '../core/db/client.js';
 import { openDatabase } from '../core/db/open.js';
 import { openTerminal, runCommand } from './kit/command.js';
+import { explainInUse } from './kit/maintenance.js';
 
 const help = `
 For a deployment in which the service runs with a role that owns nothing.
@@ -27,7 +28,8 @@ process.exitCode = await runCommand(
     return 0;
   },
   (error) =>
-    error instanceof ConfigError || error instanceof UnsuitableDatabaseError || isDatabaseUnavailable(error)
+    explainInUse(error) ??
+    (error instanceof ConfigError || error instanceof UnsuitableDatabaseError || isDatabaseUnavailable(error)
       ? (error as Error).message
-      : undefined,
+      : undefined),
 );

@@ -39,13 +39,14 @@ export function maintenanceCommand(name: string) {
   }
 
   /** For a process that the test starts and ends itself. */
-  const environment = () => ({
-    command: ownScript(`src/tools/${name}`),
+  const environment = (other = name) => ({
+    command: ownScript(`src/tools/${other}`),
     env: { PATH: process.env.PATH, ...env },
   });
 
-  async function run(args: string[], more: Record<string, string> = {}) {
-    const own = environment();
+  /** @param other another command, on the same database */
+  async function run(args: string[], more: Record<string, string> = {}, other?: string) {
+    const own = environment(other);
     const child = spawn(process.execPath, [...own.command, ...args], { env: { ...own.env, ...more } });
     let stdout = '';
     let stderr = '';

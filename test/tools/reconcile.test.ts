@@ -82,13 +82,6 @@ it('refuses a database without the schema, and makes none', async () => {
   expect(existsSync(missing)).toBe(false);
 });
 
-it.runIf(isEmbedded)('says who uses the embedded database', async () => {
-  await withDatabase(async () => {
-    const refused = await run([]);
-    expect(refused).toMatchObject({ code: 2, stderr: expect.stringMatching(/is in use by process \d+/) });
-  });
-});
-
 it.runIf(!isEmbedded)('--fix with a role that does not own the tables says which one to take', async () => {
   const role = `reader_${process.pid}`;
   const url = await withDatabase(async (db) => {

@@ -2,7 +2,17 @@ import { closeSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
-export class DirectoryInUseError extends Error {}
+export class DirectoryInUseError extends Error {
+  readonly directory: string;
+  /** The process that has it. */
+  readonly pid: number;
+
+  constructor(message: string, { directory, pid }: Pick<DirectoryInUseError, 'directory' | 'pid'>) {
+    super(message);
+    this.directory = directory;
+    this.pid = pid;
+  }
+}
 
 /** How long the first of several that start at the same moment waits for the others to step back. */
 const STEP_BACK_MS = 2_000;
@@ -78,7 +88,10 @@ const embeddedDatabase: LockedContent = {
 };
 
 const inUse = ({ name, remedy }: LockedContent, directory: string, { pid }: Claim): DirectoryInUseError =>
-  new DirectoryInUseError(`The ${name} in ${directory} is in use by process ${pid}. ${remedy}`);
+  new DirectoryInUseError(`The ${name} in ${directory} is in use by process ${pid}. ${remedy}`, {
+    directory,
+    pid,
+  });
 
 function isRunning({ pid, startedAt }: Claim): boolean {
   if (pid <= 0) return false;

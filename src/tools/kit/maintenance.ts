@@ -38,11 +38,17 @@ export async function runMaintenance<Flags extends object>({
         await db.close();
       }
     },
-    (error) => explain?.(error) ?? explainCommon(error),
+    (error) => explain?.(error) ?? explainInUse(error) ?? explainCommon(error),
   );
 }
 
-const expected = [ConfigError, NotMigratedError, DirectoryInUseError, UnsuitableDatabaseError];
+const expected = [ConfigError, NotMigratedError, UnsuitableDatabaseError];
+
+/** The embedded database has room for one process. Another directory or database, as a start proposes, is no help here. */
+export const explainInUse = (error: unknown): string | undefined =>
+  error instanceof DirectoryInUseError
+    ? `process ${error.pid} has the embedded database in ${error.directory} open: stop Gauge first, then run this command again.`
+    : undefined;
 
 function explainCommon(error: unknown): string | undefined {
   if (expected.some((kind) => error instanceof kind)) return (error as Error).message;
