@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
+import { routeDescriptions } from '../src/reference.js';
 
 const list = (folder: string): string[] =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((path) => `${folder}/${path}`);
@@ -43,4 +44,18 @@ it('the table of the ASVS names tests that there are', () => {
   );
   expect(shownBy.length).toBeGreaterThan(50);
   expect(shownBy.filter((name) => !files.some((file) => file.startsWith(`test/${name}`)))).toEqual([]);
+});
+
+it.each([
+  ['README.md', /^## The first event.*?(?=^###? )/ms],
+  ['views/docs/topics/start.ejs', /.*/s],
+])('%s names every scope that the first calls need', (document, section) => {
+  const [text] = section.exec(readFileSync(document, 'utf8'))!;
+  const needed = routeDescriptions
+    .filter(
+      ({ path, operationId }) => text.includes(`127.0.0.1:3000${path} `) || text.includes(`'${operationId}'`),
+    )
+    .map(({ scope }) => scope!);
+  expect(needed).toEqual(expect.arrayContaining(['usage:write', 'entitlements:read']));
+  expect(needed.filter((scope) => !text.includes(scope))).toEqual([]);
 });
