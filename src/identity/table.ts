@@ -189,7 +189,8 @@ export const oneTimeLinks = pgTable(
     /** Who is invited. Trimmed and lower-cased. */
     email: text(),
     createdAt: time('created_at').notNull(),
-    createdBy: uuid('created_by').references(() => users.id, { onDelete: 'set null' }),
+    /** Null: the service itself. A link goes with the person who made it. */
+    createdBy: uuid('created_by').references(() => users.id, { onDelete: 'cascade' }),
     expiresAt: time('expires_at').notNull(),
     usedAt: time('used_at'),
   },

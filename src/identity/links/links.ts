@@ -5,7 +5,7 @@ import { AppError } from '../../core/errors.js';
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { generateToken, hashToken } from '../session/session-cookie.js';
 import type { Source } from '../source.js';
-import { oneTimeLinks, type LinkKind } from '../table.js';
+import { oneTimeLinks, operators, type LinkKind } from '../table.js';
 
 const lifetimesMs: Record<LinkKind, number> = {
   setup: HOUR_MS,
@@ -123,7 +123,31 @@ export async function findLink(
     );
   if (link.usedAt !== null) throw new LinkGone('This link was already used. It works only once.');
   if (link.expiresAt <= now) throw new LinkGone('This link has expired.');
+  if (!(await hasMaker(orm, link)))
+    throw new LinkGone('The person who created this link is no longer an operator.');
   return link;
+}
+
+/** True for a link of the service itself, and for one whose maker is still an operator. Only operators invite operators. */
+async function hasMaker(orm: Orm, { kind, createdBy }: OneTimeLink): Promise<boolean> {
+  return createdBy === null ? kind !== 'operator_invitation' : isOperator(orm, createdBy);
+}
+
+export async function isOperator(orm: Orm, userId: string): Promise<boolean> {
+  const rows = await orm
+    .select({ userId: operators.userId })
+    .from(operators)
+    .where(eq(operators.userId, userId));
+  return rows.length > 0;
+}
+
+/** Ends the links of an operator who is one no longer. @returns how many were open */
+export async function deleteOpenLinksBy(tx: Tx, userId: string): Promise<number> {
+  const rows = await tx
+    .delete(oneTimeLinks)
+    .where(and(eq(oneTimeLinks.createdBy, userId), isNull(oneTimeLinks.usedAt)))
+    .returning({ kind: oneTimeLinks.kind });
+  return rows.length;
 }
 
 /**
