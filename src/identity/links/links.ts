@@ -34,6 +34,8 @@ interface LinkInput {
   createdBy?: string | undefined;
   /** Left out: as long as one that is passed on from person to person. */
   lifetimeMs?: number;
+  /** The service mails it on a request, which anybody can make for any address. */
+  isMailed?: boolean;
 }
 
 export interface NewLink {
@@ -49,10 +51,13 @@ export class LinkGone extends AppError {
   }
 }
 
-/** Makes a link. One of the same kind that is open for the same person stops working. */
+/**
+ * Makes a link. Those of the same kind that are open for the same person stop working, except that a mailed link replaces only
+ * mailed ones: a stranger's request must not end a link that an operator has passed on.
+ */
 export async function createLink(
   tx: Tx,
-  { kind, person, createdBy, lifetimeMs = lifetimesMs[kind] }: LinkInput,
+  { kind, person, createdBy, lifetimeMs = lifetimesMs[kind], isMailed = false }: LinkInput,
   source: Source,
 ): Promise<NewLink> {
   const key = person?.id ?? person?.email ?? '';
@@ -62,6 +67,7 @@ export async function createLink(
       and(
         eq(oneTimeLinks.kind, kind),
         sql`coalesce(${oneTimeLinks.userId}::text, ${oneTimeLinks.email}, '') = ${key}`,
+        isMailed ? eq(oneTimeLinks.mailed, true) : undefined,
         isNull(oneTimeLinks.usedAt),
       ),
     )
@@ -75,6 +81,7 @@ export async function createLink(
     email: person?.email ?? null,
     createdAt: source.at,
     createdBy: createdBy ?? null,
+    mailed: isMailed,
     expiresAt,
   });
   const details = { kind, expiresAt, hasReplaced: replaced.length > 0 };
