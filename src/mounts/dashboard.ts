@@ -50,6 +50,8 @@ import {
   createDevices,
   defaultSignInLimits,
   limitConfirmations,
+  limitFactor,
+  limitSignIns,
   type SignInLimits,
 } from '../identity/sign-in/sign-in-limits.js';
 import type { ApiServices } from './api.js';
@@ -81,10 +83,8 @@ export function dashboardRoutes(
   readFrame: ReadFrame,
   options: DashboardOptions = {},
 ): Router {
-  const secrets = createSecretBox(context.config.secretKeys);
   const readSession = createSessionReader(context);
-  const limits = { ...defaultSignInLimits, ...options.signInLimits };
-  const account = { ...context, secrets, limits: limitConfirmations(context.limitStores, limits) };
+  const { signIn, account } = createProofs(context, keys, options.signInLimits);
   const router = Router();
   router.use(pageRouter().get('/dashboard/assets/:version/:file', pageAssets.serve));
   const before = [pageFrame(readFrame), pageHeaders(), sessionCookie(keys), refuseCrossSite];
@@ -93,7 +93,7 @@ export function dashboardRoutes(
   const pages = ['/login', '/logout', '/confirm', '/reset', '/forgot', '/set-up', '/dashboard', '/console'];
   router.use(pages, before);
   router.use(['/dashboard', '/confirm', '/set-up', '/console'], sessionLimit(context));
-  router.use(signInPages(context, readSession, { limits, secrets, devices: createDevices(keys) }));
+  router.use(signInPages(context, readSession, signIn));
   router.use(joinPages(context, readSession, options.joinLimits));
   router.use(confirmPages(account, readSession), resetPages(account), setUpPages(account, readSession));
   router.use(
@@ -142,6 +142,27 @@ export function dashboardRoutes(
     shardPages(context),
   );
   return router;
+}
+
+/** With what pages check passwords and codes: at the sign-in, and of people's accounts. */
+function createProofs(
+  context: TradingContext,
+  keys: readonly string[],
+  signInLimits: DashboardOptions['signInLimits'],
+) {
+  const secrets = createSecretBox(context.config.secretKeys);
+  const limits = { ...defaultSignInLimits, ...signInLimits };
+  const devices = createDevices(keys);
+  const limiters = limitSignIns(context.limitStores, limits);
+  return {
+    signIn: { limiters, secrets, devices },
+    account: {
+      ...context,
+      secrets,
+      limits: limitConfirmations(context.limitStores, limits),
+      limitFactor: limitFactor(limiters, devices),
+    },
+  };
 }
 
 /** `/console/shards`: where the groups of a sharded database are, what they hold, and which cannot be reached. */
