@@ -62,7 +62,7 @@ log.info(
 if (service.setUpLink && buffer)
   createUnmaskedLog(config.logLevel, buffer).warn(
     service.setUpLink,
-    'Gauge has no operator yet: set it up at this address',
+    'Gauge has no operator yet: set it up at this address. Earlier set-up links no longer work.',
   );
 // The logins come after the lines of the start.
 buffer?.flushSync();

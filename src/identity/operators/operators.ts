@@ -61,6 +61,7 @@ Set up Gauge here, within an hour:
 
   ${url}
 
+It works once. Earlier set-up links no longer work.
 `;
 
 interface OperatorInput {
