@@ -156,6 +156,7 @@ it('each start without an operator prints another set-up link, says that earlier
     return { ...started, url: url!, token: token! };
   };
   const first = await begin();
+  expect(first.url).toBe(`http://localhost:${freeOne}`);
   expect(await opens(first.url, first.token)).toBe(200);
   first.child.kill('SIGTERM');
   expect(await first.exit).toBe(0);
@@ -200,6 +201,9 @@ describe('the first start', () => {
     expect(pastUpTo).toBeDefined();
     const headers = { authorization: `Bearer ${keys.live}` };
     expect((await fetch(`${url}/api/entitlements`, { headers })).status).toBe(200);
+    // Passkeys work at localhost, and not at 127.0.0.1.
+    const origins = new Set(first.stdout.match(/http:\/\/[\w.]+:\d+/g));
+    expect([...origins]).toEqual([`http://localhost:${freeOne}`]);
     first.child.kill('SIGKILL');
     await first.exit;
 

@@ -34,6 +34,7 @@ import { resetPages } from '../identity/account/reset-pages.js';
 import { joinPages, type JoinLimits } from '../identity/members/join-pages.js';
 import { membersPages } from '../identity/members/pages.js';
 import { sessionRoutes } from '../identity/organizations/routes.js';
+import { checkPasskeyHost } from '../identity/second-factor/passkeys.js';
 import { createSecretBox } from '../identity/second-factor/secret-box.js';
 import { hashToken, readToken, sessionCookie } from '../identity/session/session-cookie.js';
 import {
@@ -87,7 +88,13 @@ export function dashboardRoutes(
   const { signIn, account } = createProofs(context, keys, options.signInLimits);
   const router = Router();
   router.use(pageRouter().get('/dashboard/assets/:version/:file', pageAssets.serve));
-  const before = [pageFrame(readFrame), pageHeaders(), sessionCookie(keys), refuseCrossSite];
+  const before = [
+    pageFrame(readFrame),
+    pageHeaders(),
+    sessionCookie(keys),
+    refuseCrossSite,
+    checkPasskeyHost,
+  ];
   const { listDemoLogins = () => [] } = options;
   router.use(frontPages(context, readSession, { before, listDemoLogins }));
   const pages = ['/login', '/logout', '/confirm', '/reset', '/forgot', '/set-up', '/dashboard', '/console'];

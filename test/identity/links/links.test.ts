@@ -121,7 +121,8 @@ it('a lost password is chosen anew with a passkey, once, which was asked for by 
   const browser = await open('reset', await makeLink(service, 'password_reset', user));
   const ask = async (from: Browser) =>
     (await post(from, '/reset/passkey-options')).body as { challenge: string };
-  expect((await browser.get('/reset', html)).text).toContain('data-passkey="/reset/passkey-options"');
+  const local = browser.copy(service.url.replace('127.0.0.1', 'localhost'));
+  expect((await local.get('/reset', html)).text).toContain('data-passkey="/reset/passkey-options"');
   expect((await post(browser, '/reset', chosen)).status).toBe(400);
   const foreign = await ask(await open('reset', await makeLink(service, 'password_reset', other)));
   for (const bad of ['x', '{}', passkey.use(foreign)]) {
