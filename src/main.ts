@@ -60,7 +60,7 @@ log.info(
 if (service.setUpLink && buffer)
   createPlainLog(config.logLevel, buffer).warn(
     service.setUpLink,
-    'Gauge has no operator yet: set it up at this address',
+    'Gauge has no operator yet: set it up at this address. Earlier set-up links no longer work.',
   );
 // The logins come after the lines of the start.
 buffer?.flushSync();

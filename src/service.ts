@@ -121,7 +121,7 @@ export async function startService(
   // Closed until orders, fills, positions and cash agree with the venue's.
   void trading?.live?.reconcile();
   const work = startWork(context, services, trading, { demo, replay });
-  const url = urlOf(server);
+  const url = urlOf(server, config);
   return {
     context,
     trading,
@@ -334,10 +334,12 @@ function listen(server: Server, { port, host }: Config): Promise<void> {
   });
 }
 
-function urlOf(server: Server): string {
+/** On this machine by its name, because browsers keep no passkeys for an IP address. In production PUBLIC_URL is for people. */
+function urlOf(server: Server, { production }: Config): string {
   const { address, port, family } = server.address() as { address: string; port: number; family: string };
   const isAnywhere = address === '0.0.0.0' || address === '::';
-  return `http://${isAnywhere ? 'localhost' : family === 'IPv6' ? `[${address}]` : address}:${port}`;
+  const isLocal = isAnywhere || (!production && (address === '127.0.0.1' || address === '::1'));
+  return `http://${isLocal ? 'localhost' : family === 'IPv6' ? `[${address}]` : address}:${port}`;
 }
 
 function explainListen(error: NodeJS.ErrnoException, { port, host }: Pick<Config, 'port' | 'host'>): Error {

@@ -10,6 +10,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openDatabase } from '../src/core/db/open.js';
 import type { DemoData } from '../src/demo/demo.js';
 import { ledgerEntries, tradingOrders, usageEvents } from '../src/tables.js';
+import { Browser } from './support/accounts.js';
+import { createOrganization } from './support/fixtures.js';
 import { ownScript } from './support/own-build.js';
 import { findFreePort } from './support/free-port.js';
 
@@ -133,6 +135,37 @@ it('a start on a database that a newer version has migrated says so, and serves'
   await until(() => urlIn(started.stdout));
 }, 120_000);
 
+it('each start without an operator prints another set-up link, says that earlier ones end, and they do', async () => {
+  const dataDir = join(folder, 'data');
+  const db = await openDatabase({ databaseUrl: undefined, dataDir }, pino({ level: 'silent' }));
+  // With data of its own the database gets no demo.
+  await createOrganization(db);
+  await db.close();
+  const html = { accept: 'text/html' };
+  const opens = async (url: string, link: string) => {
+    const browser = new Browser(url);
+    await browser.send('POST', '/set-up/open', { form: { link }, headers: html });
+    return (await browser.get('/set-up', html)).status;
+  };
+  const begin = async () => {
+    const started = start({ MARKETS: 'off' });
+    const [, url, token] = await until(() => /^ {2}(http\S+)\/set-up#([\w-]{43})$/m.exec(started.stdout));
+    const line = started.stdout.split('\n').find((text) => text.includes('Gauge has no operator yet'))!;
+    expect((JSON.parse(line) as { msg: string }).msg).toMatch(/Earlier set-up links no longer work\./);
+    expect(started.stdout.split(token!).at(-1)).toMatch(/Earlier set-up links no longer work\./);
+    return { ...started, url: url!, token: token! };
+  };
+  const first = await begin();
+  expect(first.url).toBe(`http://localhost:${freeOne}`);
+  expect(await opens(first.url, first.token)).toBe(200);
+  first.child.kill('SIGTERM');
+  expect(await first.exit).toBe(0);
+
+  const second = await begin();
+  expect(await opens(second.url, first.token)).toBe(404);
+  expect(await opens(second.url, second.token)).toBe(200);
+}, 180_000);
+
 describe('the first start', () => {
   it.runIf(process.platform === 'linux')(
     'shows readable lines on a terminal, with the logins after them',
@@ -168,6 +201,9 @@ describe('the first start', () => {
     expect(pastUpTo).toBeDefined();
     const headers = { authorization: `Bearer ${keys.live}` };
     expect((await fetch(`${url}/api/entitlements`, { headers })).status).toBe(200);
+    // Passkeys work at localhost, and not at 127.0.0.1.
+    const origins = new Set(first.stdout.match(/http:\/\/[\w.]+:\d+/g));
+    expect([...origins]).toEqual([`http://localhost:${freeOne}`]);
     first.child.kill('SIGKILL');
     await first.exit;
 

@@ -53,6 +53,7 @@ const actions = {
     title: 'Delete the account',
     effects: [
       'The person, their memberships and their sessions are gone on the next request. It cannot be undone.',
+      'One-time links that they created, or that were created for them, stop working.',
       'API keys that they created belong to the Organizations and keep working.',
       'An Organization of which they are the only owner is left without one.',
     ],

@@ -189,14 +189,17 @@ export const oneTimeLinks = pgTable(
     /** Who is invited. Trimmed and lower-cased. */
     email: text(),
     createdAt: time('created_at').notNull(),
-    createdBy: uuid('created_by').references(() => users.id, { onDelete: 'set null' }),
+    /** Null: the service itself. A link goes with the person who made it. */
+    createdBy: uuid('created_by').references(() => users.id, { onDelete: 'cascade' }),
+    /** The service sent it to the person's address, because somebody requested it there. */
+    mailed: boolean().notNull().default(false),
     expiresAt: time('expires_at').notNull(),
     usedAt: time('used_at'),
   },
   (t) => [
-    // One of a kind for a person: a new one takes the place of the one before.
+    // For each person, one of a kind that was mailed and one that an operator passes on.
     uniqueIndex('one_time_links_unused')
-      .on(t.kind, sql`coalesce(${t.userId}::text, ${t.email}, '')`)
+      .on(t.kind, t.mailed, sql`coalesce(${t.userId}::text, ${t.email}, '')`)
       .where(sql`${t.usedAt} is null`),
     index('one_time_links_user').on(t.userId),
     index('one_time_links_created_by').on(t.createdBy),

@@ -34,6 +34,7 @@ import { resetPages } from '../identity/account/reset-pages.js';
 import { joinPages, type JoinLimits } from '../identity/members/join-pages.js';
 import { membersPages } from '../identity/members/pages.js';
 import { sessionRoutes } from '../identity/organizations/routes.js';
+import { checkPasskeyHost } from '../identity/second-factor/passkeys.js';
 import { createSecretBox } from '../identity/second-factor/secret-box.js';
 import { hashToken, readToken, sessionCookie } from '../identity/session/session-cookie.js';
 import {
@@ -50,6 +51,8 @@ import {
   createDevices,
   defaultSignInLimits,
   limitConfirmations,
+  limitFactor,
+  limitSignIns,
   type SignInLimits,
 } from '../identity/sign-in/sign-in-limits.js';
 import type { ApiServices } from './api.js';
@@ -81,19 +84,23 @@ export function dashboardRoutes(
   readFrame: ReadFrame,
   options: DashboardOptions = {},
 ): Router {
-  const secrets = createSecretBox(context.config.secretKeys);
   const readSession = createSessionReader(context);
-  const limits = { ...defaultSignInLimits, ...options.signInLimits };
-  const account = { ...context, secrets, limits: limitConfirmations(context.limitStores, limits) };
+  const { signIn, account } = createProofs(context, keys, options.signInLimits);
   const router = Router();
   router.use(pageRouter().get('/dashboard/assets/:version/:file', pageAssets.serve));
-  const before = [pageFrame(readFrame), pageHeaders(), sessionCookie(keys), refuseCrossSite];
+  const before = [
+    pageFrame(readFrame),
+    pageHeaders(),
+    sessionCookie(keys),
+    refuseCrossSite,
+    checkPasskeyHost,
+  ];
   const { listDemoLogins = () => [] } = options;
   router.use(frontPages(context, readSession, { before, listDemoLogins }));
   const pages = ['/login', '/logout', '/confirm', '/reset', '/forgot', '/set-up', '/dashboard', '/console'];
   router.use(pages, before);
   router.use(['/dashboard', '/confirm', '/set-up', '/console'], sessionLimit(context));
-  router.use(signInPages(context, readSession, { limits, secrets, devices: createDevices(keys) }));
+  router.use(signInPages(context, readSession, signIn));
   router.use(joinPages(context, readSession, options.joinLimits));
   router.use(confirmPages(account, readSession), resetPages(account), setUpPages(account, readSession));
   router.use(
@@ -142,6 +149,27 @@ export function dashboardRoutes(
     shardPages(context),
   );
   return router;
+}
+
+/** With what pages check passwords and codes: at the sign-in, and of people's accounts. */
+function createProofs(
+  context: TradingContext,
+  keys: readonly string[],
+  signInLimits: DashboardOptions['signInLimits'],
+) {
+  const secrets = createSecretBox(context.config.secretKeys);
+  const limits = { ...defaultSignInLimits, ...signInLimits };
+  const devices = createDevices(keys);
+  const limiters = limitSignIns(context.limitStores, limits);
+  return {
+    signIn: { limiters, secrets, devices },
+    account: {
+      ...context,
+      secrets,
+      limits: limitConfirmations(context.limitStores, limits),
+      limitFactor: limitFactor(limiters, devices),
+    },
+  };
 }
 
 /** `/console/shards`: where the groups of a sharded database are, what they hold, and which cannot be reached. */

@@ -11,7 +11,7 @@ import { authorOf, limitGuesses, type AccountDeps } from '../identity/account/pa
 import { confirmSchema, filledIn, setupSchema } from '../identity/account/schema.js';
 import { toQrCode } from '../identity/account/second-factor-pages.js';
 import { beginSetup, finishSetup, toKeyUri } from '../identity/account/second-factor.js';
-import { addLinkPages } from '../identity/links/link-pages.js';
+import { addLinkPages, limitLinkGuesses } from '../identity/links/link-pages.js';
 import { inviteAsOperator, toInvitationLink } from '../identity/members/invitations.js';
 import { putMember } from '../identity/members/members.js';
 import { changeAsOperator } from '../identity/operator/http.js';
@@ -77,7 +77,7 @@ export function setUpPages(deps: SetUpDeps, readSession: ReadSession): Router {
 /** Where the set-up stands, and the first step: the operator's account. */
 function addPersonPages(router: Router, deps: SetUpDeps, readSession: ReadSession): void {
   const { db, clock } = deps;
-  const { opened, wrongLinks, guesses, showOpen, showGone } = addLinkPages(router, deps, {
+  const { opened, wrongLinks, showOpen, showGone } = addLinkPages(router, deps, {
     base: SET_UP,
     name: 'set_up',
     title: 'Set up Gauge',
@@ -86,6 +86,7 @@ function addPersonPages(router: Router, deps: SetUpDeps, readSession: ReadSessio
     advice:
       'The next start of Gauge, or npm run setup-link, makes a new one as long as there is no operator.',
   });
+  const guesses = limitLinkGuesses(deps.limitStores, 'set_up', opened);
 
   const showPerson = async (req: Request, res: Response, form: FormState) => {
     const { email } = await findOperatorLink(db.orm, opened.read(req), new Date(clock.now()));

@@ -35,7 +35,7 @@ async function printLink(
   { publicUrl, port }: Config,
 ): Promise<number> {
   const deps = { db: { orm }, clock: systemClock };
-  const origin = publicUrl ?? `http://127.0.0.1:${port}`;
+  const origin = publicUrl ?? `http://localhost:${port}`;
   const email = resetPassword ?? resetSecondFactor;
   if (email !== undefined) {
     const kind = resetPassword === undefined ? 'second_factor_reset' : 'password_reset';

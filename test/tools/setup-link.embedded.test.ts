@@ -46,7 +46,7 @@ it('prints a link that begins with PUBLIC_URL, and refuses once there is an oper
   const plain = await run([]);
   expect(plain).toMatchObject({ code: 0, stderr: '' });
   const [address, earlier] = readLink(plain.stdout);
-  expect(address).toBe('http://127.0.0.1:3000/set-up');
+  expect(address).toBe('http://localhost:3000/set-up');
   const [publicAddress, token] = readLink((await run([], publicUrl)).stdout);
   expect(publicAddress).toBe('https://gauge.example.com/set-up');
   expect(await findStored(earlier!)).toBeUndefined();

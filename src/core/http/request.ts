@@ -72,6 +72,9 @@ export function setOwnOrigin(
 export const originOf = (req: Request<object>): string =>
   (req.app.get(originSetting) as string | undefined) ?? `${req.protocol}://${req.host}`;
 
+/** False: PUBLIC_URL says where people reach the service, whatever the request was sent to. */
+export const isOriginOfRequest = (req: Request<object>): boolean => req.app.get(originSetting) === undefined;
+
 /** The page of ours that a request was sent from; undefined if the browser does not say, or it is another site's. */
 export function ownReferer(req: Request): string | undefined {
   const { referer } = req.headers;

@@ -6,7 +6,7 @@ import { siteOf } from '../second-factor/passkeys.js';
 import type { SecretBox } from '../second-factor/secret-box.js';
 import { change, byProof } from '../../audit/audit.js';
 import { personOf, whereaboutsOf } from '../session/session.js';
-import { markGuess } from '../sign-in/sign-in-limits.js';
+import { markGuess, type LimitFactor } from '../sign-in/sign-in-limits.js';
 import type { Context } from '../../core/http/context.js';
 import { hangUpSignal } from '../../core/http/request.js';
 import { renderPage } from '../../core/pages/layout.js';
@@ -19,6 +19,8 @@ export interface AccountDeps extends Pick<Context, 'db' | 'clock' | 'config'> {
   secrets: SecretBox;
   /** What a request passes before a password or a code is checked. */
   limits: RequestHandler[];
+  /** What it passes as well before a second factor is checked. */
+  limitFactor: LimitFactor;
 }
 
 export const ACCOUNT = '/dashboard/account';
@@ -63,7 +65,7 @@ export const authorOf = ({ clock }: AccountDeps, req: Request, res: Response): A
 });
 
 /** What a form of a signed-in person brings as the second factor. */
-export const givenFactor = (
+const givenFactor = (
   req: Request,
   res: Response,
   { code, passkey }: Pick<GivenFactor, 'code' | 'passkey'>,
@@ -80,6 +82,7 @@ export function confirmed<T>(
   const author = authorOf(deps, req, res);
   return limitGuesses(deps, req, res, async () => {
     const person = await checkPassword(deps.db.orm, author, currentPassword);
+    if (factor.code !== undefined || factor.passkey) await deps.limitFactor(req, res, author.email);
     return work(author, person, givenFactor(req, res, factor));
   });
 }

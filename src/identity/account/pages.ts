@@ -23,21 +23,12 @@ import {
   changeName,
   changeNotices,
   changePassword,
-  checkPassword,
   endSession,
   requireCodeIfOn,
   signOutEverywhere,
   type Author,
 } from './account.js';
-import {
-  ACCOUNT,
-  authorOf,
-  confirmed,
-  givenFactor,
-  limitGuesses,
-  renderAccount,
-  type AccountDeps,
-} from './page.js';
+import { ACCOUNT, authorOf, confirmed, renderAccount, type AccountDeps } from './page.js';
 import { countSessions, listSessions, updateSession } from '../session/queries.js';
 import { confirmBothSchema, filledIn, nameSchema, noticesSchema, passwordSchema } from './schema.js';
 import { passkeyPages, secondFactorPages } from './second-factor-pages.js';
@@ -138,22 +129,15 @@ function passwordPages(deps: AccountDeps): Router {
     '/account/password',
     formRoute({
       async act(req, res, fields) {
-        const author = authorOf(deps, req, res);
-        const { currentPassword, newPassword, newPasswordAgain, ...factor } = parseInput(
-          passwordSchema,
-          filledIn(fields),
-        );
-        const problem = await passwordProblem(newPassword, author.email);
+        const { newPassword, newPasswordAgain, ...proof } = parseInput(passwordSchema, filledIn(fields));
+        const problem = await passwordProblem(newPassword, personOf(res).email);
         if (problem !== undefined) throw fieldError('newPassword', problem);
         if (newPassword !== newPasswordAgain)
           throw fieldError('newPasswordAgain', 'is not the same as the new password');
-        const token = await limitGuesses(deps, req, res, async () => {
-          const person = await checkPassword(db.orm, author, currentPassword);
-          if (newPassword === currentPassword) throw fieldError('newPassword', 'is already your password');
-          return changePassword(deps, author, person, {
-            newPassword,
-            given: givenFactor(req, res, factor),
-          });
+        const token = await confirmed(deps, req, res, proof, async (author, person, given) => {
+          if (newPassword === proof.currentPassword)
+            throw fieldError('newPassword', 'is already your password');
+          return changePassword(deps, author, person, { newPassword, given });
         });
         sendToken(req, token);
         res.redirect(303, toAddress(`${ACCOUNT}/password`, { done: 'changed' }));

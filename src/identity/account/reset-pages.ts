@@ -45,7 +45,7 @@ type ResetDeps = AccountDeps & Pick<Context, 'limitStores'>;
 export function resetPages(deps: ResetDeps): Router {
   const { db, clock } = deps;
   const router = pageRouter();
-  const { opened, wrongLinks, guesses, showOpen, showGone } = addLinkPages(router, deps, {
+  const { opened, wrongLinks, showOpen, showGone } = addLinkPages(router, deps, {
     base: RESET,
     name: 'reset',
     title: 'Open your link',
@@ -73,10 +73,10 @@ export function resetPages(deps: ResetDeps): Router {
   router.post(
     RESET,
     wrongLinks,
-    guesses,
     formRoute({
       async act(req, res, fields) {
         const found = await findOpened(req);
+        await deps.limitFactor(req, res, found.person.email);
         const arrival = arrivalOf(req, res, clock);
         if (found.link.kind === 'second_factor_reset') {
           const { password } = parseInput(ownPasswordSchema, filledIn(fields));

@@ -82,7 +82,7 @@ const answerOldestRequest = (deps: ChangeDeps & MailDeps): Promise<boolean> =>
       ip: request.ip ?? undefined,
       requestId: request.requestId ?? undefined,
     };
-    const link = { kind: 'password_reset', person, lifetimeMs: MAILED_MS } as const;
+    const link = { kind: 'password_reset', person, lifetimeMs: MAILED_MS, isMailed: true } as const;
     const { path, expiresAt } = await createLink(tx, link, source);
     await queueMail(tx, deps.config.mail, {
       kind: 'password_reset',

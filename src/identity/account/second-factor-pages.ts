@@ -18,7 +18,7 @@ import {
   sendUseOptions,
   siteOf,
 } from '../second-factor/passkeys.js';
-import { findSetup } from '../second-factor/queries.js';
+import { findFactors, findSetup } from '../second-factor/queries.js';
 import { byPerson, ConfirmationDue, isConfirmedAt } from '../session/authority.js';
 import { sendToken } from '../session/session-cookie.js';
 import { personOf } from '../session/session.js';
@@ -221,11 +221,14 @@ export function passkeyPages(deps: AccountDeps): Router {
   const waiting = (res: Response) => ({ hashedToken: personOf(res).sessionId, now: nowOf() });
 
   const show = async (req: Request, res: Response, form: FormState) => {
-    const passkeys = await listPasskeys(db.orm, personOf(res).userId);
+    const { userId } = personOf(res);
+    const passkeys = await listPasskeys(db.orm, userId);
+    const { hasApp } = await findFactors(db.orm, userId);
     const page = { view: 'passkeys', tab: 'passkeys', title: 'Passkeys', notices: passkeyNotices } as const;
     await renderAccount(deps, req, res, page, {
       form,
       passkeys,
+      hasApp,
       max: MAX_PASSKEYS,
       isConfirmed: isConfirmed(res),
       confirm: toAddress('/confirm', { next: PASSKEYS }),

@@ -8,7 +8,7 @@ import { formRoute, textField, type FormState } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { hashToken, hostCookie } from '../session/session-cookie.js';
-import { createLimit } from '../sign-in/sign-in-limits.js';
+import { createLimit, tooManyGuesses } from '../sign-in/sign-in-limits.js';
 import { isLinkToken, LinkGone, readLinkToken } from './links.js';
 
 interface LinkPages {
@@ -42,7 +42,7 @@ export function addLinkPages(
   { base, name, title, origin, advice }: LinkPages,
 ) {
   const opened = openedLink(`gauge_${name}`, isLinkToken);
-  const { wrongLinks, guesses } = limitLinks(deps.limitStores, name, opened);
+  const wrongLinks = createLimit(deps.limitStores, `${name}-links`, tooManyLinks, wrongLinkOptions);
 
   /** The page with the field for the link. */
   const showOpen = (req: Request, res: Response, form: FormState) =>
@@ -78,7 +78,7 @@ export function addLinkPages(
     const page = { view: 'links/gone', title: 'This link does not work', frame: 'card' } as const;
     await renderPage(deps, req, res, page, { reason: thrown.message, advice });
   };
-  return { opened, wrongLinks, guesses, showOpen, showGone };
+  return { opened, wrongLinks, showOpen, showGone };
 }
 
 /** A request counts when it comes and is taken back when it was good: a burst gets no further. */
@@ -93,23 +93,19 @@ export const wrongLinkOptions = {
   requestWasSuccessful: (_req, res) => res.statusCode !== 404,
 } satisfies Partial<Options>;
 
-function limitLinks(stores: LimitStores, name: string, opened: OpenedLink) {
-  const tooManyLinks = 'Too many links from your address did not work. Try again later.';
-  const tooManyGuesses = 'Too many wrong passwords or codes. Try again in a few minutes.';
-  return {
-    wrongLinks: createLimit(stores, `${name}-links`, tooManyLinks, wrongLinkOptions),
-    /** Counts passwords and codes that were wrong, of each link. */
-    guesses: createLimit(stores, `${name}-guesses`, tooManyGuesses, {
-      ...skipGood,
-      limit: MAX_GUESSES,
-      keyGenerator: (req) => {
-        const token = opened.read(req);
-        return token === undefined ? addressOf(req) : hashToken(token);
-      },
-      requestWasSuccessful: (_req, res) => res.statusCode !== 401,
-    }),
-  };
-}
+const tooManyLinks = 'Too many links from your address did not work. Try again later.';
+
+/** Counts passwords that were wrong beside a link, of each link. */
+export const limitLinkGuesses = (stores: LimitStores, name: string, opened: OpenedLink): RequestHandler =>
+  createLimit(stores, `${name}-guesses`, tooManyGuesses, {
+    ...skipGood,
+    limit: MAX_GUESSES,
+    keyGenerator: (req) => {
+      const token = opened.read(req);
+      return token === undefined ? addressOf(req) : hashToken(token);
+    },
+    requestWasSuccessful: (_req, res) => res.statusCode !== 401,
+  });
 
 type OpenedLink = ReturnType<typeof openedLink>;
 

@@ -5,7 +5,7 @@ import { AppError } from '../../core/errors.js';
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { generateToken, hashToken } from '../session/session-cookie.js';
 import type { Source } from '../source.js';
-import { oneTimeLinks, type LinkKind } from '../table.js';
+import { oneTimeLinks, operators, type LinkKind } from '../table.js';
 
 const lifetimesMs: Record<LinkKind, number> = {
   setup: HOUR_MS,
@@ -34,6 +34,8 @@ interface LinkInput {
   createdBy?: string | undefined;
   /** Left out: as long as one that is passed on from person to person. */
   lifetimeMs?: number;
+  /** The service mails it on a request, which anybody can make for any address. */
+  isMailed?: boolean;
 }
 
 export interface NewLink {
@@ -49,10 +51,13 @@ export class LinkGone extends AppError {
   }
 }
 
-/** Makes a link. One of the same kind that is open for the same person stops working. */
+/**
+ * Makes a link. Those of the same kind that are open for the same person stop working, except that a mailed link replaces only
+ * mailed ones: a stranger's request must not end a link that an operator has passed on.
+ */
 export async function createLink(
   tx: Tx,
-  { kind, person, createdBy, lifetimeMs = lifetimesMs[kind] }: LinkInput,
+  { kind, person, createdBy, lifetimeMs = lifetimesMs[kind], isMailed = false }: LinkInput,
   source: Source,
 ): Promise<NewLink> {
   const key = person?.id ?? person?.email ?? '';
@@ -62,6 +67,7 @@ export async function createLink(
       and(
         eq(oneTimeLinks.kind, kind),
         sql`coalesce(${oneTimeLinks.userId}::text, ${oneTimeLinks.email}, '') = ${key}`,
+        isMailed ? eq(oneTimeLinks.mailed, true) : undefined,
         isNull(oneTimeLinks.usedAt),
       ),
     )
@@ -75,6 +81,7 @@ export async function createLink(
     email: person?.email ?? null,
     createdAt: source.at,
     createdBy: createdBy ?? null,
+    mailed: isMailed,
     expiresAt,
   });
   const details = { kind, expiresAt, hasReplaced: replaced.length > 0 };
@@ -123,7 +130,31 @@ export async function findLink(
     );
   if (link.usedAt !== null) throw new LinkGone('This link was already used. It works only once.');
   if (link.expiresAt <= now) throw new LinkGone('This link has expired.');
+  if (!(await hasMaker(orm, link)))
+    throw new LinkGone('The person who created this link is no longer an operator.');
   return link;
+}
+
+/** True for a link of the service itself, and for one whose maker is still an operator. Only operators invite operators. */
+async function hasMaker(orm: Orm, { kind, createdBy }: OneTimeLink): Promise<boolean> {
+  return createdBy === null ? kind !== 'operator_invitation' : isOperator(orm, createdBy);
+}
+
+export async function isOperator(orm: Orm, userId: string): Promise<boolean> {
+  const rows = await orm
+    .select({ userId: operators.userId })
+    .from(operators)
+    .where(eq(operators.userId, userId));
+  return rows.length > 0;
+}
+
+/** Ends the links of an operator who is one no longer. @returns how many were open */
+export async function deleteOpenLinksBy(tx: Tx, userId: string): Promise<number> {
+  const rows = await tx
+    .delete(oneTimeLinks)
+    .where(and(eq(oneTimeLinks.createdBy, userId), isNull(oneTimeLinks.usedAt)))
+    .returning({ kind: oneTimeLinks.kind });
+  return rows.length;
 }
 
 /**

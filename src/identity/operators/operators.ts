@@ -6,9 +6,10 @@ import { AppError } from '../../core/errors.js';
 import { fieldError } from '../../core/pages/form.js';
 import {
   createLink,
+  deleteOpenLinksBy,
   findLink,
   holdOpenLinks,
-  LinkGone,
+  isOperator,
   spendLink,
   type NewLink,
   type OneTimeLink,
@@ -27,14 +28,6 @@ const kinds = ['setup', 'operator_invitation'] as const;
 
 export async function hasOperator(orm: Orm): Promise<boolean> {
   return (await orm.select({ userId: operators.userId }).from(operators).limit(1)).length > 0;
-}
-
-async function isOperator(orm: Orm, userId: string): Promise<boolean> {
-  const rows = await orm
-    .select({ userId: operators.userId })
-    .from(operators)
-    .where(eq(operators.userId, userId));
-  return rows.length > 0;
 }
 
 /**
@@ -59,14 +52,8 @@ export function createSetUpLink(deps: ChangeDeps, isForced = false): Promise<New
  * The link of a set-up or of an operator's invitation, if it works now.
  * @throws LinkGone
  */
-export async function findOperatorLink(orm: Orm, token: unknown, now: Date): Promise<OneTimeLink> {
-  const link = await findLink(orm, token, kinds, now);
-  // As for members: who is no operator any more has invited nobody.
-  const isInvitation = link.kind === 'operator_invitation';
-  if (isInvitation && (link.createdBy === null || !(await isOperator(orm, link.createdBy))))
-    throw new LinkGone('The person who created this link is no longer an operator.');
-  return link;
-}
+export const findOperatorLink = (orm: Orm, token: unknown, now: Date): Promise<OneTimeLink> =>
+  findLink(orm, token, kinds, now);
 
 /** For the terminal. @param url with its secret */
 export const describeSetUpLink = (url: string): string => `
@@ -74,6 +61,7 @@ Set up Gauge here, within an hour:
 
   ${url}
 
+It works once. Earlier set-up links no longer work.
 `;
 
 interface OperatorInput {
@@ -181,7 +169,7 @@ export async function inviteOperator(tx: Tx, email: string, by: string, source: 
 }
 
 /**
- * Closes the console to an operator. Their account and memberships stay; links with which they invited operators stop
+ * Closes the console to an operator. Their account and memberships stay; the links that they made stop
  * working. Of two who remove each other at once, one is refused.
  * @throws AppError not_found, invalid_request for the last one
  */
@@ -195,7 +183,9 @@ export async function removeOperator(tx: Tx, userId: string, source: Source): Pr
   if (all.length === 1)
     throw new AppError('invalid_request', 'This is the only operator. Invite another one first.');
   await tx.delete(operators).where(eq(operators.userId, userId));
-  await recordOperatorAudit(tx, { ...source, action: 'operator.removed', target: email });
+  // Whoever makes a link holds their own row of operators, which is locked above: none is made meanwhile.
+  const details = { linksEnded: await deleteOpenLinksBy(tx, userId) };
+  await recordOperatorAudit(tx, { ...source, action: 'operator.removed', target: email, details });
 }
 
 const wrongPassword = () =>

@@ -1,9 +1,10 @@
-import type { Request, Response } from 'express';
+import { isIP } from 'node:net';
+import type { Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
 import { byProof, change, type Authority, type ChangeDeps } from '../../audit/audit.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { sendJson, toJson } from '../../core/http/json.js';
-import { originOf } from '../../core/http/request.js';
+import { isOriginOfRequest, originOf } from '../../core/http/request.js';
 import {
   CHALLENGE_MS,
   findPasskey,
@@ -28,6 +29,23 @@ export function siteOf(req: Request): Site {
   const { origin, hostname } = new URL(originOf(req));
   return { origin, rpId: hostname };
 }
+
+const noHost = { hostname: '', protocol: '', port: '' };
+
+/**
+ * Tells pages that browsers make and use no passkeys at an IP address (WebAuthn Level 3, 5.1.3: the effective domain must be a
+ * valid domain), and where the same page is if that is this machine.
+ */
+export const checkPasskeyHost: RequestHandler = (req, res, next) => {
+  const origin = originOf(req);
+  const { hostname, protocol, port } = URL.canParse(origin) ? new URL(origin) : noHost;
+  if (isIP(hostname.replace(/^\[|\]$/g, ''))) {
+    const isOwnMachine = isOriginOfRequest(req) && /^(127\.|\[::1\]$)/.test(hostname);
+    const localhost = `${protocol}//localhost${port && `:${port}`}${req.originalUrl}`;
+    res.locals.noPasskeys = { localhost: isOwnMachine ? localhost : undefined };
+  }
+  next();
+};
 
 const base64url = (maxLength: number) =>
   z

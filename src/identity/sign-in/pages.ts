@@ -17,14 +17,7 @@ import {
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { sendUseOptions, siteOf } from '../second-factor/passkeys.js';
 import { findChallenge, findFactors } from '../second-factor/queries.js';
-import {
-  limitSignIns,
-  markGuess,
-  setSignIn,
-  type Devices,
-  type SignInLimiters,
-  type SignInLimits,
-} from './sign-in-limits.js';
+import { markGuess, setSignIn, type Devices, type SignInLimiters } from './sign-in-limits.js';
 import { HOME, codeSchema, passkeySchema, toLocalPath } from './schema.js';
 import type { SecretBox } from '../second-factor/secret-box.js';
 import { hashToken, readToken, sendToken } from '../session/session-cookie.js';
@@ -42,11 +35,10 @@ const notices = {
 
 /** `/login` and `/logout`: forms that work without a script. */
 export function signInPages(
-  { db, clock, log, limitStores }: Pick<Context, 'db' | 'clock' | 'log' | 'limitStores'>,
+  { db, clock, log }: Pick<Context, 'db' | 'clock' | 'log'>,
   readSession: ReadSession,
-  { limits, devices, secrets }: { limits: SignInLimits; devices: Devices; secrets: SecretBox },
+  { limiters, devices, secrets }: { limiters: SignInLimiters; devices: Devices; secrets: SecretBox },
 ): Router {
-  const limiters = limitSignIns(limitStores, limits);
   const router = Router();
   const renderForm: RenderForm = (req, res, view) =>
     renderPage({ clock }, req, res, { view: 'login', title: 'Sign in', frame: 'card', notices }, view);

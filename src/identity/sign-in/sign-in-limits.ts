@@ -6,7 +6,7 @@ import Keygrip from 'keygrip';
 import { AppError } from '../../core/errors.js';
 import { hangUpSignal } from '../../core/http/request.js';
 import type { LimitStores } from '../../core/http/limit-store.js';
-import { addressOf } from '../../core/http/rate-limit.js';
+import { addressOf, passLimits } from '../../core/http/rate-limit.js';
 import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import { hostCookie } from '../session/session-cookie.js';
 import { normalizeEmail } from './sign-in.js';
@@ -50,7 +50,8 @@ interface SignInOf {
  *
  * No caller can lock another out: an account's failures are refused per network, slow down every sign-in to it from
  * devices that it does not know, and do not concern the ones that it knows, which have a count of their own. Codes are
- * six digits and come after the password: those of unknown devices are refused per account.
+ * six digits and come after the password: those of unknown devices are refused per account. They have one count on all pages
+ * that take one (`limitFactor`): with a count on each page, every further page would allow as many guesses again.
  */
 export function limitSignIns(stores: LimitStores, limits: SignInLimits) {
   const detail = 'Too many sign-ins have failed. Try again in some minutes.';
@@ -72,27 +73,41 @@ export function limitSignIns(stores: LimitStores, limits: SignInLimits) {
     keyGenerator: (_req, res) => signInOf(res).account,
     skip: (_req, res) => signInOf(res).device !== undefined,
   });
-  const perCode = limit('login-code', {
+  const perFactor = createLimit(stores, 'second-factor', tooManyGuesses, {
+    ...failuresOf(limits),
     limit: limits.perAccount,
     keyGenerator: (_req, res) => `${signInOf(res).account} ${signInOf(res).device ?? ''}`,
   });
   const slowDown = createSlowDown(limits);
   return {
     passwords: [perAddress, perOrigin, fromAnywhere, slowDown(['login-account', 'login-anywhere'])],
-    codes: [perAddress, perCode, slowDown(['login-code'])],
+    codes: [perAddress, perFactor, slowDown(['second-factor'])],
+    factor: [perFactor],
   };
 }
 
 export type SignInLimiters = ReturnType<typeof limitSignIns>;
 
+export const tooManyGuesses = 'Too many wrong passwords or codes. Try again in a few minutes.';
+
+/** Passes the limit of wrong codes of a person, before one is checked. @throws AppError rate_limited */
+export type LimitFactor = (req: Request, res: Response, email: string) => Promise<void>;
+
+/** For the pages that take a code outside of the sign-in. */
+export const limitFactor =
+  ({ factor }: SignInLimiters, devices: Devices): LimitFactor =>
+  (req, res, email) => {
+    setSignIn(req, res, devices, email);
+    return passLimits(req, res, factor);
+  };
+
 /**
- * Counts wrong passwords and codes of people who are signed in and confirm who they are. Apart from the sign-ins:
- * strangers who guess at an account must not keep its person from changing the password.
+ * Counts wrong passwords and codes of people who are signed in and confirm who they are. Apart from the passwords of sign-ins:
+ * strangers who guess at an account must not keep its person from changing the password. Codes pass `limitFactor` as well.
  */
 export function limitConfirmations(stores: LimitStores, limits: SignInLimits): RequestHandler[] {
   const personOf = (res: Response) => (res.locals.person as { userId: string }).userId;
-  const detail = 'Too many wrong passwords or codes. Try again in a few minutes.';
-  const perPerson = createLimit(stores, 'confirmations', detail, {
+  const perPerson = createLimit(stores, 'confirmations', tooManyGuesses, {
     ...failuresOf(limits),
     limit: limits.perAccount,
     keyGenerator: (_req, res) => personOf(res),

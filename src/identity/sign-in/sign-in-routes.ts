@@ -110,7 +110,7 @@ own. After 10 failures of an account from one network, or 50 from an address, wi
 
 A person who has turned on a second factor gets no session yet: browsers are sent on to \`/login/code\`, and with \`Accept: application/json\` the answer is a 401 that says so. The cookie
 of either is good for 10 minutes and 5 codes: post the form field \`code\` with it to \`/login/code\`, a code of the authenticator app or a recovery code, each of which is accepted once.
-The answer is then as from here, and after 10 wrong codes of an account within 15 minutes codes are refused with 429.
+The answer is then as from here, and after 10 wrong codes of an account within 15 minutes, on all pages that take one together, codes are refused with 429.
 
 With \`Accept: application/json\` a failure is a problem document, otherwise the form with a message.
 `.trim(),

@@ -1,9 +1,9 @@
-import { and, asc, eq, gt, gte, inArray, like, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, gte, inArray, isNull, like, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { memberships, users } from '../../organizations/table.js';
 import type { Range } from '../../core/http/page.js';
 import { deleteOpenLinks } from '../second-factor/queries.js';
-import { failedSignIns } from '../table.js';
+import { failedSignIns, oneTimeLinks } from '../table.js';
 
 export type User = typeof users.$inferSelect;
 
@@ -66,9 +66,16 @@ export async function updateUser(
   if (values.passwordHash !== undefined) await deleteOpenLinks(tx, id, 'password_reset');
 }
 
-/** Takes the user's sessions along; keys and memberships must be gone from it before. True if it was there. */
-export async function deleteUserRow(tx: Tx, userId: string): Promise<boolean> {
-  return (await tx.delete(users).where(eq(users.id, userId)).returning({ id: users.id })).length > 0;
+/**
+ * Takes the user's sessions along, and the links that they made or that were made for them; keys and memberships must be gone
+ * from it before. True if it was there.
+ */
+export async function deleteUserRow(tx: Tx, { id, email }: Pick<User, 'id' | 'email'>): Promise<boolean> {
+  const isDeleted = (await tx.delete(users).where(eq(users.id, id)).returning({ id: users.id })).length > 0;
+  // An operator's invitation names no account, only an address.
+  const isInvitation = and(eq(oneTimeLinks.kind, 'operator_invitation'), eq(oneTimeLinks.email, email));
+  await tx.delete(oneTimeLinks).where(and(isInvitation, isNull(oneTimeLinks.usedAt)));
+  return isDeleted;
 }
 
 export async function deleteMembershipsOf(tx: Tx, userId: string) {

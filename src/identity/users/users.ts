@@ -90,7 +90,7 @@ export async function removeUser(tx: Tx, email: string, source: Source): Promise
   const user = await getUser(tx, email);
   const memberships = await deleteMembershipsOf(tx, user.id);
   await forgetKeyCreator(tx, user.id);
-  if (!(await deleteUserRow(tx, user.id))) throw unknownUser(email);
+  if (!(await deleteUserRow(tx, user))) throw unknownUser(email);
   for (const { orgId, role } of memberships.sort(byOrganization)) {
     const details = { before: { role }, userRemoved: true };
     await recordAudit(tx, orgId, { ...source, action: 'member.removed', target: email, details });

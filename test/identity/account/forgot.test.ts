@@ -94,20 +94,48 @@ describe('a forgotten password', () => {
     expect(await database.db.orm.select().from(passwordRequests)).toEqual([]);
   });
 
-  it('closes earlier links, and its own works for an hour', async () => {
+  const say = async (link: string) => {
+    const browser = new Browser(service.url);
+    await post(browser, '/reset/open', { link });
+    return (await browser.get('/reset', html)).text;
+  };
+
+  it('closes links that were mailed before, and its own works for an hour', async () => {
     const user = await createUser(database.db);
-    const early = await makeLink(service, 'password_reset', user);
+    await forgot(user.email);
+    const early = linkIn((await deliver(user.email))[0]!, '/reset');
     await forgot(user.email);
     const token = linkIn((await deliver(user.email))[0]!, '/reset');
-    const say = async (link: string) => {
-      const browser = new Browser(service.url);
-      await post(browser, '/reset/open', { link });
-      return (await browser.get('/reset', html)).text;
-    };
     expect(await say(early)).toContain('There is no such link');
     expect(await say(token)).toContain('Choose a new password');
     service.clock.advance(3_600_000);
     expect(await say(token)).toContain('This link has expired');
+  });
+
+  it('leaves a link alone that an operator made, and a later one of an operator closes what was mailed', async () => {
+    const user = await createUser(database.db);
+    const { id } = await signedInOperator(service);
+    for (const maker of [id, undefined]) {
+      const handed = await makeLink(service, 'password_reset', user, maker);
+      await forgot(user.email);
+      const mailed = linkIn((await deliver(user.email))[0]!, '/reset');
+      for (const link of [handed, mailed]) expect(await say(link)).toContain('Choose a new password');
+      const later = await makeLink(service, 'password_reset', user, maker);
+      for (const link of [handed, mailed]) expect(await say(link)).toContain('There is no such link');
+      expect(await say(later)).toContain('Choose a new password');
+    }
+  });
+
+  it('once a password is chosen with one link, the other opens nothing', async () => {
+    const user = await createUser(database.db);
+    const handed = await makeLink(service, 'password_reset', user);
+    await forgot(user.email);
+    const browser = new Browser(service.url);
+    await post(browser, '/reset/open', { link: linkIn((await deliver(user.email))[0]!, '/reset') });
+    const newPassword = 'a long phrase of my own';
+    const chosen = { newPassword, newPasswordAgain: newPassword };
+    expect((await post(browser, '/reset', chosen)).status).toBe(303);
+    expect(await say(handed)).toContain('There is no such link');
   });
 
   it('two instances make one link of one request', async () => {

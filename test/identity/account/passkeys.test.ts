@@ -1,3 +1,4 @@
+import { request } from 'node:http';
 import { desc, eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
@@ -32,6 +33,9 @@ afterAll(async () => {
   await service.stop();
   await database.remove();
 });
+
+/** Passkeys belong to a domain. */
+const localUrl = () => service.url.replace('127.0.0.1', 'localhost');
 
 const ask = async (browser: Browser, path: string) => {
   const answer = await browser.send('POST', path);
@@ -102,6 +106,101 @@ describe('adding a passkey', () => {
     const second = await add(browser, user.id, 'Phone');
     expect(second.answer.headers.get('location')).toBe(`${ACCOUNT}${PASSKEYS}?done=added`);
     expect(await database.db.orm.$count(recoveryCodes, eq(recoveryCodes.userId, user.id))).toBe(10);
+  });
+
+  const turnsOn = 'Your first passkey turns on the second factor';
+  const turnsOff = 'Removing your last passkey turns the second factor off';
+
+  it('says before the button what the first one changes, and what removing the last one does', async () => {
+    const { browser, user } = await signedIn(database.db, localUrl());
+    const first = (await open(browser, PASSKEYS)).text;
+    expect(first.indexOf(turnsOn)).toBeGreaterThan(0);
+    expect(first.slice(first.indexOf(turnsOn))).toMatch(/signed out in every other browser[^]*data-passkey=/);
+    expect(first).not.toContain(turnsOff);
+    await givePasskey(database.db, user.id, localUrl());
+    const last = (await open(browser, PASSKEYS)).text;
+    expect(last).not.toContain(turnsOn);
+    expect(last.slice(last.indexOf(turnsOff))).toMatch(
+      /signed out in every other browser[^]*passkeys\/remove/,
+    );
+    await giveSecondFactor(database.db, user.id, service.clock);
+    const beside = (await open(browser, PASSKEYS)).text;
+    expect([beside.includes(turnsOn), beside.includes(turnsOff)]).toEqual([false, false]);
+  });
+
+  it('works at localhost, from the sign-in to the next one, with that origin alone', async () => {
+    const url = localUrl();
+    const { browser, user } = await signedIn(database.db, url);
+    const sent = { ...html, origin: url };
+    const options = await browser.send('POST', `${ACCOUNT}${PASSKEYS}/new-options`, { headers: sent });
+    expect(options.body).toMatchObject({ rp: { id: 'localhost' } });
+    const passkey = new SoftPasskey(url, user.id);
+    const form = { name: 'Laptop', passkey: passkey.create(options.body as { challenge: string }) };
+    const added = await browser.send('POST', `${ACCOUNT}${PASSKEYS}`, { form, headers: sent });
+    expect([added.status, added.text.includes('recovery-codes')]).toEqual([200, true]);
+    const again = new Browser(url);
+    const { body } = await again.send('POST', '/login/passkey-options', { headers: sent });
+    const used = passkey.use(body as { challenge: string });
+    const foreign = { form: { passkey: used }, headers: { ...html, origin: service.url } };
+    expect((await again.send('POST', '/login/passkey', foreign)).status).toBe(403);
+    const signed = await again.send('POST', '/login/passkey', { form: { passkey: used }, headers: sent });
+    expect([signed.status, await isSignedIn(again)]).toEqual([303, true]);
+  });
+
+  it('is not offered at an IP address: every page says so, with a link to itself on localhost', async () => {
+    const { browser, user } = await signedIn(database.db, service.url);
+    const there = (path: string) => `href="${localUrl()}${path}"`;
+    const own = `${ACCOUNT}${PASSKEYS}`;
+    for (const isConfirmed of [true, false]) {
+      if (!isConfirmed) await forgetConfirmation(service, browser);
+      const { text } = await open(browser, PASSKEYS);
+      expect([text.includes('do not work at an IP address'), text.includes(there(own))]).toEqual([
+        true,
+        true,
+      ]);
+      expect(text).not.toContain('data-passkey=');
+    }
+    await givePasskey(database.db, user.id, localUrl());
+    for (const path of ['/login?next=%2Fdashboard%2Fusage', '/confirm', `${ACCOUNT}/password`]) {
+      const visitor = path.startsWith('/login') ? new Browser(service.url) : browser;
+      const { text } = await visitor.get(path, html);
+      expect([path, text.includes(there(path)), text.includes('data-passkey=')]).toEqual([path, true, false]);
+      const local = await visitor.copy(localUrl()).get(path, html);
+      expect([local.text.includes('do not work at'), local.text.includes('data-passkey=')]).toEqual([
+        false,
+        true,
+      ]);
+    }
+  });
+
+  it.each(['not a host', '[::1', '127.0.0.1:99999'])('an odd Host does no harm: %s', async (host) => {
+    const { hostname, port } = new URL(service.url);
+    const status = await new Promise((resolve, reject) => {
+      request({ hostname, port, path: '/login', headers: { host, accept: 'text/html' } }, (answer) =>
+        resolve(answer.resume().statusCode),
+      )
+        .on('error', reject)
+        .end();
+    });
+    expect(status).toBe(200);
+  });
+
+  it.each([
+    ['http://127.0.0.1:3000', false],
+    ['http://[::1]:3000', false],
+    ['https://gauge.example.com', true],
+  ])('goes by PUBLIC_URL where that is set: %s', async (PUBLIC_URL, works) => {
+    const own = await startTestService(database.db, { env: { PUBLIC_URL } });
+    try {
+      const { text } = await new Browser(own.url).get('/login', html);
+      expect([text.includes('data-passkey='), text.includes('do not work at an IP address')]).toEqual([
+        works,
+        !works,
+      ]);
+      expect(text).not.toContain('localhost');
+    } finally {
+      await own.stop();
+    }
   });
 
   it('takes a proof of the last ten minutes', async () => {

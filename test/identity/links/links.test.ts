@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { and, eq } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { and, eq, inArray, isNull } from 'drizzle-orm';
 import { findLink } from '../../../src/identity/links/links.js';
 import {
   oneTimeLinks,
@@ -121,7 +121,8 @@ it('a lost password is chosen anew with a passkey, once, which was asked for by 
   const browser = await open('reset', await makeLink(service, 'password_reset', user));
   const ask = async (from: Browser) =>
     (await post(from, '/reset/passkey-options')).body as { challenge: string };
-  expect((await browser.get('/reset', html)).text).toContain('data-passkey="/reset/passkey-options"');
+  const local = browser.copy(service.url.replace('127.0.0.1', 'localhost'));
+  expect((await local.get('/reset', html)).text).toContain('data-passkey="/reset/passkey-options"');
   expect((await post(browser, '/reset', chosen)).status).toBe(400);
   const foreign = await ask(await open('reset', await makeLink(service, 'password_reset', other)));
   for (const bad of ['x', '{}', passkey.use(foreign)]) {
@@ -152,13 +153,17 @@ it('a passkey that was removed after it had signed chooses no password', async (
   expect(await actionsOf(user.email)).toContain('user.passkey_refused');
 });
 
-it('a lost second factor is removed for who knows the password, ten guesses at most', async () => {
-  const user = await createUser(database.db);
-  await giveSecondFactor(database.db, user.id, service.clock);
-  const guesser = await open('reset', await makeLink(service, 'second_factor_reset', user));
-  for (let guess = 0; guess < 10; guess++)
-    expect((await post(guesser, '/reset', { password: 'wrong' })).status).toBe(401);
-  expect((await post(guesser, '/reset', { password: PASSWORD })).status).toBe(429);
+it('a lost second factor is removed for who knows the password, ten guesses at most, with however many links', async () => {
+  const [guessed, user] = [await createUser(database.db), await createUser(database.db)];
+  for (const { id } of [guessed, user]) await giveSecondFactor(database.db, id, service.clock);
+  const openNext = async () => open('reset', await makeLink(service, 'second_factor_reset', guessed));
+  for (let link = 0; link < 2; link++) {
+    const guesser = await openNext();
+    for (let guess = 0; guess < 5; guess++)
+      expect((await post(guesser, '/reset', { password: 'wrong' })).status).toBe(401);
+  }
+  const refused = await post(await openNext(), '/reset', { password: PASSWORD });
+  expect([refused.status, refused.text.includes('Too many wrong')]).toEqual([429, true]);
   const browser = await open('reset', await makeLink(service, 'second_factor_reset', user));
   expect((await post(browser, '/reset', { password: PASSWORD })).status).toBe(303);
   const left = await database.db.orm.select().from(secondFactors).where(eq(secondFactors.userId, user.id));
@@ -197,6 +202,92 @@ it('an operator’s invitation is for its address, and ends with the operator wh
   expect(made?.operators.createdBy).toBe(id);
   const [session] = await database.db.orm.select().from(sessions).where(eq(sessions.userId, made!.users.id));
   expect(session?.confirmedAt).toEqual(new Date(service.clock.now()));
+});
+
+describe('the open links of an operator', () => {
+  const operatorApi = operatorClient(() => service);
+  const opens = async (page: 'reset' | 'set-up', token: string) =>
+    (await (await open(page, token)).get(`/${page}`, html)).status;
+  const leavers = {
+    'who is removed': async (id: string) => {
+      const { browser } = await signedInOperator(service);
+      return (await post(browser, `/console/operators/${id}/remove`)).status;
+    },
+    'whose account is deleted': async (_id: string, email: string) =>
+      (await operatorApi('DELETE', `/users/${email}`)).status,
+  };
+
+  it.each(Object.entries(leavers))('are gone with the operator %s', async (_who, leave) => {
+    const leaver = await signedInOperator(service);
+    const [first, second] = [await createUser(database.db), await createUser(database.db)];
+    await giveSecondFactor(database.db, second.id, service.clock);
+    const invited = { id: undefined, email: `invited-by-${leaver.id}@example.com` };
+    const links = [
+      ['reset', await makeLink(service, 'password_reset', first, leaver.id)],
+      ['reset', await makeLink(service, 'second_factor_reset', second, leaver.id)],
+      ['set-up', await makeLink(service, 'operator_invitation', invited, leaver.id)],
+    ] as const;
+    const other = await makeLink(service, 'password_reset', second, (await signedInOperator(service)).id);
+    const prepared = await open('reset', links[0][1]);
+    expect((await prepared.get('/reset', html)).status).toBe(200);
+    for (const [page, token] of links) expect(await opens(page, token)).toBe(200);
+
+    expect([204, 303]).toContain(await leave(leaver.id, leaver.email));
+    for (const [page, token] of links) expect(await opens(page, token)).toBe(404);
+    expect((await post(prepared, '/reset', chosen)).status).toBe(404);
+    expect((await new Browser(service.url).signIn(first.email)).status).toBe(303);
+    expect(await opens('reset', other)).toBe(200);
+    const hashes = links.map(([, token]) => hashToken(token));
+    const left = await database.db.orm
+      .select()
+      .from(oneTimeLinks)
+      .where(inArray(oneTimeLinks.hashedToken, hashes));
+    expect(left).toEqual([]);
+  });
+
+  it.each(Object.entries(leavers))(
+    'are gone although one is made while the operator leaves: %s',
+    async (_who, leave) => {
+      const leaver = await signedInOperator(service);
+      const user = await createUser(database.db);
+      const make = () => post(leaver.browser, `/console/people/${user.id}/link`, { kind: 'password_reset' });
+      const [made, left] = await Promise.all([make(), leave(leaver.id, leaver.email)]);
+      expect([204, 303]).toContain(left);
+      expect([201, 303, 401, 403, 404]).toContain(made.status);
+      const links = await database.db.orm
+        .select()
+        .from(oneTimeLinks)
+        .where(and(eq(oneTimeLinks.userId, user.id), isNull(oneTimeLinks.usedAt)));
+      expect(links).toEqual([]);
+    },
+  );
+
+  it('open nothing while their maker is no operator, even where they are still stored', async () => {
+    const maker = await signedInOperator(service);
+    const user = await createUser(database.db);
+    await giveSecondFactor(database.db, user.id, service.clock);
+    const tokens = [
+      await makeLink(service, 'password_reset', user, maker.id),
+      await makeLink(service, 'second_factor_reset', user, maker.id),
+    ];
+    await database.db.orm.delete(operators).where(eq(operators.userId, maker.id));
+    for (const token of tokens) {
+      const { status, text } = await (await open('reset', token)).get('/reset', html);
+      expect([status, /no longer an operator/.test(text)]).toEqual([404, true]);
+    }
+  });
+});
+
+it('deleting a person ends the links that were made for them, an invitation to their address too', async () => {
+  const operatorApi = operatorClient(() => service);
+  const maker = await signedInOperator(service);
+  const user = await createUser(database.db);
+  const reset = await makeLink(service, 'password_reset', user, maker.id);
+  const invitation = { id: undefined, email: user.email };
+  const invited = await makeLink(service, 'operator_invitation', invitation, maker.id);
+  expect((await operatorApi('DELETE', `/users/${user.email}`)).status).toBe(204);
+  expect((await (await open('reset', reset)).get('/reset', html)).status).toBe(404);
+  expect((await (await open('set-up', invited)).get('/set-up', html)).status).toBe(404);
 });
 
 /** As on a first start, whatever the other tests have made. */

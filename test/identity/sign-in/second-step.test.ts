@@ -5,9 +5,10 @@ import { answerChallenge } from '../../../src/identity/sign-in/sign-in.js';
 import { findChallenge } from '../../../src/identity/second-factor/queries.js';
 import { createSecretBox } from '../../../src/identity/second-factor/secret-box.js';
 import { recoveryCodes, secondFactors, sessions, signInChallenges, users } from '../../../src/tables.js';
-import { addMember, Browser, createUser, PASSWORD } from '../../support/accounts.js';
+import { addMember, Browser, createUser, PASSWORD, type TestUser } from '../../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createOrganization } from '../../support/fixtures.js';
+import { makeLink } from '../../support/operators.js';
 import { giveSecondFactor } from '../../support/second-factor.js';
 import { startTestService, type TestService } from '../../support/service.js';
 
@@ -391,7 +392,7 @@ describe('wrong codes', () => {
     expect((await give(browser, wrong)).status).toBe(401);
     const blocked = await give(browser, app.code());
     expect(blocked.status).toBe(429);
-    expect(blocked.text).toContain('Too many sign-ins have failed');
+    expect(blocked.text).toContain('Too many wrong passwords or codes');
     expect(Number(blocked.headers.get('retry-after'))).toBeGreaterThan(880);
     expect(await give(browser, app.code(), {}, json)).toMatchObject({
       status: 429,
@@ -407,6 +408,75 @@ describe('wrong codes', () => {
     const next = new Browser(own.url);
     await next.signIn(user.email);
     expect((await give(next, app.code())).status).toBe(429);
+  });
+
+  const newPassword = 'a long phrase of my own';
+  /** A browser that has opened a new link to choose another password. */
+  async function withLink(own: TestService, user: TestUser) {
+    const browser = new Browser(own.url);
+    const link = await makeLink(own, 'password_reset', user);
+    await browser.send('POST', '/reset/open', { form: { link }, headers: html });
+    const reset = async (code: string) => {
+      const form = { newPassword, newPasswordAgain: newPassword, code };
+      return (await browser.send('POST', '/reset', { form, headers: html })).status;
+    };
+    return { browser, reset };
+  }
+
+  it('are counted together at the sign-in and behind every link to choose another password', async () => {
+    const own = await start();
+    const { user, app, browser } = await challenged(own);
+    const wrong = wrongCodeOf(app.code());
+    for (let i = 0; i < 4; i++) expect((await give(browser, wrong)).status).toBe(401);
+    for (let link = 0; link < 2; link++) {
+      const { reset } = await withLink(own, user);
+      for (let i = 0; i < 3; i++) expect(await reset(wrong)).toBe(401);
+    }
+    expect((await give(browser, app.code())).status).toBe(429);
+    const { reset, browser: last } = await withLink(own, user);
+    expect(await reset(app.code())).toBe(429);
+    expect((await last.get('/reset', html)).status).toBe(200);
+    // Nobody else is concerned.
+    const other = await challenged(own);
+    expect(await (await withLink(own, other.user)).reset(other.app.code())).toBe(303);
+  });
+
+  it('are counted together at the sign-in and where a signed-in person confirms who they are', async () => {
+    const own = await start();
+    const user = await createUser(database.db);
+    const known = new Browser(own.url);
+    await known.signIn(user.email);
+    const signedIn = known.copy();
+    const app = await giveSecondFactor(database.db, user.id, own.clock);
+    const wrong = wrongCodeOf(app.code());
+    const confirm = async (form: Record<string, string>) =>
+      (await signedIn.send('POST', '/confirm', { form, headers: html })).status;
+    // The code is not looked at, so it is no guess.
+    for (let i = 0; i < 2; i++) expect(await confirm({ currentPassword: 'wrong', code: wrong })).toBe(400);
+    for (let i = 0; i < 5; i++) expect(await confirm({ currentPassword: PASSWORD, code: wrong })).toBe(400);
+    const guesser = new Browser(own.url);
+    guesser.cookies.set('gauge_device', known.cookies.get('gauge_device')!);
+    await guesser.signIn(user.email);
+    for (let i = 0; i < 4; i++) expect((await give(guesser, wrong)).status).toBe(401);
+    expect((await give(guesser, wrong)).headers.get('location')).toMatch(/again=exhausted/);
+    await guesser.signIn(user.email);
+    expect((await give(guesser, app.code())).status).toBe(429);
+    const change = { currentPassword: PASSWORD, newPassword, newPasswordAgain: newPassword };
+    for (const [path, form] of [
+      ['/confirm', { currentPassword: PASSWORD }],
+      ['/dashboard/account/second-factor/recovery-codes', { currentPassword: PASSWORD }],
+      ['/dashboard/account/password', change],
+    ] as const) {
+      const { status, text } = await signedIn.send('POST', path, {
+        form: { ...form, code: app.code() },
+        headers: html,
+      });
+      expect([path, status, text.includes('Too many wrong')]).toEqual([path, 429, true]);
+    }
+    // A browser that the account has never signed in with has a count of its own.
+    const stranger = new Browser(own.url);
+    await stranger.signIn(user.email);
+    expect((await give(stranger, app.code())).status).toBe(303);
   });
 
   it('are answered more slowly after the first three', async () => {
