@@ -32,6 +32,7 @@ const failedShown = new Set<string>([
 function toConsolePath(route: string): string {
   return route
     .slice('get '.length)
+    .replace(/entitlement\/withdraw$/, `$&?product=${hostile.productSlugs[0]!}`)
     .replace('{slug}', route.includes('/products/') ? hostile.productSlugs[0]! : hostile.slug)
     .replace('{userId}', route.includes('operators') ? operator.id : hostile.people.admin.id)
     .replace('{id}', route.includes('/backfills/') ? hostile.backfillId : hostile.keyIds[0]!);

@@ -453,6 +453,7 @@ export const consoleRoutes = [
   'get /console/customers/{slug}/entitlements',
   'get /console/customers/{slug}/entitlement',
   'post /console/customers/{slug}/entitlement',
+  'get /console/customers/{slug}/entitlement/withdraw',
   'post /console/customers/{slug}/entitlement/withdraw',
   'get /console/customers/{slug}/keys',
   'get /console/customers/{slug}/keys/{id}/revoke',

@@ -430,7 +430,11 @@ const inConsole: Record<string, Prepare[]> = {
     })),
   ],
   'post /console/customers/{slug}/entitlement/withdraw': [
-    byOperatorPerson(customerPath('/entitlement/withdraw'), ({ own }) => ({ product: own.productSlugs[2]! })),
+    byOperatorPerson(
+      customerPath('/entitlement/withdraw'),
+      ({ own }) => ({ product: own.productSlugs[2]! }),
+      true,
+    ),
   ],
   'post /console/customers/{slug}/keys/{id}/revoke': [
     byOperatorPerson(
