@@ -11,6 +11,7 @@ import {
   type FormState,
   parseQueryForm,
   readQuery,
+  refuseIgnored,
   textField,
 } from '../core/pages/form.js';
 import { pageRouter } from '../core/pages/layout.js';
@@ -119,6 +120,7 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
         endsAt = null,
         ...rest
       } = parseInput(grantSchema, filledIn(fields));
+      refuseIgnored(fields, 'unitCap', cap === 'own', 'choose the custom cap');
       if (cap === 'own' && unitCap === undefined) throw fieldError('unitCap', 'is required for a custom cap');
       const terms = {
         kind: rest.kind,

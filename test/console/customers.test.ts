@@ -252,6 +252,19 @@ describe('one customer', () => {
     expect(await open(`/console/customers/${slug}/entitlements`)).toContain('Read only');
   });
 
+  it.each(['product', 'none'])('is refused a cap that is typed where the choice is “%s”', async (cap) => {
+    const { id, slug, product } = await customer();
+    const before = await database.db.orm.select().from(entitlements).where(eq(entitlements.orgId, id));
+    const path = `/console/customers/${slug}/entitlement?product=${product.slug}`;
+    const sent = await post(path, { product: product.slug, kind: 'live', cap, unitCap: '1000' });
+    expect([sent.status, sent.text.includes('href="#field-unitCap"')]).toEqual([400, true]);
+    expect(sent.text).toContain('another choice is made: choose the custom cap, or clear it');
+    expect(sent.text).toMatch(/name="unitCap"[^>]*value="1000"/);
+    expect(await database.db.orm.select().from(entitlements).where(eq(entitlements.orgId, id))).toEqual(
+      before,
+    );
+  });
+
   it('loses an entitlement only after a question on a page of its own', async () => {
     const { slug, product } = await customer();
     const path = `/console/customers/${slug}/entitlement`;

@@ -94,6 +94,16 @@ export function textField(fields: FormFields, name: string): string | undefined 
   return text === undefined || text === '' ? undefined : text;
 }
 
+/**
+ * Refuses a value that belongs to a choice which is not made: it would be ignored.
+ * @param choice goes on where the sentence ends: `choose the date`
+ * @throws AppError invalid_request
+ */
+export function refuseIgnored(fields: FormFields, name: string, isChosen: boolean, choice: string): void {
+  if (!isChosen && textField(fields, name)?.trim())
+    throw fieldError(name, `is filled in, but another choice is made: ${choice}, or clear it`);
+}
+
 /** All values of a field with check boxes. */
 export const listField = (fields: FormFields, name: string): string[] => [fields[name] ?? []].flat();
 
