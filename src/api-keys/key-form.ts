@@ -1,6 +1,6 @@
 import { AppError, type ErrorPlace } from '../core/errors.js';
 import { parseInput } from '../core/http/validate.js';
-import { fieldError, listField, textField, type FormFields } from '../core/pages/form.js';
+import { fieldError, listField, refuseIgnored, textField, type FormFields } from '../core/pages/form.js';
 import { DAY_MS, MINUTE_MS } from '../core/time.js';
 import type { KeyDetails } from './queries.js';
 import { createApiKeySchema, rotateApiKeySchema } from './schema.js';
@@ -72,15 +72,9 @@ function readExpiry(fields: FormFields, nowMs: number): Date | null {
   const typed = textField(fields, 'expiresAt');
   if (!expiryChoices.some(({ value }) => value === choice))
     throw fieldError('expiry', 'must be one of the choices');
-  if (choice !== 'at') {
-    // A typed date is meant; a key that never ends would be a bad surprise.
-    if (typed !== undefined)
-      throw fieldError(
-        'expiresAt',
-        'a date is given, but another choice is made: choose the date, or clear it',
-      );
-    return choice === 'never' ? null : new Date(nowMs + Number(choice) * DAY_MS);
-  }
+  refuseIgnored(fields, 'expiresAt', choice === 'at', 'choose the date');
+  if (choice === 'never') return null;
+  if (choice !== 'at') return new Date(nowMs + Number(choice) * DAY_MS);
   const at = toUtcTime(typed ?? '');
   if (at === undefined) throw fieldError('expiresAt', 'must be a date and time, like 2030-01-31 12:00');
   if (at.getTime() <= nowMs) throw fieldError('expiresAt', 'must lie in the future');
@@ -104,14 +98,8 @@ export function readGrace(fields: FormFields): number {
   const typed = textField(fields, 'graceMinutes')?.trim();
   if (!graceChoices.some(({ value }) => value === choice))
     throw fieldError('grace', 'must be one of the choices');
-  if (choice !== 'custom') {
-    if (typed !== undefined)
-      throw fieldError(
-        'graceMinutes',
-        'minutes are given, but another choice is made: choose them, or clear them',
-      );
-    return Number(choice);
-  }
+  refuseIgnored(fields, 'graceMinutes', choice === 'custom', 'choose the custom number');
+  if (choice !== 'custom') return Number(choice);
   if (typed === undefined || !/^\d{1,5}$/.test(typed) || Number(typed) > 7 * GRACE_DAY_MINUTES)
     throw fieldError('graceMinutes', 'must be a whole number of minutes from 0 to 10080 (7 days)');
   return parseInput(rotateApiKeySchema, { graceMinutes: Number(typed) }).graceMinutes!;

@@ -19,10 +19,10 @@ import { countMembers } from '../identity/members/queries.js';
 import { changeAsOperator } from '../identity/operator/http.js';
 import { slugSchema } from '../identity/operator/schema.js';
 import { getLockedOrganization, putOrganization } from '../identity/organizations/organizations.js';
-import { lockOrganization } from '../identity/organizations/queries.js';
-import { marketAccesses } from '../organizations/table.js';
+import { lockOrganization, type Organization } from '../identity/organizations/queries.js';
+import { marketAccesses, type MarketAccess } from '../organizations/table.js';
 import { firstMarketAccess } from '../trading/config.js';
-import { requireConfirmation } from '../identity/session/operator.js';
+import { confirmDanger, requireConfirmation } from '../identity/session/operator.js';
 import {
   findCustomer,
   listCustomers,
@@ -147,12 +147,23 @@ function addSettings(router: Router, deps: ConsoleDeps): void {
         requireSecondFactor: requireSecondFactor === 'yes',
         marketAccess,
       };
-      await changeAsOperator(deps, req, res, (tx, source) => putOrganization(tx, slug, input, source));
+      await changeAsOperator(deps, req, res, async (tx, source) => {
+        if (isLoosened(await getLockedOrganization(tx, slug), input)) await confirmDanger(tx, res, source);
+        await putOrganization(tx, slug, input, source);
+      });
       res.redirect(303, toAddress(addressOf(slug), { done: 'saved' }));
     },
     show,
   });
 }
+
+/** True if people need less than before, or may do more. */
+const isLoosened = (
+  current: Organization,
+  wanted: { requireSecondFactor: boolean; marketAccess: MarketAccess | undefined },
+): boolean =>
+  (current.requireSecondFactor && !wanted.requireSecondFactor) ||
+  marketAccesses.indexOf(wanted.marketAccess ?? 'none') > marketAccesses.indexOf(current.marketAccess);
 
 function addArchive(router: Router, deps: ConsoleDeps): void {
   const confirmed = requireConfirmation(deps.clock);

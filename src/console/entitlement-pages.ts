@@ -7,15 +7,16 @@ import { toAddress, toPager } from '../core/pages/address.js';
 import {
   addForm,
   fieldError,
-  formRoute,
   type FormFields,
   type FormState,
   parseQueryForm,
   readQuery,
+  refuseIgnored,
+  textField,
 } from '../core/pages/form.js';
 import { pageRouter } from '../core/pages/layout.js';
 import { monthOf } from '../core/time.js';
-import { putGrant, withdrawGrant } from '../entitlements/grants.js';
+import { getGrant, putGrant, withdrawGrant } from '../entitlements/grants.js';
 import { readGrantsView } from '../entitlements/pages.js';
 import { findGrant, listBalances, listProducts, type Grant } from '../entitlements/queries.js';
 import { getProduct } from '../entitlements/products.js';
@@ -24,6 +25,7 @@ import { entitlementKinds, type UsageLimit } from '../entitlements/table.js';
 import { filledIn } from '../identity/account/schema.js';
 import { changeAsOperator } from '../identity/operator/http.js';
 import { slugSchema } from '../identity/operator/schema.js';
+import { requireConfirmation } from '../identity/session/operator.js';
 import { addressOf, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
 
 const cursorSchema = z.object({ cursor: slugSchema.optional() });
@@ -78,6 +80,7 @@ export function customerEntitlementPages(deps: ConsoleDeps): Router {
   });
 
   addGrant(router, deps);
+  addWithdrawal(router, deps);
   return router;
 }
 
@@ -117,6 +120,7 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
         endsAt = null,
         ...rest
       } = parseInput(grantSchema, filledIn(fields));
+      refuseIgnored(fields, 'unitCap', cap === 'own', 'choose the custom cap');
       if (cap === 'own' && unitCap === undefined) throw fieldError('unitCap', 'is required for a custom cap');
       const terms = {
         kind: rest.kind,
@@ -131,19 +135,28 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
     },
     show,
   });
+}
 
-  router.post(
-    '/customers/:slug/entitlement/withdraw',
-    formRoute({
-      async act(req, res, fields) {
-        const { slug } = await readCustomer(deps, req);
-        const { product } = parseInput(withdrawSchema, fields);
-        await changeAsOperator(deps, req, res, (tx, source) => withdrawGrant(tx, slug, product, source));
-        res.redirect(303, toAddress(`${addressOf(slug)}/entitlements`, { done: 'withdrawn' }));
-      },
-      show,
-    }),
-  );
+function addWithdrawal(router: Router, deps: ConsoleDeps): void {
+  const show = async (req: Request, res: Response, form: FormState) => {
+    const customer = await readCustomer(deps, req);
+    const asked = textField(form.values, 'product') ?? readQuery(req).product;
+    const { product } = parseInput(withdrawSchema, { product: asked });
+    const grant = await getGrant(deps.db.orm, customer.slug, product);
+    const page = { view: 'withdraw-entitlement', tab: 'entitlements', title: 'Withdraw' } as const;
+    await renderCustomer(deps, req, res, page, customer, { form, grant });
+  };
+
+  addForm(router, '/customers/:slug/entitlement/withdraw', {
+    before: [requireConfirmation(deps.clock)],
+    async act(req, res, fields) {
+      const { slug } = await readCustomer(deps, req);
+      const { product } = parseInput(withdrawSchema, fields);
+      await changeAsOperator(deps, req, res, (tx, source) => withdrawGrant(tx, slug, product, source));
+      res.redirect(303, toAddress(`${addressOf(slug)}/entitlements`, { done: 'withdrawn' }));
+    },
+    show,
+  });
 }
 
 /** Undefined: the product's binds. Null: unlimited. */

@@ -7,7 +7,6 @@ import { cutPage } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
 import {
   addForm,
-  formRoute,
   newForm,
   textField,
   type FormState,
@@ -126,7 +125,8 @@ function addInvitations(router: Router, deps: ConsoleDeps): void {
 }
 
 function addMember(router: Router, deps: ConsoleDeps): void {
-  const { db, clock } = deps;
+  const { db } = deps;
+  const confirmed = requireConfirmation(deps.clock);
 
   const readMember = async (req: Request) => {
     const customer = await readCustomer(deps, req);
@@ -152,33 +152,34 @@ function addMember(router: Router, deps: ConsoleDeps): void {
 
   router.get('/customers/:slug/people/:userId', (req, res) => show(req, res, newForm()));
 
-  router.post(
-    '/customers/:slug/people/:userId/role',
-    requireConfirmation(clock),
-    formRoute({
-      async act(req, res, fields) {
-        const { customer, member } = await readMember(req);
-        const { role } = parseInput(roleSchema.pick({ role: true }), fields);
-        await changeAsOperator(deps, req, res, (tx, source) =>
-          putMember(tx, customer.slug, member.email, { role }, source),
-        );
-        res.redirect(303, toAddress(`${addressOf(customer.slug)}/people`, { done: 'role-changed' }));
-      },
-      show,
-    }),
-  );
+  addForm(router, '/customers/:slug/people/:userId/role', {
+    before: [confirmed],
+    async act(req, res, fields) {
+      const { customer, member } = await readMember(req);
+      const { role } = parseInput(roleSchema.pick({ role: true }), fields);
+      await changeAsOperator(deps, req, res, (tx, source) =>
+        putMember(tx, customer.slug, member.email, { role }, source),
+      );
+      res.redirect(303, toAddress(`${addressOf(customer.slug)}/people`, { done: 'role-changed' }));
+    },
+    show,
+  });
 
-  router.post(
-    '/customers/:slug/people/:userId/remove',
-    formRoute({
-      async act(req, res) {
-        const { customer, member } = await readMember(req);
-        await changeAsOperator(deps, req, res, (tx, source) =>
-          removeMemberByEmail(tx, customer.slug, member.email, source),
-        );
-        res.redirect(303, toAddress(`${addressOf(customer.slug)}/people`, { done: 'removed' }));
-      },
-      show,
-    }),
-  );
+  const showRemoval = async (req: Request, res: Response, form: FormState) => {
+    const { customer, member } = await readMember(req);
+    const page = { view: 'remove-member', tab: 'people', title: 'Remove' } as const;
+    await renderCustomer(deps, req, res, page, customer, { form, member });
+  };
+
+  addForm(router, '/customers/:slug/people/:userId/remove', {
+    before: [confirmed],
+    async act(req, res) {
+      const { customer, member } = await readMember(req);
+      await changeAsOperator(deps, req, res, (tx, source) =>
+        removeMemberByEmail(tx, customer.slug, member.email, source),
+      );
+      res.redirect(303, toAddress(`${addressOf(customer.slug)}/people`, { done: 'removed' }));
+    },
+    show: showRemoval,
+  });
 }

@@ -2,16 +2,17 @@ import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import { parseInput } from '../core/http/validate.js';
 import { toAddress } from '../core/pages/address.js';
-import { addForm, formRoute, newForm, type FormState } from '../core/pages/form.js';
+import { addForm, newForm, type FormState } from '../core/pages/form.js';
 import { renderPage, pageRouter } from '../core/pages/layout.js';
 import { AppError } from '../core/errors.js';
 import { filledIn } from '../identity/account/schema.js';
 import { changeAsOperator, sourceOf } from '../identity/operator/http.js';
 import { byOperator } from '../identity/session/authority.js';
-import { requireConfirmation } from '../identity/session/operator.js';
+import { confirmDanger, requireConfirmation } from '../identity/session/operator.js';
 import type { LiveTrading } from '../trading/live/live.js';
 import { switchSchema } from '../trading/risk/operator/schema.js';
-import { readServiceSwitch, setServiceSwitch } from '../trading/risk/switches.js';
+import { findServiceSwitch } from '../trading/risk/queries.js';
+import { isOpened, readServiceSwitch, setServiceSwitch } from '../trading/risk/switches.js';
 import { CONSOLE, type ConsoleDeps } from './page.js';
 
 const TRADING = `${CONSOLE}/trading`;
@@ -30,7 +31,6 @@ interface TradingDeps extends ConsoleDeps {
 
 /** `/console/trading`: what binds the orders of all customers, and the account at the venue. */
 export function serviceTradingPages(deps: TradingDeps): Router {
-  const confirmed = requireConfirmation(deps.clock);
   const router = pageRouter();
 
   const show = async (req: Request, res: Response, form: FormState) => {
@@ -47,20 +47,18 @@ export function serviceTradingPages(deps: TradingDeps): Router {
 
   router.get('/trading', (req, res) => show(req, res, newForm()));
 
-  router.post(
-    '/trading/switch',
-    confirmed,
-    formRoute({
-      async act(req, res, fields) {
-        const { state, reason = null } = parseInput(switchSchema, filledIn(fields));
-        await changeAsOperator(deps, req, res, (tx, source) =>
-          setServiceSwitch(tx, { state, reason }, source),
-        );
-        res.redirect(303, toAddress(TRADING, { done: 'switch' }));
-      },
-      show,
-    }),
-  );
+  addForm(router, '/trading/switch', {
+    async act(req, res, fields) {
+      const { state, reason = null } = parseInput(switchSchema, filledIn(fields));
+      await changeAsOperator(deps, req, res, async (tx, source) => {
+        const current = await findServiceSwitch(tx, { isLocked: true });
+        if (current && isOpened(current.state, state)) await confirmDanger(tx, res, source);
+        await setServiceSwitch(tx, { state, reason }, source);
+      });
+      res.redirect(303, toAddress(TRADING, { done: 'switch' }));
+    },
+    show,
+  });
   addReconciliation(router, deps);
   return router;
 }

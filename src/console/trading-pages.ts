@@ -1,15 +1,19 @@
 import type { Request, Response, Router } from 'express';
+import type { Tx } from '../core/db/client.js';
 import { parseInput } from '../core/http/validate.js';
 import { toAddress } from '../core/pages/address.js';
-import { formRoute, newForm, type FormFields, type FormState } from '../core/pages/form.js';
+import { addForm, newForm, type FormFields, type FormState } from '../core/pages/form.js';
 import { pageRouter } from '../core/pages/layout.js';
 import { filledIn } from '../identity/account/schema.js';
 import { changeAsOperator } from '../identity/operator/http.js';
+import { confirmDanger } from '../identity/session/operator.js';
+import type { Source } from '../identity/source.js';
 import { getLockedOrganization } from '../identity/organizations/organizations.js';
+import { isRaised, noLimitsDeclared, type DeclaredLimits } from '../trading/risk/limits.js';
 import { limitsJson, putLimits, readDeclared, withdrawLimits } from '../trading/risk/operator/limits.js';
 import { limitsSchema, switchSchema } from '../trading/risk/operator/schema.js';
 import { findLimits } from '../trading/risk/queries.js';
-import { readSwitch, setSwitch } from '../trading/risk/switches.js';
+import { isOpened, readSwitch, setSwitch } from '../trading/risk/switches.js';
 import { addressOf, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
 
 const notices = {
@@ -58,47 +62,57 @@ export function customerTradingPages(deps: ConsoleDeps): Router {
 
   router.get('/customers/:slug/trading', (req, res) => show('limits')(req, res, newForm()));
 
-  router.post(
-    '/customers/:slug/trading/limits',
-    formRoute({
-      async act(req, res, fields) {
-        const { slug } = await readCustomer(deps, req);
-        const declared = readDeclared(parseInput(limitsSchema, toInput(fields)));
-        await changeAsOperator(deps, req, res, (tx, source) => putLimits(tx, slug, declared, source));
-        res.redirect(303, toAddress(`${addressOf(slug)}/trading`, { done: 'limits' }));
-      },
-      show: show('limits'),
-    }),
-  );
+  addForm(router, '/customers/:slug/trading/limits', {
+    async act(req, res, fields) {
+      const { slug } = await readCustomer(deps, req);
+      const declared = readDeclared(parseInput(limitsSchema, toInput(fields)));
+      await changeAsOperator(deps, req, res, async (tx, source) => {
+        await confirmIfRaised(tx, res, slug, declared, source);
+        await putLimits(tx, slug, declared, source);
+      });
+      res.redirect(303, toAddress(`${addressOf(slug)}/trading`, { done: 'limits' }));
+    },
+    show: show('limits'),
+  });
 
-  router.post(
-    '/customers/:slug/trading/limits/withdraw',
-    formRoute({
-      async act(req, res) {
-        const { slug } = await readCustomer(deps, req);
-        await changeAsOperator(deps, req, res, (tx, source) => withdrawLimits(tx, slug, source));
-        res.redirect(303, toAddress(`${addressOf(slug)}/trading`, { done: 'defaults' }));
-      },
-      show: show('limits'),
-    }),
-  );
+  addForm(router, '/customers/:slug/trading/limits/withdraw', {
+    async act(req, res) {
+      const { slug } = await readCustomer(deps, req);
+      await changeAsOperator(deps, req, res, async (tx, source) => {
+        await confirmIfRaised(tx, res, slug, noLimitsDeclared, source);
+        await withdrawLimits(tx, slug, source);
+      });
+      res.redirect(303, toAddress(`${addressOf(slug)}/trading`, { done: 'defaults' }));
+    },
+    show: show('limits'),
+  });
 
-  router.post(
-    '/customers/:slug/trading/switch',
-    formRoute({
-      async act(req, res, fields) {
-        const { slug } = await readCustomer(deps, req);
-        const { state, reason = null } = parseInput(switchSchema, filledIn(fields));
-        await changeAsOperator(deps, req, res, async (tx, source) => {
-          const { id } = await getLockedOrganization(tx, slug);
-          await setSwitch(tx, id, 'operator', { state, reason }, source);
-        });
-        res.redirect(303, toAddress(`${addressOf(slug)}/trading`, { done: 'switch' }));
-      },
-      show: show('switch'),
-    }),
-  );
+  addForm(router, '/customers/:slug/trading/switch', {
+    async act(req, res, fields) {
+      const { slug } = await readCustomer(deps, req);
+      const { state, reason = null } = parseInput(switchSchema, filledIn(fields));
+      await changeAsOperator(deps, req, res, async (tx, source) => {
+        const { id } = await getLockedOrganization(tx, slug);
+        const { operator } = await readSwitch(tx, id);
+        if (isOpened(operator.state, state)) await confirmDanger(tx, res, source);
+        await setSwitch(tx, id, 'operator', { state, reason }, source);
+      });
+      res.redirect(303, toAddress(`${addressOf(slug)}/trading`, { done: 'switch' }));
+    },
+    show: show('switch'),
+  });
   return router;
+}
+
+async function confirmIfRaised(
+  tx: Tx,
+  res: Response,
+  slug: string,
+  declared: DeclaredLimits,
+  source: Source,
+): Promise<void> {
+  const { id } = await getLockedOrganization(tx, slug);
+  if (isRaised(await findLimits(tx, id), declared)) await confirmDanger(tx, res, source);
 }
 
 const toFields = (declared: Record<string, string | number | null>): FormFields =>

@@ -8,8 +8,8 @@ import { parseInput, text } from '../core/http/validate.js';
 import { cutPage } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
 import {
+  addForm,
   fieldError,
-  formRoute,
   newForm,
   textField,
   type FormFields,
@@ -20,6 +20,7 @@ import {
 import { formatCount, formatDecimal } from '../core/pages/format.js';
 import { pageRouter } from '../core/pages/layout.js';
 import { changeAsOperator } from '../identity/operator/http.js';
+import { requireConfirmation } from '../identity/session/operator.js';
 import { lockOrganizationId } from '../organizations/table.js';
 import {
   beginStep,
@@ -98,45 +99,43 @@ const show =
   };
 
 function addCorrections(router: Router, deps: ConsoleDeps): void {
-  router.post(
-    '/customers/:slug/usage/corrections',
-    formRoute({
-      async act(req, res, fields) {
-        const { id: orgId, slug } = await readCustomer(deps, req);
-        const { why: reason, ...input } = parseInput(correctionSchema, {
-          ...given(fields, ['quantity', 'why', 'correctionKey']),
-          idempotencyKey: textField(fields, 'idempotencyKey'),
-        });
-        const corrections = [{ ...input, reason, quantity: toPlainDecimal(input.quantity, 0) }];
-        await changeAsOperator(deps, req, res, (tx, source) =>
-          correctEvents(tx, { orgId, livemode: undefined, isUnlimited: true, corrections }, source),
-        ).catch(toFieldError);
-        res.redirect(303, toAddress(base(slug), { done: 'corrected' }));
-      },
-      show: show(deps, 'correction'),
-      codes: new Set(['idempotency_conflict']),
-    }),
-  );
+  addForm(router, '/customers/:slug/usage/corrections', {
+    before: [requireConfirmation(deps.clock)],
+    async act(req, res, fields) {
+      const { id: orgId, slug } = await readCustomer(deps, req);
+      const { why: reason, ...input } = parseInput(correctionSchema, {
+        ...given(fields, ['quantity', 'why', 'correctionKey']),
+        idempotencyKey: textField(fields, 'idempotencyKey'),
+      });
+      const corrections = [{ ...input, reason, quantity: toPlainDecimal(input.quantity, 0) }];
+      await changeAsOperator(deps, req, res, (tx, source) =>
+        correctEvents(tx, { orgId, livemode: undefined, isUnlimited: true, corrections }, source),
+      ).catch(toFieldError);
+      res.redirect(303, toAddress(base(slug), { done: 'corrected' }));
+    },
+    show: show(deps, 'correction'),
+    codes: new Set(['idempotency_conflict']),
+  });
 }
 
 /** A backfill is opened, shown, and taken through its steps. */
 function addBackfills(router: Router, deps: ConsoleDeps): void {
-  router.post(
-    '/customers/:slug/usage/backfills',
-    formRoute({
-      async act(req, res, fields) {
-        const { id: orgId, slug } = await readCustomer(deps, req);
-        const input = parseInput(backfillSchema, given(fields, ['reason', 'from', 'to', 'mode']));
-        const [from, to] = [new Date(input.from), new Date(input.to)];
-        const backfill = { reason: input.reason, from, to, livemode: input.mode === 'live' };
-        const { id } = await changeAsOperator(deps, req, res, (tx, source) =>
-          openBackfill(tx, orgId, backfill, source),
-        );
-        res.redirect(303, toAddress(`${base(slug)}/backfills/${id}`, { done: 'opened' }));
-      },
-      show: show(deps, 'backfill'),
-    }),
-  );
+  const confirmed = requireConfirmation(deps.clock);
+
+  addForm(router, '/customers/:slug/usage/backfills', {
+    before: [confirmed],
+    async act(req, res, fields) {
+      const { id: orgId, slug } = await readCustomer(deps, req);
+      const input = parseInput(backfillSchema, given(fields, ['reason', 'from', 'to', 'mode']));
+      const [from, to] = [new Date(input.from), new Date(input.to)];
+      const backfill = { reason: input.reason, from, to, livemode: input.mode === 'live' };
+      const { id } = await changeAsOperator(deps, req, res, (tx, source) =>
+        openBackfill(tx, orgId, backfill, source),
+      );
+      res.redirect(303, toAddress(`${base(slug)}/backfills/${id}`, { done: 'opened' }));
+    },
+    show: show(deps, 'backfill'),
+  });
 
   const showOne = async (req: Request, res: Response, form: FormState) => {
     const customer = await readCustomer(deps, req);
@@ -154,22 +153,20 @@ function addBackfills(router: Router, deps: ConsoleDeps): void {
   router.get('/customers/:slug/usage/backfills/:id', (req, res) => showOne(req, res, newForm()));
 
   for (const step of ['apply', 'revert', 'discard'] as const)
-    router.post(
-      `/customers/:slug/usage/backfills/:id/${step}`,
-      formRoute({
-        async act(req, res) {
-          const { id: orgId, slug } = await readCustomer(deps, req);
-          const id = readId(req);
-          await changeAsOperator(deps, req, res, async (tx, source) => {
-            await lockOrganizationId(tx, orgId);
-            return beginStep(tx, orgId, id, step, source);
-          });
-          res.redirect(303, toAddress(`${base(slug)}/backfills/${id}`, { done: step }));
-        },
-        show: showOne,
-        codes: new Set(['backfill_state']),
-      }),
-    );
+    addForm(router, `/customers/:slug/usage/backfills/:id/${step}`, {
+      before: [confirmed],
+      async act(req, res) {
+        const { id: orgId, slug } = await readCustomer(deps, req);
+        const id = readId(req);
+        await changeAsOperator(deps, req, res, async (tx, source) => {
+          await lockOrganizationId(tx, orgId);
+          return beginStep(tx, orgId, id, step, source);
+        });
+        res.redirect(303, toAddress(`${base(slug)}/backfills/${id}`, { done: step }));
+      },
+      show: showOne,
+      codes: new Set(['backfill_state']),
+    });
 }
 
 const readId = (req: Request): string => readPathId(req, 'id', 'backfill');

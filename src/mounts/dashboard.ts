@@ -18,7 +18,7 @@ import { customerUsagePages } from '../console/usage-pages.js';
 import { listPlacements, sumByServer, type Placement } from '../core/db/placement.js';
 import { nothingHere } from '../core/http/problem.js';
 import { createConsoleFrame } from '../dashboard/frame.js';
-import { requireOperatorPerson } from '../identity/session/operator.js';
+import { leadToConfirmation, requireOperatorPerson } from '../identity/session/operator.js';
 import { pageHeaders } from '../core/http/headers.js';
 import { perKeyLimit } from '../core/http/rate-limit.js';
 import { pageAssets, pageFrame, renderPage, type ReadFrame, pageRouter } from '../core/pages/layout.js';
@@ -148,6 +148,7 @@ export function dashboardRoutes(
     consoleAuditPages(context),
     shardPages(context),
   );
+  router.use(leadToConfirmation(readSession));
   return router;
 }
 

@@ -4,7 +4,15 @@ import { beginSecretPage } from '../core/http/headers.js';
 import { originOf } from '../core/http/request.js';
 import { decimalField, nameField, parseInput, text } from '../core/http/validate.js';
 import { toAddress } from '../core/pages/address.js';
-import { addForm, fieldError, formRoute, newForm, textField, type FormState } from '../core/pages/form.js';
+import {
+  addForm,
+  fieldError,
+  formRoute,
+  newForm,
+  refuseIgnored,
+  textField,
+  type FormState,
+} from '../core/pages/form.js';
 import { renderPage, pageRouter } from '../core/pages/layout.js';
 import { checkPassword } from '../identity/account/account.js';
 import { authorOf, limitGuesses, type AccountDeps } from '../identity/account/page.js';
@@ -243,6 +251,7 @@ function addOwnerPages(router: Router, deps: SetUpDeps, guards: RequestHandler[]
       const typed = textField(fields, 'email');
       const email = typed === undefined ? {} : { email: normalizeEmail(typed) };
       const input = parseInput(ownerSchema, filledIn({ ...fields, ...email }));
+      refuseIgnored(fields, 'email', input.owner === 'other', 'choose another person');
       const { userId, email: own } = personOf(res);
       const owner = input.owner === 'me' ? own : input.email;
       if (owner === undefined) throw fieldError('email', 'is required');

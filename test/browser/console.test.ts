@@ -1,9 +1,9 @@
 import { beforeAll, expect, it } from 'vitest';
-import { Browser, signedIn } from '../support/accounts.js';
+import { Browser, PASSWORD, signedIn } from '../support/accounts.js';
 import { openLiveAccount, removeKeys } from '../fixtures/live-account.js';
 import { browserWorld, PHONE } from '../support/browser.js';
 import { createKey } from '../support/fixtures.js';
-import { signedInOperator, type TestOperator } from '../support/operators.js';
+import { forgetConfirmation, signedInOperator, type TestOperator } from '../support/operators.js';
 import { hostileNames, populate, type Populated } from '../support/populated.js';
 import { startTestService } from '../support/service.js';
 import { consoleRoutes } from '../pages/matrix.js';
@@ -32,6 +32,7 @@ const failedShown = new Set<string>([
 function toConsolePath(route: string): string {
   return route
     .slice('get '.length)
+    .replace(/entitlement\/withdraw$/, `$&?product=${hostile.productSlugs[0]!}`)
     .replace('{slug}', route.includes('/products/') ? hostile.productSlugs[0]! : hostile.slug)
     .replace('{userId}', route.includes('operators') ? operator.id : hostile.people.admin.id)
     .replace('{id}', route.includes('/backfills/') ? hostile.backfillId : hostile.keyIds[0]!);
@@ -128,6 +129,27 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     expect(await call()).toBe(200);
     await owner.goto('/dashboard/members');
     expect(await readMain(owner)).toContain('Members');
+  },
+);
+
+it.each([{ javaScript: true }, { javaScript: false }])(
+  'limits of trading that are raised long after the password come through the proof as they were typed (scripts: $javaScript)',
+  async ({ javaScript }) => {
+    const late = await signedInOperator(world.service);
+    await forgetConfirmation(world.service, late.browser);
+    const page = await world.visit({ javaScript, as: late.browser });
+    await page.goto(`/console/customers/${hostile.slug}/trading`);
+    const contracts = page.getByLabel('Contracts per order');
+    const raised = javaScript ? '1234' : '2345';
+    await contracts.fill(raised);
+    await page.getByRole('button', { name: 'Set the limits' }).click();
+    await page.getByLabel('Your password').fill(PASSWORD);
+    await page.getByLabel(/^Code/).fill(late.app.code());
+    await page.getByRole('button', { name: 'Continue' }).click();
+    expect(await readMain(page)).toContain('Nothing has been changed yet.');
+    expect(await contracts.inputValue()).toBe(raised);
+    await page.getByRole('button', { name: 'Set the limits' }).click();
+    expect(await readMain(page)).toContain('The limits are set.');
   },
 );
 

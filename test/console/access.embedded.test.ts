@@ -32,7 +32,7 @@ afterAll(async () => {
 
 /** Asks again for the password and the code before anything else. */
 const dangerous =
-  /\/(archive|invite|role|link|sign-out|second-factor|delete|reconciliation)$|operators\/\{userId\}\/remove$|console\/trading\/switch$/;
+  /\/(archive|invite|role|remove|link|sign-out|second-factor|delete|reconciliation|entitlement\/withdraw|corrections|backfills|apply|revert|discard)$/;
 
 const send = async (browser: Browser, route: string) => {
   const [method, path] = route.split(' ') as [string, string];

@@ -250,8 +250,41 @@ describe('one customer', () => {
     expect((await post(`${path}?product=${product}`, ends)).status).toBe(400);
     expect((await post(path, { ...ends, endsAt: '2999-01-01T00:00' })).status).toBe(303);
     expect(await open(`/console/customers/${slug}/entitlements`)).toContain('Read only');
-    expect((await post(`${path}/withdraw`, { product })).status).toBe(303);
-    expect((await post(`${path}/withdraw`, { product })).status).toBe(404);
+  });
+
+  it.each(['product', 'none'])('is refused a cap that is typed where the choice is “%s”', async (cap) => {
+    const { id, slug, product } = await customer();
+    const before = await database.db.orm.select().from(entitlements).where(eq(entitlements.orgId, id));
+    const path = `/console/customers/${slug}/entitlement?product=${product.slug}`;
+    const sent = await post(path, { product: product.slug, kind: 'live', cap, unitCap: '1000' });
+    expect([sent.status, sent.text.includes('href="#field-unitCap"')]).toEqual([400, true]);
+    expect(sent.text).toContain('another choice is made: choose the custom cap, or clear it');
+    expect(sent.text).toMatch(/name="unitCap"[^>]*value="1000"/);
+    expect(await database.db.orm.select().from(entitlements).where(eq(entitlements.orgId, id))).toEqual(
+      before,
+    );
+  });
+
+  it('loses an entitlement only after a question on a page of its own', async () => {
+    const { slug, product } = await customer();
+    const path = `/console/customers/${slug}/entitlement`;
+    const question = `${path}/withdraw?product=${product.slug}`;
+    const page = await open(`${path}?product=${product.slug}`);
+    expect(page).toContain(`href="${question}"`);
+    expect(page).not.toContain(`action="${path}/withdraw`);
+    const asked = await open(question);
+    expect([asked.includes(product.name), asked.includes('Withdraw the entitlement')]).toEqual([true, true]);
+    expect((await post(question, { product: product.slug })).status).toBe(303);
+    expect((await post(question, { product: product.slug })).status).toBe(404);
+    for (const [query, status] of [
+      ['', 400],
+      ['?product=none', 404],
+      [`?product=${product.slug}`, 404],
+    ] as const)
+      expect([query, (await operator.browser.get(`${path}/withdraw${query}`, html)).status]).toEqual([
+        query,
+        status,
+      ]);
   });
 
   it('gets people by an invitation, with roles that change, until they are removed', async () => {

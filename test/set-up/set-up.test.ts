@@ -144,6 +144,8 @@ it('a form for an owner is about the Organization that it shows, however often i
   const shown = (await browser.get('/set-up/owner', html)).text;
   expect(shown).toContain(`name="organization" value="${one.slug}"`);
   const form = { organization: one.slug, owner: 'me' };
+  const unclear = await post(browser, '/set-up/owner', { ...form, email: 'other@example.com' });
+  expect([unclear.status, unclear.text.includes('choose another person, or clear it')]).toEqual([400, true]);
   for (let n = 0; n < 2; n++)
     expect((await post(browser, '/set-up/owner', form)).headers.get('location')).toBe('/dashboard');
   const late = await post(browser, '/set-up/owner', { ...form, owner: 'other', email: 'late@example.com' });

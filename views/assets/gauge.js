@@ -1,5 +1,6 @@
 // What pages do beyond their HTML. Each of them works without any of this.
 import { hoverCharts } from './chart.js';
+import { choicesFollowFields } from './choices.js';
 import { openLink } from './join.js';
 import { enhance, pollParts } from './live.js';
 import { menus } from './menus.js';
@@ -8,6 +9,7 @@ import { passkeyButtons } from './passkeys.js';
 import { revealButtons } from './reveal.js';
 
 enhance(document);
+choicesFollowFields();
 hoverCharts();
 openLink();
 menus();

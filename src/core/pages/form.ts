@@ -94,6 +94,16 @@ export function textField(fields: FormFields, name: string): string | undefined 
   return text === undefined || text === '' ? undefined : text;
 }
 
+/**
+ * Refuses a value that belongs to a choice which is not made: it would be ignored.
+ * @param choice goes on where the sentence ends: `choose the date`
+ * @throws AppError invalid_request
+ */
+export function refuseIgnored(fields: FormFields, name: string, isChosen: boolean, choice: string): void {
+  if (!isChosen && textField(fields, name)?.trim())
+    throw fieldError(name, `is filled in, but another choice is made: ${choice}, or clear it`);
+}
+
 /** All values of a field with check boxes. */
 export const listField = (fields: FormFields, name: string): string[] => [fields[name] ?? []].flat();
 
@@ -168,8 +178,8 @@ export async function tryQuery<T>(
 }
 
 /**
- * What was typed into a form that came when its person was no longer signed in. It waits, without passwords and codes, until
- * the form's page is shown again to the same person in the same browser.
+ * What was typed into a form that came when its person was no longer signed in, or had to prove anew who they are. It waits,
+ * without passwords and codes, until the form's page is shown again to the same person in the same browser.
  */
 export interface KeptForm {
   page: string;
@@ -212,8 +222,26 @@ export function offerForm(
   };
 }
 
-/** The form of this page as the signed-in person typed it before, once; undefined if none was kept for it. */
-export async function takeForm(req: Request, res: Response, form: FormState): Promise<FormState | undefined> {
+/**
+ * The forms among what a page shows, with what the signed-in person had typed into one of them, once; undefined if nothing was
+ * kept for the page. Forms of one page have no field in common.
+ */
+export async function takeForms(
+  req: Request,
+  res: Response,
+  shown: object,
+): Promise<Record<string, FormState> | undefined> {
+  const forms = Object.entries(shown).filter((entry): entry is [string, FormState] => isForm(entry[1]));
+  if (forms.length === 0) return undefined;
   const values = await (res.locals as Locals)[taken]?.(req.originalUrl);
-  return values && { ...form, values: { ...form.values, ...values } };
+  return values && Object.fromEntries(forms.map(([name, form]) => [name, fillIn(form, values)]));
+}
+
+const isForm = (value: unknown): boolean =>
+  typeof value === 'object' && value !== null && 'values' in value && 'errors' in value;
+
+function fillIn(form: FormState, values: FormFields): FormState {
+  const isSent = Object.keys(values).some((name) => name in form.values);
+  // A box that was cleared is missing from what was sent, and must not come back ticked.
+  return { ...form, values: isSent ? values : { ...form.values, ...values } };
 }

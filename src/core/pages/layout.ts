@@ -6,7 +6,7 @@ import { type Request, type RequestHandler, type Response, Router } from 'expres
 import type { Clock } from '../time.js';
 import { createAssets } from '../http/assets.js';
 import { toAddress } from './address.js';
-import { type FormState, takeForm } from './form.js';
+import { takeForms } from './form.js';
 import * as format from './format.js';
 import { styleSheets } from './stylesheet.js';
 
@@ -75,12 +75,11 @@ export async function renderPage(
   page: Page,
   data: object,
 ): Promise<void> {
-  const { form } = data as { form?: FormState };
-  const kept = form && (await takeForm(req, res, form));
+  const kept = await takeForms(req, res, data);
   const readFrame = (res.locals as { [frameOf]?: ReadFrame })[frameOf];
   res.render('layout', {
     ...data,
-    ...(kept ? { form: kept } : {}),
+    ...kept,
     ...page,
     frame: page.frame ?? 'dashboard',
     template: page.view,
@@ -89,8 +88,9 @@ export async function renderPage(
     ui,
     now: new Date(clock.now()),
     ...(await readFrame?.(res, page.section)),
+    noticeTone: kept ? 'info' : 'good',
     notice: kept
-      ? 'You are signed in again. The form is as you had filled it in: check it, and send it again.'
+      ? 'Nothing has been changed yet. The form is as you had filled it in: check it, and send it again.'
       : noticeOf(req, page.notices),
   });
 }

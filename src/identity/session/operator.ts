@@ -1,14 +1,14 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import type { Request, RequestHandler, Response } from 'express';
+import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
 import { rateLimit, type AugmentedRequest } from 'express-rate-limit';
 import { recordOperatorAudit, change, byProof } from '../../audit/audit.js';
 import type { OperatorToken } from '../../core/config.js';
 import type { Context } from '../../core/http/context.js';
 import { AppError } from '../../core/errors.js';
 import { notFound } from '../../core/http/problem.js';
-import { requestIdOf, isNavigation, ownReferer } from '../../core/http/request.js';
+import type { Tx } from '../../core/db/client.js';
+import { isNavigation, prefersHtml, requestIdOf } from '../../core/http/request.js';
 import type { Clock } from '../../core/time.js';
-import { isForm } from '../../core/http/body.js';
 import { toAddress } from '../../core/pages/address.js';
 import {
   ConfirmationDue,
@@ -18,7 +18,8 @@ import {
   operatorsOnly,
   type OperatorAuthority,
 } from './authority.js';
-import { personOf } from './session.js';
+import type { Source } from '../source.js';
+import { keepTyped, personOf, type ReadSession } from './session.js';
 import { addressOf, passLimits } from '../../core/http/rate-limit.js';
 
 const MAX_FAILURES_PER_MINUTE = 30;
@@ -77,21 +78,33 @@ export const requireOperatorPerson: RequestHandler = (req, res, next) => {
 };
 
 /**
- * For what is dangerous: lets operators through who gave their password and code within the last minutes, and leads
- * others by `/confirm`. Goes after `requireOperatorPerson`; each change asks again.
+ * For what is dangerous: lets operators through who gave their password and code within the last minutes. Goes after
+ * `requireOperatorPerson`; each change asks again.
  * @throws ConfirmationDue
  */
 export function requireConfirmation(clock: Clock): RequestHandler {
-  return (req, res, next) => {
+  return (_req, res, next) => {
     const person = personOf(res);
-    if (isConfirmedAt(person, new Date(clock.now()))) {
-      res.locals.operator = operatorPerson(person, true);
-      next();
-    } else if (isNavigation(req)) res.redirect(303, toAddress('/confirm', { next: req.originalUrl }));
-    else if (isForm(req)) res.redirect(303, toAddress('/confirm', { next: ownReferer(req) }));
-    else throw new ConfirmationDue();
+    if (!isConfirmedAt(person, new Date(clock.now()))) throw new ConfirmationDue();
+    res.locals.operator = operatorPerson(person, true);
+    next();
   };
 }
+
+/** The same within a change, where only what it finds says whether it is dangerous. @throws ConfirmationDue */
+export const confirmDanger = (tx: Tx, res: Response, { at }: Source): Promise<void> =>
+  operatorPerson(personOf(res), true).confirm(tx, at);
+
+/** Leads people who have to prove anew who they are by `/confirm`, and keeps what they typed. Goes after all pages. */
+export const leadToConfirmation =
+  (readSession: ReadSession): ErrorRequestHandler =>
+  async (error, req, res, next) => {
+    if (!(error instanceof ConfirmationDue && prefersHtml(req))) return next(error);
+    const page = isNavigation(req)
+      ? req.originalUrl
+      : await keepTyped(readSession, req, res, personOf(res).userId);
+    res.redirect(303, toAddress('/confirm', { next: page }));
+  };
 
 /**
  * The first refusal of an address in a minute, and the one that uses up its allowance: strangers cannot fill the log. Never

@@ -160,11 +160,9 @@ export function requirePerson(readSession: ReadSession): RequestHandler {
         return;
       }
       const owner = await readSession.findOwner(req);
-      const typed = owner === undefined ? undefined : await readTyped(req, res);
-      if (owner === undefined || typed === undefined)
-        throw new AppError('not_signed_in', 'Sign in first, at /login.');
-      sendFormToken(req, res, await readSession.keepForm(owner, typed), KEPT_FORM_MS);
-      res.redirect(303, toAddress('/login', { next: typed.page, again: 'kept' }));
+      const page = owner === undefined ? undefined : await keepTyped(readSession, req, res, owner);
+      if (page === undefined) throw new AppError('not_signed_in', 'Sign in first, at /login.');
+      res.redirect(303, toAddress('/login', { next: page, again: 'kept' }));
       return;
     }
     res.locals.person = session;
@@ -172,6 +170,18 @@ export function requirePerson(readSession: ReadSession): RequestHandler {
     if (session.orgId !== null) res.locals.session = session;
     next();
   };
+}
+
+/** Keeps what was typed into a form until its person is back. @returns the form's page; undefined if it is none of ours */
+export async function keepTyped(
+  readSession: ReadSession,
+  req: Request,
+  res: Response,
+  userId: string,
+): Promise<string | undefined> {
+  const typed = await readTyped(req, res);
+  if (typed) sendFormToken(req, res, await readSession.keepForm(userId, typed), KEPT_FORM_MS);
+  return typed?.page;
 }
 
 /**

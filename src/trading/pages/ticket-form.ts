@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { parseInput } from '../../core/http/validate.js';
-import { fieldError, textField, type FormFields } from '../../core/pages/form.js';
+import { fieldError, refuseIgnored, textField, type FormFields } from '../../core/pages/form.js';
 import { formatPrice } from '../../core/pages/format.js';
 import {
   asksOf,
@@ -107,8 +107,12 @@ export function readTicket(
     throw fieldError('limitPrice', `must be a multiple of ${[...new Set(steps)].join(' or ')} here`);
   }
   const order = { ...words, contracts: Number(contracts), limitPrice: price };
-  if (!mayRest(order.timeInForce)) return order;
   const isTimed = order.timeInForce === 'good_till_time';
+  refuseIgnored(fields, 'expiresAt', isTimed, 'choose to wait until a time');
+  if (!mayRest(order.timeInForce)) {
+    if (postOnly === 'yes') throw fieldError('postOnly', 'is for an order whose rest stays in the book');
+    return order;
+  }
   if (isTimed && expiresAt === '')
     throw fieldError('expiresAt', 'is required for an order that waits until a time');
   const rest = {

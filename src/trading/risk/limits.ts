@@ -79,6 +79,14 @@ export const noLimitsDeclared: DeclaredLimits = {
   priceCollar: null,
 };
 
+/** True if orders that were refused under one of the limits pass it now. */
+export function isRaised(before: DeclaredLimits | undefined, after: DeclaredLimits): boolean {
+  const [was, is] = [toEffectiveLimits(before ?? noLimitsDeclared), toEffectiveLimits(after)];
+  return limitNames.some((name) => is[name] > was[name]);
+}
+
+const limitNames = Object.keys(defaultLimits) as (keyof RiskLimits)[];
+
 /** What binds: what was declared, and the default for the rest. */
 export const toEffectiveLimits = (declared: DeclaredLimits): RiskLimits => ({
   maxOrderContracts: declared.maxOrderContracts ?? defaultLimits.maxOrderContracts,

@@ -29,6 +29,10 @@ export interface TradingSwitch {
 
 const strictness: Record<SwitchState, number> = { open: 0, reduce_only: 1, halt: 2 };
 
+/** True if orders pass that did not before. */
+export const isOpened = (before: SwitchState, after: SwitchState): boolean =>
+  strictness[after] < strictness[before];
+
 const untouched: SwitchPart = { state: 'open', reason: null, changedAt: null };
 
 /** The switches that bind an Organization, as of this moment. */

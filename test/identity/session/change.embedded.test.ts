@@ -72,9 +72,9 @@ interface Answer {
   location: string | undefined;
 }
 
-/** By its status, or by the way back to the sign-in. */
+/** By its status, or by the way back to the sign-in or to a fresh proof. */
 const isRefused = ({ status, location }: Answer) =>
-  [401, 403, 404].includes(status) || (status === 303 && location!.startsWith('/login'));
+  [401, 403, 404].includes(status) || (status === 303 && /^\/(login|confirm)\b/.test(location!));
 
 const cases = Object.entries(changes)
   .flatMap(([address, prepares]) =>

@@ -419,7 +419,7 @@ const inConsole: Record<string, Prepare[]> = {
     byOperatorPerson(memberPath('role'), () => ({ role: 'billing' }), true),
   ],
   'post /console/customers/{slug}/people/{userId}/remove': [
-    byOperatorPerson(memberPath('remove'), () => ({})),
+    byOperatorPerson(memberPath('remove'), () => ({}), true),
   ],
   'post /console/customers/{slug}/entitlement': [
     byOperatorPerson(customerPath('/entitlement'), ({ own }) => ({
@@ -430,7 +430,11 @@ const inConsole: Record<string, Prepare[]> = {
     })),
   ],
   'post /console/customers/{slug}/entitlement/withdraw': [
-    byOperatorPerson(customerPath('/entitlement/withdraw'), ({ own }) => ({ product: own.productSlugs[2]! })),
+    byOperatorPerson(
+      customerPath('/entitlement/withdraw'),
+      ({ own }) => ({ product: own.productSlugs[2]! }),
+      true,
+    ),
   ],
   'post /console/customers/{slug}/keys/{id}/revoke': [
     byOperatorPerson(
@@ -440,33 +444,46 @@ const inConsole: Record<string, Prepare[]> = {
   ],
   'post /console/customers/{slug}/usage/corrections': [
     withEvent((idempotencyKey) =>
-      byOperatorPerson(customerPath('/usage/corrections'), () => ({
-        idempotencyKey,
-        quantity: '1',
-        why: 'half-sent',
-        correctionKey: uuid(),
-      })),
+      byOperatorPerson(
+        customerPath('/usage/corrections'),
+        () => ({
+          idempotencyKey,
+          quantity: '1',
+          why: 'half-sent',
+          correctionKey: uuid(),
+        }),
+        true,
+      ),
     ),
   ],
   'post /console/customers/{slug}/usage/backfills': [
-    byOperatorPerson(customerPath('/usage/backfills'), () => ({
-      reason: 'half-sent',
-      from: '2020-01-01',
-      to: '2020-02-01',
-      mode: 'live',
-    })),
+    byOperatorPerson(
+      customerPath('/usage/backfills'),
+      () => ({
+        reason: 'half-sent',
+        from: '2020-01-01',
+        to: '2020-02-01',
+        mode: 'live',
+      }),
+      true,
+    ),
   ],
   'post /console/customers/{slug}/usage/backfills/{id}/apply': [
-    byOperatorPerson(backfillPage('open', '/apply'), () => ({})),
+    byOperatorPerson(backfillPage('open', '/apply'), () => ({}), true),
   ],
   'post /console/customers/{slug}/usage/backfills/{id}/revert': [
-    byOperatorPerson(backfillPage('applied', '/revert'), () => ({})),
+    byOperatorPerson(backfillPage('applied', '/revert'), () => ({}), true),
   ],
   'post /console/customers/{slug}/usage/backfills/{id}/discard': [
-    byOperatorPerson(backfillPage('open', '/discard'), () => ({})),
+    byOperatorPerson(backfillPage('open', '/discard'), () => ({}), true),
   ],
   'post /console/customers/{slug}/trading/limits': [
     byOperatorPerson(customerPath('/trading/limits'), () => ({ maxOpenOrders: '9' })),
+    byOperatorPerson(
+      customerPath('/trading/limits'),
+      () => ({ maxOpenOrders: String(1_000 + Math.floor(Math.random() * 1e6)) }),
+      true,
+    ),
   ],
   'post /console/customers/{slug}/trading/limits/withdraw': [
     byOperatorPerson(customerPath('/trading/limits/withdraw'), () => ({})),
@@ -562,7 +579,7 @@ const inConsole: Record<string, Prepare[]> = {
     ),
   ],
   'post /console/trading/switch': [
-    byOperatorPerson('/console/trading/switch', () => ({ state: 'open', reason: uuid() }), true),
+    byOperatorPerson('/console/trading/switch', () => ({ state: 'open', reason: uuid() })),
   ],
 };
 

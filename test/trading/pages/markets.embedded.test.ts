@@ -665,6 +665,18 @@ it.each([
     /Expires at: Is required for an order that waits until a time/,
   ],
   ['expiresAt', { timeInForce: 'good_till_time', expiresAt: 'soon' }, /Expires at: Must be a time/],
+  ...['immediate_or_cancel', 'fill_or_kill', 'good_till_cancelled'].map(
+    (timeInForce): [string, Record<string, string>, RegExp] => [
+      'expiresAt',
+      { timeInForce, expiresAt: '2130-01-01T12:00' },
+      /Expires at: Is filled in, but another choice is made/,
+    ],
+  ),
+  ...['immediate_or_cancel', 'fill_or_kill'].map((timeInForce): [string, Record<string, string>, RegExp] => [
+    'postOnly',
+    { timeInForce, postOnly: 'yes' },
+    /Post only: Is for an order whose rest stays in the book/,
+  ]),
   [
     'postOnly',
     { timeInForce: 'good_till_cancelled', postOnly: 'maybe' },

@@ -1,0 +1,120 @@
+import { beforeAll, expect, it } from 'vitest';
+import { everything } from '../../src/trading/venue/simulation/world.js';
+import { signedIn } from '../support/accounts.js';
+import { browserWorld } from '../support/browser.js';
+import { createKey, createOrganization, createProduct } from '../support/fixtures.js';
+import { signedInOperator } from '../support/operators.js';
+
+const world = browserWorld({ trading: { selection: everything } });
+beforeAll(() => world.service.trading.refresher.refresh());
+
+/** The forms that have a choice and a field which belongs to it: who opens them, and where. */
+const forms = [
+  {
+    form: 'an entitlement',
+    choice: 'cap',
+    chosen: 'own',
+    other: 'none',
+    field: 'unitCap',
+    value: '1000',
+    async open() {
+      await createProduct(world.db);
+      const { slug } = await createOrganization(world.db);
+      const { browser } = await signedInOperator(world.service);
+      return { browser, path: `/console/customers/${slug}/entitlement` };
+    },
+  },
+  {
+    form: 'the owner of a first start',
+    choice: 'owner',
+    chosen: 'other',
+    other: 'me',
+    field: 'email',
+    value: 'olga@acme.example',
+    async open() {
+      await createOrganization(world.db);
+      const { browser } = await signedInOperator(world.service);
+      return { browser, path: '/set-up/owner' };
+    },
+  },
+  {
+    form: 'a new API key',
+    choice: 'expiry',
+    chosen: 'at',
+    other: '30',
+    field: 'expiresAt',
+    value: '2131-05-06T07:08',
+    async open() {
+      const { browser } = await signedIn(world.db, world.service.url);
+      return { browser, path: '/dashboard/api-keys/new' };
+    },
+  },
+  {
+    form: 'a rotation',
+    choice: 'grace',
+    chosen: 'custom',
+    other: '60',
+    field: 'graceMinutes',
+    value: '5',
+    async open() {
+      const { browser, organization } = await signedIn(world.db, world.service.url);
+      const { id } = await createKey(world.db, organization.id);
+      return { browser, path: `/dashboard/api-keys/${id}/rotate` };
+    },
+  },
+  {
+    form: 'an order',
+    choice: 'timeInForce',
+    chosen: 'good_till_time',
+    other: 'immediate_or_cancel',
+    field: 'expiresAt',
+    value: '2131-05-06T07:08',
+    async open() {
+      const { browser } = await signedIn(world.db, world.service.url);
+      const [ticker] = world.service.trading.snapshots.current!.markets.keys();
+      return { browser, path: `/dashboard/markets/${ticker!}` };
+    },
+  },
+];
+
+it.each(forms)('the choice of $form follows what is typed', async (form) => {
+  const { browser, path } = await form.open();
+  const page = await world.visit({ as: browser });
+  await page.goto(path);
+  const { choice, other, chosen } = form;
+  const isChosen = (value: string) =>
+    page.locator(
+      `input[name=${choice}][value="${value}"]:checked, select[name=${choice}]:has(option[value="${value}"]:checked)`,
+    );
+  const choose = async (value: string) => {
+    const select = page.locator(`select[name=${choice}]`);
+    if ((await select.count()) > 0) await select.selectOption(value);
+    else await page.locator(`input[name=${choice}][value="${value}"]`).check();
+  };
+  if (form.form === 'an order') await page.locator('#ticket-rest > summary').click();
+  const field = page.locator(`input[name=${form.field}][data-choice]`);
+  await choose(other);
+  await field.fill(form.value);
+  expect(await isChosen(chosen).count()).toBe(1);
+  await choose(other);
+  expect(await field.inputValue()).toBe('');
+  await choose(chosen);
+  expect(await field.inputValue()).toBe(form.value);
+});
+
+it('an order that only waits is one whose rest stays in the book', async () => {
+  const { browser, path } = await forms.find(({ form }) => form === 'an order')!.open();
+  const page = await world.visit({ as: browser });
+  await page.goto(path);
+  await page.locator('#ticket-rest > summary').click();
+  const [timeInForce, postOnly] = [
+    page.locator('select[name=timeInForce]'),
+    page.locator('select[name=postOnly]'),
+  ];
+  await postOnly.selectOption('yes');
+  expect(await timeInForce.inputValue()).toBe('good_till_cancelled');
+  await timeInForce.selectOption('good_till_time');
+  expect(await postOnly.inputValue()).toBe('yes');
+  await timeInForce.selectOption('fill_or_kill');
+  expect(await postOnly.inputValue()).toBe('no');
+});

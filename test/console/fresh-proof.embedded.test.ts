@@ -1,0 +1,205 @@
+import { eq } from 'drizzle-orm';
+import { v7 as uuid } from 'uuid';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { auditLog, operatorLog } from '../../src/tables.js';
+import { addMember, createUser, PASSWORD } from '../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
+import { forgetConfirmation, signedInOperator, type TestOperator } from '../support/operators.js';
+import { startTestService, type TestService } from '../support/service.js';
+import { sendUsage, usageEvent } from '../support/usage.js';
+
+let database: TestDatabase;
+let service: TestService;
+let operator: TestOperator;
+let orgId: string;
+let base: string;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db);
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+beforeEach(async () => {
+  operator = await signedInOperator(service);
+  const organization = await createOrganization(database.db);
+  orgId = organization.id;
+  base = `/console/customers/${organization.slug}`;
+});
+
+type Form = Record<string, string>;
+const html = { accept: 'text/html' };
+const open = async (path: string) => (await operator.browser.get(path, html)).text;
+const post = (path: string, form: Form, from: string) =>
+  operator.browser.send('POST', path, { form, headers: { ...html, referer: service.url + from } });
+
+/** What has been changed of the customer and of the service so far. */
+const readChanges = async () => [
+  ...(await database.db.orm.select().from(auditLog).where(eq(auditLog.orgId, orgId))),
+  ...(await database.db.orm.select().from(operatorLog)).filter(({ action }) => action.startsWith('trading')),
+];
+
+/** Sends a form long after the password was given. @returns where it leads */
+async function sendLate(path: string, form: Form, from: string): Promise<string | null> {
+  await forgetConfirmation(service, operator.browser);
+  const { status, headers } = await post(path, form, from);
+  expect(status).toBe(303);
+  return headers.get('location');
+}
+
+/** The way through `/confirm`, back to the page. */
+async function confirm(page: string): Promise<string> {
+  // A code is good once.
+  service.clock.advance(30_000);
+  const form = { currentPassword: PASSWORD, code: operator.app.code(), next: page };
+  const confirmed = await operator.browser.send('POST', '/confirm', { form, headers: html });
+  expect(confirmed.headers.get('location')).toBe(page);
+  return open(page);
+}
+
+interface Change {
+  /** Where the form is sent to, below the customer's page. */
+  path: string;
+  form: Form;
+  /** The page that it stands on. */
+  page: string;
+}
+
+/** Sent late the form changes nothing, comes back as it was typed, and does what it says once the proof is given. */
+async function expectProof({ path, form, page }: Change): Promise<void> {
+  const before = await readChanges();
+  expect(await sendLate(base + path, form, base + page)).toBe(
+    `/confirm?next=${encodeURIComponent(base + page)}`,
+  );
+  expect(await readChanges()).toEqual(before);
+  const again = await confirm(base + page);
+  expect(again).toContain('Nothing has been changed yet.');
+  for (const [name, value] of Object.entries(form)) {
+    const shown = new RegExp(`name="${name}"[^>]*value="${value}"[^>]*>|<option value="${value}" selected`);
+    const [tag] = shown.exec(again) ?? [];
+    const isChosen = /type="(radio|checkbox)"/.test(tag ?? '')
+      ? tag!.includes(' checked')
+      : tag !== undefined;
+    expect([name, isChosen]).toEqual([name, true]);
+  }
+  const { status, headers } = await post(base + path, form, base + page);
+  expect([status, headers.get('location')]).toEqual([303, expect.stringContaining('?done=')]);
+  expect(await readChanges()).not.toEqual(before);
+}
+
+const set = async (path: string, form: Form) =>
+  expect((await post(base + path, form, base)).status).toBe(303);
+
+describe('limits of trading', () => {
+  const change = (form: Form) => ({ path: '/trading/limits', form, page: '/trading' });
+
+  it('are raised with a fresh proof alone', async () => {
+    await expectProof(change({ maxOpenOrders: '21', maxDailyLoss: '50' }));
+  });
+
+  it('are raised by leaving one out, or by withdrawing them, with a fresh proof alone', async () => {
+    await set('/trading/limits', { maxOpenOrders: '7', maxDailyLoss: '50' });
+    await expectProof(change({ maxDailyLoss: '40' }));
+    await expectProof({ path: '/trading/limits/withdraw', form: {}, page: '/trading' });
+  });
+
+  it('are lowered at once, also by going back to defaults that are lower', async () => {
+    const done = `${base}/trading?done=`;
+    const lower = { maxOpenOrders: '7', maxDailyLoss: '50' };
+    expect(await sendLate(`${base}/trading/limits`, lower, `${base}/trading`)).toBe(`${done}limits`);
+    await confirm(`${base}/trading`);
+    await set('/trading/limits', { maxOpenOrders: '21' });
+    expect(await sendLate(`${base}/trading/limits/withdraw`, {}, `${base}/trading`)).toBe(`${done}defaults`);
+  });
+
+  it('are kept through the proof where the form was shown again because of a mistake', async () => {
+    const wrong = await post(`${base}/trading/limits`, { maxOpenOrders: 'many' }, `${base}/trading`);
+    expect(wrong.status).toBe(400);
+    await expectProof({ ...change({ maxOpenOrders: '34' }), page: '/trading/limits' });
+  });
+});
+
+describe.each([
+  { whose: 'a customer', path: () => `${base}/trading/switch`, page: () => `${base}/trading` },
+  { whose: 'the whole service', path: () => '/console/trading/switch', page: () => '/console/trading' },
+])('the switch of $whose', ({ path, page }) => {
+  const late = (state: string, reason = `Now ${state}`) => sendLate(path(), { state, reason }, page());
+
+  it('is closed at once, and opened with a fresh proof alone, by the half as well', async () => {
+    const done = `${page()}?done=switch`;
+    const confirmFirst = `/confirm?next=${encodeURIComponent(page())}`;
+    expect([await late('reduce_only'), await late('halt'), await late('halt', 'Still')]).toEqual([
+      done,
+      done,
+      done,
+    ]);
+    const before = await readChanges();
+    for (const state of ['open', 'reduce_only']) expect(await late(state)).toBe(confirmFirst);
+    expect(await readChanges()).toEqual(before);
+    const again = await confirm(page());
+    expect(again).toMatch(/<option value="reduce_only" selected/);
+    expect(again).toContain('value="Now reduce_only"');
+    const opened = await post(path(), { state: 'open', reason: '' }, page());
+    expect(opened.headers.get('location')).toBe(done);
+  });
+});
+
+describe('people', () => {
+  it('are removed with a fresh proof, after a question on a page of its own', async () => {
+    const { id, name } = await createUser(database.db);
+    await addMember(database.db, orgId, id, 'billing');
+    const page = `${base}/people/${id}`;
+    expect(await open(page)).toContain(`href="${page}/remove"`);
+    expect(await open(page)).not.toContain(`action="${page}/remove"`);
+    expect(await open(`${page}/remove`)).toContain(name);
+    await expectProof({ path: `/people/${id}/remove`, form: {}, page: `/people/${id}/remove` });
+  });
+
+  it('have another role with a fresh proof, and the choice is not lost on the way', async () => {
+    const { id } = await createUser(database.db);
+    await addMember(database.db, orgId, id, 'billing');
+    await expectProof({ path: `/people/${id}/role`, form: { role: 'admin' }, page: `/people/${id}` });
+  });
+});
+
+describe('usage', () => {
+  it('is corrected with a fresh proof alone', async () => {
+    const { db, clock } = service.context;
+    const product = await createProduct(db);
+    await grant(db, orgId, product.id);
+    const { secret } = await createKey(db, orgId);
+    const event = { ...usageEvent(product.slug, 'of acme'), occurredAt: new Date(clock.now()).toISOString() };
+    expect((await sendUsage(service.url, secret, [event])).status).toBe(202);
+    const form = { idempotencyKey: 'of acme', quantity: '2.5', why: 'Too many', correctionKey: uuid() };
+    await expectProof({ path: '/usage/corrections', form, page: '/usage' });
+  });
+
+  it('is backfilled with a fresh proof alone, from the first step to the last', async () => {
+    const form = { from: '2020-01-01', to: '2020-02-01', mode: 'test', reason: 'A collector was down' };
+    await expectProof({ path: '/usage/backfills', form, page: '/usage' });
+    const page = /\/usage\/backfills\/[\da-f-]{36}/.exec(await open(`${base}/usage`))![0];
+    await expectProof({ path: `${page}/discard`, form: {}, page });
+    for (const step of ['apply', 'revert'])
+      expect(await sendLate(`${base}${page}/${step}`, {}, base + page)).toContain('/confirm?');
+  });
+});
+
+describe('what a customer is held to', () => {
+  const change = (form: Form) => ({ path: '', form: { name: 'Acme', ...form }, page: '' });
+  const late = (form: Form) => sendLate(base, { name: 'Acme', ...form }, base);
+
+  it('is tightened at once', async () => {
+    expect(await late({ requireSecondFactor: 'yes', marketAccess: 'read' })).toBe(`${base}?done=saved`);
+  });
+
+  it('is loosened with a fresh proof alone: the second factor, and the access to markets', async () => {
+    await set('', { name: 'Acme', requireSecondFactor: 'yes', marketAccess: 'none' });
+    await expectProof(change({ requireSecondFactor: 'yes', marketAccess: 'read' }));
+    expect(await late({ marketAccess: 'read' })).toContain('/confirm?');
+    // A box that was cleared comes back cleared.
+    expect(await confirm(base)).not.toMatch(/name="requireSecondFactor"[^>]* checked/);
+    await set('', { name: 'Acme', marketAccess: 'read' });
+  });
+});

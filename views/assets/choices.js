@@ -1,0 +1,28 @@
+/**
+ * A field with `data-choice="cap=own"` belongs to that choice of `cap`: filling it in makes the choice. Another choice empties
+ * it, and the field has its value again when the choice is made again.
+ */
+export function choicesFollowFields() {
+  for (const field of document.querySelectorAll('[data-choice]')) {
+    const [name, values] = field.dataset.choice.split('=');
+    follow(field, name, values.split(' '));
+  }
+}
+
+function follow(field, name, choices) {
+  // A select, or the radio buttons of that name: both have a value that can be set.
+  const choice = field.form.elements[name];
+  const empty = field.options?.[0].value ?? '';
+  let last = empty;
+  const isMade = () => choices.includes(choice.value);
+  field.addEventListener('input', () => {
+    const isFilledIn = field.value !== empty || field.validity.badInput;
+    if (isFilledIn && !isMade()) choice.value = choices[0];
+  });
+  field.form.addEventListener('change', ({ target }) => {
+    if (target.name !== name) return;
+    if (isMade()) {
+      if (field.value === empty) field.value = last;
+    } else if (field.value !== empty) [last, field.value] = [field.value, empty];
+  });
+}
