@@ -53,7 +53,7 @@ it.each([
   const [text] = section.exec(readFileSync(document, 'utf8'))!;
   const needed = routeDescriptions
     .filter(
-      ({ path, operationId }) => text.includes(`127.0.0.1:3000${path} `) || text.includes(`'${operationId}'`),
+      ({ path, operationId }) => text.includes(`localhost:3000${path} `) || text.includes(`'${operationId}'`),
     )
     .map(({ scope }) => scope!);
   expect(needed).toEqual(expect.arrayContaining(['usage:write', 'entitlements:read']));
