@@ -42,6 +42,8 @@ interface AnyMarket {
   eventTicker: string;
   seriesTicker: string;
   status: MarketStatus;
+  /** Why no orders are taken in it, neither paper nor live, as a clause; absent where they are. */
+  untradable?: string;
   /** Best prices; null where there is no bid or ask. */
   yesBid: Micros | null;
   yesAsk: Micros | null;
@@ -97,6 +99,10 @@ export const isPlaced = (market: ListedMarket): market is Market => market.stati
 
 export const cityOf = (market: ListedMarket): string | null =>
   market.station?.city ?? (market as UnplacedMarket).city;
+
+/** Whether the venue takes orders in it, and we do. */
+export const takesOrders = ({ status, untradable }: Pick<ListedMarket, 'status' | 'untradable'>): boolean =>
+  status === 'active' && untradable === undefined;
 
 /** What YES pays for: `84° to 85°`. */
 export const labelOf = (market: ListedMarket): string =>

@@ -86,6 +86,7 @@ function assertOpen({ data }: Snapshot, market: ListedMarket, nowMs: number): vo
   const { status, openTime, closeTime } = market;
   const pause = pauseOf(data, nowMs);
   if (pause !== undefined) throw closed(market, pause);
+  if (market.untradable !== undefined) throw closed(market, market.untradable);
   if (status !== 'active') throw closed(market, `its status is ${status}`);
   if (nowMs < openTime.getTime()) throw closed(market, `it opens at ${openTime.toISOString()}`);
   if (nowMs >= closeTime.getTime()) throw closed(market, `it closed at ${closeTime.toISOString()}`);
