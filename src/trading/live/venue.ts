@@ -7,6 +7,7 @@ import {
   type Query,
 } from '../venue/kalshi-client.js';
 import type { VenueBudget } from '../venue/venue-budget.js';
+import { inChunks } from '../../core/steps.js';
 import { formatContracts } from '../market/contracts.js';
 import { CENT, parseDollars } from '../market/money.js';
 import type { VenueCash } from './compare.js';
@@ -65,7 +66,11 @@ export interface Venue {
     signal: AbortSignal,
   ): Promise<VenueOrder[]>;
   listFills(
-    filter: { ticker?: string; orderId?: string; sinceSeconds?: number; isArchived?: boolean },
+    filter: { tickers?: readonly string[]; orderId?: string; sinceSeconds?: number },
+    signal: AbortSignal,
+  ): Promise<VenueFillAnswer[]>;
+  listArchivedFills(
+    filter: { ticker: string; orderId: string },
     signal: AbortSignal,
   ): Promise<VenueFillAnswer[]>;
   /** Markets in which something is held. */
@@ -82,6 +87,8 @@ export interface VenueOrderId {
 
 const PAGE_SIZE = 1000;
 const MAX_PAGES = 50;
+/** Fills of so many markets come with one request. */
+const TICKERS_PER_CALL = 100;
 /** What orders and their cancellations are charged as; the venue may charge these less. */
 const ORDERS = '/portfolio/events/orders';
 const GROUPS = '/portfolio/order_groups';
@@ -91,6 +98,8 @@ const GROUP_LIMIT = 1_000_000;
 export function createVenue(options: VenueOptions): Venue {
   const { budget } = options;
   const { write, readAll, client } = createSignedClient(options);
+  const readFills = async (path: string, filter: Filter, signal: AbortSignal) =>
+    (await readAll(path, queryOf(filter), fillsPageSchema, signal)).flatMap(({ fills }) => fills);
 
   return {
     takeTurn: (signal) => budget.take('POST', ORDERS, signal),
@@ -123,15 +132,15 @@ export function createVenue(options: VenueOptions): Venue {
       const path = isArchived ? '/historical/orders' : '/portfolio/orders';
       return (await readAll(path, query, ordersPageSchema, signal)).flatMap(({ orders }) => orders);
     },
-    async listFills({ ticker, orderId, sinceSeconds, isArchived }, signal) {
-      const query = isArchived
-        ? queryOf({ ticker })
-        : queryOf({ ticker, order_id: orderId, min_ts: sinceSeconds });
-      const path = isArchived ? '/historical/fills' : '/portfolio/fills';
-      const fills = (await readAll(path, query, fillsPageSchema, signal)).flatMap((page) => page.fills);
-      // A filter that the venue has not applied must not make other orders' fills ours.
-      const wanted = fills.filter((fill) => orderId === undefined || fill.order_id === orderId);
-      return [...new Map(wanted.map((fill) => [fill.fill_id, fill])).values()];
+    async listFills({ tickers, orderId, sinceSeconds }, signal) {
+      const filter = { order_id: orderId, min_ts: sinceSeconds };
+      const fills: VenueFillAnswer[] = [];
+      for (const some of tickers ? inChunks(tickers, TICKERS_PER_CALL) : [undefined])
+        fills.push(...(await readFills('/portfolio/fills', { ...filter, ticker: some?.join(',') }, signal)));
+      return chooseFills(fills, orderId);
+    },
+    async listArchivedFills({ ticker, orderId }, signal) {
+      return chooseFills(await readFills('/historical/fills', { ticker }, signal), orderId);
     },
     async listPositions(signal) {
       const query: Query = [['count_filter', 'position']];
@@ -210,5 +219,13 @@ function createSignedClient({ baseUrl, key, clock, timeoutMs, backoffMs, budget 
   return { client, write, readAll };
 }
 
-const queryOf = (filter: Record<string, string | number | undefined>): Query =>
+/** Each once. A filter that the venue has not applied must not make other orders' fills ours. */
+function chooseFills(fills: readonly VenueFillAnswer[], orderId: string | undefined): VenueFillAnswer[] {
+  const wanted = fills.filter((fill) => orderId === undefined || fill.order_id === orderId);
+  return [...new Map(wanted.map((fill) => [fill.fill_id, fill])).values()];
+}
+
+type Filter = Record<string, string | number | undefined>;
+
+const queryOf = (filter: Filter): Query =>
   Object.entries(filter).filter((entry): entry is [string, string | number] => entry[1] !== undefined);
