@@ -29,6 +29,12 @@ export type DailyKind = (typeof dailyKinds)[number];
 export const marketKinds = [...temperatureKinds, 'rain', 'other'] as const;
 export type MarketKind = (typeof marketKinds)[number];
 
+/**
+ * The venue's exchange shard that trades the weather. What an order may cost must lie on its market's shard, so live orders and the
+ * cash of live accounts are on this one alone.
+ */
+export const WEATHER_SHARD = 0;
+
 /** A range of prices and the step that orders in it must keep. Both ends are included. */
 export interface PriceRange {
   start: Micros;
@@ -44,6 +50,8 @@ interface AnyMarket {
   status: MarketStatus;
   /** Why no orders are taken in it, neither paper nor live, as a clause; absent where they are. */
   untradable?: string;
+  /** The venue's exchange shard that trades it; absent where that is the one of the weather. */
+  exchangeIndex?: number;
   /** Best prices; null where there is no bid or ask. */
   yesBid: Micros | null;
   yesAsk: Micros | null;

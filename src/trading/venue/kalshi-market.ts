@@ -1,7 +1,13 @@
 import { z } from 'zod';
 import { toLevels, type OrderBook } from '../market/book.js';
 import { parseCount } from '../market/contracts.js';
-import { isPlaced, marketStatuses, type ListedMarket, type MarketStatus } from '../market/market.js';
+import {
+  isPlaced,
+  marketStatuses,
+  WEATHER_SHARD,
+  type ListedMarket,
+  type MarketStatus,
+} from '../market/market.js';
 import { DOLLAR, formatDollars, parseDollars, type Micros } from '../market/money.js';
 import { readTemperatureRules } from '../market/rules.js';
 import type { NoteBook } from '../market/source.js';
@@ -46,7 +52,8 @@ export const kalshiMarketSchema = z.object({
   rules_primary: z.string(),
   rules_secondary: z.string().default(''),
   price_ranges: z.array(priceRange).min(1),
-  // Bodies from before September 2026 lack it.
+  // Bodies from before September 2026 lack both.
+  exchange_index: z.int().default(WEATHER_SHARD),
   settlement_bounds_type: z.string().default('default'),
   settlement_floor_dollars: dollars.nullish(),
 });
@@ -135,6 +142,7 @@ function toMarket(wire: KalshiMarket, notes: Pick<NoteBook, 'add'>): ListedMarke
     seriesTicker: wire.event_ticker.split('-')[0]!,
     status,
     ...(untradable === undefined ? {} : { untradable }),
+    ...(wire.exchange_index === WEATHER_SHARD ? {} : { exchangeIndex: wire.exchange_index }),
     yesBid: readPrice(wire.yes_bid_dollars),
     yesAsk: readPrice(wire.yes_ask_dollars),
     noBid: readPrice(wire.no_bid_dollars),
