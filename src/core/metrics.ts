@@ -193,6 +193,12 @@ const streamMetrics = (registers: Registry[]) => ({
     labelNames: ['type'],
     registers,
   }),
+  streamLatency: new Histogram({
+    name: 'gauge_venue_stream_latency_seconds',
+    help: "Time from the venue's sending a message of its WebSocket to our reading it, by both clocks; 0 where ours is behind.",
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
+    registers,
+  }),
   streamProblems: new Counter({
     name: 'gauge_venue_stream_problems_total',
     help: 'What put kept order books in doubt, by kind: gap, stale, foreign, negative, crossed, unreadable, overflow; mismatch counts the books that a read has refuted.',

@@ -1,4 +1,4 @@
-import { constants, verify, type KeyObject } from 'node:crypto';
+import { constants, randomUUID, verify, type KeyObject } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import {
   amendOrder,
@@ -48,6 +48,16 @@ export interface FakeFill {
   created_time: string;
 }
 
+export interface FakeTransfer {
+  transfer_id: string;
+  from: number;
+  to: number;
+  cents: number;
+  status: 'pending' | 'complete';
+  /** In seconds. */
+  created_ts: number;
+}
+
 /**
  * The member's part of the venue: one account, its orders, fills, positions and settlements. Contracts have hundredths, prices
  * are whole cents, and money is in cents with hundredths, as a direct member's is. Written from the documentation (OpenAPI 3.32, fee rounding of
@@ -57,13 +67,23 @@ export interface FakeExchange {
   /** Who may ask; undefined: anybody, without a signature. */
   member: { keyId: string; publicKey: KeyObject } | undefined;
   now: () => number;
+  /** Of the first shard, which trades the weather. */
   balanceCents: number;
+  /** Of the other shards. An order is paid from the balance of its market's shard alone. */
+  otherBalances: Map<number, number>;
+  shardOf: (ticker: string) => number;
+  /** Oldest first. */
+  transfers: FakeTransfer[];
+  /** Its key is of a subaccount: the balance is not broken down by shard. */
+  isSubaccountKey: boolean;
+  /** Writes that did not name their shard: slower, and billed to every shard's budget. */
+  autoRouted: number;
   /** Contracts by market, negative for NO. */
   positions: Map<string, number>;
   orders: FakeOrder[];
   fills: FakeFill[];
   settlements: Json[];
-  groups: Map<string, { limit: number; isTriggered: boolean }>;
+  groups: Map<string, { limit: number; isTriggered: boolean; shard: number }>;
   /** The balance that is shown is without the cash that resting orders may take. */
   showsHolds: boolean;
   /** The list of orders is as it was, for so many looks at it. */
@@ -81,6 +101,11 @@ export const newExchange = (): FakeExchange => ({
   member: undefined,
   now: () => Date.now(),
   balanceCents: 100_000,
+  otherBalances: new Map(),
+  shardOf: () => 0,
+  transfers: [],
+  isSubaccountKey: false,
+  autoRouted: 0,
   positions: new Map(),
   orders: [],
   fills: [],
@@ -122,13 +147,13 @@ export function answerMember(
     case 'POST /portfolio/events/orders':
       return createOrder(exchange, books, body!);
     case 'DELETE /portfolio/events/orders/:id':
-      return cancelOrder(exchange, id!, query.get('market_ticker'));
+      return cancelOrder(exchange, id!, query);
     case 'POST /portfolio/events/orders/:id/decrease':
       return decreaseOrder(exchange, id!, body!);
     case 'POST /portfolio/events/orders/:id/amend':
       return amendOrder(exchange, books, id!, body!);
     default:
-      return change === undefined ? changeGroup(exchange, `${req.method} ${path}`, body) : undefined;
+      return change === undefined ? changeGroup(exchange, `${req.method} ${path}`, query, body) : undefined;
   }
 }
 
@@ -162,38 +187,46 @@ function read(exchange: FakeExchange, path: string, query: URLSearchParams): Fak
   const inPart = ({ created_time: time, ...row }: { created_time: string; status?: string }) =>
     (row.status !== 'resting' && Date.parse(time) < archivedBefore) === isArchive &&
     Date.parse(time) / 1000 >= Number(query.get('min_ts') ?? 0);
+  const tickers = query.get('ticker')?.split(',');
+  const shard = query.has('exchange_index') ? Number(query.get('exchange_index')) : undefined;
+  const isOnShard = (ticker: string) => shard === undefined || exchange.shardOf(ticker) === shard;
   const isAsked = (row: { ticker: string; order_id: string; status?: string }) =>
-    (query.get('ticker') ?? row.ticker) === row.ticker &&
+    (tickers?.includes(row.ticker) ?? true) &&
+    isOnShard(row.ticker) &&
     (query.get('status') ?? row.status) === row.status &&
     (query.get('order_id') ?? row.order_id) === row.order_id;
   switch (path) {
-    case '/portfolio/balance': {
-      const shown = exchange.balanceCents - (exchange.showsHolds ? heldCents(exchange) : 0);
-      return answer(200, {
-        balance: Math.floor(shown),
-        balance_dollars: dollars(shown),
-        portfolio_value: 0,
-        updated_ts: 0,
-      });
-    }
+    case '/portfolio/balance':
+      return showBalance(exchange, shard);
+    case '/portfolio/intra_exchange_instance_transfers':
+      if (Number(query.get('limit') ?? 100) > 500) return refuse(400, 'invalid_parameters', 'limit');
+      return page('transfers', exchange.transfers.toReversed().map(showTransfer), query);
     case '/portfolio/orders':
     case '/historical/orders':
       return page(
         'orders',
         listed(exchange)
           .filter((o) => inPart(o) && isAsked(o))
-          .map(showOrder),
+          .map((o) => showOrder(exchange, o)),
         query,
       );
     case '/portfolio/fills':
     case '/historical/fills': {
+      if ((tickers?.length ?? 0) > (isArchive ? 1 : 100)) return refuse(400, 'invalid_parameters', 'ticker');
       const isListed = exchange.fillsLag-- <= 0;
       const fills = isListed ? exchange.fills.filter((fill) => inPart(fill) && isAsked(fill)) : [];
-      return page('fills', fills.map(showFill), query);
+      return page(
+        'fills',
+        fills.map((fill) => showFill(exchange, fill)),
+        query,
+      );
     }
     case '/portfolio/positions': {
-      const held = [...exchange.positions].filter(([, contracts]) => contracts !== 0);
-      return page('market_positions', held.map(showPosition), query, { event_positions: [] });
+      const held = [...exchange.positions].filter(
+        ([ticker, contracts]) => contracts !== 0 && isOnShard(ticker),
+      );
+      const rows = held.map((position) => showPosition(exchange, position));
+      return page('market_positions', rows, query, { event_positions: [] });
     }
     case '/portfolio/settlements': {
       const ticker = query.get('ticker');
@@ -207,6 +240,64 @@ function read(exchange: FakeExchange, path: string, query: URLSearchParams): Fak
       return undefined;
   }
 }
+
+export const balanceOf = ({ balanceCents, otherBalances }: FakeExchange, shard: number): number =>
+  shard === 0 ? balanceCents : (otherBalances.get(shard) ?? 0);
+
+export function addToBalance(exchange: FakeExchange, shard: number, change: number): void {
+  const next = hundredths(balanceOf(exchange, shard) + change);
+  if (shard === 0) exchange.balanceCents = next;
+  else exchange.otherBalances.set(shard, next);
+}
+
+/** Of one shard, or of all of them together and by shard. */
+function showBalance(exchange: FakeExchange, shard: number | undefined): FakeAnswer {
+  const shown = (of: number) =>
+    hundredths(balanceOf(exchange, of) - (exchange.showsHolds ? heldCents(exchange, of) : 0));
+  const shards = shard === undefined ? [0, ...exchange.otherBalances.keys()] : [shard];
+  const total = hundredths(shards.reduce((sum, of) => sum + shown(of), 0));
+  return answer(200, {
+    balance: Math.floor(total),
+    balance_dollars: dollars(total),
+    portfolio_value: 0,
+    updated_ts: 0,
+    ...(exchange.isSubaccountKey
+      ? {}
+      : { balance_breakdown: shards.map((of) => ({ exchange_index: of, balance: dollars(shown(of)) })) }),
+  });
+}
+
+/** Money goes from one shard to another: it leaves the one at once, and comes to the other when the transfer is complete. */
+export function beginTransfer(
+  exchange: FakeExchange,
+  { from, to, cents }: Pick<FakeTransfer, 'from' | 'to' | 'cents'>,
+): FakeTransfer {
+  const transfer: FakeTransfer = {
+    transfer_id: randomUUID(),
+    from,
+    to,
+    cents,
+    status: 'pending',
+    created_ts: Math.floor(exchange.now() / 1000),
+  };
+  exchange.transfers.push(transfer);
+  addToBalance(exchange, from, -cents);
+  return transfer;
+}
+
+export function completeTransfer(exchange: FakeExchange, transfer: FakeTransfer): void {
+  transfer.status = 'complete';
+  addToBalance(exchange, transfer.to, transfer.cents);
+}
+
+const showTransfer = ({ from, to, cents, ...transfer }: FakeTransfer): Json => ({
+  ...transfer,
+  source: 'event_contract',
+  destination: 'event_contract',
+  source_exchange_shard: from,
+  destination_exchange_shard: to,
+  amount: dollars(cents),
+});
 
 /** As the venue lists them: for a while it may show what was. */
 function listed({ orders, stale }: FakeExchange): FakeOrder[] {
@@ -223,11 +314,12 @@ function page(name: string, rows: Json[], query: URLSearchParams, more: Json = {
   });
 }
 
-const showOrder = (order: FakeOrder): Json => ({
+const showOrder = ({ shardOf }: FakeExchange, order: FakeOrder): Json => ({
   order_id: order.order_id,
   user_id: 'member',
   client_order_id: order.client_order_id,
   ticker: order.ticker,
+  exchange_index: shardOf(order.ticker),
   side: 'yes',
   action: order.book_side === 'bid' ? 'buy' : 'sell',
   type: 'limit',
@@ -246,11 +338,12 @@ const showOrder = (order: FakeOrder): Json => ({
   ...(order.group === undefined ? {} : { order_group_id: order.group }),
 });
 
-const showFill = (fill: FakeFill): Json => ({
+const showFill = ({ shardOf }: FakeExchange, fill: FakeFill): Json => ({
   fill_id: fill.fill_id,
   trade_id: fill.fill_id,
   order_id: fill.order_id,
   ticker: fill.ticker,
+  exchange_index: shardOf(fill.ticker),
   market_ticker: fill.ticker,
   side: 'yes',
   action: fill.book_side === 'bid' ? 'buy' : 'sell',
@@ -262,8 +355,9 @@ const showFill = (fill: FakeFill): Json => ({
   created_time: fill.created_time,
 });
 
-const showPosition = ([ticker, contracts]: [string, number]): Json => ({
+const showPosition = ({ shardOf }: FakeExchange, [ticker, contracts]: [string, number]): Json => ({
   ticker,
+  exchange_index: shardOf(ticker),
   total_traded_dollars: '0.0000',
   position_fp: count(contracts),
   market_exposure_dollars: '0.0000',

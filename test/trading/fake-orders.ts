@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import {
+  addToBalance,
   answer,
+  balanceOf,
   cents,
   count,
   hundredths,
@@ -25,6 +27,14 @@ const required = [
 const isCount = (text: unknown): text is string =>
   typeof text === 'string' && /^\d+(\.\d{1,2})?$/.test(text) && Number(text) > 0;
 
+/** The shard that a write goes to: the one it names, that of the market it names, or the first. */
+function routeTo(exchange: FakeExchange, index: unknown, market: unknown): number {
+  if (typeof index === 'number' && index >= 0) return index;
+  if (typeof market !== 'string') return 0;
+  exchange.autoRouted++;
+  return exchange.shardOf(market);
+}
+
 /** What is wrong with the body of an order; undefined if nothing is. */
 function findFault(exchange: FakeExchange, body: Json): FakeAnswer | undefined {
   const missing = required.find((name) => typeof body[name] !== 'string');
@@ -42,9 +52,11 @@ function findFault(exchange: FakeExchange, body: Json): FakeAnswer | undefined {
   if (body.reduce_only === true && rests) return refuse(400, 'invalid_order', 'reduce_only');
   if (body.post_only === true && !rests) return refuse(400, 'invalid_order', 'post_only');
   const group = body.order_group_id as string | undefined;
-  if (group !== undefined && exchange.groups.get(group)?.isTriggered !== false)
-    return refuse(400, 'invalid_order', 'order group');
-  return undefined;
+  if (group === undefined) return undefined;
+  const { isTriggered = true, shard } = exchange.groups.get(group) ?? {};
+  return isTriggered || shard !== exchange.shardOf(String(body.ticker))
+    ? refuse(400, 'invalid_order', 'order group')
+    : undefined;
 }
 
 export function createOrder(exchange: FakeExchange, books: Map<string, WireBook>, body: Json): FakeAnswer {
@@ -55,7 +67,8 @@ export function createOrder(exchange: FakeExchange, books: Map<string, WireBook>
   if (exchange.orders.some((other) => other.client_order_id === asked.client_order_id))
     return refuse(409, 'order_already_exists');
   const book = books.get(asked.ticker!);
-  if (!book) return refuse(404, 'market_not_found');
+  const shard = routeTo(exchange, body.exchange_index, body.ticker);
+  if (!book || shard !== exchange.shardOf(asked.ticker!)) return refuse(404, 'market_not_found');
   const isBid = asked.side === 'bid';
   const order: FakeOrder = {
     order_id: randomUUID(),
@@ -85,7 +98,8 @@ export function createOrder(exchange: FakeExchange, books: Map<string, WireBook>
   const rests = asked.time_in_force === 'good_till_canceled' && filled < order.count && !meetsOwn;
   // What is taken costs at most its limit, with the fee of a taker; what rests is held at the limit.
   const needed = needOf(exchange, order, taken);
-  if (exchange.balanceCents - heldCents(exchange) < needed) return refuse(400, 'insufficient_balance');
+  if (balanceOf(exchange, shard) - heldCents(exchange, shard) < needed)
+    return refuse(400, 'insufficient_balance');
   exchange.orders.push(order);
   take(book, isBid, taken);
   for (const [price, contracts] of taken) fill(exchange, order, { price, contracts, isTaker: true });
@@ -111,7 +125,7 @@ function fill(
   const position = exchange.positions.get(order.ticker) ?? 0;
   const feeCents = isTaker ? chargeFee(order, price, contracts) : 0;
   const change = cashOf(position, isBid, price, contracts);
-  exchange.balanceCents = hundredths(exchange.balanceCents + change - feeCents);
+  addToBalance(exchange, exchange.shardOf(order.ticker), change - feeCents);
   const held = hundredths(position + (isBid ? contracts : -contracts));
   if (held === 0) exchange.positions.delete(order.ticker);
   else exchange.positions.set(order.ticker, held);
@@ -168,11 +182,11 @@ function needOf(
   return needed + Math.max(0, -cashOf(position, isBid, order.price, left));
 }
 
-/** Cash that resting orders may still take. What closes a position takes none. */
-export const heldCents = (exchange: FakeExchange): number =>
+/** Cash of a shard that resting orders may still take. What closes a position takes none. */
+export const heldCents = (exchange: FakeExchange, shard: number): number =>
   hundredths(
     exchange.orders
-      .filter(({ status }) => status === 'resting')
+      .filter(({ ticker, status }) => status === 'resting' && exchange.shardOf(ticker) === shard)
       .reduce((sum, order) => {
         const position = exchange.positions.get(order.ticker) ?? 0;
         const isBid = order.book_side === 'bid';
@@ -286,12 +300,26 @@ export function expireOrders({ orders, now }: FakeExchange): void {
     if (order.status === 'resting' && order.expiresAt !== undefined && order.expiresAt <= now()) end(order);
 }
 
-/** An id does not say which shard has the order: its market does. */
-const findResting = ({ orders }: FakeExchange, orderId: string, market: unknown): FakeOrder | undefined =>
-  orders.find((one) => one.order_id === orderId && one.status === 'resting' && one.ticker === market);
+/** An id does not say which shard has the order. */
+function findResting(
+  exchange: FakeExchange,
+  orderId: string,
+  { index, market }: { index: unknown; market: unknown },
+): FakeOrder | undefined {
+  const shard = routeTo(exchange, index, market);
+  return exchange.orders.find(
+    ({ order_id: id, status, ticker }) =>
+      id === orderId && status === 'resting' && exchange.shardOf(ticker) === shard,
+  );
+}
 
-export function cancelOrder(exchange: FakeExchange, orderId: string, market: string | null): FakeAnswer {
-  const order = findResting(exchange, orderId, market);
+/** Undefined where the address does not name one. */
+const indexOf = (query: URLSearchParams): number | undefined =>
+  query.has('exchange_index') ? Number(query.get('exchange_index')) : undefined;
+
+export function cancelOrder(exchange: FakeExchange, orderId: string, query: URLSearchParams): FakeAnswer {
+  const market = query.get('market_ticker');
+  const order = findResting(exchange, orderId, { index: indexOf(query), market });
   if (!order) return refuse(404, 'order_not_found');
   const reduced = order.remaining;
   end(order);
@@ -305,7 +333,10 @@ export function cancelOrder(exchange: FakeExchange, orderId: string, market: str
 
 /** To less, one of both ways. */
 export function decreaseOrder(exchange: FakeExchange, orderId: string, body: Json): FakeAnswer {
-  const order = findResting(exchange, orderId, body.market_ticker);
+  const order = findResting(exchange, orderId, {
+    index: body.exchange_index,
+    market: body.market_ticker,
+  });
   if (!order) return refuse(404, 'order_not_found');
   const { reduce_by: by, reduce_to: to } = body;
   if ((by === undefined) === (to === undefined) || ![by ?? to].every(isCount))
@@ -329,7 +360,7 @@ export function amendOrder(
   orderId: string,
   body: Json,
 ): FakeAnswer {
-  const order = findResting(exchange, orderId, body.ticker);
+  const order = findResting(exchange, orderId, { index: body.exchange_index, market: body.ticker });
   if (!order) return refuse(404, 'order_not_found');
   if (!isCount(body.count) || body.side !== order.book_side || !/^0\.\d{2}00$/.test(String(body.price)))
     return refuse(400, 'invalid_parameters');
@@ -356,19 +387,22 @@ export function amendOrder(
 export function changeGroup(
   exchange: FakeExchange,
   request: string,
+  query: URLSearchParams,
   body: Json | undefined,
 ): FakeAnswer | undefined {
   if (request === 'POST /portfolio/order_groups/create') {
     const limit = Number(body?.contracts_limit);
     if (!Number.isInteger(limit) || limit < 1 || limit > 1_000_000) return refuse(400, 'invalid_parameters');
     const id = randomUUID();
-    exchange.groups.set(id, { limit, isTriggered: false });
-    return answer(201, { order_group_id: id, subaccount: 0, exchange_index: 0 });
+    const shard = Number(body?.exchange_index ?? 0);
+    exchange.groups.set(id, { limit, isTriggered: false, shard });
+    return answer(201, { order_group_id: id, subaccount: 0, exchange_index: shard });
   }
   const [, method, id, change] =
     /^(GET|PUT|DELETE) \/portfolio\/order_groups\/([\w-]+)(?:\/(trigger|reset))?$/.exec(request) ?? [];
   const group = exchange.groups.get(id ?? '');
   if (!group || (method === 'PUT') !== (change !== undefined)) return refuse(404, 'not_found');
+  if (method !== 'GET' && (indexOf(query) ?? 0) !== group.shard) return refuse(404, 'not_found');
   const ofGroup = exchange.orders.filter((order) => order.group === id);
   if (method === 'GET')
     return answer(200, {

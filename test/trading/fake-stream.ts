@@ -9,6 +9,7 @@ export interface WireBook {
 
 export interface StreamFrame {
   type: string;
+  sending_ts_ms?: number | undefined;
   id?: number;
   sid?: number;
   seq?: number;
@@ -36,6 +37,8 @@ export interface FakeStream {
   /** Answers instead of carrying a command out. */
   refuse: ((command: { cmd: string; params: Json }) => { code: number; msg: string } | undefined) | undefined;
   handshakes: IncomingMessage[];
+  /** What frames say about when they were sent; undefined: nothing, as before October 2026. */
+  sendingTime: () => number | undefined;
   readonly connections: number;
   /** Changes a book and tells those who subscribe to it; `delta` in contracts, `price` in dollars of the side. */
   change(ticker: string, side: 'yes' | 'no', price: string, delta: string): void;
@@ -87,7 +90,8 @@ export function startFakeStream(
 
   function transmit(client: Client, frame: StreamFrame): void {
     const send = (sent: StreamFrame) => {
-      if (client.socket.readyState === client.socket.OPEN) client.socket.send(JSON.stringify(sent));
+      if (client.socket.readyState === client.socket.OPEN)
+        client.socket.send(JSON.stringify({ sending_ts_ms: stream.sendingTime(), ...sent }));
     };
     if (stream.fault) stream.fault(frame, send);
     else send(frame);
@@ -162,6 +166,7 @@ export function startFakeStream(
     commands: [],
     refuse: undefined,
     handshakes: [],
+    sendingTime: Date.now,
     get connections() {
       return clients.size;
     },

@@ -104,6 +104,8 @@ export async function startFakeVenue(): Promise<FakeVenue> {
         server.closeAllConnections();
       }),
   };
+  venue.exchange.shardOf = (ticker) =>
+    Number(venue.markets.find((market) => market.ticker === ticker)?.exchange_index ?? 0);
   return venue;
 }
 
@@ -286,6 +288,8 @@ export function wireMarket(
     rules_secondary: '',
     price_level_structure: 'linear_cent',
     price_ranges: [{ start: '0.0000', end: '1.0000', step: '0.0100' }],
+    exchange_index: 0,
+    settlement_bounds_type: 'default',
     strike_type: type,
     ...(floor === undefined ? {} : { floor_strike: floor }),
     ...(cap === undefined ? {} : { cap_strike: cap }),

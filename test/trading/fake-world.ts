@@ -77,7 +77,6 @@ function dailyMarkets(
       close_time: `${addDays(date, 1)}T${hours}:00:00Z`,
       updated_time: `${addDays(date, -1)}T09:34:00Z`,
       rules_primary: `If the ${measure} temperature recorded at ${station.rulesCity} (${station.report}) for ${inWords(date)}, is ${words}° fahrenheit according to The Weather Company, then the market resolves to Yes.`,
-      settlement_bounds_type: 'default',
       ...(isSettled
         ? { status: 'finalized', result: i === 1 ? 'yes' : 'no', expiration_value: '60.00' }
         : {}),

@@ -75,7 +75,11 @@ export const tradingPositions = pgTable(
   ],
 );
 
-export const ledgerKinds = ['deposit', 'fill', 'settlement', 'correction', 'adjustment'] as const;
+/**
+ * `adjustment`: cash of a live account as the venue has it, where that differed. `transfer`: between the venue's exchange shards, of
+ * which an account's cash is on one.
+ */
+export const ledgerKinds = ['deposit', 'fill', 'settlement', 'correction', 'adjustment', 'transfer'] as const;
 export type LedgerKind = (typeof ledgerKinds)[number];
 
 /**
@@ -83,7 +87,7 @@ export type LedgerKind = (typeof ledgerKinds)[number];
  * positive; together they are nothing. Rows are added and never changed.
  *
  * `cash` and `positions` (at cost) are what the Organization has; `fees` is what it paid; `realised` and `capital` are where
- * money came from, so a profit and a deposit are negative here.
+ * money came from, so a profit, a deposit and a transfer from another shard are negative here.
  */
 export const ledgerEntries = pgTable(
   'ledger_entries',
@@ -98,6 +102,8 @@ export const ledgerEntries = pgTable(
     fillN: integer('fill_n'),
     /** The settlement of the market that this is a part of, see `trading_settlements`. */
     settlementN: integer('settlement_n'),
+    /** The venue's id of a transfer between its shards. */
+    transferId: text('transfer_id'),
     cash: micros('cash').notNull(),
     positions: micros('positions').notNull(),
     fees: micros('fees').notNull(),
@@ -122,13 +128,16 @@ export const ledgerEntries = pgTable(
     uniqueIndex('ledger_entries_settlement')
       .on(t.orgId, t.mode, t.ticker, t.settlementN)
       .where(sql`${t.settlementN} is not null`),
+    uniqueIndex('ledger_entries_transfer')
+      .on(t.orgId, t.transferId)
+      .where(sql`${t.transferId} is not null`),
     check(
       'ledger_entries_balance',
       sql`${t.cash} + ${t.positions} + ${t.fees} + ${t.realised} + ${t.capital} = 0`,
     ),
     check(
       'ledger_entries_kind',
-      sql`${t.kind} in ('deposit', 'fill', 'settlement', 'correction', 'adjustment')`,
+      sql`${t.kind} in ('deposit', 'fill', 'settlement', 'correction', 'adjustment', 'transfer')`,
     ),
   ],
 );

@@ -12,10 +12,12 @@ import {
   insertAccount,
   insertEntry,
   insertLiveAccount,
+  listBookedTransfers,
   readFingerprint,
   updateLiveAccount,
 } from './queries.js';
 import type { LiveDifference } from './report.js';
+import type { ShardTransfer } from './wire.js';
 
 /** Differences in orders that stay accepted; the oldest are forgotten, a day after they can last be told. */
 const MAX_ACCEPTED = 500;
@@ -71,6 +73,25 @@ export function bookRounding(
   });
 }
 
+/** Money that came from another shard of the venue, or went to one: each transfer once. */
+export function bookTransfers(
+  orm: Orm,
+  orgId: string,
+  transfers: readonly ShardTransfer[],
+  at: Date,
+): Promise<void> {
+  return orm.transaction(async (tx) => {
+    await lockAccount(tx, { orgId, mode: 'live' });
+    const booked = await listBookedTransfers(
+      tx,
+      orgId,
+      transfers.map(({ id }) => id),
+    );
+    for (const { id, change, memo } of transfers)
+      if (!booked.has(id)) await moveCash(tx, orgId, { kind: 'transfer', change, memo, at, transferId: id });
+  });
+}
+
 /** Books everything that differs as the venue has it, with an audit row. */
 export function acceptDifferences(
   { by, ...deps }: ChangeDeps & { by: Authority },
@@ -121,7 +142,11 @@ async function assertUnchanged(tx: Orm, orgId: string, { fingerprint }: AccountC
 }
 
 /** One entry and the account's cash, which are always the same sum. */
-async function moveCash(tx: Orm, orgId: string, { kind, change, memo, at, isFee }: CashMove): Promise<void> {
+async function moveCash(
+  tx: Orm,
+  orgId: string,
+  { kind, change, memo, at, isFee, transferId }: CashMove,
+): Promise<void> {
   await insertEntry(tx, {
     orgId,
     id: newId(at.getTime()),
@@ -134,14 +159,16 @@ async function moveCash(tx: Orm, orgId: string, { kind, change, memo, at, isFee 
     realised: 0n,
     capital: isFee ? 0n : -change,
     memo,
+    ...(transferId === undefined ? {} : { transferId }),
   });
   await addCash(tx, orgId, change);
 }
 
 interface CashMove {
-  kind: 'deposit' | 'adjustment';
+  kind: 'deposit' | 'adjustment' | 'transfer';
   change: Micros;
   memo: string;
   at: Date;
   isFee?: boolean;
+  transferId?: string;
 }

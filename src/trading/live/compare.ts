@@ -1,6 +1,6 @@
 import { CENT, DOLLAR, formatDollars, parseDollars, type Micros } from '../market/money.js';
 import type { ForeignPosition, LiveDifference } from './report.js';
-import type { VenueFillAnswer, VenueOrder, VenuePosition, VenueSettlement } from './wire.js';
+import type { ShardTransfer, VenueFillAnswer, VenueOrder, VenuePosition, VenueSettlement } from './wire.js';
 import {
   formatContracts,
   formatHundredths,
@@ -44,6 +44,8 @@ export interface Venues {
   fills: readonly VenueFillAnswer[];
   /** Of the markets that we hold and the venue does not. */
   settlements: readonly VenueSettlement[];
+  /** Those that are not booked here. */
+  transfers: readonly ShardTransfer[];
 }
 
 export type Comparison = ReturnType<typeof compareWithVenue>;
@@ -59,7 +61,12 @@ export const keyOf = ({ subject, ours, venues }: LiveDifference): string => `${s
 export function compareWithVenue(ours: Ours, venues: Venues) {
   const orders = compareOrders(ours, venues);
   const positions = comparePositions(ours, venues);
-  const cashDifference = differenceOf(venues.cash.amount - (ours.cash + positions.expectedCash), orders.held);
+  const transfers = sumTransfers(venues.transfers);
+  const expectedCash = ours.cash + positions.expectedCash + transfers.complete;
+  const cashDifference = differenceOf(venues.cash.amount - expectedCash, {
+    least: transfers.leaving - orders.held,
+    most: transfers.coming,
+  });
   const isSame = cashDifference > -venues.cash.step && cashDifference < venues.cash.step;
   const cash: LiveDifference[] = isSame
     ? []
@@ -79,8 +86,10 @@ export function compareWithVenue(ours: Ours, venues: Venues) {
       ...cash,
     ],
     settling: positions.settling,
-    /** The venue's cash without ours, as far as neither settlements on their way nor orders that rest explain it. */
+    /** The venue's cash without ours, as far as neither settlements on their way, orders that rest nor transfers explain it. */
     cashDifference,
+    /** To be booked. */
+    transfers: venues.transfers.filter(({ isPending }) => !isPending),
     /** Contracts of others, if the venue is right. */
     foreignPositions: positions.foreignPositions,
     /** Orders of ours that the venue has in another state than we do: to be looked up. */
@@ -93,10 +102,20 @@ export function compareWithVenue(ours: Ours, venues: Venues) {
 
 /**
  * The venue tells the cash that can be spent: without what resting orders may take, by its own reckoning. So while orders rest it
- * may tell less than we have, by up to what they can take at the worst.
+ * may tell less than we have, by up to what they can take at the worst. While a transfer is pending it may have left or come already.
  */
-const differenceOf = (difference: Micros, held: Micros): Micros =>
-  difference >= 0n ? difference : difference < -held ? difference + held : 0n;
+const differenceOf = (difference: Micros, { least, most }: { least: Micros; most: Micros }): Micros =>
+  difference > most ? difference - most : difference < least ? difference - least : 0n;
+
+function sumTransfers(transfers: readonly ShardTransfer[]) {
+  const sum = (isWanted: (transfer: ShardTransfer) => boolean) =>
+    transfers.filter(isWanted).reduce((total, { change }) => total + change, 0n);
+  return {
+    complete: sum(({ isPending }) => !isPending),
+    leaving: sum(({ isPending, change }) => isPending && change < 0n),
+    coming: sum(({ isPending, change }) => isPending && change > 0n),
+  };
+}
 
 function compareOrders({ orders, expected }: Ours, venues: Venues) {
   const byName = new Map(orders.map((order) => [order.clientOrderId, order]));

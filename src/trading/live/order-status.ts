@@ -43,14 +43,16 @@ export interface StatusDeps {
 
 /**
  * Finds an order by the name that we gave it, and what became of it.
+ * @param known fills that were read a moment ago
  * @throws UnexpectedAnswerError, VenueUnavailableError
  */
 export async function findVenueStatus(
   deps: StatusDeps,
   order: SentOrder,
   signal: AbortSignal,
+  known: readonly VenueFillAnswer[] = [],
 ): Promise<VenueStatus> {
-  const sinceSeconds = Math.floor(order.createdAt.getTime() / 1000) - MARGIN_SECONDS;
+  const sinceSeconds = secondsBefore(order);
   const isOld = deps.now() - order.createdAt.getTime() > ARCHIVE_AFTER_MS;
   for (const isArchived of isOld ? [false, true] : [false]) {
     const orders = await deps.venue.listOrders({ ticker: order.ticker, sinceSeconds, isArchived }, signal);
@@ -59,10 +61,14 @@ export async function findVenueStatus(
     const { order_id: venueOrderId, status, fill_count_fp, remaining_count_fp } = found;
     const filled = parseCount(fill_count_fp);
     const remaining = status === 'resting' ? parseCount(remaining_count_fp) : 0;
-    return collectFills(deps, order, { venueOrderId, filled, remaining, status, isOld }, signal);
+    return collectFills(deps, order, { venueOrderId, filled, remaining, status, isOld }, signal, known);
   }
   return { kind: 'absent' };
 }
+
+/** From when on the venue may have an order and its fills. */
+const secondsBefore = ({ createdAt }: SentOrder): number =>
+  Math.floor(createdAt.getTime() / 1000) - MARGIN_SECONDS;
 
 /** An order at the venue, at one moment. */
 interface ReportedState {
@@ -78,33 +84,39 @@ interface ReportedState {
 /**
  * The fills of an order. Those of one that has ended are known once they are as many as the order says: the venue lists fills
  * a moment after it has answered, so the list is read again until both agree. Of one that rests those that are listed are known.
+ * @param known fills that were read a moment ago, also of other orders: where they are all, nothing is read
  */
 export async function collectFills(
   { venue, fillPausesMs }: StatusDeps,
   order: SentOrder,
   state: ReportedState,
   signal: AbortSignal,
+  known: readonly VenueFillAnswer[] = [],
 ): Promise<VenueStatus> {
   const { venueOrderId, filled, isOld } = state;
   const rests = state.remaining > 0;
   if (state.status === 'resting' && !rests)
     return { kind: 'incomplete', reason: 'the venue shows it in its book, with nothing left of it' };
   if (filled === 0) return toStatus(order, state, []);
-  let fills: VenueFillAnswer[] = [];
-  let listed = 0;
+  let fills = known.filter((fill) => fill.order_id === venueOrderId);
+  let listed = countFilled(fills);
+  if (listed === filled) return toStatus(order, state, fills);
   for (const pauseMs of [0, ...fillPausesMs]) {
     if (pauseMs > 0) await sleep(pauseMs, undefined, { signal });
-    const filter = { ticker: order.ticker, orderId: venueOrderId };
-    const present = await venue.listFills(filter, signal);
-    const moved = isOld ? await venue.listFills({ ...filter, isArchived: true }, signal) : [];
+    const { ticker } = order;
+    const present = await venue.listFills({ tickers: [ticker], orderId: venueOrderId }, signal);
+    const moved = isOld ? await venue.listArchivedFills({ ticker, orderId: venueOrderId }, signal) : [];
     fills = [...new Map([...present, ...moved].map((fill) => [fill.fill_id, fill])).values()];
-    listed = sumCounts(fills.map((fill) => parseCount(fill.count_fp)));
+    listed = countFilled(fills);
     if (rests ? listed >= filled : listed === filled) return toStatus(order, state, fills);
   }
   if (rests) return toStatus(order, state, fills);
   const [some, all] = [formatContracts(listed), formatContracts(filled)];
   return { kind: 'incomplete', reason: `the venue lists ${some} of ${all} filled contracts` };
 }
+
+const countFilled = (fills: readonly VenueFillAnswer[]): number =>
+  sumCounts(fills.map((fill) => parseCount(fill.count_fp)));
 
 function toStatus(
   order: SentOrder,
@@ -146,8 +158,9 @@ export async function recoverOrders(
   orders: readonly LiveOrderRow[],
   signal: AbortSignal,
 ): Promise<void> {
+  const known = orders.length > 1 ? await listFillsOf(deps, orders, signal) : [];
   for (const row of orders) {
-    const outcome = await findOutcome(deps, row, signal);
+    const outcome = await findOutcome(deps, row, signal, known);
     if (!outcome) continue;
     try {
       const at = new Date(deps.now());
@@ -161,14 +174,28 @@ export async function recoverOrders(
   }
 }
 
+/** Fills of many orders at once. Those of an order from before the archive's edge are read by themselves. */
+function listFillsOf(
+  { venue, now }: RecoverDeps,
+  orders: readonly LiveOrderRow[],
+  signal: AbortSignal,
+): Promise<VenueFillAnswer[]> {
+  const oldest = now() - ARCHIVE_AFTER_MS;
+  const recent = orders.filter(({ createdAt }) => createdAt.getTime() >= oldest);
+  if (recent.length === 0) return Promise.resolve([]);
+  const tickers = [...new Set(recent.map(({ ticker }) => ticker))];
+  return venue.listFills({ tickers, sinceSeconds: Math.min(...recent.map(secondsBefore)) }, signal);
+}
+
 async function findOutcome(
   deps: RecoverDeps,
   row: LiveOrderRow,
   signal: AbortSignal,
+  known: readonly VenueFillAnswer[],
 ): Promise<VenueOutcome | undefined> {
   const isSafe = deps.now() - row.createdAt.getTime() > SAFE_MS;
   const belongs = mayRest(row.timeInForce) && isOpen(row.status);
-  let found = await findVenueStatus(deps, row, signal);
+  let found = await findVenueStatus(deps, row, signal, known);
   if (found.kind === 'resting' && !belongs && (isSafe || !isOpen(row.status))) {
     deps.log.error({ orderId: row.id }, 'an order that should not be in the book is there: it is cancelled');
     await deps.venue.takeTurn(signal);

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gte, inArray, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, gte, inArray, isNotNull, sql } from 'drizzle-orm';
 import { textArray } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
 import { organizations } from '../../organizations/table.js';
@@ -126,6 +126,26 @@ export function listSettledSince(orm: Orm, orgId: string, since: Date, limit: nu
     )
     .orderBy(asc(tradingSettlements.at))
     .limit(limit);
+}
+
+/** Which of these transfers between shards are booked. */
+export async function listBookedTransfers(
+  orm: Orm,
+  orgId: string,
+  ids: readonly string[],
+): Promise<Set<string | null>> {
+  if (ids.length === 0) return new Set();
+  const rows = await orm
+    .select({ id: ledgerEntries.transferId })
+    .from(ledgerEntries)
+    .where(
+      and(
+        eq(ledgerEntries.orgId, orgId),
+        isNotNull(ledgerEntries.transferId),
+        sql`${ledgerEntries.transferId} = any(${textArray(ids)}::text[])`,
+      ),
+    );
+  return new Set(rows.map(({ id }) => id));
 }
 
 /** Fills that were booked since the cash was last made to agree. */

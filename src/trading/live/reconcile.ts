@@ -1,27 +1,30 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { v7 as uuid } from 'uuid';
-import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
 import { findAccount, listHoldings } from '../ledger/queries.js';
-import type { Database } from '../../core/db/client.js';
+import type { Database, Orm } from '../../core/db/client.js';
 import type { Lease } from '../../core/db/jobs.js';
 import { parseCount, parseHundredths, subtractCounts } from '../market/contracts.js';
 import { BALANCE_STEP, type Micros } from '../market/money.js';
-import { bookRounding, openLiveAccount } from './book.js';
+import { bookRounding, bookTransfers, openLiveAccount } from './book.js';
 import { compareWithVenue, type Comparison, type OurOrder } from './compare.js';
 import {
   countFillsSinceAdjustment,
   findLiveAccount,
+  listBookedTransfers,
   listOrdersNamed,
   listOrdersSince,
   listOpenOrders,
   listSettledSince,
   readFingerprint,
+  type LiveAccountRow,
   type LiveOrderRow,
 } from './queries.js';
 import { ensureOrderGroup } from './order-group.js';
 import { recoverOrders, type RecoverDeps } from './order-status.js';
 import type { LiveStatus } from './report.js';
-import type { Venue } from './venue.js';
+import type { ShardBalance, Venue } from './venue.js';
+import type { ShardTransfer } from './wire.js';
 
 /** Orders and fills are compared this far back. */
 const COMPARED_MS = DAY_MS;
@@ -29,6 +32,8 @@ const COMPARED_MS = DAY_MS;
 const EDGE_MS = 5 * MINUTE_MS;
 /** How long after the end of a market the venue may still show it. */
 const SETTLING_MS = 2 * HOUR_MS;
+/** Clocks differ, and the venue tells the time of a transfer in whole seconds. */
+const TRANSFER_EDGE_MS = 5 * SECOND_MS;
 const MAX_ORDERS = 20_000;
 const MAX_POSITIONS = 5_000;
 const MAX_PENDING = 200;
@@ -41,6 +46,7 @@ export interface AccountComparison extends Comparison {
   fingerprint: string;
   /** How exactly the venue has told its cash. */
   cashStep: Micros;
+  otherShards: readonly ShardBalance[];
 }
 
 interface ComparisonDeps {
@@ -71,6 +77,7 @@ export async function compareAccounts(
   const resting = await venue.listOrders({ status: 'resting' }, signal);
   const orders = [...new Map([...recentOrders, ...resting].map((order) => [order.order_id, order])).values()];
   const fills = await venue.listFills({ sinceSeconds }, signal);
+  const listed = await venue.listTransfers(signal);
 
   const account = await findLiveAccount(orm, orgId);
   const recent = await listOrdersSince(orm, orgId, lowestId(since + EDGE_MS), MAX_ORDERS);
@@ -84,6 +91,7 @@ export async function compareAccounts(
   const gone = held.filter(({ ticker }) => !shown.has(ticker));
   const settlements = [];
   for (const { ticker } of gone) settlements.push(...(await venue.listSettlements(ticker, signal)));
+  const transfers = account ? await chooseUnbooked(orm, account, listed) : [];
   const settled = await listSettledSince(orm, orgId, new Date(now() - SETTLING_MS), MAX_POSITIONS);
   const ours = {
     cash: (await findAccount(orm, { orgId, mode: 'live' }))?.cash ?? 0n,
@@ -96,10 +104,27 @@ export async function compareAccounts(
   };
   if ((await readFingerprint(orm, orgId)) !== fingerprint || !(await isQuiet())) return undefined;
   return {
-    ...compareWithVenue(ours, { cash, positions, orders, fills, settlements }),
+    ...compareWithVenue(ours, { cash, positions, orders, fills, settlements, transfers }),
     fingerprint,
     cashStep: cash.step,
+    otherShards: cash.otherShards,
   };
+}
+
+/** Transfers of since the account was opened: what came before is in the cash that it was opened with. */
+async function chooseUnbooked(
+  orm: Orm,
+  { orgId, openedAt }: LiveAccountRow,
+  listed: readonly ShardTransfer[],
+): Promise<ShardTransfer[]> {
+  const from = openedAt.getTime() - TRANSFER_EDGE_MS;
+  const since = listed.filter(({ createdAt }) => createdAt.getTime() > from);
+  const booked = await listBookedTransfers(
+    orm,
+    orgId,
+    since.map(({ id }) => id),
+  );
+  return since.filter(({ id }) => !booked.has(id));
 }
 
 const distinct = (orders: LiveOrderRow[]): OurOrder[] => [
@@ -140,6 +165,8 @@ export async function reconcile(deps: ReconcileDeps, orgId: string, signal: Abor
   if (!comparison) return;
   const isRounded = await isOnlyRounding(deps, orgId, comparison);
   if (isRounded && isLeader) await bookRounding(db.orm, orgId, comparison, at);
+  if (isLeader && comparison.transfers.length > 0)
+    await bookTransfers(db.orm, orgId, comparison.transfers, at);
   status.compared(isRounded ? { ...comparison, differences: [] } : comparison, at);
 }
 
@@ -162,6 +189,14 @@ async function open(
   }
   const positions = await venue.listPositions(signal);
   const { amount: cash } = await venue.readBalance(signal);
+  const transfers = await venue.listTransfers(signal);
+  // It must be certain whether a transfer is in the cash that the account is opened with.
+  const isUncertain = ({ isPending, createdAt }: ShardTransfer) =>
+    isPending || createdAt.getTime() > now() - 2 * TRANSFER_EDGE_MS;
+  if (transfers.some(isUncertain)) {
+    status.failed('a transfer to or from shard 0 of the venue is under way or has just ended', false);
+    return false;
+  }
   const foreignPositions = Object.fromEntries(
     positions.map(({ ticker, position_fp: count }) => [ticker, parseHundredths(count)]),
   );

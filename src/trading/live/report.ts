@@ -4,9 +4,14 @@ import { MINUTE_MS } from '../../core/time.js';
 import { formatDollars, type Micros } from '../market/money.js';
 import type { AccountComparison } from './reconcile.js';
 import type { differenceSchema } from './schema.js';
+import type { ShardBalance } from './venue.js';
 
-export const reportJson = ({ foreign, ...report }: LiveReport) => ({
+export const reportJson = ({ foreign, otherShards, ...report }: LiveReport) => ({
   ...report,
+  otherShards: otherShards.map(({ exchangeIndex, balance }) => ({
+    exchangeIndex,
+    balance: formatDollars(balance),
+  })),
   foreign: {
     ...foreign,
     fills: foreign.fills.map((fill) => ({ ...fill, yesPrice: formatDollars(fill.yesPrice) })),
@@ -24,6 +29,7 @@ export const offJson = (organization: string) => ({
   pendingOrders: 0,
   restingOrders: 0,
   settling: [],
+  otherShards: [],
   foreign: { orders: [], fills: [], positions: [] },
 });
 
@@ -73,6 +79,8 @@ export interface LiveReport {
   restingOrders: number;
   /** Markets that one of both has settled already, and the other has not yet. */
   settling: readonly string[];
+  /** The account's money on other exchange shards: it is not in its cash, and cannot be spent here. */
+  otherShards: readonly ShardBalance[];
   /** What others do with the same account: shown, never adopted. At most 100 of each, newest first. */
   foreign: {
     orders: readonly ForeignOrder[];
@@ -131,6 +139,7 @@ export function createLiveStatus(organization: string, now: () => number) {
         differences: (comparison?.differences ?? []).slice(0, SHOWN),
         ...open,
         settling: (comparison?.settling ?? []).slice(0, SHOWN),
+        otherShards: comparison?.otherShards ?? [],
         foreign: comparison?.foreign ?? { orders: [], fills: [], positions: [] },
       };
     },

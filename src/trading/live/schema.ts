@@ -36,6 +36,11 @@ export const reconciliationSchema = z
     settling: z
       .array(z.string())
       .describe('Markets that have ended for one of both sides, and not yet for the other.'),
+    otherShards: z
+      .array(z.object({ exchangeIndex: z.int(), balance: z.string().describe('In dollars.') }))
+      .describe(
+        'The account’s money on other exchange shards of the venue, as far as the venue says. It is no part of `cash` and cannot be spent here until it is transferred to shard 0, which trades the weather.',
+      ),
     foreign: z
       .object({
         orders: z.array(

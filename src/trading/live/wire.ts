@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { mayRest, type TimeInForce } from '../market/book.js';
 import { formatContracts, parseCount } from '../market/contracts.js';
+import { WEATHER_SHARD } from '../market/market.js';
 import { DOLLAR, formatDollars, parseDollars, type Micros } from '../market/money.js';
 import type { LiveOrder, VenueFill } from '../orders/order.js';
 
@@ -13,6 +14,8 @@ const count = z.string().regex(/^\d{1,12}(\.\d{1,2})?$/);
 const signedCount = z.string().regex(/^-?\d{1,12}(\.\d{1,2})?$/);
 const time = z.iso.datetime({ offset: true });
 const id = z.string().min(1).max(200);
+/** Absent before the venue had several shards. */
+const shard = z.int().optional();
 
 /** The answer to an order. It says neither market nor side: what was asked for is known here. */
 export const createdOrderSchema = z.object({
@@ -32,6 +35,7 @@ export const venueOrderSchema = z.object({
   /** Empty for orders that were placed by hand. */
   client_order_id: z.string(),
   ticker: id,
+  exchange_index: shard,
   status: z.enum(['resting', 'canceled', 'executed']),
   yes_price_dollars: dollars,
   initial_count_fp: count,
@@ -45,6 +49,7 @@ export const venueFillSchema = z.object({
   fill_id: id,
   order_id: z.string(),
   ticker: id,
+  exchange_index: shard,
   count_fp: count,
   yes_price_dollars: dollars,
   fee_cost: dollars,
@@ -52,7 +57,11 @@ export const venueFillSchema = z.object({
 });
 export type VenueFillAnswer = z.infer<typeof venueFillSchema>;
 
-export const venuePositionSchema = z.object({ ticker: id, position_fp: signedCount });
+export const venuePositionSchema = z.object({
+  ticker: id,
+  exchange_index: shard,
+  position_fp: signedCount,
+});
 export type VenuePosition = z.infer<typeof venuePositionSchema>;
 
 export const venueSettlementSchema = z.object({
@@ -69,8 +78,53 @@ export const ordersPageSchema = z.object({ orders: z.array(venueOrderSchema), cu
 export const fillsPageSchema = z.object({ fills: z.array(venueFillSchema), cursor });
 export const positionsPageSchema = z.object({ market_positions: z.array(venuePositionSchema), cursor });
 export const settlementsPageSchema = z.object({ settlements: z.array(venueSettlementSchema), cursor });
-/** `balance` is in cents; newer versions add the exact amount. */
-export const balanceSchema = z.object({ balance: z.int(), balance_dollars: dollars.optional() });
+/** `balance` is in cents; newer versions add the exact amount. Keys of subaccounts have no breakdown. */
+export const balanceSchema = z.object({
+  balance: z.int(),
+  balance_dollars: dollars.optional(),
+  balance_breakdown: z.array(z.object({ exchange_index: z.int(), balance: dollars })).optional(),
+});
+
+const transferSchema = z.object({
+  transfer_id: id,
+  /** `event_contract`, or another part of the account, which trades no events. */
+  source: z.string(),
+  destination: z.string(),
+  source_exchange_shard: z.int(),
+  destination_exchange_shard: z.int(),
+  amount: dollars,
+  status: z.enum(['pending', 'complete']),
+  /** In seconds. */
+  created_ts: z.number(),
+});
+export const transfersPageSchema = z.object({ transfers: z.array(transferSchema), cursor });
+
+/** Money that goes to the shard that is traded on, or leaves it: neither a deposit nor a profit. */
+export interface ShardTransfer {
+  id: string;
+  /** Of the shard's cash. */
+  change: Micros;
+  /** The one shard may be without it already and the other not have it yet. */
+  isPending: boolean;
+  createdAt: Date;
+  memo: string;
+}
+
+/** @returns undefined for one between other shards */
+export function toShardTransfer(wire: z.infer<typeof transferSchema>): ShardTransfer | undefined {
+  const { source, destination, source_exchange_shard: from, destination_exchange_shard: to } = wire;
+  const isOurs = (part: string, index: number) => part === 'event_contract' && index === WEATHER_SHARD;
+  const [leaves, comes] = [isOurs(source, from), isOurs(destination, to)];
+  if (leaves === comes) return undefined;
+  const amount = parseDollars(wire.amount);
+  return {
+    id: wire.transfer_id,
+    change: comes ? amount : -amount,
+    isPending: wire.status === 'pending',
+    createdAt: new Date(wire.created_ts * 1000),
+    memo: comes ? `transfer from exchange shard ${from}` : `transfer to exchange shard ${to}`,
+  };
+}
 
 /** Plain, or wrapped, or only a sentence. */
 const errorFields = z.object({
@@ -100,6 +154,8 @@ export interface WireOrder {
   expiration_time?: number;
   post_only?: true;
   order_group_id?: string;
+  /** Left out, the venue looks the shard up: slower, and charged to the budget of every shard. */
+  exchange_index: number;
 }
 
 /**
@@ -129,6 +185,7 @@ export function toWireOrder(
     price: formatDollars(ofYes(order.side, order.limitPrice)),
     time_in_force: wireTimes[timeInForce],
     self_trade_prevention_type: 'taker_at_cross',
+    exchange_index: WEATHER_SHARD,
     ...(order.action === 'sell' && !mayRest(timeInForce) ? { reduce_only: true as const } : {}),
     ...(rest?.expiresAt ? { expiration_time: Math.floor(rest.expiresAt.getTime() / 1000) } : {}),
     ...(rest?.postOnly ? { post_only: true as const } : {}),

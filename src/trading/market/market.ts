@@ -29,6 +29,12 @@ export type DailyKind = (typeof dailyKinds)[number];
 export const marketKinds = [...temperatureKinds, 'rain', 'other'] as const;
 export type MarketKind = (typeof marketKinds)[number];
 
+/**
+ * The venue's exchange shard that trades the weather. What an order may cost must lie on its market's shard, so live orders and the
+ * cash of live accounts are on this one alone.
+ */
+export const WEATHER_SHARD = 0;
+
 /** A range of prices and the step that orders in it must keep. Both ends are included. */
 export interface PriceRange {
   start: Micros;
@@ -42,6 +48,10 @@ interface AnyMarket {
   eventTicker: string;
   seriesTicker: string;
   status: MarketStatus;
+  /** Why no orders are taken in it, neither paper nor live, as a clause; absent where they are. */
+  untradable?: string;
+  /** The venue's exchange shard that trades it; absent where that is the one of the weather. */
+  exchangeIndex?: number;
   /** Best prices; null where there is no bid or ask. */
   yesBid: Micros | null;
   yesAsk: Micros | null;
@@ -97,6 +107,10 @@ export const isPlaced = (market: ListedMarket): market is Market => market.stati
 
 export const cityOf = (market: ListedMarket): string | null =>
   market.station?.city ?? (market as UnplacedMarket).city;
+
+/** Whether the venue takes orders in it, and we do. */
+export const takesOrders = ({ status, untradable }: Pick<ListedMarket, 'status' | 'untradable'>): boolean =>
+  status === 'active' && untradable === undefined;
 
 /** What YES pays for: `84° to 85°`. */
 export const labelOf = (market: ListedMarket): string =>

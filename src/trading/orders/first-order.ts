@@ -1,5 +1,5 @@
 import { asksOf, isCrossed, matchOrder, type MarketableOrder } from '../market/book.js';
-import { isOnTick, isPlaced } from '../market/market.js';
+import { isOnTick, isPlaced, takesOrders } from '../market/market.js';
 import { CENT, formatDollars, type Micros } from '../market/money.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 
@@ -32,8 +32,8 @@ export function findFirstOrder(snapshot: Snapshot | undefined): ExampleOrder | u
   const found = snapshot.data.markets
     .flatMap((market) => {
       const book = snapshot.data.books.get(market.ticker);
-      const { status, openTime, closeTime } = market;
-      const isOpen = status === 'active' && openTime <= snapshot.asOf && closeTime > snapshot.asOf;
+      const { openTime, closeTime } = market;
+      const isOpen = takesOrders(market) && openTime <= snapshot.asOf && closeTime > snapshot.asOf;
       if (!isPlaced(market) || !isOpen || !book || isCrossed(book)) return [];
       const best = asksOf(book, 'yes')[0]?.price;
       const fills = matchOrder(book, order).filledContracts === CONTRACTS;

@@ -3,7 +3,7 @@ import { AppError, type ErrorPlace } from '../../core/errors.js';
 import { asksOf, bidsOf, emptyBook, isCrossed, matchOrder, type OrderBook } from '../market/book.js';
 import { ORDER_SIZE, isOrderSize } from '../market/contracts.js';
 import { feeRuleOf, type FeeRule } from '../market/fees.js';
-import { isOnTick, isPlaced, type ListedMarket } from '../market/market.js';
+import { isOnTick, isPlaced, WEATHER_SHARD, type ListedMarket } from '../market/market.js';
 import { DOLLAR, formatDollars, type Micros } from '../market/money.js';
 import { MAX_TRADING_AGE_MS, type MarketData } from '../market/source.js';
 import { ageOf, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.js';
@@ -35,6 +35,11 @@ export function requireTradable(
   // Real money needs certainty about what it is put on.
   if (mode === 'live' && !isPlaced(market))
     throw new AppError('live_trading_disabled', `${ticker} is traded on paper only: ${market.problem}.`);
+  if (mode === 'live' && market.exchangeIndex !== undefined)
+    throw new AppError(
+      'live_trading_disabled',
+      `${ticker} is traded on paper only: it is on the venue's exchange shard ${market.exchangeIndex}, and the money of live accounts is on shard ${WEATHER_SHARD}.`,
+    );
   const feeRule = feeRuleOf(snapshot.data, market);
   assertOpen(snapshot, market, nowMs);
   assertCertain(snapshot, ticker, nowMs);
@@ -86,6 +91,7 @@ function assertOpen({ data }: Snapshot, market: ListedMarket, nowMs: number): vo
   const { status, openTime, closeTime } = market;
   const pause = pauseOf(data, nowMs);
   if (pause !== undefined) throw closed(market, pause);
+  if (market.untradable !== undefined) throw closed(market, market.untradable);
   if (status !== 'active') throw closed(market, `its status is ${status}`);
   if (nowMs < openTime.getTime()) throw closed(market, `it opens at ${openTime.toISOString()}`);
   if (nowMs >= closeTime.getTime()) throw closed(market, `it closed at ${closeTime.toISOString()}`);

@@ -1,7 +1,7 @@
 import type { DayForecast } from '../forecast/forecast.js';
 import { asksOf, bidsOf, emptyBook, type Level, type OrderBook, type Side } from '../market/book.js';
 import type { MarketEvent } from '../market/event.js';
-import type { Market } from '../market/market.js';
+import { takesOrders, type Market } from '../market/market.js';
 import { DOLLAR } from '../market/money.js';
 import type { Holding } from '../ledger/positions.js';
 import { bracketLabel } from '../market/brackets.js';
@@ -69,8 +69,8 @@ function impossibilityOf({ ticker, bracket, kind }: Market, day: DayForecast) {
 }
 
 /** What there is to say of a market that is not simply open. */
-function statusOf({ status, settlementValue }: Market) {
-  if (status === 'active') return null;
+function statusOf({ status, settlementValue, untradable }: Market) {
+  if (status === 'active') return untradable === undefined ? null : { label: 'No orders', tone: 'warn' };
   if (settlementValue !== null && status !== 'disputed') {
     const outcome =
       settlementValue === DOLLAR
@@ -87,23 +87,24 @@ function statusOf({ status, settlementValue }: Market) {
   return marketStatusLabels[status];
 }
 
-function toQuoted({ ticker, status }: Market, book: OrderBook, side: Side, mayOpen: boolean) {
+function toQuoted(market: Market, book: OrderBook, side: Side, mayOpen: boolean) {
   const [bid, ask] = [bidsOf(book, side)[0], asksOf(book, side)[0]];
   return {
     bid,
     ask,
     /** Null where there is nothing to buy, or nothing that can pay. */
-    buyHref: ask && status === 'active' && mayOpen ? ticketAddress(ticker, { side, action: 'buy' }) : null,
+    buyHref:
+      ask && takesOrders(market) && mayOpen ? ticketAddress(market.ticker, { side, action: 'buy' }) : null,
   };
 }
 
-function toHeld({ ticker, status }: Market, held: Holding | undefined) {
+function toHeld(market: Market, held: Holding | undefined) {
   if (!held) return null;
   const { side, contracts, cost } = held;
   return {
     text: `You hold ${contracts} ${side.toUpperCase()}`,
     averageCost: perContract(cost, contracts),
-    sellHref: status === 'active' ? ticketAddress(ticker, { side, action: 'sell', contracts }) : null,
+    sellHref: takesOrders(market) ? ticketAddress(market.ticker, { side, action: 'sell', contracts }) : null,
   };
 }
 

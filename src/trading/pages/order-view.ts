@@ -74,6 +74,7 @@ const kinds: Record<LedgerKind, string> = {
   settlement: 'Settlement',
   correction: 'Correction',
   adjustment: 'Adjustment',
+  transfer: 'Transfer',
 };
 
 const timesInForce: Record<TimeInForce, string> = {

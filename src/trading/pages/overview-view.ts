@@ -6,6 +6,7 @@ import type { MarketEvent } from '../market/event.js';
 import {
   cityOf,
   isPlaced,
+  takesOrders,
   temperatureKinds,
   type TemperatureKind,
   type UnplacedMarket,
@@ -69,7 +70,7 @@ function toRow(market: UnplacedMarket, mayOpen: boolean) {
     name: side.toUpperCase(),
     ask,
     href:
-      ask !== null && status === 'active' && mayOpen ? ticketAddress(ticker, { side, action: 'buy' }) : null,
+      ask !== null && takesOrders(market) && mayOpen ? ticketAddress(ticker, { side, action: 'buy' }) : null,
   });
   return {
     ticker,

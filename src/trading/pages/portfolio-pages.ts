@@ -34,6 +34,7 @@ function toVenueView(report: LiveReport | undefined) {
     isOpen: state === 'open',
     ...rest,
     ...foreign,
+    elsewhere: rest.otherShards.reduce((sum, { balance }) => sum + balance, 0n),
     isAlone: foreign.orders.length + foreign.fills.length + foreign.positions.length === 0,
   };
 }

@@ -17,13 +17,13 @@ interface Marks {
 
 /** The portfolio with names, links and notes. */
 export function toPortfolioView(portfolio: Portfolio, marks: Marks, canTrade: boolean) {
-  const { mode, positions, events, openOrders, equity, deposits } = portfolio;
+  const { mode, positions, events, openOrders, equity, deposits, transfers } = portfolio;
   const { snapshot } = marks;
   return {
     mode,
     isNew: portfolio.markets === 0 && portfolio.openOrderCount === 0,
     freshness: toFreshness(marks, positions.length > 0),
-    tiles: { ...portfolio, gain: equity === null ? null : equity - deposits },
+    tiles: { ...portfolio, gain: equity === null ? null : equity - deposits - transfers },
     positions: positions.map((position) => toPositionView(position, mode === 'paper' && canTrade)),
     isCut: portfolio.isCut,
     events: events.map((event) => toEventView(event, positions, snapshot)),

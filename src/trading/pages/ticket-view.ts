@@ -173,6 +173,7 @@ function blockedBecause({
 }: TicketInput): string | null {
   if (market.status !== 'active' || now >= market.closeTime)
     return 'This market is not open, so there is nothing to order here.';
+  if (market.untradable !== undefined) return `This market takes no orders: ${market.untradable}.`;
   if (freshness.closedBecause !== null) return freshness.closedBecause;
   if (tradingSwitch.state === 'halt')
     return 'Trading is halted: every order is refused until it is opened again.';

@@ -43,6 +43,7 @@ const toPortfolioJson = (portfolio: Portfolio) => ({
   unrealisedPnl: dollarsOrNull(portfolio.unrealised),
   fees: dollarsOrNull(portfolio.fees),
   deposits: dollarsOrNull(portfolio.deposits),
+  transfers: dollarsOrNull(portfolio.transfers),
   positions: portfolio.positions.map(toPositionJson),
   isCut: portfolio.isCut,
   events: portfolio.events.map(toEventJson),

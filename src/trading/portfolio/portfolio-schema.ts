@@ -132,6 +132,9 @@ const portfolioSchema = z
     unrealisedPnl: dollarsField('`liquidationValue` less `cost`.').nullable(),
     fees: dollarsField('Since the account was opened.'),
     deposits: dollarsField('Deposits less withdrawals.'),
+    transfers: dollarsField(
+      'Of a live account: transfers from other exchange shards of the venue less those to them. They are neither deposits nor profits.',
+    ),
     positions: z.array(positionSchema).describe('Open ones, by station, day and bracket; 500 at most.'),
     isCut: z
       .boolean()

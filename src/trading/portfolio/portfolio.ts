@@ -12,6 +12,7 @@ import {
   listOpenOrders,
   sumPositions,
   sumReserved,
+  sumTransfers,
   type LastSettlementEvent,
   type PositionRow,
 } from './queries.js';
@@ -64,19 +65,20 @@ const readBooked = (orm: Orm, orgId: string, mode: TradeMode) =>
     async (tx) => {
       const account = await findAccount(tx, { orgId, mode });
       const sums = await sumPositions(tx, orgId, mode);
+      const transfers = mode === 'live' ? await sumTransfers(tx, orgId, mode) : 0n;
       const positions = await listOpenPositions(tx, orgId, mode, MAX_POSITIONS + 1);
       const pending = await sumReserved(tx, orgId, mode);
       const openOrders = pending.count > 0 ? await listOpenOrders(tx, orgId, mode, MAX_OPEN_ORDERS) : [];
       const tickers = positions.map(({ ticker }) => ticker);
       const lastEvents = await listLastSettlementEvents(tx, orgId, mode, tickers);
-      return { account, sums, positions, pending, openOrders, lastEvents };
+      return { account, sums, transfers, positions, pending, openOrders, lastEvents };
     },
     { isolationLevel: 'repeatable read', accessMode: 'read only' },
   );
 
 /** What is booked, valued with a snapshot of the markets. Pure. */
 export function valuePortfolio(mode: TradeMode, booked: Booked, snapshot: Snapshot | undefined) {
-  const { account, sums, pending, openOrders } = booked;
+  const { account, sums, transfers, pending, openOrders } = booked;
   const events = new Map(booked.lastEvents.map((event) => [event.ticker, event]));
   const positions = booked.positions
     .slice(0, MAX_POSITIONS)
@@ -92,7 +94,9 @@ export function valuePortfolio(mode: TradeMode, booked: Booked, snapshot: Snapsh
     /** What of the cash is kept for orders on their way. */
     reserved: pending.reserved,
     /** What was put in, less what was taken out: the ledger's five accounts sum to nothing, so it is where all the rest came from. */
-    deposits: cash + sums.cost + sums.fees - sums.realised,
+    deposits: cash + sums.cost + sums.fees - sums.realised - transfers,
+    /** What came from other exchange shards of the venue, less what went there: still the Organization's, and not spendable here. */
+    transfers,
     cost: sums.cost,
     /** What the positions could be turned into now; null while there is no market data and something is held. */
     liquidation,

@@ -1,8 +1,9 @@
-import { and, asc, desc, getTableColumns, gt, inArray, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, getTableColumns, gt, inArray, sql } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import type { Orm } from '../../core/db/client.js';
 import { tradingOrders, type TradeMode } from '../ledger/orders-table.js';
-import { tradingPositions, tradingSettlements } from '../ledger/portfolio-table.js';
+import type { Micros } from '../market/money.js';
+import { ledgerEntries, tradingPositions, tradingSettlements } from '../ledger/portfolio-table.js';
 import { ofAccount } from '../ledger/queries.js';
 
 /** Sums of bigints are numerics in Postgres, and come as text. */
@@ -28,6 +29,17 @@ const labelOf = sql<string | null>`(
   where o.org_id = ${tradingPositions.orgId} and o.mode = ${tradingPositions.mode} and o.ticker = ${tradingPositions.ticker}
   limit 1
 )`;
+
+/** What came from other exchange shards of the venue, less what went there. */
+export async function sumTransfers(orm: Orm, orgId: string, mode: TradeMode): Promise<Micros> {
+  const { capital, kind } = ledgerEntries;
+  const [sums] = await orm
+    .select({ transfers: total(capital) })
+    .from(ledgerEntries)
+    // Written out, because only so it is seen to be the condition of the index.
+    .where(and(ofAccount(ledgerEntries, { orgId, mode }), sql`${capital} <> 0`, eq(kind, 'transfer')));
+  return -sums!.transfers;
+}
 
 export type PositionRow = Awaited<ReturnType<typeof listOpenPositions>>[number];
 

@@ -33,6 +33,7 @@ const empty = {
   unrealisedPnl: '0.0000',
   fees: '0.0000',
   deposits: '1000.0000',
+  transfers: '0.0000',
   positions: [],
   isCut: false,
   events: [],
@@ -55,7 +56,7 @@ account is as booked from the venue.
 have no bids (\`unsellableContracts\`) count as nothing. It is not the middle between bid and ask, at which no trade happens. What the Organization's own paper orders have just taken from the book is not deducted: it
 returns with the venue's next book. Where a market has ended, \`valuation\` says what the value rests on.
 
-**Profit and loss** is without fees; \`fees\` stand apart. \`deposits + realisedPnl + unrealisedPnl − fees = equity\`, to the millionth.
+**Profit and loss** is without fees; \`fees\` stand apart. \`deposits + transfers + realisedPnl + unrealisedPnl − fees = equity\`, to the millionth.
 
 **Events.** Exactly one bracket of a day wins, and every threshold of an hour that is passed, so the positions of an event are netted: \`worstCase\` is what they make in the worst of its outcomes. A void market, which gives back what was paid, is not among them.
 

@@ -108,6 +108,7 @@ export function toMarketJson(market: ListedMarket, book: OrderBook, marketSource
     problem: isPlaced(market) ? null : market.problem,
     settlement: { source: settlement.source, station, rulesText: settlement.rulesText },
     status: market.status,
+    untradable: market.untradable ?? null,
     ...toQuoteJson(market, book),
     lastPrice: dollarsOrNull(market.lastPrice),
     volume: market.volume,

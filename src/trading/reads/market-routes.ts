@@ -57,6 +57,7 @@ const market = {
       'If the maximum temperature recorded at New York City (CLINYC) for Jan 31, 2026, is between 49-50° fahrenheit according to The Weather Company, then the market resolves to Yes.',
   },
   status: 'active',
+  untradable: null,
   yesBid: '0.4200',
   yesAsk: '0.4500',
   noBid: '0.5500',

@@ -124,6 +124,12 @@ export const marketSchema = z
       })
       .describe('What it settles on, and where.'),
     status: z.enum(marketStatuses).describe('As the venue has it. It pays once it is `finalized`.'),
+    untradable: z
+      .string()
+      .nullable()
+      .describe(
+        'Why orders in it are refused with `market_closed` and it has no signals, whatever its status; `null` for all others.',
+      ),
     yesBid: price('The best bid for YES'),
     yesAsk: price('What YES can be bought for'),
     noBid: price('The best bid for NO'),

@@ -112,7 +112,8 @@ export function createSources(options: SourceOptions): Sources {
         keepBooks:
           key &&
           stream &&
-          (() => createKeptBooks({ url: kalshi.wsUrl, headers: signerOf(key, clock), log, ...stream })),
+          (() =>
+            createKeptBooks({ url: kalshi.wsUrl, headers: signerOf(key, clock), log, clock, ...stream })),
         clock,
         log,
       }),

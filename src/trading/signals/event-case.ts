@@ -71,6 +71,7 @@ function problemOfAge({ modelRunAt, fetchedAt, observed }: DayForecast, start: D
 function problemOfMarket(market: Market, { data, at }: Present): string | undefined {
   const { ticker, status, closeTime } = market;
   if (status !== 'active' || at >= closeTime) return 'the market is not open';
+  if (market.untradable !== undefined) return market.untradable;
   if (!feeRuleOf(data, market)) return 'its fee is not known';
   const book = data.books.get(ticker);
   if (book === undefined) return 'its order book is not known';

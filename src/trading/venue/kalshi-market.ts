@@ -1,8 +1,14 @@
 import { z } from 'zod';
 import { toLevels, type OrderBook } from '../market/book.js';
 import { parseCount } from '../market/contracts.js';
-import { isPlaced, marketStatuses, type ListedMarket, type MarketStatus } from '../market/market.js';
-import { DOLLAR, parseDollars, type Micros } from '../market/money.js';
+import {
+  isPlaced,
+  marketStatuses,
+  WEATHER_SHARD,
+  type ListedMarket,
+  type MarketStatus,
+} from '../market/market.js';
+import { DOLLAR, formatDollars, parseDollars, type Micros } from '../market/money.js';
 import { readTemperatureRules } from '../market/rules.js';
 import type { NoteBook } from '../market/source.js';
 import { ContradictionError, placeMarket } from './place-market.js';
@@ -46,6 +52,10 @@ export const kalshiMarketSchema = z.object({
   rules_primary: z.string(),
   rules_secondary: z.string().default(''),
   price_ranges: z.array(priceRange).min(1),
+  // Bodies from before September 2026 lack both.
+  exchange_index: z.int().default(WEATHER_SHARD),
+  settlement_bounds_type: z.string().default('default'),
+  settlement_floor_dollars: dollars.nullish(),
 });
 export type KalshiMarket = z.infer<typeof kalshiMarketSchema>;
 
@@ -125,11 +135,14 @@ function toMarket(wire: KalshiMarket, notes: Pick<NoteBook, 'add'>): ListedMarke
       `it is ${wire.result} and pays ${wire.settlement_value_dollars}`,
     );
   const value = readValue(wire.expiration_value);
+  const untradable = readBounds(wire);
   const market = {
     ticker: wire.ticker,
     eventTicker: wire.event_ticker,
     seriesTicker: wire.event_ticker.split('-')[0]!,
     status,
+    ...(untradable === undefined ? {} : { untradable }),
+    ...(wire.exchange_index === WEATHER_SHARD ? {} : { exchangeIndex: wire.exchange_index }),
     yesBid: readPrice(wire.yes_bid_dollars),
     yesAsk: readPrice(wire.yes_ask_dollars),
     noBid: readPrice(wire.no_bid_dollars),
@@ -219,6 +232,14 @@ function readStatus({ status, ticker }: KalshiMarket, notes: Pick<NoteBook, 'add
 const readPrice = (text: string): Micros | null => toPrice(parseDollars(text));
 
 const toPrice = (price: Micros): Micros | null => (price > 0n && price < DOLLAR ? price : null);
+
+/** A payout with bounds is none that prices, sizes and worst cases are reckoned with here. */
+function readBounds({ settlement_bounds_type: type, settlement_floor_dollars: floor }: KalshiMarket) {
+  if (type === 'default') return undefined;
+  if (type !== 'floor') return `its payout has bounds that are not known here (“${type.slice(0, 40)}”)`;
+  const least = floor == null ? 'more than nothing' : `$${formatDollars(parseDollars(floor))} or more`;
+  return `YES always pays ${least}, and markets with such a floor are not traded here`;
+}
 
 const decided: ReadonlySet<MarketStatus> = new Set(['determined', 'disputed', 'amended', 'finalized']);
 const results: ReadonlySet<string> = new Set(['yes', 'no', 'scalar', '']);

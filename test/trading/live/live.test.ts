@@ -78,6 +78,7 @@ describe('a live order', () => {
         price: '0.4700',
         time_in_force: 'immediate_or_cancel',
         self_trade_prevention_type: 'taker_at_cross',
+        exchange_index: 0,
       },
     ]);
     await expectConsistent({ orders: 1, cost: COST });

@@ -110,6 +110,7 @@ describe('a live order that rests', () => {
         price: '0.4300',
         time_in_force: 'good_till_canceled',
         self_trade_prevention_type: 'taker_at_cross',
+        exchange_index: 0,
         expiration_time: Math.floor(expiresAt.getTime() / 1000),
         post_only: true,
         order_group_id: [...account.venue.exchange.groups.keys()].at(-1),

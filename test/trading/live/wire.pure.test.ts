@@ -54,6 +54,7 @@ describe('an order on the wire', () => {
       price,
       time_in_force: 'immediate_or_cancel',
       self_trade_prevention_type: 'taker_at_cross',
+      exchange_index: 0,
       // A sale of what is not there any more must not buy the other side.
       ...(action === 'sell' ? { reduce_only: true } : {}),
     });
@@ -70,6 +71,7 @@ describe('an order on the wire', () => {
       price: '0.5600',
       time_in_force: 'good_till_canceled',
       self_trade_prevention_type: 'taker_at_cross',
+      exchange_index: 0,
       expiration_time: Date.parse('2026-07-04T13:00:00Z') / 1000,
       post_only: true,
     });
@@ -327,6 +329,7 @@ describe('the comparison', () => {
     orders: [wireOrder],
     fills: [],
     settlements: [],
+    transfers: [],
   };
   const differ = (mine: Partial<Ours>, theirs: Partial<Venues>) =>
     compareWithVenue({ ...ours, ...mine }, { ...venues, ...theirs });

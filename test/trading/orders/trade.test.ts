@@ -2,6 +2,7 @@ import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../../src/core/db/client.js';
 import { selectRows } from '../../../src/core/db/sql.js';
+import { requireTradable } from '../../../src/trading/orders/tradable.js';
 import { UnexpectedAnswerError } from '../../../src/trading/venue/kalshi-client.js';
 import { DOLLAR } from '../../../src/trading/market/money.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
@@ -364,6 +365,23 @@ describe('an order for a market that cannot be traded', () => {
     service.markets.said = {};
     service.markets.isTrading = true;
     await change({});
+  });
+
+  it('is refused where the payout has a floor, paper and live, and `/markets` says why', async () => {
+    const untradable = 'YES always pays $0.0500 or more, and markets with such a floor are not traded here';
+    await change({ untradable });
+    expect(await codeOf()).toEqual([409, 'market_closed', `${TICKER} takes no orders: ${untradable}.`]);
+    const order = { ticker: TICKER, side: 'yes', action: 'buy', contracts: 1, limitPrice: 450_000n } as const;
+    expect(() =>
+      requireTradable(service.trading.snapshots, { ...order, mode: 'live' }, service.clock.now()),
+    ).toThrow(`${TICKER} takes no orders: ${untradable}.`);
+    const listed = async () => {
+      const response = await fetch(`${service.url}/markets`);
+      return ((await response.json()) as { markets: object[] }).markets[0];
+    };
+    expect(await listed()).toMatchObject({ ticker: TICKER, status: 'active', untradable });
+    await change({});
+    expect(await listed()).toMatchObject({ untradable: null });
   });
 
   it('is refused from the moment on that a pause was announced for, on data from before it', async () => {

@@ -251,6 +251,35 @@ it('the stream of an area is listened to by the page of its hours', async () => 
   expect((await head('INDEX-ATLANTIS')).status).toBe(404);
 });
 
+it('a market that takes no orders says why, and nothing leads to a purchase in it', async () => {
+  const real = snapshot();
+  const market = { ...openMarket(), untradable: 'YES always pays $0.0500 or more' };
+  const replaced = (one: ListedMarket) => (one.ticker === market.ticker ? market : one);
+  const markets = real.data.markets.map(replaced);
+  const events = real.events.map((event) => ({ ...event, markets: event.markets.map(replaced) as Market[] }));
+  const path = `${PATH}/${market.ticker}`;
+  const buys = (page: Awaited<ReturnType<typeof getPage>>) =>
+    linksOf(page).filter((link) => link.startsWith(`${path}?side=yes&action=buy`));
+  const ladder = `${PATH}?station=${market.station.id}&date=${market.date}`;
+  expect(buys(await getPage(owner.browser, ladder))).toHaveLength(1);
+  service.trading.snapshots.replace({
+    ...real,
+    data: { ...real.data, markets },
+    events,
+    markets: new Map(markets.map((one) => [one.ticker, one])),
+  });
+  try {
+    const page = await getPage(owner.browser, ladder);
+    expect(textOf(page)).toContain('No orders');
+    expect(buys(page)).toEqual([]);
+    const ticket = textOf(await getPage(owner.browser, `${path}?contracts=1`));
+    expect(ticket).toContain('This market takes no orders: YES always pays $0.0500 or more.');
+    expect(ticket).not.toContain('Place paper order');
+  } finally {
+    service.trading.snapshots.replace(real);
+  }
+});
+
 describe('a market without a place', () => {
   const rain = () =>
     snapshot().data.markets.find(

@@ -116,6 +116,7 @@ describe('GET /markets', () => {
           problem: null,
           settlement: { source: 'The Weather Company', station: 'KNYC', rulesText: '' },
           status: 'active',
+          untradable: null,
           yesBid: '0.4000',
           yesAsk: '0.4300',
           noBid: '0.5700',

@@ -71,6 +71,12 @@ const reasonFor = (changes: Changes, i: number, side: string) =>
 const deepAsks = (...cents: number[]) => cents.map((ask) => makeBook([[1, 1]], [[100 - ask, 1_000_000]]));
 
 describe('the signals of an event', () => {
+  it('are none in a market that takes no orders, for the reason that it names', () => {
+    const untradable = 'YES always pays $0.0500 or more, and markets with such a floor are not traded here';
+    expect(only().signals).toHaveLength(1);
+    expect(reasonsOf({ market: { untradable } })).toEqual({ count: 0, reasons: [untradable] });
+  });
+
   it('are there for a bracket that a forecast is all but sure of', () => {
     const { signals, suppressed } = only({ probabilities: [0, 0, 1 - 1e-7, 0, 0, 0] });
     expect(signals).toMatchObject([{ side: 'yes', market: { ticker: event.markets[2]!.ticker } }]);

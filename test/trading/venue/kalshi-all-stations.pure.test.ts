@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createMetrics } from '../../../src/core/metrics.js';
+import { systemClock } from '../../../src/core/time.js';
 import { isSameBook } from '../../../src/trading/market/book.js';
 import { createBookRotation } from '../../../src/trading/venue/kalshi-books.js';
 import { createKalshiClient } from '../../../src/trading/venue/kalshi-client.js';
@@ -208,6 +209,7 @@ describe('with the venue’s stream', () => {
       headers: signed,
       log: pino({ level: 'silent' }),
       metrics: createMetrics({ ofProcess: false }),
+      clock: systemClock,
       timings: { gatherMs: 5, tendMs: 20, repairMs: 20, backoffMs: 10 },
     });
 

@@ -45,7 +45,31 @@ function place(value: unknown): Market {
   return market;
 }
 
+describe('a market whose payout has bounds', () => {
+  it.each([
+    [{ settlement_bounds_type: 'default' }, undefined],
+    [{ settlement_bounds_type: undefined }, undefined],
+    [
+      { settlement_bounds_type: 'floor', settlement_floor_dollars: '0.0500' },
+      'YES always pays $0.0500 or more, and markets with such a floor are not traded here',
+    ],
+    [
+      { settlement_bounds_type: 'floor', settlement_floor_dollars: null },
+      'YES always pays more than nothing, and markets with such a floor are not traded here',
+    ],
+    [{ settlement_bounds_type: 'ceiling' }, 'its payout has bounds that are not known here (“ceiling”)'],
+  ])('takes orders only where the bounds are the usual ones: %o', (bounds, untradable) => {
+    expect(place(wire(bounds)).untradable).toBe(untradable);
+  });
+});
+
 describe('a market of the venue', () => {
+  it('is read without the fields that the venue has given up', () => {
+    expect(wire()).not.toHaveProperty('liquidity_dollars');
+    expect(read(wire()).notes).toEqual([]);
+    expect(read(wire({ liquidity_dollars: '1.0000', tick_size: 1 }))).toEqual(read(wire()));
+  });
+
   it('is read with its station, day, bracket and prices', () => {
     expect(place(wire())).toMatchObject({
       kind: 'daily_maximum',

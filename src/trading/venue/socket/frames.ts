@@ -15,6 +15,8 @@ interface Envelope {
   id?: number | undefined;
   sid?: number | undefined;
   seq?: number | undefined;
+  /** When the venue sent it, in milliseconds; messages before October 2026 do not say it. */
+  sentAtMs?: number | undefined;
 }
 
 export interface SnapshotFrame extends Envelope {
@@ -59,6 +61,7 @@ const envelopeSchema = z.object({
   id: z.int().optional(),
   sid: z.int().optional(),
   seq: z.int().optional(),
+  sending_ts_ms: z.number().optional().catch(undefined),
   msg: z.unknown().optional(),
 });
 const subscribedSchema = z.object({ channel: z.string(), sid: z.int() });
@@ -85,8 +88,8 @@ const tickerSchema = z.object({ market_ticker: z.string() });
 export function readFrame(text: string): Frame {
   const parsed = envelopeSchema.safeParse(parseJson(text));
   if (!parsed.success) return { type: 'unreadable', ticker: undefined, problem: 'no envelope' };
-  const { type, id, sid, seq, msg } = parsed.data;
-  const envelope = { id, sid, seq };
+  const { type, id, sid, seq, sending_ts_ms: sentAtMs, msg } = parsed.data;
+  const envelope = { id, sid, seq, sentAtMs };
   const body = readBody(type, msg);
   if (body instanceof z.ZodError) {
     const ticker = tickerSchema.safeParse(msg).data?.market_ticker;

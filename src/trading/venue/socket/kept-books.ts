@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Metrics } from '../../../core/metrics.js';
+import type { Clock } from '../../../core/time.js';
 import type { OrderBook } from '../../market/book.js';
 import { createBookKeeper, type BookKeeper, type BookProblem } from './book-keeper.js';
 import { createConnection, createRepairs, type ConnectionOptions } from './connection.js';
@@ -32,7 +33,11 @@ const usualTimings: KeptBooksTimings = {
 
 export interface KeptBooksOptions extends Pick<ConnectionOptions, 'url' | 'headers'> {
   log: Pick<Logger, 'info' | 'warn'>;
-  metrics: Pick<Metrics, 'streamFrames' | 'streamProblems' | 'streamReconnects' | 'keptBooks'>;
+  metrics: Pick<
+    Metrics,
+    'streamFrames' | 'streamLatency' | 'streamProblems' | 'streamReconnects' | 'keptBooks'
+  >;
+  clock: Clock;
   timings?: Partial<KeptBooksTimings> | undefined;
 }
 
@@ -54,7 +59,8 @@ export interface KeptBooks {
 /** The venue has dropped a subscription whose frames were not taken in time. */
 const OVERFLOW = 25;
 
-export function createKeptBooks({ url, headers, log, metrics, timings }: KeptBooksOptions): KeptBooks {
+export function createKeptBooks(options: KeptBooksOptions): KeptBooks {
+  const { url, headers, log, metrics, clock, timings } = options;
   const times = { ...usualTimings, ...timings };
   const news = createNews(times.gatherMs, () => {
     metrics.keptBooks.set({ state: 'kept' }, keeper.trusted);
@@ -65,7 +71,17 @@ export function createKeptBooks({ url, headers, log, metrics, timings }: KeptBoo
   const commands = createCommands((command) => connection.send(command));
   const subscriptions = createSubscriptions({ keeper, repairs, repairMs: times.repairMs, commands });
   const restart = () => connection.restart();
-  const onMessage = createReceiver({ keeper, repairs, commands, subscriptions, news, log, metrics, restart });
+  const onMessage = createReceiver({
+    keeper,
+    repairs,
+    commands,
+    subscriptions,
+    news,
+    log,
+    metrics,
+    clock,
+    restart,
+  });
 
   function tend(): void {
     if (performance.now() - commands.oldestAt() > times.answerMs) {
@@ -113,7 +129,7 @@ export function createKeptBooks({ url, headers, log, metrics, timings }: KeptBoo
   };
 }
 
-interface ReceiverOptions extends Pick<KeptBooksOptions, 'log' | 'metrics'> {
+interface ReceiverOptions extends Pick<KeptBooksOptions, 'log' | 'metrics' | 'clock'> {
   keeper: BookKeeper;
   repairs: ReturnType<typeof createRepairs>;
   commands: ReturnType<typeof createCommands>;
@@ -124,7 +140,7 @@ interface ReceiverOptions extends Pick<KeptBooksOptions, 'log' | 'metrics'> {
 
 /** Hands each frame to what it is about, and begins to repair what it puts in doubt. */
 function createReceiver(options: ReceiverOptions): (text: string) => void {
-  const { keeper, repairs, commands, subscriptions, news, log, metrics, restart } = options;
+  const { keeper, repairs, commands, subscriptions, news, log, metrics, clock, restart } = options;
 
   function noteProblem({ doubt, isOfAll }: BookProblem, frame: Frame): void {
     metrics.streamProblems.inc({ kind: doubt });
@@ -149,6 +165,8 @@ function createReceiver(options: ReceiverOptions): (text: string) => void {
   return (text) => {
     const frame = readFrame(text);
     metrics.streamFrames.inc({ type: frame.type });
+    if (frame.sentAtMs !== undefined)
+      metrics.streamLatency.observe(Math.max(0, clock.now() - frame.sentAtMs) / 1000);
     if (frame.type === 'subscribed') {
       subscriptions.take(frame);
       return;

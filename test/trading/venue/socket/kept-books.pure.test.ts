@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createMetrics } from '../../../../src/core/metrics.js';
+import { systemClock } from '../../../../src/core/time.js';
 import { isCrossed, isSameBook, type OrderBook } from '../../../../src/trading/market/book.js';
 import { toOrderBook } from '../../../../src/trading/venue/kalshi-market.js';
 import { compareBooks } from '../../../../src/trading/venue/socket/changes.js';
@@ -42,6 +43,7 @@ beforeEach(async () => {
     headers: () => ({ 'kalshi-access-signature': 'signed' }),
     log: pino({ level: 'silent' }),
     metrics,
+    clock: systemClock,
     timings,
   });
 });
@@ -76,6 +78,14 @@ async function begin(): Promise<void> {
 async function problems(kind: string): Promise<number> {
   const { values } = await metrics.streamProblems.get();
   return values.find(({ labels }) => labels.kind === kind)?.value ?? 0;
+}
+
+/** How many messages were timed, and how long they took together. */
+async function latency(): Promise<{ count: number; sum: number }> {
+  const { values } = await metrics.streamLatency.get();
+  const valueOf = (name: string) =>
+    values.find(({ metricName }) => metricName === `gauge_venue_stream_latency_seconds_${name}`)?.value ?? 0;
+  return { count: valueOf('count'), sum: valueOf('sum') };
 }
 
 /** Does something with the next frame that changes a book, and lets all others through. */
@@ -309,4 +319,30 @@ it('a market’s life is told of', async () => {
   await until(() => told.length > 0);
   await sleep(20);
   expect(told).toMatchObject([{ ticker: first, event: 'deactivated' }]);
+});
+
+describe('the latency of the stream', () => {
+  it('is measured from the time that each message names', async () => {
+    venue.stream.sendingTime = () => Date.now() - 60_000;
+    await begin();
+    const { count, sum } = await latency();
+    expect(count).toBeGreaterThanOrEqual(tickers.length);
+    expect(sum / count).toBeGreaterThanOrEqual(60);
+  });
+
+  it('is not measured where messages name no time, or none that can be read', async () => {
+    for (const time of [undefined, 'soon' as unknown as number]) {
+      venue.stream.sendingTime = () => time;
+      await begin();
+      venue.stream.change(first, 'yes', '0.2000', '1.00');
+      await until(areAllKept);
+    }
+    expect(await latency()).toEqual({ count: 0, sum: 0 });
+  });
+
+  it('is nothing where our clock is behind the venue’s', async () => {
+    venue.stream.sendingTime = () => Date.now() + 60_000;
+    await begin();
+    expect((await latency()).sum).toBe(0);
+  });
 });
