@@ -13,7 +13,7 @@ import { countNewer, type Opened } from './core/db/migrate.js';
 import { connectDatabase, prepareDatabase } from './core/db/open.js';
 import { describeAwaited } from './core/db/outage.js';
 import { memoryLimitStores, redisLimitStores } from './core/http/limit-store.js';
-import { createHttpServer } from './core/http/server.js';
+import { createHttpServer, listen } from './core/http/server.js';
 import { createLifecycle } from './core/http/context.js';
 import { createMetrics } from './core/metrics.js';
 import { readDemo, writeDemo, type DemoData } from './demo/demo.js';
@@ -101,7 +101,9 @@ export async function startService(
   });
   let setUpLink: NewLink | undefined;
   try {
-    await listen(server, config);
+    await listen(server, config).catch((error: NodeJS.ErrnoException) => {
+      throw explainListen(error, config);
+    });
     // Markets are there about as soon as the database is.
     const refreshed = trading?.refresher.refresh();
     await Promise.all([prepareWhenReachable(db, config, log), preparePasswordRules()]);
@@ -321,17 +323,6 @@ function mailJobs(context: TradingContext): Job[] {
         ]
       : []),
   ];
-}
-
-function listen(server: Server, { port, host }: Config): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const refuse = (error: NodeJS.ErrnoException) => reject(explainListen(error, { port, host }));
-    server.once('error', refuse);
-    server.listen(port, host, () => {
-      server.off('error', refuse);
-      resolve();
-    });
-  });
 }
 
 /** On this machine by its name, because browsers keep no passkeys for an IP address. In production PUBLIC_URL is for people. */

@@ -7,8 +7,14 @@ import { slugSchema } from '../identity/operator/schema.js';
 import { getOrganization } from '../identity/organizations/organizations.js';
 import type { Organization } from '../identity/organizations/queries.js';
 import type { TradingContext } from '../trading/config.js';
+import type { LiveTrading } from '../trading/live/live.js';
 
 export type ConsoleDeps = Pick<TradingContext, 'db' | 'clock' | 'config'>;
+
+export interface MarketConsoleDeps extends ConsoleDeps {
+  /** Undefined unless the configuration lets an Organization trade live. */
+  live: LiveTrading | undefined;
+}
 
 export const CONSOLE = '/console';
 export const PEOPLE = `${CONSOLE}/people`;

@@ -9,11 +9,10 @@ import { filledIn } from '../identity/account/schema.js';
 import { changeAsOperator, sourceOf } from '../identity/operator/http.js';
 import { byOperator } from '../identity/session/authority.js';
 import { confirmDanger, requireConfirmation } from '../identity/session/operator.js';
-import type { LiveTrading } from '../trading/live/live.js';
 import { switchSchema } from '../trading/risk/operator/schema.js';
 import { findServiceSwitch } from '../trading/risk/queries.js';
 import { isOpened, readServiceSwitch, setServiceSwitch } from '../trading/risk/switches.js';
-import { CONSOLE, type ConsoleDeps } from './page.js';
+import { CONSOLE, type MarketConsoleDeps } from './page.js';
 
 const TRADING = `${CONSOLE}/trading`;
 
@@ -24,13 +23,8 @@ const notices = {
   accepted: 'The venue’s figures were accepted where they differed.',
 };
 
-interface TradingDeps extends ConsoleDeps {
-  /** Undefined unless the configuration lets an Organization trade live. */
-  live: LiveTrading | undefined;
-}
-
 /** `/console/trading`: what binds the orders of all customers, and the account at the venue. */
-export function serviceTradingPages(deps: TradingDeps): Router {
+export function serviceTradingPages(deps: MarketConsoleDeps): Router {
   const router = pageRouter();
 
   const show = async (req: Request, res: Response, form: FormState) => {
@@ -55,6 +49,7 @@ export function serviceTradingPages(deps: TradingDeps): Router {
         if (current && isOpened(current.state, state)) await confirmDanger(tx, res, source);
         await setServiceSwitch(tx, { state, reason }, source);
       });
+      deps.live?.reviewWaiting();
       res.redirect(303, toAddress(TRADING, { done: 'switch' }));
     },
     show,
@@ -63,7 +58,7 @@ export function serviceTradingPages(deps: TradingDeps): Router {
   return router;
 }
 
-function addReconciliation(router: Router, deps: TradingDeps): void {
+function addReconciliation(router: Router, deps: MarketConsoleDeps): void {
   const confirmed = requireConfirmation(deps.clock);
   const requireLive = () => {
     if (!deps.live) throw new AppError('not_found', 'No customer trades live on this server.');

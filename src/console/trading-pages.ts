@@ -14,7 +14,7 @@ import { limitsJson, putLimits, readDeclared, withdrawLimits } from '../trading/
 import { limitsSchema, switchSchema } from '../trading/risk/operator/schema.js';
 import { findLimits } from '../trading/risk/queries.js';
 import { isOpened, readSwitch, setSwitch } from '../trading/risk/switches.js';
-import { addressOf, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
+import { addressOf, readCustomer, renderCustomer, type MarketConsoleDeps } from './page.js';
 
 const notices = {
   limits: 'The limits are set. They take effect on the next order.',
@@ -34,7 +34,7 @@ const toInput = (fields: FormFields): Record<string, unknown> =>
   );
 
 /** `/console/customers/{slug}/trading`: what a customer's orders are held to. */
-export function customerTradingPages(deps: ConsoleDeps): Router {
+export function customerTradingPages(deps: MarketConsoleDeps): Router {
   const { orm } = deps.db;
   const router = pageRouter();
 
@@ -97,6 +97,7 @@ export function customerTradingPages(deps: ConsoleDeps): Router {
         if (isOpened(operator.state, state)) await confirmDanger(tx, res, source);
         await setSwitch(tx, id, 'operator', { state, reason }, source);
       });
+      deps.live?.reviewWaiting();
       res.redirect(303, toAddress(`${addressOf(slug)}/trading`, { done: 'switch' }));
     },
     show: show('switch'),

@@ -96,6 +96,11 @@ const apiMetrics = (registers: Registry[]) => ({
     help: 'Rate-limit counts that fell back to this process because Redis failed or was too slow.',
     registers,
   }),
+  clockDifferenceSeconds: new Gauge({
+    name: 'gauge_clock_difference_seconds',
+    help: "How far the clock of this instance is behind the database's; negative: ahead. As of the last call of /readyz.",
+    registers,
+  }),
   limitStoreIsShared: new Gauge({
     name: 'gauge_limit_store_is_shared',
     help: '1 while rate limits are counted in Redis, 0 while they are counted in this process.',

@@ -2,7 +2,6 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import type { RequestHandler } from 'express';
-import type { Logger } from 'pino';
 import { z } from 'zod';
 import type { Database } from '../core/db/client.js';
 import { isMigrated } from '../core/db/migrate.js';
@@ -13,9 +12,17 @@ import type { Context } from '../core/http/context.js';
 import { notFound } from '../core/http/problem.js';
 import { defineRoute, json } from '../core/reference/define-route.js';
 import { problemExample } from '../core/reference/problem-examples.js';
+import { systemClock } from '../core/time.js';
+import { createClockWatch } from './clock.js';
 import { findGroupsAway } from './database.js';
 
-const databaseStates = ['ready', 'database_unreachable', 'database_read_only', 'not_migrated'] as const;
+const databaseStates = [
+  'ready',
+  'database_unreachable',
+  'database_read_only',
+  'not_migrated',
+  'clock_off',
+] as const;
 type DatabaseState = (typeof databaseStates)[number];
 
 interface Readiness {
@@ -33,16 +40,20 @@ const WAIT_MS = 2_000;
 /** Shorter, so that what else was found out is still told. */
 const WHOLE_WAIT_MS = 1_800;
 
+type ReadinessDeps = Pick<Context, 'db' | 'log' | 'metrics'>;
+type ClockWatch = ReturnType<typeof createClockWatch>;
+
 /**
- * Says whether the database can serve. It is asked at most once a second and once at a time, however many ask here: that
+ * Says whether the database can serve, and whether its clock and this instance's agree. It is asked at most once a second and once at a time, however many ask here: that
  * takes no credential. Changes are logged.
  */
-function createReadiness({ db, log }: { db: Database; log: Logger }): () => Promise<Readiness> {
+function createReadiness({ db, log, metrics }: ReadinessDeps): () => Promise<Readiness> {
+  const compareClocks = createClockWatch({ log, metrics });
   let known: { at: number; readiness: Promise<Readiness> } | undefined;
   let last: DatabaseState = 'ready';
   async function ask(): Promise<Readiness> {
     const readiness = await Promise.race([
-      lookAt(db),
+      lookAt(db, compareClocks),
       setTimeout(WAIT_MS, unreachable('the database does not answer'), { ref: false }),
     ]);
     if (readiness.status !== last) log.warn(readiness, 'the readiness has changed');
@@ -58,11 +69,11 @@ function createReadiness({ db, log }: { db: Database; log: Logger }): () => Prom
 
 const unreachable = (reason: string): Readiness => ({ status: 'database_unreachable', reason });
 
-async function lookAt(db: Database): Promise<Readiness> {
+async function lookAt(db: Database, compareClocks: ClockWatch): Promise<Readiness> {
   const [away, whole] = await Promise.all([
     findGroupsAway(db.shards),
     Promise.race([
-      lookAtWhole(db),
+      lookAtWhole(db, compareClocks),
       setTimeout(WHOLE_WAIT_MS, unreachable('the database does not answer'), { ref: false }),
     ]),
   ]);
@@ -83,14 +94,20 @@ async function lookAt(db: Database): Promise<Readiness> {
       };
 }
 
-async function lookAtWhole(db: Database): Promise<Readiness> {
+async function lookAtWhole(db: Database, compareClocks: ClockWatch): Promise<Readiness> {
   try {
     if (!(await isMigrated(db))) return { status: 'not_migrated' };
-    const [row] = await selectRows<{ is_read_only: boolean }>(
+    // The machine's clock: the service may run by another one, that of a tape.
+    const askedMs = systemClock.now();
+    const [row] = await selectRows<{ isReadOnly: boolean; databaseMs: number }>(
       db.orm,
-      sql`select current_setting('transaction_read_only')::boolean as is_read_only`,
+      sql`select current_setting('transaction_read_only')::boolean as "isReadOnly",
+        (extract(epoch from clock_timestamp()) * 1000)::float8 as "databaseMs"`,
     );
-    return row?.is_read_only ? { status: 'database_read_only', reason: readOnly } : { status: 'ready' };
+    const { isReadOnly, databaseMs } = row!;
+    const { isOff, reason } = compareClocks({ databaseMs, askedMs, answeredMs: systemClock.now() });
+    if (isReadOnly) return { status: 'database_read_only', reason: readOnly };
+    return { status: isOff ? 'clock_off' : 'ready', ...(reason === undefined ? {} : { reason }) };
   } catch (error) {
     return unreachable(describeOutage(error) ?? 'the database cannot be asked');
   }
@@ -133,7 +150,7 @@ export const healthRoutes = [
     tag: 'Service',
     summary: 'Is the service ready?',
     description:
-      'Also asks the database. For a load balancer: 503 while the service starts, while it drains before it ends, and while the database cannot be reached, is read-only or lacks a migration. The database is asked at most once a second.',
+      'Also asks the database. For a load balancer: 503 while the service starts, while it drains before it ends, while the database cannot be reached, is read-only or lacks a migration, and while the clocks of the instance and of the database differ by more than a minute. Where they differ by more than 5 seconds, `reason` says so. The database is asked at most once a second.',
     credential: 'none',
     responses: {
       200: json('Ready.', readinessSchema),
@@ -158,8 +175,8 @@ export const healthRoutes = [
         answer: { status: 'draining' },
       },
     ],
-    handler: ({ db, lifecycle, log }: Context) => {
-      const readDatabase = createReadiness({ db, log });
+    handler: ({ db, lifecycle, log, metrics }: Context) => {
+      const readDatabase = createReadiness({ db, log, metrics });
       return async (_req, res) => {
         const readiness = lifecycle.state === 'ready' ? await readDatabase() : { status: lifecycle.state };
         res.status(readiness.status === 'ready' ? 200 : 503).json(readiness);

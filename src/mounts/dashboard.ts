@@ -139,7 +139,7 @@ export function dashboardRoutes(
     customerKeyPages(context),
     customerUsageChangePages(context),
     ...(trading
-      ? [customerTradingPages(context), serviceTradingPages({ ...context, live: trading.live })]
+      ? [customerTradingPages, serviceTradingPages].map((pages) => pages({ ...context, live: trading.live }))
       : []),
     productPages(context),
     customerUsagePages(context),

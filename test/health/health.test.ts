@@ -1,6 +1,9 @@
 import request from 'supertest';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { oneShardGroup } from '../../src/core/db/shards.js';
+import type { Database } from '../../src/core/db/client.js';
+import { HOUR_MS } from '../../src/core/time.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
 
@@ -14,6 +17,17 @@ afterAll(async () => {
   await service.stop();
   await database.remove();
 });
+
+/** The database, with a clock that is so far ahead of this machine's. */
+function withClockAhead(db: Database, aheadMs: number): Database {
+  const execute = async (query: never) => {
+    const result: unknown = await db.orm.execute(query);
+    for (const row of (result as { rows: { databaseMs?: number }[] }).rows)
+      if (row.databaseMs !== undefined) row.databaseMs += aheadMs;
+    return result;
+  };
+  return { ...db, orm: Object.create(db.orm, { execute: { value: execute } }) as Database['orm'] };
+}
 
 describe('health', () => {
   it('the process answers without asking the database', async () => {
@@ -47,6 +61,44 @@ describe('health', () => {
       await broken.stop();
     }
   });
+
+  it.each([
+    ['as the database', 0, 'ready', undefined],
+    ['a few seconds off', 4_000, 'ready', undefined],
+    [
+      'half a minute behind',
+      30_000,
+      'ready',
+      /^the clock of this instance is [23]\d s behind the database's$/,
+    ],
+    ['half a minute ahead', -30_000, 'ready', /^the clock of this instance is [23]\d s ahead of/],
+    ['an hour behind', HOUR_MS, 'clock_off', /is 3[56]\d\d s behind/],
+    ['an hour ahead', -HOUR_MS, 'clock_off', /is 3[56]\d\d s ahead of/],
+  ])(
+    'an instance whose clock is %s is ready or not, and says why',
+    async (_name, aheadMs, status, reason) => {
+      const log = pino({ level: 'silent' });
+      const warn = vi.spyOn(log, 'warn');
+      const other = await startTestService(withClockAhead(database.db, aheadMs), { context: { log } });
+      // What the service itself takes for the time has no part in it.
+      other.clock.set('2020-01-01T00:00:00Z');
+      try {
+        const { body } = await request(other.server)
+          .get('/readyz')
+          .expect(status === 'ready' ? 200 : 503);
+        expect(body).toEqual({ status, ...(reason && { reason: expect.stringMatching(reason) }) });
+        const said = warn.mock.calls.filter(([, text]) => /clocks .* differ/.test(String(text)));
+        expect(said).toHaveLength(reason ? 1 : 0);
+        const { text } = await request(other.server).get('/metrics');
+        const seconds = Number(/^gauge_clock_difference_seconds (\S+)$/m.exec(text)![1]);
+        expect(Math.round(seconds / 10)).toSatisfy((tens: number) =>
+          reason ? tens * aheadMs > 0 : tens === 0,
+        );
+      } finally {
+        await other.stop();
+      }
+    },
+  );
 
   it.each(['starting', 'draining'] as const)(
     'while %s, readiness and every call are 503, health is not',

@@ -4,7 +4,7 @@ import { readConfig } from '../../src/config.js';
 import type { Clock } from '../../src/core/time.js';
 import type { Database } from '../../src/core/db/client.js';
 import { memoryLimitStores } from '../../src/core/http/limit-store.js';
-import { createHttpServer } from '../../src/core/http/server.js';
+import { createHttpServer, listen } from '../../src/core/http/server.js';
 import { createLifecycle } from '../../src/core/http/context.js';
 import { createMetrics } from '../../src/core/metrics.js';
 import { createApiServices, type ApiServices } from '../../src/mounts/api.js';
@@ -89,7 +89,7 @@ export async function startTestService(db: Database, options: TestServiceOptions
   // As in production: a template is compiled once, not each time.
   app.enable('view cache');
   const server = createHttpServer(app, { limits: config.limits.connections });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await listen(server, { port: 0, host: '127.0.0.1' });
   const { port } = server.address() as { port: number };
   return {
     context,

@@ -9,7 +9,7 @@ import { createLease } from '../../core/db/jobs.js';
 import { acceptDifferences } from './book.js';
 import { compareAccounts, reconcile, watchResting, type ReconcileDeps } from './reconcile.js';
 import { findLiveAccount, findOrgId, listOrdersNamed, updateLiveAccount } from './queries.js';
-import { dissolveOrderGroup, findOrderGroup } from './order-group.js';
+import { dissolveOrderGroup } from './order-group.js';
 import { createLiveStatus, type LiveDifference, type LiveReport } from './report.js';
 import { sendOrder, withdraw, type SendDeps } from './send.js';
 import type { VenueKey } from './sign.js';
@@ -22,6 +22,8 @@ export interface LiveTrading extends LiveExecutor {
   readonly report: LiveReport;
   /** The same for who trades live; undefined for any other Organization. */
   reportOf(orgId: string): LiveReport | undefined;
+  /** Checks the orders that wait to be sent, and rejects at once those that a switch stops by now. */
+  reviewWaiting(): void;
   /** Recovers lost orders and compares everything. One at a time: a call while it runs waits for that one. Never rejects. */
   reconcile(): Promise<void>;
   /** Books what has become of the orders that stand in the venue's book. One at a time, as `reconcile`. Never rejects. */
@@ -74,26 +76,19 @@ export function createLiveTrading(
   const stopping = new AbortController();
   const lease = createLease(db.orm, `live-reconciliation ${slug}`, { lengthSeconds: LEASE_SECONDS });
   const status = createLiveStatus(slug, now);
-  const sending = new Map<string, Promise<unknown>>();
   const venue = createVenue({ ...all, baseUrl: kalshi.baseUrl, key, budget, clock });
-  const sendingIds = { has: (id: string) => sending.has(id) } as ReadonlySet<string>;
+  const { track, isTracked, settled } = createTracker();
+  const sendingIds = { has: isTracked } as ReadonlySet<string>;
   const deps: ReconcileDeps = { ...all, db, venue, now, log, status, lease, sending: sendingIds };
   const watch = createWatch(deps, slug, stopping.signal);
+  const reviews = createReviews();
   const depsOf = ({ orgId }: LiveOrder): SendDeps => {
-    const close = (problem: string) => watch.close(orgId, problem);
-    return { ...deps, ...all, close, findGroup: (of) => findOrderGroup(deps, of) };
+    const close = (problem: string) => {
+      watch.close(orgId, problem);
+      reviews.start();
+    };
+    return { ...deps, ...all, close, nextReview: reviews.next };
   };
-
-  async function track(order: LiveOrder, work: Promise<VenueOutcome>): Promise<VenueOutcome> {
-    const before = sending.get(order.id);
-    const both = Promise.allSettled([before, work]);
-    sending.set(order.id, both);
-    try {
-      return await work;
-    } finally {
-      if (sending.get(order.id) === both) sending.delete(order.id);
-    }
-  }
 
   const change = (order: RestingOrder, remaining: number) =>
     track(order, withdraw(depsOf(order), order, remaining, stopping.signal));
@@ -104,6 +99,7 @@ export function createLiveTrading(
       return status.report;
     },
     reportOf: (orgId) => (orgId === watch.owner ? status.report : undefined),
+    reviewWaiting: reviews.start,
     send: (order) => track(order, sendOrder(depsOf(order), order, stopping.signal)),
     cancel: (order) => change(order, 0),
     decrease: (order, remaining) => change(order, remaining),
@@ -137,7 +133,7 @@ export function createLiveTrading(
       stopping.abort();
       const { restingOrders } = status.report;
       if (restingOrders > 0) log.warn({ restingOrders }, 'live orders stay in the book at the venue');
-      await Promise.allSettled([watch.running, watch.watching, ...sending.values()]);
+      await Promise.allSettled([watch.running, watch.watching, settled()]);
       // A database that is gone ends the lease by itself.
       await lease.release().catch(() => undefined);
     },
@@ -145,6 +141,38 @@ export function createLiveTrading(
 }
 
 const LOST = 'the venue no longer knows it';
+
+/** Knows the orders that this instance is sending or changing at the venue. */
+function createTracker() {
+  const sending = new Map<string, Promise<unknown>>();
+  return {
+    isTracked: (id: string): boolean => sending.has(id),
+    settled: () => Promise.allSettled(sending.values()),
+    track: async (order: LiveOrder, work: Promise<VenueOutcome>): Promise<VenueOutcome> => {
+      const before = sending.get(order.id);
+      const both = Promise.allSettled([before, work]);
+      sending.set(order.id, both);
+      try {
+        return await work;
+      } finally {
+        if (sending.get(order.id) === both) sending.delete(order.id);
+      }
+    },
+  };
+}
+
+function createReviews() {
+  let next = new AbortController();
+  return {
+    /** Aborts when the next one starts. */
+    next: (): AbortSignal => next.signal,
+    start: (): void => {
+      const due = next;
+      next = new AbortController();
+      due.abort();
+    },
+  };
+}
 
 /** Reconciles one pass after the other, and shares between the instances what closes all of them. */
 function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {

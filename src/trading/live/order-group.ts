@@ -5,7 +5,7 @@ import type { ReconcileDeps } from './reconcile.js';
 type GroupDeps = Pick<ReconcileDeps, 'db' | 'venue' | 'now' | 'log'>;
 
 /** The venue's group that an order of the account is to stand in. One that cannot be read is done without. */
-export async function findOrderGroup({ db, log }: GroupDeps, orgId: string): Promise<string | undefined> {
+async function findOrderGroup({ db, log }: GroupDeps, orgId: string): Promise<string | undefined> {
   try {
     return (await findLiveAccount(db.orm, orgId))?.orderGroupId ?? undefined;
   } catch (error) {

@@ -1,11 +1,13 @@
 import { and, asc, desc, eq, gte, inArray, isNotNull, sql } from 'drizzle-orm';
-import { textArray } from '../../core/db/sql.js';
+import { selectRows, textArray } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
-import { organizations } from '../../organizations/table.js';
+import { whenKeyIsBad } from '../../api-keys/bearer-key.js';
+import { organizations, type Role } from '../../organizations/table.js';
 import type { Micros } from '../market/money.js';
 import { liveAccounts, tradingOrders } from '../ledger/orders-table.js';
 import { ledgerEntries, tradingAccounts, tradingSettlements } from '../ledger/portfolio-table.js';
 import { ofAccount } from '../ledger/queries.js';
+import { permissions, type StoredPermissions } from '../risk/queries.js';
 
 const MODE = 'live';
 const isLive = (table: Parameters<typeof ofAccount>[0], orgId: string) =>
@@ -174,4 +176,56 @@ export async function readFingerprint(orm: Orm, orgId: string): Promise<string> 
     return rows[0]?.id ?? '';
   };
   return `${await last(ledgerEntries)} ${await last(tradingOrders)}`;
+}
+
+/** The scope that a key must have for its orders to be sent. */
+export const SENDING_SCOPE = 'trading:write';
+
+/** What lets an order be sent. */
+export interface StoredGrounds extends StoredPermissions {
+  /** What is wrong with the key that placed it; null for a good one, and for the order of a person. */
+  keyProblem: string | null;
+  isOfPerson: boolean;
+  /** Of the person who placed it; null for one who does not belong to the Organization. */
+  role: Role | null;
+  isArchived: boolean;
+  isCancelRequested: boolean;
+  /** Contracts that are held and that no earlier open order closes. */
+  closable: string;
+  orderGroupId: string | null;
+}
+
+/** As of one moment: one statement. Undefined for an order that is not there. */
+export async function selectGrounds(
+  orm: Orm,
+  { orgId, id }: { orgId: string; id: string },
+  at: Date,
+): Promise<StoredGrounds | undefined> {
+  const [row] = await selectRows<StoredGrounds>(
+    orm,
+    sql`
+    select ${permissions},
+      case when o.api_key_id is not null then
+        case ${sql.raw(whenKeyIsBad('given.at', SENDING_SCOPE))} end
+      end as "keyProblem",
+      o.user_id is not null as "isOfPerson",
+      (select role from memberships where org_id = given.org_id and user_id = o.user_id) as "role",
+      (select archived_at is not null from organizations where id = given.org_id) as "isArchived",
+      o.cancel_requested_at is not null as "isCancelRequested",
+      greatest(0, coalesce((
+        select contracts from trading_positions p
+        where p.org_id = given.org_id and p.mode = o.mode and p.ticker = o.ticker
+          and (p.side = 'yes') = ((o.side = 'yes') = (o.action = 'sell'))
+      ), 0) - coalesce((
+        select sum(e.contracts - e.filled_contracts) from trading_orders e
+        where e.org_id = given.org_id and e.mode = o.mode and e.status in ('pending', 'resting')
+          and e.ticker = o.ticker and e.id < o.id
+          and ((e.side = 'yes') = (e.action = 'sell')) = ((o.side = 'yes') = (o.action = 'sell'))
+      ), 0))::text as "closable",
+      (select order_group_id from live_accounts where org_id = given.org_id) as "orderGroupId"
+    from (select ${orgId}::uuid as org_id, ${at.toISOString()}::timestamptz as at) given
+    join trading_orders o on o.org_id = given.org_id and o.id = ${id}::uuid
+    left join api_keys k on k.org_id = given.org_id and k.id = o.api_key_id`,
+  );
+  return row;
 }

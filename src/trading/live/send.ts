@@ -11,17 +11,19 @@ import {
   type StatusDeps,
   type VenueStatus,
 } from './order-status.js';
+import type { ReconcileDeps } from './reconcile.js';
+import { notSent, recheck, type Recheck } from './recheck.js';
 import type { VenueOrderId } from './venue.js';
 import { toWireOrder } from './wire.js';
 
-export interface SendDeps extends StatusDeps {
+export interface SendDeps extends StatusDeps, Pick<ReconcileDeps, 'db' | 'status'> {
   log: Logger;
   /** Pauses before the venue is asked again for an order whose answer was lost. */
   lookUpPausesMs: readonly number[];
   /** The venue has said something that is not understood: nothing more may be sent. */
   close: (reason: string) => void;
-  /** The venue's group that orders which rest stand in. */
-  findGroup: (orgId: string) => Promise<string | undefined>;
+  /** Aborts when orders that wait for their turn are to be checked at once. */
+  nextReview: () => AbortSignal;
 }
 
 /** A caller waits no longer than this for the outcome of an order. */
@@ -36,16 +38,9 @@ export async function sendOrder(
   order: LiveOrder,
   stopping: AbortSignal,
 ): Promise<VenueOutcome> {
-  try {
-    await deps.venue.takeTurn(stopping);
-    stopping.throwIfAborted();
-  } catch {
-    return { kind: 'rejected', reason: 'not sent: the service is stopping' };
-  }
-  // The recovery of lost orders relies on it that an old one is not sent after all.
-  if (deps.now() - order.createdAt.getTime() > MAX_SEND_AGE_MS)
-    return { kind: 'rejected', reason: 'not sent: the order had waited for too long' };
-  const verdict = await sendOnce(deps, order);
+  const ready = await waitForTurn(deps, order, stopping);
+  if (ready.kind !== 'ready') return ready;
+  const verdict = await sendOnce(deps, order, ready.orderGroupId);
   if (verdict.kind === 'unexpected') deps.close(`the venue's answer to an order: ${verdict.reason}`);
   if (verdict.kind !== 'accepted' && verdict.kind !== 'refused' && verdict.kind !== 'killed')
     deps.log.warn({ orderId: order.id, reason: verdict.reason }, 'an order is looked up at the venue');
@@ -57,8 +52,39 @@ export async function sendOrder(
   }
 }
 
-async function sendOnce({ venue, findGroup }: SendDeps, order: LiveOrder): Promise<OrderVerdict> {
-  const group = mayRest(order.timeInForce) ? await findGroup(order.orgId) : undefined;
+/** Waits until it is the order's turn and it may still be sent. A review ends the wait of an order that may not. */
+async function waitForTurn(deps: SendDeps, order: LiveOrder, stopping: AbortSignal): Promise<Recheck> {
+  for (let hasTurn = false; ;) {
+    const review = deps.nextReview();
+    hasTurn ||= await takeTurn(deps, AbortSignal.any([stopping, review]));
+    if (stopping.aborted) return notSent('the service is stopping');
+    const checked = await recheck(deps, order);
+    if (checked.kind !== 'ready') return checked;
+    // The recovery of lost orders relies on it that an old one is not sent after all.
+    if (deps.now() - order.createdAt.getTime() > MAX_SEND_AGE_MS)
+      return notSent('the order had waited for too long');
+    // A switch that was set while the database answered may not be in its answer.
+    if (hasTurn && !review.aborted && !stopping.aborted) return checked;
+  }
+}
+
+/** False if the wait was ended. */
+async function takeTurn({ venue }: SendDeps, signal: AbortSignal): Promise<boolean> {
+  try {
+    await venue.takeTurn(signal);
+    return true;
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    return false;
+  }
+}
+
+async function sendOnce(
+  { venue }: SendDeps,
+  order: LiveOrder,
+  orderGroupId: string | null,
+): Promise<OrderVerdict> {
+  const group = mayRest(order.timeInForce) ? (orderGroupId ?? undefined) : undefined;
   try {
     return readAnswer(await venue.createOrder(toWireOrder(order, group)), order);
   } catch (error) {

@@ -23,7 +23,10 @@ const notices = Object.fromEntries(
 const stateSchema = switchSchema.pick({ state: true });
 
 /** `/dashboard/portfolio/risk`: limits and their use for every role; owner and admin set the Organization's own switch. */
-export function riskPages(deps: Context, { snapshots }: Pick<TradingServices, 'snapshots'>): Router {
+export function riskPages(
+  deps: Context,
+  { snapshots, live }: Pick<TradingServices, 'snapshots' | 'live'>,
+): Router {
   const { db, clock } = deps;
   const router = pageRouter();
   const mayChange = requireRole(...managingRoles);
@@ -73,6 +76,7 @@ export function riskPages(deps: Context, { snapshots }: Pick<TradingServices, 's
         await change(deps, byMember(res), (tx) =>
           setSwitch(tx, orgId, 'own', { state, reason: reason ?? null }, source),
         );
+        live?.reviewWaiting();
         res.redirect(303, toAddress(RISK_PATH, { done: state.replace('_', '-') }));
       },
       show: showSwitch,

@@ -7,7 +7,7 @@ import { feeRuleOf } from '../market/fees.js';
 import { formatDollars, type Micros } from '../market/money.js';
 import { MAX_TRADING_AGE_MS } from '../market/source.js';
 import { dayLossOf, positionAfter, toLeg, worstCaseLoss, type CandidateOrder, type Leg } from './exposure.js';
-import { switchOwners, type SwitchOwner } from './facts.js';
+import { switchOwners, type Permissions, type SwitchOwner } from './facts.js';
 import type { RiskInput } from './gate.js';
 
 /** Everything that can stand against an order, in the order in which it is looked at. A `risk_limit` begins with its name. */
@@ -70,9 +70,10 @@ const ownerNames: Record<SwitchOwner, string> = {
 
 type AskedOrder = Pick<RiskInput['order'], 'action' | 'contracts' | 'side' | 'ticker'>;
 
-/** What access and switches are asked about: also an order that stands in the book already. */
-interface OrderFacts extends Pick<CandidateOrder, 'facts' | 'isReducing' | 'closable'> {
+/** What access and switches are asked about: also an order that waits to be sent or stands in the book already. */
+interface OrderFacts extends Pick<CandidateOrder, 'isReducing' | 'closable'> {
   input: { order: AskedOrder };
+  facts: Permissions;
 }
 
 /** What the operator lets the Organization do: an Organization that may only read still closes what it holds. */

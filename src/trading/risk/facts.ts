@@ -8,7 +8,7 @@ import { parseCount } from '../market/contracts.js';
 import type { Micros } from '../market/money.js';
 import { marketAccesses, type MarketAccess } from '../../organizations/table.js';
 import { toEffectiveLimits, type DeclaredLimits, type RiskLimits } from './limits.js';
-import { selectRisk, type StoredRisk, type StoredSwitch } from './queries.js';
+import { selectRisk, type StoredPermissions, type StoredRisk, type StoredSwitch } from './queries.js';
 
 /** The beginning of the day in UTC. */
 export const midnightOf = (at: Date): Date => new Date(Math.floor(at.getTime() / DAY_MS) * DAY_MS);
@@ -28,12 +28,7 @@ export async function readRiskFacts(
   const begun = String(opensWith);
   const stored = found.isHere ? found : { ...found, cash: begun, deposits: begun, isFromToday: true };
   return {
-    access: toAccess(stored.access),
-    switches: {
-      service: toSwitch(stored.service),
-      operator: toSwitch(stored.switches?.operator),
-      own: toSwitch(stored.switches?.own),
-    },
+    ...toPermissions(stored),
     limits: toEffectiveLimits(toDeclared(stored.limits)),
     cash: toMicros(stored.cash),
     positions: stored.positions.map((one) => ({
@@ -54,6 +49,16 @@ export async function readRiskFacts(
     dayStart: toDayStart(stored),
   };
 }
+
+/** @throws RangeError for what makes no sense */
+export const toPermissions = ({ access, service, switches }: StoredPermissions): Permissions => ({
+  access: toAccess(access),
+  switches: {
+    service: toSwitch(service),
+    operator: toSwitch(switches?.operator),
+    own: toSwitch(switches?.own),
+  },
+});
 
 function toDayStart({ equity, deposits, isFromToday, spent }: StoredRisk): DayStart {
   if (equity !== null) return { kind: 'equity', equity: toMicros(equity), deposits: toMicros(deposits) };
@@ -139,11 +144,14 @@ type DayStart =
   /** The account was not valued before midnight: what was held then counts at its cost. `spent`: fees and losses booked since. */
   | { kind: 'cost'; spent: Micros };
 
-/** What the database knows about an account, as of one moment. */
-export interface RiskFacts {
-  /** Of the Organization. */
+/** What an Organization's orders are allowed by, whatever they are for. */
+export interface Permissions {
   access: MarketAccess;
   switches: Switches;
+}
+
+/** What the database knows about an account, as of one moment. */
+export interface RiskFacts extends Permissions {
   limits: RiskLimits;
   cash: Micros;
   positions: readonly HeldPosition[];

@@ -100,15 +100,27 @@ export interface StoredSwitch {
   reason: string | null;
 }
 
-/** The account as the database has it: amounts are text, since JSON numbers would round them. */
-export interface StoredRisk {
-  isHere: boolean;
+export interface StoredPermissions {
   /** Null for an Organization that is not known. */
   access: string | null;
-  cash: string | null;
-  isFromToday: boolean | null;
   service: StoredSwitch | null;
   switches: { operator: StoredSwitch; own: StoredSwitch } | null;
+}
+
+/** SQL: the `StoredPermissions` of `given.org_id`. */
+export const permissions = sql`
+      (select market_access from organizations where id = given.org_id) as "access",
+      (select jsonb_build_object('state', state, 'reason', reason) from service_switch) as "service",
+      (select jsonb_build_object(
+          'operator', jsonb_build_object('state', operator_state, 'reason', operator_reason),
+          'own', jsonb_build_object('state', own_state, 'reason', own_reason))
+        from trading_switches where org_id = given.org_id) as "switches"`;
+
+/** The account as the database has it: amounts are text, since JSON numbers would round them. */
+export interface StoredRisk extends StoredPermissions {
+  isHere: boolean;
+  cash: string | null;
+  isFromToday: boolean | null;
   limits: Record<string, string | null> | null;
   positions: Record<'ticker' | 'eventTicker' | 'side' | 'contracts' | 'cost', string>[];
   pending: Record<'ticker' | 'eventTicker' | 'side' | 'action' | 'contracts' | 'limitPrice', string>[];
@@ -133,14 +145,9 @@ export async function selectRisk(
     sql`
     select
       a.org_id is not null as "isHere",
-      (select market_access from organizations where id = given.org_id) as "access",
       a.cash::text as "cash",
       a.opened_at >= ${since} as "isFromToday",
-      (select jsonb_build_object('state', state, 'reason', reason) from service_switch) as "service",
-      (select jsonb_build_object(
-          'operator', jsonb_build_object('state', operator_state, 'reason', operator_reason),
-          'own', jsonb_build_object('state', own_state, 'reason', own_reason))
-        from trading_switches where org_id = given.org_id) as "switches",
+      ${permissions},
       (select jsonb_build_object(
           'maxOrderContracts', max_order_contracts::text, 'maxOrderCost', max_order_cost::text,
           'maxPositionContracts', max_position_contracts::text, 'maxEventLoss', max_event_loss::text,

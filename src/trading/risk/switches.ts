@@ -7,6 +7,11 @@ import { switchOwners, type SwitchOwner } from './facts.js';
 import { findServiceSwitch, findSwitches, saveServiceSwitch, saveSwitch } from './queries.js';
 import type { SwitchState } from '../ledger/risk-table.js';
 
+/** Live orders that wait to be sent on this instance. They are reviewed after a switch was committed. */
+export interface WaitingOrders {
+  reviewWaiting(): void;
+}
+
 export interface SwitchInput {
   state: SwitchState;
   reason: string | null;

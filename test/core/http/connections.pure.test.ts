@@ -1,10 +1,12 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import express from 'express';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ConnectionLimits } from '../../../src/core/http/connections.js';
-import { createHttpServer } from '../../../src/core/http/server.js';
+import { createHttpServer, listen } from '../../../src/core/http/server.js';
 import { until } from '../../support/usage.js';
 
 const large = Buffer.alloc(8 * 1024 * 1024, 'x');
@@ -31,7 +33,7 @@ async function start(limits: Partial<ConnectionLimits> = {}) {
     finish.push(() => res.end(req.url));
   });
   const server = createHttpServer(app, { limits });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await listen(server, { port: 0, host: '127.0.0.1' });
   open.push(server);
   return { begun, finish, port: (server.address() as { port: number }).port };
 }
@@ -147,5 +149,33 @@ describe('an address', () => {
     socket.on('data', (chunk) => (answer += chunk.toString()));
     socket.write(get('/slow'));
     await until(() => answer.endsWith('slow'));
+  });
+});
+
+const WAITING = 700;
+/** Opens connections from a process of its own, and says how many were made within ten seconds. */
+const caller = `
+  const [port, wanted] = process.argv.slice(1).map(Number);
+  let made = 0;
+  const end = () => { console.log(made); process.exit(); };
+  setTimeout(end, 10_000);
+  for (let i = 0; i < wanted; i++)
+    require('node:net').connect(port, '127.0.0.1', () => ++made === wanted && end()).on('error', () => {});
+`;
+/** The most that the kernel lets wait; 0 where it does not say. */
+function maxWaiting(): number {
+  try {
+    return Number(readFileSync('/proc/sys/net/core/somaxconn', 'utf8'));
+  } catch {
+    return 0;
+  }
+}
+
+describe('a process that is busy', () => {
+  it.runIf(maxWaiting() > WAITING)('keeps hundreds of new connections waiting, and loses none', async () => {
+    const { port } = await start();
+    // Nothing is accepted while this process waits for the other one.
+    const { stdout } = spawnSync(process.execPath, ['-e', caller, String(port), String(WAITING)]);
+    expect(Number(stdout)).toBe(WAITING);
   });
 });

@@ -5,9 +5,16 @@ import { readJsonBody } from '../../../core/http/body.js';
 import { sendJson, toJson } from '../../../core/http/json.js';
 import { parseInput } from '../../../core/http/validate.js';
 import { findLimits } from '../queries.js';
+import type { Context } from '../../../core/http/context.js';
 import { json } from '../../../core/reference/define-route.js';
 import { problemExample } from '../../../core/reference/problem-examples.js';
-import { readServiceSwitch, readSwitch, setServiceSwitch, setSwitch } from '../switches.js';
+import {
+  readServiceSwitch,
+  readSwitch,
+  setServiceSwitch,
+  setSwitch,
+  type WaitingOrders,
+} from '../switches.js';
 import {
   deletedResponses,
   notFoundExample,
@@ -26,6 +33,9 @@ import {
   switchSchema,
 } from './schema.js';
 
+/** `live`: undefined where no Organization trades live. */
+type SwitchDeps = Context & { live: WaitingOrders | undefined };
+
 const limitsPath = '/operator/organizations/{slug}/trading/limits';
 const switchPath = '/operator/organizations/{slug}/trading/switch';
 const servicePath = '/operator/trading/switch';
@@ -35,6 +45,8 @@ const noOrganization = 'There is no Organization "initech".';
 
 const binds =
   'An order reads it in the transaction that writes the order, so it takes effect on the next order, on every instance; an order that is being carried out at that moment is not taken back.';
+const switchBinds =
+  'Each order reads it in the transaction that writes the order, and a live order once more when it is its turn to be sent, so it takes effect on the next order that is sent, on every instance. An order that has left for the venue is not taken back.';
 
 const undeclared = limitsJson(undefined);
 const tighter = { maxOrderContracts: 100, maxDailyLoss: '50' };
@@ -178,7 +190,7 @@ export const tradingControlRoutes = [
     path: switchPath,
     operationId: 'putTradingSwitch',
     summary: "Set the operator's kill switch of an Organization",
-    description: `\`halt\` refuses every order of the Organization with 422 \`risk_limit\`, \`reduce_only\` all but sales of what is held and purchases that close pairs. The Organization sees state and reason and cannot open it; it has a switch of its own beside it. ${binds}`,
+    description: `\`halt\` refuses every order of the Organization with 422 \`risk_limit\`, \`reduce_only\` all but sales of what is held and purchases that close pairs. The Organization sees state and reason and cannot open it; it has a switch of its own beside it. ${switchBinds}`,
     body: switchSchema,
     responses: { 200: json('The switches as they are now.', switchAnswerSchema) },
     errors: ['not_found'],
@@ -199,7 +211,7 @@ export const tradingControlRoutes = [
       noReasonExample(acme),
       notFoundExample(noOrganization, { ...unknown, body: halt }),
     ],
-    handler: (deps) => async (req, res) => {
+    handler: (deps: SwitchDeps) => async (req, res) => {
       const slug = readSlug(req);
       const input = await readSwitchInput(req, res);
       const source = sourceOf(req, res, deps.clock);
@@ -208,6 +220,7 @@ export const tradingControlRoutes = [
         await setSwitch(tx, id, 'operator', input, source);
         return readSwitch(tx, id);
       });
+      deps.live?.reviewWaiting();
       sendJson(res, 200, toJson(view));
     },
   }),
@@ -230,7 +243,7 @@ export const tradingControlRoutes = [
     path: servicePath,
     operationId: 'putServiceTradingSwitch',
     summary: 'Set the kill switch of the whole service',
-    description: `For every Organization, in paper and live mode: \`halt\` refuses every order, \`reduce_only\` all that do not reduce what is held. ${binds}`,
+    description: `For every Organization, in paper and live mode: \`halt\` refuses every order, \`reduce_only\` all that do not reduce what is held. ${switchBinds}`,
     body: switchSchema,
     responses: { 200: json('The switches as they are now.', serviceSwitchAnswerSchema) },
     examples: [
@@ -242,14 +255,12 @@ export const tradingControlRoutes = [
       },
       noReasonExample({}),
     ],
-    handler: (deps) => async (req, res) => {
+    handler: (deps: SwitchDeps) => async (req, res) => {
       const input = await readSwitchInput(req, res);
       const source = sourceOf(req, res, deps.clock);
-      sendJson(
-        res,
-        200,
-        toJson(await change(deps, byOperator(res), (tx) => setServiceSwitch(tx, input, source))),
-      );
+      const part = await change(deps, byOperator(res), (tx) => setServiceSwitch(tx, input, source));
+      deps.live?.reviewWaiting();
+      sendJson(res, 200, toJson(part));
     },
   }),
 ];

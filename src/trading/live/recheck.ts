@@ -1,0 +1,54 @@
+import { keyError } from '../../api-keys/bearer-key.js';
+import { isManager } from '../../organizations/table.js';
+import { parseCount } from '../market/contracts.js';
+import type { LiveOrder, VenueOutcome } from '../orders/order.js';
+import { checkAccess, checkSwitches } from '../risk/checks.js';
+import { toPermissions } from '../risk/facts.js';
+import { selectGrounds, SENDING_SCOPE, type StoredGrounds } from './queries.js';
+import type { ReconcileDeps } from './reconcile.js';
+
+/** An order that may be sent, with its group at the venue; or its outcome. */
+export type Recheck = { kind: 'ready'; orderGroupId: string | null } | VenueOutcome;
+
+export const notSent = (why: string): VenueOutcome => ({ kind: 'rejected', reason: `not sent: ${why}` });
+
+/**
+ * Reads once more what an order was let through on, which may have changed while the order waited for the venue's rate limit.
+ * An order is not sent where that cannot be read.
+ */
+export async function recheck(
+  { db, now, log, status }: Pick<ReconcileDeps, 'db' | 'now' | 'log' | 'status'>,
+  order: LiveOrder,
+): Promise<Recheck> {
+  try {
+    const grounds = await selectGrounds(db.orm, order, new Date(now()));
+    if (!grounds) return notSent('it is not recorded');
+    if (grounds.isCancelRequested) return { kind: 'done', venueOrderId: null, fills: [], reason: null };
+    const closed = status.report.reason;
+    const refusal =
+      closed === null ? findRefusal(order, grounds) : `live trading was closed meanwhile: ${closed}`;
+    return refusal === undefined ? { kind: 'ready', orderGroupId: grounds.orderGroupId } : notSent(refusal);
+  } catch (error) {
+    log.error({ err: error, orderId: order.id }, 'an order is not sent: what allows it cannot be read');
+    return notSent('the switches of trading and what its author may do cannot be read');
+  }
+}
+
+/** @throws RangeError for what is recorded and makes no sense */
+function findRefusal(order: LiveOrder, grounds: StoredGrounds): string | undefined {
+  const closable = parseCount(grounds.closable);
+  const asked = {
+    input: { order },
+    facts: toPermissions(grounds),
+    closable,
+    isReducing: order.contracts <= closable,
+  };
+  return (checkSwitches(asked) ?? checkAccess(asked))?.detail ?? findAuthorProblem(grounds);
+}
+
+function findAuthorProblem({ keyProblem, isOfPerson, isArchived, role }: StoredGrounds): string | undefined {
+  if (!isOfPerson) return keyError(keyProblem, SENDING_SCOPE)?.message;
+  if (isArchived) return 'The Organization was archived.';
+  if (role === null) return 'The person who placed it no longer belongs to the Organization.';
+  return isManager(role) ? undefined : `The person who placed it is ${role} now, which may not trade.`;
+}

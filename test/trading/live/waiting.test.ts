@@ -1,0 +1,263 @@
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import {
+  apiKeys,
+  liveAccounts,
+  memberships,
+  organizations,
+  sessions,
+  tradingSwitches,
+} from '../../../src/tables.js';
+import { memberAuthority } from '../../../src/identity/session/authority.js';
+import { managingRoles } from '../../../src/organizations/table.js';
+import type { Trade } from '../../../src/trading/orders/order.js';
+import type { OrderInput } from '../../../src/trading/ledger/order-input.js';
+import type { SwitchState } from '../../../src/trading/ledger/risk-table.js';
+import { basicLimits } from '../../../src/trading/venue/venue-budget.js';
+import {
+  expectSameCash,
+  newBook,
+  openLiveAccount,
+  removeKeys,
+  restingTerms,
+  TICKER,
+  type LiveAccount,
+} from '../../fixtures/live-account.js';
+import { addMember, createUser, openSession, sessionIdOf } from '../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createKey } from '../../support/fixtures.js';
+import { operatorClient } from '../../support/operator.js';
+import { keyAuthority } from '../../../src/api-keys/authority.js';
+import { plentyOfTokens } from '../venue-tokens.js';
+
+const budget = plentyOfTokens();
+const plenty = { refillPerSecond: 1_000_000, capacity: 1_000_000 };
+/** Tokens for one order, of which the service takes nine tenths. */
+const oneOrder = 10 / 0.9;
+
+const setWrites = (write: { refillPerSecond: number; capacity: number }) =>
+  budget.setLimits({ ...basicLimits, read: plenty, write });
+/** One order may go, and the next one in three hours. */
+const stopTheLine = () => setWrites({ refillPerSecond: 0.001, capacity: oneOrder });
+const letTheLineGo = () => setWrites(plenty);
+
+let database: TestDatabase;
+let account: LiveAccount;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  account = await openLiveAccount(database.db, { budget });
+  await account.live.reconcile();
+});
+afterAll(async () => {
+  await account.stop();
+  await database.remove();
+  removeKeys();
+});
+const call = operatorClient(() => account.service);
+const orm = () => database.db.orm;
+
+async function setSwitch(state: SwitchState, path = '/trading/switch'): Promise<void> {
+  const answer = await call('PUT', path, { state, ...(state === 'open' ? {} : { reason: 'Stop.' }) });
+  expect(answer.status).toBe(200);
+}
+
+beforeEach(async () => {
+  letTheLineGo();
+  account.venue.books.set(TICKER, newBook());
+  account.venue.exchange.received = [];
+  await orm().delete(tradingSwitches);
+  await orm().update(organizations).set({ marketAccess: 'trade', archivedAt: null });
+  await account.service.trading.refresher.refresh();
+});
+
+/** Orders behind one that has taken all tokens. Resolves once all of them wait for their turn. */
+async function line(...orders: Partial<OrderInput>[]): Promise<Promise<Trade>[]> {
+  stopTheLine();
+  await account.place({ contracts: 1 });
+  expect(account.arrived()).toHaveLength(1);
+  const take = vi.spyOn(budget, 'take');
+  const placed = orders.map((order) => account.place(order));
+  const isOrder = ([method]: unknown[]) => method === 'POST';
+  await vi.waitUntil(() => take.mock.calls.filter(isOrder).length === orders.length, { timeout: 10_000 });
+  take.mockRestore();
+  return placed;
+}
+
+const haltedElsewhere = () =>
+  orm().insert(tradingSwitches).values({
+    orgId: account.organization.id,
+    operatorState: 'halt',
+    operatorReason: 'Fills.',
+    operatorAt: new Date(),
+  });
+
+/** Nothing was sent but the order that went before the line, nothing is kept back, and both sides agree. */
+async function expectNotSent(trades: Trade[], reason: RegExp): Promise<void> {
+  for (const trade of trades) {
+    expect(trade).toMatchObject({ status: 'rejected', filledContracts: 0, reserved: 0n });
+    expect(trade.reason).toMatch(/^not sent: /);
+    expect(trade.reason).toMatch(reason);
+  }
+  expect(account.arrived()).toHaveLength(1);
+  await account.live.reconcile();
+  await expectSameCash(account);
+  expect(account.live.report).toMatchObject({ state: 'open', pendingOrders: 0, differences: [] });
+}
+
+describe('an order that waits for its turn at the venue is not sent', () => {
+  it.each([
+    ["the service's switch", () => '/trading/switch'],
+    [
+      "the operator's switch for the Organization",
+      () => `/organizations/${account.organization.slug}/trading/switch`,
+    ],
+  ])('once %s is at halt, and the line is empty at once', async (owner, path) => {
+    const placed = await line({}, {}, restingTerms, { contracts: 3 });
+    await setSwitch('halt', path());
+    // The line itself would let the next one go in hours.
+    await expectNotSent(await Promise.all(placed), new RegExp(`halt: ${owner} is at halt \\(Stop\\.\\)`));
+    await setSwitch('open', path());
+  });
+
+  it("once the Organization's own switch is at halt, and the line is empty at once", async () => {
+    const user = await createUser(database.db);
+    await addMember(database.db, account.organization.id, user.id, 'owner');
+    const browser = await openSession(database.db, account.service.url, user.id, account.service.clock.now());
+    const placed = await line({}, restingTerms);
+    const form = { state: 'halt', reason: 'Stop.' };
+    const answer = await browser.send('POST', '/dashboard/portfolio/risk/switch', { form });
+    expect(answer.status).toBe(303);
+    await expectNotSent(await Promise.all(placed), /Organization's own switch is at halt \(Stop\.\)/);
+  });
+
+  it('where the switch was set on another instance while it waited', async () => {
+    const placed = await line({}, restingTerms);
+    await haltedElsewhere();
+    letTheLineGo();
+    await expectNotSent(await Promise.all(placed), /operator's switch .* at halt \(Fills\.\)/);
+  });
+
+  it('where the switch was set while the other facts were read for it', async () => {
+    const [placed] = await line({});
+    const { orm: db } = account.service.context.db;
+    const execute = db.execute.bind(db);
+    const halt = vi.spyOn(db, 'execute').mockImplementationOnce((async (query: never) => {
+      const answer = await execute(query);
+      await setSwitch('halt');
+      return answer;
+    }) as never);
+    try {
+      letTheLineGo();
+      await expectNotSent([await placed!], /at halt \(Stop\.\)/);
+    } finally {
+      halt.mockRestore();
+      await setSwitch('open');
+    }
+  });
+
+  it('where only orders that reduce may pass by now, and those that reduce are sent', async () => {
+    await account.place();
+    account.venue.exchange.received = [];
+    // Behind a sale of 8 of the 10 that are held, 2 can be sold.
+    const sale = { action: 'sell', limitPrice: 420_000n } as const;
+    const placed = await line({ ...sale, contracts: 8 }, { ...sale, contracts: 2 }, { contracts: 1 });
+    await setSwitch('reduce_only');
+    expect(await placed[2]).toMatchObject({ status: 'rejected' });
+    letTheLineGo();
+    expect(await Promise.all(placed.slice(0, 2))).toMatchObject([{ status: 'filled' }, { status: 'filled' }]);
+    expect(account.arrived()).toHaveLength(3);
+    await setSwitch('open');
+    await account.live.reconcile();
+    await expectSameCash(account);
+  });
+
+  it('where the Organization has lost its access to markets', async () => {
+    const placed = await line({});
+    await orm()
+      .update(organizations)
+      .set({ marketAccess: 'none' })
+      .where(eq(organizations.id, account.organization.id));
+    letTheLineGo();
+    await expectNotSent(await Promise.all(placed), /no access to markets/);
+  });
+
+  it.each([
+    ['was revoked', { revokedAt: new Date('2026-07-04T14:00:00Z') }, /revoked/],
+    ['has expired', { expiresAt: new Date('2026-07-04T14:00:00Z') }, /expired/],
+    ['may no longer trade', { scopes: ['trading:read'] }, /scope trading:write/],
+    ['belongs to an archived Organization', { archivedAt: new Date() }, /archived/],
+  ])('where its key %s', async (_name, change, reason) => {
+    const key = await createKey(database.db, account.organization.id, { scopes: ['trading:write'] });
+    const placed = await line({ by: keyAuthority(key.orgId, key.id, 'trading:write') });
+    await orm().update(apiKeys).set(change).where(eq(apiKeys.id, key.id));
+    letTheLineGo();
+    await expectNotSent(await Promise.all(placed), reason);
+  });
+
+  it.each([
+    ['no longer belongs to the Organization', undefined, /no longer belong/],
+    ['may no longer trade', { role: 'member' as const }, /member now/],
+  ])('where the person who placed it %s', async (_name, change, reason) => {
+    const { id: orgId } = account.organization;
+    const user = await createUser(database.db);
+    await addMember(database.db, orgId, user.id, 'admin');
+    const browser = await openSession(database.db, account.service.url, user.id, account.service.clock.now());
+    const sessionId = sessionIdOf(browser);
+    const by = memberAuthority({ orgId, userId: user.id, sessionId, roles: managingRoles });
+    const placed = await line({ by });
+    const isIt = eq(memberships.userId, user.id);
+    await (change
+      ? orm().update(memberships).set(change).where(isIt)
+      : orm().delete(memberships).where(isIt));
+    // That the session has ended is no reason: they may have signed out.
+    await orm().delete(sessions).where(eq(sessions.userId, user.id));
+    letTheLineGo();
+    await expectNotSent(await Promise.all(placed), reason);
+  });
+
+  it('where it was cancelled meanwhile', async () => {
+    const [placed] = await line(restingTerms);
+    const { trades } = await account.service.trading.orders.list({
+      orgId: account.organization.id,
+      limit: 1,
+    });
+    await account.cancel(trades[0]!);
+    letTheLineGo();
+    expect(await placed).toMatchObject({
+      status: 'cancelled',
+      reason: 'Cancelled on request.',
+      reserved: 0n,
+    });
+    expect(account.arrived()).toHaveLength(1);
+  });
+
+  it('after the answer to a halt, at a venue that takes one order a second', async () => {
+    setWrites({ refillPerSecond: oneOrder, capacity: oneOrder });
+    const placed = Array.from({ length: 5 }, () => account.place({ contracts: 1 }));
+    await vi.waitUntil(() => account.arrived().length > 0, { timeout: 10_000 });
+    try {
+      await setSwitch('halt');
+      const sent = account.arrived().length;
+      await Promise.allSettled(placed);
+      expect(account.arrived()).toHaveLength(sent);
+    } finally {
+      await setSwitch('open');
+    }
+  });
+
+  it('where another instance has heard the venue say meanwhile what closes live trading', async () => {
+    const placed = await line({}, restingTerms);
+    const setProblem = async (problem: string | null) => {
+      await orm()
+        .update(liveAccounts)
+        .set({ problem })
+        .where(eq(liveAccounts.orgId, account.organization.id));
+      await account.live.reconcile();
+    };
+    await setProblem('a page instead of an answer');
+    letTheLineGo();
+    const trades = await Promise.all(placed);
+    await setProblem(null);
+    await expectNotSent(trades, /live trading was closed meanwhile: a page instead of an answer/);
+  });
+});
