@@ -12,9 +12,9 @@ import { blockBootstrap } from './bootstrap.js';
 import { listJudgedRecords } from './queries.js';
 import type { ForecastRecord } from './records.js';
 
-/** What makes a gate open; see docs/decisions/030-gates-that-cannot-be-lucky.md. */
+/** See docs/decisions/030-gates-that-cannot-be-lucky.md. */
 export const gateRule = Object.freeze({
-  /** Of all that are open at any time, the share that is no better than what it trades at, at most. */
+  /** Largest expected share of the open gates whose forecasts could not be expected to be ahead of their prices on any day. */
   falseShare: 0.1,
   minimumDays: 30,
   /** How far back the last days reach, in which it must not have fallen behind. */
@@ -35,14 +35,18 @@ const MOST_GAINED = 4;
 const RESAMPLES = 1_000;
 
 /**
- * How often the rule is wrong, at most, and right, at least, of 28 gates in a year: simulated, and held to by the tests. See
+ * Error rates of the gate rule with 28 gates, from simulation; tests hold the rule to them. See
  * docs/decisions/030-gates-that-cannot-be-lucky.md.
  */
 export const gateErrorRates = Object.freeze({
   gates: 28,
-  /** Gates that are ever open at models as good as their markets, on average. */
+  /** Most gates ever open in a year, on average, where each day's expected advantage over the prices that could be paid is zero. */
+  boundary: 0.2,
+  /** The same for models as good as their markets' mid prices, which pay `costs`. */
   equal: 0.2,
-  /** Gates that are ever open at models that are better by this much in log score than the market's mid prices. */
+  /** Nats a day: spread and fee, a cent above the mid price in whole cents and the taker's fee. */
+  costs: 0.15,
+  /** Fewest gates ever open in a year for models with a log score better by `betterBy` than mid prices, which pay `costs`. */
   better: 25,
   betterBy: 0.32,
   /** Days until half of them are. */
@@ -50,8 +54,10 @@ export const gateErrorRates = Object.freeze({
 });
 
 export const gateRuleText =
-  `A gate is open once the forecast has been ahead of the prices that could be paid, fees included, for so long that luck does not explain it: if forecasts were no better than those prices, a bet on each day's difference in log score (an e-process) would hardly ever have grown so far. ` +
-  `How far it must have grown is decided over all gates at once (e-BH), so that of those that are open at most ${gateRule.falseShare * 100}% are open by chance, whenever one looks. ` +
+  `A gate opens on evidence that the forecast is ahead of the prices that could be paid, spread and fees included. The evidence is what one dollar has become that was bet on each day's difference in log score (an e-process). ` +
+  `The promise is about each day's expected advantage over those prices, given all that is known before the day: where it is never above zero, the evidence is 1 or less on average at any time. ` +
+  `All gates are decided together (e-BH), so that at any one time at most ${gateRule.falseShare * 100}% of the open gates are expected to be without such an advantage. ` +
+  `It is no promise about models that are equally good on average: one of them can be expected to be ahead on days that are recognizable beforehand, and without spread and fees its gate can open. ` +
   `At least ${gateRule.minimumDays} days must have settled, and a forecast that has been behind over the last ${gateRule.windowDays} closes its gate. While a gate is closed, its signals are withheld.`;
 
 /** The first of the last days that scores are shown of. */
@@ -182,15 +188,20 @@ function daysCovered(settled: readonly JudgedRecord[]): number {
 const numberOf = (date: string): number => Date.parse(date) / DAY_MS;
 
 /**
- * What a dollar has become that was bet on the forecast's being ahead, a share of it each day: an e-process. If the forecast is not
- * ahead on average, whatever has happened before, that is a supermartingale, and it reaches x at any time with a probability of at most 1 / x
- * (J. Ville 1939; A. Henzi & J. Ziegel, Valid Sequential Inference on Probability Forecast Performance, Biometrika 109, 2022; Y. J.
- * Choe & A. Ramdas, Comparing Sequential Forecasters, Operations Research 72, 2024). Losses count in full: what is staked is less where more can
- * be lost, which is known before the day; gains are cut off, which makes it only smaller.
+ * An e-process: what a dollar has become that was bet on the forecast being ahead, a share of it each day. If no day's advantage is above
+ * zero in expectation, given all that is known before the day, the dollar is a supermartingale and reaches x at any time with
+ * a probability of at most 1 / x (J. Ville 1939; A. Henzi & J. Ziegel, Valid Sequential Inference on Probability Forecast
+ * Performance, Biometrika 109, 2022; Y. J. Choe & A. Ramdas, Comparing Sequential Forecasters, Operations Research 72, 2024). An advantage of zero
+ * on average over days is not enough for that: the share that is bet depends on what can be lost, which is known before the day, as is
+ * yesterday's result. Losses count in full; gains are cut off, which only makes the dollar smaller.
  *
- * A forecast that is made before the day before has ended is not made with its result: days that follow on each other then belong
- * to as many bets as are open at once, which share the dollar (Henzi & Ziegel, section 3). And a quarter of it is bet from the beginning of
- * each of the last four quarters of a year, so that a forecast that has become better need not first make up for what it was.
+ * A quarter of the dollar is bet from the beginning of each of the last four quarters of a year, so that a forecast that has become
+ * better need not first make up for its past. The bound of 1 / x holds within one quarter. A year of looking sees seven beginnings, and its bound
+ * is 7 / 4 of that.
+ *
+ * A forecast made before the day before has ended does not know that day's result. As many bets as are open at once take the days in turn and
+ * share the dollar. Their sum is at most 1 in expectation at any one time, but the bound for a time that somebody picks holds for the
+ * evidence a day later (Henzi & Ziegel, section 3, and its correction, Biometrika 109, 1181).
  */
 function evidenceOf(days: readonly JudgedDay[], betsOpen: number, quarter: number): number {
   const byBet = Array.from({ length: betsOpen }, (_, bet) =>

@@ -2,8 +2,12 @@ import { describe, expect, it } from 'vitest';
 import { blockBootstrap } from '../../../src/trading/scores/bootstrap.js';
 import { gateErrorRates, judgeGates, type JudgedRecord } from '../../../src/trading/scores/gates.js';
 import { gateAt, type Gate } from '../../../src/trading/signals/signal.js';
+import { costOf } from '../../fixtures/scores-page.js';
 import {
+  breakingEven,
+  costless,
   endOf,
+  makeAdvantages,
   makeSeasons,
   rivals,
   seasonStations,
@@ -12,22 +16,17 @@ import {
   type Season,
 } from '../gate-seasons.js';
 
-/** Years of 28 gates, looked at twice a month: the whole simulation is in docs/decisions/030-gates-that-cannot-be-lucky.md. */
-const years = Number(process.env.GATE_YEARS ?? 1);
-const DAYS = 365;
+/** Simulations of 28 gates, looked at twice a month: the whole tables are in docs/decisions/030-gates-that-cannot-be-lucky.md. */
+const simulations = Number(process.env.GATE_YEARS ?? 1);
+const YEAR = 365;
 const LOOK_DAYS = 15;
 
-function simulate(season: Season) {
-  let ever = 0;
-  let behindMid = 0;
-  let n = 0;
+/** The gates that are ever open, on average, and after how many days each opened. */
+function judgeSimulated(days: number, runs: readonly (readonly JudgedRecord[])[]) {
   const openedAfter: number[] = [];
-  for (let seed = 0; seed < years; seed++) {
-    const records = makeSeasons(DAYS, season, seed);
-    for (const { modelLogScore, marketLogScore } of records) behindMid += modelLogScore - marketLogScore!;
-    n += records.length;
+  for (const records of runs) {
     const opened = new Set<string>();
-    for (let day = LOOK_DAYS; day <= DAYS; day += LOOK_DAYS) {
+    for (let day = LOOK_DAYS; day <= days; day += LOOK_DAYS) {
       const settled = records.filter(({ settledAt }) => settledAt! <= endOf(day));
       for (const { isOpen, stationId, leadHours, kind } of judgeGates(settled, endOf(day)).gates) {
         const key = `${kind} ${stationId} ${leadHours}`;
@@ -36,9 +35,23 @@ function simulate(season: Season) {
         openedAfter.push(day);
       }
     }
-    ever += opened.size;
   }
-  return { ever: ever / years, difference: behindMid / n, openedAfter: openedAfter.sort((a, b) => a - b) };
+  return { ever: openedAfter.length / runs.length, openedAfter: openedAfter.sort((a, b) => a - b) };
+}
+
+const simulated = <T>(make: (seed: number) => T): T[] =>
+  Array.from({ length: simulations }, (_, seed) => make(seed));
+
+const meanOf = <T>(all: readonly (readonly T[])[], valueOf: (one: T) => number): number =>
+  all.flat().reduce((sum, one) => sum + valueOf(one), 0) / all.flat().length;
+
+function simulate(season: Season, cost = costOf) {
+  const years = simulated((seed) => makeSeasons(YEAR, season, seed, cost));
+  return {
+    ...judgeSimulated(YEAR, years),
+    difference: meanOf(years, ({ modelLogScore, marketLogScore }) => modelLogScore - marketLogScore!),
+    advantage: meanOf(years, ({ advantage }) => advantage!),
+  };
 }
 
 const newYork = { kind: 'daily_maximum' as const, station: 'KNYC', leadHours: 24 };
@@ -65,11 +78,35 @@ describe('of 28 gates in a year, while days and cities depend on each other,', {
     ['errors that last', { market: 2.5, model: 2.5, memory: 0.6 }],
     ['a bias of its own that each keeps for a week', { market: 2.5, model: 2.5, drift: 1 }],
     ['nearly the same errors', { market: 2.5, model: 2.5, alike: 0.95 }],
-  ])('hardly one is ever open at models as good as their markets, with %s', (_what, both) => {
-    const { ever, difference } = simulate(rivals(both));
-    expect(Math.abs(difference)).toBeLessThan(0.03);
-    expect(ever).toBeLessThanOrEqual(gateErrorRates.equal);
+  ])(
+    'hardly one is ever open at models as good as mid prices that pay spread and fees, with %s',
+    (_what, both) => {
+      const { ever, difference, advantage } = simulate(rivals(both));
+      expect(Math.abs(difference)).toBeLessThan(0.03);
+      expect(-advantage).toBeGreaterThan(gateErrorRates.costs - 0.03);
+      expect(ever).toBeLessThanOrEqual(gateErrorRates.equal);
+    },
+  );
+
+  it('some open at models as good as mid prices where these can be paid: equally good on average is not promised', () => {
+    const { ever, advantage } = simulate(rivals({ market: 2.5, model: 2.5 }), costless);
+    expect(Math.abs(advantage)).toBeLessThan(0.03);
+    expect(ever).toBeGreaterThan(gateErrorRates.equal);
   });
+
+  it('hardly one is ever open where each day’s expected advantage over what is paid is zero, with real brackets', () => {
+    const { ever, advantage } = simulate(breakingEven({ market: 2.5, model: 2 }));
+    expect(Math.abs(advantage)).toBeLessThan(0.02);
+    expect(ever).toBeLessThanOrEqual(gateErrorRates.boundary);
+  });
+
+  it.each([0.3, 0.8])(
+    'hardly one is ever open where each day’s expected advantage is zero, in cities that share %f of its variance',
+    (common) => {
+      const years = simulated((seed) => makeAdvantages(YEAR, { mean: 0, deviation: 0.42, common }, seed));
+      expect(judgeSimulated(YEAR, years).ever).toBeLessThanOrEqual(gateErrorRates.boundary);
+    },
+  );
 
   it.each([
     ['that err a tenth more', rivals({ market: 2.5, model: 2.75 }), 0.05],
@@ -92,7 +129,7 @@ describe('of 28 gates in a year, while days and cities depend on each other,', {
     const { ever, difference, openedAfter } = simulate(rivals({ market: 2.5, model: 1.74 }));
     expect(-difference).toBeLessThan(gateErrorRates.betterBy + 0.01);
     expect(ever).toBeGreaterThanOrEqual(gateErrorRates.better);
-    expect(openedAfter[13 * years]).toBeLessThanOrEqual(gateErrorRates.betterAfterDays + LOOK_DAYS);
+    expect(openedAfter[13 * simulations]).toBeLessThanOrEqual(gateErrorRates.betterAfterDays + LOOK_DAYS);
   });
 });
 
