@@ -32,6 +32,8 @@ const STAKES = [0.1, 0.2, 0.4, 0.7];
 const MOST_LOST = 0.9;
 /** Nats that a day counts as at the most: no single day opens a gate. */
 const MOST_GAINED = 4;
+/** No gate opens with less, whatever the others have. */
+const LEAST_EVIDENCE = 1 / gateRule.falseShare;
 const RESAMPLES = 1_000;
 
 /**
@@ -51,12 +53,15 @@ export const gateErrorRates = Object.freeze({
   betterBy: 0.32,
   /** Days until half of them are. */
   betterAfterDays: 140,
+  /** Fewest gates ever open in two years where the expected advantage over the prices that could be paid is `smallBy` nats a day. */
+  small: 15,
+  smallBy: 0.05,
 });
 
 export const gateRuleText =
   `A gate opens on evidence that the forecast is ahead of the prices that could be paid, spread and fees included. The evidence is what one dollar has become that was bet on each day's difference in log score (an e-process). ` +
   `The promise is about each day's expected advantage over those prices, given all that is known before the day: where it is never above zero, the evidence is 1 or less on average at any time. ` +
-  `All gates are decided together (e-BH), so that at any one time at most ${gateRule.falseShare * 100}% of the open gates are expected to be without such an advantage. ` +
+  `All gates are decided together (closed e-BH), so that at any one time at most ${gateRule.falseShare * 100}% of the open gates are expected to be without such an advantage; each needs evidence of at least ${LEAST_EVIDENCE} to 1. ` +
   `It is no promise about models that are equally good on average: one of them can be expected to be ahead on days that are recognizable beforehand, and without spread and fees its gate can open. ` +
   `At least ${gateRule.minimumDays} days must have settled, and a forecast that has been behind over the last ${gateRule.windowDays} closes its gate. While a gate is closed, its signals are withheld.`;
 
@@ -227,38 +232,69 @@ function growthOf(records: JudgedDay['records'], stake: number): number {
 }
 
 /**
- * e-BH: the k best are open for the largest k of which each has the evidence m / (k × the false share), m being the gates that
- * there is anything of. Whatever depends on what, no more than that share of them is expected to be open by chance (R. Wang & A. Ramdas, False
- * Discovery Rate Control with E-Values, JRSS B 84, 2022).
+ * Closed e-BH: of the gates that may open, the largest number with the best evidence for which every set S of gates that holds `a` of
+ * the `open` ones has evidence of at least a / (open × false share) on average. One of these sets is that of all gates that are no
+ * better than their prices; its average is at most 1 in expectation, so the expected share of such gates among the open ones is at most the
+ * false share, however gates depend on each other (Z. Xu, A. Solari, L. Fischer, R. de Heide, A. Ramdas & J. Goeman, Bringing Closure
+ * to False Discovery Rate Control, arXiv:2509.02517, 2025).
  */
 function decide(tracks: readonly GateTrack[], at: Date): GateBook {
-  const known = tracks.map(({ track }) => track).filter(({ n, dropped }) => n + dropped > 0);
-  const needed = (k: number) => known.length / (k * gateRule.falseShare);
-  const evidence = known.map((track) => track.evidence).sort((a, b) => b - a);
-  const k = evidence.findLastIndex((each, i) => each >= needed(i + 1)) + 1;
+  const known = tracks
+    .map(({ track }) => track)
+    .filter(({ n, dropped }) => n + dropped > 0)
+    .sort((a, b) => a.evidence - b.evidence);
+  const open = new Set(known.filter(mayOpen));
+  for (const weakest of open) {
+    if (weakest.evidence >= evidenceNeeded(weakest, open, known)) break;
+    open.delete(weakest);
+  }
   const gates = tracks.map(({ key, track }): Gate => {
-    const hasEvidence = k > 0 && track.evidence >= needed(k);
-    const threshold = Math.max(1, needed(hasEvidence ? k : k + 1));
-    return { ...key, ...track, needed: threshold, ...verdictOn(track, threshold) };
+    const needed = evidenceNeeded(track, open, known);
+    return { ...key, ...track, needed, isOpen: open.has(track), reason: describeVerdict(track, needed) };
   });
   return Object.freeze({ madeAt: at, gates });
 }
 
-function verdictOn({ n, evidence, difference }: Track, needed: number): Pick<Gate, 'isOpen' | 'reason'> {
-  if (n < gateRule.minimumDays || difference === null) {
+const hasEnoughDays = ({ n }: Track): boolean => n >= gateRule.minimumDays;
+
+function mayOpen(track: Track): boolean {
+  const isAhead = track.difference !== null && track.difference.mean < 0;
+  return hasEnoughDays(track) && isAhead && track.evidence >= LEAST_EVIDENCE;
+}
+
+/**
+ * The evidence with which a gate is open together with the open ones: the most that any set of gates that holds it asks for. Among sets
+ * with equally many open gates, the one with the least evidence asks for the most.
+ * @param known by ascending evidence
+ */
+function evidenceNeeded(one: Track, open: ReadonlySet<Track>, known: readonly Track[]): number {
+  const others = known.filter((track) => track !== one);
+  const inside = others.filter((track) => open.has(track));
+  const outside = others.filter((track) => !open.has(track));
+  let needed = LEAST_EVIDENCE;
+  let had = 0;
+  for (let a = 1; a <= inside.length + 1; a++) {
+    const each = a / ((inside.length + 1) * gateRule.falseShare);
+    let asked = a * each - had;
+    for (const { evidence } of outside) {
+      if (evidence >= each) break;
+      asked += each - evidence;
+    }
+    needed = Math.max(needed, asked);
+    had += inside[a - 1]?.evidence ?? 0;
+  }
+  return needed;
+}
+
+function describeVerdict(track: Track, needed: number): string {
+  const { n, evidence, difference } = track;
+  if (!hasEnoughDays(track) || difference === null) {
     const days = n === 1 ? '1 day has' : `${n} days have`;
-    return {
-      isOpen: false,
-      reason: `${days} settled that had a calibrated forecast and prices; at least ${gateRule.minimumDays} are needed.`,
-    };
+    return `${days} settled that had a calibrated forecast and prices; at least ${gateRule.minimumDays} are needed.`;
   }
   const lately = `over the last ${gateRule.windowDays} days the forecast's log score was ${comparisonOf(difference.mean)} that of the prices that could be paid`;
   const grown = `the evidence that the forecast is ahead has come to ${formatOdds(evidence)} to 1, and ${formatOdds(needed)} to 1 is needed`;
-  const isBehind = difference.mean >= 0;
-  return {
-    isOpen: evidence >= needed && !isBehind,
-    reason: `Over ${n} settled days ${grown}; ${lately}.`,
-  };
+  return `Over ${n} settled days ${grown}; ${lately}.`;
 }
 
 function comparisonOf(mean: number): string {

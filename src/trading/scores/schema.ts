@@ -70,6 +70,14 @@ const gateRuleSchema = z
           ),
         betterBy: z.number().describe("In log score, than the market's mid prices."),
         betterAfterDays: z.int().describe('Days until half of those are open.'),
+        small: z
+          .number()
+          .describe(
+            'Fewest gates ever open in two years, on average, where the expected advantage over the prices that could be paid is `smallBy`.',
+          ),
+        smallBy: z
+          .number()
+          .describe('In nats a day, after spread and fees; it varies from day to day by 0.42.'),
       })
       .describe(
         'Simulated over many years of days and cities that depend on each other; tests hold the rule to them.',

@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { blockBootstrap } from '../../../src/trading/scores/bootstrap.js';
-import { gateErrorRates, judgeGates, type JudgedRecord } from '../../../src/trading/scores/gates.js';
+import {
+  gateErrorRates,
+  gateRule,
+  judgeGates,
+  type JudgedRecord,
+} from '../../../src/trading/scores/gates.js';
 import { gateAt, type Gate } from '../../../src/trading/signals/signal.js';
 import { costOf } from '../../fixtures/scores-page.js';
 import {
@@ -9,6 +14,7 @@ import {
   endOf,
   makeAdvantages,
   makeSeasons,
+  randomOf,
   rivals,
   seasonStations,
   sharpened,
@@ -72,6 +78,26 @@ const steady = (days: number, advantage: number, over: Partial<JudgedRecord> = {
     ...over,
   }));
 
+/** Closed e-BH by its definition, over all sets of gates: slow. */
+function openByAllSets(evidence: readonly number[]): boolean[] {
+  const members = evidence.map((_, i) => i);
+  const sets = Array.from({ length: 2 ** evidence.length - 1 }, (_, set) =>
+    members.filter((i) => (set + 1) & (1 << i)),
+  );
+  const best = members
+    .filter((i) => evidence[i]! >= 1 / gateRule.falseShare)
+    .sort((a, b) => evidence[b]! - evidence[a]!);
+  for (let size = best.length; size > 0; size--) {
+    const open = new Set(best.slice(0, size));
+    const isProven = sets.every((set) => {
+      const mean = set.reduce((sum, i) => sum + evidence[i]!, 0) / set.length;
+      return mean >= set.filter((i) => open.has(i)).length / (size * gateRule.falseShare);
+    });
+    if (isProven) return members.map((i) => open.has(i));
+  }
+  return members.map(() => false);
+}
+
 describe('of 28 gates in a year, while days and cities depend on each other,', { timeout: 120_000 }, () => {
   it.each([
     ['errors that are half gone in a day', { market: 2.5, model: 2.5 }],
@@ -105,6 +131,15 @@ describe('of 28 gates in a year, while days and cities depend on each other,', {
     (common) => {
       const years = simulated((seed) => makeAdvantages(YEAR, { mean: 0, deviation: 0.42, common }, seed));
       expect(judgeSimulated(YEAR, years).ever).toBeLessThanOrEqual(gateErrorRates.boundary);
+    },
+  );
+
+  it.each([0, 0.3])(
+    'most open within two years at a small advantage over what is paid, in cities that share %f of its variance',
+    (common) => {
+      const edge = { mean: gateErrorRates.smallBy, deviation: 0.42, common };
+      const years = simulated((seed) => makeAdvantages(2 * YEAR, edge, seed + 2));
+      expect(judgeSimulated(2 * YEAR, years).ever).toBeGreaterThanOrEqual(gateErrorRates.small);
     },
   );
 
@@ -208,17 +243,45 @@ describe('a gate', () => {
     );
   });
 
-  it('needs the more evidence the more gates there are, and the less the more are open: e-BH', () => {
-    const others = (count: number, advantage: number) =>
-      seasonStations.slice(1, 1 + count).flatMap(({ id }) => steady(60, advantage, { station: id }));
+  const others = (count: number, advantage: number) =>
+    seasonStations.slice(1, 1 + count).flatMap(({ id }) => steady(60, advantage, { station: id }));
+
+  it('needs more evidence the more gates there are, and less the more evidence these have: closed e-BH', () => {
     const own = steady(60, 0.12);
     const alone = ofNewYork(own, endOf(60));
     expect(alone).toMatchObject({ isOpen: true, needed: 10 });
+    // The six must have ten on average, and five have one each.
     const among = ofNewYork([...own, ...others(5, 0)], endOf(60));
-    expect(among).toMatchObject({ isOpen: false, needed: 60, evidence: alone.evidence });
+    expect(among).toMatchObject({ isOpen: false, needed: 55, evidence: alone.evidence });
     const withGood = ofNewYork([...own, ...others(5, 1)], endOf(60));
     expect(withGood).toMatchObject({ isOpen: true, evidence: alone.evidence });
     expect(withGood.needed).toBeCloseTo(10, 9);
+  });
+
+  it('opens together with others, where the evidence of those that stay closed helps', () => {
+    // Three with 15 each, for which e-BH asks for 20, and three with 7.
+    const gateOf = (records: JudgedRecord[]) => ofNewYork(records, endOf(60));
+    const three = [...steady(60, 0.095), ...others(2, 0.095)];
+    const rest = (advantage: number) =>
+      seasonStations.slice(3, 6).flatMap(({ id }) => steady(60, advantage, { station: id }));
+    expect(gateOf([...three, ...rest(0.07)]).isOpen).toBe(true);
+    expect(gateOf([...three, ...rest(0)]).isOpen).toBe(false);
+  });
+
+  it('never opens with evidence of less than ten to one, however much the others have', () => {
+    const weak = ofNewYork([...steady(60, 0.07), ...others(6, 1)], endOf(60));
+    expect(weak.evidence).toBeLessThan(10);
+    expect(weak).toMatchObject({ isOpen: false, needed: 10 });
+  });
+
+  it('is open with what its sets need, tried over all sets of gates', () => {
+    const random = randomOf(5);
+    for (let round = 0; round < 20; round++) {
+      const records = seasonStations.flatMap(({ id }) => steady(60, 0.05 + 0.15 * random(), { station: id }));
+      const gates = judgeGates(records, endOf(60)).gates.filter(({ n }) => n > 0);
+      expect(gates.map(({ isOpen }) => isOpen)).toEqual(openByAllSets(gates.map(({ evidence }) => evidence)));
+      for (const { isOpen, evidence, needed } of gates) expect(evidence >= needed).toBe(isOpen);
+    }
   });
 
   it('closes while the forecast has been behind over the last 90 days, whatever was before', () => {
@@ -237,7 +300,7 @@ describe('a gate', () => {
     ['of another station', { station: 'KMIA' }],
   ])('does not count a forecast %s', (_what, over) => {
     const better = steady(60, 1);
-    const worse = steady(60, -5, over);
+    const worse = steady(60, -5, { worstAdvantage: -5, ...over });
     const { needed: _needed, reason: _reason, ...gate } = ofNewYork([...worse, ...better], endOf(60));
     expect(ofNewYork(better, endOf(60))).toMatchObject(gate);
   });
