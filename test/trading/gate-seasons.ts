@@ -1,5 +1,5 @@
 import type { Bracket } from '../../src/trading/market/brackets.js';
-import { normalQuantile } from '../../src/core/statistics/distributions.js';
+import { normalCdf, normalQuantile } from '../../src/core/statistics/distributions.js';
 import { probabilityOf } from '../../src/trading/market/distribution.js';
 import type { JudgedRecord } from '../../src/trading/scores/gates.js';
 import { LEAD_HOURS } from '../../src/trading/signals/signal.js';
@@ -7,6 +7,7 @@ import { scoreBrackets } from '../../src/trading/scores/score.js';
 import { stations } from '../../src/trading/market/stations.js';
 import { ladderFrom } from '../fixtures/market.js';
 import { costOf } from '../fixtures/scores-page.js';
+import type { BracketCost } from '../../src/trading/forecast/table.js';
 
 /** Two forecasters of the same days. Each says normal with its deviation around what it believes, which misses the truth. */
 export interface Rivals {
@@ -64,7 +65,7 @@ export interface SeasonRecord extends JudgedRecord {
  * The records of `days` days of 28 gates, each settled when the next has begun, scored as the service does. Cities of one lead share a
  * part of what their forecasts miss.
  */
-export function makeSeasons(days: number, season: Season, seed: number): SeasonRecord[] {
+export function makeSeasons(days: number, season: Season, seed: number, cost = costOf): SeasonRecord[] {
   return LEAD_HOURS.flatMap((leadHours, j) => {
     const common = Array.from({ length: days }, (_, day) =>
       drawnOnce(randomOf(seed * 7919 + j * 1009 + day + 1)),
@@ -88,7 +89,7 @@ export function makeSeasons(days: number, season: Season, seed: number): SeasonR
                 cap,
                 model: model[b]!,
                 market: market[b]!,
-                cost: costOf(market[b]!),
+                cost: cost(market[b]!),
               })),
             },
             temperatureF,
@@ -96,6 +97,39 @@ export function makeSeasons(days: number, season: Season, seed: number): SeasonR
         }),
       );
     });
+  });
+}
+
+interface Advantages {
+  /** Nats: of each day's advantage over the prices that could be paid. */
+  mean: number;
+  deviation: number;
+  /** The share of the variance that all cities of a lead have in common. */
+  common: number;
+}
+
+/** The records of 28 gates whose advantages are drawn from a normal distribution, each day anew. */
+export function makeAdvantages(days: number, { mean, deviation, common }: Advantages, seed: number) {
+  const worst = -1.5;
+  return LEAD_HOURS.flatMap((leadHours, j) => {
+    const random = randomOf(seed * 100 + j + 1);
+    const gaussian = () => normalQuantile(random());
+    return Array.from({ length: days }, (_, day) => {
+      const shared = gaussian();
+      return seasonStations.map(({ id: station }): JudgedRecord => {
+        const z = Math.sqrt(common) * shared + Math.sqrt(1 - common) * gaussian();
+        return {
+          kind: 'daily_maximum',
+          station,
+          date: endOf(day).toISOString().slice(0, 10),
+          leadHours,
+          method: 'emos',
+          advantage: Math.max(worst, mean + deviation * z),
+          worstAdvantage: worst,
+          settledAt: endOf(day + 1),
+        };
+      });
+    }).flat();
   });
 }
 
@@ -140,6 +174,48 @@ export const rivals =
     });
   };
 
+/** No spread and no fee: what is paid is the mid price. */
+export const costless = (mid: number): BracketCost => ({ yes: mid, no: 1 - mid });
+
+/**
+ * The boundary of what is promised: forecasts and prices are those of two rivals, and each day's outcome is drawn from the market's
+ * probabilities, tilted towards the model until the model's expected advantage over the costs is zero.
+ */
+export const breakingEven =
+  (both: Rivals): Season =>
+  (random, shared) => {
+    const said = rivals(both)(random, shared);
+    return shared.map((common, day) => {
+      const { brackets, market, model } = said[day]!;
+      const advantages = model.map((share, b) => Math.log(Math.max(1e-6, share) / costOf(market[b]!).yes));
+      const z = Math.sqrt(COMMON) * common() + Math.sqrt(1 - COMMON) * normalQuantile(random());
+      const won = brackets[drawFrom(tiltToZero(market, advantages), normalCdf(z))]!;
+      return { brackets, market, model, temperatureF: temperatureIn(won) };
+    });
+  };
+
+/** Shares in proportion to share × e^(t × advantage) by which the mean advantage is zero, or as near to it as can be. */
+function tiltToZero(shares: readonly number[], advantages: readonly number[]): number[] {
+  const tilt = (t: number) => toShares(shares.map((share, i) => share * Math.exp(t * advantages[i]!)));
+  let [low, high] = [0, 30];
+  for (let i = 0; i < 50; i++) {
+    const t = (low + high) / 2;
+    const mean = tilt(t).reduce((sum, share, b) => sum + share * advantages[b]!, 0);
+    if (mean < 0) low = t;
+    else high = t;
+  }
+  return tilt(low);
+}
+
+const temperatureIn = ({ floor, cap }: Pick<Bracket, 'floor' | 'cap'>): number =>
+  floor === null ? cap! - 1 : floor + (cap === null ? 1 : 0);
+
+function drawFrom(shares: readonly number[], drawn: number): number {
+  let sum = 0;
+  const found = shares.findIndex((share) => (sum += share) > drawn);
+  return found < 0 ? shares.length - 1 : found;
+}
+
 /**
  * A model without any weather in it: the market's own prices to a power. They favour what is unlikely, as those of real markets do, so that
  * sharpened they are better than they were.
@@ -150,20 +226,11 @@ export const sharpened =
     shared.map(() => {
       const brackets = ladderFrom(66);
       const right = toShares(brackets.map(() => Math.exp(1.5 * normalQuantile(random()))));
-      const drawn = random();
-      let sum = 0;
-      const won =
-        brackets[
-          Math.min(
-            5,
-            right.findIndex((share) => (sum += share) > drawn),
-          )
-        ]!;
       return {
         brackets,
         model: right,
         market: toShares(right.map((share) => share ** (1 / power))),
-        temperatureF: won.floor === null ? won.cap - 1 : won.floor + (won.cap === null ? 1 : 0),
+        temperatureF: temperatureIn(brackets[drawFrom(right, random())]!),
       };
     });
 

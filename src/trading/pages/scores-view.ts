@@ -38,12 +38,13 @@ export const filterOptions = (kind: TemperatureKind) => ({
   ],
 });
 
-/** How often the rule errs, as sentences. */
 function describeErrorRates({ errorRates }: ScoresAnswer['gateRule']): string[] {
-  const { gates, equal, better, betterBy, betterAfterDays } = errorRates;
+  const { gates, boundary, equal, costs, better, betterBy, betterAfterDays, small, smallBy } = errorRates;
   return [
-    `Of ${gates} gates at models that are only as good as their markets, at most ${equal} open within a year, on average.`,
-    `Of ${gates} at models that are better than mid prices by ${betterBy} in log score, at least ${better} open within a year, and half of these within ${betterAfterDays} days.`,
+    `If no day’s expected advantage over the prices that could be paid is above zero: at most ${boundary} of ${gates} gates open within a year, on average.`,
+    `With models that are only as good as mid prices and pay ${costs} a day in spread and fees: at most ${equal} of ${gates} within a year, on average. Without these costs, more would open.`,
+    `With models that are better than mid prices by ${betterBy} in log score and pay the same costs: at least ${better} of ${gates} within a year, and half of these within ${betterAfterDays} days.`,
+    `With models that are ahead of the prices that could be paid by ${smallBy} a day: at least ${small} of ${gates} within two years.`,
   ];
 }
 

@@ -140,7 +140,7 @@ Exactly one bracket of an event wins, so they are sized together: Kelly's rule f
 that is used, within caps per market, event and climate date. A purchase may therefore be a hedge: it costs more than it is worth by itself, and pays where the others lose. Each signal gives its
 break-even probability, the share of the bankroll it takes, and its reasons.
 
-A signal is let through by the \`gate\` of its station and lead: only where calibrated forecasts have beaten the prices that could be paid by more than chance explains. \`events\` gives for each
+A signal is let through by the \`gate\` of its station and lead: only where there is enough evidence that calibrated forecasts are ahead of the prices that could be paid, spread and fees included. \`events\` gives for each
 event the state of its gate, what its signals can lose together, and why each of the other sides has no signal; where \`isWithheld\` is true it would have had one.
 
 A signal is neither advice nor an order: \`POST /trade\` checks everything again.

@@ -12,9 +12,9 @@ import { blockBootstrap } from './bootstrap.js';
 import { listJudgedRecords } from './queries.js';
 import type { ForecastRecord } from './records.js';
 
-/** What makes a gate open; see docs/decisions/030-gates-that-cannot-be-lucky.md. */
+/** See docs/decisions/030-gates-that-cannot-be-lucky.md. */
 export const gateRule = Object.freeze({
-  /** Of all that are open at any time, the share that is no better than what it trades at, at most. */
+  /** Largest expected share of the open gates whose forecasts could not be expected to be ahead of their prices on any day. */
   falseShare: 0.1,
   minimumDays: 30,
   /** How far back the last days reach, in which it must not have fallen behind. */
@@ -32,26 +32,37 @@ const STAKES = [0.1, 0.2, 0.4, 0.7];
 const MOST_LOST = 0.9;
 /** Nats that a day counts as at the most: no single day opens a gate. */
 const MOST_GAINED = 4;
+/** No gate opens with less, whatever the others have. */
+const LEAST_EVIDENCE = 1 / gateRule.falseShare;
 const RESAMPLES = 1_000;
 
 /**
- * How often the rule is wrong, at most, and right, at least, of 28 gates in a year: simulated, and held to by the tests. See
+ * Error rates of the gate rule with 28 gates, from simulation; tests hold the rule to them. See
  * docs/decisions/030-gates-that-cannot-be-lucky.md.
  */
 export const gateErrorRates = Object.freeze({
   gates: 28,
-  /** Gates that are ever open at models as good as their markets, on average. */
+  /** Most gates ever open in a year, on average, where each day's expected advantage over the prices that could be paid is zero. */
+  boundary: 0.2,
+  /** The same for models as good as their markets' mid prices, which pay `costs`. */
   equal: 0.2,
-  /** Gates that are ever open at models that are better by this much in log score than the market's mid prices. */
+  /** Nats a day: spread and fee, a cent above the mid price in whole cents and the taker's fee. */
+  costs: 0.15,
+  /** Fewest gates ever open in a year for models with a log score better by `betterBy` than mid prices, which pay `costs`. */
   better: 25,
   betterBy: 0.32,
   /** Days until half of them are. */
   betterAfterDays: 140,
+  /** Fewest gates ever open in two years where the expected advantage over the prices that could be paid is `smallBy` nats a day. */
+  small: 15,
+  smallBy: 0.05,
 });
 
 export const gateRuleText =
-  `A gate is open once the forecast has been ahead of the prices that could be paid, fees included, for so long that luck does not explain it: if forecasts were no better than those prices, a bet on each day's difference in log score (an e-process) would hardly ever have grown so far. ` +
-  `How far it must have grown is decided over all gates at once (e-BH), so that of those that are open at most ${gateRule.falseShare * 100}% are open by chance, whenever one looks. ` +
+  `A gate opens on evidence that the forecast is ahead of the prices that could be paid, spread and fees included. The evidence is what one dollar has become that was bet on each day's difference in log score (an e-process). ` +
+  `The promise is about each day's expected advantage over those prices, given all that is known before the day: where it is never above zero, the evidence is 1 or less on average at any time. ` +
+  `All gates are decided together (closed e-BH), so that at any one time at most ${gateRule.falseShare * 100}% of the open gates are expected to be without such an advantage; each needs evidence of at least ${LEAST_EVIDENCE} to 1. ` +
+  `It is no promise about models that are equally good on average: one of them can be expected to be ahead on days that are recognizable beforehand, and without spread and fees its gate can open. ` +
   `At least ${gateRule.minimumDays} days must have settled, and a forecast that has been behind over the last ${gateRule.windowDays} closes its gate. While a gate is closed, its signals are withheld.`;
 
 /** The first of the last days that scores are shown of. */
@@ -182,15 +193,20 @@ function daysCovered(settled: readonly JudgedRecord[]): number {
 const numberOf = (date: string): number => Date.parse(date) / DAY_MS;
 
 /**
- * What a dollar has become that was bet on the forecast's being ahead, a share of it each day: an e-process. If the forecast is not
- * ahead on average, whatever has happened before, that is a supermartingale, and it reaches x at any time with a probability of at most 1 / x
- * (J. Ville 1939; A. Henzi & J. Ziegel, Valid Sequential Inference on Probability Forecast Performance, Biometrika 109, 2022; Y. J.
- * Choe & A. Ramdas, Comparing Sequential Forecasters, Operations Research 72, 2024). Losses count in full: what is staked is less where more can
- * be lost, which is known before the day; gains are cut off, which makes it only smaller.
+ * An e-process: what a dollar has become that was bet on the forecast being ahead, a share of it each day. If no day's advantage is above
+ * zero in expectation, given all that is known before the day, the dollar is a supermartingale and reaches x at any time with
+ * a probability of at most 1 / x (J. Ville 1939; A. Henzi & J. Ziegel, Valid Sequential Inference on Probability Forecast
+ * Performance, Biometrika 109, 2022; Y. J. Choe & A. Ramdas, Comparing Sequential Forecasters, Operations Research 72, 2024). An advantage of zero
+ * on average over days is not enough for that: the share that is bet depends on what can be lost, which is known before the day, as is
+ * yesterday's result. Losses count in full; gains are cut off, which only makes the dollar smaller.
  *
- * A forecast that is made before the day before has ended is not made with its result: days that follow on each other then belong
- * to as many bets as are open at once, which share the dollar (Henzi & Ziegel, section 3). And a quarter of it is bet from the beginning of
- * each of the last four quarters of a year, so that a forecast that has become better need not first make up for what it was.
+ * A quarter of the dollar is bet from the beginning of each of the last four quarters of a year, so that a forecast that has become
+ * better need not first make up for its past. The bound of 1 / x holds within one quarter. A year of looking sees seven beginnings, and its bound
+ * is 7 / 4 of that.
+ *
+ * A forecast made before the day before has ended does not know that day's result. As many bets as are open at once take the days in turn and
+ * share the dollar. Their sum is at most 1 in expectation at any one time, but the bound for a time that somebody picks holds for the
+ * evidence a day later (Henzi & Ziegel, section 3, and its correction, Biometrika 109, 1181).
  */
 function evidenceOf(days: readonly JudgedDay[], betsOpen: number, quarter: number): number {
   const byBet = Array.from({ length: betsOpen }, (_, bet) =>
@@ -216,38 +232,69 @@ function growthOf(records: JudgedDay['records'], stake: number): number {
 }
 
 /**
- * e-BH: the k best are open for the largest k of which each has the evidence m / (k × the false share), m being the gates that
- * there is anything of. Whatever depends on what, no more than that share of them is expected to be open by chance (R. Wang & A. Ramdas, False
- * Discovery Rate Control with E-Values, JRSS B 84, 2022).
+ * Closed e-BH: of the gates that may open, the largest number with the best evidence for which every set S of gates that holds `a` of
+ * the `open` ones has evidence of at least a / (open × false share) on average. One of these sets is that of all gates that are no
+ * better than their prices; its average is at most 1 in expectation, so the expected share of such gates among the open ones is at most the
+ * false share, however gates depend on each other (Z. Xu, A. Solari, L. Fischer, R. de Heide, A. Ramdas & J. Goeman, Bringing Closure
+ * to False Discovery Rate Control, arXiv:2509.02517, 2025).
  */
 function decide(tracks: readonly GateTrack[], at: Date): GateBook {
-  const known = tracks.map(({ track }) => track).filter(({ n, dropped }) => n + dropped > 0);
-  const needed = (k: number) => known.length / (k * gateRule.falseShare);
-  const evidence = known.map((track) => track.evidence).sort((a, b) => b - a);
-  const k = evidence.findLastIndex((each, i) => each >= needed(i + 1)) + 1;
+  const known = tracks
+    .map(({ track }) => track)
+    .filter(({ n, dropped }) => n + dropped > 0)
+    .sort((a, b) => a.evidence - b.evidence);
+  const open = new Set(known.filter(mayOpen));
+  for (const weakest of open) {
+    if (weakest.evidence >= evidenceNeeded(weakest, open, known)) break;
+    open.delete(weakest);
+  }
   const gates = tracks.map(({ key, track }): Gate => {
-    const hasEvidence = k > 0 && track.evidence >= needed(k);
-    const threshold = Math.max(1, needed(hasEvidence ? k : k + 1));
-    return { ...key, ...track, needed: threshold, ...verdictOn(track, threshold) };
+    const needed = evidenceNeeded(track, open, known);
+    return { ...key, ...track, needed, isOpen: open.has(track), reason: describeVerdict(track, needed) };
   });
   return Object.freeze({ madeAt: at, gates });
 }
 
-function verdictOn({ n, evidence, difference }: Track, needed: number): Pick<Gate, 'isOpen' | 'reason'> {
-  if (n < gateRule.minimumDays || difference === null) {
+const hasEnoughDays = ({ n }: Track): boolean => n >= gateRule.minimumDays;
+
+function mayOpen(track: Track): boolean {
+  const isAhead = track.difference !== null && track.difference.mean < 0;
+  return hasEnoughDays(track) && isAhead && track.evidence >= LEAST_EVIDENCE;
+}
+
+/**
+ * The evidence with which a gate is open together with the open ones: the most that any set of gates that holds it asks for. Among sets
+ * with equally many open gates, the one with the least evidence asks for the most.
+ * @param known by ascending evidence
+ */
+function evidenceNeeded(one: Track, open: ReadonlySet<Track>, known: readonly Track[]): number {
+  const others = known.filter((track) => track !== one);
+  const inside = others.filter((track) => open.has(track));
+  const outside = others.filter((track) => !open.has(track));
+  let needed = LEAST_EVIDENCE;
+  let had = 0;
+  for (let a = 1; a <= inside.length + 1; a++) {
+    const each = a / ((inside.length + 1) * gateRule.falseShare);
+    let asked = a * each - had;
+    for (const { evidence } of outside) {
+      if (evidence >= each) break;
+      asked += each - evidence;
+    }
+    needed = Math.max(needed, asked);
+    had += inside[a - 1]?.evidence ?? 0;
+  }
+  return needed;
+}
+
+function describeVerdict(track: Track, needed: number): string {
+  const { n, evidence, difference } = track;
+  if (!hasEnoughDays(track) || difference === null) {
     const days = n === 1 ? '1 day has' : `${n} days have`;
-    return {
-      isOpen: false,
-      reason: `${days} settled that had a calibrated forecast and prices; at least ${gateRule.minimumDays} are needed.`,
-    };
+    return `${days} settled that had a calibrated forecast and prices; at least ${gateRule.minimumDays} are needed.`;
   }
   const lately = `over the last ${gateRule.windowDays} days the forecast's log score was ${comparisonOf(difference.mean)} that of the prices that could be paid`;
   const grown = `the evidence that the forecast is ahead has come to ${formatOdds(evidence)} to 1, and ${formatOdds(needed)} to 1 is needed`;
-  const isBehind = difference.mean >= 0;
-  return {
-    isOpen: evidence >= needed && !isBehind,
-    reason: `Over ${n} settled days ${grown}; ${lately}.`,
-  };
+  return `Over ${n} settled days ${grown}; ${lately}.`;
 }
 
 function comparisonOf(mean: number): string {

@@ -48,7 +48,7 @@ in \`uncalibrated\`. \`difference\` is model less market: above zero, the market
 
 \`models\` gives the score of each weather model by itself, and its current weight: models are mixed by their recent skill.
 
-Each station and lead has a \`gate\`. ${gateRuleText} \`errorRates\` says how often that is wrong. \`diagnostics\` has the data for diagrams over
+Each station and lead has a \`gate\`. ${gateRuleText} \`errorRates\` has the simulated error rates of this rule and what they assume. \`diagnostics\` has the data for diagrams over
 everything that was asked for: reliability, where the outcomes lay in the forecast distributions (PIT), and the CRPS of each day.
 
 With the simulated markets the last ${PAST_DAYS} days are available soon after the first start: the simulated world follows from its seed and the clock, so its past is forecast and scored by the same code as its present.

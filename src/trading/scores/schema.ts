@@ -16,9 +16,9 @@ const gateSchema = z
     evidence: z
       .number()
       .describe(
-        'What one dollar has become that was bet on the forecast being ahead, day by day: were it not ahead, it would reach x at any time with a probability of at most 1 / x. 1 says nothing.',
+        'What one dollar has become that was bet on the forecast being ahead, day by day. If on no day the forecast could be expected to be ahead of the prices that could be paid, it is at most 1 on average at any one time, and x or more with a probability of at most 1 / x. 1 says nothing.',
       ),
-    needed: z.number().describe('The evidence that it is open with, given that of all other gates.'),
+    needed: z.number().describe('The evidence with which the gate is open, given that of all other gates.'),
     difference: z
       .object({
         mean: z.number(),
@@ -36,7 +36,11 @@ const gateSchema = z
 const gateRuleSchema = z
   .object({
     rule: z.string().describe('The rule in words.'),
-    falseShare: z.number().describe('The share of the open gates that may be open by chance.'),
+    falseShare: z
+      .number()
+      .describe(
+        'Largest expected share of the open gates whose forecasts could not be expected to be ahead of the prices that could be paid on any day.',
+      ),
     minimumDays: z.int().describe('Days that must have settled.'),
     windowDays: z.int().describe('The last days, over which it must not be behind.'),
     blockDays: z
@@ -47,16 +51,36 @@ const gateRuleSchema = z
       .describe('The confidence of the interval, which leaves out as much at either end.'),
     errorRates: z
       .object({
-        gates: z.int().describe('Out of this many gates, in a year:'),
-        equal: z.number().describe('At models as good as their markets, how many are ever open, at most.'),
+        gates: z.int().describe('The number of gates in each simulation.'),
+        boundary: z
+          .number()
+          .describe(
+            "Most gates ever open in a year, on average, where each day's expected advantage over the prices that could be paid is zero.",
+          ),
+        equal: z
+          .number()
+          .describe(
+            "Most gates ever open in a year, on average, for models as good as their markets' mid prices, which pay `costs`. Without costs more open: equally good on average does not mean that no day's advantage can be expected.",
+          ),
+        costs: z.number().describe('Spread and fees in nats a day, in `equal` and `better`.'),
         better: z
           .number()
-          .describe('At models that are better by `betterBy`, how many are ever open, at least.'),
+          .describe(
+            'Fewest gates ever open in a year, on average, for models better by `betterBy` that pay `costs`.',
+          ),
         betterBy: z.number().describe("In log score, than the market's mid prices."),
-        betterAfterDays: z.int().describe('Days until half of those are.'),
+        betterAfterDays: z.int().describe('Days until half of those are open.'),
+        small: z
+          .number()
+          .describe(
+            'Fewest gates ever open in two years, on average, where the expected advantage over the prices that could be paid is `smallBy`.',
+          ),
+        smallBy: z
+          .number()
+          .describe('In nats a day, after spread and fees; it varies from day to day by 0.42.'),
       })
       .describe(
-        'As simulated over many years of days and cities that depend on each other; tests hold the rule to them.',
+        'Simulated over many years of days and cities that depend on each other; tests hold the rule to them.',
       ),
   })
   .meta({ id: 'GateRule' });

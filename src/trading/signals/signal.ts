@@ -122,19 +122,16 @@ export interface GateKey {
   leadHours: number;
 }
 
-/**
- * Whether the forecasts of a kind at a station and a lead have earned to be traded on: they were ahead of the prices that could be
- * paid, by more than chance explains.
- */
+/** Whether there is enough evidence to trade on the forecasts of a kind at a station and a lead. */
 export interface Gate extends GateKey {
   isOpen: boolean;
   /** Settled days that it is decided by. */
   n: number;
   /** Days in between that had no record, no price or no calibrated forecast: they count for nothing. */
   dropped: number;
-  /** How many times more likely what happened makes it that the forecast is ahead: 1 says nothing. */
+  /** What a dollar has become that was bet on the forecast being ahead of the prices that could be paid: 1 says nothing. */
   evidence: number;
-  /** The evidence that it is open with, given that of the other gates. */
+  /** The evidence with which the gate is open, given that of the other gates. */
   needed: number;
   /**
    * Over the last days: mean log score of the model less that of what each outcome cost to buy, and its interval. Below zero the

@@ -112,8 +112,13 @@ describe('the scores page', () => {
     for (const cell of cells.filter((text) => text.startsWith('Open'))) expect(cell).toMatch(/days −/);
     expect(cells.join()).toContain('Open');
     expect(gates).toContain('Chicago Closed 0 days Closed 0 days Closed 0 days Closed 0 days');
-    expect(gates).toContain('ahead of the prices that could be paid, fees included');
-    expect(gates).toMatch(/only as good as their markets, at most 0\.2 open within a year/);
+    expect(gates).toContain('ahead of the prices that could be paid, spread and fees included');
+    expect(gates).toContain(
+      'If no day’s expected advantage over the prices that could be paid is above zero: at most 0.2 of 28',
+    );
+    expect(gates).toContain(
+      'only as good as mid prices and pay 0.15 a day in spread and fees: at most 0.2 of 28',
+    );
     expect(words.indexOf('Signals are on')).toBeLessThan(words.indexOf('CRPS over time'));
   });
 
