@@ -25,7 +25,7 @@ export function toText(result: BacktestResult): string {
     ],
     [
       'Profit',
-      `${money(result.profit)} after fees${result.returnOnStake === null ? '' : `, ${percent(result.returnOnStake)} of what was staked`}`,
+      `${money(result.profit)} after fees of what has settled${result.returnOnStake === null ? '' : `, ${percent(result.returnOnStake)} of what was staked on it`}; ${money(result.equityChange)} by equity`,
     ],
     [
       'A day',
@@ -35,7 +35,7 @@ export function toText(result: BacktestResult): string {
     ],
     [
       'Equity',
-      `${money(result.startCash)} to ${money(result.endEquity)}, deepest fall ${money(maximumDrawdown.amount)} (${percent(maximumDrawdown.share)})`,
+      `${money(result.startCash)} to ${money(result.endEquity)}: ${money(result.endCash)} cash and ${money(result.openWorth)} for what is open, sold at the last bids after fees; deepest fall ${money(maximumDrawdown.amount)} (${percent(maximumDrawdown.share)})`,
     ],
     ...executionLines(result.execution),
     ['Shuffled', shuffled ? shuffledText(shuffled) : 'not asked for'],

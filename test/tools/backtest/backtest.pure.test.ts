@@ -124,6 +124,28 @@ describe('the account of a backtest', () => {
     expect(broker.equity(data)).toBe(98_685_000n);
   });
 
+  it('keeps what it holds at the last bids while no book says otherwise, until the venue has settled it', () => {
+    const broker = createBroker(100n * DOLLAR);
+    broker.buy(signal(cold, 'yes', 10, 40n), data, at);
+    const held = broker.equity(data);
+    const withoutBook = { ...data, books: new Map([[cold!.ticker, makeBook([], [])]]) };
+    const closed = { ...data, markets: [{ ...cold!, status: 'closed' as const }], books: new Map() };
+    for (const later of [withoutBook, closed, { ...data, markets: [] }])
+      expect(broker.equity(later)).toBe(held);
+    // Offers alone: nobody would pay anything.
+    const unwanted = { ...data, books: new Map([[cold!.ticker, makeBook([], [[60, 100]])]]) };
+    expect(broker.equity(unwanted)).toBe(broker.cash);
+    // Unless the book is only what trades prove.
+    const amongTrades = createBroker(100n * DOLLAR, 600_000);
+    amongTrades.buy(signal(cold, 'yes', 10, 40n), data, at);
+    expect(amongTrades.equity(data)).toBe(held);
+    expect(amongTrades.equity(unwanted)).toBe(held);
+    const settled = { ...cold!, status: 'determined' as const, settlementValue: DOLLAR };
+    expect(broker.equity({ ...data, markets: [settled] })).toBe(broker.cash + 10n * DOLLAR);
+    broker.settle([{ ...settled, status: 'finalized' }]);
+    expect(broker.equity({ ...data, markets: [] })).toBe(broker.cash);
+  });
+
   it('never spends what it does not have', () => {
     const broker = createBroker(2n * DOLLAR);
     broker.buy(signal(cold, 'yes', 10, 40n), data, at);
@@ -313,6 +335,7 @@ describe('the summary', () => {
     const summary = summarise({
       start: 100n * DOLLAR,
       end: 103n * DOLLAR,
+      endCash: 101n * DOLLAR,
       equity: [100, 110, 88, 99].map((dollars, i) => ({ at: at(i), amount: BigInt(dollars) * DOLLAR })),
       dates: ['2026-07-01', '2026-07-02'],
       decisions: 4,
@@ -353,6 +376,10 @@ describe('the summary', () => {
       profit: 1,
       purchases: 3,
       openPurchases: 1,
+      endCash: 101,
+      openWorth: 2,
+      endEquity: 103,
+      equityChange: 3,
       contracts: 30,
       staked: 12,
       fees: 0.06,
