@@ -1,22 +1,21 @@
-import { HOUR_MS } from '../../core/time.js';
+import { groupBy } from '../../core/collections.js';
 import { forecastOf, type DayForecast } from '../../trading/forecast/forecast.js';
-import { bracketRange } from '../../trading/market/brackets.js';
-import { probabilityOf, quantileOf } from '../../trading/market/distribution.js';
+import { probabilityOf } from '../../trading/market/distribution.js';
 import { perContract, valueOf } from '../../trading/market/contracts.js';
 import type { MarketEvent } from '../../trading/market/event.js';
-import { spanOf, temperatureKinds } from '../../trading/market/market.js';
+import { spanOf } from '../../trading/market/market.js';
 import type { Micros } from '../../trading/market/money.js';
 import { uniform } from '../../trading/venue/simulation/random.js';
 import type { Feed, PointInTime } from './feed.js';
 import { summariseExecution, type PaperFill } from './look-back.js';
 import { runBacktest, type Trail } from './run.js';
-import { dailyProfits, intervalOf, summarise } from './statistics.js';
+import { dailyProfits, equityChangeOf, intervalOf, summarise } from './statistics.js';
 import { gateKeys } from '../../trading/scores/gates.js';
 import { unjudged } from '../../trading/signals/signal.js';
 
 export interface BacktestOptions {
   cash: Micros;
-  /** How often it is repeated with other events' forecasts. 0: not at all. */
+  /** How often it is repeated with other days' forecasts. 0: not at all. */
   shuffles: number;
   /** Follows also what the gate would withhold. */
   isUngated: boolean;
@@ -25,7 +24,11 @@ export interface BacktestOptions {
 }
 
 export type BacktestResult = Awaited<ReturnType<typeof backtest>>;
-export type ShuffledSummary = ReturnType<typeof summariseRounds>;
+type ShuffledSummary = ReturnType<typeof summariseRounds> & {
+  /** That were set against the forecasts of others, and those that have too few others alike and are in neither side. */
+  events: number;
+  leftOutEvents: number;
+};
 
 /** Amounts are in dollars. */
 export async function backtest(feed: Feed, options: BacktestOptions) {
@@ -36,22 +39,51 @@ export async function backtest(feed: Feed, options: BacktestOptions) {
   const fills = fillsOf(trail);
   const execution = summariseExecution(fills, await feed.lookBack(fills));
   const summary = summarise(trail);
-  const rounds: number[][] = [];
-  const forecasts = shuffles > 0 ? await collectForecasts(feed.points()) : undefined;
-  for (let round = 0; forecasts && round < shuffles; round++) {
-    const change = shuffle(forecasts, `round ${round}`);
-    const shuffled = await runBacktest(feed.points(), { ...rules, change: (point) => open(change(point)) });
-    rounds.push(dailyProfits(shuffled));
-  }
+  const runWith: RunWith = (change) =>
+    runBacktest(feed.points(), { ...rules, change: (point) => open(change(point)) });
+  const shuffled = shuffles > 0 ? await shuffleForecasts(feed, shuffles, trail, runWith) : 'not asked for';
   return {
     source: feed.name,
     isUngated,
     ...summary,
     /** What became of prices after the fills. */
     execution,
-    /** The same with each event's prices set against the forecast of another one; null if that was not asked for. */
-    shuffled: rounds.length === 0 ? null : summariseRounds(rounds, summary.profit),
+    /** The same with each event's prices and result set against the forecast of another day; null where `notShuffled` says why not. */
+    shuffled: typeof shuffled === 'string' ? null : shuffled,
+    notShuffled: typeof shuffled === 'string' ? shuffled : null,
   };
+}
+
+type RunWith = (change: (point: PointInTime) => PointInTime) => Promise<Trail>;
+
+/** With fewer there are too few ways to shuffle them for a place among them to say anything. */
+const MIN_SHUFFLED_EVENTS = 10;
+/** Of one station and season: two can only be swapped, the same way in every round. */
+const MIN_ALIKE = 3;
+
+/**
+ * A forecast that knows nothing of the day does as well with those of other days: its place among the rounds is as likely any as any
+ * other. Events without others of their station and season are left out of both sides.
+ */
+async function shuffleForecasts(
+  feed: Feed,
+  shuffles: number,
+  trail: Trail,
+  runWith: RunWith,
+): Promise<ShuffledSummary | string> {
+  const past = await collectForecasts(feed.points());
+  const alike = [...groupBy(past.values(), ({ event }) => seasonOf(event)).values()].filter(
+    ({ length }) => length >= MIN_ALIKE,
+  );
+  const events = alike.reduce((sum, { length }) => sum + length, 0);
+  const leftOutEvents = past.size - events;
+  if (events < MIN_SHUFFLED_EVENTS)
+    return `not possible with fewer than ${MIN_SHUFFLED_EVENTS} events that have two others of their station and season (here ${events} of ${past.size})`;
+  const real = leftOutEvents === 0 ? trail : await runWith(exchange(new Map(alike.flat().map(withItself))));
+  const rounds: Trail[] = [];
+  for (let round = 0; round < shuffles; round++)
+    rounds.push(await runWith(exchange(pairUp(alike, `round ${round}`))));
+  return { ...summariseRounds(rounds, real), events, leftOutEvents };
 }
 
 const fillsOf = ({ purchases }: Pick<Trail, 'purchases'>): PaperFill[] =>
@@ -69,17 +101,18 @@ const fillsOf = ({ purchases }: Pick<Trail, 'purchases'>): PaperFill[] =>
   );
 
 /** Rounds share their days, and so their luck: what counts is how many days there are, not how many rounds. */
-function summariseRounds(rounds: readonly (readonly number[])[], real: number) {
-  const profits = rounds.map((daily) => daily.reduce((total, profit) => total + profit, 0));
+function summariseRounds(rounds: readonly Trail[], real: Trail) {
+  const daily = rounds.map(dailyProfits);
   const average = (values: readonly number[]) => values.reduce((total, x) => total + x, 0) / values.length;
-  const profitPerDay = intervalOf(rounds[0]!.map((_, day) => average(rounds.map((daily) => daily[day]!))));
+  const profitPerDay = intervalOf(daily[0]!.map((_, day) => average(daily.map((profits) => profits[day]!))));
   return {
     rounds: rounds.length,
-    meanProfit: average(profits),
+    meanProfit: average(daily.map((profits) => profits.reduce((total, profit) => total + profit, 0))),
+    meanEquityChange: average(rounds.map(equityChangeOf)),
     /** What a climate date brought on average over all rounds. */
     profitPerDay,
-    /** The share of rounds that brought as much as the real forecasts, or more. */
-    asGood: profits.filter((profit) => profit >= real).length / rounds.length,
+    /** The share of rounds that ended with as much equity as the real forecasts, or more. */
+    asGood: rounds.filter(({ end }) => end >= real.end).length / rounds.length,
     /** Where this is true, something is wrong with the prices, fills or fees: such forecasts know nothing. */
     isEarning: profitPerDay !== null && profitPerDay.low > 0,
   };
@@ -96,101 +129,88 @@ function openGates(): (point: PointInTime) => PointInTime {
   return (point) => ({ ...point, gates: { madeAt: point.at, gates } });
 }
 
-/** What was forecast of each event, by event and whole hours to the end of its day. */
-interface ForecastsByEvent {
-  events: ReadonlyMap<string, MarketEvent>;
-  forecasts: ReadonlyMap<string, ReadonlyMap<number, DayForecast>>;
+/** An event and what was forecast of it, the earliest first. */
+interface ForecastEvent {
+  event: MarketEvent;
+  forecasts: { msToEnd: number; day: DayForecast }[];
 }
 
 async function collectForecasts(
   points: AsyncIterable<PointInTime> | Iterable<PointInTime>,
-): Promise<ForecastsByEvent> {
-  const events = new Map<string, MarketEvent>();
-  const forecasts = new Map<string, Map<number, DayForecast>>();
+): Promise<Map<string, ForecastEvent>> {
+  const past = new Map<string, ForecastEvent>();
   for await (const { due, at, forecasts: present } of points)
     for (const event of due) {
       const day = forecastOf(present, event);
       if (!day) continue;
-      events.set(event.eventTicker, event);
-      const ofEvent = forecasts.get(event.eventTicker) ?? new Map<number, DayForecast>();
-      forecasts.set(event.eventTicker, ofEvent.set(hoursToEnd(event, at), day));
+      const found = past.get(event.eventTicker) ?? { event, forecasts: [] };
+      found.forecasts.push({ msToEnd: msToEnd(event, at), day });
+      past.set(event.eventTicker, found);
     }
-  return { events, forecasts };
+  return past;
 }
 
-const hoursToEnd = (event: MarketEvent, at: Date): number =>
-  Math.round((spanOf(event.station, event).end.getTime() - at.getTime()) / HOUR_MS);
+const msToEnd = (event: MarketEvent, at: Date): number =>
+  spanOf(event.station, event).end.getTime() - at.getTime();
+
+/** Days of one station and three months of the year, whatever the year, and hours of one time of day: what comes is alike. */
+function seasonOf({ kind, station, hour, date }: MarketEvent): string {
+  const month = Number(date.slice(5, 7));
+  return `${kind} ${station.id} ${hour ?? ''} ${Math.floor((month % 12) / 3)}`;
+}
+
+/** By event whose forecasts it gets. */
+type Partners = ReadonlyMap<string, ForecastEvent>;
+
+const withItself = (each: ForecastEvent) => [each.event.eventTicker, each] as const;
+
+/** Each event gets the place of another one in a shuffled ring of those that are alike, so that none keeps its own. */
+const pairUp = (alike: readonly (readonly ForecastEvent[])[], seed: string): Partners =>
+  new Map(
+    alike.flatMap((events) => {
+      const ring = events
+        .map((each) => ({ each, place: uniform(seed, each.event.eventTicker) }))
+        .sort((a, b) => a.place - b.place);
+      return ring.map(({ each }, i) => [each.event.eventTicker, ring[(i + 1) % ring.length]!.each] as const);
+    }),
+  );
 
 /**
- * Sets the prices and the result of each event against the forecast of another one, at the same time before its day's
- * end and moved to this one's brackets. Such a forecast is as sure as the real one and knows nothing of the day: earnings
- * with it come from a mistake in how purchases are filled, charged or paid.
- * @returns changes a point in time; an event whose partner has no forecast for the time loses its own
+ * Sets the prices and the result of each event against what was forecast of another one by the same time before its day's end, as it
+ * was: moved to this event's brackets it would know what the market knows.
+ * @returns changes a point in time; an event without a partner loses its forecast
  */
-function shuffle({ events, forecasts }: ForecastsByEvent, seed: string): (point: PointInTime) => PointInTime {
-  const partners = pairUp([...events.values()], seed);
+function exchange(partners: Partners): (point: PointInTime) => PointInTime {
   return (point) => {
     const changed = new Map(point.forecasts);
     for (const event of point.due) {
-      const station = point.forecasts.get(event.station.id);
-      if (!station) continue;
-      const partner = partners.get(event.eventTicker);
-      const theirs = partner && forecasts.get(partner.eventTicker)?.get(hoursToEnd(event, point.at));
+      const station = changed.get(event.station.id);
       const own = forecastOf(point.forecasts, event);
-      const now = changed.get(event.station.id) ?? station;
-      const others = now.days.filter((day) => day !== own);
-      const days = theirs && own ? [...others, moveTo(event, own, theirs, partner)] : others;
+      if (!station || !own) continue;
+      const theirs = partners.get(event.eventTicker)?.forecasts;
+      const others = station.days.filter((day) => day !== own);
+      const days = theirs
+        ? [...others, giveTo(event, own, knownBy(theirs, msToEnd(event, point.at)))]
+        : others;
       changed.set(event.station.id, { ...station, days });
     }
     return { ...point, forecasts: changed };
   };
 }
 
-/** Each event gets the place of another one of its kind in a shuffled ring, so that none keeps its own. */
-function pairUp(events: readonly MarketEvent[], seed: string): Map<string, MarketEvent> {
-  const pairs = temperatureKinds.flatMap((kind) => {
-    const ring = events
-      .filter((event) => event.kind === kind)
-      .map((event) => ({ event, place: uniform(seed, event.eventTicker) }))
-      .sort((a, b) => a.place - b.place || (a.event.eventTicker < b.event.eventTicker ? -1 : 1));
-    return ring.map(({ event }, i) => [event.eventTicker, ring[(i + 1) % ring.length]!.event] as const);
-  });
-  return new Map(pairs);
-}
+/** The latest forecast by a time before the day's end; the first one where none is that early. */
+const knownBy = (forecasts: ForecastEvent['forecasts'], ms: number): DayForecast =>
+  (forecasts.findLast((each) => each.msToEnd >= ms) ?? forecasts[0]!).day;
 
 /** The times stay the event's own: its forecast is as old as it was. */
-function moveTo(
-  event: MarketEvent,
-  own: DayForecast,
-  theirs: DayForecast,
-  partner: MarketEvent,
-): DayForecast {
-  const shift = lowestEdge(event) - lowestEdge(partner);
-  const moved = (bound: number | null) => (bound === null ? null : bound + shift);
-  const { mean, atLeast, atMost = null, ...rest } = theirs.distribution;
-  const distribution = { ...rest, mean: mean + shift, atLeast: moved(atLeast), atMost: moved(atMost) };
-  return {
-    ...theirs,
-    date: event.date,
-    ...(event.hour === undefined ? {} : { hour: event.hour }),
-    eventTicker: event.eventTicker,
-    modelRunAt: own.modelRunAt,
-    fetchedAt: own.fetchedAt,
-    observed: own.observed,
-    meanF: theirs.meanF + shift,
-    distribution,
-    quantiles: theirs.quantiles.map(({ probability }) => ({
-      probability,
-      temperatureF: quantileOf(distribution, probability),
-    })),
-    probabilities: new Map(
-      event.markets.map(({ ticker, bracket }) => [ticker, probabilityOf(distribution, bracket)]),
-    ),
-  };
-}
-
-/** Ladders are laid around what the market expects: their ends are what makes days alike. */
-function lowestEdge({ markets }: MarketEvent): number {
-  const { lowest, highest } = bracketRange(markets[0]!.bracket);
-  return highest ?? lowest ?? 0;
-}
+const giveTo = (event: MarketEvent, own: DayForecast, theirs: DayForecast): DayForecast => ({
+  ...theirs,
+  date: event.date,
+  eventTicker: event.eventTicker,
+  modelRunAt: own.modelRunAt,
+  fetchedAt: own.fetchedAt,
+  observed: own.observed,
+  probabilities: new Map(
+    event.markets.map(({ ticker, bracket }) => [ticker, probabilityOf(theirs.distribution, bracket)]),
+  ),
+});

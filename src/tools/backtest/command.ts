@@ -36,8 +36,9 @@ const createBacktestCommand = (): Command =>
   new Command('backtest')
     .description(
       `Goes through the past as the service would have: the same signals, sizes, fills, fees and ledger, with what was known
-at each point. Prints profit after fees with an interval, drawdown, turnover and calibration, and the same with the
-prices of each event set against the forecast of another one: nothing may be earned then (exit status 1 if it is).
+at each point. Prints profit after fees with an interval, equity, drawdown, turnover and calibration, and the same with the
+prices of each event set against the forecast of another day of its station and season: nothing may be earned then (exit
+status 1 if it is), and forecasts that know nothing of the day are as good as these.
 Each fill is looked back at a minute later: whether it would have missed, and what the price did, as far as that is known.
 
 Without a file: the invented world of the demo, forecasts and gates made anew day by day.
@@ -76,7 +77,7 @@ are what trades of the last ten minutes prove. Nothing was scored then, so nothi
     )
     .option('--seed <text>', 'of the invented world', 'gauge')
     .option('--cash <dollars>', 'what the account begins with', readCash, '1000.00')
-    .option('--shuffles <n>', 'rounds with other events’ forecasts', wholeFrom(0, 1_000), 20)
+    .option('--shuffles <n>', 'rounds with other days’ forecasts', wholeFrom(0, 1_000), 20)
     .option('--ungated', 'also follow what the gate would withhold', false)
     .option('--json', 'print JSON', false);
 
@@ -135,7 +136,8 @@ export const runBacktestCommand = (terminal: BacktestTerminal): Promise<number> 
       const startedAt = performance.now();
       const onPoint = () => {
         done++;
-        progress.show(all && done / all, `${flags.shuffles + 1} rounds`);
+        // One round more where some events have no others to be shuffled with.
+        progress.show(all && Math.min(1, done / all), `${flags.shuffles + 1} rounds`);
       };
       const result = await backtest(feed, {
         ...flags,
@@ -146,7 +148,7 @@ export const runBacktestCommand = (terminal: BacktestTerminal): Promise<number> 
       const seconds = (performance.now() - startedAt) / 1000;
       if (terminal.stderr.isTTY || feed.takenMs !== undefined)
         terminal.stderr.write(
-          `${formatDecimal(done)} moments in ${flags.shuffles + 1} rounds, ${formatDecimal(Math.round(done / seconds))} a second.\n`,
+          `${formatDecimal(done)} moments, ${formatDecimal(Math.round(done / seconds))} a second.\n`,
         );
       terminal.stdout.write(`${flags.json ? JSON.stringify(result) : toText(result)}\n`);
       return result.shuffled?.isEarning ? 1 : 0;

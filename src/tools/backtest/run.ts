@@ -16,14 +16,15 @@ import type { Signal } from '../../trading/signals/signal.js';
 import { makeSignals } from '../../trading/signals/signals.js';
 import type { PointInTime } from './feed.js';
 import { feeRuleOf } from '../../trading/market/fees.js';
-import { worthOf } from '../../trading/signals/sizes.js';
+import { markPosition } from '../../trading/ledger/valuation.js';
 
 export interface Trail {
   start: Micros;
-  /** At each point in time, positions at what they could be sold for. */
+  /** At each point in time, positions at what they could be sold for at the last bids. */
   equity: readonly { at: Date; amount: Micros }[];
-  /** Cash in the end, and what is still held at what it could be sold for. */
+  /** In the end: equity, and what of it is cash. */
   end: Micros;
+  endCash: Micros;
   purchases: readonly Purchase[];
   /** Climate dates of which something was decided, in order. */
   dates: readonly string[];
@@ -68,7 +69,15 @@ export async function runBacktest(
     equity.push({ at: point.at, amount: end });
     onPoint?.();
   }
-  return { start: cash, equity, end, purchases: broker.purchases, dates: [...dates].sort(), ...counts };
+  return {
+    start: cash,
+    equity,
+    end,
+    endCash: broker.cash,
+    purchases: broker.purchases,
+    dates: [...dates].sort(),
+    ...counts,
+  };
 }
 
 function follow(
@@ -139,6 +148,7 @@ export function createBroker(start: Micros, takenMs?: number) {
   const taken = new Map<string, { hash: string; untilMs: number; levels: Taken }>();
   const purchases: Purchase[] = [];
   const unsettled = new Map<string, Purchase[]>();
+  const worthAt = createValuation(takenMs === undefined);
 
   function book(ticker: string, { holding, postings }: Booking): void {
     for (const account of Object.keys(balance) as (keyof Postings)[]) balance[account] += postings[account];
@@ -204,10 +214,39 @@ export function createBroker(start: Micros, takenMs?: number) {
         unsettled.delete(ticker);
       }
     },
-    /** Cash, and what the positions would bring if they were sold now. */
-    equity: (data: MarketData): Micros => balance.cash + worthOf(holdings, data.markets, data),
+    /** Cash, and what the positions would bring if they were sold now; while their market has no book, what they last would have. */
+    equity: (data: MarketData): Micros => balance.cash + worthAt(holdings, data),
   };
 }
+
+/**
+ * What holdings are worth at one time after the other, sold into the last bids after fees.
+ * @param isWhole books show everything: where they show no bid nothing would be paid, else nothing is known
+ */
+function createValuation(
+  isWhole: boolean,
+): (holdings: ReadonlyMap<string, Holding>, data: MarketData) => Micros {
+  const worths = new Map<string, Micros>();
+  return (holdings, data) => {
+    for (const market of data.markets) {
+      const held = holdings.get(market.ticker);
+      const book = data.books.get(market.ticker);
+      if (
+        !held ||
+        (market.settlementValue === null && !isQuoted(market, book, isWhole ? 'either' : held.side))
+      )
+        continue;
+      const quotes = { market, book, feeRule: feeRuleOf(data, market), knownValue: null };
+      worths.set(market.ticker, markPosition(held, quotes).value ?? 0n);
+    }
+    return [...holdings.keys()].reduce((sum, ticker) => sum + (worths.get(ticker) ?? 0n), 0n);
+  };
+}
+
+const isQuoted = ({ status }: ListedMarket, book: OrderBook | undefined, side: Side | 'either'): boolean =>
+  status === 'active' &&
+  !!book &&
+  (side === 'either' ? (['yes', 'no'] as const) : [side]).some((each) => book[each].length > 0);
 
 const toPurchase = ({ market, side, probability }: Signal, quote: Quote, at: Date): Purchase => ({
   at,

@@ -23,7 +23,12 @@ export function summarise(trail: Trail) {
     equity.length === 0 ? 0 : inDollars(sum(equity.map(({ amount }) => amount))) / equity.length;
   return {
     startCash: inDollars(trail.start),
+    endCash: inDollars(trail.endCash),
+    /** What is open in the end, sold at the last bids after fees; equity is that and the cash. */
+    openWorth: inDollars(trail.end - trail.endCash),
     endEquity: inDollars(trail.end),
+    /** Of all that was bought, settled or open. */
+    equityChange: equityChangeOf(trail),
     /** Of what has settled, after fees; and what each climate date brought on average, with its 95% interval. */
     profit: inDollars(profit),
     days: daily.length,
@@ -54,6 +59,9 @@ export function summarise(trail: Trail) {
 }
 
 const sum = (amounts: readonly Micros[]): Micros => amounts.reduce((total, amount) => total + amount, 0n);
+export const equityChangeOf = ({ start, end }: Pick<Trail, 'start' | 'end'>): number =>
+  inDollars(end - start);
+
 const profitOf = ({ payout, cost }: Purchase): Micros => payout! - cost;
 
 /** What each climate date brought, in dollars: one on which nothing was bought counts with nothing. */

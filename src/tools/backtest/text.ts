@@ -1,5 +1,5 @@
-import { formatDecimal } from '../../core/pages/format.js';
-import type { BacktestResult, ShuffledSummary } from './backtest.js';
+import { formatCount, formatDecimal } from '../../core/pages/format.js';
+import type { BacktestResult } from './backtest.js';
 import type { ExecutionSummary } from './look-back.js';
 import type { QueueResult } from './queue.js';
 
@@ -25,7 +25,7 @@ export function toText(result: BacktestResult): string {
     ],
     [
       'Profit',
-      `${money(result.profit)} after fees${result.returnOnStake === null ? '' : `, ${percent(result.returnOnStake)} of what was staked`}`,
+      `${money(result.profit)} after fees of what has settled${result.returnOnStake === null ? '' : `, ${percent(result.returnOnStake)} of what was staked on it`}; ${money(result.equityChange)} by equity`,
     ],
     [
       'A day',
@@ -35,10 +35,10 @@ export function toText(result: BacktestResult): string {
     ],
     [
       'Equity',
-      `${money(result.startCash)} to ${money(result.endEquity)}, deepest fall ${money(maximumDrawdown.amount)} (${percent(maximumDrawdown.share)})`,
+      `${money(result.startCash)} to ${money(result.endEquity)}: ${money(result.endCash)} cash and ${money(result.openWorth)} for what is open, sold at the last bids after fees; deepest fall ${money(maximumDrawdown.amount)} (${percent(maximumDrawdown.share)})`,
     ],
     ...executionLines(result.execution),
-    ['Shuffled', shuffled ? shuffledText(shuffled) : 'not asked for'],
+    ['Shuffled', shuffled ? shuffledText(shuffled) : result.notShuffled!],
   ];
   const width = Math.max(...lines.map(([name]) => name.length));
   const facts = lines.map(([name, text]) => `${name.padEnd(width)}  ${text}`).join('\n');
@@ -98,8 +98,11 @@ export function toQueueText({ trades, markets, contracts, minutes, rows }: Queue
   return [head, '', names.join(' '), ...lines].join('\n');
 }
 
-function shuffledText({ rounds, meanProfit, profitPerDay, asGood, isEarning }: ShuffledSummary): string {
-  const found = `${money(meanProfit)} on average of ${rounds} rounds, ${percent(asGood)} of them as good as above`;
+function shuffledText(shuffled: NonNullable<BacktestResult['shuffled']>): string {
+  const { rounds, meanProfit, meanEquityChange, profitPerDay, asGood, isEarning, leftOutEvents } = shuffled;
+  const leftOut =
+    leftOutEvents === 0 ? '' : `, without ${formatCount(leftOutEvents, 'event')} with too few others alike`;
+  const found = `${money(meanProfit)} (by equity ${money(meanEquityChange)}) on average of ${rounds} rounds${leftOut}, ${percent(asGood)} of them with as much equity as the real forecasts`;
   if (!profitPerDay) return `${found}: too few days to tell luck from a mistake`;
   const aDay = `a day ${money(profitPerDay.low)} to ${money(profitPerDay.high)}`;
   return isEarning

@@ -1,3 +1,4 @@
+import type { AheadCase } from '../../trading/forecast/day-ahead.js';
 import { crpsOfEnsemble } from '../../trading/forecast/pit.js';
 
 /** A row of the file: what the ensemble said, how well, and what came. */
@@ -18,7 +19,7 @@ export interface CaseRow {
 }
 
 /** A row as far as a model knows it; `observed` of training only. */
-export type ModelRow = Pick<CaseRow, 'day' | 'group' | 'mean' | 'variance' | 'observed'>;
+export type ModelRow = AheadCase;
 
 /**
  * Ensembles are described before they are kept: some numbers for each row, however many members there are. Rows are kept
@@ -56,7 +57,7 @@ export class CaseTable {
     const { day, group, mean, variance, observed } = this.columns;
     return {
       day: day[index]!,
-      group: group[index]!,
+      group: String(group[index]!),
       mean: mean[index]!,
       variance: variance[index]!,
       observed: observed[index]!,

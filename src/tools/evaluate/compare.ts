@@ -89,21 +89,17 @@ function forecastBy(
   for (const [part, rows] of parts.entries()) {
     rows.sort((a, b) => table.get('day', a) - table.get('day', b) || a - b);
     const days = rows.map((row) => table.get('day', row));
+    const cases = rows.map((row) => table.row(row));
     let near: Readonly<Record<string, number>> | undefined;
     for (const { training: window, test } of planWindows(days, training)) {
-      const fitted =
-        window &&
-        model.fit(
-          rows.slice(window.from, window.to).map((row) => table.row(row)),
-          near,
-        );
+      const fitted = window && model.fit(cases.slice(window.from, window.to), near);
       if (fitted) {
         near = fitted.coefficients;
         coefficients[model.isPooled || by === null ? 'all' : groups[part]!] = fitted.coefficients;
-        for (const row of rows.slice(test.from, test.to)) {
-          const forecast = fitted.predict(table.row(row));
-          mean[row] = forecast.mean;
-          deviation[row] = forecast.deviation;
+        for (let i = test.from; i < test.to; i++) {
+          const forecast = fitted.predict(cases[i]!);
+          mean[rows[i]!] = forecast.mean;
+          deviation[rows[i]!] = forecast.deviation;
         }
       }
       onProgress((done + test.to) / table.length);

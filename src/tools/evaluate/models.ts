@@ -52,17 +52,15 @@ export const models: Readonly<Record<ModelName, Model>> = {
   },
 };
 
-const toAhead = <T extends Omit<ModelRow, 'observed'>>(row: T) => ({ ...row, group: String(row.group) });
-
 function fitLogistic(
   rows: readonly ModelRow[],
   design: AheadDesign,
   near: AheadFit['coefficients'] | undefined,
 ): Fitted | undefined {
-  const found = fitAhead(rows.map(toAhead), design, near);
+  const found = fitAhead(rows, design, near);
   return (
     found && {
-      predict: (row) => predictAhead(found.coefficients, toAhead(row)),
+      predict: (row) => predictAhead(found.coefficients, row),
       coefficients: found.coefficients,
     }
   );

@@ -89,7 +89,9 @@ const LOOSE_RIDGE = 0.1;
 const designs: Readonly<Record<AheadDesign, (rows: readonly AheadRow[]) => Named>> = {
   shrunk(rows) {
     const groups = [...new Set(rows.map(({ group }) => group))].sort();
-    const hours = [...new Set(rows.flatMap(({ hour }) => hour ?? []))].sort((a, b) => a - b);
+    const hours = [...new Set(rows.map(({ hour }) => hour))]
+      .filter((hour) => hour !== undefined)
+      .sort((a, b) => a - b);
     // Rows of a day have their errors in common: days count.
     const perDay = rows.length / new Set(rows.map(({ group, day }) => `${group} ${day}`)).size;
     const ridges: Record<string, number> = {
@@ -154,14 +156,16 @@ export function* fitAheadInSteps(
   const places = new Map(names.map((name, i) => [name, i]));
   const rows: LinearCase[] = [];
   for (const each of cases) {
-    const variables = new Float64Array(names.length);
-    const set: Visit = (name, value) => {
+    const own: { places: number[]; values: number[] } = { places: [], values: [] };
+    const add: Visit = (name, value) => {
       const place = places.get(name);
-      if (place !== undefined) variables[place] = value;
+      if (place === undefined) return;
+      own.places.push(place);
+      own.values.push(value);
     };
-    eachVariable(each, scaling, { ofLocation: set, ofScale: set });
+    eachVariable(each, scaling, { ofLocation: add, ofScale: add });
     const observed = (each.observed - each.mean - errors.mean) / errors.deviation;
-    if (rows.push({ variables, observed, bound: -Infinity }) % ROWS_AT_ONCE === 0) yield;
+    if (rows.push({ ...own, observed, bound: -Infinity }) % ROWS_AT_ONCE === 0) yield;
   }
   const start = near && names.every((name) => name in near) ? names.map((name) => near[name]!) : undefined;
   const found = yield* fitLinearInSteps(rows, rule, start);

@@ -8,8 +8,10 @@ import { minimizeInSteps, type Objective } from './minimize.js';
  */
 
 export interface LinearCase {
-  /** Variables of the location, then those of ln of the scale. */
-  variables: Float64Array;
+  /** Which variables are not 0: those of the location, then those of ln of the scale. */
+  places: ArrayLike<number>;
+  /** Their values, in that order. */
+  values: ArrayLike<number>;
   /** What came, and what could not be gone below, less what the location is counted from; −Infinity for no bound. */
   observed: number;
   bound: number;
@@ -51,14 +53,17 @@ export function* fitLinearInSteps(
   rule: LinearRule,
   near: ArrayLike<number> = rule.prior,
 ): Steps<LinearFit> {
-  const axes = yield* axesOf(cases, rule);
+  const rows = toRows(cases, rule);
+  const axes = yield* axesOf(rows, rule);
   const found = yield* minimizeInSteps(
-    scoreOf(cases, rule, axes),
+    scoreOf(cases, rows, rule, axes),
     axes.fromCoefficients(near),
     rule.tolerance ?? TOLERANCE,
   );
+  const coefficients = new Float64Array(rule.prior.length);
+  axes.toCoefficients(found.point, coefficients);
   return {
-    coefficients: axes.toCoefficients(found.point),
+    coefficients,
     trainingCrps: found.value,
     hasConverged: found.gradient.every((slope) => Math.abs(slope) <= LOOSE_TOLERANCE),
   };
@@ -77,108 +82,149 @@ export function predictLinear(
   return { location, scale: Math.min(highest, Math.max(lowest, Math.exp(logScale))) };
 }
 
-/**
- * The variables turned so that none says what another does, each of size 1, in which a search takes a few steps where it would take
- * a hundred: Gram and Schmidt's QR decomposition, of the location's and of the scale's for themselves.
- */
-interface Axes {
-  /** Row by row. */
-  table: Float64Array;
-  fromCoefficients(values: ArrayLike<number>): Float64Array;
-  toCoefficients(point: ArrayLike<number>): Float64Array;
-  /** Adds how something changes with coefficients to how it changes with the point. */
-  addSlopes(byCoefficient: ArrayLike<number>, gradient: Float64Array): void;
+/** The cases row by row, without the variables that are 0: with a bias for each of 160 stations nearly all are. */
+interface Rows {
+  /** Where each row begins in `places` and `values`, where its variables of the scale begin, and where the last row ends. */
+  begins: Int32Array;
+  scaleBegins: Int32Array;
+  places: Int32Array;
+  values: Float64Array;
 }
 
-/** Shares of a variable's size below which it is rounding that the others have left of it. */
-const ROUNDING = 1e-6;
-
-function* axesOf(cases: readonly LinearCase[], { ofLocation }: LinearRule): Steps<Axes> {
+function toRows(cases: readonly LinearCase[], { ofLocation }: LinearRule): Rows {
   const n = cases.length;
-  const size = cases[0]!.variables.length;
-  const columns = Array.from({ length: size }, (_, j) =>
-    Float64Array.from(cases, (each) => each.variables[j]!),
-  );
-  // Upper triangular: column j of the variables is the sum of triangle[i][j] times axis i.
-  const triangle = Array.from({ length: size }, () => new Float64Array(size));
-  for (const [j, column] of columns.entries()) {
-    const before = lengthOf(column);
-    for (let k = j < ofLocation ? 0 : ofLocation; k < j; k++) {
-      const axis = columns[k]!;
-      let dot = 0;
-      for (let i = 0; i < n; i++) dot += column[i]! * axis[i]!;
-      triangle[k]![j] = dot / n;
-      for (let i = 0; i < n; i++) column[i]! -= (dot / n) * axis[i]!;
-    }
-    const left = lengthOf(column);
-    const isOwn = left > ROUNDING * before;
-    triangle[j]![j] = isOwn ? left : 1;
-    for (let i = 0; i < n; i++) column[i] = isOwn ? column[i]! / left : 0;
+  const begins = new Int32Array(n + 1);
+  const scaleBegins = new Int32Array(n);
+  for (const [i, { places }] of cases.entries()) begins[i + 1] = begins[i]! + places.length;
+  const places = new Int32Array(begins[n]!);
+  const values = new Float64Array(begins[n]!);
+  for (const [i, each] of cases.entries()) {
+    const begin = begins[i]!;
+    places.set(each.places, begin);
+    values.set(each.values, begin);
+    let end = begin;
+    while (end < begins[i + 1]! && places[end]! < ofLocation) end++;
+    scaleBegins[i] = end;
+  }
+  return { begins, scaleBegins, places, values };
+}
+
+/**
+ * The variables turned so that none says what another does, each of size 1, in which a search takes a few steps where it would take
+ * a hundred. The triangle of their QR decomposition, of the location's and of the scale's for themselves, is Cholesky's of
+ * their products: so the turned variables, none of which is 0, are never written down.
+ */
+interface Axes {
+  fromCoefficients(values: ArrayLike<number>): Float64Array;
+  toCoefficients(point: ArrayLike<number>, values: Float64Array): void;
+  /** How something changes with the point, from how it changes with coefficients. */
+  toSlopes(byCoefficient: ArrayLike<number>, slopes: Float64Array): void;
+}
+
+/** Shares of a variable's square below which it is rounding that the others have left of it; of 167 stations that is 1e-14. */
+const ROUNDING = 1e-10;
+
+function* axesOf(rows: Rows, { ofLocation, prior: { length: size } }: LinearRule): Steps<Axes> {
+  // Upper triangular, row by row: variable j is the sum of triangle[i, j] times axis i.
+  const triangle = productsOf(rows, size);
+  const squares = Float64Array.from({ length: size }, (_, j) => triangle[j * size + j]!);
+  for (let i = 0; i < size; i++) {
+    const end = i < ofLocation ? ofLocation : size;
+    const left = Math.max(0, triangle[i * size + i]!);
+    const isOwn = left > ROUNDING * squares[i]!;
+    const length = isOwn ? Math.sqrt(left) : 1;
+    triangle[i * size + i] = length;
+    for (let j = i + 1; j < end; j++) triangle[i * size + j]! *= isOwn ? 1 / length : 0;
+    if (isOwn) takeAway(triangle, size, i, end);
     yield;
   }
-  const table = new Float64Array(n * size);
-  for (const [j, column] of columns.entries()) for (let i = 0; i < n; i++) table[i * size + j] = column[i]!;
   return {
-    table,
-    fromCoefficients: (values) =>
-      Float64Array.from(triangle, (row) => row.reduce((sum, r, j) => sum + r * values[j]!, 0)),
-    toCoefficients(point) {
-      const values = Float64Array.from(point);
-      for (let i = size - 1; i >= 0; i--) {
-        for (let j = i + 1; j < size; j++) values[i]! -= triangle[i]![j]! * values[j]!;
-        values[i]! /= triangle[i]![i]!;
-      }
-      return values;
+    fromCoefficients(values) {
+      const point = new Float64Array(size);
+      for (let i = 0; i < size; i++)
+        for (let j = i; j < size; j++) point[i]! += triangle[i * size + j]! * values[j]!;
+      return point;
     },
-    addSlopes(byCoefficient, gradient) {
-      const solved = Float64Array.from(byCoefficient);
-      for (let j = 0; j < size; j++) {
-        for (let i = 0; i < j; i++) solved[j]! -= triangle[i]![j]! * solved[i]!;
-        solved[j]! /= triangle[j]![j]!;
-        gradient[j]! += solved[j]!;
+    toCoefficients(point, values) {
+      for (let i = size - 1; i >= 0; i--) {
+        const end = i < ofLocation ? ofLocation : size;
+        let value = point[i]!;
+        for (let j = i + 1; j < end; j++) value -= triangle[i * size + j]! * values[j]!;
+        values[i] = value / triangle[i * size + i]!;
+      }
+    },
+    toSlopes(byCoefficient, slopes) {
+      slopes.set(byCoefficient);
+      for (let i = 0; i < size; i++) {
+        const end = i < ofLocation ? ofLocation : size;
+        const slope = slopes[i]! / triangle[i * size + i]!;
+        slopes[i] = slope;
+        for (let j = i + 1; j < end; j++) slopes[j]! -= triangle[i * size + j]! * slope;
       }
     },
   };
 }
 
-function lengthOf(column: Float64Array): number {
-  let squares = 0;
-  for (const value of column) squares += value * value;
-  return Math.sqrt(squares / column.length);
+/** Mean products of each two variables of the location, and of the scale; above the diagonal. */
+function productsOf({ begins, scaleBegins, places, values }: Rows, size: number): Float64Array {
+  const n = scaleBegins.length;
+  const products = new Float64Array(size * size);
+  const add = (from: number, to: number) => {
+    for (let a = from; a < to; a++)
+      for (let b = from; b < to; b++)
+        if (places[a]! <= places[b]!) products[places[a]! * size + places[b]!]! += values[a]! * values[b]!;
+  };
+  for (let i = 0; i < n; i++) {
+    add(begins[i]!, scaleBegins[i]!);
+    add(scaleBegins[i]!, begins[i + 1]!);
+  }
+  // Divided last: counts of a station's rows are exact until then.
+  return products.map((sum) => sum / n);
 }
 
-function scoreOf(cases: readonly LinearCase[], rule: LinearRule, axes: Axes): Objective {
+/** From the products of the variables after the i-th what it has said of them. */
+function takeAway(triangle: Float64Array, size: number, i: number, end: number): void {
+  for (let k = i + 1; k < end; k++) {
+    const share = triangle[i * size + k]!;
+    if (share === 0) continue;
+    for (let j = k; j < end; j++) triangle[k * size + j]! -= share * triangle[i * size + j]!;
+  }
+}
+
+function scoreOf(cases: readonly LinearCase[], rows: Rows, rule: LinearRule, axes: Axes): Objective {
   const n = cases.length;
-  const { table } = axes;
+  const { begins, scaleBegins, places, values } = rows;
   const size = rule.prior.length;
-  const { ofLocation } = rule;
   const [lowest, highest] = [Math.log(rule.scale.lowest), Math.log(rule.scale.highest)];
   const observed = Float64Array.from(cases, (each) => each.observed);
   const bounds = Float64Array.from(cases, (each) => each.bound);
   const out = new Float64Array(3);
-  const ridge = new Float64Array(size);
+  const coefficients = new Float64Array(size);
+  const slopes = new Float64Array(size);
   return (point, gradient) => {
     let sum = 0;
-    gradient.fill(0);
-    for (let i = 0, at = 0; i < n; i++, at += size) {
+    axes.toCoefficients(point, coefficients);
+    slopes.fill(0);
+    for (let i = 0; i < n; i++) {
+      const [begin, scaleBegin, end] = [begins[i]!, scaleBegins[i]!, begins[i + 1]!];
       let location = 0;
       let logScale = 0;
-      for (let k = 0; k < ofLocation; k++) location += point[k]! * table[at + k]!;
-      for (let k = ofLocation; k < size; k++) logScale += point[k]! * table[at + k]!;
+      for (let k = begin; k < scaleBegin; k++) location += coefficients[places[k]!]! * values[k]!;
+      for (let k = scaleBegin; k < end; k++) logScale += coefficients[places[k]!]! * values[k]!;
       const held = Math.min(highest, Math.max(lowest, logScale));
       const scale = Math.exp(held);
       crpsOfCensored(observed[i]! - location, bounds[i]! - location, scale, out);
       sum += out[0]!;
       const byLogScale = held === logScale ? out[2]! * scale : 0;
-      for (let k = 0; k < ofLocation; k++) gradient[k]! += out[1]! * table[at + k]!;
-      for (let k = ofLocation; k < size; k++) gradient[k]! += byLogScale * table[at + k]!;
+      for (let k = begin; k < scaleBegin; k++) slopes[places[k]!]! += out[1]! * values[k]!;
+      for (let k = scaleBegin; k < end; k++) slopes[places[k]!]! += byLogScale * values[k]!;
     }
-    for (const [k, value] of axes.toCoefficients(point).entries()) {
-      const off = value - rule.prior[k]!;
+    for (let k = 0; k < size; k++) {
+      const off = coefficients[k]! - rule.prior[k]!;
       sum += rule.ridge[k]! * off * off;
-      ridge[k] = 2 * rule.ridge[k]! * off;
+      slopes[k]! += 2 * rule.ridge[k]! * off;
     }
-    axes.addSlopes(ridge, gradient);
+    axes.toSlopes(slopes, gradient);
     for (let k = 0; k < size; k++) gradient[k]! /= n;
     return sum / n;
   };

@@ -86,10 +86,11 @@ function update(inverse: Float64Array, step: Float64Array, change: Float64Array,
   const n = step.length;
   const turned = multiply(inverse, change);
   const factor = (1 + dot(change, turned) / curvature) / curvature;
-  for (let i = 0; i < n; i++)
-    for (let j = 0; j < n; j++)
-      inverse[i * n + j]! +=
-        factor * step[i]! * step[j]! - (turned[i]! * step[j]! + step[i]! * turned[j]!) / curvature;
+  for (let i = 0; i < n; i++) {
+    const ofStep = factor * step[i]! - turned[i]! / curvature;
+    const ofTurned = step[i]! / curvature;
+    for (let j = 0; j < n; j++) inverse[i * n + j]! += ofStep * step[j]! - ofTurned * turned[j]!;
+  }
 }
 
 function multiply(matrix: Float64Array, vector: Float64Array): Float64Array {

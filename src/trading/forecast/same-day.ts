@@ -44,6 +44,7 @@ const meanNames = ['a', 'b', 'c', 'd', 'e', 'broad', 'below'] as const;
 /** Of the logarithm of the scale. */
 const scaleNames = ['g0', 'g1', 'g2', 'g3', 'g4'] as const;
 const names = [...meanNames, ...scaleNames];
+const everyPlace = [...names.keys()];
 /** Where nothing is known what is still to come is the curve as it is, to about 2 °F. */
 const prior = names.map((name) => ({ b: 1, g0: 0.2 })[name as string] ?? 0);
 const rule = Object.freeze({
@@ -138,8 +139,8 @@ export function crpsOfCurve(cases: readonly SameDayCase[], { stationBiasF }: Sam
   const out = new Float64Array(3);
   const rows = cases.map((each) => describe(each, stationBiasF[each.stationId] ?? 0));
   let sum = 0;
-  for (const { variables, observed, bound } of linearCasesOf(cases, rows)) {
-    const { location, scale } = predictLinear(prior, variables, rule);
+  for (const { values, observed, bound } of linearCasesOf(cases, rows)) {
+    const { location, scale } = predictLinear(prior, values, rule);
     crpsOfCensored(observed - location, bound - location, scale, out);
     sum += out[0]!;
   }
@@ -150,7 +151,12 @@ export function crpsOfCurve(cases: readonly SameDayCase[], { stationBiasF }: Sam
 const linearCasesOf = (cases: readonly SameDayCase[], rows: readonly Float64Array[]): LinearCase[] =>
   cases.map((each, i) => {
     const bound = boundOf(each) - each.reachedF;
-    return { variables: rows[i]!, observed: Math.max(bound, each.observedF - each.reachedF), bound };
+    return {
+      places: everyPlace,
+      values: rows[i]!,
+      observed: Math.max(bound, each.observedF - each.reachedF),
+      bound,
+    };
   });
 
 const boundOf = ({ boundF, reachedF }: DaySoFar): number => boundF ?? reachedF;

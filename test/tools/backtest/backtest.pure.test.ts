@@ -5,6 +5,7 @@ import { createLookBack } from '../../../src/tools/backtest/look-back.js';
 import { createBroker, runBacktest } from '../../../src/tools/backtest/run.js';
 import { planOf, simulationFeed } from '../../../src/tools/backtest/simulation-feed.js';
 import { summarise } from '../../../src/tools/backtest/statistics.js';
+import { toText } from '../../../src/tools/backtest/text.js';
 import { climateDayOf } from '../../../src/trading/market/climate-day.js';
 import { CENT, DOLLAR } from '../../../src/trading/market/money.js';
 import type { Signal } from '../../../src/trading/signals/signal.js';
@@ -124,6 +125,28 @@ describe('the account of a backtest', () => {
     expect(broker.equity(data)).toBe(98_685_000n);
   });
 
+  it('keeps what it holds at the last bids while no book says otherwise, until the venue has settled it', () => {
+    const broker = createBroker(100n * DOLLAR);
+    broker.buy(signal(cold, 'yes', 10, 40n), data, at);
+    const held = broker.equity(data);
+    const withoutBook = { ...data, books: new Map([[cold!.ticker, makeBook([], [])]]) };
+    const closed = { ...data, markets: [{ ...cold!, status: 'closed' as const }], books: new Map() };
+    for (const later of [withoutBook, closed, { ...data, markets: [] }])
+      expect(broker.equity(later)).toBe(held);
+    // Offers alone: nobody would pay anything.
+    const unwanted = { ...data, books: new Map([[cold!.ticker, makeBook([], [[60, 100]])]]) };
+    expect(broker.equity(unwanted)).toBe(broker.cash);
+    // Unless the book is only what trades prove.
+    const amongTrades = createBroker(100n * DOLLAR, 600_000);
+    amongTrades.buy(signal(cold, 'yes', 10, 40n), data, at);
+    expect(amongTrades.equity(data)).toBe(held);
+    expect(amongTrades.equity(unwanted)).toBe(held);
+    const settled = { ...cold!, status: 'determined' as const, settlementValue: DOLLAR };
+    expect(broker.equity({ ...data, markets: [settled] })).toBe(broker.cash + 10n * DOLLAR);
+    broker.settle([{ ...settled, status: 'finalized' }]);
+    expect(broker.equity({ ...data, markets: [] })).toBe(broker.cash);
+  });
+
   it('never spends what it does not have', () => {
     const broker = createBroker(2n * DOLLAR);
     broker.buy(signal(cold, 'yes', 10, 40n), data, at);
@@ -165,6 +188,73 @@ describe('a backtest', () => {
     expect(shuffled!.isEarning).toBe(true);
     const { shuffled: fair } = await run(better, { shuffles: 3 });
     expect(fair!.isEarning).toBe(false);
+  });
+
+  describe('shuffled', () => {
+    const ignorant = { ...better, days: 12, model: { error: 6, deviation: 8, knowsNothing: true } };
+
+    it('has a forecast that knows nothing anywhere among its rounds, as likely here as there', async () => {
+      const rounds = 4;
+      const places: number[] = [];
+      for (let record = 0; record < 30; record++) {
+        const { shuffled } = await run({ ...ignorant, seed: `record ${record}` }, { shuffles: rounds });
+        places.push(Math.round(shuffled!.asGood * rounds));
+      }
+      // A fifth of thirty each, within two and a half deviations.
+      for (let place = 0; place <= rounds; place++) {
+        const found = places.filter((each) => each === place).length;
+        expect(found, String(places)).toBeGreaterThanOrEqual(1);
+        expect(found, String(places)).toBeLessThanOrEqual(11);
+      }
+    }, 60_000);
+
+    it('has one that knows the day before all of its rounds', async () => {
+      for (const seed of ['record 1', 'record 2', 'record 3']) {
+        const { shuffled } = await run({ ...better, days: 30, seed }, { shuffles: 9 });
+        expect(shuffled!.asGood).toBe(0);
+      }
+    }, 60_000);
+
+    it('changes nothing of one that is the same each day, whatever the brackets and the times of decisions', async () => {
+      const leadsOf = (day: number) => (day % 2 === 0 ? [44, 37, 30] : [30]);
+      const constant = { ...ignorant, model: { error: 0, deviation: 8, knowsNothing: true }, leadsOf };
+      const { profit, equityChange, purchases, shuffled } = await run(constant, { shuffles: 2 });
+      expect(purchases).toBeGreaterThan(12);
+      expect(shuffled!.meanProfit).toBeCloseTo(profit, 9);
+      expect(shuffled!.meanEquityChange).toBeCloseTo(equityChange, 9);
+    });
+
+    it('is not possible with fewer than ten events, and says so', async () => {
+      const { shuffled, notShuffled } = await run({ ...better, days: 9 });
+      expect(shuffled).toBeNull();
+      expect(notShuffled).toBe(
+        'not possible with fewer than 10 events that have two others of their station and season (here 9 of 9)',
+      );
+      expect((await run({ ...better, days: 10 })).notShuffled).toBeNull();
+      // From the first of March on 92 days are spring; two of summer have one other each.
+      const { shuffled: spring } = await run({ ...better, days: 94 }, { shuffles: 1 });
+      expect(spring).toMatchObject({ events: 92, leftOutEvents: 2 });
+    });
+  });
+
+  it('shows equity beside a profit that leaves out what is open in the end', async () => {
+    const points = makePoints({ ...better, days: 12 });
+    const result = await backtest(sourceOf(points.slice(0, -1)), options);
+    expect(result.openPurchases).toBeGreaterThan(0);
+    const { startCash, endCash, openWorth, endEquity, equityChange, profit } = result;
+    expect(openWorth).toBeGreaterThan(0);
+    expect(endCash + openWorth).toBeCloseTo(endEquity, 6);
+    expect(equityChange).toBeCloseTo(endEquity - startCash, 6);
+    expect(equityChange).not.toBeCloseTo(profit, 1);
+    const dollars = (amount: number) => `${amount < 0 ? '−' : ''}$${Math.abs(amount).toFixed(2)}`;
+    const words = toText(result);
+    expect(words).toContain(
+      `${dollars(profit)} after fees of what has settled, ${(100 * result.returnOnStake!).toFixed(1)}% of what was staked on it; ${dollars(equityChange)} by equity`,
+    );
+    expect(words).toContain(
+      `${dollars(endEquity)}: ${dollars(endCash)} cash and ${dollars(openWorth)} for what is open, sold at the last bids after fees`,
+    );
+    expect(words).toContain(`(by equity ${dollars(result.shuffled!.meanEquityChange)})`);
   });
 
   it('buys nothing behind a closed gate, unless it is told to go around it', async () => {
@@ -313,6 +403,7 @@ describe('the summary', () => {
     const summary = summarise({
       start: 100n * DOLLAR,
       end: 103n * DOLLAR,
+      endCash: 101n * DOLLAR,
       equity: [100, 110, 88, 99].map((dollars, i) => ({ at: at(i), amount: BigInt(dollars) * DOLLAR })),
       dates: ['2026-07-01', '2026-07-02'],
       decisions: 4,
@@ -353,6 +444,10 @@ describe('the summary', () => {
       profit: 1,
       purchases: 3,
       openPurchases: 1,
+      endCash: 101,
+      openWorth: 2,
+      endEquity: 103,
+      equityChange: 3,
       contracts: 30,
       staked: 12,
       fees: 0.06,

@@ -123,8 +123,18 @@ describe('npm run backtest', () => {
     const { out } = await run([...recorded, '--ungated']);
     expect(out).toMatch(/^Source +recorded events, the last maxima as forecast$/m);
     expect(out).toMatch(/^A day +1 days are too few for an interval$/m);
-    expect(out).toMatch(/^Profit +−?\$\d+\.\d\d after fees/m);
+    expect(out).toMatch(
+      /^Profit +−?\$\d+\.\d\d after fees of what has settled, .*; −?\$\d+\.\d\d by equity$/m,
+    );
+    expect(out).toMatch(/^Shuffled +not asked for$/m);
     expect(out).toContain('Not bought, most often because');
+  });
+
+  it('shuffles nothing of a single event, and says so', async () => {
+    const args = recorded.map((arg, i) => (recorded[i - 1] === '--shuffles' ? '20' : arg));
+    const { code, out } = await run([...args, '--ungated']);
+    expect(code).toBe(0);
+    expect(out).toMatch(/^Shuffled +not possible with fewer than 10 events .* \(here 0 of 1\)$/m);
   });
 
   it('looks back at its purchases, and says so where nothing is known of them', async () => {

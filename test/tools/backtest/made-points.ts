@@ -12,35 +12,55 @@ const HOUR_MS = 3_600_000;
 
 export interface MadeWorld {
   days: number;
-  /** °F: what the model's and the market's mean are off by, and what each believes it is. */
-  model: { error: number; deviation: number };
+  /** °F: what the model's and the market's mean are off by, and what each believes it is; from 60 where a model knows nothing of the day. */
+  model: { error: number; deviation: number; knowsNothing?: boolean };
   market: { error: number; deviation: number };
   /** Cents that are asked for above what the market believes. */
   margin: number;
   isOpen?: boolean;
+  /** Left out: always the same days. */
+  seed?: string;
+  /** Hours before the end of a day at which something is decided; left out: 30. */
+  leadsOf?: (day: number) => readonly number[];
 }
 
-/** New York, day after day: one decision 30 hours before each day's end, and what the day came to. */
-export function makePoints({ days, model, market, margin, isOpen = true }: MadeWorld): PointInTime[] {
+/** New York, day after day: decisions before each day's end, and what the day came to. */
+export function makePoints({
+  days,
+  model,
+  market,
+  margin,
+  isOpen = true,
+  seed = 'made',
+  leadsOf = () => [30],
+}: MadeWorld): PointInTime[] {
   return Array.from({ length: days }, (_, i) => {
     const date = new Date(Date.UTC(2026, 2, 1 + i)).toISOString().slice(0, 10);
-    const truth = 60 + 8 * gaussian('made', i, 'truth');
+    const truth = 60 + 8 * gaussian(seed, i, 'truth');
     const report = Math.round(truth);
-    const [ours, theirs] = ['model', 'market'].map((who) => gaussian('made', i, who)) as [number, number];
+    const [ours, theirs] = ['model', 'market'].map((who) => gaussian(seed, i, who)) as [number, number];
     const believed = { mean: truth + market.error * theirs, deviation: market.deviation, atLeast: null };
     const event = makeEvent({ date, lowest: Math.floor(believed.mean) - 3 });
     const { end } = climateDayOf(event.station, date);
-    const at = new Date(end.getTime() - 30 * HOUR_MS);
-    const books = event.markets.map(({ bracket }) => bookAround(probabilityOf(believed, bracket), margin));
-    const forecast = { mean: truth + model.error * ours, deviation: model.deviation, atLeast: null };
-    const forecasts = makeForecasts(
-      event,
-      event.markets.map(({ bracket }) => probabilityOf(forecast, bracket)),
-      { at, ...calibrated, meanF: forecast.mean, deviationF: forecast.deviation },
-    );
+    const forecast = {
+      mean: (model.knowsNothing ? 60 : truth) + model.error * ours,
+      deviation: model.deviation,
+      atLeast: null,
+    };
     const fee = { type: 'quadratic', multiplier: DOLLAR } as const;
-    const data = { ...makeData(event, books, at), feeRules: new Map([['KXHIGHNY', fee]]) };
-    const gates = makeGates(isOpen, ['KNYC'], at);
+    const decisions = leadsOf(i).map((lead): PointInTime => {
+      const at = new Date(end.getTime() - lead * HOUR_MS);
+      const books = event.markets.map(({ bracket }) =>
+        bookAround(probabilityOf(believed, bracket), margin, lead),
+      );
+      const forecasts = makeForecasts(
+        event,
+        event.markets.map(({ bracket }) => probabilityOf(forecast, bracket)),
+        { at, ...calibrated, meanF: forecast.mean, deviationF: forecast.deviation },
+      );
+      const data = { ...makeData(event, books, at), feeRules: new Map([['KXHIGHNY', fee]]) };
+      return { at, data, events: [event], due: [event], forecasts, gates: makeGates(isOpen, ['KNYC'], at) };
+    });
     const settledAt = new Date(end.getTime() + 9 * HOUR_MS);
     const settled = event.markets.map((each): Market => ({
       ...each,
@@ -49,14 +69,14 @@ export function makePoints({ days, model, market, margin, isOpen = true }: MadeW
       settledTemperature: report,
     }));
     return [
-      { at, data, events: [event], due: [event], forecasts, gates },
+      ...decisions,
       {
+        ...decisions.at(-1)!,
         at: settledAt,
-        data: { ...data, fetchedAt: settledAt, markets: settled, books: new Map() },
+        data: { ...decisions.at(-1)!.data, fetchedAt: settledAt, markets: settled, books: new Map() },
         events: [],
         due: [],
         forecasts: new Map(),
-        gates,
       },
     ];
   })
@@ -64,10 +84,10 @@ export function makePoints({ days, model, market, margin, isOpen = true }: MadeW
     .sort((a, b) => a.at.getTime() - b.at.getTime());
 }
 
-/** Bids and asks as far from the probability as the margin. */
-function bookAround(probability: number, margin: number): OrderBook {
+/** Bids and asks as far from the probability as the margin, of one more contract each hour: another book is another offer. */
+function bookAround(probability: number, margin: number, leadHours: number): OrderBook {
   const bid = (cents: number) =>
-    toLevels([{ price: BigInt(Math.min(99, Math.floor(cents))) * CENT, contracts: 40 }]);
+    toLevels([{ price: BigInt(Math.min(99, Math.floor(cents))) * CENT, contracts: 70 - leadHours }]);
   return {
     yes: bid(100 * probability - margin),
     no: bid(100 * (1 - probability) - margin),

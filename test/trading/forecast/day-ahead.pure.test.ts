@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { LOGISTIC_DEVIATION } from '../../../src/core/statistics/distributions.js';
 import { crpsOfCensored } from '../../../src/trading/forecast/linear-fit.js';
 import {
   biasOf,
@@ -6,12 +7,20 @@ import {
   lineOf,
   predictAhead,
   type AheadCase,
+  type AheadFit,
 } from '../../../src/trading/forecast/day-ahead.js';
 import { gaussian } from '../../../src/trading/venue/simulation/random.js';
 
 const groups = ['A', 'B', 'C', 'D', 'E', 'F'];
 const biasF: Record<string, number> = { A: 3, B: -2, C: 0, D: 1, E: -1, F: 0 };
 const wide: Record<string, number> = { A: 2, B: 1, C: 1, D: 1, E: 1, F: 0.5 };
+const crpsOut = new Float64Array(3);
+const meanCrps = ({ coefficients }: AheadFit, cases: readonly AheadCase[]): number =>
+  cases.reduce((sum, each) => {
+    const { mean, deviation } = predictAhead(coefficients, each);
+    crpsOfCensored(each.observed - mean, -Infinity, deviation / LOGISTIC_DEVIATION, crpsOut);
+    return sum + crpsOut[0]! / cases.length;
+  }, 0);
 
 /** Members that are too warm by a bias of their own, with errors as wide as the group. */
 const past = (days: number, of = groups): AheadCase[] =>
@@ -19,7 +28,8 @@ const past = (days: number, of = groups): AheadCase[] =>
     Array.from({ length: days }, (_, i) => {
       const observed = 70 + 10 * gaussian('truth', group, i);
       const sureness = Math.exp(0.4 * gaussian('sureness', group, i));
-      const mean = observed + biasF[group]! + 2 * wide[group]! * sureness * gaussian('error', group, i);
+      const mean =
+        observed + (biasF[group] ?? 0) + 2 * (wide[group] ?? 1) * sureness * gaussian('error', group, i);
       return { group, day: 20_000 + i, mean, variance: (1.2 * sureness) ** 2, observed };
     }),
   );
@@ -121,6 +131,22 @@ describe('the day ahead of several groups', () => {
     const [a, b] = [near, anew].map((fit) => predictAhead(fit.coefficients, { ...row, group: 'A' }));
     expect(a!.mean).toBeCloseTo(b!.mean, 2);
     expect(a!.deviation).toBeCloseTo(b!.deviation, 2);
+  });
+
+  it('scores, with each fit begun at the one of the day before, as with fits made anew, also of 167 groups', () => {
+    const many = past(63, [...groups, ...Array.from({ length: 161 }, (_, i) => `G${i}`)]);
+    const between = (from: number, to: number) =>
+      many.filter(({ day }) => day >= 20_000 + from && day < 20_000 + to);
+    let near: AheadFit | undefined;
+    for (const first of [0, 1, 2]) {
+      const learned = between(first, first + 60);
+      const anew = fitAhead(learned, 'shrunk')!;
+      near = fitAhead(learned, 'shrunk', near?.coefficients)!;
+      expect([anew.hasConverged, near.hasConverged]).toEqual([true, true]);
+      expect(Math.abs(near.trainingCrps - anew.trainingCrps)).toBeLessThan(1e-5);
+      const [updated, fresh] = [near, anew].map((fit) => meanCrps(fit, between(first + 60, first + 61)));
+      expect(Math.abs(updated! - fresh!)).toBeLessThan(1e-3);
+    }
   });
 
   it('needs twenty cases that differ', () => {
