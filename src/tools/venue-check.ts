@@ -10,7 +10,7 @@ import {
   VenueUnavailableError,
 } from '../trading/venue/kalshi-client.js';
 import { createVenueBudget } from '../trading/venue/venue-budget.js';
-import { CommandError, messageOf, openTerminal, runCommand } from './kit/command.js';
+import { CommandError, listenForInterrupt, messageOf, openTerminal, runCommand } from './kit/command.js';
 import { createProgress } from './kit/progress.js';
 
 const help = `
@@ -35,12 +35,11 @@ process.exitCode = await runCommand<{ json?: true }>(
     const { KALSHI_BASE_URL } = process.env;
     const { baseUrl } = readConfig({ KALSHI_BASE_URL }).trading.kalshi;
     const client = createKalshiClient({ baseUrl, budget: createVenueBudget() });
-    const stopping = new AbortController();
-    process.once('SIGINT', () => stopping.abort(new CommandError('interrupted')));
+    const stopping = listenForInterrupt(new CommandError('interrupted'));
     const progress = createProgress(terminal.stderr);
     const onSeries = (done: number, all: number, ticker: string) =>
       progress.show(done / all, `${done} of ${all} series · ${ticker}`);
-    const report = await checkVenue({ client, clock: systemClock }, onSeries, stopping.signal).finally(() =>
+    const report = await checkVenue({ client, clock: systemClock }, onSeries, stopping).finally(() =>
       progress.stop(),
     );
     terminal.stdout.write(
