@@ -9,6 +9,7 @@ import { filledIn } from '../identity/account/schema.js';
 import { changeAsOperator, sourceOf } from '../identity/operator/http.js';
 import { byOperator } from '../identity/session/authority.js';
 import { requireConfirmation } from '../identity/session/operator.js';
+import { FREE_FORECASTS } from '../trading/config.js';
 import type { LiveTrading } from '../trading/live/live.js';
 import { switchSchema } from '../trading/risk/operator/schema.js';
 import { readServiceSwitch, setServiceSwitch } from '../trading/risk/switches.js';
@@ -42,6 +43,7 @@ export function serviceTradingPages(deps: TradingDeps): Router {
       form: isSent ? form : { ...form, values: { state, reason: reason ?? '' } },
       serviceSwitch,
       report: deps.live?.report,
+      warning: deps.config.trading.hasFreeForecasts ? FREE_FORECASTS : undefined,
     });
   };
 
