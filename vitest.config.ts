@@ -54,7 +54,7 @@ const execArgv = ['--max-semi-space-size=64', '--single-threaded-gc'];
 const isolate = false;
 /** Files that take long begin first: one that begins last would keep a single core busy while the other has nothing left. */
 const long =
-  /(main|crash|demo|setup-link|change|matrix|examples|connection-faults|dispatcher|model|chain|shard|shards-away|corrections|reservations|first-start|pages|console|first-sight|set-up|documentation|second-factor)(\.embedded|\.postgres|\.citus)?\.test\.ts$/;
+  /(main|npm-scripts|crash|demo|setup-link|change|matrix|examples|connection-faults|dispatcher|model|chain|shard|shards-away|corrections|reservations|first-start|pages|console|first-sight|set-up|documentation|second-factor)(\.embedded|\.postgres|\.citus)?\.test\.ts$/;
 /** What a test waits for by `expect.poll` comes when it comes: a busy machine is no failure. */
 const expectOptions = { poll: { timeout: 10_000 } };
 class LongestFirst extends BaseSequencer {

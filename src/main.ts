@@ -6,8 +6,9 @@ import { DirectoryInUseError } from './core/db/directory-lock.js';
 import { describeDemo, embeddedNotice } from './demo/describe.js';
 import { findFirstOrder } from './trading/orders/first-order.js';
 import { createLogger, createPlainLog, createTerminalStream } from './core/log/log.js';
+import { onStopSignal } from './core/stop-signals.js';
 import { describeSetUpLink } from './identity/operators/operators.js';
-import { CannotListenError, startService } from './service.js';
+import { CannotListenError, startService, type Service } from './service.js';
 
 /** Reads the configuration or ends with every problem of it on standard error. */
 function configure(): Config {
@@ -38,7 +39,21 @@ process.on('uncaughtException', (error) => {
   exit(1);
 });
 
-const service = await startService(config, {
+let service: Service | undefined;
+onStopSignal(
+  (signal) => {
+    if (!service) {
+      // Without a handler, process 1 of a container ignores SIGTERM while it waits for its database.
+      log.info({ signal }, 'stopped before the start was complete');
+      exit(0);
+    }
+    log.info({ signal }, 'shutting down: finishing what was accepted');
+    void stop(service);
+  },
+  () => exit(1),
+);
+
+service = await startService(config, {
   log,
   accessLog: createPlainLog(config.logLevel, destination),
 }).catch((error: unknown) => {
@@ -75,23 +90,13 @@ if (service.demo)
 else if (service.context.db.kind === 'embedded') process.stdout.write(embeddedNotice);
 if (service.setUpLink) process.stdout.write(describeSetUpLink(service.setUpLink.url));
 
-async function stop(): Promise<void> {
+async function stop(running: Service): Promise<void> {
   try {
-    await service.stop();
+    await running.stop();
     log.info('stopped');
     exit(0);
   } catch (error) {
     log.fatal({ err: error }, 'the shutdown failed');
     exit(1);
   }
-}
-
-let isStopping = false;
-for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-  process.on(signal, () => {
-    if (isStopping) exit(1);
-    isStopping = true;
-    log.info({ signal }, 'shutting down: finishing what was accepted');
-    void stop();
-  });
 }

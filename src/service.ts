@@ -35,7 +35,7 @@ import { createApiServices, type ApiServices } from './mounts/api.js';
 import type { DashboardOptions } from './mounts/dashboard.js';
 import { createEndingMessages } from './notices/endings.js';
 import { createCapNotices, createKeyNotices, deleteOldNotices } from './notices/notices.js';
-import type { TradingContext } from './trading/config.js';
+import { FREE_FORECASTS, type TradingContext } from './trading/config.js';
 import {
   bookingJobs,
   createTradingServices,
@@ -119,6 +119,9 @@ export async function startService(
   }
   if (config.production && trading && config.trading.marketSource === 'simulated')
     log.warn('the markets are simulated: MARKET_SOURCE=kalshi reads the real ones');
+  // A tape asks nobody.
+  if (trading && !replay && config.trading.hasFreeForecasts)
+    log[config.trading.liveOrg === undefined ? 'info' : 'warn'](FREE_FORECASTS);
   lifecycle.state = 'ready';
   // Closed until orders, fills, positions and cash agree with the venue's.
   void trading?.live?.reconcile();

@@ -61,6 +61,8 @@ describe('the configuration', () => {
         forecastSource: 'simulated',
         openMeteoBaseUrl: 'https://ensemble-api.open-meteo.com',
         openMeteoHistoryBaseUrl: 'https://previous-runs-api.open-meteo.com',
+        openMeteoApiKey: undefined,
+        hasFreeForecasts: false,
         modelUrl: undefined,
         nwsBaseUrl: 'https://api.weather.gov',
         paperCash: 1_000_000_000n,
@@ -129,6 +131,7 @@ describe('the configuration', () => {
       FORECAST_SOURCE: 'openmeteo',
       OPEN_METEO_BASE_URL: 'https://weather.example.com/',
       OPEN_METEO_HISTORY_BASE_URL: 'https://runs.example.com/',
+      OPEN_METEO_API_KEY: 'key-of-a-subscription',
       MODEL_URL: 'https://model.example.com/highs?key=1',
       NWS_BASE_URL: 'https://nws.example.com',
       PAPER_CASH: '250.5',
@@ -204,6 +207,8 @@ describe('the configuration', () => {
         forecastSource: 'openmeteo',
         openMeteoBaseUrl: 'https://weather.example.com',
         openMeteoHistoryBaseUrl: 'https://runs.example.com',
+        openMeteoApiKey: 'key-of-a-subscription',
+        hasFreeForecasts: false,
         modelUrl: 'https://model.example.com/highs?key=1',
         nwsBaseUrl: 'https://nws.example.com',
         paperCash: 250_500_000n,
@@ -323,6 +328,35 @@ describe('the configuration', () => {
     expect(problemsOf({ LIVE_TRADING: 'on' })).toHaveLength(3);
     for (const name of ['MARKET_SOURCE', 'KALSHI_KEY_ID', 'KALSHI_PRIVATE_KEY_FILE', 'LIVE_TRADING_ORG'])
       expect(problemsOf({ ...env, [name]: '' }).join(' ')).toContain(name);
+  });
+
+  it('the key of an Open-Meteo subscription switches to its hosts, and the free ones are refused beside it', () => {
+    const real = { MARKET_SOURCE: 'kalshi' };
+    const subscribed = { ...real, OPEN_METEO_API_KEY: 'abcDEF123456' };
+    expect(readConfig(real).trading.hasFreeForecasts).toBe(true);
+    expect(readConfig(subscribed).trading).toMatchObject({
+      openMeteoBaseUrl: 'https://customer-ensemble-api.open-meteo.com',
+      openMeteoHistoryBaseUrl: 'https://customer-previous-runs-api.open-meteo.com',
+      openMeteoApiKey: 'abcDEF123456',
+      hasFreeForecasts: false,
+    });
+    const own = { OPEN_METEO_BASE_URL: 'http://127.0.0.1:8080' };
+    // Of two hosts one is still a free one.
+    expect(readConfig({ ...real, ...own }).trading.hasFreeForecasts).toBe(true);
+    const all = { ...own, OPEN_METEO_HISTORY_BASE_URL: 'http://127.0.0.1:8081' };
+    expect(readConfig({ ...real, ...all }).trading.hasFreeForecasts).toBe(false);
+    expect(readConfig({ ...subscribed, ...all }).trading).toMatchObject({
+      openMeteoBaseUrl: 'http://127.0.0.1:8080',
+      openMeteoHistoryBaseUrl: 'http://127.0.0.1:8081',
+      openMeteoApiKey: 'abcDEF123456',
+    });
+    expect(
+      problemsOf({ ...subscribed, OPEN_METEO_BASE_URL: 'https://ensemble-api.open-meteo.com/' }),
+    ).toEqual([
+      '  - OPEN_METEO_BASE_URL: must be left out, or https://customer-ensemble-api.open-meteo.com, while OPEN_METEO_API_KEY is set: the free host takes no key',
+    ]);
+    for (const key of ['short', 'a key of words', '"abcDEF123456"'])
+      expect(problemsOf({ OPEN_METEO_API_KEY: key }).join()).toMatch(/^ {2}- OPEN_METEO_API_KEY: must be/);
   });
 
   it('counts an empty variable as unset', () => {

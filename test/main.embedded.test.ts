@@ -117,6 +117,10 @@ describe('a start that cannot be', () => {
       expect(started.child.exitCode).toBe(null);
       expect(started.stdout.match(/Waiting for|cannot be reached/g)).toHaveLength(1);
       expect(started.stdout + started.stderr).not.toMatch(/\bat .*:\d+:\d+|secret-word/);
+      // It handles the signal: process 1 of a container would ignore it otherwise.
+      started.child.kill('SIGTERM');
+      expect(await started.exit).toBe(0);
+      expect(started.stdout).toContain('stopped before the start was complete');
     },
     120_000,
   );

@@ -9,6 +9,7 @@ import { filledIn } from '../identity/account/schema.js';
 import { changeAsOperator, sourceOf } from '../identity/operator/http.js';
 import { byOperator } from '../identity/session/authority.js';
 import { confirmDanger, requireConfirmation } from '../identity/session/operator.js';
+import { FREE_FORECASTS } from '../trading/config.js';
 import { switchSchema } from '../trading/risk/operator/schema.js';
 import { findServiceSwitch } from '../trading/risk/queries.js';
 import { isOpened, readServiceSwitch, setServiceSwitch } from '../trading/risk/switches.js';
@@ -36,6 +37,7 @@ export function serviceTradingPages(deps: MarketConsoleDeps): Router {
       form: isSent ? form : { ...form, values: { state, reason: reason ?? '' } },
       serviceSwitch,
       report: deps.live?.report,
+      warning: deps.config.trading.hasFreeForecasts ? FREE_FORECASTS : undefined,
     });
   };
 

@@ -39,7 +39,8 @@ It may be stopped at any time: Ctrl-C lets the present question finish, and the 
 is busy is waited for as long as it asks. It may run while the service does. The embedded database has room for one
 process, so stop the service first there.
 
-Free of charge with Open-Meteo for non-commercial use: 90 days count as about 100 of the 10,000 calls a day.
+Open-Meteo's free service is for non-commercial use: 90 days count as about 100 of its 10,000 calls a day. Commercial use needs a
+subscription, with its key in OPEN_METEO_API_KEY.
 
 Environment: as for the service (MARKET_SOURCE, FORECAST_SOURCE, DATABASE_URL or DATA_DIR, …).
 

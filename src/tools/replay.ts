@@ -11,7 +11,7 @@ import { createLogger, createPlainLog } from '../core/log/log.js';
 import { CannotListenError, startService } from '../service.js';
 import { openTapePlayer, type TapePlayer } from '../trading/tape/player.js';
 import { TapeError } from '../trading/tape/reader.js';
-import { messageOf, openTerminal, runCommand } from './kit/command.js';
+import { listenForInterrupt, messageOf, openTerminal, runCommand } from './kit/command.js';
 
 interface Flags {
   speed: number;
@@ -54,8 +54,9 @@ function configure(player: TapePlayer, dataDir: string): Config {
 /** Resolves to the exit status. */
 async function replay(path: string, flags: Flags): Promise<number> {
   const player = await openTapePlayer({ path, ...flags });
+  const interrupt = listenForInterrupt();
   const stopped = new Promise<undefined>((resolve) => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(undefined));
+    interrupt.addEventListener('abort', () => resolve(undefined));
   });
   const dataDir = await mkdtemp(join(tmpdir(), 'gauge-replay-'));
   try {

@@ -3,6 +3,7 @@ import { readConfig } from '../config.js';
 import { systemClock } from '../core/time.js';
 import { ConfigError } from '../core/config.js';
 import { printableLines } from '../core/terminal.js';
+import { FREE_FORECASTS, tradingEnvironment } from '../trading/config.js';
 import { checkVenue, isAlarming, venueReportText } from '../trading/venue/check-venue.js';
 import {
   createKalshiClient,
@@ -10,7 +11,7 @@ import {
   VenueUnavailableError,
 } from '../trading/venue/kalshi-client.js';
 import { createVenueBudget } from '../trading/venue/venue-budget.js';
-import { CommandError, messageOf, openTerminal, runCommand } from './kit/command.js';
+import { CommandError, listenForInterrupt, messageOf, openTerminal, runCommand } from './kit/command.js';
 import { createProgress } from './kit/progress.js';
 
 const help = `
@@ -18,7 +19,9 @@ Reads every weather series of the venue as the service would, and prints what it
 field, another wording of the rules, a station that is not in the table. It needs no key, orders nothing and changes nothing; some
 400 reads take about half a minute within what the venue allows every caller.
 
-Environment: KALSHI_BASE_URL.
+Where the environment has live trading on, it also warns of forecasts from a service that is for non-commercial use.
+
+Environment: as for the service (KALSHI_BASE_URL, LIVE_TRADING, OPEN_METEO_API_KEY, …).
 
 Exit status: 0 all could be read (places and kinds that are not forecast here do not count), 1 something was not understood, 2
 the venue could not be read.`;
@@ -32,19 +35,21 @@ process.exitCode = await runCommand<{ json?: true }>(
   command,
   terminal,
   async ({ json }) => {
-    const { KALSHI_BASE_URL } = process.env;
-    const { baseUrl } = readConfig({ KALSHI_BASE_URL }).trading.kalshi;
-    const client = createKalshiClient({ baseUrl, budget: createVenueBudget() });
-    const stopping = new AbortController();
-    process.once('SIGINT', () => stopping.abort(new CommandError('interrupted')));
+    const given = Object.keys(tradingEnvironment).map((name) => [name, process.env[name]]);
+    const { kalshi, liveOrg, hasFreeForecasts } = readConfig(Object.fromEntries(given)).trading;
+    const warnings = liveOrg !== undefined && hasFreeForecasts ? [FREE_FORECASTS] : [];
+    const client = createKalshiClient({ baseUrl: kalshi.baseUrl, budget: createVenueBudget() });
+    const stopping = listenForInterrupt(new CommandError('interrupted'));
     const progress = createProgress(terminal.stderr);
     const onSeries = (done: number, all: number, ticker: string) =>
       progress.show(done / all, `${done} of ${all} series · ${ticker}`);
-    const report = await checkVenue({ client, clock: systemClock }, onSeries, stopping.signal).finally(() =>
+    const report = await checkVenue({ client, clock: systemClock }, onSeries, stopping).finally(() =>
       progress.stop(),
     );
     terminal.stdout.write(
-      json ? `${JSON.stringify(report, null, 2)}\n` : printableLines(venueReportText(report)),
+      json
+        ? `${JSON.stringify({ ...report, warnings }, null, 2)}\n`
+        : printableLines([venueReportText(report), ...warnings.map((text) => `Warning: ${text}\n`)].join('')),
     );
     return isAlarming(report) ? 1 : 0;
   },

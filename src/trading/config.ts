@@ -4,6 +4,19 @@ import type { Context } from '../core/http/context.js';
 import type { MarketAccess } from '../organizations/table.js';
 import { parseDollars } from './market/money.js';
 
+/** Open-Meteo's hosts for non-commercial use. Those of a subscription have `customer-` before these names. */
+const FREE_ENSEMBLES = 'https://ensemble-api.open-meteo.com';
+const FREE_RUNS = 'https://previous-runs-api.open-meteo.com';
+
+const toCustomerHost = (freeHost: string): string => freeHost.replace('://', '://customer-');
+
+const isFreeHost = (url: string): boolean =>
+  URL.canParse(url) && /^(?!customer-)[\w.-]+\.open-meteo\.com$/.test(new URL(url).hostname);
+
+/** Shown in the log, by `venue:check` and on the console. */
+export const FREE_FORECASTS =
+  'Forecasts come from the free service of Open-Meteo, which is for non-commercial use. Commercial use needs an Open-Meteo subscription that includes ensembles and previous runs, with its key in OPEN_METEO_API_KEY.';
+
 export const tradingEnvironment = {
   MARKET_SOURCE: z.enum(['simulated', 'kalshi']).optional(),
   KALSHI_BASE_URL: urlField(/^https?:$/, 'https://external-api.kalshi.com/trade-api/v2').default(
@@ -24,12 +37,16 @@ export const tradingEnvironment = {
     )
     .optional(),
   FORECAST_SOURCE: z.enum(['simulated', 'openmeteo', 'http']).optional(),
-  OPEN_METEO_BASE_URL: urlField(/^https?:$/, 'https://ensemble-api.open-meteo.com').default(
-    'https://ensemble-api.open-meteo.com',
-  ),
-  OPEN_METEO_HISTORY_BASE_URL: urlField(/^https?:$/, 'https://previous-runs-api.open-meteo.com').default(
-    'https://previous-runs-api.open-meteo.com',
-  ),
+  OPEN_METEO_BASE_URL: urlField(/^https?:$/, FREE_ENSEMBLES).optional(),
+  OPEN_METEO_HISTORY_BASE_URL: urlField(/^https?:$/, FREE_RUNS).optional(),
+  // Only characters that a query never encodes: masking looks for the key as it is written here.
+  OPEN_METEO_API_KEY: z
+    .string()
+    .regex(
+      /^[\w.~-]{8,200}$/,
+      'must be the key of a subscription: 8 characters or more of A-Z, a-z, 0-9 and -._~',
+    )
+    .optional(),
   MODEL_URL: urlField(/^https?:$/, 'http://127.0.0.1:8080/forecasts').optional(),
   NWS_BASE_URL: urlField(/^https?:$/, 'https://api.weather.gov').default('https://api.weather.gov'),
   PAPER_CASH: z
@@ -53,36 +70,55 @@ export const tradingEnvironment = {
 
 export type TradingConfig = ReturnType<typeof readTradingConfig>;
 
-export const readTradingConfig = (e: z.output<z.ZodObject<typeof tradingEnvironment>>) => ({
-  marketSource: e.MARKET_SOURCE ?? ('simulated' as const),
-  kalshi: {
-    baseUrl: e.KALSHI_BASE_URL.replace(/\/+$/, ''),
-    /** Of the venue's stream; asked only with a key. */
-    wsUrl: e.KALSHI_WS_URL ?? streamUrlOf(e.KALSHI_BASE_URL),
-    /** Both or none: without them only what is public at the venue is read. */
-    keyId: e.KALSHI_KEY_ID,
-    privateKeyFile: e.KALSHI_PRIVATE_KEY_FILE,
-    /** Only these; undefined: every series of the venue's climate category. */
-    series: e.KALSHI_SERIES,
-  },
+type Environment = z.output<z.ZodObject<typeof tradingEnvironment>>;
+
+export function readTradingConfig(e: Environment) {
   // A forecast of an invented world says nothing about real markets, and the other way round.
-  forecastSource:
-    e.FORECAST_SOURCE ?? (e.MARKET_SOURCE === 'kalshi' ? ('openmeteo' as const) : ('simulated' as const)),
-  openMeteoBaseUrl: e.OPEN_METEO_BASE_URL.replace(/\/+$/, ''),
-  /** Of the service's archive of earlier runs. */
-  openMeteoHistoryBaseUrl: e.OPEN_METEO_HISTORY_BASE_URL.replace(/\/+$/, ''),
-  /** Where the operator's own model answers; always there if it is the forecast source. */
-  modelUrl: e.MODEL_URL,
-  nwsBaseUrl: e.NWS_BASE_URL.replace(/\/+$/, ''),
-  paperCash: parseDollars(e.PAPER_CASH),
-  /** How long a paper order is on its way before it is matched. */
-  paperLatencyMs: e.PAPER_LATENCY_MS,
-  /** Each refresh's inputs are written here; undefined: nowhere. */
-  tapeFile: e.TAPE_FILE,
-  /** Slug of the only Organization that may trade live; undefined: none may. */
-  liveOrg: e.LIVE_TRADING === 'on' ? e.LIVE_TRADING_ORG : undefined,
-  refreshSeconds: e.REFRESH_SECONDS,
-});
+  const forecastSource =
+    e.FORECAST_SOURCE ?? (e.MARKET_SOURCE === 'kalshi' ? ('openmeteo' as const) : ('simulated' as const));
+  const openMeteoUrls = [
+    toOpenMeteoUrl(e, e.OPEN_METEO_BASE_URL, FREE_ENSEMBLES),
+    toOpenMeteoUrl(e, e.OPEN_METEO_HISTORY_BASE_URL, FREE_RUNS),
+  ] as const;
+  return {
+    marketSource: e.MARKET_SOURCE ?? ('simulated' as const),
+    kalshi: {
+      baseUrl: e.KALSHI_BASE_URL.replace(/\/+$/, ''),
+      /** Of the venue's stream; asked only with a key. */
+      wsUrl: e.KALSHI_WS_URL ?? streamUrlOf(e.KALSHI_BASE_URL),
+      /** Both or none: without them only what is public at the venue is read. */
+      keyId: e.KALSHI_KEY_ID,
+      privateKeyFile: e.KALSHI_PRIVATE_KEY_FILE,
+      /** Only these; undefined: every series of the venue's climate category. */
+      series: e.KALSHI_SERIES,
+    },
+    forecastSource,
+    /** Serves ensembles. */
+    openMeteoBaseUrl: openMeteoUrls[0],
+    /** Serves single runs, present and past. */
+    openMeteoHistoryBaseUrl: openMeteoUrls[1],
+    /** The key of a subscription. */
+    openMeteoApiKey: e.OPEN_METEO_API_KEY,
+    /** Forecasts come from a service that is free for non-commercial use only. */
+    hasFreeForecasts: forecastSource === 'openmeteo' && openMeteoUrls.some(isFreeHost),
+    /** Where the operator's own model answers; always there if it is the forecast source. */
+    modelUrl: e.MODEL_URL,
+    nwsBaseUrl: e.NWS_BASE_URL.replace(/\/+$/, ''),
+    paperCash: parseDollars(e.PAPER_CASH),
+    /** How long a paper order is on its way before it is matched. */
+    paperLatencyMs: e.PAPER_LATENCY_MS,
+    /** Each refresh's inputs are written here; undefined: nowhere. */
+    tapeFile: e.TAPE_FILE,
+    /** Slug of the only Organization that may trade live; undefined: none may. */
+    liveOrg: e.LIVE_TRADING === 'on' ? e.LIVE_TRADING_ORG : undefined,
+    refreshSeconds: e.REFRESH_SECONDS,
+  };
+}
+
+function toOpenMeteoUrl(e: Environment, given: string | undefined, free: string): string {
+  const chosen = given ?? (e.OPEN_METEO_API_KEY === undefined ? free : toCustomerHost(free));
+  return chosen.replace(/\/+$/, '');
+}
 
 /** The venue's newer hosts have one of their own for it; the shared ones do not. */
 function streamUrlOf(baseUrl: string): string {
@@ -104,6 +140,15 @@ export function tradingProblems(env: Record<string, string | undefined>): string
     problems.push(
       `FORECAST_SOURCE: must be ${isKalshi ? 'openmeteo' : 'simulated'} while MARKET_SOURCE is ${env.MARKET_SOURCE ?? 'simulated'}: an invented world's weather says nothing about the real one's markets`,
     );
+  if (env.OPEN_METEO_API_KEY !== undefined)
+    for (const [name, free] of [
+      ['OPEN_METEO_BASE_URL', FREE_ENSEMBLES],
+      ['OPEN_METEO_HISTORY_BASE_URL', FREE_RUNS],
+    ] as const)
+      if (isFreeHost(env[name] ?? ''))
+        problems.push(
+          `${name}: must be left out, or ${toCustomerHost(free)}, while OPEN_METEO_API_KEY is set: the free host takes no key`,
+        );
   if (env.LIVE_TRADING !== 'on') return problems;
   if (env.MARKETS === 'off') problems.push('LIVE_TRADING: needs MARKETS=on');
   if (!isKalshi) problems.push('LIVE_TRADING: needs MARKET_SOURCE=kalshi');

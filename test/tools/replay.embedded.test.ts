@@ -70,7 +70,9 @@ it(
     expect(body.markets.map(({ ticker }) => ticker)).toContain('KXHIGHNY-26JAN31-T40');
     // What the venue said is served; no page claims that it is invented.
     expect(said.out).not.toContain('invented');
-    child.kill('SIGTERM');
+    // One Ctrl-C under npm: from the terminal, and from npm.
+    child.kill('SIGINT');
+    child.kill('SIGINT');
     expect((await closed)[0]).toBe(0);
     expect(readdirSync(folder).filter((name) => name.startsWith('gauge-replay-'))).toEqual([]);
   },

@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import { CommanderError, InvalidArgumentError, type Command } from 'commander';
+import { onStopSignal } from '../../core/stop-signals.js';
 import { printableLines } from '../../core/terminal.js';
 import type { Screen } from './progress.js';
 
@@ -24,14 +25,13 @@ export function openTerminal(): Terminal {
   return { args: argv.slice(2), stdin, stdout, stderr };
 }
 
-/** Aborts with the first SIGINT or SIGTERM, so that what has begun is finished; the second ends the process at once. */
-export function listenForInterrupt(): AbortSignal {
+/** Aborts on the first SIGINT or SIGTERM, so that the work in progress is finished; asking again ends the process at once. */
+export function listenForInterrupt(reason?: Error): AbortSignal {
   const interrupt = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    process.on(signal, () => {
-      if (interrupt.signal.aborted) process.exit(130);
-      interrupt.abort();
-    });
+  onStopSignal(
+    () => interrupt.abort(reason),
+    () => process.exit(130),
+  );
   return interrupt.signal;
 }
 

@@ -14,7 +14,8 @@ import {
   targetReader,
   targetsOn,
 } from './open-meteo-places.js';
-import { readJson, WeatherUnavailableError } from './read-json.js';
+import { readOpenMeteo } from './open-meteo-request.js';
+import { WeatherUnavailableError } from './read-json.js';
 
 /** A model as the archive has it. */
 interface ArchivedModel {
@@ -49,6 +50,7 @@ const placeSchema = z.looseObject({
 
 interface HistoryOptions {
   baseUrl: string;
+  apiKey: string | undefined;
   clock: Clock;
   log: Pick<Logger, 'warn'>;
 }
@@ -92,22 +94,22 @@ const isItsOwn = (error: unknown, { aborted }: AbortSignal): boolean =>
  */
 async function readRunsOf(
   { model, asked, runMs, firstDay }: ArchivedModel,
-  { baseUrl, clock }: HistoryOptions,
+  { baseUrl, apiKey, clock }: HistoryOptions,
   { from, to }: { from: string; to: string },
   signal: AbortSignal,
 ): Promise<DayEnsemble[]> {
   const first = from < firstDay ? firstDay : from;
   if (to < first) return [];
-  const query = new URLSearchParams({
+  const query = {
     ...placeQuery,
     hourly: columns.join(','),
     models: asked,
     start_date: first,
     // A climate day ends some hours after midnight UTC.
     end_date: addDays(to, 1),
-  });
+  };
   const url = `${baseUrl}/v1/forecast`;
-  const answers = await readJson({ url: `${url}?${query.toString()}`, schema: z.array(placeSchema), signal });
+  const answers = await readOpenMeteo({ url, query, apiKey, schema: z.array(placeSchema), signal });
   const fetchedAt = new Date(clock.now());
   return matchPlaces(url, answers).flatMap(([place, { hourly }]) => {
     if (columns.some((column) => hourly[column].length !== hourly.time.length))

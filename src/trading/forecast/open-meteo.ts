@@ -23,7 +23,8 @@ import {
   targetReader,
   targetsOn,
 } from './open-meteo-places.js';
-import { createPoll, lastForecasts, readJson } from './read-json.js';
+import { readOpenMeteo } from './open-meteo-request.js';
+import { createPoll, lastForecasts } from './read-json.js';
 
 /** A model as the service has it. */
 interface OnlineModel {
@@ -96,6 +97,7 @@ const metadataSchema = z.looseObject({
 
 interface Hosts {
   baseUrls: Readonly<Record<OnlineModel['from'], string>>;
+  apiKey: string | undefined;
   clock: Clock;
 }
 
@@ -103,28 +105,26 @@ interface Hosts {
  * Asks Open-Meteo for all places in one call: each member's maximum and minimum over a station's climate days, from its hourly
  * values, and its hours for the areas of the index. A call counts as 28 places × 31 members ÷ 10, so 87, and one for the run's time.
  */
-async function readEnsembles(
-  model: OnlineModel,
-  { baseUrls, clock }: Hosts,
-  signal: AbortSignal,
-): Promise<DayEnsemble[]> {
-  const query = new URLSearchParams({
-    ...placeQuery,
-    hourly: 'temperature_2m',
-    models: model.asked,
-    past_days: '2',
-    forecast_days: '3',
-  });
+async function readEnsembles(model: OnlineModel, hosts: Hosts, signal: AbortSignal): Promise<DayEnsemble[]> {
+  const { baseUrls, apiKey, clock } = hosts;
   const url = `${baseUrls[model.from]}/v1/${model.from}`;
-  const locations = await readJson({
-    url: `${url}?${query.toString()}`,
+  const locations = await readOpenMeteo({
+    url,
+    query: {
+      ...placeQuery,
+      hourly: 'temperature_2m',
+      models: model.asked,
+      past_days: '2',
+      forecast_days: '3',
+    },
+    apiKey,
     schema: z.array(locationSchema),
     signal,
   });
   const matched = matchPlaces(url, locations);
   const fetchedAt = new Date(clock.now());
   // Asked last: if a new run arrives in between, the data are taken for newer than they are, never for older.
-  const modelRunAt = await readRunTime(model, baseUrls[model.from], fetchedAt, signal);
+  const modelRunAt = await readRunTime(model, hosts, fetchedAt, signal);
   const of = model.model === undefined ? {} : { model: model.model };
   return matched.flatMap(([place, location]) =>
     toRuns(model, url, place, location, fetchedAt).map((run) => ({ ...of, ...run, modelRunAt, fetchedAt })),
@@ -136,15 +136,15 @@ async function readEnsembles(
  * that the data are not taken to have been known earlier than they were.
  */
 async function readRunTime(
-  { dataset, runMs: everyMs, takesMs }: OnlineModel,
-  baseUrl: string,
+  { dataset, from, runMs: everyMs, takesMs }: OnlineModel,
+  { baseUrls, apiKey }: Hosts,
   fetchedAt: Date,
   signal: AbortSignal,
 ): Promise<Date> {
-  const url = `${baseUrl}/data/${dataset}/static/meta.json`;
+  const url = `${baseUrls[from]}/data/${dataset}/static/meta.json`;
   const latest = Math.floor((fetchedAt.getTime() - takesMs) / everyMs) * everyMs;
   try {
-    const metadata = await readJson({ url, schema: metadataSchema, signal });
+    const metadata = await readOpenMeteo({ url, apiKey, schema: metadataSchema, signal });
     const runMs = metadata.last_run_initialisation_time * 1000;
     return new Date(runMs > 0 && runMs <= fetchedAt.getTime() ? runMs : latest);
   } catch {
@@ -254,6 +254,8 @@ interface OpenMeteoOptions {
   baseUrl: string;
   /** Of single runs, and of the archive of earlier ones. */
   historyBaseUrl: string;
+  /** The key of a subscription; left out: the free service. */
+  apiKey?: string | undefined;
   /** What was measured in the world that the markets are about. */
   observations: readonly ObservationPart[];
   clock: Clock;
@@ -265,8 +267,8 @@ interface OpenMeteoOptions {
  * or further models the first one's ensembles are as good as before, so a service that fails there takes nothing away.
  */
 export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource {
-  const { baseUrl, historyBaseUrl, observations, clock, log } = options;
-  const hosts = { baseUrls: { ensemble: baseUrl, forecast: historyBaseUrl }, clock };
+  const { baseUrl, historyBaseUrl, apiKey, observations, clock, log } = options;
+  const hosts = { baseUrls: { ensemble: baseUrl, forecast: historyBaseUrl }, apiKey, clock };
   const pollEnsembles = createPoll(clock, gefs.everyMs, (signal) => readEnsembles(gefs, hosts, signal));
   const further = furtherModels.map((model) => ({
     name: model.model,
@@ -298,7 +300,8 @@ export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource 
       };
     },
     history: {
-      readRuns: (range, signal) => readPreviousRuns({ baseUrl: historyBaseUrl, clock, log }, range, signal),
+      readRuns: (range, signal) =>
+        readPreviousRuns({ baseUrl: historyBaseUrl, apiKey, clock, log }, range, signal),
     },
   };
 }

@@ -3,12 +3,12 @@ import { isManager, managingRoles } from '../../organizations/table.js';
 import { byMember } from '../../identity/session/authority.js';
 import { change } from '../../audit/audit.js';
 import { requireRole, sessionOf, personSource } from '../../identity/session/session.js';
-import type { Context } from '../../core/http/context.js';
 import { parseInput } from '../../core/http/validate.js';
 import { switchSchema } from '../risk/operator/schema.js';
 import { toAddress } from '../../core/pages/address.js';
 import { formRoute, newForm, textField, type FormState, readQuery } from '../../core/pages/form.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
+import type { TradingContext } from '../config.js';
 import { readPageQuery, toModeTabs } from './addresses.js';
 import type { TradingServices } from '../services/services.js';
 import { findLimits, selectLargestOrders } from '../risk/queries.js';
@@ -24,15 +24,16 @@ const stateSchema = switchSchema.pick({ state: true });
 
 /** `/dashboard/portfolio/risk`: limits and their use for every role; owner and admin set the Organization's own switch. */
 export function riskPages(
-  deps: Context,
+  deps: TradingContext,
   { snapshots, live }: Pick<TradingServices, 'snapshots' | 'live'>,
 ): Router {
-  const { db, clock } = deps;
+  const { db, clock, config } = deps;
+  const { liveOrg, hasFreeForecasts } = config.trading;
   const router = pageRouter();
   const mayChange = requireRole(...managingRoles);
 
   router.get('/portfolio/risk', async (req, res) => {
-    const { orgId, role } = sessionOf(res);
+    const { orgId, orgSlug, role } = sessionOf(res);
     const { mode } = readPageQuery(req);
     const at = new Date(clock.now());
     const account = { orgId, mode, midnight: midnightOf(at) };
@@ -53,6 +54,7 @@ export function riskPages(
       choices: isManager(role) ? toSwitchChoices(tradingSwitch) : [],
       limits: toLimitViews(toEffectiveLimits(limits), limits, use, snapshot),
       declaredAt: declared?.updatedAt,
+      tradesOnFreeForecasts: liveOrg === orgSlug && hasFreeForecasts,
     });
   });
 

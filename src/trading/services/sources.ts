@@ -93,7 +93,7 @@ export interface Sources {
 /** Where markets and forecasts come from, as configured. Nothing is asked yet. */
 export function createSources(options: SourceOptions): Sources {
   const { config, key, budget, interest, stream, clock, log, selection, observations = [] } = options;
-  const { kalshi, openMeteoBaseUrl, openMeteoHistoryBaseUrl, nwsBaseUrl, modelUrl } = config;
+  const { kalshi, openMeteoBaseUrl, openMeteoHistoryBaseUrl, openMeteoApiKey, nwsBaseUrl, modelUrl } = config;
   const world = { seed: SEED, weather: simulateWeather(SEED) };
   const client = createKalshiClient({
     baseUrl: kalshi.baseUrl,
@@ -124,6 +124,7 @@ export function createSources(options: SourceOptions): Sources {
       createOpenMeteoSource({
         baseUrl: openMeteoBaseUrl,
         historyBaseUrl: openMeteoHistoryBaseUrl,
+        apiKey: openMeteoApiKey,
         observations: observationParts(),
         clock,
         log,

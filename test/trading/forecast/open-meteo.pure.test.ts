@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createObserver } from '../../../src/trading/forecast/forecast.js';
@@ -487,6 +488,70 @@ describe('observations', () => {
     const kept = { stationId: 'KNYC', fetchedAt: new Date(now - 6 * MINUTE_MS) };
     expect(observed).toMatchObject([kept, kept]);
     expect((await makeSource().read(signal)).observed).toEqual([]);
+  });
+});
+
+describe('the key of a subscription', () => {
+  const apiKey = 'abcDEF-123456';
+  const makeSubscribed = (to = log) =>
+    createOpenMeteoSource({
+      baseUrl: fake.url,
+      historyBaseUrl: fake.url,
+      apiKey,
+      observations: observations(),
+      clock,
+      log: to,
+    });
+  const keyIn = (path: string) => new URL(path, 'http://x').searchParams.get('apikey');
+
+  it('goes with each question to Open-Meteo, and with no other', async () => {
+    const source = makeSubscribed();
+    await source.read(signal);
+    await source.history!.readRuns({ from: '2026-07-01', to: '2026-07-02' }, signal);
+    const paths = fake.requests.map(({ path }) => path);
+    const ofWeatherService = paths.filter((path) => path.startsWith('/stations/'));
+    const others = paths.filter((path) => !path.startsWith('/stations/'));
+    // Four models now, the time of the run of each, and four models of the past.
+    expect(others).toHaveLength(12);
+    expect(others.map(keyIn)).toEqual(others.map(() => apiKey));
+    expect(ofWeatherService).toHaveLength(24);
+    expect(ofWeatherService.map(keyIn)).toEqual(ofWeatherService.map(() => null));
+    fake.requests = [];
+    await makeSource().read(signal);
+    expect(fake.requests.map(({ path }) => keyIn(path)).filter((key) => key !== null)).toEqual([]);
+  });
+
+  it.each<[string, NonNullable<FakeWeather['fault']>]>([
+    [
+      'says the question back',
+      (req, res) => (
+        res.writeHead(400).end(`{"reason":"Unknown key ${keyIn(req.url!)}","error":true}`),
+        true
+      ),
+    ],
+    ['is busy', (req, res) => (res.writeHead(429).end(`too many questions of ${keyIn(req.url!)}`), true)],
+    ['is no JSON', (req, res) => (res.writeHead(200).end(`<b>${keyIn(req.url!)}</b>`), true)],
+    ['leads elsewhere', (req, res) => (res.writeHead(302, { location: req.url! }).end(), true)],
+    ['is cut off', (req) => Boolean(req.socket.destroy())],
+  ])('is in no message, log line or note where an answer %s', async (_what, fault) => {
+    const lines: string[] = [];
+    // A log that masks nothing.
+    const source = makeSubscribed(pino({ level: 'trace' }, { write: (line) => lines.push(line) }));
+    fake.fault = (req, res, path) => !path.startsWith('/stations/') && fault(req, res, path);
+    const failure = await source.read(signal).catch((error: unknown) => error);
+    const pastFailure = await source
+      .history!.readRuns({ from: '2026-07-01', to: '2026-07-02' }, signal)
+      .catch((error: unknown) => error);
+    for (const error of [failure, pastFailure]) expect(error).toBeInstanceOf(Error);
+    // The first model answers again: the notes of the others are left.
+    fake.fault = failFurther;
+    now += 2 * MINUTE_MS;
+    const { notes } = await source.read(signal);
+    expect(notes).toHaveLength(3);
+    expect(lines.length).toBeGreaterThan(2);
+    const said = inspect([failure, pastFailure, notes], { depth: 10 }) + lines.join('');
+    expect(said).toContain('/v1/');
+    expect(said).not.toContain(apiKey);
   });
 });
 

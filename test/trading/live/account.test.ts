@@ -4,8 +4,14 @@ import { ledgerEntries } from '../../../src/tables.js';
 import { Browser, addMember, createUser, signedIn } from '../../support/accounts.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { startTestService } from '../../support/service.js';
-import { type LiveAccount, TICKER, removeKeys, openLiveAccount } from '../../fixtures/live-account.js';
+import { startTestService, type TestService } from '../../support/service.js';
+import {
+  type LiveAccount,
+  TICKER,
+  liveSettings,
+  removeKeys,
+  openLiveAccount,
+} from '../../fixtures/live-account.js';
 import { signedInOperator } from '../../support/operators.js';
 import { operatorClient } from '../../support/operator.js';
 
@@ -99,6 +105,42 @@ describe('a live account', () => {
     };
     await account.live.reconcile();
     expect(await read()).toMatchObject({ state: 'closed', reason: expect.stringMatching(/balance/) });
+  });
+});
+
+describe('forecasts that are free for non-commercial use', () => {
+  const RISK = '/dashboard/portfolio/risk';
+  const html = { accept: 'text/html' };
+  const enter = async (service: TestService, orgId: string) => {
+    const { id, email } = await createUser(database.db);
+    await addMember(database.db, orgId, id, 'member');
+    const browser = new Browser(service.url);
+    await browser.signIn(email);
+    return (await browser.get(RISK, html)).text;
+  };
+
+  it('are named on the risk page of the Organization that trades live, and on the console, until a subscription is set', async () => {
+    account = await openLiveAccount(database.db);
+    const { service, organization, venue } = account;
+    const warning = /free service of Open-Meteo, which is for non-commercial/;
+    expect(await enter(service, organization.id)).toMatch(warning);
+    expect(await enter(service, (await createOrganization(database.db)).id)).not.toMatch(warning);
+    const operator = await signedInOperator(service);
+    expect((await operator.browser.get('/console/trading', html)).text).toMatch(
+      /free service of Open-Meteo.*OPEN_METEO_API_KEY/,
+    );
+    const { env, trading } = liveSettings(venue, organization.slug);
+    const subscribed = await startTestService(database.db, {
+      env: { ...env, OPEN_METEO_API_KEY: 'abcDEF123456' },
+      trading,
+    });
+    try {
+      const page = await enter(subscribed, organization.id);
+      expect(page).toContain('Kill switch');
+      expect(page).not.toMatch(warning);
+    } finally {
+      await subscribed.stop();
+    }
   });
 });
 

@@ -66,3 +66,25 @@ it('says that a venue cannot be read, and ends with 2', async () => {
     stderr: expect.stringContaining('venue:check:') as string,
   });
 });
+
+it('warns where live trading goes by forecasts that are free for non-commercial use, and counts that as no failure', async () => {
+  const run = async (env: Record<string, string>, ...flags: string[]) => {
+    const { stdout } = await promisify(execFile)(process.execPath, [...command, ...flags], {
+      env: { ...process.env, MARKET_SOURCE: 'kalshi', KALSHI_BASE_URL: venue.url, ...env },
+    });
+    return stdout;
+  };
+  const live = {
+    LIVE_TRADING: 'on',
+    LIVE_TRADING_ORG: 'acme',
+    KALSHI_KEY_ID: 'id',
+    KALSHI_PRIVATE_KEY_FILE: '/key.pem',
+  };
+  expect(await run(live)).toMatch(/\nWarning: .*Open-Meteo.*non-commercial.*OPEN_METEO_API_KEY\.\n$/);
+  expect(JSON.parse(await run(live, '--json'))).toMatchObject({
+    warnings: [expect.stringContaining('OPEN_METEO_API_KEY')],
+  });
+  expect(JSON.parse(await run({}, '--json'))).toMatchObject({ warnings: [] });
+  const subscribed = { ...live, OPEN_METEO_API_KEY: 'abcDEF123456' };
+  expect(JSON.parse(await run(subscribed, '--json'))).toMatchObject({ warnings: [] });
+}, 60_000);

@@ -1,0 +1,124 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { findFreePort } from './support/free-port.js';
+import { ownScript } from './support/own-build.js';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+  scripts: Record<string, string>;
+};
+
+it('each command of the service replaces its shell: dash would keep the signals that npm sends', () => {
+  const commands = Object.entries(scripts).filter(([, script]) =>
+    /\b(src\/(main|tools)|dist\/main)\b.*\.[jt]s/.test(script),
+  );
+  const running = commands.filter(([name, script]) => name !== 'prepare' && !script.startsWith('tsx '));
+  expect(running.map(([name]) => name)).toEqual(
+    expect.arrayContaining(['start', 'dev', 'replay', 'backfill']),
+  );
+  for (const [name, script] of running) expect(script, name).toMatch(/^exec (env \w+=\S+ )?node [^&|;]*$/);
+});
+
+/** A project of its own with the scripts of this one: its build is that of the tests, and is left alone. */
+let project: string;
+let port: number;
+let child: ChildProcess | undefined;
+beforeEach(async () => {
+  project = mkdtempSync(join(tmpdir(), 'gauge-npm-'));
+  writeFileSync(join(project, 'package.json'), JSON.stringify({ name: 'gauge', type: 'module', scripts }));
+  symlinkSync(dirname(ownScript('src/main').at(-1)!), join(project, 'dist'));
+  for (const name of ['src', 'node_modules', 'tsconfig.json'])
+    symlinkSync(join(root, name), join(project, name));
+  port = await findFreePort();
+});
+afterEach(() => {
+  // The whole group: what npm has left running, too.
+  if (child?.pid !== undefined) killGroup(child.pid);
+  rmSync(project, { recursive: true, force: true });
+});
+
+function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch {
+    // All of it has ended.
+  }
+}
+
+/** Resolves once the service answers; `output()` is what was printed so far. */
+async function start(command: string[]) {
+  const env = {
+    PATH: process.env.PATH,
+    TERM: 'dumb',
+    HOME: project,
+    PORT: String(port),
+    DATA_DIR: join(project, 'data'),
+    MARKETS: 'off',
+    npm_config_update_notifier: 'false',
+  };
+  const started = spawn(command[0]!, command.slice(1), { cwd: project, env, detached: true });
+  child = started;
+  let output = '';
+  const exit = new Promise<[code: number | null, signal: string | null]>((resolve) => {
+    started.once('exit', (code, signal) => resolve([code, signal]));
+  });
+  await new Promise<void>((resolve, reject) => {
+    for (const stream of [started.stdout, started.stderr])
+      stream.on('data', (chunk) => {
+        output += String(chunk);
+        if (output.includes('Gauge is running at')) resolve();
+      });
+    void exit.then(() => reject(new Error(`npm ended: ${output}`)));
+  });
+  return { started, exit, output: () => output };
+}
+
+const isListening = (): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    socket.on('connect', () => resolve(true)).on('error', () => resolve(false));
+    socket.on('connect', () => socket.destroy());
+  });
+
+// Without the hooks: they would build.
+const npmStart = ['npm', 'start', '--ignore-scripts'];
+const npmDev = ['npm', 'run', 'dev'];
+
+describe.each([
+  ['npm start', npmStart],
+  ['npm run dev', npmDev],
+])('%s', (_name, command) => {
+  it.each(['SIGTERM', 'SIGINT'] as const)(
+    'finishes what was accepted and ends the server when npm alone gets %s',
+    async (signal) => {
+      const { started, exit, output } = await start(command);
+      started.kill(signal);
+      expect(await exit).toEqual([0, null]);
+      expect(await isListening()).toBe(false);
+      expect(output()).toContain('"msg":"stopped"');
+    },
+    120_000,
+  );
+
+  it.runIf(process.platform === 'linux')(
+    'finishes what was accepted on Ctrl-C, which reaches the server from the terminal and from npm',
+    async () => {
+      const { started, exit, output } = await start([
+        'script',
+        '-qefc',
+        `exec ${command.join(' ')}`,
+        '/dev/null',
+      ]);
+      started.stdin.write('\x03');
+      expect(await exit).toEqual([0, null]);
+      expect(await isListening()).toBe(false);
+      expect(output()).toContain('INFO: stopped');
+    },
+    120_000,
+  );
+});
