@@ -7,7 +7,7 @@ import { Command } from 'commander';
 import { pino } from 'pino';
 import { openForMaintenance } from '../src/core/db/maintenance.js';
 import { openDatabase } from '../src/core/db/open.js';
-import { compare, hasDrift } from '../src/usage/reconcile.js';
+import { compare, hasDrift } from '../src/metering/reconciliation/reconcile.js';
 import { createPostgresServer } from '../test/support/postgres-server.js';
 import { createTenants, startProduct } from './world.js';
 

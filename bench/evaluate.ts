@@ -5,9 +5,9 @@
 import { availableParallelism } from 'node:os';
 import { Readable } from 'node:stream';
 import { Command } from 'commander';
-import { runEvaluateCommand } from '../src/tools/evaluate/command.js';
-import { formatEpochDay, parseDay } from '../src/tools/evaluate/training.js';
-import { nextGaussian, uniformsOf } from '../src/trading/venue/simulation/random.js';
+import { runEvaluateCommand } from '../src/markets/lab/evaluate/command.js';
+import { formatEpochDay, parseDay } from '../src/markets/lab/evaluate/training.js';
+import { nextGaussian, uniformsOf } from '../src/markets/venue/simulation/random.js';
 import { machine } from './embedded.js';
 
 const options = new Command('evaluate')

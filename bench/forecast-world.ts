@@ -1,17 +1,17 @@
 /** The invented world as the forecast's measures see it: what was learned at a time, and what a snapshot is made of. */
-import type { SnapshotInputs, SnapshotRules } from '../src/trading/snapshot/build-snapshot.js';
-import { KnownHistory } from '../src/trading/archive/archive.js';
-import { train } from '../src/trading/archive/training.js';
-import { calibratedModel, noFits, type FitBook } from '../src/trading/forecast/fits.js';
-import { meanAndVariance } from '../src/trading/forecast/forecast.js';
-import { createSimulatedWeatherSource, readWeatherOf } from '../src/trading/forecast/simulated.js';
-import { createSimulatedSource, readMarketsOf } from '../src/trading/venue/simulated.js';
+import type { SnapshotInputs, SnapshotRules } from '../src/markets/snapshot/build-snapshot.js';
+import { KnownHistory } from '../src/markets/training/forecast-archive.js';
+import { train } from '../src/markets/training/training.js';
+import { calibratedModel, noFits, type FitBook } from '../src/markets/learning/fits.js';
+import { meanAndVariance } from '../src/markets/weather/weather.js';
+import { createSimulatedWeatherSource, readWeatherOf } from '../src/markets/weather/simulated.js';
+import { createSimulatedSource, readMarketsOf } from '../src/markets/venue/simulated.js';
 import { newId } from '../src/core/ids.js';
-import { unjudged, type GateBook } from '../src/trading/signals/signal.js';
-import { gateKeys } from '../src/trading/scores/gates.js';
-import { simulateWeather } from '../src/trading/venue/simulation/weather.js';
-import { stationDaysAround, subjectsOf } from '../src/trading/venue/simulation/world.js';
-import type { KnownRun } from '../src/trading/forecast/queries.js';
+import { unjudged, type GateBook } from '../src/markets/signals/signal.js';
+import { gateKeys } from '../src/markets/scores/gates.js';
+import { simulateWeather } from '../src/markets/venue/simulation/weather.js';
+import { stationDaysAround, subjectsOf } from '../src/markets/venue/simulation/world.js';
+import type { KnownRun } from '../src/markets/learning/queries.js';
 
 export const SEED = 'gauge';
 const DAY_MS = 24 * 60 * 60 * 1000;

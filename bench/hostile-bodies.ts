@@ -1,6 +1,6 @@
 /** Bodies that are as dear as their sender could make them, for the routes that take large ones. */
 import { gzipSync } from 'node:zlib';
-import { MAX_BODY_BYTES } from '../src/usage/schema.js';
+import { MAX_BODY_BYTES } from '../src/metering/ingestion/schema.js';
 
 export interface HostileBody {
   name: string;

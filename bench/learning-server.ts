@@ -6,8 +6,8 @@ import { writeFileSync } from 'node:fs';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { readConfig } from '../src/config.js';
-import { trainInSteps } from '../src/trading/archive/training.js';
-import { noFits } from '../src/trading/forecast/fits.js';
+import { trainInSteps } from '../src/markets/training/training.js';
+import { noFits } from '../src/markets/learning/fits.js';
 import { newId } from '../src/core/ids.js';
 import { startService } from '../src/service.js';
 

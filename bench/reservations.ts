@@ -2,7 +2,7 @@
 import pg from 'pg';
 import { pino } from 'pino';
 import { openDatabase } from '../src/core/db/open.js';
-import type { UsageLimit } from '../src/entitlements/table.js';
+import type { UsageLimit } from '../src/metering/entitlements/table.js';
 import { createListener } from '../test/support/webhook-messages.js';
 import { fillEvents } from './fill.js';
 import type { LoadResult } from './load.js';

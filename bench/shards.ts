@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { pino } from 'pino';
-import { hashSecret } from '../src/api-keys/bearer-key.js';
+import { hashSecret } from '../src/accounts/api-keys/bearer-key.js';
 import type { Database } from '../src/core/db/client.js';
 import { openDatabase } from '../src/core/db/open.js';
 import { createCitusCluster, createCitusDatabase } from '../test/support/citus-cluster.js';

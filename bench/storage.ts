@@ -9,12 +9,12 @@
 import { Command } from 'commander';
 import pg from 'pg';
 import { pino } from 'pino';
-import { hashSecret } from '../src/api-keys/bearer-key.js';
+import { hashSecret } from '../src/accounts/api-keys/bearer-key.js';
 import type { Database } from '../src/core/db/client.js';
 import { openDatabase } from '../src/core/db/open.js';
 import { oneShardGroup } from '../src/core/db/shards.js';
-import { toBatch } from '../src/usage/batch.js';
-import { recordBatches } from '../src/usage/flush.js';
+import { toBatch } from '../src/metering/ingestion/batch.js';
+import { recordBatches } from '../src/metering/ingestion/flush.js';
 import { createPostgresServer } from '../test/support/postgres-server.js';
 import { createTenants, type Tenant } from './world.js';
 

@@ -12,7 +12,7 @@ import { systemClock } from '../src/core/time.js';
 import { textArray } from '../src/core/db/sql.js';
 import type { Template } from '../src/core/db/client.js';
 import { openDatabase } from '../src/core/db/open.js';
-import { tellInStatement } from '../src/webhooks/outbox.js';
+import { tellInStatement } from '../src/accounts/webhooks/outbox.js';
 import { createPostgresServer } from '../test/support/postgres-server.js';
 import { createOrganization } from '../test/support/fixtures.js';
 import { listen } from '../test/support/webhooks.js';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
 import express, { Router, type Express, type Request, type Response } from 'express';
-import { knownHashedSecret, type KeyReader } from './api-keys/bearer-key.js';
+import { knownHashedSecret, type KeyReader } from './accounts/api-keys/bearer-key.js';
 import type { Config } from './config.js';
 import { requireReady } from './core/http/context.js';
 import {
@@ -22,16 +22,16 @@ import {
   createSessionReader,
   type SessionPerson,
   type SessionPrincipal,
-} from './identity/session/session.js';
-import { sessionCookie } from './identity/session/session-cookie.js';
+} from './accounts/identity/session/session.js';
+import { sessionCookie } from './accounts/identity/session/session-cookie.js';
 import { apiRoutes, type ApiServices } from './mounts/api.js';
 import { dashboardRoutes, type DashboardOptions } from './mounts/dashboard.js';
 import { documentationRouter } from './mounts/documentation.js';
 import { operatorRouter } from './mounts/operator.js';
 import { createOwnValuesReader } from './mounts/own-values.js';
 import { tradingRoutes } from './mounts/trading.js';
-import type { TradingContext } from './trading/config.js';
-import type { TradingServices } from './trading/services/services.js';
+import type { TradingContext } from './markets/config.js';
+import type { TradingServices } from './markets/services/services.js';
 
 /** The sitemap of the service: its faces in reading order. The API goes first, because it is called the most. */
 export function createApp(

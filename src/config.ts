@@ -18,7 +18,7 @@ import {
   tradingEnvironment,
   tradingProblems,
   type TradingConfig,
-} from './trading/config.js';
+} from './markets/config.js';
 
 type Environment = Record<string, string | undefined>;
 

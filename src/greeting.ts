@@ -1,6 +1,6 @@
-import { postLine, readEntitlementsLine, readLine, sendEventLine } from '../core/pages/curl-line.js';
-import type { ExampleOrder } from '../trading/orders/first-order.js';
-import type { DemoData } from './demo.js';
+import { postLine, readEntitlementsLine, readLine, sendEventLine } from './core/pages/curl-line.js';
+import type { ExampleOrder } from './markets/orders/first-order.js';
+import type { DemoData } from './demo/demo.js';
 
 /**
  * The text shown when the demo has started. Its `curl` lines work as they are.

@@ -3,11 +3,11 @@ import { ConfigError } from './core/config.js';
 import { readConfig, type Config } from './config.js';
 import { UnsuitableDatabaseError } from './core/db/check-server.js';
 import { DirectoryInUseError } from './core/db/directory-lock.js';
-import { describeDemo, embeddedNotice } from './demo/describe.js';
-import { findFirstOrder } from './trading/orders/first-order.js';
+import { describeDemo, embeddedNotice } from './greeting.js';
+import { findFirstOrder } from './markets/orders/first-order.js';
 import { createLogger, createPlainLog, createTerminalStream } from './core/log/log.js';
 import { onStopSignal } from './core/stop-signals.js';
-import { describeSetUpLink } from './identity/operators/operators.js';
+import { describeSetUpLink } from './accounts/identity/operators/operators.js';
 import { CannotListenError, startService, type Service } from './service.js';
 
 /** Reads the configuration or ends with every problem of it on standard error. */

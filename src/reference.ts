@@ -1,20 +1,20 @@
-import { keyChangeRoutes } from './api-keys/key-change-routes.js';
-import { apiKeyReadRoutes, ownKeyRoute } from './api-keys/routes.js';
-import { signInRoutes } from './identity/sign-in/sign-in-routes.js';
-import { entitlementRoutes } from './entitlements/routes.js';
+import { keyChangeRoutes } from './accounts/api-keys/key-change-routes.js';
+import { apiKeyReadRoutes, ownKeyRoute } from './accounts/api-keys/routes.js';
+import { signInRoutes } from './accounts/identity/sign-in/sign-in-routes.js';
+import { entitlementRoutes } from './metering/entitlements/routes.js';
 import { healthRoutes } from './health/routes.js';
 import { describeRoute, type DescribedRoute } from './core/reference/problem-examples.js';
 import { documentationRoutes } from './mounts/documentation.js';
 import { operatorMarketRoutes, operatorRoutes } from './mounts/operator.js';
-import { sessionRoutes } from './identity/organizations/routes.js';
+import { sessionRoutes } from './accounts/identity/organizations/routes.js';
 import { accountRoutes, publicReadRoutes } from './mounts/trading.js';
-import { scoresRoutes } from './trading/scores/routes.js';
-import { correctionRoutes } from './usage/corrections/routes.js';
-import { usageReadRoutes } from './usage/reading/routes.js';
-import { reservationRoutes } from './usage/reservations/routes.js';
-import { usageRoutes } from './usage/routes.js';
-import { deliveryRoutes } from './webhooks/delivery-routes.js';
-import { webhookRoutes } from './webhooks/routes.js';
+import { scoresRoutes } from './markets/scores/routes.js';
+import { correctionRoutes } from './metering/corrections/routes.js';
+import { usageReadRoutes } from './metering/reports/reading/routes.js';
+import { reservationRoutes } from './metering/reservations/routes.js';
+import { usageRoutes } from './metering/ingestion/routes.js';
+import { deliveryRoutes } from './accounts/webhooks/delivery-routes.js';
+import { webhookRoutes } from './accounts/webhooks/routes.js';
 
 const ofMarkets = new Set<object>([
   ...publicReadRoutes,

@@ -1,10 +1,10 @@
 import type { Server } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { deleteOldKeyCalls } from './api-keys/key-use-queries.js';
-import { isAnyKeyWatched } from './api-keys/queries.js';
+import { deleteOldKeyCalls } from './accounts/api-keys/key-use-queries.js';
+import { isAnyKeyWatched } from './accounts/api-keys/queries.js';
 import { createApp } from './app.js';
-import { auditExportJobs } from './audit/export-heads.js';
+import { auditExportJobs } from './accounts/audit/export-heads.js';
 import type { Config } from './config.js';
 import { systemClock } from './core/time.js';
 import { isDatabaseUnavailable } from './core/db/client.js';
@@ -18,34 +18,34 @@ import { createLifecycle } from './core/http/context.js';
 import { createMetrics } from './core/metrics.js';
 import { readDemo, writeDemo, type DemoData } from './demo/demo.js';
 import { seedDemo } from './demo/seed.js';
-import { seedDemoTrading } from './demo/trading.js';
-import { seedDemoUsage } from './demo/usage.js';
-import { createBackfillRunner } from './usage/backfills/runner.js';
-import { createReservationWatch } from './usage/reservations/reservations.js';
-import { answerPasswordRequests } from './identity/account/reset.js';
-import { deleteOldLinks, type NewLink } from './identity/links/links.js';
-import { createSetUpLink } from './identity/operators/operators.js';
-import { preparePasswordRules } from './identity/password.js';
-import { createSecretBox, resealSecrets } from './identity/second-factor/secret-box.js';
-import { deleteExpiredSessions } from './identity/session/queries.js';
+import { seedDemoTrading } from './markets/demo/trading.js';
+import { seedDemoUsage } from './metering/demo/usage.js';
+import { createBackfillRunner } from './metering/backfills/runner.js';
+import { createReservationWatch } from './metering/reservations/reservations.js';
+import { answerPasswordRequests } from './accounts/identity/account/reset.js';
+import { deleteOldLinks, type NewLink } from './accounts/identity/links/links.js';
+import { createSetUpLink } from './accounts/identity/operators/operators.js';
+import { preparePasswordRules } from './accounts/identity/password.js';
+import { createSecretBox, resealSecrets } from './accounts/identity/second-factor/secret-box.js';
+import { deleteExpiredSessions } from './accounts/identity/session/queries.js';
 import { watchPools, watchShards } from './health/database.js';
-import { deleteOldFailedSignIns } from './identity/sign-in/failed-queries.js';
-import { createMailSender, deleteOldMails } from './mail/sender.js';
+import { deleteOldFailedSignIns } from './accounts/identity/sign-in/failed-queries.js';
+import { createMailSender, deleteOldMails } from './accounts/mail/sender.js';
 import { createApiServices, type ApiServices } from './mounts/api.js';
 import type { DashboardOptions } from './mounts/dashboard.js';
-import { createEndingMessages } from './notices/endings.js';
-import { createCapNotices, createKeyNotices, deleteOldNotices } from './notices/notices.js';
-import { FREE_FORECASTS, type TradingContext } from './trading/config.js';
+import { createEndingMessages } from './metering/notices/endings.js';
+import { createCapNotices, createKeyNotices, deleteOldNotices } from './metering/notices/notices.js';
+import { FREE_FORECASTS, type TradingContext } from './markets/config.js';
 import {
   bookingJobs,
   createTradingServices,
   tradingJobs,
   type TradingServices,
-} from './trading/services/services.js';
-import type { TapePlayer } from './trading/tape/player.js';
-import { createDispatcher } from './webhooks/dispatcher.js';
-import { resealWebhookSecrets } from './webhooks/endpoints.js';
-import { webhookJobs } from './webhooks/upkeep.js';
+} from './markets/services/services.js';
+import type { TapePlayer } from './markets/tape/player.js';
+import { createDispatcher } from './accounts/webhooks/dispatcher.js';
+import { resealWebhookSecrets } from './accounts/webhooks/endpoints.js';
+import { webhookJobs } from './accounts/webhooks/upkeep.js';
 
 export interface Service {
   context: TradingContext;

@@ -504,7 +504,7 @@ describe('the configuration', () => {
 
 describe('.env.example', () => {
   const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');
-  const source = read('src/config.ts') + read('src/trading/config.ts');
+  const source = read('src/config.ts') + read('src/markets/config.ts');
   const known = [...source.matchAll(/^ {2}([A-Z][A-Z_]+): /gm)].map(([, name]) => name!);
   const example = read('.env.example');
   const ofCompose = [

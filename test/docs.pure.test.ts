@@ -10,7 +10,7 @@ const documents = [
 ];
 const files = ['src', 'test', 'bench', 'views', 'migrations', 'deploy'].flatMap(list);
 
-/** What a document names in code with a folder before it: `usage/routes.ts`. */
+/** What a document names in code with a folder before it: `metering/ingestion/routes.ts`. */
 const modules = (text: string) => text.match(/(?<=`)(?:[\w.-]+\/)+[\w.-]+\.(?:ts|ejs|css|sql)(?=`)/g) ?? [];
 
 it.each(documents)('%s names files that there are', (document) => {

@@ -1,5 +1,5 @@
 import createClient, { type Client, type Middleware } from 'openapi-fetch';
-import type { paths } from './api.d.js';
+import type { paths } from './api.js';
 
 export type GaugeClient = Client<paths>;
 

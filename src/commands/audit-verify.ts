@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander';
-import { exportHeads } from '../audit/export-heads.js';
-import { jsonWriter, NotedHeadsError, readNotedHeads, textWriter } from '../audit/verify-report.js';
-import { verifyChains } from '../audit/verify.js';
+import { exportHeads } from '../accounts/audit/export-heads.js';
+import { jsonWriter, NotedHeadsError, readNotedHeads, textWriter } from '../accounts/audit/verify-report.js';
+import { verifyChains } from '../accounts/audit/verify.js';
 import type { MaintenanceDatabase } from '../core/db/maintenance.js';
 import { formatCount, formatDecimal } from '../core/pages/format.js';
 import { organizationFlag, runMaintenance } from './kit/maintenance.js';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildDocument } from '../core/reference/document.js';
 import { routeDescriptions } from '../reference.js';
-import { describeWebhooks } from '../webhooks/types.js';
+import { describeWebhooks } from '../accounts/webhooks/types.js';
 
 const document = buildDocument(routeDescriptions, describeWebhooks(true));
 

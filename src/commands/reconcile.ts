@@ -3,10 +3,10 @@ import { systemClock } from '../core/time.js';
 import { sqlState } from '../core/db/client.js';
 import type { MaintenanceDatabase } from '../core/db/maintenance.js';
 import { formatCount } from '../core/pages/format.js';
-import { checkLedger, ledgerJson, ledgerText } from '../trading/portfolio/ledger-check.js';
-import { sumArchives } from '../usage/archive/queries.js';
-import { driftJson, driftText, repairText } from '../usage/drift-report.js';
-import { compare, hasDrift, repair } from '../usage/reconcile.js';
+import { checkLedger, ledgerJson, ledgerText } from '../markets/portfolio/ledger-check.js';
+import { sumArchives } from '../metering/archive/queries.js';
+import { driftJson, driftText, repairText } from '../metering/reconciliation/drift-report.js';
+import { compare, hasDrift, repair } from '../metering/reconciliation/reconcile.js';
 import { organizationFlag, runMaintenance } from './kit/maintenance.js';
 
 const help = `

@@ -1,8 +1,8 @@
 import { systemClock } from '../core/time.js';
-import { runBacktestCommand } from './backtest/command.js';
-import { runEvaluateCommand } from './evaluate/command.js';
+import { runBacktestCommand } from '../markets/lab/backtest/command.js';
+import { runEvaluateCommand } from '../markets/lab/evaluate/command.js';
 import { listenForInterrupt, openTerminal, type Terminal } from './kit/command.js';
-import { runSendCommand } from './send/command.js';
+import { runSendCommand } from '../metering/commands/send/command.js';
 
 /** The commands that know of this process only what they are given. */
 const commands: Record<string, (terminal: Terminal) => Promise<number>> = {

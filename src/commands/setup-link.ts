@@ -3,9 +3,9 @@ import type { Config } from '../config.js';
 import { systemClock } from '../core/time.js';
 import type { MaintenanceDatabase } from '../core/db/maintenance.js';
 import { AppError } from '../core/errors.js';
-import { createResetLink } from '../identity/account/reset.js';
-import { createSetUpLink, describeSetUpLink } from '../identity/operators/operators.js';
-import { normalizeEmail } from '../identity/sign-in/sign-in.js';
+import { createResetLink } from '../accounts/identity/account/reset.js';
+import { createSetUpLink, describeSetUpLink } from '../accounts/identity/operators/operators.js';
+import { normalizeEmail } from '../accounts/identity/sign-in/sign-in.js';
 import { runMaintenance } from './kit/maintenance.js';
 
 const help = `

@@ -1,6 +1,11 @@
 import type { Router } from 'express';
 import { decodeCursor, encodeCursor } from '../core/ids.js';
-import { findUsers, listOperatorActions, listOperatorRows, type OperatorRow } from '../audit/queries.js';
+import {
+  findUsers,
+  listOperatorActions,
+  listOperatorRows,
+  type OperatorRow,
+} from '../accounts/audit/queries.js';
 import type { Orm } from '../core/db/client.js';
 import { isUuid } from '../core/http/request.js';
 import { cutPage } from '../core/http/page.js';

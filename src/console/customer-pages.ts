@@ -14,15 +14,15 @@ import {
 } from '../core/pages/form.js';
 import { formatShare } from '../core/pages/format.js';
 import { renderPage, pageRouter } from '../core/pages/layout.js';
-import { filledIn } from '../identity/account/schema.js';
-import { countMembers } from '../identity/members/queries.js';
-import { changeAsOperator } from '../identity/operator/http.js';
-import { slugSchema } from '../identity/operator/schema.js';
-import { getLockedOrganization, putOrganization } from '../identity/organizations/organizations.js';
-import { lockOrganization, type Organization } from '../identity/organizations/queries.js';
-import { marketAccesses, type MarketAccess } from '../organizations/table.js';
-import { firstMarketAccess } from '../trading/config.js';
-import { confirmDanger, requireConfirmation } from '../identity/session/operator.js';
+import { filledIn } from '../accounts/identity/account/schema.js';
+import { countMembers } from '../accounts/identity/members/queries.js';
+import { changeAsOperator } from '../accounts/identity/operator/http.js';
+import { slugSchema } from '../accounts/identity/operator/schema.js';
+import { getLockedOrganization, putOrganization } from '../accounts/identity/organizations/organizations.js';
+import { lockOrganization, type Organization } from '../accounts/identity/organizations/queries.js';
+import { marketAccesses, type MarketAccess } from '../accounts/organizations/table.js';
+import { firstMarketAccess } from '../markets/config.js';
+import { confirmDanger, requireConfirmation } from '../accounts/identity/session/operator.js';
 import {
   findCustomer,
   listCustomers,

@@ -4,8 +4,8 @@ import type { GroupTables, Orm } from '../core/db/client.js';
 import { selectFromAll, wholeTables, type ReportedDatabase } from '../core/db/shards.js';
 import { cutPage } from '../core/http/page.js';
 import { DAY_MS, monthOf } from '../core/time.js';
-import { effectiveCap } from '../entitlements/table.js';
-import { failedSince, type FailedSignIns } from '../identity/sign-in/failed-queries.js';
+import { effectiveCap } from '../metering/entitlements/table.js';
+import { failedSince, type FailedSignIns } from '../accounts/identity/sign-in/failed-queries.js';
 
 /** What stands out about a customer, and can be asked for. */
 export const signals = ['near', 'over', 'expiring', 'sign-ins'] as const;

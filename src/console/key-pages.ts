@@ -1,16 +1,16 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
-import { requireKey, revokeApiKey } from '../api-keys/api-keys.js';
+import { requireKey, revokeApiKey } from '../accounts/api-keys/api-keys.js';
 import { decodeCursor, encodeCursor } from '../core/ids.js';
-import { findKeyDetails, listKeyDetails } from '../api-keys/queries.js';
-import { toKeyView } from '../api-keys/view.js';
+import { findKeyDetails, listKeyDetails } from '../accounts/api-keys/queries.js';
+import { toKeyView } from '../accounts/api-keys/view.js';
 import { readPathId } from '../core/http/request.js';
 import { cutPage, idCursorField } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
 import { addForm, type FormState, parseQueryForm, readQuery } from '../core/pages/form.js';
 import { pageRouter } from '../core/pages/layout.js';
-import { sourceOf } from '../identity/operator/http.js';
-import { byOperator } from '../identity/session/authority.js';
+import { sourceOf } from '../accounts/identity/operator/http.js';
+import { byOperator } from '../accounts/identity/session/authority.js';
 import { addressOf, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
 
 const cursorSchema = z.object({ cursor: idCursorField });

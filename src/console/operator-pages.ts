@@ -15,21 +15,21 @@ import {
   tryQuery,
 } from '../core/pages/form.js';
 import { renderPage, pageRouter } from '../core/pages/layout.js';
-import { createLink, type NewLink } from '../identity/links/links.js';
-import { listSchema } from '../identity/members/schema.js';
-import { changeAsOperator } from '../identity/operator/http.js';
-import { emailSchema } from '../identity/operator/schema.js';
+import { createLink, type NewLink } from '../accounts/identity/links/links.js';
+import { listSchema } from '../accounts/identity/members/schema.js';
+import { changeAsOperator } from '../accounts/identity/operator/http.js';
+import { emailSchema } from '../accounts/identity/operator/schema.js';
 import {
   getOperator,
   inviteOperator,
   listOperators,
   removeOperator,
-} from '../identity/operators/operators.js';
-import { requireConfirmation } from '../identity/session/operator.js';
-import { personOf } from '../identity/session/session.js';
-import { failedSince, findFailedSignIns } from '../identity/sign-in/failed-queries.js';
-import { normalizeEmail } from '../identity/sign-in/sign-in.js';
-import { listUsers } from '../identity/users/queries.js';
+} from '../accounts/identity/operators/operators.js';
+import { requireConfirmation } from '../accounts/identity/session/operator.js';
+import { personOf } from '../accounts/identity/session/session.js';
+import { failedSince, findFailedSignIns } from '../accounts/identity/sign-in/failed-queries.js';
+import { normalizeEmail } from '../accounts/identity/sign-in/sign-in.js';
+import { listUsers } from '../accounts/identity/users/queries.js';
 import { toPattern } from './customer-queries.js';
 import { CONSOLE, decodeKey, encodeKey, PAGE_SIZE, PEOPLE, type ConsoleDeps } from './page.js';
 import { readPerson } from './person-pages.js';

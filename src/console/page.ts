@@ -3,11 +3,11 @@ import type { z } from 'zod';
 import { AppError } from '../core/errors.js';
 import { text } from '../core/http/validate.js';
 import { renderPage } from '../core/pages/layout.js';
-import { slugSchema } from '../identity/operator/schema.js';
-import { getOrganization } from '../identity/organizations/organizations.js';
-import type { Organization } from '../identity/organizations/queries.js';
-import type { TradingContext } from '../trading/config.js';
-import type { LiveTrading } from '../trading/live/live.js';
+import { slugSchema } from '../accounts/identity/operator/schema.js';
+import { getOrganization } from '../accounts/identity/organizations/organizations.js';
+import type { Organization } from '../accounts/identity/organizations/queries.js';
+import type { TradingContext } from '../markets/config.js';
+import type { LiveTrading } from '../markets/live/live.js';
 
 export type ConsoleDeps = Pick<TradingContext, 'db' | 'clock' | 'config'>;
 

@@ -14,27 +14,32 @@ import {
   readQuery,
 } from '../core/pages/form.js';
 import { pageRouter } from '../core/pages/layout.js';
-import { listOpenInvitations } from '../identity/members/invitation-queries.js';
+import { listOpenInvitations } from '../accounts/identity/members/invitation-queries.js';
 import {
   inviteAsOperator,
   MAX_OPEN_INVITATIONS,
   revokeAsOperator,
   toInvitationLink,
-} from '../identity/members/invitations.js';
+} from '../accounts/identity/members/invitations.js';
 import {
   putMember,
   removeMemberByEmail,
   requireMember,
   roleDescriptions,
-} from '../identity/members/members.js';
-import { hasOtherOwner, listMembers } from '../identity/members/queries.js';
-import { invitationDays, invitationSchema, listSchema, roleSchema } from '../identity/members/schema.js';
-import { changeAsOperator } from '../identity/operator/http.js';
-import { requireConfirmation } from '../identity/session/operator.js';
-import { personOf } from '../identity/session/session.js';
-import { failedSince, findFailedSignIns } from '../identity/sign-in/failed-queries.js';
-import { normalizeEmail } from '../identity/sign-in/sign-in.js';
-import { roles } from '../organizations/table.js';
+} from '../accounts/identity/members/members.js';
+import { hasOtherOwner, listMembers } from '../accounts/identity/members/queries.js';
+import {
+  invitationDays,
+  invitationSchema,
+  listSchema,
+  roleSchema,
+} from '../accounts/identity/members/schema.js';
+import { changeAsOperator } from '../accounts/identity/operator/http.js';
+import { requireConfirmation } from '../accounts/identity/session/operator.js';
+import { personOf } from '../accounts/identity/session/session.js';
+import { failedSince, findFailedSignIns } from '../accounts/identity/sign-in/failed-queries.js';
+import { normalizeEmail } from '../accounts/identity/sign-in/sign-in.js';
+import { roles } from '../accounts/organizations/table.js';
 import {
   addressOf,
   decodeKey,

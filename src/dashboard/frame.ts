@@ -1,8 +1,8 @@
 import type { Context } from '../core/http/context.js';
 import type { ReadFrame } from '../core/pages/layout.js';
-import { listOrganizationsOf } from '../identity/organizations/queries.js';
-import type { SessionPerson, SessionPrincipal } from '../identity/session/session.js';
-import { managingRoles, type Role } from '../organizations/table.js';
+import { listOrganizationsOf } from '../accounts/identity/organizations/queries.js';
+import type { SessionPerson, SessionPrincipal } from '../accounts/identity/session/session.js';
+import { managingRoles, type Role } from '../accounts/organizations/table.js';
 
 /** The parts of the dashboard, in the order of its navigation. */
 const sections: { id: string; href: string; label: string; roles?: readonly Role[]; isOfMarkets?: true }[] = [

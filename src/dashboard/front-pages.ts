@@ -1,7 +1,7 @@
 import type { RequestHandler, Router } from 'express';
 import { prefersHtml } from '../core/http/request.js';
 import { renderPage, type PageDeps, pageRouter } from '../core/pages/layout.js';
-import { organizationArchived, sessionOf, type ReadSession } from '../identity/session/session.js';
+import { organizationArchived, sessionOf, type ReadSession } from '../accounts/identity/session/session.js';
 
 /** A login that each visitor is shown: of the demo's data, never of a customer's. */
 export interface DemoLogin {

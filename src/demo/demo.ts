@@ -2,11 +2,11 @@ import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { eq } from 'drizzle-orm';
 import { z } from 'zod';
-import { hashSecret } from '../api-keys/bearer-key.js';
-import { apiKeys } from '../api-keys/table.js';
+import { hashSecret } from '../accounts/api-keys/bearer-key.js';
+import { apiKeys } from '../accounts/api-keys/table.js';
 import type { Context } from '../core/http/context.js';
-import { entitlementKinds } from '../entitlements/table.js';
-import { roles } from '../organizations/table.js';
+import { entitlementKinds } from '../metering/entitlements/table.js';
+import { roles } from '../accounts/organizations/table.js';
 
 /** Everything about the demo that can be shown. It is known in clear only to the process that made it. */
 const demoSchema = z.strictObject({

@@ -1,17 +1,21 @@
 import { randomInt } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { addSystemKey } from '../api-keys/api-keys.js';
-import { change, byService } from '../audit/audit.js';
+import { addSystemKey } from '../accounts/api-keys/api-keys.js';
+import { change, byService } from '../accounts/audit/audit.js';
 import type { Context } from '../core/http/context.js';
 import type { Orm, Tx } from '../core/db/client.js';
-import { putGrant } from '../entitlements/grants.js';
-import { putProduct, type ProductInput } from '../entitlements/products.js';
-import { DEFAULT_MAX_QUANTITY, type EntitlementKind, type UsageLimit } from '../entitlements/table.js';
-import { putMember } from '../identity/members/members.js';
-import { putOrganization } from '../identity/organizations/organizations.js';
-import type { Source } from '../identity/source.js';
-import { choosePassword, putUser, type PasswordChoice } from '../identity/users/users.js';
-import { organizations, type Role } from '../organizations/table.js';
+import { putGrant } from '../metering/entitlements/grants.js';
+import { putProduct, type ProductInput } from '../metering/entitlements/products.js';
+import {
+  DEFAULT_MAX_QUANTITY,
+  type EntitlementKind,
+  type UsageLimit,
+} from '../metering/entitlements/table.js';
+import { putMember } from '../accounts/identity/members/members.js';
+import { putOrganization } from '../accounts/identity/organizations/organizations.js';
+import type { Source } from '../accounts/identity/source.js';
+import { choosePassword, putUser, type PasswordChoice } from '../accounts/identity/users/users.js';
+import { organizations, type Role } from '../accounts/organizations/table.js';
 import { writeDemo, type DemoData } from './demo.js';
 
 /** Any constant of our own; all instances ask for the same lock. */

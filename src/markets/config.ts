@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { urlField, wholeNumber, type ServiceConfig } from '../core/config.js';
 import type { Context } from '../core/http/context.js';
-import type { MarketAccess } from '../organizations/table.js';
+import type { MarketAccess } from '../accounts/organizations/table.js';
 import { parseDollars } from './market/money.js';
 
 /** Open-Meteo's hosts for non-commercial use. Those of a subscription have `customer-` before these names. */

@@ -1,28 +1,28 @@
 import { Router, type ErrorRequestHandler, type RequestHandler } from 'express';
-import type { CallRefusal } from '../api-keys/key-use-queries.js';
-import { createKeyUse, type KeyUse } from '../api-keys/key-use.js';
-import { ownKeyRoute } from '../api-keys/routes.js';
+import type { CallRefusal } from '../accounts/api-keys/key-use-queries.js';
+import { createKeyUse, type KeyUse } from '../accounts/api-keys/key-use.js';
+import { ownKeyRoute } from '../accounts/api-keys/routes.js';
 import {
   knownHashedSecret,
   readHashedSecret,
   createKeyReader,
   type KeyReader,
-} from '../api-keys/bearer-key.js';
+} from '../accounts/api-keys/bearer-key.js';
 import { type Context, requireReady } from '../core/http/context.js';
-import { createEntitlementReader, type EntitlementReader } from '../entitlements/reader.js';
-import { entitlementRoutes } from '../entitlements/routes.js';
+import { createEntitlementReader, type EntitlementReader } from '../metering/entitlements/reader.js';
+import { entitlementRoutes } from '../metering/entitlements/routes.js';
 import { AppError, type ErrorCode } from '../core/errors.js';
 import { jsonHeaders } from '../core/http/headers.js';
 import { perKeyLimit, unknownKeyGuard } from '../core/http/rate-limit.js';
 import { mountRoutes } from '../core/reference/define-route.js';
-import { correctionRoutes } from '../usage/corrections/routes.js';
-import { createIngestion, type Ingestion } from '../usage/ingestion.js';
-import { usageReadRoutes } from '../usage/reading/routes.js';
-import { createReservations, type Reservations } from '../usage/reservations/reservations.js';
-import { reservationRoutes } from '../usage/reservations/routes.js';
-import { createSettlements, type Settlements } from '../usage/reservations/settlements.js';
-import { usageRoutes } from '../usage/routes.js';
-import { createThresholds, type Thresholds } from '../usage/thresholds/thresholds.js';
+import { correctionRoutes } from '../metering/corrections/routes.js';
+import { createIngestion, type Ingestion } from '../metering/ingestion/ingestion.js';
+import { usageReadRoutes } from '../metering/reports/reading/routes.js';
+import { createReservations, type Reservations } from '../metering/reservations/reservations.js';
+import { reservationRoutes } from '../metering/reservations/routes.js';
+import { createSettlements, type Settlements } from '../metering/reservations/settlements.js';
+import { usageRoutes } from '../metering/ingestion/routes.js';
+import { createThresholds, type Thresholds } from '../metering/thresholds/thresholds.js';
 
 /** What the usage and entitlements API keeps running between requests. */
 export interface ApiServices {

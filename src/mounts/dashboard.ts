@@ -1,24 +1,24 @@
 import { Router, type RequestHandler } from 'express';
-import { keyChangeRoutes } from '../api-keys/key-change-routes.js';
-import { apiKeyPages } from '../api-keys/pages.js';
-import { apiKeyReadRoutes } from '../api-keys/routes.js';
+import { keyChangeRoutes } from '../accounts/api-keys/key-change-routes.js';
+import { apiKeyPages } from '../accounts/api-keys/pages.js';
+import { apiKeyReadRoutes } from '../accounts/api-keys/routes.js';
 import { consoleAuditPages } from '../console/audit-pages.js';
-import { customerEntitlementPages } from '../console/entitlement-pages.js';
+import { customerEntitlementPages } from '../metering/console/entitlement-pages.js';
 import { customerKeyPages } from '../console/key-pages.js';
-import { customerUsageChangePages } from '../console/usage-change-pages.js';
+import { customerUsageChangePages } from '../metering/console/usage-change-pages.js';
 import { customerPages } from '../console/customer-pages.js';
 import { operatorPages } from '../console/operator-pages.js';
 import type { ConsoleDeps } from '../console/page.js';
 import { personPages } from '../console/person-pages.js';
-import { productPages } from '../console/product-pages.js';
+import { productPages } from '../metering/console/product-pages.js';
 import { customerPeoplePages } from '../console/people-pages.js';
-import { serviceTradingPages } from '../console/service-trading-pages.js';
-import { customerTradingPages } from '../console/trading-pages.js';
-import { customerUsagePages } from '../console/usage-pages.js';
+import { serviceTradingPages } from '../markets/console/service-trading-pages.js';
+import { customerTradingPages } from '../markets/console/trading-pages.js';
+import { customerUsagePages } from '../metering/console/usage-pages.js';
 import { listPlacements, sumByServer, type Placement } from '../core/db/placement.js';
 import { nothingHere } from '../core/http/problem.js';
 import { createConsoleFrame } from '../dashboard/frame.js';
-import { leadToConfirmation, requireOperatorPerson } from '../identity/session/operator.js';
+import { leadToConfirmation, requireOperatorPerson } from '../accounts/identity/session/operator.js';
 import { pageHeaders } from '../core/http/headers.js';
 import { perKeyLimit } from '../core/http/rate-limit.js';
 import { pageAssets, pageFrame, renderPage, type ReadFrame, pageRouter } from '../core/pages/layout.js';
@@ -26,17 +26,17 @@ import { mountRoutes } from '../core/reference/define-route.js';
 import { auditPages } from '../dashboard/audit-log/pages.js';
 import { frontPages, hideArchived, type DemoLogin } from '../dashboard/front-pages.js';
 import { overviewPages } from '../dashboard/overview/pages.js';
-import { entitlementPages } from '../entitlements/pages.js';
-import { findLiveProduct } from '../entitlements/queries.js';
+import { entitlementPages } from '../metering/entitlements/pages.js';
+import { findLiveProduct } from '../metering/entitlements/queries.js';
 import { findGroupsAway } from '../health/database.js';
-import { accountPages, confirmPages } from '../identity/account/pages.js';
-import { resetPages } from '../identity/account/reset-pages.js';
-import { joinPages, type JoinLimits } from '../identity/members/join-pages.js';
-import { membersPages } from '../identity/members/pages.js';
-import { sessionRoutes } from '../identity/organizations/routes.js';
-import { checkPasskeyHost } from '../identity/second-factor/passkeys.js';
-import { createSecretBox } from '../identity/second-factor/secret-box.js';
-import { hashToken, readToken, sessionCookie } from '../identity/session/session-cookie.js';
+import { accountPages, confirmPages } from '../accounts/identity/account/pages.js';
+import { resetPages } from '../accounts/identity/account/reset-pages.js';
+import { joinPages, type JoinLimits } from '../accounts/identity/members/join-pages.js';
+import { membersPages } from '../accounts/identity/members/pages.js';
+import { sessionRoutes } from '../accounts/identity/organizations/routes.js';
+import { checkPasskeyHost } from '../accounts/identity/second-factor/passkeys.js';
+import { createSecretBox } from '../accounts/identity/second-factor/secret-box.js';
+import { hashToken, readToken, sessionCookie } from '../accounts/identity/session/session-cookie.js';
 import {
   createSessionReader,
   personOf,
@@ -45,8 +45,8 @@ import {
   requireOrganization,
   requireOwnFactor,
   requirePerson,
-} from '../identity/session/session.js';
-import { signInPages } from '../identity/sign-in/pages.js';
+} from '../accounts/identity/session/session.js';
+import { signInPages } from '../accounts/identity/sign-in/pages.js';
 import {
   createDevices,
   defaultSignInLimits,
@@ -54,19 +54,19 @@ import {
   limitFactor,
   limitSignIns,
   type SignInLimits,
-} from '../identity/sign-in/sign-in-limits.js';
+} from '../accounts/identity/sign-in/sign-in-limits.js';
 import type { ApiServices } from './api.js';
 import { setUpPages } from '../set-up/pages.js';
-import type { TradingContext } from '../trading/config.js';
-import { marketsPages } from '../trading/pages/pages.js';
-import { portfolioPages } from '../trading/pages/portfolio-pages.js';
-import { riskPages } from '../trading/pages/risk-pages.js';
-import { scoresPages } from '../trading/pages/scores-pages.js';
-import type { TradingServices } from '../trading/services/services.js';
-import { usagePages } from '../usage/pages.js';
-import { deliveryRoutes } from '../webhooks/delivery-routes.js';
-import { webhookPages } from '../webhooks/pages.js';
-import { webhookRoutes } from '../webhooks/routes.js';
+import type { TradingContext } from '../markets/config.js';
+import { marketsPages } from '../markets/pages/pages.js';
+import { portfolioPages } from '../markets/pages/portfolio-pages.js';
+import { riskPages } from '../markets/pages/risk-pages.js';
+import { scoresPages } from '../markets/pages/scores-pages.js';
+import type { TradingServices } from '../markets/services/services.js';
+import { usagePages } from '../metering/reports/pages.js';
+import { deliveryRoutes } from '../accounts/webhooks/delivery-routes.js';
+import { webhookPages } from '../accounts/webhooks/pages.js';
+import { webhookRoutes } from '../accounts/webhooks/routes.js';
 
 export interface DashboardOptions {
   signInLimits?: Partial<SignInLimits>;

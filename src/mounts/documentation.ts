@@ -17,7 +17,7 @@ import type { OpenApiDocument } from '../core/reference/document.js';
 import { errorGuide } from '../core/reference/error-guide.js';
 import type { OwnValues } from '../core/reference/own-examples.js';
 import { problemExample, type DescribedRoute } from '../core/reference/problem-examples.js';
-import { describeWebhooks } from '../webhooks/types.js';
+import { describeWebhooks } from '../accounts/webhooks/types.js';
 
 interface Documents {
   document: () => Promise<{ body: Compressed; etag: string }>;

@@ -1,19 +1,19 @@
 import { Router } from 'express';
-import { requireOperator } from '../identity/session/operator.js';
+import { requireOperator } from '../accounts/identity/session/operator.js';
 import { mountRoutes } from '../core/reference/define-route.js';
 import { auditLogRoutes } from '../dashboard/audit-log/operator/routes.js';
-import { entitlementRoutes } from '../entitlements/operator/routes.js';
-import { memberRoutes } from '../identity/members/operator/routes.js';
-import { organizationRoutes } from '../identity/organizations/operator/routes.js';
-import { productRoutes } from '../entitlements/products/routes.js';
-import type { TradingContext } from '../trading/config.js';
-import { reconciliationRoutes } from '../trading/live/routes.js';
-import type { TradingServices } from '../trading/services/services.js';
-import { tradingControlRoutes } from '../trading/risk/operator/routes.js';
-import { backfillRoutes } from '../usage/backfills/routes.js';
-import { operatorCorrectionRoutes } from '../usage/corrections/routes.js';
-import { customerUsageRoutes } from '../usage/operator/routes.js';
-import { userRoutes } from '../identity/users/routes.js';
+import { entitlementRoutes } from '../metering/entitlements/operator/routes.js';
+import { memberRoutes } from '../accounts/identity/members/operator/routes.js';
+import { organizationRoutes } from '../accounts/identity/organizations/operator/routes.js';
+import { productRoutes } from '../metering/entitlements/products/routes.js';
+import type { TradingContext } from '../markets/config.js';
+import { reconciliationRoutes } from '../markets/live/routes.js';
+import type { TradingServices } from '../markets/services/services.js';
+import { tradingControlRoutes } from '../markets/risk/operator/routes.js';
+import { backfillRoutes } from '../metering/backfills/routes.js';
+import { operatorCorrectionRoutes } from '../metering/corrections/routes.js';
+import { customerUsageRoutes } from '../metering/reports/operator/routes.js';
+import { userRoutes } from '../accounts/identity/users/routes.js';
 
 export const operatorMarketRoutes = [...reconciliationRoutes, ...tradingControlRoutes];
 

@@ -1,14 +1,14 @@
 import type { Request } from 'express';
 import type { Context } from '../core/http/context.js';
 import type { OwnValues } from '../core/reference/own-examples.js';
-import { listActivePrefixes } from '../api-keys/queries.js';
-import { listProductsInEffect } from '../entitlements/queries.js';
-import type { ReadSession } from '../identity/session/session.js';
-import { CENT, formatDollars } from '../trading/market/money.js';
-import { listOrders } from '../trading/orders/queries.js';
-import { findNewestResting } from '../trading/orders/queries.js';
-import { listByOwner } from '../usage/reservations/reservations.js';
-import type { SnapshotStore } from '../trading/snapshot/snapshot.js';
+import { listActivePrefixes } from '../accounts/api-keys/queries.js';
+import { listProductsInEffect } from '../metering/entitlements/queries.js';
+import type { ReadSession } from '../accounts/identity/session/session.js';
+import { CENT, formatDollars } from '../markets/market/money.js';
+import { listOrders } from '../markets/orders/queries.js';
+import { findNewestResting } from '../markets/orders/queries.js';
+import { listByOwner } from '../metering/reservations/reservations.js';
+import type { SnapshotStore } from '../markets/snapshot/snapshot.js';
 
 interface OwnValuesDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
   readSession: ReadSession;

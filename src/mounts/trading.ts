@@ -1,23 +1,23 @@
 import { Router, type Request, type Response } from 'express';
 import { countRefusedCalls, keyGuards, type ApiServices } from './api.js';
-import type { TradingContext } from '../trading/config.js';
+import type { TradingContext } from '../markets/config.js';
 import { isNavigation } from '../core/http/request.js';
 import { unknownRoute } from '../core/http/unknown-route.js';
 import { mountRoutes } from '../core/reference/define-route.js';
-import { placeOrderRoute } from '../trading/orders/order-routes.js';
-import { changeOrderRoutes, tradeRoutes } from '../trading/orders/trade-routes.js';
-import { readLayer } from '../trading/reads/public-read.js';
-import { forecastRoutes } from '../trading/reads/forecast-routes.js';
-import { limitSizings, marketRoutes } from '../trading/reads/market-routes.js';
-import { createSnapshotReads } from '../trading/reads/snapshot-reads.js';
+import { placeOrderRoute } from '../markets/orders/order-routes.js';
+import { changeOrderRoutes, tradeRoutes } from '../markets/orders/trade-routes.js';
+import { readLayer } from '../markets/api/public-read.js';
+import { forecastRoutes } from '../markets/api/forecast-routes.js';
+import { limitSizings, marketRoutes } from '../markets/api/market-routes.js';
+import { createSnapshotReads } from '../markets/api/snapshot-reads.js';
 import { requireReady } from '../core/http/context.js';
 import { jsonHeaders } from '../core/http/headers.js';
-import { executionRoutes } from '../trading/execution/routes.js';
-import { portfolioRoutes } from '../trading/portfolio/routes.js';
-import { streamRoute } from '../trading/stream/routes.js';
-import { scoresRoutes } from '../trading/scores/routes.js';
-import type { TradingServices } from '../trading/services/services.js';
-import { createStationList } from '../trading/reads/station-json.js';
+import { executionRoutes } from '../markets/execution/routes.js';
+import { portfolioRoutes } from '../markets/portfolio/routes.js';
+import { streamRoute } from '../markets/api/stream-routes.js';
+import { scoresRoutes } from '../markets/scores/routes.js';
+import type { TradingServices } from '../markets/services/services.js';
+import { createStationList } from '../markets/api/station-json.js';
 
 /** Where every caller may read, and what lies below. */
 const publicReads = ['/markets', '/signals', '/forecast', '/stations', '/scores', '/stream'];

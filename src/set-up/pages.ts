@@ -14,26 +14,31 @@ import {
   type FormState,
 } from '../core/pages/form.js';
 import { renderPage, pageRouter } from '../core/pages/layout.js';
-import { checkPassword } from '../identity/account/account.js';
-import { authorOf, limitGuesses, type AccountDeps } from '../identity/account/page.js';
-import { confirmSchema, filledIn, setupSchema } from '../identity/account/schema.js';
-import { toQrCode } from '../identity/account/second-factor-pages.js';
-import { beginSetup, finishSetup, toKeyUri } from '../identity/account/second-factor.js';
-import { addLinkPages, limitLinkGuesses } from '../identity/links/link-pages.js';
-import { inviteAsOperator, toInvitationLink } from '../identity/members/invitations.js';
-import { putMember } from '../identity/members/members.js';
-import { changeAsOperator } from '../identity/operator/http.js';
-import { emailSchema, slugSchema } from '../identity/operator/schema.js';
-import { becomeOperator, findOperatorLink } from '../identity/operators/operators.js';
-import { MAX_PASSWORD, MIN_PASSWORD } from '../identity/password.js';
-import { findSetup } from '../identity/second-factor/queries.js';
-import { operatorsOnly } from '../identity/session/authority.js';
-import { requireConfirmation, requireOperatorPerson } from '../identity/session/operator.js';
-import { sendToken } from '../identity/session/session-cookie.js';
-import { arrivalOf, personOf, requirePerson, type ReadSession } from '../identity/session/session.js';
-import { normalizeEmail } from '../identity/sign-in/sign-in.js';
-import { marketAccesses } from '../organizations/table.js';
-import { firstMarketAccess, type TradingContext } from '../trading/config.js';
+import { checkPassword } from '../accounts/identity/account/account.js';
+import { authorOf, limitGuesses, type AccountDeps } from '../accounts/identity/account/page.js';
+import { confirmSchema, filledIn, setupSchema } from '../accounts/identity/account/schema.js';
+import { toQrCode } from '../accounts/identity/account/second-factor-pages.js';
+import { beginSetup, finishSetup, toKeyUri } from '../accounts/identity/account/second-factor.js';
+import { addLinkPages, limitLinkGuesses } from '../accounts/identity/links/link-pages.js';
+import { inviteAsOperator, toInvitationLink } from '../accounts/identity/members/invitations.js';
+import { putMember } from '../accounts/identity/members/members.js';
+import { changeAsOperator } from '../accounts/identity/operator/http.js';
+import { emailSchema, slugSchema } from '../accounts/identity/operator/schema.js';
+import { becomeOperator, findOperatorLink } from '../accounts/identity/operators/operators.js';
+import { MAX_PASSWORD, MIN_PASSWORD } from '../accounts/identity/password.js';
+import { findSetup } from '../accounts/identity/second-factor/queries.js';
+import { operatorsOnly } from '../accounts/identity/session/authority.js';
+import { requireConfirmation, requireOperatorPerson } from '../accounts/identity/session/operator.js';
+import { sendToken } from '../accounts/identity/session/session-cookie.js';
+import {
+  arrivalOf,
+  personOf,
+  requirePerson,
+  type ReadSession,
+} from '../accounts/identity/session/session.js';
+import { normalizeEmail } from '../accounts/identity/sign-in/sign-in.js';
+import { marketAccesses } from '../accounts/organizations/table.js';
+import { firstMarketAccess, type TradingContext } from '../markets/config.js';
 import { declareFirst, findInvitedOwner, findOwnerless, readNextStep } from './set-up.js';
 
 const SET_UP = '/set-up';

@@ -2,15 +2,15 @@ import { and, asc, eq, notExists, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../core/db/client.js';
 import { toPlainDecimal } from '../core/decimal.js';
 import { fieldError } from '../core/pages/form.js';
-import { putGrant } from '../entitlements/grants.js';
-import { putProduct } from '../entitlements/products.js';
-import { findGrant, lockProduct, type Product } from '../entitlements/queries.js';
-import { DEFAULT_MAX_QUANTITY, entitlements } from '../entitlements/table.js';
-import { listOpenInvitations } from '../identity/members/invitation-queries.js';
-import { putOrganization } from '../identity/organizations/organizations.js';
-import { findOrganization } from '../identity/organizations/queries.js';
-import { findDifference, type Source } from '../identity/source.js';
-import { memberships, organizations, type MarketAccess } from '../organizations/table.js';
+import { putGrant } from '../metering/entitlements/grants.js';
+import { putProduct } from '../metering/entitlements/products.js';
+import { findGrant, lockProduct, type Product } from '../metering/entitlements/queries.js';
+import { DEFAULT_MAX_QUANTITY, entitlements } from '../metering/entitlements/table.js';
+import { listOpenInvitations } from '../accounts/identity/members/invitation-queries.js';
+import { putOrganization } from '../accounts/identity/organizations/organizations.js';
+import { findOrganization } from '../accounts/identity/organizations/queries.js';
+import { findDifference, type Source } from '../accounts/identity/source.js';
+import { memberships, organizations, type MarketAccess } from '../accounts/organizations/table.js';
 
 export interface FirstProduct {
   productSlug: string;

@@ -1,5 +1,5 @@
 import { beforeAll, expect, it } from 'vitest';
-import { everything } from '../../src/trading/venue/simulation/world.js';
+import { everything } from '../../src/markets/venue/simulation/world.js';
 import { signedIn } from '../support/accounts.js';
 import { browserWorld } from '../support/browser.js';
 import { createKey, createOrganization, createProduct } from '../support/fixtures.js';

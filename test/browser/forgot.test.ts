@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { answerPasswordRequests } from '../../src/identity/account/reset.js';
-import { createMailSender } from '../../src/mail/sender.js';
+import { answerPasswordRequests } from '../../src/accounts/identity/account/reset.js';
+import { createMailSender } from '../../src/accounts/mail/sender.js';
 import { PASSWORD, signedIn } from '../support/accounts.js';
 import { browserWorld } from '../support/browser.js';
 import { mailEnv, startMailServer, type MailServer } from '../support/mail.js';

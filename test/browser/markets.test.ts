@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { isPlaced, type Market } from '../../src/trading/market/market.js';
-import { everything } from '../../src/trading/venue/simulation/world.js';
-import { CENT, formatDollars, parseDollars } from '../../src/trading/market/money.js';
+import { isPlaced, type Market } from '../../src/markets/market/market.js';
+import { everything } from '../../src/markets/venue/simulation/world.js';
+import { CENT, formatDollars, parseDollars } from '../../src/markets/market/money.js';
 import { formatPrice } from '../../src/core/pages/format.js';
 import { signedIn } from '../support/accounts.js';
 import { browserWorld, PHONE } from '../support/browser.js';

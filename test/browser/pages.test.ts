@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core';
 import { beforeAll, expect, it } from 'vitest';
 import { organizations } from '../../src/tables.js';
 import { signedIn } from '../support/accounts.js';
-import { everything } from '../../src/trading/venue/simulation/world.js';
+import { everything } from '../../src/markets/venue/simulation/world.js';
 import { browserWorld, DESKTOP, PHONE } from '../support/browser.js';
 import { hostileNames, ordinaryNames, populate, type Populated } from '../support/populated.js';
 import { countInjected, findAllBarriers, findBrokenNumbers, pages, toPath } from './barriers.js';

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { expect, it, vi } from 'vitest';
-import { createSetUpLink } from '../../src/identity/operators/operators.js';
+import { createSetUpLink } from '../../src/accounts/identity/operators/operators.js';
 import { createUser, PASSWORD } from '../support/accounts.js';
 import { browserWorld } from '../support/browser.js';
 import { makeLink } from '../support/operators.js';

@@ -3,7 +3,7 @@ import { signedIn } from '../support/accounts.js';
 import { browserWorld } from '../support/browser.js';
 import { hostileTexts } from '../support/populated.js';
 import { startReceiver, verifyBySpecification } from '../support/webhooks.js';
-import { createDispatcher } from '../../src/webhooks/dispatcher.js';
+import { createDispatcher } from '../../src/accounts/webhooks/dispatcher.js';
 import { countInjected, findAllBarriers } from './barriers.js';
 import { follow, readMain } from './steps.js';
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { buildDocument } from '../../src/core/reference/document.js';
 import { routeDescriptions } from '../../src/reference.js';
-import { describeWebhooks } from '../../src/webhooks/types.js';
+import { describeWebhooks } from '../../src/accounts/webhooks/types.js';
 
 it('the types of the client were generated from the document as it is (else: npm run client)', () => {
   const types = readFileSync(new URL('../../src/client/api.d.ts', import.meta.url), 'utf8');

@@ -21,7 +21,7 @@ let service: TestService;
 beforeAll(async () => {
   database = await createTestDatabase();
   service = await startTestService(database.db, { context: { clock: systemClock } });
-  await run(process.execPath, ['--import', 'tsx', 'src/tools/client-pack.ts', folder], { cwd: root });
+  await run(process.execPath, ['--import', 'tsx', 'src/commands/client-pack.ts', folder], { cwd: root });
   const [client] = readdirSync(folder);
   // What it depends on comes from the packages that are installed here: nothing is fetched.
   const dependencies = ['openapi-fetch', 'openapi-typescript-helpers'];

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { components } from '../../src/client/api.d.js';
+import type { components } from '../../src/client/api.js';
 import { createGaugeClient, OtherModeError } from '../../src/client/client.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';

@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { expect, it, vi } from 'vitest';
-import { hashToken } from '../../src/identity/session/session-cookie.js';
+import { hashToken } from '../../src/accounts/identity/session/session-cookie.js';
 import { oneTimeLinks, operatorLog, operators } from '../../src/tables.js';
 import { createUser } from '../support/accounts.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';

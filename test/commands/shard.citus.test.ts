@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { expect, inject, it, vi } from 'vitest';
 import { openDatabase } from '../../src/core/db/open.js';
-import { compare } from '../../src/usage/reconcile.js';
+import { compare } from '../../src/metering/reconciliation/reconcile.js';
 import { createCitusDatabase, dropCitusDatabase, query } from '../support/citus-cluster.js';
 import { createOrganization } from '../support/fixtures.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';

@@ -1,6 +1,6 @@
 import { v7 as uuid } from 'uuid';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createBackfillRunner } from '../../src/usage/backfills/runner.js';
+import { createBackfillRunner } from '../../src/metering/backfills/runner.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
 import { operatorClient } from '../support/operator.js';

@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
 import { openDatabase } from '../../src/core/db/open.js';
-import { compare } from '../../src/usage/reconcile.js';
+import { compare } from '../../src/metering/reconciliation/reconcile.js';
 import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
 import { operatorToken } from '../support/operator.js';
 import { findFreePort } from '../support/free-port.js';

@@ -9,7 +9,7 @@ import { openForMaintenance } from '../../src/core/db/maintenance.js';
 import { openDatabase } from '../../src/core/db/open.js';
 import { distributeTables } from '../../src/core/db/distribute.js';
 import { listPlacements } from '../../src/core/db/placement.js';
-import { compare } from '../../src/usage/reconcile.js';
+import { compare } from '../../src/metering/reconciliation/reconcile.js';
 import { createCitusCluster, createCitusDatabase, query } from '../support/citus-cluster.js';
 import { makeTemplate } from '../support/setup-postgres.js';
 import { createSenders, startLoad, type Load } from '../support/sharded-load.js';

@@ -1,14 +1,14 @@
 import { parse } from 'csv-parse/sync';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { recordAudit, type AuditEntry } from '../../src/audit/audit.js';
-import { genesisHash, hashRow } from '../../src/audit/chain.js';
+import { recordAudit, type AuditEntry } from '../../src/accounts/audit/audit.js';
+import { genesisHash, hashRow } from '../../src/accounts/audit/chain.js';
 import { memberships, users } from '../../src/tables.js';
 import { addMember, Browser, createUser, signedIn } from '../support/accounts.js';
 import { inChange } from '../support/change.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
-import { readLog, writeRows, writeRowsAtOnce } from '../audit/support.js';
+import { readLog, writeRows, writeRowsAtOnce } from '../accounts/audit/support.js';
 
 const PAGE = '/dashboard/audit-log';
 const CSV = '/dashboard/audit-log.csv';
@@ -399,7 +399,7 @@ it('what the page reads goes by index, whatever the filter', async () => {
   await database.db.orm.execute(sql`insert into audit_log (org_id, id, at, action, actor, target, details)
     select ${id}, md5('plan' || n)::uuid, now(), 'a.' || n % 20, 'actor ' || n % 50, 'x', '{}' from generate_series(1, 20000) as n`);
   await database.db.orm.execute(sql`analyze audit_log`);
-  const { listAuditRows, listDistinct } = await import('../../src/audit/queries.js');
+  const { listAuditRows, listDistinct } = await import('../../src/accounts/audit/queries.js');
   const plans: string[] = [];
   // Explains each statement instead of answering it.
   const orm = new Proxy(database.db.orm, {

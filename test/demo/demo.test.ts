@@ -7,12 +7,12 @@ import { eq, ne } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { z } from 'zod';
 import { readDemo, writeDemo, type DemoData } from '../../src/demo/demo.js';
-import { describeDemo } from '../../src/demo/describe.js';
-import { findFirstOrder } from '../../src/trading/orders/first-order.js';
+import { describeDemo } from '../../src/greeting.js';
+import { findFirstOrder } from '../../src/markets/orders/first-order.js';
 import { seedDemo } from '../../src/demo/seed.js';
-import { seedDemoTrading } from '../../src/demo/trading.js';
-import { seedDemoUsage } from '../../src/demo/usage.js';
-import { verifyPassword } from '../../src/identity/password.js';
+import { seedDemoTrading } from '../../src/markets/demo/trading.js';
+import { seedDemoUsage } from '../../src/metering/demo/usage.js';
+import { verifyPassword } from '../../src/accounts/identity/password.js';
 import {
   apiKeys,
   executionMarks,
@@ -23,7 +23,7 @@ import {
   tradingOrders,
   users,
 } from '../../src/tables.js';
-import type { executionSchema } from '../../src/trading/execution/schema.js';
+import type { executionSchema } from '../../src/markets/execution/schema.js';
 import { Browser } from '../support/accounts.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';
 import { createOrganization } from '../support/fixtures.js';

@@ -9,8 +9,8 @@ import { UnsuitableDatabaseError } from '../../src/core/db/check-server.js';
 import type { Database } from '../../src/core/db/client.js';
 import { openDatabase } from '../../src/core/db/open.js';
 import { DAY_MS } from '../../src/core/time.js';
-import { deleteOldLinks } from '../../src/identity/links/links.js';
-import { createSetUpLink } from '../../src/identity/operators/operators.js';
+import { deleteOldLinks } from '../../src/accounts/identity/links/links.js';
+import { createSetUpLink } from '../../src/accounts/identity/operators/operators.js';
 import { oneTimeLinks, operators } from '../../src/tables.js';
 import {
   createPostgresServer,

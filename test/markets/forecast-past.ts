@@ -1,11 +1,11 @@
-import { KnownHistory } from '../../src/trading/archive/archive.js';
-import { train, type Training } from '../../src/trading/archive/training.js';
-import { noFits, type Fit } from '../../src/trading/forecast/fits.js';
-import type { SettledDay } from '../../src/trading/market/source.js';
-import { spanOf, type Target } from '../../src/trading/market/market.js';
-import { findPlace } from '../../src/trading/market/stations.js';
-import { gaussian } from '../../src/trading/venue/simulation/random.js';
-import type { KnownHour, KnownRun } from '../../src/trading/forecast/queries.js';
+import { KnownHistory } from '../../src/markets/training/forecast-archive.js';
+import { train, type Training } from '../../src/markets/training/training.js';
+import { noFits, type Fit } from '../../src/markets/learning/fits.js';
+import type { SettledDay } from '../../src/markets/market/source.js';
+import { spanOf, type Target } from '../../src/markets/market/market.js';
+import { findPlace } from '../../src/markets/market/stations.js';
+import { gaussian } from '../../src/markets/venue/simulation/random.js';
+import type { KnownHour, KnownRun } from '../../src/markets/learning/queries.js';
 
 const HOUR_MS = 3_600_000;
 

@@ -1,13 +1,13 @@
-import type { Bracket } from '../../src/trading/market/brackets.js';
+import type { Bracket } from '../../src/markets/market/brackets.js';
 import { normalCdf, normalQuantile } from '../../src/core/statistics/distributions.js';
-import { probabilityOf } from '../../src/trading/market/distribution.js';
-import type { JudgedRecord } from '../../src/trading/scores/gates.js';
-import { LEAD_HOURS } from '../../src/trading/signals/signal.js';
-import { scoreBrackets } from '../../src/trading/scores/score.js';
-import { stations } from '../../src/trading/market/stations.js';
+import { probabilityOf } from '../../src/markets/market/distribution.js';
+import type { JudgedRecord } from '../../src/markets/scores/gates.js';
+import { LEAD_HOURS } from '../../src/markets/signals/signal.js';
+import { scoreBrackets } from '../../src/markets/scores/score.js';
+import { stations } from '../../src/markets/market/stations.js';
 import { ladderFrom } from '../fixtures/market.js';
 import { costOf } from '../fixtures/scores-page.js';
-import type { BracketCost } from '../../src/trading/forecast/table.js';
+import type { BracketCost } from '../../src/markets/learning/table.js';
 
 /** Two forecasters of the same days. Each says normal with its deviation around what it believes, which misses the truth. */
 export interface Rivals {

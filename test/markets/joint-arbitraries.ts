@@ -1,4 +1,4 @@
-import type { JointProblem, Leg, Limit } from '../../src/trading/sizing/joint.js';
+import type { JointProblem, Leg, Limit } from '../../src/markets/sizing/joint.js';
 
 /** Numbers from 0 to 1 from a seed, so that a thousand events are the same ones every time. */
 export function randomOf(seed: number): () => number {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import { isCrossed, toLevels, type MarketableOrder, type OrderBook } from '../../src/trading/market/book.js';
-import { CENT } from '../../src/trading/market/money.js';
+import { isCrossed, toLevels, type MarketableOrder, type OrderBook } from '../../src/markets/market/book.js';
+import { CENT } from '../../src/markets/market/money.js';
 
 /** Hundredths of contracts, whole ones among them. */
 const counts = (max: number) =>

@@ -1,4 +1,4 @@
-import type { MarketableOrder, OrderBook, Side } from '../../src/trading/market/book.js';
+import type { MarketableOrder, OrderBook, Side } from '../../src/markets/market/book.js';
 
 /** What follows from an order by the plainest reading of the rules, one hundredth of a contract at a time: what the real thing is held against. */
 

@@ -1,9 +1,9 @@
-import type { WeatherData, WeatherSource } from '../../src/trading/forecast/forecast.js';
-import type { OrderBook } from '../../src/trading/market/book.js';
-import type { Market } from '../../src/trading/market/market.js';
-import type { MarketData, MarketSource, Print } from '../../src/trading/market/source.js';
-import { CENT, DOLLAR } from '../../src/trading/market/money.js';
-import { findStation } from '../../src/trading/market/stations.js';
+import type { WeatherData, WeatherSource } from '../../src/markets/weather/weather.js';
+import type { OrderBook } from '../../src/markets/market/book.js';
+import type { Market } from '../../src/markets/market/market.js';
+import type { MarketData, MarketSource, Print } from '../../src/markets/market/source.js';
+import { CENT, DOLLAR } from '../../src/markets/market/money.js';
+import { findStation } from '../../src/markets/market/stations.js';
 import type { Clock } from '../../src/core/time.js';
 
 /** °F, with a mean of 40. */

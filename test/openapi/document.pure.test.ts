@@ -3,7 +3,7 @@ import type { ErrorCode } from '../../src/core/errors.js';
 import { statusByCode } from '../../src/core/errors.js';
 import { buildDocument } from '../../src/core/reference/document.js';
 import { routeDescriptions } from '../../src/reference.js';
-import { describeWebhooks } from '../../src/webhooks/types.js';
+import { describeWebhooks } from '../../src/accounts/webhooks/types.js';
 
 type Json = { [key: string]: Json } & Json[];
 

@@ -1,7 +1,7 @@
 import { get, type IncomingHttpHeaders } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { statusByCode } from '../../src/core/errors.js';
-import { webhookTypes } from '../../src/webhooks/types.js';
+import { webhookTypes } from '../../src/accounts/webhooks/types.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
 

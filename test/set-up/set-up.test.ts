@@ -7,8 +7,8 @@ import { createOrganization } from '../support/fixtures.js';
 import { forgetConfirmation, signedInOperator } from '../support/operators.js';
 import { authenticator } from '../support/second-factor.js';
 import { startTestService, type TestService } from '../support/service.js';
-import { openLink } from '../identity/members/support.js';
-import { createSetUpLink } from '../../src/identity/operators/operators.js';
+import { openLink } from '../accounts/identity/members/support.js';
+import { createSetUpLink } from '../../src/accounts/identity/operators/operators.js';
 
 // Each password and recovery code is hashed as in production, which is slow on a machine that is busy.
 vi.setConfig({ testTimeout: 60_000 });

@@ -1,11 +1,11 @@
 import { v7 as uuid } from 'uuid';
 import { hash } from '@node-rs/argon2';
 import Keygrip from 'keygrip';
-import { insertSession } from '../../src/identity/session/queries.js';
-import { generateToken, hashToken } from '../../src/identity/session/session-cookie.js';
+import { insertSession } from '../../src/accounts/identity/session/queries.js';
+import { generateToken, hashToken } from '../../src/accounts/identity/session/session-cookie.js';
 import type { Database, Tx } from '../../src/core/db/client.js';
 import { memberships, users } from '../../src/tables.js';
-import type { Role } from '../../src/organizations/table.js';
+import type { Role } from '../../src/accounts/organizations/table.js';
 import { createOrganization } from './fixtures.js';
 
 export const PASSWORD = 'correct horse battery staple';

@@ -1,4 +1,4 @@
-import { change, byService } from '../../src/audit/audit.js';
+import { change, byService } from '../../src/accounts/audit/audit.js';
 import { systemClock } from '../../src/core/time.js';
 import type { Database, Tx } from '../../src/core/db/client.js';
 

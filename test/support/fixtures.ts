@@ -1,5 +1,5 @@
 import { v7 as uuid } from 'uuid';
-import { generateSecret, hashSecret } from '../../src/api-keys/bearer-key.js';
+import { generateSecret, hashSecret } from '../../src/accounts/api-keys/bearer-key.js';
 import type { Database } from '../../src/core/db/client.js';
 import { apiKeyDirectory, apiKeys, entitlements, organizations, products } from '../../src/tables.js';
 

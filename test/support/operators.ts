@@ -1,8 +1,8 @@
 import { eq } from 'drizzle-orm';
-import { byService, change } from '../../src/audit/audit.js';
-import { createLink } from '../../src/identity/links/links.js';
+import { byService, change } from '../../src/accounts/audit/audit.js';
+import { createLink } from '../../src/accounts/identity/links/links.js';
 import { operators, sessions } from '../../src/tables.js';
-import type { LinkKind } from '../../src/identity/table.js';
+import type { LinkKind } from '../../src/accounts/identity/table.js';
 import { Browser, createUser, sessionIdOf, type TestUser } from './accounts.js';
 import { giveSecondFactor, type Authenticator } from './second-factor.js';
 import type { TestService } from './service.js';

@@ -58,7 +58,7 @@ async function bundle(): Promise<string> {
 }
 
 /**
- * What Node is started with to run a script of the project, `src/tools/reconcile`: compiled if the tests' setup did that.
+ * What Node is started with to run a script of the project, `src/commands/reconcile`: compiled if the tests' setup did that.
  * Such a process ends before it would pay to optimize the embedded database's code: that is half of its time.
  */
 export function ownScript(path: string): string[] {

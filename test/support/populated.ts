@@ -1,12 +1,12 @@
 import { v7 as uuid } from 'uuid';
-import type { Role } from '../../src/organizations/table.js';
-import { CENT, formatDollars } from '../../src/trading/market/money.js';
+import type { Role } from '../../src/accounts/organizations/table.js';
+import { CENT, formatDollars } from '../../src/markets/market/money.js';
 import { operatorClient } from './operator.js';
 import { Browser, createUser, sessionIdOf } from './accounts.js';
 import type { TestService } from './service.js';
 import { sendUsage } from './usage.js';
-import { createDispatcher } from '../../src/webhooks/dispatcher.js';
-import { memberAuthority } from '../../src/identity/session/authority.js';
+import { createDispatcher } from '../../src/accounts/webhooks/dispatcher.js';
+import { memberAuthority } from '../../src/accounts/identity/session/authority.js';
 
 /** What people and products are called. There are as many of each as there are names, four people at least. */
 export interface Names {

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { eq } from 'drizzle-orm';
 import type { Database } from '../../src/core/db/client.js';
-import { generateRecoveryCodes, hashRecoveryCode } from '../../src/identity/second-factor/codes.js';
-import { codeOf, generateSecret, stepAt } from '../../src/identity/second-factor/totp.js';
+import { generateRecoveryCodes, hashRecoveryCode } from '../../src/accounts/identity/second-factor/codes.js';
+import { codeOf, generateSecret, stepAt } from '../../src/accounts/identity/second-factor/totp.js';
 import { recoveryCodes, secondFactors } from '../../src/tables.js';
 import type { TestClock } from './service.js';
 

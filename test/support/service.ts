@@ -9,13 +9,13 @@ import { createLifecycle } from '../../src/core/http/context.js';
 import { createMetrics } from '../../src/core/metrics.js';
 import { createApiServices, type ApiServices } from '../../src/mounts/api.js';
 import type { DashboardOptions } from '../../src/mounts/dashboard.js';
-import type { TradingContext } from '../../src/trading/config.js';
+import type { TradingContext } from '../../src/markets/config.js';
 import {
   createTradingServices,
   type TradingOverrides,
   type TradingServices,
-} from '../../src/trading/services/services.js';
-import { leadingStations, type Selection } from '../../src/trading/venue/simulation/world.js';
+} from '../../src/markets/services/services.js';
+import { leadingStations, type Selection } from '../../src/markets/venue/simulation/world.js';
 import { createApp } from '../../src/app.js';
 import { SESSION_KEY } from './accounts.js';
 

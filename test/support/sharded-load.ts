@@ -1,10 +1,10 @@
 import { setTimeout } from 'node:timers/promises';
-import { hashSecret } from '../../src/api-keys/bearer-key.js';
+import { hashSecret } from '../../src/accounts/api-keys/bearer-key.js';
 import { systemClock } from '../../src/core/time.js';
 import type { Database } from '../../src/core/db/client.js';
 import { createMetrics } from '../../src/core/metrics.js';
-import { toBatch } from '../../src/usage/batch.js';
-import { createIngestion } from '../../src/usage/ingestion.js';
+import { toBatch } from '../../src/metering/ingestion/batch.js';
+import { createIngestion } from '../../src/metering/ingestion/ingestion.js';
 import { createKey, createOrganization, createProduct, grant } from './fixtures.js';
 
 export interface Sender {

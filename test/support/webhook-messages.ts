@@ -3,7 +3,7 @@ import { asc, eq } from 'drizzle-orm';
 import type { Database } from '../../src/core/db/client.js';
 import { newId } from '../../src/core/ids.js';
 import { webhookEndpoints, webhookMessages } from '../../src/tables.js';
-import { allTypes, type AnyType } from '../../src/webhooks/types.js';
+import { allTypes, type AnyType } from '../../src/accounts/webhooks/types.js';
 
 /** An endpoint of an Organization that listens for all types, if not for those that are given. */
 export async function createListener(

@@ -2,11 +2,11 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { eq } from 'drizzle-orm';
-import { byService } from '../../src/audit/audit.js';
+import { byService } from '../../src/accounts/audit/audit.js';
 import type { Context } from '../../src/core/http/context.js';
 import { webhookAttempts, webhookDeliveries } from '../../src/tables.js';
-import type { MemberActor } from '../../src/identity/session/authority.js';
-import { createEndpoint, type EndpointInput } from '../../src/webhooks/endpoints.js';
+import type { MemberActor } from '../../src/accounts/identity/session/authority.js';
+import { createEndpoint, type EndpointInput } from '../../src/accounts/webhooks/endpoints.js';
 
 export interface Received {
   headers: IncomingHttpHeaders;

@@ -1,11 +1,11 @@
 import { hash, randomBytes } from 'node:crypto';
 import type { Request } from 'express';
-import { AppError } from '../core/errors.js';
-import { type Scope, isOfMarkets } from '../core/scopes.js';
-import type { Clock } from '../core/time.js';
-import type { Database, Template } from '../core/db/client.js';
-import { createGroupCoalescer } from '../core/db/coalesce.js';
-import { textArray } from '../core/db/sql.js';
+import { AppError } from '../../core/errors.js';
+import { type Scope, isOfMarkets } from '../../core/scopes.js';
+import type { Clock } from '../../core/time.js';
+import type { Database, Template } from '../../core/db/client.js';
+import { createGroupCoalescer } from '../../core/db/coalesce.js';
+import { textArray } from '../../core/db/sql.js';
 import type { MarketAccess } from '../organizations/table.js';
 
 const sessionCookie = /(^|;\s*)(__Host-)?gauge_session=/;

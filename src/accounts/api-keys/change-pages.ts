@@ -1,8 +1,8 @@
 import type { Request, Response, Router } from 'express';
-import type { Orm } from '../core/db/client.js';
-import { parseInput } from '../core/http/validate.js';
-import { originOf, isUuid } from '../core/http/request.js';
-import { readLine, sendEventLine } from '../core/pages/curl-line.js';
+import type { Orm } from '../../core/db/client.js';
+import { parseInput } from '../../core/http/validate.js';
+import { originOf, isUuid } from '../../core/http/request.js';
+import { readLine, sendEventLine } from '../../core/pages/curl-line.js';
 import {
   formRoute,
   newForm,
@@ -11,9 +11,9 @@ import {
   renewForm,
   type FormFields,
   type FormState,
-} from '../core/pages/form.js';
-import { renderPage } from '../core/pages/layout.js';
-import { MINUTE_MS } from '../core/time.js';
+} from '../../core/pages/form.js';
+import { renderPage } from '../../core/pages/layout.js';
+import { MINUTE_MS } from '../../core/time.js';
 import { memberActor } from '../identity/session/authority.js';
 import { requireRole, sessionOf } from '../identity/session/session.js';
 import { managingRoles } from '../organizations/table.js';
@@ -27,7 +27,7 @@ import {
   scopesFor,
   type KeyDeps,
 } from './api-keys.js';
-import { newFormId } from '../core/ids.js';
+import { newFormId } from '../../core/ids.js';
 import { expiryChoices, graceChoices, keyFormValues, readGrace, readKeyForm } from './key-form.js';
 import type { KeyUse } from './key-use.js';
 import { findKeyDetails, sumCalls, type KeyRow } from './queries.js';
@@ -141,7 +141,7 @@ export function addCreatePages(router: Router, deps: KeyPageDeps): void {
   }
 
   async function showCreation(req: Request, res: Response, form: FormState): Promise<void> {
-    const page = { view: 'api-keys/new', title: 'New API key', section: SECTION };
+    const page = { view: 'accounts/api-keys/new', title: 'New API key', section: SECTION };
     await renderPage(deps, req, res, page, {
       form: renewForm(form, newFormId(deps.clock.now())),
       budget: await showBudget(deps, res),
@@ -170,7 +170,7 @@ export function addRotatePages(router: Router, deps: KeyPageDeps): void {
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
     const key = await requireKeyDetails(deps, sessionOf(res).orgId, readId(req));
     const view = toKeyView(key, new Set(key.scopes), deps.clock.now());
-    const page = { view: 'api-keys/rotate', title: `Rotate ${key.name}`, section: SECTION };
+    const page = { view: 'accounts/api-keys/rotate', title: `Rotate ${key.name}`, section: SECTION };
     await renderPage(deps, req, res, page, {
       key: view,
       successor: key.successorId === null ? undefined : { href: keyAddress(key.successorId) },
@@ -197,7 +197,7 @@ export function addRenamePages(router: Router, deps: KeyDeps): void {
 
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
     const key = await requireKeyDetails(deps, sessionOf(res).orgId, readId(req));
-    const page = { view: 'api-keys/rename', title: `Rename ${key.name}`, section: SECTION };
+    const page = { view: 'accounts/api-keys/rename', title: `Rename ${key.name}`, section: SECTION };
     await renderPage(deps, req, res, page, {
       key: toKeyView(key, new Set(key.scopes), deps.clock.now()),
       form: { ...form, values: { name: key.name, ...form.values } },
@@ -216,7 +216,7 @@ export function addRevokePages(router: Router, deps: KeyDeps): void {
     const now = deps.clock.now();
     const from = new Date(now - (now % MINUTE_MS) - RECENT_MINUTES * MINUTE_MS);
     const recent = await sumCalls(deps.db.orm, orgId, [key.id], { from, stepMs: MINUTE_MS });
-    const page = { view: 'api-keys/revoke', title: `Revoke ${key.name}`, section: SECTION };
+    const page = { view: 'accounts/api-keys/revoke', title: `Revoke ${key.name}`, section: SECTION };
     await renderPage(deps, req, res, page, {
       key: toKeyView(key, new Set(key.scopes), now),
       recentMinutes: RECENT_MINUTES,
@@ -253,7 +253,11 @@ async function showSecret(
   const { id, name, scopes, livemode, expiresAt } = key;
   const isEnded = previous?.expiresAt != null && previous.expiresAt <= now;
   res.status(201).setHeader('Cache-Control', 'no-store, no-transform');
-  const page = { view: 'api-keys/secret', title: previous ? 'Key rotated' : 'Key made', section: SECTION };
+  const page = {
+    view: 'accounts/api-keys/secret',
+    title: previous ? 'Key rotated' : 'Key made',
+    section: SECTION,
+  };
   await renderPage(deps, req, res, page, {
     key: { name, scopes, livemode, expiresAt, href: keyAddress(id) },
     secret,

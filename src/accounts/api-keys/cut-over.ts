@@ -1,6 +1,6 @@
-import type { Orm } from '../core/db/client.js';
-import { formatCount } from '../core/pages/format.js';
-import { MINUTE_MS } from '../core/time.js';
+import type { Orm } from '../../core/db/client.js';
+import { formatCount } from '../../core/pages/format.js';
+import { MINUTE_MS } from '../../core/time.js';
 import { stateOf } from './api-keys.js';
 import { CALLS_KEPT_MS } from './key-use-queries.js';
 import { sumCalls, type KeyDetails } from './queries.js';

@@ -2,17 +2,17 @@ import type { Response } from 'express';
 import { memberActor } from '../identity/session/authority.js';
 import { requireRole } from '../identity/session/session.js';
 import { managingRoles } from '../organizations/table.js';
-import { hasBody, readJsonBody } from '../core/http/body.js';
-import { parseInput } from '../core/http/validate.js';
+import { hasBody, readJsonBody } from '../../core/http/body.js';
+import { parseInput } from '../../core/http/validate.js';
 import {
   defineRoute,
   type Example,
   type ExampleRequest,
   generated,
   json,
-} from '../core/reference/define-route.js';
-import { exampleWorld } from '../core/reference/example-world.js';
-import { problemExample } from '../core/reference/problem-examples.js';
+} from '../../core/reference/define-route.js';
+import { exampleWorld } from '../../core/reference/example-world.js';
+import { problemExample } from '../../core/reference/problem-examples.js';
 import {
   createApiKey,
   type KeyDeps,

@@ -1,7 +1,7 @@
-import { AppError, type ErrorPlace } from '../core/errors.js';
-import { parseInput } from '../core/http/validate.js';
-import { fieldError, listField, refuseIgnored, textField, type FormFields } from '../core/pages/form.js';
-import { DAY_MS, MINUTE_MS } from '../core/time.js';
+import { AppError, type ErrorPlace } from '../../core/errors.js';
+import { parseInput } from '../../core/http/validate.js';
+import { fieldError, listField, refuseIgnored, textField, type FormFields } from '../../core/pages/form.js';
+import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import type { KeyDetails } from './queries.js';
 import { createApiKeySchema, rotateApiKeySchema } from './schema.js';
 

@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm';
-import { type Clock, DAY_MS } from '../core/time.js';
-import type { Scope } from '../core/scopes.js';
-import { intArray, textArray } from '../core/db/sql.js';
-import type { Orm, Template } from '../core/db/client.js';
+import { type Clock, DAY_MS } from '../../core/time.js';
+import type { Scope } from '../../core/scopes.js';
+import { intArray, textArray } from '../../core/db/sql.js';
+import type { Orm, Template } from '../../core/db/client.js';
 
 /** Why a call was refused although its key exists. */
 export const refusals = ['ended', 'unscoped', 'limited'] as const;

@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
-import { type Clock, MINUTE_MS } from '../core/time.js';
-import type { Database, ShardGroup } from '../core/db/client.js';
-import { ShardGroupGoneError } from '../core/db/shards.js';
+import { type Clock, MINUTE_MS } from '../../core/time.js';
+import type { Database, ShardGroup } from '../../core/db/client.js';
+import { ShardGroupGoneError } from '../../core/db/shards.js';
 import type { KeyReader, Principal } from './bearer-key.js';
 import {
   recordUse,
@@ -11,7 +11,7 @@ import {
   type MinuteCalls,
   type CallRefusal,
 } from './key-use-queries.js';
-import type { Scope } from '../core/scopes.js';
+import type { Scope } from '../../core/scopes.js';
 
 /** Remembers the calls of keys and writes them from time to time: no write per request, at most a minute behind. */
 export interface KeyUse {

@@ -1,13 +1,13 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
-import type { Orm } from '../core/db/client.js';
-import { AppError } from '../core/errors.js';
-import { prefersHtml } from '../core/http/request.js';
-import { parseInput, text } from '../core/http/validate.js';
-import { toAddress, toPager } from '../core/pages/address.js';
-import { onlyPages } from '../core/pages/form.js';
-import { renderPage, pageRouter } from '../core/pages/layout.js';
-import { HOUR_MS } from '../core/time.js';
+import type { Orm } from '../../core/db/client.js';
+import { AppError } from '../../core/errors.js';
+import { prefersHtml } from '../../core/http/request.js';
+import { parseInput, text } from '../../core/http/validate.js';
+import { toAddress, toPager } from '../../core/pages/address.js';
+import { onlyPages } from '../../core/pages/form.js';
+import { renderPage, pageRouter } from '../../core/pages/layout.js';
+import { HOUR_MS } from '../../core/time.js';
 import { sessionOf } from '../identity/session/session.js';
 import type { KeyDeps } from './api-keys.js';
 import {
@@ -18,7 +18,7 @@ import {
   type KeyPageDeps,
 } from './change-pages.js';
 import { makeCallChart, readCutOver, startOfStep } from './cut-over.js';
-import { decodeCursor, encodeCursor } from '../core/ids.js';
+import { decodeCursor, encodeCursor } from '../../core/ids.js';
 import {
   countKeys,
   listKeyDetails,
@@ -30,7 +30,7 @@ import {
   type KeyFilter,
   watchKey,
 } from './queries.js';
-import type { Scope } from '../core/scopes.js';
+import type { Scope } from '../../core/scopes.js';
 import { canManage, readId, readUsedScopes, requireKeyDetails, SECTION, showBudget } from './request.js';
 import { GATHERED_MS } from './key-use.js';
 import { listApiKeysSchema } from './schema.js';
@@ -110,7 +110,13 @@ async function showList(deps: KeyDeps, req: Request, res: Response): Promise<voi
       position: page.length > 0 ? { first: count.newer + 1, last, total: count.total } : undefined,
     },
   };
-  await renderPage(deps, req, res, { view: 'api-keys/list', title: 'API keys', section: SECTION }, data);
+  await renderPage(
+    deps,
+    req,
+    res,
+    { view: 'accounts/api-keys/list', title: 'API keys', section: SECTION },
+    data,
+  );
 }
 
 /** The page behind a key, or before one. Nearer than a page to the beginning that is the first page, whole. */
@@ -175,7 +181,7 @@ function addKeyPages(router: Router, deps: KeyPageDeps): void {
     await watchKey(deps.db.orm, orgId, key.id, new Date(now));
     const cutOver = await readCutOver(deps.db.orm, orgId, { old, successor: key }, now);
     const title = `Cut-over of ${key.name}`;
-    const page = { view: 'api-keys/cut-over', title, section: SECTION, notices: cutOverNotices };
+    const page = { view: 'accounts/api-keys/cut-over', title, section: SECTION, notices: cutOverNotices };
     await renderPage(deps, req, res, page, {
       key: toKeyView(key, new Set(key.scopes), now),
       old: toKeyView(old, new Set(old.scopes), now),
@@ -197,7 +203,7 @@ async function showKey(deps: KeyDeps, req: Request, res: Response): Promise<void
   const refused = await sumRefusals(deps.db.orm, orgId, key.id, new Date(fromMs));
   const used = await listScopeUse(deps.db.orm, orgId, [key.id]);
   const view = toKeyView(key, new Set(used.map(({ scope }) => scope)), now);
-  const page = { view: 'api-keys/key', title: key.name, section: SECTION, notices: keyNotices };
+  const page = { view: 'accounts/api-keys/key', title: key.name, section: SECTION, notices: keyNotices };
   await renderPage(deps, req, res, page, {
     key: view,
     canChange: canManage(res),

@@ -17,7 +17,7 @@ import {
   type SQL,
 } from 'drizzle-orm';
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
-import type { Orm, Tx } from '../core/db/client.js';
+import type { Orm, Tx } from '../../core/db/client.js';
 import { managingRoles, memberships, users } from '../organizations/table.js';
 import type { KeyState } from './api-keys.js';
 import type { CallRefusal } from './key-use-queries.js';

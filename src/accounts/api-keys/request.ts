@@ -1,6 +1,6 @@
 import type { Request, Response } from 'express';
-import { AppError } from '../core/errors.js';
-import { readPathId } from '../core/http/request.js';
+import { AppError } from '../../core/errors.js';
+import { readPathId } from '../../core/http/request.js';
 import { sessionOf } from '../identity/session/session.js';
 import { isManager } from '../organizations/table.js';
 import { readChangeBudget, WINDOW_SECONDS, type ChangeBudget, type KeyDeps } from './api-keys.js';

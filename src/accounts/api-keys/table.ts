@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { bigint, boolean, check, index, pgTable, primaryKey, text, unique, uuid } from 'drizzle-orm/pg-core';
-import { time } from '../core/db/sql.js';
+import { time } from '../../core/db/sql.js';
 import { organizations, users } from '../organizations/table.js';
 
 export const apiKeys = pgTable(

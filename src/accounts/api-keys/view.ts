@@ -1,8 +1,8 @@
-import { formatCount, formatDuration } from '../core/pages/format.js';
-import { DAY_MS, MINUTE_MS } from '../core/time.js';
+import { formatCount, formatDuration } from '../../core/pages/format.js';
+import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import { stateOf, type ChangeBudget, type KeyState } from './api-keys.js';
 import type { KeyDetails } from './queries.js';
-import type { Scope } from '../core/scopes.js';
+import type { Scope } from '../../core/scopes.js';
 
 /** How a state is called, and how much it should catch the eye. */
 const stateBadges: Record<KeyState, { label: string; tone: 'good' | 'warn' | 'bad' | 'none' }> = {

@@ -1,10 +1,10 @@
 import { v7 as uuid } from 'uuid';
-import type { Tx, Database, Orm } from '../core/db/client.js';
+import type { Tx, Database, Orm } from '../../core/db/client.js';
 import { asStored, genesisHash, hashRow, OPERATOR_CHAIN } from './chain.js';
 import { lockChain, lockOperatorChain, moveChainEnd } from './queries.js';
 import { auditLog, operatorChain, operatorLog } from './table.js';
-import type { Clock } from '../core/time.js';
-import { retryOnConflict } from '../core/db/sql.js';
+import type { Clock } from '../../core/time.js';
+import { retryOnConflict } from '../../core/db/sql.js';
 
 export interface AuditEntry {
   at: Date;

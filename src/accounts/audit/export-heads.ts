@@ -1,7 +1,7 @@
 import { access, rename, writeFile } from 'node:fs/promises';
-import type { Orm } from '../core/db/client.js';
-import type { Job } from '../core/db/jobs.js';
-import type { Context } from '../core/http/context.js';
+import type { Orm } from '../../core/db/client.js';
+import type { Job } from '../../core/db/jobs.js';
+import type { Context } from '../../core/http/context.js';
 import { jsonWriter, readNotedHeads } from './verify-report.js';
 import { verifyChains } from './verify.js';
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { idCursorField } from '../core/http/page.js';
-import { parseInput, text } from '../core/http/validate.js';
-import { fieldError } from '../core/pages/form.js';
+import { idCursorField } from '../../core/http/page.js';
+import { parseInput, text } from '../../core/http/validate.js';
+import { fieldError } from '../../core/pages/form.js';
 
 /** Fields that are left empty are sent as empty texts by a form. */
 const optional = <T extends z.ZodType<string>>(schema: T) =>

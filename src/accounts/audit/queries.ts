@@ -1,8 +1,8 @@
 import { and, desc, eq, gte, inArray, lt, sql, type SQL } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
-import type { Orm, Tx } from '../core/db/client.js';
-import { selectRows } from '../core/db/sql.js';
-import { DAY_MS } from '../core/time.js';
+import type { Orm, Tx } from '../../core/db/client.js';
+import { selectRows } from '../../core/db/sql.js';
+import { DAY_MS } from '../../core/time.js';
 import { memberships, users } from '../organizations/table.js';
 import type { AuditFilter } from './filter.js';
 import { auditChains, auditLog, operatorChain, operatorLog } from './table.js';

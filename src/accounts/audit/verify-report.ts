@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { formatCount } from '../core/pages/format.js';
-import { printable } from '../core/terminal.js';
+import { formatCount } from '../../core/pages/format.js';
+import { printable } from '../../core/terminal.js';
 import { OPERATOR_CHAIN, type ChainProblem } from './chain.js';
 import type { ChainReport, NotedHead } from './verify.js';
 

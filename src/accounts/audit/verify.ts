@@ -1,5 +1,5 @@
 import { and, asc, count, eq, gt, isNotNull, isNull, lt, sql } from 'drizzle-orm';
-import type { Orm } from '../core/db/client.js';
+import type { Orm } from '../../core/db/client.js';
 import { organizations } from '../organizations/table.js';
 import { OPERATOR_CHAIN, problemAt, type ChainProblem } from './chain.js';
 import { ChainWalk, type StoredRow } from './chain-walk.js';

@@ -1,7 +1,7 @@
 import { hash, hashRaw, verify } from '@node-rs/argon2';
 import type { ZxcvbnFactory } from '@zxcvbn-ts/core';
 import PQueue from 'p-queue';
-import { AppError } from '../core/errors.js';
+import { AppError } from '../../core/errors.js';
 
 /** OWASP's argon2id parameters: 19 MiB, 2 passes, 1 lane. */
 const parameters = { algorithm: 2, memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const;

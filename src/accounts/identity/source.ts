@@ -1,5 +1,5 @@
 import { recordOperatorAudit, type AuditEntry } from '../audit/audit.js';
-import type { Tx } from '../core/db/client.js';
+import type { Tx } from '../../core/db/client.js';
 
 /** Who asks for a change, when and from where: what its audit row says besides the change itself. */
 export type Source = Pick<AuditEntry, 'actor' | 'at' | 'ip' | 'requestId'>;

@@ -13,8 +13,8 @@ import {
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core';
-import { time } from '../core/db/sql.js';
-import type { FormFields } from '../core/pages/form.js';
+import { time } from '../../core/db/sql.js';
+import type { FormFields } from '../../core/pages/form.js';
 import { organizations, users } from '../organizations/table.js';
 
 /** Rows that go with their person. */

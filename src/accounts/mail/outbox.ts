@@ -1,8 +1,8 @@
 import { and, count, eq, gt } from 'drizzle-orm';
-import type { MailConfig, ServiceConfig } from '../core/config.js';
-import type { Tx } from '../core/db/client.js';
-import { newId } from '../core/ids.js';
-import { DAY_MS, HOUR_MS } from '../core/time.js';
+import type { MailConfig, ServiceConfig } from '../../core/config.js';
+import type { Tx } from '../../core/db/client.js';
+import { newId } from '../../core/ids.js';
+import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { mails, type MailKind } from './table.js';
 
 export interface MailDeps {

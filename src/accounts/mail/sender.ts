@@ -1,9 +1,9 @@
 import { and, asc, count, eq, isNull, lte, sql } from 'drizzle-orm';
 import type { Transporter } from 'nodemailer';
-import type { MailConfig } from '../core/config.js';
-import type { Orm } from '../core/db/client.js';
-import type { Context } from '../core/http/context.js';
-import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.js';
+import type { MailConfig } from '../../core/config.js';
+import type { Orm } from '../../core/db/client.js';
+import type { Context } from '../../core/http/context.js';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
 import { mails } from './table.js';
 
 /** Mails that one instance sends at the same time. */

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { check, index, integer, pgTable, text, uuid } from 'drizzle-orm/pg-core';
-import { time } from '../core/db/sql.js';
+import { time } from '../../core/db/sql.js';
 
 export const mailKinds = [
   'invitation',

@@ -11,8 +11,8 @@ import {
   uuid,
   type AnyPgColumn,
 } from 'drizzle-orm/pg-core';
-import { time } from '../core/db/sql.js';
-import type { Orm } from '../core/db/client.js';
+import { time } from '../../core/db/sql.js';
+import type { Orm } from '../../core/db/client.js';
 
 /** What an Organization may do with markets: `read` looks at them and closes what is held, and opens nothing. */
 export const marketAccesses = ['none', 'read', 'trade'] as const;

@@ -1,10 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { textArray } from '../core/db/sql.js';
-import { createCoalescer, type Coalescer } from '../core/db/coalesce.js';
-import { isDatabaseUnavailable, type ShardGroup } from '../core/db/client.js';
-import { ShardGroupGoneError } from '../core/db/shards.js';
-import type { Context } from '../core/http/context.js';
-import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.js';
+import { textArray } from '../../core/db/sql.js';
+import { createCoalescer, type Coalescer } from '../../core/db/coalesce.js';
+import { isDatabaseUnavailable, type ShardGroup } from '../../core/db/client.js';
+import { ShardGroupGoneError } from '../../core/db/shards.js';
+import type { Context } from '../../core/http/context.js';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
 import { createSecretBox } from '../identity/second-factor/secret-box.js';
 import { disableEndpoint } from './endpoints.js';
 import { createSender, type Answer } from './send.js';

@@ -1,13 +1,13 @@
-import { parseInput } from '../core/http/validate.js';
+import { parseInput } from '../../core/http/validate.js';
 import {
   excerpt,
   generated,
   json,
   type Example,
   type ExampleRequest,
-} from '../core/reference/define-route.js';
-import { exampleWorld } from '../core/reference/example-world.js';
-import { problemExample } from '../core/reference/problem-examples.js';
+} from '../../core/reference/define-route.js';
+import { exampleWorld } from '../../core/reference/example-world.js';
+import { problemExample } from '../../core/reference/problem-examples.js';
 import { memberActor } from '../identity/session/authority.js';
 import { MAX_BODY_BYTES, readInput } from '../identity/operator/http.js';
 import { sessionOf } from '../identity/session/session.js';

@@ -1,9 +1,9 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
-import { intArray, textArray } from '../core/db/sql.js';
-import type { ShardGroup, TextRow } from '../core/db/client.js';
-import { describeOutage } from '../core/db/outage.js';
-import { MINUTE_MS, SECOND_MS } from '../core/time.js';
+import { intArray, textArray } from '../../core/db/sql.js';
+import type { ShardGroup, TextRow } from '../../core/db/client.js';
+import { describeOutage } from '../../core/db/outage.js';
+import { MINUTE_MS, SECOND_MS } from '../../core/time.js';
 import { createAttempts, logOf, type Delivery, type DispatcherDeps } from './attempts.js';
 import { bodyOf, createReceivers } from './send.js';
 import { claim, giveBack, START } from './statements.js';

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import type { z } from 'zod';
 import { recordAudit, byService, change } from '../audit/audit.js';
-import type { Orm, Tx } from '../core/db/client.js';
-import { AppError, placeError } from '../core/errors.js';
-import type { Context } from '../core/http/context.js';
-import { isFreshId, newId } from '../core/ids.js';
-import { MINUTE_MS } from '../core/time.js';
+import type { Orm, Tx } from '../../core/db/client.js';
+import { AppError, placeError } from '../../core/errors.js';
+import type { Context } from '../../core/http/context.js';
+import { isFreshId, newId } from '../../core/ids.js';
+import { MINUTE_MS } from '../../core/time.js';
 import type { MemberActor } from '../identity/session/authority.js';
 import { lockOrganization } from '../identity/organizations/queries.js';
 import { createSecretBox, type SecretBox } from '../identity/second-factor/secret-box.js';

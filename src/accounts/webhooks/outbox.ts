@@ -1,8 +1,8 @@
 import { and, arrayContains, eq, inArray, isNull, ne, sql, type SQL } from 'drizzle-orm';
-import type { Names, Tx } from '../core/db/client.js';
-import { insertRows } from '../core/db/sql.js';
-import { toJson } from '../core/http/json.js';
-import { newId } from '../core/ids.js';
+import type { Names, Tx } from '../../core/db/client.js';
+import { insertRows } from '../../core/db/sql.js';
+import { toJson } from '../../core/http/json.js';
+import { newId } from '../../core/ids.js';
 import { organizations } from '../organizations/table.js';
 import { webhookDeliveries, webhookEndpoints, webhookMessages } from './table.js';
 import type { AnyType, DataOf, WebhookType } from './types.js';

@@ -1,7 +1,7 @@
 import type { Request, Response, Router } from 'express';
-import { parseInput } from '../core/http/validate.js';
-import { newFormId } from '../core/ids.js';
-import { toPager } from '../core/pages/address.js';
+import { parseInput } from '../../core/http/validate.js';
+import { newFormId } from '../../core/ids.js';
+import { toPager } from '../../core/pages/address.js';
 import {
   fieldError,
   formRoute,
@@ -14,9 +14,9 @@ import {
   type FormFields,
   type FormState,
   readQuery,
-} from '../core/pages/form.js';
-import { renderPage, pageRouter } from '../core/pages/layout.js';
-import { HOUR_MS } from '../core/time.js';
+} from '../../core/pages/form.js';
+import { renderPage, pageRouter } from '../../core/pages/layout.js';
+import { HOUR_MS } from '../../core/time.js';
 import { memberActor } from '../identity/session/authority.js';
 import { sessionOf } from '../identity/session/session.js';
 import {
@@ -65,7 +65,7 @@ function addListPages(router: Router, deps: EndpointDeps): void {
   router.get('/webhooks', onlyPages, mayManage, async (req, res) => {
     const endpoints = await listEndpoints(deps.db.orm, sessionOf(res).orgId);
     const notices = { deleted: 'The endpoint is deleted. Nothing more is sent to it.' };
-    const page = { view: 'webhooks/list', title: 'Webhooks', section, notices };
+    const page = { view: 'accounts/webhooks/list', title: 'Webhooks', section, notices };
     await renderPage(deps, req, res, page, {
       endpoints: endpoints.map((endpoint) => toEndpointView(endpoint, deps.clock.now())),
       maxEndpoints: MAX_ENDPOINTS,
@@ -92,7 +92,7 @@ function addListPages(router: Router, deps: EndpointDeps): void {
   router.post('/webhooks', onlyForms, mayManage, create);
 
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
-    const page = { view: 'webhooks/new', title: 'New endpoint', section };
+    const page = { view: 'accounts/webhooks/new', title: 'New endpoint', section };
     const renewed = renewForm(form, newFormId(deps.clock.now()));
     await renderPage(deps, req, res, page, { form: renewed, types: typeChoices });
   }
@@ -133,7 +133,7 @@ function addEditPages(router: Router, deps: EndpointDeps): void {
 
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
     const endpoint = await endpointViewOf(deps, req, res);
-    const page = { view: 'webhooks/edit', title: 'Edit endpoint', section };
+    const page = { view: 'accounts/webhooks/edit', title: 'Edit endpoint', section };
     await renderPage(deps, req, res, page, { endpoint, form, types: typeChoices });
   }
 }
@@ -159,7 +159,7 @@ function addSecretPages(router: Router, deps: EndpointDeps): void {
 
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
     const endpoint = await endpointViewOf(deps, req, res);
-    const page = { view: 'webhooks/rotate', title: 'Rotate the secret', section };
+    const page = { view: 'accounts/webhooks/rotate', title: 'Rotate the secret', section };
     await renderPage(deps, req, res, page, { endpoint, form, graceChoices });
   }
 }
@@ -175,7 +175,7 @@ async function showSecret(
   { endpoint, secret }: { endpoint: EndpointRow; secret: string },
 ): Promise<void> {
   res.status(201).setHeader('Cache-Control', 'no-store, no-transform');
-  const page = { view: 'webhooks/secret', title: 'Secret of the endpoint', section };
+  const page = { view: 'accounts/webhooks/secret', title: 'Secret of the endpoint', section };
   await renderPage(deps, req, res, page, {
     endpoint: toEndpointView(endpoint, deps.clock.now()),
     secret,
@@ -185,7 +185,7 @@ async function showSecret(
 function addDeletePages(router: Router, deps: EndpointDeps): void {
   router.get('/webhooks/:id/delete', onlyPages, mayManage, async (req, res) => {
     const endpoint = await endpointViewOf(deps, req, res);
-    const page = { view: 'webhooks/delete', title: 'Delete endpoint', section };
+    const page = { view: 'accounts/webhooks/delete', title: 'Delete endpoint', section };
     await renderPage(deps, req, res, page, { endpoint });
   });
 
@@ -243,7 +243,7 @@ function addEndpointPage(router: Router, deps: EndpointDeps): void {
     const { status, type, cursor } = query;
     const where = { orgId, endpointId: endpoint.id };
     const { deliveries, nextCursor } = await readDeliveries(deps.db.orm, where, query);
-    const page = { view: 'webhooks/endpoint', title: 'Endpoint', section, notices: endpointNotices };
+    const page = { view: 'accounts/webhooks/endpoint', title: 'Endpoint', section, notices: endpointNotices };
     await renderPage(deps, req, res, page, {
       endpoint,
       deliveries: deliveries.map((row) => toDeliveryView(endpoint.id, row)),
@@ -281,7 +281,7 @@ function addDeliveryPage(router: Router, deps: EndpointDeps): void {
     const notices = {
       resent: 'The delivery is being resent: reload this page to see the result.',
     };
-    const page = { view: 'webhooks/delivery', title: 'Delivery', section, notices };
+    const page = { view: 'accounts/webhooks/delivery', title: 'Delivery', section, notices };
     await renderPage(deps, req, res, page, {
       endpoint,
       delivery: toDeliveryView(endpoint.id, row),

@@ -1,6 +1,6 @@
 import { and, asc, desc, eq, getTableColumns, gte, lt, sql, type SQL } from 'drizzle-orm';
-import type { Orm, Tx } from '../core/db/client.js';
-import { selectRows } from '../core/db/sql.js';
+import type { Orm, Tx } from '../../core/db/client.js';
+import { selectRows } from '../../core/db/sql.js';
 import { webhookAttempts, webhookDeliveries, webhookEndpoints, webhookMessages } from './table.js';
 
 const {

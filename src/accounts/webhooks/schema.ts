@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { idField, nextCursorField, timeField } from '../core/http/fields.js';
-import { text, timeInput } from '../core/http/validate.js';
+import { idField, nextCursorField, timeField } from '../../core/http/fields.js';
+import { text, timeInput } from '../../core/http/validate.js';
 import { deliveryStatuses } from './table.js';
 import { allTypes, webhookTypes, type AnyType, type WebhookType } from './types.js';
 

@@ -6,7 +6,7 @@ import {
 } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { Webhook } from 'standardwebhooks';
-import { SECOND_MS } from '../core/time.js';
+import { SECOND_MS } from '../../core/time.js';
 import { guardedLookup, whyNoReceiver, type ReceiverRules } from './guard.js';
 
 /** Deliveries under way in one instance. */

@@ -1,4 +1,4 @@
-import type { Names, Template } from '../core/db/client.js';
+import type { Names, Template } from '../../core/db/client.js';
 
 /** Before every endpoint. */
 export const START = '00000000-0000-0000-0000-000000000000 00000000-0000-0000-0000-000000000000';

@@ -11,7 +11,7 @@ import {
   unique,
   uuid,
 } from 'drizzle-orm/pg-core';
-import { time } from '../core/db/sql.js';
+import { time } from '../../core/db/sql.js';
 import { organizations } from '../organizations/table.js';
 
 export const webhookEndpoints = pgTable(

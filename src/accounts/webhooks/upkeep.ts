@@ -1,7 +1,7 @@
-import type { ShardGroup, Template } from '../core/db/client.js';
-import type { Job } from '../core/db/jobs.js';
-import type { Context } from '../core/http/context.js';
-import { DAY_MS } from '../core/time.js';
+import type { ShardGroup, Template } from '../../core/db/client.js';
+import type { Job } from '../../core/db/jobs.js';
+import type { Context } from '../../core/http/context.js';
+import { DAY_MS } from '../../core/time.js';
 import { firstIdOf } from './endpoints.js';
 import { ONCE_KEPT_DAYS } from './outbox.js';
 import { deleteAttempts, deleteDeliveries, deleteMessages, START, tend } from './statements.js';

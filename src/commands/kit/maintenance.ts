@@ -6,7 +6,7 @@ import { isDatabaseUnavailable, sqlState } from '../../core/db/client.js';
 import { DirectoryInUseError } from '../../core/db/directory-lock.js';
 import { NotMigratedError, openForMaintenance, type MaintenanceDatabase } from '../../core/db/maintenance.js';
 import { CommandError, openTerminal, runCommand } from './command.js';
-import { findOrganization } from '../../identity/organizations/queries.js';
+import { findOrganization } from '../../accounts/identity/organizations/queries.js';
 
 interface MaintenanceOptions<Flags> {
   command: Command;

@@ -1,7 +1,7 @@
 import type { Request, Response, Router } from 'express';
 import { decodeCursor, encodeCursor } from '../../core/ids.js';
-import { readFilter, type AuditFilter } from '../../audit/filter.js';
-import { listAuditRows, listDistinct } from '../../audit/queries.js';
+import { readFilter, type AuditFilter } from '../../accounts/audit/filter.js';
+import { listAuditRows, listDistinct } from '../../accounts/audit/queries.js';
 import type { Orm } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
@@ -11,8 +11,8 @@ import { toAddress, toPager } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
 import { newForm, type FormFields, type FormState } from '../../core/pages/form.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
-import { requireRole, sessionOf } from '../../identity/session/session.js';
-import { managingRoles } from '../../organizations/table.js';
+import { requireRole, sessionOf } from '../../accounts/identity/session/session.js';
+import { managingRoles } from '../../accounts/organizations/table.js';
 import { titleOf } from './sentences.js';
 import { csvColumns, readActors, toCsvCells, toEntryView, type Actor } from './view.js';
 
@@ -32,7 +32,7 @@ export function auditPages(deps: AuditPageDeps): Router {
   router.get('/audit-log', mayRead, async (req, res) => {
     const { filter, form } = readAuditForm(req, res);
     const view = await readAuditView(deps.db.orm, sessionOf(res).orgId, PATH, filter, form.values);
-    const page = { view: 'audit-log/list', title: 'Audit log', section: 'audit-log' };
+    const page = { view: 'accounts/audit-log/list', title: 'Audit log', section: 'audit-log' };
     const exportHref = toAddress(`${PATH}.csv`, view.query);
     await renderPage(deps, req, res, page, { form, exportHref, ...view });
   });

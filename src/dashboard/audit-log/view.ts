@@ -1,4 +1,4 @@
-import { findPeople, type AuditRow } from '../../audit/queries.js';
+import { findPeople, type AuditRow } from '../../accounts/audit/queries.js';
 import type { Orm } from '../../core/db/client.js';
 import { isUuid } from '../../core/http/request.js';
 import { linkTo, tell, toText, type Part } from './sentences.js';

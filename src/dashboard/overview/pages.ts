@@ -1,5 +1,5 @@
 import type { Router } from 'express';
-import { listAuditRows } from '../../audit/queries.js';
+import { listAuditRows } from '../../accounts/audit/queries.js';
 import type { Orm } from '../../core/db/client.js';
 import { compareDecimals, subtractDecimals, sumDecimals } from '../../core/decimal.js';
 import { toTrend } from '../../core/charts/trend.js';
@@ -9,9 +9,9 @@ import { sendEventLine } from '../../core/pages/curl-line.js';
 import { formatCompact } from '../../core/pages/format.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { DAY_MS } from '../../core/time.js';
-import { sessionOf } from '../../identity/session/session.js';
-import { isManager, type Role } from '../../organizations/table.js';
-import { readProductSums, type ProductSum } from '../../usage/page-queries.js';
+import { sessionOf } from '../../accounts/identity/session/session.js';
+import { isManager, type Role } from '../../accounts/organizations/table.js';
+import { readProductSums, type ProductSum } from '../../metering/events/page-queries.js';
 import {
   formatPeriod,
   monthPeriod,
@@ -19,9 +19,9 @@ import {
   periodBefore,
   stepsOf,
   type Period,
-} from '../../usage/period.js';
-import { listDisabled } from '../../webhooks/queries.js';
-import { toDisabledView } from '../../webhooks/view.js';
+} from '../../metering/reports/period.js';
+import { listDisabled } from '../../accounts/webhooks/queries.js';
+import { toDisabledView } from '../../accounts/webhooks/view.js';
 import { readActors, toEntryView, type EntryView } from '../audit-log/view.js';
 import { listCurrentUse, listExpiringKeys, readProgress, type ProductUse } from './queries.js';
 

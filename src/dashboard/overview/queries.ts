@@ -1,10 +1,15 @@
 import { and, asc, desc, eq, gt, isNotNull, isNull, lte, or, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
-import { apiKeys } from '../../api-keys/table.js';
+import { apiKeys } from '../../accounts/api-keys/table.js';
 import type { Orm } from '../../core/db/client.js';
 import { DAY_MS, monthOf } from '../../core/time.js';
-import { effectiveCap, entitlements, products, type EntitlementKind } from '../../entitlements/table.js';
-import { usageHours, usageTotals } from '../../usage/table.js';
+import {
+  effectiveCap,
+  entitlements,
+  products,
+  type EntitlementKind,
+} from '../../metering/entitlements/table.js';
+import { usageHours, usageTotals } from '../../metering/ingestion/table.js';
 
 /** An entitlement in effect, with what was used of it lately. Quantities are exact decimals. */
 export interface ProductUse {

@@ -1,10 +1,10 @@
 import { DAY_MS } from '../../core/time.js';
 import { openJson } from '../../core/http/json.js';
-import type { DayForecast, ObservedExtreme, StationForecast } from '../forecast/forecast.js';
-import { biasOf, lineOf } from '../forecast/day-ahead.js';
-import type { Fit } from '../forecast/fits.js';
-import { MAIN_MODEL } from '../forecast/forecast.js';
-import { signOf, type HourFit } from '../forecast/running-day.js';
+import type { DayForecast, ObservedExtreme, StationForecast } from '../weather/weather.js';
+import { biasOf, lineOf } from '../learning/day-ahead.js';
+import type { Fit } from '../learning/fits.js';
+import { MAIN_MODEL } from '../weather/weather.js';
+import { signOf, type HourFit } from '../learning/running-day.js';
 import { labelOf, spanOf, type ListedMarket, type TemperatureKind } from '../market/market.js';
 import type { Place, Station } from '../market/stations.js';
 

@@ -1,7 +1,7 @@
 import { emptyBook, type OrderBook } from '../market/book.js';
 import type { ListedMarket } from '../market/market.js';
 import { dollarsOrNull } from '../market/money.js';
-import { toBookStateJson, toQuoteJson } from '../reads/market-json.js';
+import { toBookStateJson, toQuoteJson } from './market-json.js';
 import { toStateJson, type Snapshot } from '../snapshot/snapshot.js';
 
 /** A market in the feed, with the last refresh that changed it. */

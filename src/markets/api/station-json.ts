@@ -3,7 +3,7 @@ import { openJson } from '../../core/http/json.js';
 import type { CrossCheck } from '../climate/queries.js';
 import type { DailyKind } from '../market/market.js';
 import type { ClimateWatch, CrossChecks } from '../climate/watch.js';
-import type { IndexReader, IndexState } from '../forecast/kalshi-index.js';
+import type { IndexReader, IndexState } from '../weather/kalshi-index.js';
 import { indexAreas, stations, type IndexArea, type Station } from '../market/stations.js';
 
 /** What is learned about places while the service runs; undefined for an invented world. */

@@ -3,8 +3,8 @@ import { addressOf } from '../../core/http/rate-limit.js';
 import { parseInput } from '../../core/http/validate.js';
 import { defineRoute } from '../../core/reference/define-route.js';
 import { exampleWorld } from '../../core/reference/example-world.js';
-import { publicRead, unknownParameter, unknownStation } from '../reads/public-read.js';
-import { streamQuerySchema } from '../reads/schema.js';
+import { publicRead, unknownParameter, unknownStation } from './public-read.js';
+import { streamQuerySchema } from './schema.js';
 import { readAnyPlaceId } from '../market/stations.js';
 import { type MarketStream, setStreamHeaders } from './stream.js';
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { DAY_MS } from '../../core/time.js';
-import { NWS_USER_AGENT } from '../forecast/nws-observations.js';
-import { readJson } from '../forecast/read-json.js';
+import { NWS_USER_AGENT } from '../weather/nws-observations.js';
+import { readJson } from '../weather/read-json.js';
 import { climateDayOf, dateFrom } from '../market/climate-day.js';
 import type { Station } from '../market/stations.js';
 

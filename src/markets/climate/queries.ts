@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/sql.js';
-import type { ObservedExtreme } from '../forecast/forecast.js';
+import type { ObservedExtreme } from '../weather/weather.js';
 import type { DailyKind } from '../market/market.js';
 import type { ClimateStage } from './table.js';
 

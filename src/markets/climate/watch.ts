@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { DAY_MS, HOUR_MS, MINUTE_MS, type Clock } from '../../core/time.js';
 import type { Database, Orm } from '../../core/db/client.js';
 import { inParallel } from '../../core/steps.js';
-import { deleteDaysBefore } from '../forecast/queries.js';
+import { deleteDaysBefore } from '../learning/queries.js';
 import type { MarketEvent } from '../market/event.js';
 import { addDays, climateDayAt, climateDayOf, dateOf } from '../market/climate-day.js';
 import { dailyKinds, type DailyKind } from '../market/market.js';

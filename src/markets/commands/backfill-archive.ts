@@ -1,19 +1,14 @@
 import type { Orm } from '../../core/db/client.js';
 import { DAY_MS } from '../../core/time.js';
-import type { Archive } from '../../trading/archive/archive.js';
-import {
-  readCoverage,
-  type Coverage,
-  type CoverageSources,
-  type DateRange,
-} from '../../trading/backfill/coverage.js';
-import { NoHistoryError, type WeatherSource } from '../../trading/forecast/forecast.js';
-import { WeatherUnavailableError } from '../../trading/forecast/read-json.js';
-import { climateDayAt, daysBetween, addDays } from '../../trading/market/climate-day.js';
-import type { MarketSource } from '../../trading/market/source.js';
-import type { Station } from '../../trading/market/stations.js';
-import { UnexpectedAnswerError, VenueUnavailableError } from '../../trading/venue/kalshi-client.js';
-import { CommandError, isDate } from '../kit/command.js';
+import type { Archive } from '../training/forecast-archive.js';
+import { readCoverage, type Coverage, type CoverageSources, type DateRange } from '../training/coverage.js';
+import { NoHistoryError, type WeatherSource } from '../weather/weather.js';
+import { WeatherUnavailableError } from '../weather/read-json.js';
+import { climateDayAt, daysBetween, addDays } from '../market/climate-day.js';
+import type { MarketSource } from '../market/source.js';
+import type { Station } from '../market/stations.js';
+import { UnexpectedAnswerError, VenueUnavailableError } from '../venue/kalshi-client.js';
+import { CommandError, isDate } from '../../commands/kit/command.js';
 
 export interface BackfillOptions {
   orm: Orm;

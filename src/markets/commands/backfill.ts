@@ -1,20 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { pino, type Logger } from 'pino';
-import { readConfig } from '../config.js';
-import { systemClock } from '../core/time.js';
-import type { MaintenanceDatabase } from '../core/db/maintenance.js';
-import { formatCount } from '../core/pages/format.js';
-import { printable } from '../core/terminal.js';
-import { createArchive, type Archive } from '../trading/archive/archive.js';
-import { createTrainer } from '../trading/archive/trainer.js';
-import type { DateRange } from '../trading/backfill/coverage.js';
-import type { FitBook } from '../trading/forecast/fits.js';
-import { readVenueKey } from '../trading/live/sign.js';
-import type { TemperatureKind } from '../trading/market/market.js';
-import { stations as allStations, type Station } from '../trading/market/stations.js';
-import { createSources } from '../trading/services/sources.js';
-import { createVenueBudget } from '../trading/venue/venue-budget.js';
+import { readConfig } from '../../config.js';
+import { systemClock } from '../../core/time.js';
+import type { MaintenanceDatabase } from '../../core/db/maintenance.js';
+import { formatCount } from '../../core/pages/format.js';
+import { printable } from '../../core/terminal.js';
+import { createArchive, type Archive } from '../training/forecast-archive.js';
+import { createTrainer } from '../training/trainer.js';
+import type { DateRange } from '../training/coverage.js';
+import type { FitBook } from '../learning/fits.js';
+import { readVenueKey } from '../live/sign.js';
+import type { TemperatureKind } from '../market/market.js';
+import { stations as allStations, type Station } from '../market/stations.js';
+import { createSources } from '../services/sources.js';
+import { createVenueBudget } from '../venue/venue-budget.js';
 import {
   backfill,
   DEFAULT_DAYS,
@@ -22,12 +22,12 @@ import {
   readRange,
   type BackfillResult,
   type RangeFlags,
-} from './backfill/backfill.js';
-import { listenForInterrupt } from './kit/command.js';
-import { runMaintenance } from './kit/maintenance.js';
-import { createProgress } from './kit/progress.js';
-import { daysBetween } from '../trading/market/climate-day.js';
-import { createCalibrationStore } from '../trading/snapshot/snapshot.js';
+} from './backfill-archive.js';
+import { listenForInterrupt } from '../../commands/kit/command.js';
+import { runMaintenance } from '../../commands/kit/maintenance.js';
+import { createProgress } from '../../commands/kit/progress.js';
+import { daysBetween } from '../market/climate-day.js';
+import { createCalibrationStore } from '../snapshot/snapshot.js';
 
 const help = `
 Forecasts are corrected by how earlier ones came out. The service keeps what it sees while it runs; this asks the configured

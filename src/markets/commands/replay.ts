@@ -3,15 +3,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { pino } from 'pino';
-import { readConfig, type Config } from '../config.js';
-import { ConfigError } from '../core/config.js';
-import { describeDemo } from '../demo/describe.js';
-import { findFirstOrder } from '../trading/orders/first-order.js';
-import { createLogger, createPlainLog } from '../core/log/log.js';
-import { CannotListenError, startService } from '../service.js';
-import { openTapePlayer, type TapePlayer } from '../trading/tape/player.js';
-import { TapeError } from '../trading/tape/reader.js';
-import { listenForInterrupt, messageOf, openTerminal, runCommand } from './kit/command.js';
+import { readConfig, type Config } from '../../config.js';
+import { ConfigError } from '../../core/config.js';
+import { describeDemo } from '../../greeting.js';
+import { findFirstOrder } from '../orders/first-order.js';
+import { createLogger, createPlainLog } from '../../core/log/log.js';
+import { CannotListenError, startService } from '../../service.js';
+import { openTapePlayer, type TapePlayer } from '../tape/player.js';
+import { TapeError } from '../tape/reader.js';
+import { listenForInterrupt, messageOf, openTerminal, runCommand } from '../../commands/kit/command.js';
 
 interface Flags {
   speed: number;

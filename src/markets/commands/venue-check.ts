@@ -1,18 +1,20 @@
 import { Command } from 'commander';
-import { readConfig } from '../config.js';
-import { systemClock } from '../core/time.js';
-import { ConfigError } from '../core/config.js';
-import { printableLines } from '../core/terminal.js';
-import { FREE_FORECASTS, tradingEnvironment } from '../trading/config.js';
-import { checkVenue, isAlarming, venueReportText } from '../trading/venue/check-venue.js';
+import { readConfig } from '../../config.js';
+import { systemClock } from '../../core/time.js';
+import { ConfigError } from '../../core/config.js';
+import { printableLines } from '../../core/terminal.js';
+import { FREE_FORECASTS, tradingEnvironment } from '../config.js';
+import { checkVenue, isAlarming, venueReportText } from '../venue/check-venue.js';
+import { createKalshiClient, UnexpectedAnswerError, VenueUnavailableError } from '../venue/kalshi-client.js';
+import { createVenueBudget } from '../venue/venue-budget.js';
 import {
-  createKalshiClient,
-  UnexpectedAnswerError,
-  VenueUnavailableError,
-} from '../trading/venue/kalshi-client.js';
-import { createVenueBudget } from '../trading/venue/venue-budget.js';
-import { CommandError, listenForInterrupt, messageOf, openTerminal, runCommand } from './kit/command.js';
-import { createProgress } from './kit/progress.js';
+  CommandError,
+  listenForInterrupt,
+  messageOf,
+  openTerminal,
+  runCommand,
+} from '../../commands/kit/command.js';
+import { createProgress } from '../../commands/kit/progress.js';
 
 const help = `
 Reads every weather series of the venue as the service would, and prints what it could not read or place: a new status, a missing

@@ -1,19 +1,19 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
-import { parseInput } from '../core/http/validate.js';
-import { toAddress } from '../core/pages/address.js';
-import { addForm, newForm, type FormState } from '../core/pages/form.js';
-import { renderPage, pageRouter } from '../core/pages/layout.js';
-import { AppError } from '../core/errors.js';
-import { filledIn } from '../identity/account/schema.js';
-import { changeAsOperator, sourceOf } from '../identity/operator/http.js';
-import { byOperator } from '../identity/session/authority.js';
-import { confirmDanger, requireConfirmation } from '../identity/session/operator.js';
-import { FREE_FORECASTS } from '../trading/config.js';
-import { switchSchema } from '../trading/risk/operator/schema.js';
-import { findServiceSwitch } from '../trading/risk/queries.js';
-import { isOpened, readServiceSwitch, setServiceSwitch } from '../trading/risk/switches.js';
-import { CONSOLE, type MarketConsoleDeps } from './page.js';
+import { parseInput } from '../../core/http/validate.js';
+import { toAddress } from '../../core/pages/address.js';
+import { addForm, newForm, type FormState } from '../../core/pages/form.js';
+import { renderPage, pageRouter } from '../../core/pages/layout.js';
+import { AppError } from '../../core/errors.js';
+import { filledIn } from '../../accounts/identity/account/schema.js';
+import { changeAsOperator, sourceOf } from '../../accounts/identity/operator/http.js';
+import { byOperator } from '../../accounts/identity/session/authority.js';
+import { confirmDanger, requireConfirmation } from '../../accounts/identity/session/operator.js';
+import { FREE_FORECASTS } from '../config.js';
+import { switchSchema } from '../risk/operator/schema.js';
+import { findServiceSwitch } from '../risk/queries.js';
+import { isOpened, readServiceSwitch, setServiceSwitch } from '../risk/switches.js';
+import { CONSOLE, type MarketConsoleDeps } from '../../console/page.js';
 
 const TRADING = `${CONSOLE}/trading`;
 

@@ -1,20 +1,20 @@
 import type { Request, Response, Router } from 'express';
-import type { Tx } from '../core/db/client.js';
-import { parseInput } from '../core/http/validate.js';
-import { toAddress } from '../core/pages/address.js';
-import { addForm, newForm, type FormFields, type FormState } from '../core/pages/form.js';
-import { pageRouter } from '../core/pages/layout.js';
-import { filledIn } from '../identity/account/schema.js';
-import { changeAsOperator } from '../identity/operator/http.js';
-import { confirmDanger } from '../identity/session/operator.js';
-import type { Source } from '../identity/source.js';
-import { getLockedOrganization } from '../identity/organizations/organizations.js';
-import { isRaised, noLimitsDeclared, type DeclaredLimits } from '../trading/risk/limits.js';
-import { limitsJson, putLimits, readDeclared, withdrawLimits } from '../trading/risk/operator/limits.js';
-import { limitsSchema, switchSchema } from '../trading/risk/operator/schema.js';
-import { findLimits } from '../trading/risk/queries.js';
-import { isOpened, readSwitch, setSwitch } from '../trading/risk/switches.js';
-import { addressOf, readCustomer, renderCustomer, type MarketConsoleDeps } from './page.js';
+import type { Tx } from '../../core/db/client.js';
+import { parseInput } from '../../core/http/validate.js';
+import { toAddress } from '../../core/pages/address.js';
+import { addForm, newForm, type FormFields, type FormState } from '../../core/pages/form.js';
+import { pageRouter } from '../../core/pages/layout.js';
+import { filledIn } from '../../accounts/identity/account/schema.js';
+import { changeAsOperator } from '../../accounts/identity/operator/http.js';
+import { confirmDanger } from '../../accounts/identity/session/operator.js';
+import type { Source } from '../../accounts/identity/source.js';
+import { getLockedOrganization } from '../../accounts/identity/organizations/organizations.js';
+import { isRaised, noLimitsDeclared, type DeclaredLimits } from '../risk/limits.js';
+import { limitsJson, putLimits, readDeclared, withdrawLimits } from '../risk/operator/limits.js';
+import { limitsSchema, switchSchema } from '../risk/operator/schema.js';
+import { findLimits } from '../risk/queries.js';
+import { isOpened, readSwitch, setSwitch } from '../risk/switches.js';
+import { addressOf, readCustomer, renderCustomer, type MarketConsoleDeps } from '../../console/page.js';
 
 const notices = {
   limits: 'The limits are set. They take effect on the next order.',

@@ -12,7 +12,7 @@ import {
   type ForecastModel,
   type ObservedExtreme,
   type StationForecast,
-} from './forecast.js';
+} from '../weather/weather.js';
 import { forecastRunning, reachedDegree, type HourFits, type RunningDay } from './running-day.js';
 
 /**

@@ -4,7 +4,7 @@ import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/sql.js';
 import type { Target, TemperatureKind } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
-import { MAIN_MODEL, type DayEnsemble, type ObservedExtreme } from './forecast.js';
+import { MAIN_MODEL, type DayEnsemble, type ObservedExtreme } from '../weather/weather.js';
 import { ensembleRuns } from './table.js';
 
 /** Where prices and forecasts came from: what is learned and scored of one pair says nothing of another. */

@@ -1,8 +1,8 @@
-import type { MemberAuthority } from '../../identity/session/authority.js';
+import type { MemberAuthority } from '../../accounts/identity/session/authority.js';
 import type { Side, TimeInForce } from '../market/book.js';
 import type { Micros } from '../market/money.js';
 import type { CancelCause, TradeMode } from './orders-table.js';
-import type { KeyAuthority } from '../../api-keys/authority.js';
+import type { KeyAuthority } from '../../accounts/api-keys/authority.js';
 
 export type Action = 'buy' | 'sell';
 

@@ -1,6 +1,6 @@
 import type { Tx } from '../../core/db/client.js';
-import { tellModes, type Listener, type NewMessage } from '../../webhooks/outbox.js';
-import type { WebhookType } from '../../webhooks/types.js';
+import { tellModes, type Listener, type NewMessage } from '../../accounts/webhooks/outbox.js';
+import type { WebhookType } from '../../accounts/webhooks/types.js';
 import type { TradeMode } from './orders-table.js';
 
 /**

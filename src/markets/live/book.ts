@@ -1,7 +1,7 @@
 import { lockAccount } from '../ledger/queries.js';
-import { recordAudit, change, type ChangeDeps, type Authority } from '../../audit/audit.js';
+import { recordAudit, change, type ChangeDeps, type Authority } from '../../accounts/audit/audit.js';
 import type { Orm } from '../../core/db/client.js';
-import type { Source } from '../../identity/source.js';
+import type { Source } from '../../accounts/identity/source.js';
 import { AppError } from '../../core/errors.js';
 import { newId } from '../../core/ids.js';
 import type { Micros } from '../market/money.js';

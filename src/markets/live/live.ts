@@ -1,6 +1,6 @@
 import type { TradingContext } from '../config.js';
 import { AppError } from '../../core/errors.js';
-import type { Source } from '../../identity/source.js';
+import type { Source } from '../../accounts/identity/source.js';
 import { UnexpectedAnswerError, VenueUnavailableError } from '../venue/kalshi-client.js';
 import type { VenueBudget } from '../venue/venue-budget.js';
 import type { LiveExecutor, LiveOrder, RestingOrder, VenueOutcome } from '../orders/order.js';
@@ -14,7 +14,7 @@ import { createLiveStatus, type LiveDifference, type LiveReport } from './report
 import { sendOrder, withdraw, type SendDeps } from './send.js';
 import type { VenueKey } from './sign.js';
 import { createVenue } from './venue.js';
-import type { Authority } from '../../audit/audit.js';
+import type { Authority } from '../../accounts/audit/audit.js';
 
 /** Orders at the venue, and the watch over the account there. One Organization has it. */
 export interface LiveTrading extends LiveExecutor {

@@ -1,8 +1,8 @@
 import { and, asc, desc, eq, gte, inArray, isNotNull, sql } from 'drizzle-orm';
 import { selectRows, textArray } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
-import { whenKeyIsBad } from '../../api-keys/bearer-key.js';
-import { organizations, type Role } from '../../organizations/table.js';
+import { whenKeyIsBad } from '../../accounts/api-keys/bearer-key.js';
+import { organizations, type Role } from '../../accounts/organizations/table.js';
 import type { Micros } from '../market/money.js';
 import { liveAccounts, tradingOrders } from '../ledger/orders-table.js';
 import { ledgerEntries, tradingAccounts, tradingSettlements } from '../ledger/portfolio-table.js';

@@ -1,5 +1,5 @@
-import { keyError } from '../../api-keys/bearer-key.js';
-import { isManager } from '../../organizations/table.js';
+import { keyError } from '../../accounts/api-keys/bearer-key.js';
+import { isManager } from '../../accounts/organizations/table.js';
 import { parseCount } from '../market/contracts.js';
 import type { LiveOrder, VenueOutcome } from '../orders/order.js';
 import { checkAccess, checkSwitches } from '../risk/checks.js';

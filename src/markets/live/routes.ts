@@ -1,17 +1,17 @@
-import { byOperator } from '../../identity/session/authority.js';
+import { byOperator } from '../../accounts/identity/session/authority.js';
 import { AppError } from '../../core/errors.js';
 import { readJsonBody } from '../../core/http/body.js';
 import { sendJson, toJson } from '../../core/http/json.js';
 import { parseInput } from '../../core/http/validate.js';
-import { MAX_BODY_BYTES, readSlug, sourceOf } from '../../identity/operator/http.js';
-import { getOrganization } from '../../identity/organizations/organizations.js';
+import { MAX_BODY_BYTES, readSlug, sourceOf } from '../../accounts/identity/operator/http.js';
+import { getOrganization } from '../../accounts/identity/organizations/organizations.js';
 import type { LiveTrading } from './live.js';
 import { offJson, reportJson } from './report.js';
 import { acceptSchema, acceptedSchema, reconciliationSchema } from './schema.js';
 import { json } from '../../core/reference/define-route.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 import type { TradingContext } from '../config.js';
-import { notFoundExample, now, operatorRoute } from '../../identity/operator/define-route.js';
+import { notFoundExample, now, operatorRoute } from '../../accounts/identity/operator/define-route.js';
 
 export interface LiveDeps extends TradingContext {
   /** Undefined unless the configuration lets an Organization trade live. */

@@ -1,4 +1,4 @@
-import { confirmAuthority } from '../../audit/audit.js';
+import { confirmAuthority } from '../../accounts/audit/audit.js';
 import { AppError } from '../../core/errors.js';
 import type { TradingContext } from '../config.js';
 import { isOpen } from '../ledger/orders-table.js';

@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
-import { keyAuthority } from '../../api-keys/authority.js';
-import { readHashedSecret, type KeyReader, type Principal } from '../../api-keys/bearer-key.js';
-import { authenticateCall, type KeyUse } from '../../api-keys/key-use.js';
+import { keyAuthority } from '../../accounts/api-keys/authority.js';
+import { readHashedSecret, type KeyReader, type Principal } from '../../accounts/api-keys/bearer-key.js';
+import { authenticateCall, type KeyUse } from '../../accounts/api-keys/key-use.js';
 import { AppError } from '../../core/errors.js';
 import { readJsonBody } from '../../core/http/body.js';
 import { sendJson } from '../../core/http/json.js';

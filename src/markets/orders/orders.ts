@@ -6,7 +6,7 @@ import { sqlState, type Orm } from '../../core/db/client.js';
 import { AppError, type ErrorCode } from '../../core/errors.js';
 import { cutPage } from '../../core/http/page.js';
 import type { TradingContext } from '../config.js';
-import { organizations } from '../../organizations/table.js';
+import { organizations } from '../../accounts/organizations/table.js';
 import { feeRuleOf } from '../market/fees.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { assertTerms, requireTradable } from './tradable.js';

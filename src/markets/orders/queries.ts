@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, inArray, sql, type SQL } from 'drizzle-orm';
 import { intArray, textArray, selectRows } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
-import { listenersOf, type Listener } from '../../webhooks/outbox.js';
+import { listenersOf, type Listener } from '../../accounts/webhooks/outbox.js';
 import type { Side } from '../market/book.js';
 import type { Micros } from '../market/money.js';
 import type { Position, Postings } from '../ledger/positions.js';

@@ -1,4 +1,4 @@
-import { byService, confirmAuthority } from '../../audit/audit.js';
+import { byService, confirmAuthority } from '../../accounts/audit/audit.js';
 import type { Orm } from '../../core/db/client.js';
 import { newId } from '../../core/ids.js';
 import { findPosition, lockAccount } from '../ledger/queries.js';

@@ -1,8 +1,8 @@
 import type { Request } from 'express';
 import { z } from 'zod';
-import { keyAuthority } from '../../api-keys/authority.js';
-import { readHashedSecret, type Principal } from '../../api-keys/bearer-key.js';
-import { authenticateCall } from '../../api-keys/key-use.js';
+import { keyAuthority } from '../../accounts/api-keys/authority.js';
+import { readHashedSecret, type Principal } from '../../accounts/api-keys/bearer-key.js';
+import { authenticateCall } from '../../accounts/api-keys/key-use.js';
 import { AppError } from '../../core/errors.js';
 import { readJsonBody } from '../../core/http/body.js';
 import { sendJson } from '../../core/http/json.js';

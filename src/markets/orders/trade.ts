@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { AppError } from '../../core/errors.js';
 import type { Tx } from '../../core/db/client.js';
 import { isOpen, type TradeMode } from '../ledger/orders-table.js';
-import type { Listener } from '../../webhooks/outbox.js';
+import type { Listener } from '../../accounts/webhooks/outbox.js';
 import { tellOfMode } from '../ledger/webhooks.js';
 import { subtractCounts } from '../market/contracts.js';
 import { dollarsOrNull, formatDollars } from '../market/money.js';

@@ -28,7 +28,7 @@ import {
 } from './queries.js';
 import { aheadOf, bidOf } from './queue.js';
 import { tellFilled } from './trade.js';
-import { confirmAuthority } from '../../audit/audit.js';
+import { confirmAuthority } from '../../accounts/audit/audit.js';
 
 /** An order that passed every check, with what was read for them under the account's lock. */
 interface AcceptedOrder {

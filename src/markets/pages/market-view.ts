@@ -1,6 +1,6 @@
 import { DAY_MS } from '../../core/time.js';
 import type { CrossChecks } from '../climate/watch.js';
-import { forecastOf, MAIN_MODEL, type DayForecast } from '../forecast/forecast.js';
+import { forecastOf, MAIN_MODEL, type DayForecast } from '../weather/weather.js';
 import type { Holding } from '../ledger/positions.js';
 import { bracketLabel } from '../market/brackets.js';
 import { climateDayAt, clockAt } from '../market/climate-day.js';

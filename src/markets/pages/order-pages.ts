@@ -7,9 +7,9 @@ import { toAddress, toPager } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
 import { fieldError, formRoute, newForm, textField, type FormState } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
-import { byMember } from '../../identity/session/authority.js';
-import { requireRole, sessionOf } from '../../identity/session/session.js';
-import { isManager, managingRoles } from '../../organizations/table.js';
+import { byMember } from '../../accounts/identity/session/authority.js';
+import { requireRole, sessionOf } from '../../accounts/identity/session/session.js';
+import { isManager, managingRoles } from '../../accounts/organizations/table.js';
 import type { TradeMode } from '../ledger/orders-table.js';
 import { contractsText, ORDER_SIZE } from '../market/contracts.js';
 import type { OrderChange } from '../orders/order.js';
@@ -56,7 +56,7 @@ export function addOrderPages(router: Router, context: Context, deps: OrderPages
     const range = { mode, afterId: readOrderCursor(cursor), limit: PAGE_SIZE + 1 };
     const found = await listOrders(db.orm, sessionOf(res).orgId, range);
     const { page: orders, nextCursor } = cutPage(found, PAGE_SIZE, ({ id }) => id);
-    const page = { view: 'portfolio/orders', title: 'Orders', section };
+    const page = { view: 'markets/portfolio/orders', title: 'Orders', section };
     await renderPage(context, req, res, page, {
       ...toListView(ORDERS_PATH, mode, { cursor, nextCursor }),
       orders: orders.map((order) => toOrderView(order, snapshots.current)),
@@ -71,7 +71,7 @@ export function addOrderPages(router: Router, context: Context, deps: OrderPages
     const range = { mode, after: readSettlementCursor(cursor), limit: PAGE_SIZE + 1 };
     const found = await listSettlementEvents(db.orm, sessionOf(res).orgId, range);
     const { page: settlements, nextCursor } = cutPage(found, PAGE_SIZE, encodeSettlementCursor);
-    const page = { view: 'portfolio/settlements', title: 'Settlements', section };
+    const page = { view: 'markets/portfolio/settlements', title: 'Settlements', section };
     await renderPage(context, req, res, page, {
       ...toListView(SETTLEMENTS_PATH, mode, { cursor, nextCursor }),
       settlements: settlements.map((each) => toSettlementView(each, snapshots.current)),
@@ -115,7 +115,7 @@ function addOrder(router: Router, context: Context, { snapshots, orders }: Order
       context,
       req,
       res,
-      { view: 'portfolio/order', title: 'Order', section, notices },
+      { view: 'markets/portfolio/order', title: 'Order', section, notices },
       toOrderPage(order, fills, postings, {
         snapshot: snapshots.current,
         form,

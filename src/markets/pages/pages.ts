@@ -2,7 +2,7 @@ import type { Request, Response, Router } from 'express';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { readQuery, requireOnce } from '../../core/pages/form.js';
 import { inSlices } from '../../core/steps.js';
-import { sessionOf } from '../../identity/session/session.js';
+import { sessionOf } from '../../accounts/identity/session/session.js';
 import type { Orm } from '../../core/db/client.js';
 import type { CrossChecks } from '../climate/watch.js';
 import type { TradingContext } from '../config.js';

@@ -5,9 +5,9 @@ import { originOf } from '../../core/http/request.js';
 import { toAddress } from '../../core/pages/address.js';
 import { formatChange, formatTime } from '../../core/pages/format.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
-import { sessionOf } from '../../identity/session/session.js';
-import { isManager } from '../../organizations/table.js';
-import { formatTick } from '../../usage/chart.js';
+import { sessionOf } from '../../accounts/identity/session/session.js';
+import { isManager } from '../../accounts/organizations/table.js';
+import { formatTick } from '../../core/charts/bars.js';
 import type { TradingContext } from '../config.js';
 import type { TradeMode } from '../ledger/orders-table.js';
 import type { LiveReport } from '../live/report.js';
@@ -125,7 +125,7 @@ export function portfolioPages(context: TradingContext, trading: TradingServices
       context,
       req,
       res,
-      { view: 'portfolio/portfolio', title: 'Portfolio', section: 'portfolio' },
+      { view: 'markets/portfolio/portfolio', title: 'Portfolio', section: 'portfolio' },
       {
         modes: toModeTabs(PORTFOLIO_PATH, mode),
         portfolio: toPortfolioView(portfolio, { snapshot, sources: snapshots.sources, now }, canTrade),

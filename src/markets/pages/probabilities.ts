@@ -1,4 +1,4 @@
-import type { DayForecast, ObservedExtreme } from '../forecast/forecast.js';
+import type { DayForecast, ObservedExtreme } from '../weather/weather.js';
 import { probabilityWithin, sureDegree } from '../market/distribution.js';
 import type { MarketEvent } from '../market/event.js';
 import type { Market, TemperatureKind } from '../market/market.js';

@@ -1,8 +1,8 @@
 import type { Request, Response, Router } from 'express';
-import { isManager, managingRoles } from '../../organizations/table.js';
-import { byMember } from '../../identity/session/authority.js';
-import { change } from '../../audit/audit.js';
-import { requireRole, sessionOf, personSource } from '../../identity/session/session.js';
+import { isManager, managingRoles } from '../../accounts/organizations/table.js';
+import { byMember } from '../../accounts/identity/session/authority.js';
+import { change } from '../../accounts/audit/audit.js';
+import { requireRole, sessionOf, personSource } from '../../accounts/identity/session/session.js';
 import { parseInput } from '../../core/http/validate.js';
 import { switchSchema } from '../risk/operator/schema.js';
 import { toAddress } from '../../core/pages/address.js';
@@ -44,7 +44,7 @@ export function riskPages(
       selectLargestOrders(db.orm, account),
     ]);
     const snapshot = snapshots.current;
-    const page = { view: 'risk/risk', title: 'Risk limits', section: 'portfolio', notices };
+    const page = { view: 'markets/risk/risk', title: 'Risk limits', section: 'portfolio', notices };
     const limits = declared ?? noLimitsDeclared;
     const use = facts && toLimitUse(facts, largest, snapshot);
     await renderPage(deps, req, res, page, {
@@ -90,7 +90,7 @@ export function riskPages(
     const { state } = parseInput(stateSchema, { state: textField(form.values, 'state') });
     const tradingSwitch = await readSwitch(db.orm, sessionOf(res).orgId);
     const action = switchActions[state];
-    const page = { view: 'risk/switch', title: action.title, section: 'portfolio' };
+    const page = { view: 'markets/risk/switch', title: action.title, section: 'portfolio' };
     await renderPage(deps, req, res, page, { form, state, action, tradingSwitch });
   }
 

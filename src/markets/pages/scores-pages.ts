@@ -13,7 +13,7 @@ import type { TradingServices } from '../services/services.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
 import { findPlace, placesOf } from '../market/stations.js';
 import { leadsOf } from '../signals/signal.js';
-import { sessionOf } from '../../identity/session/session.js';
+import { sessionOf } from '../../accounts/identity/session/session.js';
 import { readExecution, toPeriod } from '../execution/report.js';
 import { executionQuerySchema } from '../execution/schema.js';
 import { parseInput } from '../../core/http/validate.js';
@@ -33,7 +33,7 @@ export function scoresPages(context: Context, trading: Pick<TradingServices, 'sc
       const asked = readAsked(query);
       return toScoresPage(await readAnswer(trading.scoreReport, asked), asked);
     });
-    const page = { view: 'scores/scores', title: 'Scores', section: 'scores' };
+    const page = { view: 'markets/scores/scores', title: 'Scores', section: 'scores' };
     const kind = findKind(textField(query, 'kind')) ?? 'daily_maximum';
     const view = { form, kind, tabs: toScoresTabs(kind), ...filterOptions(kind), scores: result };
     await renderPage(context, req, res, page, view);
@@ -47,7 +47,7 @@ export function scoresPages(context: Context, trading: Pick<TradingServices, 'sc
       const days = toPeriod(parseInput(daysSchema, query), context.clock.now());
       return readExecution(context.db.orm, { orgId, ...days }, { withLive: true });
     });
-    const page = { view: 'scores/execution', title: 'Execution', section: 'scores' };
+    const page = { view: 'markets/scores/execution', title: 'Execution', section: 'scores' };
     const view = { form, tabs: toScoresTabs('execution'), execution: result && toExecutionPage(result) };
     await renderPage(context, req, res, page, view);
   });

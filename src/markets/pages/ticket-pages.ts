@@ -1,10 +1,10 @@
 import type { Request, Response, Router } from 'express';
 import { isFreshId, newFormId } from '../../core/ids.js';
-import { byMember } from '../../identity/session/authority.js';
-import { requireRole, sessionOf } from '../../identity/session/session.js';
+import { byMember } from '../../accounts/identity/session/authority.js';
+import { requireRole, sessionOf } from '../../accounts/identity/session/session.js';
 import type { TradingContext } from '../config.js';
 import { AppError } from '../../core/errors.js';
-import { isManager, managingRoles } from '../../organizations/table.js';
+import { isManager, managingRoles } from '../../accounts/organizations/table.js';
 import {
   fieldError,
   formRoute,
@@ -16,7 +16,7 @@ import {
   tryQuery,
 } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
-import { forecastOf } from '../forecast/forecast.js';
+import { forecastOf } from '../weather/weather.js';
 import { emptyBook } from '../market/book.js';
 import { isPlaced, type ListedMarket } from '../market/market.js';
 import { bookHash, withoutTaken } from '../orders/paper-book.js';

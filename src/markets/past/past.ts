@@ -1,11 +1,11 @@
 import { DAY_MS, type Clock } from '../../core/time.js';
 import type { Database } from '../../core/db/client.js';
 import { inChunks } from '../../core/steps.js';
-import { HOURS_WINDOW_DAYS, type Archive } from '../archive/archive.js';
-import { insertFits, insertHourFits } from '../archive/queries.js';
-import { readCoverage } from '../backfill/coverage.js';
-import { calibratedModel, type FitBook } from '../forecast/fits.js';
-import { createSimulatedWeatherSource, readWeatherOf } from '../forecast/simulated.js';
+import { HOURS_WINDOW_DAYS, type Archive } from '../training/forecast-archive.js';
+import { insertFits, insertHourFits } from '../training/queries.js';
+import { readCoverage } from '../training/coverage.js';
+import { calibratedModel, type FitBook } from '../learning/fits.js';
+import { createSimulatedWeatherSource, readWeatherOf } from '../weather/simulated.js';
 import { dateOf, daysBetween } from '../market/climate-day.js';
 import { groupEvents } from '../market/event.js';
 import { dailyKinds, targetKey, targetOf, type Target } from '../market/market.js';
@@ -24,7 +24,7 @@ import {
   type SimulatedSubject,
 } from '../venue/simulation/world.js';
 import { learnPast, pastSnapshotTimes, type LearnedPast, type SnapshotTime } from './learned-past.js';
-import type { SourceNames } from '../forecast/queries.js';
+import type { SourceNames } from '../learning/queries.js';
 
 /** What would have been recorded at a time of the past: by the code of the present, of what was known then. */
 function makeRecords(

@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, getTableColumns, gt, lt, sql } from 'drizzle-orm';
-import { apiKeys } from '../../api-keys/table.js';
+import { apiKeys } from '../../accounts/api-keys/table.js';
 import type { Orm } from '../../core/db/client.js';
-import { memberships, users } from '../../organizations/table.js';
+import { memberships, users } from '../../accounts/organizations/table.js';
 import { tradingFills, tradingOrders, type TradeMode } from '../ledger/orders-table.js';
 import { ledgerEntries } from '../ledger/portfolio-table.js';
 import { ofAccount } from '../ledger/queries.js';

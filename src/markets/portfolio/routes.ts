@@ -1,6 +1,6 @@
 import type { Request } from 'express';
-import { authenticateCall, type KeyUse } from '../../api-keys/key-use.js';
-import { readHashedSecret, preferKeyError, type KeyReader } from '../../api-keys/bearer-key.js';
+import { authenticateCall, type KeyUse } from '../../accounts/api-keys/key-use.js';
+import { readHashedSecret, preferKeyError, type KeyReader } from '../../accounts/api-keys/bearer-key.js';
 import { sendJson } from '../../core/http/json.js';
 import { parseInput } from '../../core/http/validate.js';
 import { defineRoute, excerpt, json } from '../../core/reference/define-route.js';

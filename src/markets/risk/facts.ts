@@ -6,7 +6,7 @@ import { switchStates, type SwitchState } from '../ledger/risk-table.js';
 import type { Side } from '../market/book.js';
 import { parseCount } from '../market/contracts.js';
 import type { Micros } from '../market/money.js';
-import { marketAccesses, type MarketAccess } from '../../organizations/table.js';
+import { marketAccesses, type MarketAccess } from '../../accounts/organizations/table.js';
 import { toEffectiveLimits, type DeclaredLimits, type RiskLimits } from './limits.js';
 import { selectRisk, type StoredPermissions, type StoredRisk, type StoredSwitch } from './queries.js';
 

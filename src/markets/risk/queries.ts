@@ -1,7 +1,7 @@
 import { eq, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/sql.js';
-import { users } from '../../organizations/table.js';
+import { users } from '../../accounts/organizations/table.js';
 import type { TradeMode } from '../ledger/orders-table.js';
 import { riskLimits, serviceSwitch, tradingSwitches } from '../ledger/risk-table.js';
 import type { DeclaredLimits } from './limits.js';

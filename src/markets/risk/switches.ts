@@ -1,8 +1,8 @@
 import type { Orm, Tx } from '../../core/db/client.js';
-import { recordAudit, recordOperatorAudit } from '../../audit/audit.js';
+import { recordAudit, recordOperatorAudit } from '../../accounts/audit/audit.js';
 import { AppError } from '../../core/errors.js';
-import { findDifference, type Source } from '../../identity/source.js';
-import { tellBothModes, tellTraders } from '../../webhooks/outbox.js';
+import { findDifference, type Source } from '../../accounts/identity/source.js';
+import { tellBothModes, tellTraders } from '../../accounts/webhooks/outbox.js';
 import { switchOwners, type SwitchOwner } from './facts.js';
 import { findServiceSwitch, findSwitches, saveServiceSwitch, saveSwitch } from './queries.js';
 import type { SwitchState } from '../ledger/risk-table.js';

@@ -1,6 +1,6 @@
 import { binomialRange } from '../../core/statistics/distributions.js';
 import { groupBy } from '../../core/collections.js';
-import { chiSquareTail, pitHistogram } from '../forecast/pit.js';
+import { chiSquareTail, pitHistogram } from '../learning/pit.js';
 import { bracketPays } from '../market/brackets.js';
 import type { ForecastRecord } from './records.js';
 import type { ReliabilityBin } from '../../core/charts/diagonal.js';

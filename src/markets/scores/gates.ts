@@ -3,7 +3,7 @@ import type { Database } from '../../core/db/client.js';
 import { groupBy } from '../../core/collections.js';
 import { formatDecimal } from '../../core/pages/format.js';
 import { DAY_MS } from '../../core/time.js';
-import type { SourceNames } from '../forecast/queries.js';
+import type { SourceNames } from '../learning/queries.js';
 import { dateOf } from '../market/climate-day.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
 import { placesOf } from '../market/stations.js';

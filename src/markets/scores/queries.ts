@@ -1,9 +1,9 @@
 import { and, eq, gte, inArray, isNull, sql } from 'drizzle-orm';
 import { intArray, textArray, insertRows, selectRows } from '../../core/db/sql.js';
 import type { Orm, Tx } from '../../core/db/client.js';
-import type { ForecastMethod } from '../forecast/forecast.js';
-import type { SourceNames } from '../forecast/queries.js';
-import { forecastRecords } from '../forecast/table.js';
+import type { ForecastMethod } from '../weather/weather.js';
+import type { SourceNames } from '../learning/queries.js';
+import { forecastRecords } from '../learning/table.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
 import type { GateBook } from '../signals/signal.js';
 import type { JudgedRecord } from './gates.js';

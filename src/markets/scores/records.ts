@@ -1,9 +1,9 @@
 import type { Database } from '../../core/db/client.js';
 import { groupBy } from '../../core/collections.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
-import { forecastOf, meanAndVariance, type DayForecast, type StationForecast } from '../forecast/forecast.js';
-import { readReports, toTarget } from '../forecast/queries.js';
-import type { forecastRecords } from '../forecast/table.js';
+import { forecastOf, meanAndVariance, type DayForecast, type StationForecast } from '../weather/weather.js';
+import { readReports, toTarget } from '../learning/queries.js';
+import type { forecastRecords } from '../learning/table.js';
 import type { MarketEvent } from '../market/event.js';
 import { feeRuleOf } from '../market/fees.js';
 import { dateOf } from '../market/climate-day.js';

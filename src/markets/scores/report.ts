@@ -9,7 +9,7 @@ import { gateAt, type GateBook, leadsOf } from '../signals/signal.js';
 import type { CalibrationStore } from '../snapshot/snapshot.js';
 import { countReliability, toPitHistogram, toReliability, type ReliabilityCount } from './diagnostics.js';
 import { gateErrorRates, gateRule, gateRuleText, judgedSince } from './gates.js';
-import type { SourceNames } from '../forecast/queries.js';
+import type { SourceNames } from '../learning/queries.js';
 import type { ForecastRecord } from './records.js';
 import {
   countRecords,

@@ -1,4 +1,4 @@
-import type { BracketCost, ModelScore } from '../forecast/table.js';
+import type { BracketCost, ModelScore } from '../learning/table.js';
 import { asksOf, isCrossed, quoteOrder, type OrderBook, type Side } from '../market/book.js';
 import {
   bracketOf,

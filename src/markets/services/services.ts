@@ -1,14 +1,14 @@
 import type { Job } from '../../core/db/jobs.js';
 import { DAY_MS, MINUTE_MS } from '../../core/time.js';
-import { createArchive } from '../archive/archive.js';
-import { createTrainer } from '../archive/trainer.js';
+import { createArchive } from '../training/forecast-archive.js';
+import { createTrainer } from '../training/trainer.js';
 import { createClimateReader } from '../climate/product.js';
 import { readObserved } from '../climate/queries.js';
 import { createClimateWatch, type ClimateWatch } from '../climate/watch.js';
 import type { TradingContext } from '../config.js';
-import { calibratedModel } from '../forecast/fits.js';
-import type { WeatherSource } from '../forecast/forecast.js';
-import type { SourceNames } from '../forecast/queries.js';
+import { calibratedModel } from '../learning/fits.js';
+import type { WeatherSource } from '../weather/weather.js';
+import type { SourceNames } from '../learning/queries.js';
 import { createBookMemory } from '../execution/books.js';
 import { createMarker } from '../execution/marker.js';
 import { createLiveTrading, type LiveTimings } from '../live/live.js';
@@ -31,7 +31,7 @@ import {
   type CalibrationStore,
   type SnapshotStore,
 } from '../snapshot/snapshot.js';
-import { createMarketStream, type StreamLimits } from '../stream/stream.js';
+import { createMarketStream, type StreamLimits } from '../api/stream.js';
 import { tapedMarkets, type TapePlayer } from '../tape/player.js';
 import { createPrintFollower, tapedPrints } from '../tape/prints.js';
 import { createTapeWriter, requireTapeTarget, type TapeWriter } from '../tape/writer.js';

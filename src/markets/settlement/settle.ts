@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { byService, confirmAuthority } from '../../audit/audit.js';
+import { byService, confirmAuthority } from '../../accounts/audit/audit.js';
 import { DAY_MS, MINUTE_MS, type Clock } from '../../core/time.js';
 import type { Orm } from '../../core/db/client.js';
 import { newId } from '../../core/ids.js';

@@ -4,7 +4,7 @@ import type { Clock } from '../../core/time.js';
 import type { Metrics } from '../../core/metrics.js';
 import { buildSnapshotInSteps, patchSnapshot, type SnapshotInputs } from './build-snapshot.js';
 import type { CalibrationStore, Snapshot, SnapshotStore } from './snapshot.js';
-import type { ForecastModel, WeatherData, WeatherSource } from '../forecast/forecast.js';
+import type { ForecastModel, WeatherData, WeatherSource } from '../weather/weather.js';
 import type { MarketData, MarketSource } from '../market/source.js';
 import type { Micros } from '../market/money.js';
 import { inSlices } from '../../core/steps.js';

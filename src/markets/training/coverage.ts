@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { textArray, selectRows } from '../../core/db/sql.js';
-import { MAIN_MODEL } from '../forecast/forecast.js';
+import { MAIN_MODEL } from '../weather/weather.js';
 import type { TemperatureKind } from '../market/market.js';
 import { climateDayOf } from '../market/climate-day.js';
 import { findPlace, placesOf, type Place } from '../market/stations.js';

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { inChunks } from '../../core/steps.js';
 import { DAY_MS } from '../../core/time.js';
 import type { Database } from '../../core/db/client.js';
-import { isPossible, MAIN_MODEL, meanAndVariance, type DayEnsemble } from '../forecast/forecast.js';
+import { isPossible, MAIN_MODEL, meanAndVariance, type DayEnsemble } from '../weather/weather.js';
 import {
   spanOf,
   targetKey,
@@ -26,8 +26,8 @@ import {
   readRuns,
   type KnownHour,
   type KnownRun,
-} from '../forecast/queries.js';
-import { climateReports, observedHours } from '../forecast/table.js';
+} from '../learning/queries.js';
+import { climateReports, observedHours } from '../learning/table.js';
 
 /**
  * What was known at one time. Nothing else is trained on or scored by, and there is no other way to make one than `at`,

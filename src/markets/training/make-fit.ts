@@ -6,7 +6,7 @@ import {
   predictAhead,
   type AheadCase,
   type AheadFit,
-} from '../forecast/day-ahead.js';
+} from '../learning/day-ahead.js';
 import {
   MAX_LEAD_HOURS,
   POSSIBLE_DEVIATION_F,
@@ -16,14 +16,14 @@ import {
   type Fit,
   type FitBook,
   type FitOf,
-} from '../forecast/fits.js';
-import { rawDeviation } from '../forecast/day-forecast.js';
-import { MIN_MEMBERS } from '../forecast/forecast.js';
-import { crpsOfNormal } from '../forecast/pit.js';
+} from '../learning/fits.js';
+import { rawDeviation } from '../learning/day-forecast.js';
+import { MIN_MEMBERS } from '../weather/weather.js';
+import { crpsOfNormal } from '../learning/pit.js';
 import { spanOf, type TemperatureKind } from '../market/market.js';
 import type { Place } from '../market/stations.js';
-import type { KnownHistory } from './archive.js';
-import type { KnownRun } from '../forecast/queries.js';
+import type { KnownHistory } from './forecast-archive.js';
+import type { KnownRun } from '../learning/queries.js';
 
 /** What a run said of a day or an hour, and what was reported of it. */
 export interface TrainingCase extends KnownRun {

@@ -1,12 +1,12 @@
 import { and, desc, eq, getTableColumns, gt, isNotNull, lte, sql } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { insertRows } from '../../core/db/sql.js';
-import type { Fit } from '../forecast/fits.js';
-import type { SourceNames } from '../forecast/queries.js';
-import { signOf, type HourFit } from '../forecast/running-day.js';
-import { MAIN_MODEL } from '../forecast/forecast.js';
-import type { Mix } from '../forecast/mix.js';
-import { forecastFits, forecastMixes, sameDayFits } from '../forecast/table.js';
+import type { Fit } from '../learning/fits.js';
+import type { SourceNames } from '../learning/queries.js';
+import { signOf, type HourFit } from '../learning/running-day.js';
+import { MAIN_MODEL } from '../weather/weather.js';
+import type { Mix } from '../learning/mix.js';
+import { forecastFits, forecastMixes, sameDayFits } from '../learning/table.js';
 import type { TrainedHourFit } from './train-hours.js';
 import type { TrainedFit } from './training.js';
 

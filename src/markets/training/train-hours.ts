@@ -1,7 +1,7 @@
 import { HOUR_MS } from '../../core/time.js';
 import type { Steps } from '../../core/steps.js';
-import { isPossible } from '../forecast/forecast.js';
-import type { KnownHour, KnownRun } from '../forecast/queries.js';
+import { isPossible } from '../weather/weather.js';
+import type { KnownHour, KnownRun } from '../learning/queries.js';
 import {
   daySoFarOf,
   findHourFit,
@@ -9,7 +9,7 @@ import {
   signOf,
   type HourFit,
   type HourFits,
-} from '../forecast/running-day.js';
+} from '../learning/running-day.js';
 import {
   crpsOfCurve,
   fitSameDayInSteps,
@@ -17,9 +17,9 @@ import {
   MIN_SAME_DAY_CASES,
   type SameDayCase,
   type SameDayFit,
-} from '../forecast/same-day.js';
+} from '../learning/same-day.js';
 import { dailyKinds, type DailyKind } from '../market/market.js';
-import type { KnownHistory } from './archive.js';
+import type { KnownHistory } from './forecast-archive.js';
 import { ofLatestDates } from './make-fit.js';
 
 /** What was known of a day at an hour, which run it was forecast by, and what was reported of it. */

@@ -4,16 +4,16 @@ import { DAY_MS, HOUR_MS, type Clock } from '../../core/time.js';
 import type { Database } from '../../core/db/client.js';
 import { newId } from '../../core/ids.js';
 import { inSlices } from '../../core/steps.js';
-import { forecastFits, forecastMixes, sameDayFits } from '../forecast/table.js';
-import { LONGEST_AGE_DAYS } from '../forecast/fits.js';
-import { EARLIER_RUN, MAIN_MODEL, type DayEnsemble } from '../forecast/forecast.js';
+import { forecastFits, forecastMixes, sameDayFits } from '../learning/table.js';
+import { LONGEST_AGE_DAYS } from '../learning/fits.js';
+import { EARLIER_RUN, MAIN_MODEL, type DayEnsemble } from '../weather/weather.js';
 import { dateOf } from '../market/climate-day.js';
 import { dailyKinds, targetKey } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
 import { finalOutcomes } from '../market/event.js';
 import { stations } from '../market/stations.js';
 import type { CalibrationStore, Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
-import type { Archive } from './archive.js';
+import type { Archive } from './forecast-archive.js';
 import { isRecent } from './make-fit.js';
 import {
   deleteOldFits,
@@ -33,7 +33,7 @@ import {
   type TrainedFit,
   type Training,
 } from './training.js';
-import { hoursOf, type KnownHour, type SourceNames } from '../forecast/queries.js';
+import { hoursOf, type KnownHour, type SourceNames } from '../learning/queries.js';
 
 /**
  * Records what snapshots show. Runs stay the same for hours and reports for good: only what the last snapshot did not

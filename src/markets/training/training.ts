@@ -12,7 +12,7 @@ import {
   type Fit,
   type FitBook,
   type MissingFit,
-} from '../forecast/fits.js';
+} from '../learning/fits.js';
 import {
   casesOf,
   daysIn,
@@ -24,11 +24,11 @@ import {
   type TrainingCase,
 } from './make-fit.js';
 import { trainHoursInSteps, type TrainedHourFit } from './train-hours.js';
-import { lineOf } from '../forecast/day-ahead.js';
-import { EARLIER_RUN, MAIN_MODEL } from '../forecast/forecast.js';
-import { learnMix, type Mix, type ModelError } from '../forecast/mix.js';
-import type { KnownHistory } from './archive.js';
-import type { KnownRun } from '../forecast/queries.js';
+import { lineOf } from '../learning/day-ahead.js';
+import { EARLIER_RUN, MAIN_MODEL } from '../weather/weather.js';
+import { learnMix, type Mix, type ModelError } from '../learning/mix.js';
+import type { KnownHistory } from './forecast-archive.js';
+import type { KnownRun } from '../learning/queries.js';
 
 /** Over all stations. Of 30 errors the deviation is known to an eighth; what a station or a slope is off by is held back the more the fewer there are. */
 const MIN_POOLED_DAYS = 30;

@@ -13,7 +13,7 @@ import {
   type DayEnsemble,
   type ObservationPart,
   type WeatherSource,
-} from './forecast.js';
+} from './weather.js';
 import { UnexpectedStatusError, createPoll, lastForecasts, placeOf, readJson } from './read-json.js';
 
 /** Of 31 days: five runs of each maximum and minimum at 24 stations, and of each hour in 4 areas. */

@@ -4,7 +4,7 @@ import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { clockAt, hourOf } from '../market/climate-day.js';
 import { indexAreas, type IndexArea } from '../market/stations.js';
 import { UnexpectedAnswerError, type KalshiClient } from '../venue/kalshi-client.js';
-import type { ObservedExtreme } from './forecast.js';
+import type { ObservedExtreme } from './weather.js';
 import { createPoll } from './read-json.js';
 
 const MAX_POINTS = 5_000;

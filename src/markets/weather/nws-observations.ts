@@ -5,7 +5,7 @@ import { inParallel } from '../../core/steps.js';
 import { climateDayAt, dateOf, type ClimateDay } from '../market/climate-day.js';
 import { stations, type Station } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
-import { hourlyTemperatures, type ObservedExtreme } from './forecast.js';
+import { hourlyTemperatures, type ObservedExtreme } from './weather.js';
 import { readJson } from './read-json.js';
 
 /** Who asks: the National Weather Service wants to know, and may block callers that do not say. */

@@ -5,7 +5,7 @@ import { addDays, daysBetween } from '../market/climate-day.js';
 import { spanOf, type Target } from '../market/market.js';
 import type { Place } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
-import type { DayEnsemble } from './forecast.js';
+import type { DayEnsemble } from './weather.js';
 import {
   hourlyF,
   matchPlaces,

@@ -13,7 +13,7 @@ import {
   type DayEnsemble,
   type ObservationPart,
   type WeatherSource,
-} from './forecast.js';
+} from './weather.js';
 import { readPreviousRuns } from './open-meteo-history.js';
 import {
   hourlyF,

@@ -5,7 +5,7 @@ import { isStation } from '../market/stations.js';
 import { firstRunAt, firstSeenAt, newestRunAt, runsOf } from '../venue/simulation/ensemble.js';
 import { createPace } from '../venue/simulation/random.js';
 import type { SimulatedWeather } from '../venue/simulation/weather.js';
-import type { KnownHour } from './queries.js';
+import type { KnownHour } from '../learning/queries.js';
 import {
   everything,
   stationDaysBetween,
@@ -24,7 +24,7 @@ import {
   type WeatherData,
   type WeatherHistory,
   type WeatherSource,
-} from './forecast.js';
+} from './weather.js';
 
 /** The other model of the invented world. */
 const SINGLE = 'single';

@@ -6,10 +6,10 @@ import type { DistributionShape, TemperatureDistribution } from '../market/distr
 import { targetKey, type Target, type TemperatureKind } from '../market/market.js';
 import type { VenueNote } from '../market/source.js';
 import type { Place } from '../market/stations.js';
-import type { Fit, FitBook } from './fits.js';
-import type { KnownHour } from './queries.js';
+import type { Fit, FitBook } from '../learning/fits.js';
+import type { KnownHour } from '../learning/queries.js';
 import { createPoll } from './read-json.js';
-import type { RunningDay } from './running-day.js';
+import type { RunningDay } from '../learning/running-day.js';
 
 /** Mean and sample variance of the members; the variance of a single one is 0. */
 export function meanAndVariance(membersF: readonly number[]): { mean: number; variance: number } {

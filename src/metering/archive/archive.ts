@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { recordAudit, byService, change } from '../../audit/audit.js';
+import { recordAudit, byService, change } from '../../accounts/audit/audit.js';
 import type { Clock } from '../../core/time.js';
 import type { Orm } from '../../core/db/client.js';
 import { compareDecimals } from '../../core/decimal.js';
 import { exact, toJson } from '../../core/http/json.js';
-import type { EventPosition } from '../event-queries.js';
+import type { EventPosition } from '../events/event-queries.js';
 import {
   addTo,
   ArchiveError,

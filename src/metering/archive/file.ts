@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { createGunzip, gzipSync } from 'node:zlib';
 import { addDecimals } from '../../core/decimal.js';
-import type { EventPosition } from '../event-queries.js';
+import type { EventPosition } from '../events/event-queries.js';
 import type { ArchivedEvent, MetricSum, Month, Sum } from './queries.js';
 
 /** The archive cannot be made, or is not what it was: a person has to look. */

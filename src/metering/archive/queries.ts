@@ -1,8 +1,8 @@
 import { sql, type SQL } from 'drizzle-orm';
 import { textArray, selectRow, selectRows, timeText } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
-import type { EventPosition } from '../event-queries.js';
-import type { usageArchives } from '../table.js';
+import type { EventPosition } from '../events/event-queries.js';
+import type { usageArchives } from '../ingestion/table.js';
 
 /** An archive as it is recorded. */
 export type ArchiveRow = Pick<

@@ -1,14 +1,14 @@
 import { v7 as uuid } from 'uuid';
-import { recordAudit } from '../../audit/audit.js';
+import { recordAudit } from '../../accounts/audit/audit.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { addDecimals, isDecimalAbove, toPlain } from '../../core/decimal.js';
 import { AppError, type ErrorCode, type ErrorPlace } from '../../core/errors.js';
 import type { Range } from '../../core/http/page.js';
 import { DAY_MS, monthOf } from '../../core/time.js';
-import type { Source } from '../../identity/source.js';
-import { MAX_PAST_MS, pointerInBatch, toStorableTime } from '../batch.js';
-import { firstBroken } from '../rules.js';
-import type { UsageEvent } from '../schema.js';
+import type { Source } from '../../accounts/identity/source.js';
+import { MAX_PAST_MS, pointerInBatch, toStorableTime } from '../ingestion/batch.js';
+import { firstBroken } from '../ingestion/rules.js';
+import type { UsageEvent } from '../ingestion/schema.js';
 import {
   addStagedSums,
   findBackfill,

@@ -1,7 +1,7 @@
 import { repeated } from '../../core/reference/define-route.js';
 import { exampleWorld } from '../../core/reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
-import { notFoundExample, now } from '../../identity/operator/define-route.js';
+import { notFoundExample, now } from '../../accounts/identity/operator/define-route.js';
 
 export const acme = { slug: 'acme' };
 const { id, appliedId, revertedId, reason } = exampleWorld.backfill;

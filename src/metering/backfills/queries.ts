@@ -2,7 +2,7 @@ import { and, asc, eq, gt, sql, type SQL } from 'drizzle-orm';
 import { textArray, selectRows } from '../../core/db/sql.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import type { Range } from '../../core/http/page.js';
-import { organizations } from '../../organizations/table.js';
+import { organizations } from '../../accounts/organizations/table.js';
 import { usageBackfills, type BackfillState, type usageBackfillEvents } from './table.js';
 
 export type Backfill = typeof usageBackfills.$inferSelect;

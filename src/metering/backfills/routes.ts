@@ -8,13 +8,13 @@ import { readPathId } from '../../core/http/request.js';
 import { generated, json } from '../../core/reference/define-route.js';
 import { exampleWorld } from '../../core/reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
-import { listParts, notFoundExample, operatorRoute } from '../../identity/operator/define-route.js';
-import { changeAsOperator, readInput, readSlug } from '../../identity/operator/http.js';
-import { getOrganization } from '../../identity/organizations/organizations.js';
-import { lockOrganizationId } from '../../organizations/table.js';
-import { parseUsageBatch } from '../batch.js';
-import { MAX_BODY_BYTES, usageBatchSchema } from '../schema.js';
-import { prefersLenient } from '../routes.js';
+import { listParts, notFoundExample, operatorRoute } from '../../accounts/identity/operator/define-route.js';
+import { changeAsOperator, readInput, readSlug } from '../../accounts/identity/operator/http.js';
+import { getOrganization } from '../../accounts/identity/organizations/organizations.js';
+import { lockOrganizationId } from '../../accounts/organizations/table.js';
+import { parseUsageBatch } from '../ingestion/batch.js';
+import { MAX_BODY_BYTES, usageBatchSchema } from '../ingestion/schema.js';
+import { prefersLenient } from '../ingestion/routes.js';
 import {
   beginStep,
   openBackfill,

@@ -1,10 +1,10 @@
 import { setTimeout } from 'node:timers/promises';
-import { byService, change } from '../../audit/audit.js';
+import { byService, change } from '../../accounts/audit/audit.js';
 import type { Names, Template } from '../../core/db/client.js';
 import { retryOnConflict } from '../../core/db/sql.js';
 import type { Context } from '../../core/http/context.js';
-import { effectiveCap } from '../../entitlements/table.js';
-import { addToHours, addToSums, addToTotals } from '../statements.js';
+import { effectiveCap } from '../entitlements/table.js';
+import { addToHours, addToSums, addToTotals } from '../ingestion/statements.js';
 import { endStep } from './backfills.js';
 import { listUnfinished, type Backfill } from './queries.js';
 import type { BackfillState } from './table.js';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { exactField, idField, timeField } from '../../core/http/fields.js';
 import { timeInput } from '../../core/http/validate.js';
 import { reasonField } from '../corrections/schema.js';
-import { usageAnswerSchema } from '../schema.js';
+import { usageAnswerSchema } from '../ingestion/schema.js';
 import { backfillStates } from './table.js';
 
 export const newBackfillSchema = z

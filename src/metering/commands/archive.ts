@@ -1,11 +1,11 @@
 import { setPriority } from 'node:os';
 import { join, resolve } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
-import type { Config } from '../config.js';
-import { systemClock } from '../core/time.js';
-import { sqlState, type Orm } from '../core/db/client.js';
-import type { MaintenanceDatabase } from '../core/db/maintenance.js';
-import { formatCount, formatDecimal } from '../core/pages/format.js';
+import type { Config } from '../../config.js';
+import { systemClock } from '../../core/time.js';
+import { sqlState, type Orm } from '../../core/db/client.js';
+import type { MaintenanceDatabase } from '../../core/db/maintenance.js';
+import { formatCount, formatDecimal } from '../../core/pages/format.js';
 import {
   archiveMonth,
   eachOpenMonth,
@@ -13,13 +13,13 @@ import {
   InterruptedError,
   nameOf,
   readBack,
-} from '../usage/archive/archive.js';
-import { ArchiveError } from '../usage/archive/file.js';
-import { listArchives, lockArchive } from '../usage/archive/queries.js';
-import { firstRemembered } from '../usage/batch.js';
-import { CommandError, listenForInterrupt } from './kit/command.js';
-import { organizationFlag, runMaintenance } from './kit/maintenance.js';
-import { createProgress, duration } from './kit/progress.js';
+} from '../archive/archive.js';
+import { ArchiveError } from '../archive/file.js';
+import { listArchives, lockArchive } from '../archive/queries.js';
+import { firstRemembered } from '../ingestion/batch.js';
+import { CommandError, listenForInterrupt } from '../../commands/kit/command.js';
+import { organizationFlag, runMaintenance } from '../../commands/kit/maintenance.js';
+import { createProgress, duration } from '../../commands/kit/progress.js';
 
 const help = `
 Moves the events of whole months out of the database into files, one for each Organization, month and mode: lines of

@@ -1,9 +1,9 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
-import { toPlainDecimal } from '../core/decimal.js';
-import { decimalField, parseInput, text } from '../core/http/validate.js';
-import { cutPage } from '../core/http/page.js';
-import { toAddress, toPager } from '../core/pages/address.js';
+import { toPlainDecimal } from '../../core/decimal.js';
+import { decimalField, parseInput, text } from '../../core/http/validate.js';
+import { cutPage } from '../../core/http/page.js';
+import { toAddress, toPager } from '../../core/pages/address.js';
 import {
   addForm,
   fieldError,
@@ -13,20 +13,20 @@ import {
   readQuery,
   refuseIgnored,
   textField,
-} from '../core/pages/form.js';
-import { pageRouter } from '../core/pages/layout.js';
-import { monthOf } from '../core/time.js';
+} from '../../core/pages/form.js';
+import { pageRouter } from '../../core/pages/layout.js';
+import { monthOf } from '../../core/time.js';
 import { getGrant, putGrant, withdrawGrant } from '../entitlements/grants.js';
 import { readGrantsView } from '../entitlements/pages.js';
 import { findGrant, listBalances, listProducts, type Grant } from '../entitlements/queries.js';
 import { getProduct } from '../entitlements/products.js';
 import { defaultThresholds, limitsSchema, MAX_LIMITS, thresholdsSchema } from '../entitlements/limits.js';
 import { entitlementKinds, type UsageLimit } from '../entitlements/table.js';
-import { filledIn } from '../identity/account/schema.js';
-import { changeAsOperator } from '../identity/operator/http.js';
-import { slugSchema } from '../identity/operator/schema.js';
-import { requireConfirmation } from '../identity/session/operator.js';
-import { addressOf, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
+import { filledIn } from '../../accounts/identity/account/schema.js';
+import { changeAsOperator } from '../../accounts/identity/operator/http.js';
+import { slugSchema } from '../../accounts/identity/operator/schema.js';
+import { requireConfirmation } from '../../accounts/identity/session/operator.js';
+import { addressOf, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from '../../console/page.js';
 
 const cursorSchema = z.object({ cursor: slugSchema.optional() });
 const chosenSchema = z.object({ product: slugSchema.optional() });

@@ -1,9 +1,9 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
-import { toPlainDecimal } from '../core/decimal.js';
-import { decimalField, nameField, parseInput, text } from '../core/http/validate.js';
-import { cutPage } from '../core/http/page.js';
-import { toAddress, toPager } from '../core/pages/address.js';
+import { toPlainDecimal } from '../../core/decimal.js';
+import { decimalField, nameField, parseInput, text } from '../../core/http/validate.js';
+import { cutPage } from '../../core/http/page.js';
+import { toAddress, toPager } from '../../core/pages/address.js';
 import {
   addForm,
   fieldError,
@@ -11,17 +11,17 @@ import {
   type FormState,
   parseQueryForm,
   readQuery,
-} from '../core/pages/form.js';
-import { renderPage, pageRouter } from '../core/pages/layout.js';
+} from '../../core/pages/form.js';
+import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { getProduct, putProduct } from '../entitlements/products.js';
 import { listProducts, lockProduct, type Product } from '../entitlements/queries.js';
 import { DEFAULT_MAX_QUANTITY } from '../entitlements/table.js';
-import { filledIn } from '../identity/account/schema.js';
-import { changeAsOperator } from '../identity/operator/http.js';
-import { slugSchema } from '../identity/operator/schema.js';
-import { requireConfirmation } from '../identity/session/operator.js';
-import { archiveSchema } from './customer-pages.js';
-import { CONSOLE, PAGE_SIZE, readSlug, type ConsoleDeps } from './page.js';
+import { filledIn } from '../../accounts/identity/account/schema.js';
+import { changeAsOperator } from '../../accounts/identity/operator/http.js';
+import { slugSchema } from '../../accounts/identity/operator/schema.js';
+import { requireConfirmation } from '../../accounts/identity/session/operator.js';
+import { archiveSchema } from '../../console/customer-pages.js';
+import { CONSOLE, PAGE_SIZE, readSlug, type ConsoleDeps } from '../../console/page.js';
 
 const PRODUCTS = `${CONSOLE}/products`;
 

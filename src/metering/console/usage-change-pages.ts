@@ -1,12 +1,12 @@
 import type { Request, Response, Router } from 'express';
 import { v7 as uuid } from 'uuid';
 import { z } from 'zod';
-import { toPlainDecimal } from '../core/decimal.js';
-import { AppError } from '../core/errors.js';
-import { readPathId } from '../core/http/request.js';
-import { parseInput, text } from '../core/http/validate.js';
-import { cutPage } from '../core/http/page.js';
-import { toAddress, toPager } from '../core/pages/address.js';
+import { toPlainDecimal } from '../../core/decimal.js';
+import { AppError } from '../../core/errors.js';
+import { readPathId } from '../../core/http/request.js';
+import { parseInput, text } from '../../core/http/validate.js';
+import { cutPage } from '../../core/http/page.js';
+import { toAddress, toPager } from '../../core/pages/address.js';
 import {
   addForm,
   fieldError,
@@ -16,12 +16,12 @@ import {
   type FormState,
   parseQueryForm,
   readQuery,
-} from '../core/pages/form.js';
-import { formatCount, formatDecimal } from '../core/pages/format.js';
-import { pageRouter } from '../core/pages/layout.js';
-import { changeAsOperator } from '../identity/operator/http.js';
-import { requireConfirmation } from '../identity/session/operator.js';
-import { lockOrganizationId } from '../organizations/table.js';
+} from '../../core/pages/form.js';
+import { formatCount, formatDecimal } from '../../core/pages/format.js';
+import { pageRouter } from '../../core/pages/layout.js';
+import { changeAsOperator } from '../../accounts/identity/operator/http.js';
+import { requireConfirmation } from '../../accounts/identity/session/operator.js';
+import { lockOrganizationId } from '../../accounts/organizations/table.js';
 import {
   beginStep,
   openBackfill,
@@ -29,10 +29,10 @@ import {
   readBackfills,
   sumOf,
   type Step,
-} from '../usage/backfills/backfills.js';
-import type { Backfill } from '../usage/backfills/queries.js';
-import { correctEvents } from '../usage/corrections/corrections.js';
-import { amount, mode } from '../usage/page-schema.js';
+} from '../backfills/backfills.js';
+import type { Backfill } from '../backfills/queries.js';
+import { correctEvents } from '../corrections/corrections.js';
+import { amount, mode } from '../events/page-schema.js';
 import {
   addressOf,
   decodeKey,
@@ -41,7 +41,7 @@ import {
   readCustomer,
   renderCustomer,
   type ConsoleDeps,
-} from './page.js';
+} from '../../console/page.js';
 
 const correctionSchema = z.object({
   idempotencyKey: text(255),

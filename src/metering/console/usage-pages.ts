@@ -1,17 +1,17 @@
 import type { Router } from 'express';
 import { z } from 'zod';
-import type { Orm } from '../core/db/client.js';
-import { cutPage } from '../core/http/page.js';
-import { toAddress, toPager } from '../core/pages/address.js';
-import { sendCsv } from '../core/pages/csv.js';
-import { fieldError, type FormFields, parseQueryForm, readQuery, tryQuery } from '../core/pages/form.js';
-import { renderPage, pageRouter } from '../core/pages/layout.js';
-import { monthOf, monthRange } from '../core/time.js';
+import type { Orm } from '../../core/db/client.js';
+import { cutPage } from '../../core/http/page.js';
+import { toAddress, toPager } from '../../core/pages/address.js';
+import { sendCsv } from '../../core/pages/csv.js';
+import { fieldError, type FormFields, parseQueryForm, readQuery, tryQuery } from '../../core/pages/form.js';
+import { renderPage, pageRouter } from '../../core/pages/layout.js';
+import { monthOf, monthRange } from '../../core/time.js';
 import { findProduct } from '../entitlements/queries.js';
-import { slugSchema } from '../identity/operator/schema.js';
-import { findOrganization } from '../identity/organizations/queries.js';
-import type { TradingContext } from '../trading/config.js';
-import { granularities, listCustomerUsage } from '../usage/operator/queries.js';
+import { slugSchema } from '../../accounts/identity/operator/schema.js';
+import { findOrganization } from '../../accounts/identity/organizations/queries.js';
+import type { TradingContext } from '../../markets/config.js';
+import { granularities, listCustomerUsage } from '../reports/operator/queries.js';
 import {
   keyOf,
   positionSchema,
@@ -19,9 +19,9 @@ import {
   readSteps,
   toPosition,
   toUsageCsv,
-} from '../usage/operator/steps.js';
-import { mode } from '../usage/page-schema.js';
-import { addressOf, CONSOLE, decodeKey, encodeKey, PAGE_SIZE, type ConsoleDeps } from './page.js';
+} from '../reports/operator/steps.js';
+import { mode } from '../events/page-schema.js';
+import { addressOf, CONSOLE, decodeKey, encodeKey, PAGE_SIZE, type ConsoleDeps } from '../../console/page.js';
 
 const USAGE = `${CONSOLE}/usage`;
 

@@ -1,15 +1,15 @@
-import { recordAudit } from '../../audit/audit.js';
+import { recordAudit } from '../../accounts/audit/audit.js';
 import type { Tx } from '../../core/db/client.js';
 import { compareDecimals, isDecimalAbove } from '../../core/decimal.js';
 import { AppError, type ErrorCode, type ErrorPlace } from '../../core/errors.js';
 import { DAY_MS } from '../../core/time.js';
-import type { Source } from '../../identity/source.js';
+import type { Source } from '../../accounts/identity/source.js';
 import { exact } from '../../core/http/json.js';
 import { formatDecimal } from '../../core/pages/format.js';
-import { tellWebhooks } from '../../webhooks/outbox.js';
-import { lockOrganizationId } from '../../organizations/table.js';
-import { findArchived } from '../event-queries.js';
-import { firstBroken } from '../rules.js';
+import { tellWebhooks } from '../../accounts/webhooks/outbox.js';
+import { lockOrganizationId } from '../../accounts/organizations/table.js';
+import { findArchived } from '../events/event-queries.js';
+import { firstBroken } from '../ingestion/rules.js';
 import {
   insertCorrections,
   listRecorded,

@@ -1,9 +1,9 @@
 import { sql } from 'drizzle-orm';
 import { textArray, selectRows, timeText } from '../../core/db/sql.js';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { addToHours, addToTotals } from '../statements.js';
+import { addToHours, addToTotals } from '../ingestion/statements.js';
 import { noteCorrected } from '../thresholds/statements.js';
-import type { usageCorrections } from '../table.js';
+import type { usageCorrections } from '../ingestion/table.js';
 
 /** An event as corrections find it. */
 export interface CorrectionTarget {

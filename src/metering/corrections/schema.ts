@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { exactField } from '../../core/http/fields.js';
 import { text } from '../../core/http/validate.js';
-import { MAX_KEY_BYTES, usageEventSchema } from '../schema.js';
+import { MAX_KEY_BYTES, usageEventSchema } from '../ingestion/schema.js';
 
 export const MAX_CORRECTIONS = 100;
 

@@ -1,12 +1,12 @@
-import type { KeyUse } from '../api-keys/key-use.js';
-import { hashSecret } from '../api-keys/bearer-key.js';
-import type { Context } from '../core/http/context.js';
-import { toBatch } from '../usage/batch.js';
-import { recordBatches } from '../usage/flush.js';
-import type { UsageEvent } from '../usage/schema.js';
-import type { DemoData } from './demo.js';
-import { inChunks } from '../core/steps.js';
-import { MINUTE_MS, HOUR_MS } from '../core/time.js';
+import type { KeyUse } from '../../accounts/api-keys/key-use.js';
+import { hashSecret } from '../../accounts/api-keys/bearer-key.js';
+import type { Context } from '../../core/http/context.js';
+import { toBatch } from '../ingestion/batch.js';
+import { recordBatches } from '../ingestion/flush.js';
+import type { UsageEvent } from '../ingestion/schema.js';
+import type { DemoData } from '../../demo/demo.js';
+import { inChunks } from '../../core/steps.js';
+import { MINUTE_MS, HOUR_MS } from '../../core/time.js';
 
 /** As far back as an event may lie, less the hour that has begun. */
 const HOURS = 7 * 24 - 1;

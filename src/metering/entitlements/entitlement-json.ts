@@ -1,8 +1,8 @@
-import { compareDecimals, subtractDecimals } from '../core/decimal.js';
-import { parseJson } from '../core/http/body.js';
-import { exact, toJson } from '../core/http/json.js';
-import { parseInput, requireFew } from '../core/http/validate.js';
-import { monthRange } from '../core/time.js';
+import { compareDecimals, subtractDecimals } from '../../core/decimal.js';
+import { parseJson } from '../../core/http/body.js';
+import { exact, toJson } from '../../core/http/json.js';
+import { parseInput, requireFew } from '../../core/http/validate.js';
+import { monthRange } from '../../core/time.js';
 import type { Balance, CurrentEntitlement } from './reader.js';
 import { isBeyond, limitJson } from './limits.js';
 import { toExactDecimals } from './products.js';

@@ -1,11 +1,14 @@
-import { recordAudit } from '../audit/audit.js';
-import type { Orm, Tx } from '../core/db/client.js';
-import { AppError } from '../core/errors.js';
-import { exact } from '../core/http/json.js';
-import { fieldError } from '../core/pages/form.js';
-import { getLockedOrganization, getOrganization } from '../identity/organizations/organizations.js';
-import { findDifference, type Put, type Source } from '../identity/source.js';
-import { tellBothModes } from '../webhooks/outbox.js';
+import { recordAudit } from '../../accounts/audit/audit.js';
+import type { Orm, Tx } from '../../core/db/client.js';
+import { AppError } from '../../core/errors.js';
+import { exact } from '../../core/http/json.js';
+import { fieldError } from '../../core/pages/form.js';
+import {
+  getLockedOrganization,
+  getOrganization,
+} from '../../accounts/identity/organizations/organizations.js';
+import { findDifference, type Put, type Source } from '../../accounts/identity/source.js';
+import { tellBothModes } from '../../accounts/webhooks/outbox.js';
 import { getProduct } from './products.js';
 import { deleteGrant, findGrant, storeTerms, type Grant, type Terms } from './queries.js';
 import { declaredLimitJson, defaultThresholds, toStoredThresholds } from './limits.js';

@@ -1,6 +1,6 @@
-import { numericArray, textArray } from '../core/db/sql.js';
-import type { Names, Run, Template, TextRow } from '../core/db/client.js';
-import { addDecimals, compareDecimals, isDecimalAbove, subtractDecimals } from '../core/decimal.js';
+import { numericArray, textArray } from '../../core/db/sql.js';
+import type { Names, Run, Template, TextRow } from '../../core/db/client.js';
+import { addDecimals, compareDecimals, isDecimalAbove, subtractDecimals } from '../../core/decimal.js';
 import { durationMs, endOfWindow, isBeyond, takenOf, type LimitState } from './limits.js';
 import type { UsageLimit } from './table.js';
 

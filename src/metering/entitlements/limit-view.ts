@@ -1,7 +1,7 @@
-import type { Database } from '../core/db/client.js';
-import { addDecimals, subtractDecimals } from '../core/decimal.js';
-import { formatShare } from '../core/pages/format.js';
-import { SECOND_MS } from '../core/time.js';
+import type { Database } from '../../core/db/client.js';
+import { addDecimals, subtractDecimals } from '../../core/decimal.js';
+import { formatShare } from '../../core/pages/format.js';
+import { SECOND_MS } from '../../core/time.js';
 import { addFreeTimes, readLimits, type Subject } from './limit-queries.js';
 import { remainingOf, takenOf, type LimitState } from './limits.js';
 

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { addDecimals, compareDecimals, isDecimalAbove, subtractDecimals } from '../core/decimal.js';
-import { exactField, timeField } from '../core/http/fields.js';
-import { exact } from '../core/http/json.js';
-import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.js';
+import { addDecimals, compareDecimals, isDecimalAbove, subtractDecimals } from '../../core/decimal.js';
+import { exactField, timeField } from '../../core/http/fields.js';
+import { exact } from '../../core/http/json.js';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
 import { enforcements, type UsageLimit } from './table.js';
 
 export const MAX_LIMITS = 8;

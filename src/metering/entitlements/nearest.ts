@@ -1,6 +1,6 @@
 import { distance } from 'fastest-levenshtein';
-import type { Clock } from '../core/time.js';
-import type { Database } from '../core/db/client.js';
+import type { Clock } from '../../core/time.js';
+import type { Database } from '../../core/db/client.js';
 import { listProductsInEffect } from './queries.js';
 import type { EntitlementKind } from './table.js';
 

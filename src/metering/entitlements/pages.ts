@@ -1,17 +1,17 @@
 import type { Router } from 'express';
 import { z } from 'zod';
-import { compareDecimals, subtractDecimals } from '../core/decimal.js';
-import type { Database } from '../core/db/client.js';
-import type { Context } from '../core/http/context.js';
-import { parseInput } from '../core/http/validate.js';
-import { cutPage } from '../core/http/page.js';
-import { toAddress, toPager } from '../core/pages/address.js';
-import { formatShare } from '../core/pages/format.js';
-import { renderPage, pageRouter } from '../core/pages/layout.js';
-import { readQuery, requireOnce, tryQuery } from '../core/pages/form.js';
-import { monthOf, monthRange } from '../core/time.js';
-import { slugSchema } from '../identity/operator/schema.js';
-import { sessionOf } from '../identity/session/session.js';
+import { compareDecimals, subtractDecimals } from '../../core/decimal.js';
+import type { Database } from '../../core/db/client.js';
+import type { Context } from '../../core/http/context.js';
+import { parseInput } from '../../core/http/validate.js';
+import { cutPage } from '../../core/http/page.js';
+import { toAddress, toPager } from '../../core/pages/address.js';
+import { formatShare } from '../../core/pages/format.js';
+import { renderPage, pageRouter } from '../../core/pages/layout.js';
+import { readQuery, requireOnce, tryQuery } from '../../core/pages/form.js';
+import { monthOf, monthRange } from '../../core/time.js';
+import { slugSchema } from '../../accounts/identity/operator/schema.js';
+import { sessionOf } from '../../accounts/identity/session/session.js';
 import { readLimitViews } from './limit-view.js';
 import { listBalances, type BalanceRow } from './queries.js';
 
@@ -39,7 +39,11 @@ export function entitlementPages(context: Context): Router {
       const { page: grants, nextCursor } = cutPage(rows, PAGE_SIZE, ({ productSlug }) => productSlug);
       return { grants, cursor, pager: toPager(PATH, {}, { cursor, nextCursor }) };
     });
-    const page = { view: 'entitlements/entitlements', title: 'Entitlements', section: 'entitlements' };
+    const page = {
+      view: 'metering/entitlements/entitlements',
+      title: 'Entitlements',
+      section: 'entitlements',
+    };
     await renderPage(context, req, res, page, {
       form,
       firstPageHref: PATH,

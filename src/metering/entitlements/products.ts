@@ -1,18 +1,18 @@
 import { v7 as uuid } from 'uuid';
-import { recordOperatorAudit } from '../audit/audit.js';
-import type { Orm, Tx } from '../core/db/client.js';
-import { toPlainDecimal } from '../core/decimal.js';
-import { AppError } from '../core/errors.js';
+import { recordOperatorAudit } from '../../accounts/audit/audit.js';
+import type { Orm, Tx } from '../../core/db/client.js';
+import { toPlainDecimal } from '../../core/decimal.js';
+import { AppError } from '../../core/errors.js';
 import {
   describeArchiving,
   findDifference,
   toArchivedAt,
   type Put,
   type Source,
-} from '../identity/source.js';
+} from '../../accounts/identity/source.js';
 import { findProduct, insertProduct, lockProduct, updateProduct, type Product } from './queries.js';
-import { fieldError } from '../core/pages/form.js';
-import { hasShortNumbers, parseNumbersAsText } from '../core/http/json.js';
+import { fieldError } from '../../core/pages/form.js';
+import { hasShortNumbers, parseNumbersAsText } from '../../core/http/json.js';
 
 export interface ProductInput {
   name: string;

@@ -1,7 +1,7 @@
 import { and, asc, eq, gt, isNull, lte, or, sql, type SQL } from 'drizzle-orm';
-import type { Orm, Tx } from '../core/db/client.js';
-import { selectRows, timeText } from '../core/db/sql.js';
-import type { Range } from '../core/http/page.js';
+import type { Orm, Tx } from '../../core/db/client.js';
+import { selectRows, timeText } from '../../core/db/sql.js';
+import type { Range } from '../../core/http/page.js';
 import { effectiveCap, entitlements, products, type EntitlementKind } from './table.js';
 
 export type Product = typeof products.$inferSelect;

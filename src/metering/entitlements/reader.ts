@@ -1,9 +1,9 @@
-import { keyError } from '../api-keys/bearer-key.js';
-import { type Clock, monthOf } from '../core/time.js';
-import { intArray, textArray } from '../core/db/sql.js';
-import type { Database, Run, Template, TextRow } from '../core/db/client.js';
-import { createGroupCoalescer } from '../core/db/coalesce.js';
-import type { AppError } from '../core/errors.js';
+import { keyError } from '../../accounts/api-keys/bearer-key.js';
+import { type Clock, monthOf } from '../../core/time.js';
+import { intArray, textArray } from '../../core/db/sql.js';
+import type { Database, Run, Template, TextRow } from '../../core/db/client.js';
+import { createGroupCoalescer } from '../../core/db/coalesce.js';
+import type { AppError } from '../../core/errors.js';
 import { addFreeTimes, readLimits, type Subject } from './limit-queries.js';
 import type { LimitState } from './limits.js';
 import { checkEntitlements, findEntitlements, listEntitlements } from './statements.js';

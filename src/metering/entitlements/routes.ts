@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { authenticateCall, type KeyUse } from '../api-keys/key-use.js';
-import { readHashedSecret, preferKeyError, type KeyReader } from '../api-keys/bearer-key.js';
-import { AppError } from '../core/errors.js';
-import type { Context } from '../core/http/context.js';
-import { hasSmallBody, readJsonText, batchBounds } from '../core/http/body.js';
-import { sendJson, toJson } from '../core/http/json.js';
-import { parseInput } from '../core/http/validate.js';
-import { cutPage } from '../core/http/page.js';
+import { authenticateCall, type KeyUse } from '../../accounts/api-keys/key-use.js';
+import { readHashedSecret, preferKeyError, type KeyReader } from '../../accounts/api-keys/bearer-key.js';
+import { AppError } from '../../core/errors.js';
+import type { Context } from '../../core/http/context.js';
+import { hasSmallBody, readJsonText, batchBounds } from '../../core/http/body.js';
+import { sendJson, toJson } from '../../core/http/json.js';
+import { parseInput } from '../../core/http/validate.js';
+import { cutPage } from '../../core/http/page.js';
 import { checkResultsJson, parseCheck, toEntitlementView } from './entitlement-json.js';
 import { suggestSlugs } from './nearest.js';
 import type { EntitlementReader } from './reader.js';
@@ -19,9 +19,9 @@ import {
   entitlementPageSchema,
   entitlementSchema,
 } from './schema.js';
-import { defineRoute, json, repeated } from '../core/reference/define-route.js';
-import { exampleWorld } from '../core/reference/example-world.js';
-import { problemExample } from '../core/reference/problem-examples.js';
+import { defineRoute, json, repeated } from '../../core/reference/define-route.js';
+import { exampleWorld } from '../../core/reference/example-world.js';
+import { problemExample } from '../../core/reference/problem-examples.js';
 
 interface EntitlementDeps extends Pick<Context, 'db' | 'clock'> {
   entitlements: EntitlementReader;

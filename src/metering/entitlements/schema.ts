@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { exactField, nextCursorField, periodSchema, timeField } from '../core/http/fields.js';
-import { text } from '../core/http/validate.js';
+import { exactField, nextCursorField, periodSchema, timeField } from '../../core/http/fields.js';
+import { text } from '../../core/http/validate.js';
 import { limitSchema } from './limits.js';
 import { entitlementKinds } from './table.js';
 

@@ -1,5 +1,5 @@
-import { whenKeyIsBad } from '../api-keys/bearer-key.js';
-import type { Template } from '../core/db/client.js';
+import { whenKeyIsBad } from '../../accounts/api-keys/bearer-key.js';
+import type { Template } from '../../core/db/client.js';
 import { effectiveCap } from './table.js';
 
 const keyProblem = `case${whenKeyIsBad('$4::timestamptz', 'entitlements:read')} end`;

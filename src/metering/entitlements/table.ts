@@ -11,8 +11,8 @@ import {
   text,
   uuid,
 } from 'drizzle-orm/pg-core';
-import { time } from '../core/db/sql.js';
-import { organizations } from '../organizations/table.js';
+import { time } from '../../core/db/sql.js';
+import { organizations } from '../../accounts/organizations/table.js';
 
 /** Far beyond what any event means, and far below what makes a total useless. */
 export const DEFAULT_MAX_QUANTITY = '1000000000000000';

@@ -1,7 +1,7 @@
 import { and, sql, type SQL } from 'drizzle-orm';
-import { textArray, selectRow, selectRows, timeText } from '../core/db/sql.js';
-import type { Orm } from '../core/db/client.js';
-import { monthOf } from '../core/time.js';
+import { textArray, selectRow, selectRows, timeText } from '../../core/db/sql.js';
+import type { Orm } from '../../core/db/client.js';
+import { monthOf } from '../../core/time.js';
 import type { UsageScope } from './page-queries.js';
 
 /** One event as it was recorded, with the names of what it belongs to and what it was corrected to. */

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import type { Orm } from '../core/db/client.js';
-import { compareDecimals } from '../core/decimal.js';
-import { ExactNumber } from '../core/http/json.js';
-import { parseInput } from '../core/http/validate.js';
-import type { CsvCell } from '../core/pages/csv.js';
-import { fieldError, requireOnce } from '../core/pages/form.js';
+import type { Orm } from '../../core/db/client.js';
+import { compareDecimals } from '../../core/decimal.js';
+import { ExactNumber } from '../../core/http/json.js';
+import { parseInput } from '../../core/http/validate.js';
+import type { CsvCell } from '../../core/pages/csv.js';
+import { fieldError, requireOnce } from '../../core/pages/form.js';
 import {
   countedOf,
   listEvents,

@@ -1,6 +1,6 @@
 import { sql, type SQL } from 'drizzle-orm';
-import { textArray, selectRow, selectRows, timeText } from '../core/db/sql.js';
-import type { Orm } from '../core/db/client.js';
+import { textArray, selectRow, selectRows, timeText } from '../../core/db/sql.js';
+import type { Orm } from '../../core/db/client.js';
 import { effectiveCap, type EntitlementKind } from '../entitlements/table.js';
 
 /**

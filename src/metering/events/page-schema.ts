@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { isUuid } from '../core/http/request.js';
-import { slugSchema } from '../identity/operator/schema.js';
-import { text } from '../core/http/validate.js';
+import { isUuid } from '../../core/http/request.js';
+import { slugSchema } from '../../accounts/identity/operator/schema.js';
+import { text } from '../../core/http/validate.js';
 
 /** The queries of the usage pages. Everything is optional, and anything else in an address is ignored. */
 

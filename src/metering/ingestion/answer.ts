@@ -1,13 +1,13 @@
 import type { z } from 'zod';
-import { keyError } from '../api-keys/bearer-key.js';
-import { AppError, type ErrorPlace } from '../core/errors.js';
-import { exact, toJson } from '../core/http/json.js';
-import { formatCount } from '../core/pages/format.js';
+import { keyError } from '../../accounts/api-keys/bearer-key.js';
+import { AppError, type ErrorPlace } from '../../core/errors.js';
+import { exact, toJson } from '../../core/http/json.js';
+import { formatCount } from '../../core/pages/format.js';
 import { declaredLimitJson, type LimitState } from '../entitlements/limits.js';
 import type { UsageLimit } from '../entitlements/table.js';
 import { firstRemembered, type Batch, type PointerOf } from './batch.js';
 import type { BatchOutcome } from './flush.js';
-import { monthRange } from '../core/time.js';
+import { monthRange } from '../../core/time.js';
 import { brokenProductRule, firstBroken } from './rules.js';
 import type { usageAnswerSchema } from './schema.js';
 

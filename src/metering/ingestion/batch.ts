@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { isDecimalAbove } from '../core/decimal.js';
-import { AppError } from '../core/errors.js';
-import { parseNumbersAsText } from '../core/http/json.js';
-import type { JsonBody } from '../core/http/body.js';
-import { parseInput, parseItems, requireFew, text } from '../core/http/validate.js';
-import { DAY_MS, MINUTE_MS, monthOf } from '../core/time.js';
+import { isDecimalAbove } from '../../core/decimal.js';
+import { AppError } from '../../core/errors.js';
+import { parseNumbersAsText } from '../../core/http/json.js';
+import type { JsonBody } from '../../core/http/body.js';
+import { parseInput, parseItems, requireFew, text } from '../../core/http/validate.js';
+import { DAY_MS, MINUTE_MS, monthOf } from '../../core/time.js';
 import {
   batchFrameSchema,
   MAX_EVENTS,

@@ -1,5 +1,5 @@
-import { repeated, type Example } from '../core/reference/define-route.js';
-import { problemExample } from '../core/reference/problem-examples.js';
+import { repeated, type Example } from '../../core/reference/define-route.js';
+import { problemExample } from '../../core/reference/problem-examples.js';
 import { cloudEventBatchType, cloudEventType } from './batch.js';
 import { MAX_EVENTS, type UsageEvent } from './schema.js';
 

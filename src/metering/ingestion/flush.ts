@@ -1,6 +1,6 @@
-import { isDecimalAbove } from '../core/decimal.js';
-import { intArray, numericArray, textArray } from '../core/db/sql.js';
-import type { Run, TextRow } from '../core/db/client.js';
+import { isDecimalAbove } from '../../core/decimal.js';
+import { intArray, numericArray, textArray } from '../../core/db/sql.js';
+import type { Run, TextRow } from '../../core/db/client.js';
 import type { LimitState } from '../entitlements/limits.js';
 import { latestTimes, leaveOut, totalsOf, type Batch } from './batch.js';
 import { createHeadroom, type Headroom, type Limited, type LimitedUse } from './headroom.js';

@@ -1,6 +1,6 @@
-import type { Names, Run } from '../core/db/client.js';
-import { addDecimals, compareDecimals, subtractDecimals } from '../core/decimal.js';
-import { MINUTE_MS, monthOf } from '../core/time.js';
+import type { Names, Run } from '../../core/db/client.js';
+import { addDecimals, compareDecimals, subtractDecimals } from '../../core/decimal.js';
+import { MINUTE_MS, monthOf } from '../../core/time.js';
 import { readLimits, type Subject } from '../entitlements/limit-queries.js';
 import { startOfWindow, type LimitState } from '../entitlements/limits.js';
 

@@ -1,13 +1,13 @@
 import { setTimeout } from 'node:timers/promises';
-import { isDatabaseUnavailable, sqlState, type ShardGroup, type Shards } from '../core/db/client.js';
-import { createGroupCoalescer } from '../core/db/coalesce.js';
-import { ShardGroupGoneError } from '../core/db/shards.js';
-import { AppError } from '../core/errors.js';
-import type { Context } from '../core/http/context.js';
+import { isDatabaseUnavailable, sqlState, type ShardGroup, type Shards } from '../../core/db/client.js';
+import { createGroupCoalescer } from '../../core/db/coalesce.js';
+import { ShardGroupGoneError } from '../../core/db/shards.js';
+import { AppError } from '../../core/errors.js';
+import type { Context } from '../../core/http/context.js';
 import type { Batch } from './batch.js';
 import { recordBatches, type BatchOutcome } from './flush.js';
 import { createHeadroom } from './headroom.js';
-import type { Thresholds } from './thresholds/thresholds.js';
+import type { Thresholds } from '../thresholds/thresholds.js';
 
 export type Ingestion = ReturnType<typeof createIngestion>;
 

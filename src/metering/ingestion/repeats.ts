@@ -1,7 +1,7 @@
-import { numericArray, textArray } from '../core/db/sql.js';
-import type { Run } from '../core/db/client.js';
-import { isDecimalAbove } from '../core/decimal.js';
-import { monthOf } from '../core/time.js';
+import { numericArray, textArray } from '../../core/db/sql.js';
+import type { Run } from '../../core/db/client.js';
+import { isDecimalAbove } from '../../core/decimal.js';
+import { monthOf } from '../../core/time.js';
 import type { Batch } from './batch.js';
 import type { BatchOutcome, FlushPlan, OverCap, PairVerdict } from './flush.js';
 import { findMismatches, findOverCap } from './statements.js';

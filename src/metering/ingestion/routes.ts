@@ -1,11 +1,11 @@
 import type { Request } from 'express';
 import { z } from 'zod';
-import { authenticateCall, type CallDeps } from '../api-keys/key-use.js';
-import { preferKeyError, readHashedSecret } from '../api-keys/bearer-key.js';
-import type { Context } from '../core/http/context.js';
+import { authenticateCall, type CallDeps } from '../../accounts/api-keys/key-use.js';
+import { preferKeyError, readHashedSecret } from '../../accounts/api-keys/bearer-key.js';
+import type { Context } from '../../core/http/context.js';
 import { suggestSlugs } from '../entitlements/nearest.js';
-import { parseQuery } from '../core/http/page.js';
-import { batchBounds, hasSmallBody, mediaTypeOf, readJsonBody, type JsonBody } from '../core/http/body.js';
+import { parseQuery } from '../../core/http/page.js';
+import { batchBounds, hasSmallBody, mediaTypeOf, readJsonBody, type JsonBody } from '../../core/http/body.js';
 import {
   findUnknownProducts,
   refuseBadKey,
@@ -23,8 +23,8 @@ import {
   cloudEventType,
   parseCloudEvents,
 } from './batch.js';
-import { sendJson } from '../core/http/json.js';
-import { defineRoute, json } from '../core/reference/define-route.js';
+import { sendJson } from '../../core/http/json.js';
+import { defineRoute, json } from '../../core/reference/define-route.js';
 import { asCloudEvents, good, problems, successes } from './examples.js';
 import type { Ingestion } from './ingestion.js';
 import { MAX_BODY_BYTES, MAX_EVENTS, usageAnswerSchema, usageBatchSchema } from './schema.js';

@@ -1,4 +1,4 @@
-import type { ErrorCode } from '../core/errors.js';
+import type { ErrorCode } from '../../core/errors.js';
 
 /** The documents' order of the rules. */
 const order: ErrorCode[] = [

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { exactField, periodSchema } from '../core/http/fields.js';
-import { text } from '../core/http/validate.js';
+import { exactField, periodSchema } from '../../core/http/fields.js';
+import { text } from '../../core/http/validate.js';
 import { declaredLimitSchema } from '../entitlements/limits.js';
 
 export const MAX_EVENTS = 500;

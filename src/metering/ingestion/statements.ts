@@ -1,8 +1,8 @@
-import { whenKeyIsBad } from '../api-keys/bearer-key.js';
-import type { Names, Template } from '../core/db/client.js';
+import { whenKeyIsBad } from '../../accounts/api-keys/bearer-key.js';
+import type { Names, Template } from '../../core/db/client.js';
 import { effectiveCap } from '../entitlements/table.js';
 import { totalAround } from './headroom.js';
-import { noteRaised } from './thresholds/statements.js';
+import { noteRaised } from '../thresholds/statements.js';
 
 /**
  * Raises the sums by what `inserted` has, as CTEs: totals before hours, each in the order of its primary key. Whatever records

@@ -13,7 +13,7 @@ import {
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core';
-import { bytewiseText, time } from '../core/db/sql.js';
+import { bytewiseText, time } from '../../core/db/sql.js';
 
 /**
  * Every event that got a 202, once. No foreign keys: the ingestion statement checks each reference itself, and

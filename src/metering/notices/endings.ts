@@ -1,11 +1,11 @@
 import { sql, type SQL } from 'drizzle-orm';
-import { byService, change, type ChangeDeps } from '../audit/audit.js';
-import type { GroupTables } from '../core/db/client.js';
-import { timeJson } from '../core/db/sql.js';
-import { selectFromAll, type ReportedDatabase } from '../core/db/shards.js';
-import { DAY_MS } from '../core/time.js';
-import { tellBothModes, tellWebhooks } from '../webhooks/outbox.js';
-import type { DataOf, WebhookType } from '../webhooks/types.js';
+import { byService, change, type ChangeDeps } from '../../accounts/audit/audit.js';
+import type { GroupTables } from '../../core/db/client.js';
+import { timeJson } from '../../core/db/sql.js';
+import { selectFromAll, type ReportedDatabase } from '../../core/db/shards.js';
+import { DAY_MS } from '../../core/time.js';
+import { tellBothModes, tellWebhooks } from '../../accounts/webhooks/outbox.js';
+import type { DataOf, WebhookType } from '../../accounts/webhooks/types.js';
 import { BATCH, FIRST, walk } from './walk.js';
 
 type EndingDeps = ChangeDeps & { db: ReportedDatabase };

@@ -1,12 +1,12 @@
 import { and, asc, eq, inArray, lt, sql } from 'drizzle-orm';
-import { byService, change, type ChangeDeps } from '../audit/audit.js';
-import type { Orm, Tx } from '../core/db/client.js';
-import { selectFromAll, type ReportedDatabase } from '../core/db/shards.js';
-import { formatDay, formatDecimal, formatMonth } from '../core/pages/format.js';
-import { DAY_MS, monthOf } from '../core/time.js';
+import { byService, change, type ChangeDeps } from '../../accounts/audit/audit.js';
+import type { Orm, Tx } from '../../core/db/client.js';
+import { selectFromAll, type ReportedDatabase } from '../../core/db/shards.js';
+import { formatDay, formatDecimal, formatMonth } from '../../core/pages/format.js';
+import { DAY_MS, monthOf } from '../../core/time.js';
 import { effectiveCap } from '../entitlements/table.js';
-import { plainName, queueMail, type MailDeps, type NewMail } from '../mail/outbox.js';
-import { managingRoles, memberships, users } from '../organizations/table.js';
+import { plainName, queueMail, type MailDeps, type NewMail } from '../../accounts/mail/outbox.js';
+import { managingRoles, memberships, users } from '../../accounts/organizations/table.js';
 import { BATCH, FIRST, walk } from './walk.js';
 import { capLevels, capNotices, keyNotices } from './table.js';
 

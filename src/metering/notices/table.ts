@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { check, date, index, integer, pgTable, primaryKey, uuid } from 'drizzle-orm/pg-core';
-import { time } from '../core/db/sql.js';
+import { time } from '../../core/db/sql.js';
 
 /** Shares of a cap, in percent, of which mail tells once a month. */
 export const capLevels = [80, 100] as const;

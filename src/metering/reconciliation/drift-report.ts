@@ -1,4 +1,4 @@
-import { exact, toJson } from '../core/http/json.js';
+import { exact, toJson } from '../../core/http/json.js';
 import type { DriftRow, LostSettlement } from './drift.js';
 import type { DriftReport, RepairReport } from './reconcile.js';
 

@@ -1,6 +1,6 @@
 import { sql, type SQL } from 'drizzle-orm';
-import { textArray, selectRows } from '../core/db/sql.js';
-import type { Orm } from '../core/db/client.js';
+import { textArray, selectRows } from '../../core/db/sql.js';
+import type { Orm } from '../../core/db/client.js';
 
 /**
  * A row of sums that is not what its events say. Decimals and counts are text, exact. `recorded` is what the row

@@ -1,10 +1,10 @@
 import { sql } from 'drizzle-orm';
-import { recordAudit, recordOperatorAudit, change, byService } from '../audit/audit.js';
-import type { Clock } from '../core/time.js';
-import type { Orm, Tx } from '../core/db/client.js';
-import type { MaintenanceDatabase } from '../core/db/maintenance.js';
-import { findOrganization } from '../identity/organizations/queries.js';
-import { lockOrganizationId } from '../organizations/table.js';
+import { recordAudit, recordOperatorAudit, change, byService } from '../../accounts/audit/audit.js';
+import type { Clock } from '../../core/time.js';
+import type { Orm, Tx } from '../../core/db/client.js';
+import type { MaintenanceDatabase } from '../../core/db/maintenance.js';
+import { findOrganization } from '../../accounts/identity/organizations/queries.js';
+import { lockOrganizationId } from '../../accounts/organizations/table.js';
 import {
   findDrift,
   findDriftingPlaces,

@@ -1,11 +1,11 @@
-import { findKey, type KeyRow } from '../api-keys/queries.js';
-import { type Clock, monthOf } from '../core/time.js';
-import type { Orm } from '../core/db/client.js';
-import { AppError } from '../core/errors.js';
-import { toAddress, type Query } from '../core/pages/address.js';
-import type { FormFields } from '../core/pages/form.js';
-import { findProduct, listProducts, type UsageProduct, type UsageScope } from './page-queries.js';
-import { modes, ranges, type Mode, type RangeKind } from './page-schema.js';
+import { findKey, type KeyRow } from '../../accounts/api-keys/queries.js';
+import { type Clock, monthOf } from '../../core/time.js';
+import type { Orm } from '../../core/db/client.js';
+import { AppError } from '../../core/errors.js';
+import { toAddress, type Query } from '../../core/pages/address.js';
+import type { FormFields } from '../../core/pages/form.js';
+import { findProduct, listProducts, type UsageProduct, type UsageScope } from '../events/page-queries.js';
+import { modes, ranges, type Mode, type RangeKind } from '../events/page-schema.js';
 import {
   asRange,
   formatPeriod,

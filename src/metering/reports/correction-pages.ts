@@ -1,7 +1,7 @@
 import type { Request, Response, Router } from 'express';
 import { v7 as uuid } from 'uuid';
 import { z } from 'zod';
-import { change } from '../../audit/audit.js';
+import { change } from '../../accounts/audit/audit.js';
 import { toPlainDecimal } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
@@ -16,14 +16,14 @@ import {
   readQuery,
 } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
-import { byMember } from '../../identity/session/authority.js';
-import { personSource, requireRole, sessionOf } from '../../identity/session/session.js';
-import { managingRoles } from '../../organizations/table.js';
-import { countedOf, findEvent } from '../event-queries.js';
-import { amount } from '../page-schema.js';
-import { CORRECTION_PATH, EVENTS_PATH } from '../report-view.js';
-import { correctEvents } from './corrections.js';
-import { correctionsSchema } from './schema.js';
+import { byMember } from '../../accounts/identity/session/authority.js';
+import { personSource, requireRole, sessionOf } from '../../accounts/identity/session/session.js';
+import { managingRoles } from '../../accounts/organizations/table.js';
+import { countedOf, findEvent } from '../events/event-queries.js';
+import { amount } from '../events/page-schema.js';
+import { CORRECTION_PATH, EVENTS_PATH } from './report-view.js';
+import { correctEvents } from '../corrections/corrections.js';
+import { correctionsSchema } from '../corrections/schema.js';
 
 const { shape } = correctionsSchema.shape.corrections.element;
 const aboutSchema = z.object({
@@ -89,7 +89,7 @@ export function addCorrectionPages(router: Router, context: Context): void {
       context,
       req,
       res,
-      { view: 'usage/correction', title, section: 'usage' },
+      { view: 'metering/usage/correction', title, section: 'usage' },
       {
         // A form that is sent twice corrects once.
         form: { ...form, values: { quantity: counted, correctionKey: uuid(), ...values } },

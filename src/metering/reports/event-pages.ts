@@ -1,14 +1,14 @@
 import type { Router } from 'express';
-import { listKeys, type KeyRow } from '../api-keys/queries.js';
-import { showPrefix } from '../api-keys/view.js';
-import type { Context } from '../core/http/context.js';
-import { toAddress, toPager } from '../core/pages/address.js';
-import { sendCsv } from '../core/pages/csv.js';
-import { textField, type FormFields, type FormState, readQuery, tryQuery } from '../core/pages/form.js';
-import { renderPage } from '../core/pages/layout.js';
-import { MINUTE_MS } from '../core/time.js';
-import { sessionOf } from '../identity/session/session.js';
-import { isManager } from '../organizations/table.js';
+import { listKeys, type KeyRow } from '../../accounts/api-keys/queries.js';
+import { showPrefix } from '../../accounts/api-keys/view.js';
+import type { Context } from '../../core/http/context.js';
+import { toAddress, toPager } from '../../core/pages/address.js';
+import { sendCsv } from '../../core/pages/csv.js';
+import { textField, type FormFields, type FormState, readQuery, tryQuery } from '../../core/pages/form.js';
+import { renderPage } from '../../core/pages/layout.js';
+import { MINUTE_MS } from '../../core/time.js';
+import { sessionOf } from '../../accounts/identity/session/session.js';
+import { isManager } from '../../accounts/organizations/table.js';
 import {
   chooseKey,
   chooseProduct,
@@ -25,9 +25,15 @@ import {
   parseEventsRequest,
   readEventPage,
   type EventsRequest,
-} from './events.js';
-import { countedOf, findArchived, findEvent, type ArchivedEvents, type EventRow } from './event-queries.js';
-import type { UsageProduct } from './page-queries.js';
+} from '../events/events.js';
+import {
+  countedOf,
+  findArchived,
+  findEvent,
+  type ArchivedEvents,
+  type EventRow,
+} from '../events/event-queries.js';
+import type { UsageProduct } from '../events/page-queries.js';
 import { CORRECTION_PATH, EVENTS_PATH, toArchivedView, USAGE_PATH } from './report-view.js';
 
 const notices = { corrected: 'Corrected. Totals and limits count it from now on.' };
@@ -64,7 +70,7 @@ export function addEventPages(router: Router, context: Context): void {
         archived: await findArchived(db.orm, orgId, { of: scope, from: request.from, to: request.to }),
       };
     });
-    const page = { view: 'usage/events', title: 'Events', section: 'usage', notices };
+    const page = { view: 'metering/usage/events', title: 'Events', section: 'usage', notices };
     const keys = await listKeys(db.orm, orgId, { limit: MAX_KEYS + 1 });
     await renderPage(context, req, res, page, {
       ...toEventsView({ query, form, products, keys, ...result }),

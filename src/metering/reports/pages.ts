@@ -1,12 +1,12 @@
 import type { Router } from 'express';
-import type { Context } from '../core/http/context.js';
-import { ExactNumber } from '../core/http/json.js';
-import { toAddress } from '../core/pages/address.js';
-import { sendCsv, type CsvCell, type CsvFile } from '../core/pages/csv.js';
-import { textField, type FormFields, type FormState, readQuery, tryQuery } from '../core/pages/form.js';
-import { renderPage, pageRouter } from '../core/pages/layout.js';
+import type { Context } from '../../core/http/context.js';
+import { ExactNumber } from '../../core/http/json.js';
+import { toAddress } from '../../core/pages/address.js';
+import { sendCsv, type CsvCell, type CsvFile } from '../../core/pages/csv.js';
+import { textField, type FormFields, type FormState, readQuery, tryQuery } from '../../core/pages/form.js';
+import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { readLimitViews } from '../entitlements/limit-view.js';
-import { sessionOf } from '../identity/session/session.js';
+import { sessionOf } from '../../accounts/identity/session/session.js';
 import {
   chooseProduct,
   readProducts,
@@ -15,9 +15,9 @@ import {
   toPeriodChoices,
   toProductOptions,
 } from './choices.js';
-import { addCorrectionPages } from './corrections/pages.js';
+import { addCorrectionPages } from './correction-pages.js';
 import { addEventPages } from './event-pages.js';
-import { listHolds, type UsageProduct } from './page-queries.js';
+import { listHolds, type UsageProduct } from '../events/page-queries.js';
 import { daysOf, monthPeriod, toDateText, toPeriodQuery } from './period.js';
 import { addProductPages, PRODUCTS_PATH } from './product-pages.js';
 import { toReportView, USAGE_PATH } from './report-view.js';
@@ -40,7 +40,7 @@ export function usagePages(context: Context): Router {
       const product = await chooseProduct(db.orm, orgId, products, request.product);
       return product && readReport(deps, orgId, product, request);
     });
-    const page = { view: 'usage/usage', title: 'Usage', section: 'usage' };
+    const page = { view: 'metering/usage/usage', title: 'Usage', section: 'usage' };
     await renderPage(context, req, res, page, {
       ...toUsageView({ query, form, products, request, report, now }),
       ...(report ? await readHeld(context, orgId, report, now) : { limits: [], holds: [] }),

@@ -1,8 +1,8 @@
-import { fieldError } from '../core/pages/form.js';
-import { formatDay, formatMonth } from '../core/pages/format.js';
-import { parseInput } from '../core/http/validate.js';
-import { rangeSchemas, type RangeKind } from './page-schema.js';
-import { HOUR_MS, DAY_MS } from '../core/time.js';
+import { fieldError } from '../../core/pages/form.js';
+import { formatDay, formatMonth } from '../../core/pages/format.js';
+import { parseInput } from '../../core/http/validate.js';
+import { rangeSchemas, type RangeKind } from '../events/page-schema.js';
+import { HOUR_MS, DAY_MS } from '../../core/time.js';
 
 const MAX_DAYS = 366;
 

@@ -1,17 +1,17 @@
 import type { Router } from 'express';
-import { toTrend } from '../core/charts/trend.js';
-import { sumDecimals } from '../core/decimal.js';
-import type { Context } from '../core/http/context.js';
-import { parseInput } from '../core/http/validate.js';
-import { toAddress } from '../core/pages/address.js';
-import { formatCount, formatDecimal, formatGrowth } from '../core/pages/format.js';
-import { type FormFields, readQuery, requireOnce, tryQuery } from '../core/pages/form.js';
-import { renderPage } from '../core/pages/layout.js';
-import { sessionOf } from '../identity/session/session.js';
-import { toChart, type Bar } from './chart.js';
+import { toTrend } from '../../core/charts/trend.js';
+import { sumDecimals } from '../../core/decimal.js';
+import type { Context } from '../../core/http/context.js';
+import { parseInput } from '../../core/http/validate.js';
+import { toAddress } from '../../core/pages/address.js';
+import { formatCount, formatDecimal, formatGrowth } from '../../core/pages/format.js';
+import { type FormFields, readQuery, requireOnce, tryQuery } from '../../core/pages/form.js';
+import { renderPage } from '../../core/pages/layout.js';
+import { sessionOf } from '../../accounts/identity/session/session.js';
+import { toChart, type Bar } from '../../core/charts/bars.js';
 import { MAX_PRODUCTS, readProducts, toPeriodChoices } from './choices.js';
-import { readProductSums, type ProductSum, type UsageProduct } from './page-queries.js';
-import { productsQuerySchema, type Mode } from './page-schema.js';
+import { readProductSums, type ProductSum, type UsageProduct } from '../events/page-queries.js';
+import { productsQuerySchema, type Mode } from '../events/page-schema.js';
 import {
   formatPeriod,
   formatSpan,
@@ -54,7 +54,7 @@ export function addProductPages(router: Router, context: Context): void {
       sums: request ? await readProductSums(db.orm, orgId, { ...asked, ...period }) : [],
       earlier: request && before ? await readProductSums(db.orm, orgId, { ...asked, ...before }) : [],
     };
-    const page = { view: 'usage/products', title: 'Usage of all products', section: 'usage' };
+    const page = { view: 'metering/usage/products', title: 'Usage of all products', section: 'usage' };
     await renderPage(context, req, res, page, {
       ...toPeriodChoices(PRODUCTS_PATH, data, query, {}, now),
       form: { ...form, values: { ...toPeriodQuery(period), ...form.values } },

@@ -1,7 +1,7 @@
-import { toAddress } from '../core/pages/address.js';
-import { formatDay, formatDecimal, formatGrowth, formatMonth, formatShare } from '../core/pages/format.js';
-import { formatTick, toChart, type Bar, type Chart } from './chart.js';
-import type { ArchivedEvents } from './event-queries.js';
+import { toAddress } from '../../core/pages/address.js';
+import { formatDay, formatDecimal, formatGrowth, formatMonth, formatShare } from '../../core/pages/format.js';
+import { formatTick, toChart, type Bar, type Chart } from '../../core/charts/bars.js';
+import type { ArchivedEvents } from '../events/event-queries.js';
 import {
   dayPeriod,
   formatPeriod,

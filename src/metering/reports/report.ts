@@ -1,10 +1,10 @@
 import type { z } from 'zod';
-import { addDecimals, compareDecimals, subtractDecimals, sumDecimals } from '../core/decimal.js';
-import { parseInput } from '../core/http/validate.js';
-import { requireOnce } from '../core/pages/form.js';
-import { DAY_MS, HOUR_MS } from '../core/time.js';
+import { addDecimals, compareDecimals, subtractDecimals, sumDecimals } from '../../core/decimal.js';
+import { parseInput } from '../../core/http/validate.js';
+import { requireOnce } from '../../core/pages/form.js';
+import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { chooseKey, scopeOf, type PageDeps } from './choices.js';
-import { findArchived } from './event-queries.js';
+import { findArchived } from '../events/event-queries.js';
 import {
   findLatest,
   readPace,
@@ -12,8 +12,8 @@ import {
   type UsageProduct,
   type UsageScope,
   type UsageSum,
-} from './page-queries.js';
-import { usageQuerySchema } from './page-schema.js';
+} from '../events/page-queries.js';
+import { usageQuerySchema } from '../events/page-schema.js';
 import { includes, parsePeriod, periodBefore, stepsOf, type Period } from './period.js';
 
 export interface UsageRequest extends Omit<z.output<typeof usageQuerySchema>, 'range'> {

@@ -1,11 +1,11 @@
-import { keyError } from '../../api-keys/bearer-key.js';
+import { keyError } from '../../accounts/api-keys/bearer-key.js';
 import type { ShardGroup } from '../../core/db/client.js';
 import { addDecimals, compareDecimals } from '../../core/decimal.js';
 import { AppError, placeError } from '../../core/errors.js';
 import { SECOND_MS } from '../../core/time.js';
-import { findFreeTimes, type Subject } from '../../entitlements/limit-queries.js';
-import { endOfWindow, limitJson, remainingOf, takenOf, type LimitState } from '../../entitlements/limits.js';
-import { brokenProductRule } from '../rules.js';
+import { findFreeTimes, type Subject } from '../entitlements/limit-queries.js';
+import { endOfWindow, limitJson, remainingOf, takenOf, type LimitState } from '../entitlements/limits.js';
+import { brokenProductRule } from '../ingestion/rules.js';
 import type { RefusedLimit } from '../thresholds/thresholds.js';
 
 export interface ReserveRequest {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { v7 as uuid } from 'uuid';
-import { keyError } from '../../api-keys/bearer-key.js';
+import { keyError } from '../../accounts/api-keys/bearer-key.js';
 import { type Clock, SECOND_MS } from '../../core/time.js';
 import { intArray, numericArray, textArray } from '../../core/db/sql.js';
 import type { Database, ShardGroup, TextRow } from '../../core/db/client.js';
@@ -8,9 +8,9 @@ import { createGroupCoalescer } from '../../core/db/coalesce.js';
 import { addDecimals, compareDecimals } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
-import { toLimitState, type Subject } from '../../entitlements/limit-queries.js';
-import type { LimitState } from '../../entitlements/limits.js';
-import { createRecorder, shareOfQueue } from '../ingestion.js';
+import { toLimitState, type Subject } from '../entitlements/limit-queries.js';
+import type { LimitState } from '../entitlements/limits.js';
+import { createRecorder, shareOfQueue } from '../ingestion/ingestion.js';
 import { createRefusalTeller } from '../thresholds/thresholds.js';
 import {
   explainRefusals,

@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import { z } from 'zod';
-import { readHashedSecret, preferKeyError } from '../../api-keys/bearer-key.js';
-import { authenticateCall, type CallDeps } from '../../api-keys/key-use.js';
+import { readHashedSecret, preferKeyError } from '../../accounts/api-keys/bearer-key.js';
+import { authenticateCall, type CallDeps } from '../../accounts/api-keys/key-use.js';
 import type { Clock } from '../../core/time.js';
 import { placeError, type AppError } from '../../core/errors.js';
 import { readJsonBody } from '../../core/http/body.js';
@@ -10,10 +10,10 @@ import { pageSchema, parseQuery, readRange, sendPage } from '../../core/http/pag
 import { readPathId } from '../../core/http/request.js';
 import { parseInput } from '../../core/http/validate.js';
 import { defineRoute, json } from '../../core/reference/define-route.js';
-import { limitJson } from '../../entitlements/limits.js';
-import { toExactNumber } from '../../entitlements/products.js';
-import { warningJson } from '../answer.js';
-import { isInWindow, toStorableTime } from '../batch.js';
+import { limitJson } from '../entitlements/limits.js';
+import { toExactNumber } from '../entitlements/products.js';
+import { warningJson } from '../ingestion/answer.js';
+import { isInWindow, toStorableTime } from '../ingestion/batch.js';
 import { examples } from './examples.js';
 import { reservationStates, stateOf, type Reservation, type Reservations } from './reservations.js';
 import {

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { exactField, idField, nextCursorField, timeField } from '../../core/http/fields.js';
 import { text } from '../../core/http/validate.js';
-import { limitSchema } from '../../entitlements/limits.js';
-import { usageEventSchema, warningSchema } from '../schema.js';
+import { limitSchema } from '../entitlements/limits.js';
+import { usageEventSchema, warningSchema } from '../ingestion/schema.js';
 import { MAX_TTL_SECONDS, reservationStates } from './reservations.js';
 
 export const DEFAULT_TTL_SECONDS = 300;

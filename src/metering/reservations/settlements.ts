@@ -1,16 +1,16 @@
-import { keyError } from '../../api-keys/bearer-key.js';
+import { keyError } from '../../accounts/api-keys/bearer-key.js';
 import { type Clock, monthOf, monthRange } from '../../core/time.js';
 import { textArray } from '../../core/db/sql.js';
 import type { Run, TextRow } from '../../core/db/client.js';
 import { createGroupCoalescer } from '../../core/db/coalesce.js';
 import { compareDecimals } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
-import type { Subject } from '../../entitlements/limit-queries.js';
-import type { LimitState } from '../../entitlements/limits.js';
-import { limitWarning, type UsageWarning } from '../answer.js';
-import { createHeadroom, type Headroom, type Limited, type LimitedUse } from '../headroom.js';
-import { createRecorder, shareOfQueue, type RecorderDeps } from '../ingestion.js';
-import { findMismatches, findOverCap } from '../statements.js';
+import type { Subject } from '../entitlements/limit-queries.js';
+import type { LimitState } from '../entitlements/limits.js';
+import { limitWarning, type UsageWarning } from '../ingestion/answer.js';
+import { createHeadroom, type Headroom, type Limited, type LimitedUse } from '../ingestion/headroom.js';
+import { createRecorder, shareOfQueue, type RecorderDeps } from '../ingestion/ingestion.js';
+import { findMismatches, findOverCap } from '../ingestion/statements.js';
 import { toReservation, type Reservation } from './reservations.js';
 import { settle } from './statements.js';
 

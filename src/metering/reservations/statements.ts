@@ -1,10 +1,10 @@
-import { whenKeyIsBad } from '../../api-keys/bearer-key.js';
+import { whenKeyIsBad } from '../../accounts/api-keys/bearer-key.js';
 import type { Names, Template } from '../../core/db/client.js';
-import { heldFor, limitUsage } from '../../entitlements/limit-queries.js';
-import { effectiveCap } from '../../entitlements/table.js';
-import { totalAround } from '../headroom.js';
-import { addToSums, joinPair, whenPairIsBad } from '../statements.js';
-import { reservationEnds } from '../table.js';
+import { heldFor, limitUsage } from '../entitlements/limit-queries.js';
+import { effectiveCap } from '../entitlements/table.js';
+import { totalAround } from '../ingestion/headroom.js';
+import { addToSums, joinPair, whenPairIsBad } from '../ingestion/statements.js';
+import { reservationEnds } from '../ingestion/table.js';
 import type { ReservationStatus } from './reservations.js';
 
 /**

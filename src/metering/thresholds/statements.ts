@@ -1,10 +1,10 @@
 import { sql, type SQL } from 'drizzle-orm';
 import type { Names, Template } from '../../core/db/client.js';
 import { timeJson } from '../../core/db/sql.js';
-import { limitUsage } from '../../entitlements/limit-queries.js';
-import { effectiveCap } from '../../entitlements/table.js';
-import { defaultThresholds } from '../../entitlements/limits.js';
-import { isListening, ONCE_KEPT_DAYS, tellInStatement } from '../../webhooks/outbox.js';
+import { limitUsage } from '../entitlements/limit-queries.js';
+import { effectiveCap } from '../entitlements/table.js';
+import { defaultThresholds } from '../entitlements/limits.js';
+import { isListening, ONCE_KEPT_DAYS, tellInStatement } from '../../accounts/webhooks/outbox.js';
 
 const thresholdsOf = (entitlement: string): string =>
   `coalesce(${entitlement}.thresholds, '{${defaultThresholds.join(',')}}')`;

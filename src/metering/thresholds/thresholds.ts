@@ -5,8 +5,8 @@ import type { Run, ShardGroup } from '../../core/db/client.js';
 import { describeOutage } from '../../core/db/outage.js';
 import type { Context } from '../../core/http/context.js';
 import { MINUTE_MS } from '../../core/time.js';
-import type { Subject } from '../../entitlements/limit-queries.js';
-import { remainingOf, type LimitState } from '../../entitlements/limits.js';
+import type { Subject } from '../entitlements/limit-queries.js';
+import { remainingOf, type LimitState } from '../entitlements/limits.js';
 import { evaluate, tellRefused } from './statements.js';
 
 export type Thresholds = ReturnType<typeof createThresholds>;

@@ -6,12 +6,12 @@ import { promisify } from 'node:util';
 import { eq } from 'drizzle-orm';
 import { v4, v7 } from 'uuid';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { apiKeys, auditLog } from '../../src/tables.js';
-import { type Browser, signedIn } from '../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { createKey, createProduct, grant } from '../support/fixtures.js';
-import { startTestService, type TestService } from '../support/service.js';
-import { readUsage, sendUsage, usageEvent } from '../support/usage.js';
+import { apiKeys, auditLog } from '../../../src/tables.js';
+import { type Browser, signedIn } from '../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createKey, createProduct, grant } from '../../support/fixtures.js';
+import { startTestService, type TestService } from '../../support/service.js';
+import { readUsage, sendUsage, usageEvent } from '../../support/usage.js';
 import { copiedOf, fieldOf, formsOf, getPage, linksOf, postForm, textOf } from './html.js';
 
 let database: TestDatabase;
@@ -107,7 +107,7 @@ describe('the form for a new key', () => {
     ['another version', () => v4()],
     ['one of yesterday', () => v7({ msecs: service.clock.now() - 24 * 60 * MINUTE - 1000 })],
     ['one of tomorrow', () => v7({ msecs: service.clock.now() + 10 * MINUTE })],
-    ['a path', () => '../../../x'],
+    ['a path', () => '../../../../x'],
   ])('with %s is renewed and keeps what was typed', async (_name, makeId) => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const answer = await create(browser, { id: makeId(), name: 'kept name' });

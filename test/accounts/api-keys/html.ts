@@ -1,4 +1,4 @@
-import type { Answer, Browser } from '../support/accounts.js';
+import type { Answer, Browser } from '../../support/accounts.js';
 
 /** What tests read in a page: its text, its links, its fields. Not its markup. */
 

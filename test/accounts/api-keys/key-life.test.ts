@@ -2,15 +2,15 @@ import { randomUUID } from 'node:crypto';
 import { eq } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createApiKey } from '../../src/api-keys/api-keys.js';
-import type { Database } from '../../src/core/db/client.js';
-import { openDatabase } from '../../src/core/db/open.js';
-import { apiKeys, auditLog } from '../../src/tables.js';
-import { type Browser, signedIn } from '../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { createProduct, grant } from '../support/fixtures.js';
-import { startTestService, type TestService } from '../support/service.js';
-import { byService } from '../../src/audit/audit.js';
+import { createApiKey } from '../../../src/accounts/api-keys/api-keys.js';
+import type { Database } from '../../../src/core/db/client.js';
+import { openDatabase } from '../../../src/core/db/open.js';
+import { apiKeys, auditLog } from '../../../src/tables.js';
+import { type Browser, signedIn } from '../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createProduct, grant } from '../../support/fixtures.js';
+import { startTestService, type TestService } from '../../support/service.js';
+import { byService } from '../../../src/accounts/audit/audit.js';
 
 let database: TestDatabase;
 /** Two instances over one database; on Postgres each has connections of its own. */

@@ -1,10 +1,10 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { apiKeys, apiKeyScopeUse, memberships } from '../../src/tables.js';
-import { addMember, createUser, signedIn } from '../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { createKey } from '../support/fixtures.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { apiKeys, apiKeyScopeUse, memberships } from '../../../src/tables.js';
+import { addMember, createUser, signedIn } from '../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createKey } from '../../support/fixtures.js';
+import { startTestService, type TestService } from '../../support/service.js';
 import { getPage, linksOf, textOf } from './html.js';
 
 let database: TestDatabase;

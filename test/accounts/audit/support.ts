@@ -1,12 +1,12 @@
 import { asc, eq, sql } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
-import { recordAudit, type AuditEntry } from '../../src/audit/audit.js';
-import { genesisHash, hashRow } from '../../src/audit/chain.js';
-import { lockChain, moveChainEnd } from '../../src/audit/queries.js';
-import { verifyChains, type ChainReport, type NotedHead } from '../../src/audit/verify.js';
-import { inChange } from '../support/change.js';
-import type { Database } from '../../src/core/db/client.js';
-import { auditLog } from '../../src/tables.js';
+import { recordAudit, type AuditEntry } from '../../../src/accounts/audit/audit.js';
+import { genesisHash, hashRow } from '../../../src/accounts/audit/chain.js';
+import { lockChain, moveChainEnd } from '../../../src/accounts/audit/queries.js';
+import { verifyChains, type ChainReport, type NotedHead } from '../../../src/accounts/audit/verify.js';
+import { inChange } from '../../support/change.js';
+import type { Database } from '../../../src/core/db/client.js';
+import { auditLog } from '../../../src/tables.js';
 
 export const at = new Date('2031-03-04T05:06:07.089Z');
 

@@ -1,10 +1,10 @@
 import { sql } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { genesisHash, hashRow } from '../../src/audit/chain.js';
-import { auditChains, auditLog } from '../../src/tables.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { createOrganization } from '../support/fixtures.js';
+import { genesisHash, hashRow } from '../../../src/accounts/audit/chain.js';
+import { auditChains, auditLog } from '../../../src/tables.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createOrganization } from '../../support/fixtures.js';
 import { at, findProblems, readLog, shiftRows, swapRows, verify, writeRows } from './support.js';
 
 let database: TestDatabase;
@@ -258,7 +258,7 @@ describe('a head that was kept', () => {
   it('finds an Organization that is gone', async () => {
     const gone = { ...(await verify(database.db, orgId)), orgId: uuid(), organization: 'gone' };
     const reports: string[] = [];
-    const { verifyChains } = await import('../../src/audit/verify.js');
+    const { verifyChains } = await import('../../../src/accounts/audit/verify.js');
     await verifyChains(
       database.db.orm,
       ({ organization, problemCount }) => void (problemCount > 0 && reports.push(organization)),

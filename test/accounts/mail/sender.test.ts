@@ -1,13 +1,13 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { byService, change } from '../../src/audit/audit.js';
-import { plainName, queueMail } from '../../src/mail/outbox.js';
-import { createMailSender, deleteOldMails } from '../../src/mail/sender.js';
-import { mails } from '../../src/tables.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { findFreePort } from '../support/free-port.js';
-import { mailEnv, startMailServer, type MailServer } from '../support/mail.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { byService, change } from '../../../src/accounts/audit/audit.js';
+import { plainName, queueMail } from '../../../src/accounts/mail/outbox.js';
+import { createMailSender, deleteOldMails } from '../../../src/accounts/mail/sender.js';
+import { mails } from '../../../src/tables.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { findFreePort } from '../../support/free-port.js';
+import { mailEnv, startMailServer, type MailServer } from '../../support/mail.js';
+import { startTestService, type TestService } from '../../support/service.js';
 
 const DAY_MS = 86_400_000;
 

@@ -1,17 +1,22 @@
 import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { Webhook } from 'standardwebhooks';
-import { byService, change } from '../../src/audit/audit.js';
-import { auditLog, webhookDeliveries, webhookEndpoints, webhookMessages } from '../../src/tables.js';
-import { createDispatcher } from '../../src/webhooks/dispatcher.js';
-import { resendDelivery, resendFailed, rotateSecret, testEndpoint } from '../../src/webhooks/endpoints.js';
-import { tellWebhooks } from '../../src/webhooks/outbox.js';
-import { findEndpoint } from '../../src/webhooks/queries.js';
-import { webhookTypes } from '../../src/webhooks/types.js';
-import { createTestDatabase, isCitus, isEmbedded, type TestDatabase } from '../support/database.js';
-import { createOrganization } from '../support/fixtures.js';
-import { startTestService, type TestService } from '../support/service.js';
-import { until } from '../support/usage.js';
+import { byService, change } from '../../../src/accounts/audit/audit.js';
+import { auditLog, webhookDeliveries, webhookEndpoints, webhookMessages } from '../../../src/tables.js';
+import { createDispatcher } from '../../../src/accounts/webhooks/dispatcher.js';
+import {
+  resendDelivery,
+  resendFailed,
+  rotateSecret,
+  testEndpoint,
+} from '../../../src/accounts/webhooks/endpoints.js';
+import { tellWebhooks } from '../../../src/accounts/webhooks/outbox.js';
+import { findEndpoint } from '../../../src/accounts/webhooks/queries.js';
+import { webhookTypes } from '../../../src/accounts/webhooks/types.js';
+import { createTestDatabase, isCitus, isEmbedded, type TestDatabase } from '../../support/database.js';
+import { createOrganization } from '../../support/fixtures.js';
+import { startTestService, type TestService } from '../../support/service.js';
+import { until } from '../../support/usage.js';
 import {
   actorOf,
   attemptsOf,
@@ -19,7 +24,7 @@ import {
   listen,
   startReceiver,
   verifyBySpecification,
-} from '../support/webhooks.js';
+} from '../../support/webhooks.js';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;

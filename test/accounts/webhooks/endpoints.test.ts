@@ -2,22 +2,22 @@ import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { pino } from 'pino';
 import { v7 as uuid } from 'uuid';
-import { createSecretBox } from '../../src/identity/second-factor/secret-box.js';
+import { createSecretBox } from '../../../src/accounts/identity/second-factor/secret-box.js';
 import {
   auditLog,
   webhookAttempts,
   webhookDeliveries,
   webhookEndpoints,
   webhookMessages,
-} from '../../src/tables.js';
-import { createDispatcher } from '../../src/webhooks/dispatcher.js';
-import { disableEndpoint, resealWebhookSecrets } from '../../src/webhooks/endpoints.js';
-import { deleteOldWebhooks, tendWebhooks } from '../../src/webhooks/upkeep.js';
-import { addMember, Browser, createUser, signedIn } from '../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { hostileTexts } from '../support/populated.js';
-import { startTestService, type TestService } from '../support/service.js';
-import { startReceiver, verifyBySpecification } from '../support/webhooks.js';
+} from '../../../src/tables.js';
+import { createDispatcher } from '../../../src/accounts/webhooks/dispatcher.js';
+import { disableEndpoint, resealWebhookSecrets } from '../../../src/accounts/webhooks/endpoints.js';
+import { deleteOldWebhooks, tendWebhooks } from '../../../src/accounts/webhooks/upkeep.js';
+import { addMember, Browser, createUser, signedIn } from '../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { hostileTexts } from '../../support/populated.js';
+import { startTestService, type TestService } from '../../support/service.js';
+import { startReceiver, verifyBySpecification } from '../../support/webhooks.js';
 
 const DAY_MS = 86_400_000;
 const PATH = '/dashboard/webhooks';

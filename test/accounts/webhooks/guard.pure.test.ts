@@ -1,8 +1,8 @@
 import { createServer, type AddressInfo } from 'node:net';
 import { promises } from 'node:dns';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { guardedLookup, whyNoReceiver } from '../../src/webhooks/guard.js';
-import { createSender } from '../../src/webhooks/send.js';
+import { guardedLookup, whyNoReceiver } from '../../../src/accounts/webhooks/guard.js';
+import { createSender } from '../../../src/accounts/webhooks/send.js';
 
 const production = { production: true, allowsPrivate: false };
 const development = { production: false, allowsPrivate: false };

@@ -1,13 +1,13 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { byService, change } from '../../src/audit/audit.js';
-import type { Template } from '../../src/core/db/client.js';
-import { newId } from '../../src/core/ids.js';
-import { webhookDeliveries, webhookEndpoints, webhookMessages } from '../../src/tables.js';
-import { tellInStatement, tellWebhooks } from '../../src/webhooks/outbox.js';
-import { webhookTypes } from '../../src/webhooks/types.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { createOrganization } from '../support/fixtures.js';
+import { byService, change } from '../../../src/accounts/audit/audit.js';
+import type { Template } from '../../../src/core/db/client.js';
+import { newId } from '../../../src/core/ids.js';
+import { webhookDeliveries, webhookEndpoints, webhookMessages } from '../../../src/tables.js';
+import { tellInStatement, tellWebhooks } from '../../../src/accounts/webhooks/outbox.js';
+import { webhookTypes } from '../../../src/accounts/webhooks/types.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createOrganization } from '../../support/fixtures.js';
 
 let database: TestDatabase;
 beforeAll(async () => {

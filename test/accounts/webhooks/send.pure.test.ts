@@ -2,7 +2,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import { afterEach, expect, it, vi } from 'vitest';
-import { createReceivers, createSender } from '../../src/webhooks/send.js';
+import { createReceivers, createSender } from '../../../src/accounts/webhooks/send.js';
 
 let receiver: Server | undefined;
 afterEach(() => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { allTypes, describeWebhooks } from '../../src/webhooks/types.js';
+import { allTypes, describeWebhooks } from '../../../src/accounts/webhooks/types.js';
 
 it.each(Object.entries(allTypes))(
   'the example of %s has the fields of its schema, and no others',

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { formatTick, niceTicks, toChart } from '../../src/usage/chart.js';
+import { formatTick, niceTicks, toChart } from '../../../src/core/charts/bars.js';
 
 describe('ticks', () => {
   it.each([

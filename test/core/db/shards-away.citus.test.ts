@@ -2,14 +2,14 @@ import { setTimeout } from 'node:timers/promises';
 import { pino } from 'pino';
 import request from 'supertest';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { hashSecret } from '../../../src/api-keys/bearer-key.js';
-import { byService, change, recordAudit } from '../../../src/audit/audit.js';
-import { updateKey } from '../../../src/api-keys/queries.js';
+import { hashSecret } from '../../../src/accounts/api-keys/bearer-key.js';
+import { byService, change, recordAudit } from '../../../src/accounts/audit/audit.js';
+import { updateKey } from '../../../src/accounts/api-keys/queries.js';
 import { systemClock } from '../../../src/core/time.js';
 import { isDatabaseUnavailable, type Database } from '../../../src/core/db/client.js';
 import { openDatabase } from '../../../src/core/db/open.js';
-import { lockOrganization } from '../../../src/identity/organizations/queries.js';
-import { compare } from '../../../src/usage/reconcile.js';
+import { lockOrganization } from '../../../src/accounts/identity/organizations/queries.js';
+import { compare } from '../../../src/metering/reconciliation/reconcile.js';
 import {
   createCitusCluster,
   createCitusDatabase,

@@ -2,7 +2,7 @@ import { request } from 'node:http';
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { apiKeys } from '../../../src/tables.js';
-import { MAX_BODY_BYTES, MAX_EVENTS } from '../../../src/usage/schema.js';
+import { MAX_BODY_BYTES, MAX_EVENTS } from '../../../src/metering/ingestion/schema.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
 import { startTestService, type TestService } from '../../support/service.js';

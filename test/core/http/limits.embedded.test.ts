@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { generateSecret } from '../../../src/api-keys/bearer-key.js';
+import { generateSecret } from '../../../src/accounts/api-keys/bearer-key.js';
 import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { startTestService, type TestService } from '../../support/service.js';

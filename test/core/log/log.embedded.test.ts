@@ -2,14 +2,14 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { DrizzleQueryError } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { generateSecret } from '../../../src/api-keys/bearer-key.js';
-import { generateRecoveryCodes } from '../../../src/identity/second-factor/codes.js';
-import { generateSecret as generateAppSecret } from '../../../src/identity/second-factor/totp.js';
-import { generateToken } from '../../../src/identity/session/session-cookie.js';
+import { generateSecret } from '../../../src/accounts/api-keys/bearer-key.js';
+import { generateRecoveryCodes } from '../../../src/accounts/identity/second-factor/codes.js';
+import { generateSecret as generateAppSecret } from '../../../src/accounts/identity/second-factor/totp.js';
+import { generateToken } from '../../../src/accounts/identity/session/session-cookie.js';
 import { createLogger, createPlainLog } from '../../../src/core/log/log.js';
 import { createMask, secretsIn } from '../../../src/core/log/log-mask.js';
-import { generateInvitationToken } from '../../../src/identity/members/invitations.js';
-import { generateWebhookSecret } from '../../../src/webhooks/endpoints.js';
+import { generateInvitationToken } from '../../../src/accounts/identity/members/invitations.js';
+import { generateWebhookSecret } from '../../../src/accounts/webhooks/endpoints.js';
 import { users } from '../../../src/tables.js';
 import { Browser, signedIn } from '../../support/accounts.js';
 import { cpuMsOf } from '../../support/cpu.js';
@@ -122,7 +122,7 @@ it('what is no secret stays as it is', () => {
     '{"prefix":"org_live_a1B","name":"trading_orders_org_id_idempotency_key_unique"}',
     'insert into "usage_events" ("org_id") values ($1)',
     '/dashboard?period=2026-11&done=joined',
-    'file:///app/dist/src/trading/settlement/queries.js:12:3',
+    'file:///app/dist/src/markets/settlement/queries.js:12:3',
     '"port":12345678',
   ])
     expect(mask(text)).toBe(text);

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { z } from 'zod';
-import type { forecastSchema } from '../../../src/trading/reads/forecast-schema.js';
-import type { ScoresAnswer } from '../../../src/trading/scores/schema.js';
-import type { TemperatureKind } from '../../../src/trading/market/market.js';
-import { climateDayOf } from '../../../src/trading/market/climate-day.js';
-import { findPlace, findStation } from '../../../src/trading/market/stations.js';
-import { simulateWeather } from '../../../src/trading/venue/simulation/weather.js';
-import { dailySubject, everything, hourSubject } from '../../../src/trading/venue/simulation/world.js';
+import type { forecastSchema } from '../../../src/markets/api/forecast-schema.js';
+import type { ScoresAnswer } from '../../../src/markets/scores/schema.js';
+import type { TemperatureKind } from '../../../src/markets/market/market.js';
+import { climateDayOf } from '../../../src/markets/market/climate-day.js';
+import { findPlace, findStation } from '../../../src/markets/market/stations.js';
+import { simulateWeather } from '../../../src/markets/venue/simulation/weather.js';
+import { dailySubject, everything, hourSubject } from '../../../src/markets/venue/simulation/world.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { startTestService, type TestService } from '../../support/service.js';
 

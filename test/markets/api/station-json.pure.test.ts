@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import type { CrossChecks } from '../../../src/trading/climate/watch.js';
-import type { IndexState } from '../../../src/trading/forecast/kalshi-index.js';
-import { stationListSchema } from '../../../src/trading/reads/forecast-schema.js';
-import { createStationList } from '../../../src/trading/reads/station-json.js';
-import { indexAreas } from '../../../src/trading/market/stations.js';
+import type { CrossChecks } from '../../../src/markets/climate/watch.js';
+import type { IndexState } from '../../../src/markets/weather/kalshi-index.js';
+import { stationListSchema } from '../../../src/markets/api/forecast-schema.js';
+import { createStationList } from '../../../src/markets/api/station-json.js';
+import { indexAreas } from '../../../src/markets/market/stations.js';
 
 const unknown = (): IndexState[] =>
   indexAreas.map((area) => ({ area, latest: null, calibration: null, problem: null }));

@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterAll, expect, it } from 'vitest';
-import { DOLLAR } from '../../src/trading/market/money.js';
-import { createTapeWriter } from '../../src/trading/tape/writer.js';
-import { ownScript } from '../support/own-build.js';
-import { TestClock } from '../support/service.js';
-import { ScriptedMarkets } from '../trading/scripted-sources.js';
-import { nothingLearned } from '../../src/trading/snapshot/snapshot.js';
+import { DOLLAR } from '../../../src/markets/market/money.js';
+import { createTapeWriter } from '../../../src/markets/tape/writer.js';
+import { ownScript } from '../../support/own-build.js';
+import { TestClock } from '../../support/service.js';
+import { ScriptedMarkets } from '../scripted-sources.js';
+import { nothingLearned } from '../../../src/markets/snapshot/snapshot.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'gauge-replay-test-'));
 const running = new Set<{ child: ChildProcess; closed: Promise<unknown> }>();
@@ -39,7 +39,7 @@ async function makeTape(): Promise<string> {
 }
 
 function start(args: string[]) {
-  const child = spawn(process.execPath, [...ownScript('src/tools/replay'), ...args], {
+  const child = spawn(process.execPath, [...ownScript('src/markets/commands/replay'), ...args], {
     env: { PATH: process.env.PATH, TMPDIR: folder, PORT: '0', LOG_LEVEL: 'warn' },
   });
   const said = { out: '', err: '' };

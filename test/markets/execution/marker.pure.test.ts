@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { createBookMemory } from '../../../src/trading/execution/books.js';
-import { markFill } from '../../../src/trading/execution/marker.js';
-import type { OrderBook } from '../../../src/trading/market/book.js';
-import { CENT } from '../../../src/trading/market/money.js';
-import type { Print } from '../../../src/trading/market/source.js';
-import { createSnapshotStore, type Snapshot } from '../../../src/trading/snapshot/snapshot.js';
+import { createBookMemory } from '../../../src/markets/execution/books.js';
+import { markFill } from '../../../src/markets/execution/marker.js';
+import type { OrderBook } from '../../../src/markets/market/book.js';
+import { CENT } from '../../../src/markets/market/money.js';
+import type { Print } from '../../../src/markets/market/source.js';
+import { createSnapshotStore, type Snapshot } from '../../../src/markets/snapshot/snapshot.js';
 import { makeBook } from '../../fixtures/events.js';
 
 const TICKER = 'KXHIGHNY-26NOV21-B40.5';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { calibratedModel, type Fit, type FitBook } from '../../../src/trading/forecast/fits.js';
-import type { DayEnsemble, ObservedExtreme } from '../../../src/trading/forecast/forecast.js';
+import { calibratedModel, type Fit, type FitBook } from '../../../src/markets/learning/fits.js';
+import type { DayEnsemble, ObservedExtreme } from '../../../src/markets/weather/weather.js';
 import { lineCoefficients } from '../forecast-past.js';
 import { rawEnsemble } from './raw-ensemble.js';
 import { makeEvent } from '../../fixtures/events.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { LOGISTIC_DEVIATION } from '../../../src/core/statistics/distributions.js';
-import { crpsOfCensored } from '../../../src/trading/forecast/linear-fit.js';
+import { crpsOfCensored } from '../../../src/markets/learning/linear-fit.js';
 import {
   biasOf,
   fitAhead,
@@ -8,8 +8,8 @@ import {
   predictAhead,
   type AheadCase,
   type AheadFit,
-} from '../../../src/trading/forecast/day-ahead.js';
-import { gaussian } from '../../../src/trading/venue/simulation/random.js';
+} from '../../../src/markets/learning/day-ahead.js';
+import { gaussian } from '../../../src/markets/venue/simulation/random.js';
 
 const groups = ['A', 'B', 'C', 'D', 'E', 'F'];
 const biasF: Record<string, number> = { A: 3, B: -2, C: 0, D: 1, E: -1, F: 0 };

@@ -1,20 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { predictAhead } from '../../../src/trading/forecast/day-ahead.js';
+import { predictAhead } from '../../../src/markets/learning/day-ahead.js';
 import {
   probabilityOf,
   quantileOf,
   sureMinimum,
   type TemperatureDistribution,
-} from '../../../src/trading/market/distribution.js';
-import {
-  forecastOf,
-  type DayEnsemble,
-  type ObservedExtreme,
-} from '../../../src/trading/forecast/forecast.js';
-import { noFits } from '../../../src/trading/forecast/fits.js';
+} from '../../../src/markets/market/distribution.js';
+import { forecastOf, type DayEnsemble, type ObservedExtreme } from '../../../src/markets/weather/weather.js';
+import { noFits } from '../../../src/markets/learning/fits.js';
 import { rawEnsemble } from './raw-ensemble.js';
-import type { Bracket } from '../../../src/trading/market/brackets.js';
+import type { Bracket } from '../../../src/markets/market/brackets.js';
 import { learn, makePast, together } from '../forecast-past.js';
 import { makeEvent, makeHour } from '../../fixtures/events.js';
 

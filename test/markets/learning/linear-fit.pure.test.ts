@@ -5,9 +5,9 @@ import {
   fitLinearInSteps,
   type LinearCase,
   type LinearRule,
-} from '../../../src/trading/forecast/linear-fit.js';
-import { minimize } from '../../../src/trading/forecast/minimize.js';
-import { gaussian } from '../../../src/trading/venue/simulation/random.js';
+} from '../../../src/markets/learning/linear-fit.js';
+import { minimize } from '../../../src/markets/learning/minimize.js';
+import { gaussian } from '../../../src/markets/venue/simulation/random.js';
 
 const STATIONS = 12;
 const LOCATION = 2 + STATIONS;

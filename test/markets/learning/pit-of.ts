@@ -1,6 +1,6 @@
 import { normalCdf } from '../../../src/core/statistics/distributions.js';
-import type { PitValue } from '../../../src/trading/forecast/pit.js';
-import { probabilityOf, type TemperatureDistribution } from '../../../src/trading/market/distribution.js';
+import type { PitValue } from '../../../src/markets/learning/pit.js';
+import { probabilityOf, type TemperatureDistribution } from '../../../src/markets/market/distribution.js';
 
 /** In deviations from the mean: degrees further out are taken together. */
 const REACH = 6;

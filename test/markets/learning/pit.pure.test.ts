@@ -5,9 +5,9 @@ import {
   flatnessOfShares,
   pitHistogram,
   type PitValue,
-} from '../../../src/trading/forecast/pit.js';
-import { fitEmos, predictEmos, type EmosCase } from '../../../src/tools/evaluate/emos.js';
-import { gaussian, uniform } from '../../../src/trading/venue/simulation/random.js';
+} from '../../../src/markets/learning/pit.js';
+import { fitEmos, predictEmos, type EmosCase } from '../../../src/markets/lab/evaluate/emos.js';
+import { gaussian, uniform } from '../../../src/markets/venue/simulation/random.js';
 import { pitOfMaximum, pitOfNormal, pitOfOutcome } from './pit-of.js';
 
 it.each([

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { DayEnsemble, ObservedExtreme, WeatherData } from '../../../src/trading/forecast/forecast.js';
-import { noFits } from '../../../src/trading/forecast/fits.js';
+import type { DayEnsemble, ObservedExtreme, WeatherData } from '../../../src/markets/weather/weather.js';
+import { noFits } from '../../../src/markets/learning/fits.js';
 import { rawEnsemble } from './raw-ensemble.js';
 import { makeEvent } from '../../fixtures/events.js';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { whatWasKnown, type ObservedExtreme } from '../../../src/trading/forecast/forecast.js';
-import { daySoFarOf, forecastRunning, type HourFit } from '../../../src/trading/forecast/running-day.js';
-import { probabilityWithin } from '../../../src/trading/market/distribution.js';
+import { whatWasKnown, type ObservedExtreme } from '../../../src/markets/weather/weather.js';
+import { daySoFarOf, forecastRunning, type HourFit } from '../../../src/markets/learning/running-day.js';
+import { probabilityWithin } from '../../../src/markets/market/distribution.js';
 
 const at = new Date('2026-07-04T20:10:00Z');
 const hours = (known: Record<number, number>) => Array.from({ length: 24 }, (_, hour) => known[hour] ?? null);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { sigmoid } from '../../../src/core/statistics/distributions.js';
-import { crpsOfCensored } from '../../../src/trading/forecast/linear-fit.js';
+import { crpsOfCensored } from '../../../src/markets/learning/linear-fit.js';
 import {
   fitSameDay,
   MIN_SAME_DAY_CASES,
@@ -9,8 +9,8 @@ import {
   probabilityAbove,
   probabilityAtMost,
   type SameDayCase,
-} from '../../../src/trading/forecast/same-day.js';
-import { gaussian } from '../../../src/trading/venue/simulation/random.js';
+} from '../../../src/markets/learning/same-day.js';
+import { gaussian } from '../../../src/markets/venue/simulation/random.js';
 
 describe('the CRPS of a censored logistic distribution', () => {
   const score = (error: number, bound: number, scale: number): Float64Array => {

@@ -1,17 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import { toLevels, type OrderBook } from '../../../src/trading/market/book.js';
-import type { Market } from '../../../src/trading/market/market.js';
-import { formatDollars, parseDollars } from '../../../src/trading/market/money.js';
-import { nameMarket } from '../../../src/trading/market/market-name.js';
+import { toLevels, type OrderBook } from '../../../src/markets/market/book.js';
+import type { Market } from '../../../src/markets/market/market.js';
+import { formatDollars, parseDollars } from '../../../src/markets/market/money.js';
+import { nameMarket } from '../../../src/markets/market/market-name.js';
 import {
   eventOutcomes,
   markPosition,
   sumKnown,
   type HeldBracket,
   type Quotes,
-} from '../../../src/trading/ledger/valuation.js';
-import type { FeeRule } from '../../../src/trading/market/fees.js';
-import { findStation } from '../../../src/trading/market/stations.js';
+} from '../../../src/markets/ledger/valuation.js';
+import type { FeeRule } from '../../../src/markets/market/fees.js';
+import { findStation } from '../../../src/markets/market/stations.js';
 
 const feeRule: FeeRule = { type: 'quadratic', multiplier: 1_000_000n };
 const bids = (...levels: [price: string, contracts: number][]) =>

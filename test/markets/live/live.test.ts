@@ -12,7 +12,7 @@ import {
   openLiveAccount,
   tooLate,
 } from '../../fixtures/live-account.js';
-import { byService } from '../../../src/audit/audit.js';
+import { byService } from '../../../src/accounts/audit/audit.js';
 
 let database: TestDatabase;
 let account: LiveAccount;

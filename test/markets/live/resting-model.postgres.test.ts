@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { AppError } from '../../../src/core/errors.js';
 import { tradingFills, tradingOrders, tradingPositions } from '../../../src/tables.js';
-import { CENT } from '../../../src/trading/market/money.js';
-import type { Trade } from '../../../src/trading/orders/order.js';
+import { CENT } from '../../../src/markets/market/money.js';
+import type { Trade } from '../../../src/markets/orders/order.js';
 import {
   answering,
   cut,

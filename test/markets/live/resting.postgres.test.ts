@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { byService, change } from '../../../src/audit/audit.js';
+import { byService, change } from '../../../src/accounts/audit/audit.js';
 import { tradingSwitches } from '../../../src/tables.js';
-import { findLiveAccount } from '../../../src/trading/live/queries.js';
-import type { Trade } from '../../../src/trading/orders/order.js';
-import { toTradeJson } from '../../../src/trading/orders/trade.js';
+import { findLiveAccount } from '../../../src/markets/live/queries.js';
+import type { Trade } from '../../../src/markets/orders/order.js';
+import { toTradeJson } from '../../../src/markets/orders/trade.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import {
   answering,

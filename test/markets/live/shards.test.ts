@@ -1,14 +1,14 @@
 import { and, eq } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { byService } from '../../../src/audit/audit.js';
+import { byService } from '../../../src/accounts/audit/audit.js';
 import { ledgerEntries } from '../../../src/tables.js';
-import { requireTradable } from '../../../src/trading/orders/tradable.js';
-import { checkLedger } from '../../../src/trading/portfolio/ledger-check.js';
-import { selectRisk } from '../../../src/trading/risk/queries.js';
+import { requireTradable } from '../../../src/markets/orders/tradable.js';
+import { checkLedger } from '../../../src/markets/portfolio/ledger-check.js';
+import { selectRisk } from '../../../src/markets/risk/queries.js';
 import { Browser, addMember, createUser } from '../../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { signedInOperator } from '../../support/operators.js';
-import { textOf } from '../../api-keys/html.js';
+import { textOf } from '../../accounts/api-keys/html.js';
 import {
   type LiveAccount,
   EVENT,

@@ -8,12 +8,12 @@ import {
   sessions,
   tradingSwitches,
 } from '../../../src/tables.js';
-import { memberAuthority } from '../../../src/identity/session/authority.js';
-import { managingRoles } from '../../../src/organizations/table.js';
-import type { Trade } from '../../../src/trading/orders/order.js';
-import type { OrderInput } from '../../../src/trading/ledger/order-input.js';
-import type { SwitchState } from '../../../src/trading/ledger/risk-table.js';
-import { basicLimits } from '../../../src/trading/venue/venue-budget.js';
+import { memberAuthority } from '../../../src/accounts/identity/session/authority.js';
+import { managingRoles } from '../../../src/accounts/organizations/table.js';
+import type { Trade } from '../../../src/markets/orders/order.js';
+import type { OrderInput } from '../../../src/markets/ledger/order-input.js';
+import type { SwitchState } from '../../../src/markets/ledger/risk-table.js';
+import { basicLimits } from '../../../src/markets/venue/venue-budget.js';
 import {
   expectSameCash,
   newBook,
@@ -27,7 +27,7 @@ import { addMember, createUser, openSession, sessionIdOf } from '../../support/a
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey } from '../../support/fixtures.js';
 import { operatorClient } from '../../support/operator.js';
-import { keyAuthority } from '../../../src/api-keys/authority.js';
+import { keyAuthority } from '../../../src/accounts/api-keys/authority.js';
 import { plentyOfTokens } from '../venue-tokens.js';
 
 const budget = plentyOfTokens();

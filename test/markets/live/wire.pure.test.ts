@@ -6,26 +6,26 @@ import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { pino } from 'pino';
 import { ConfigError } from '../../../src/core/config.js';
-import { readAnswer, readChange } from '../../../src/trading/live/answer.js';
+import { readAnswer, readChange } from '../../../src/markets/live/answer.js';
 import {
   compareWithVenue,
   type OurOrder,
   type Ours,
   type Venues,
-} from '../../../src/trading/live/compare.js';
+} from '../../../src/markets/live/compare.js';
 import {
   isReadableByOthers,
   readSigningKey,
   readVenueKey,
   signRequest,
-} from '../../../src/trading/live/sign.js';
+} from '../../../src/markets/live/sign.js';
 import {
   toVenueFills,
   toWireOrder,
   type SentOrder,
   type VenueOrder,
-} from '../../../src/trading/live/wire.js';
-import { CENT, parseDollars } from '../../../src/trading/market/money.js';
+} from '../../../src/markets/live/wire.js';
+import { CENT, parseDollars } from '../../../src/markets/market/money.js';
 
 const order = {
   id: '019c13c7-9a00-7000-8000-000000000001',

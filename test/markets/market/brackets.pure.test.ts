@@ -12,8 +12,8 @@ import {
   outcomeProbabilities,
   outcomesOf,
   parseBracket,
-} from '../../../src/trading/market/brackets.js';
-import { climateDayOf, dateFrom, daysBetween } from '../../../src/trading/market/climate-day.js';
+} from '../../../src/markets/market/brackets.js';
+import { climateDayOf, dateFrom, daysBetween } from '../../../src/markets/market/climate-day.js';
 
 const between = { ticker: 'KXHIGHNY-26SEP23-B69.5', strikeType: 'between', floorStrike: 69, capStrike: 70 };
 const less = { ticker: 'KXHIGHNY-26SEP23-T64', strikeType: 'less', capStrike: 64, label: '63° or below' };

@@ -14,8 +14,8 @@ import {
   sumCounts,
   toHundredths,
   valueOf,
-} from '../../../src/trading/market/contracts.js';
-import { DOLLAR } from '../../../src/trading/market/money.js';
+} from '../../../src/markets/market/contracts.js';
+import { DOLLAR } from '../../../src/markets/market/money.js';
 
 const hundredths = fc.integer({ min: -1_000_000_000_000, max: 1_000_000_000_000 });
 

@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { normalCdf } from '../../../src/core/statistics/distributions.js';
-import { bracketRange } from '../../../src/trading/market/brackets.js';
+import { bracketRange } from '../../../src/markets/market/brackets.js';
 import {
   probabilityOf,
   probabilityWithin,
   quantileOf,
   sureDegree,
   type DistributionShape,
-} from '../../../src/trading/market/distribution.js';
+} from '../../../src/markets/market/distribution.js';
 import { ladderFrom } from '../../fixtures/market.js';
 
 /** ≤ 67, 68–69, 70–71, 72–73, 74–75, ≥ 76. */

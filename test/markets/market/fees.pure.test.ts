@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { fromHundredths, toHundredths } from '../../../src/trading/market/contracts.js';
+import { fromHundredths, toHundredths } from '../../../src/markets/market/contracts.js';
 import {
   BALANCE_STEP,
   CENT,
@@ -9,7 +9,7 @@ import {
   floorTo,
   formatDollars,
   parseDollars,
-} from '../../../src/trading/market/money.js';
+} from '../../../src/markets/market/money.js';
 import {
   chargeFill,
   isSupported,
@@ -17,7 +17,7 @@ import {
   tradeFee,
   type FeeRule,
   type Fill,
-} from '../../../src/trading/market/fees.js';
+} from '../../../src/markets/market/fees.js';
 
 const quadratic: FeeRule = { type: 'quadratic', multiplier: DOLLAR };
 const cents = (amount: number) => BigInt(amount) * CENT;

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import type { ListedMarket } from '../../../src/trading/market/market.js';
-import { nameMarket } from '../../../src/trading/market/market-name.js';
-import { toMarketView } from '../../../src/trading/pages/labels.js';
+import type { ListedMarket } from '../../../src/markets/market/market.js';
+import { nameMarket } from '../../../src/markets/market/market-name.js';
+import { toMarketView } from '../../../src/markets/pages/labels.js';
 
 it.each([
   {

@@ -10,8 +10,8 @@ import {
   toLevels,
   type MarketableOrder,
   type OrderBook,
-} from '../../../src/trading/market/book.js';
-import { CENT, DOLLAR } from '../../../src/trading/market/money.js';
+} from '../../../src/markets/market/book.js';
+import { CENT, DOLLAR } from '../../../src/markets/market/money.js';
 
 const cents = (amount: number) => BigInt(amount) * CENT;
 const level = (price: number, contracts: number) => ({ price: cents(price), contracts });

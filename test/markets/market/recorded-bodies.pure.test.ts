@@ -2,20 +2,20 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { parse } from 'csv-parse/sync';
 import { describe, expect, it } from 'vitest';
-import { groupEvents } from '../../../src/trading/market/event.js';
+import { groupEvents } from '../../../src/markets/market/event.js';
 import {
   kalshiOrderBookSchema,
   kalshiSeriesSchema,
   readMarket,
   shareTemperatures,
   toOrderBook,
-} from '../../../src/trading/venue/kalshi-market.js';
-import { isPlaced, type ListedMarket } from '../../../src/trading/market/market.js';
-import { createNoteBook } from '../../../src/trading/market/source.js';
-import { DOLLAR } from '../../../src/trading/market/money.js';
-import { bracketPays, isWholeLadder, parseBracket } from '../../../src/trading/market/brackets.js';
-import { sourceOn } from '../../../src/trading/market/rules.js';
-import { findSeries } from '../../../src/trading/market/stations.js';
+} from '../../../src/markets/venue/kalshi-market.js';
+import { isPlaced, type ListedMarket } from '../../../src/markets/market/market.js';
+import { createNoteBook } from '../../../src/markets/market/source.js';
+import { DOLLAR } from '../../../src/markets/market/money.js';
+import { bracketPays, isWholeLadder, parseBracket } from '../../../src/markets/market/brackets.js';
+import { sourceOn } from '../../../src/markets/market/rules.js';
+import { findSeries } from '../../../src/markets/market/stations.js';
 
 type Json = Record<string, unknown>;
 

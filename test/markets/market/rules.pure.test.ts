@@ -9,16 +9,16 @@ import {
   isWholeLadder,
   parseBracket,
   type Bracket,
-} from '../../../src/trading/market/brackets.js';
-import { climateDayAt, climateDayOf, clockAt, hourOf } from '../../../src/trading/market/climate-day.js';
-import { readTemperatureRules } from '../../../src/trading/market/rules.js';
+} from '../../../src/markets/market/brackets.js';
+import { climateDayAt, climateDayOf, clockAt, hourOf } from '../../../src/markets/market/climate-day.js';
+import { readTemperatureRules } from '../../../src/markets/market/rules.js';
 import {
   findStation,
   findSeries,
   findStationOfPlace,
   findStationOfReport,
   stations,
-} from '../../../src/trading/market/stations.js';
+} from '../../../src/markets/market/stations.js';
 
 const less = (cap: number): Bracket => ({ kind: 'less', floor: null, cap });
 const between = (floor: number, cap: number): Bracket => ({ kind: 'between', floor, cap });

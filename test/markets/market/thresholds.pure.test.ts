@@ -1,21 +1,21 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { endsOf } from '../../../src/trading/market/event.js';
-import { DOLLAR, parseDollars, type Micros } from '../../../src/trading/market/money.js';
-import { eventOutcomes } from '../../../src/trading/ledger/valuation.js';
-import { worstCaseLoss, type Leg } from '../../../src/trading/risk/exposure.js';
-import { impliedProbabilities, scoreRecord, type ScorableRecord } from '../../../src/trading/scores/score.js';
+import { endsOf } from '../../../src/markets/market/event.js';
+import { DOLLAR, parseDollars, type Micros } from '../../../src/markets/market/money.js';
+import { eventOutcomes } from '../../../src/markets/ledger/valuation.js';
+import { worstCaseLoss, type Leg } from '../../../src/markets/risk/exposure.js';
+import { impliedProbabilities, scoreRecord, type ScorableRecord } from '../../../src/markets/scores/score.js';
 import {
   bracketPays,
   outcomeAt,
   outcomeProbabilities,
   outcomesOf,
   yesProbabilities,
-} from '../../../src/trading/market/brackets.js';
-import { sizeEvent, type EventToSize } from '../../../src/trading/sizing/event.js';
-import { exactGrowth } from '../../../src/trading/sizing/candidate-order.js';
-import { toFund, exceededHeadroom, reachOf, toHeadroom } from '../../../src/trading/sizing/fund.js';
-import { readOffers } from '../../../src/trading/sizing/offers.js';
+} from '../../../src/markets/market/brackets.js';
+import { sizeEvent, type EventToSize } from '../../../src/markets/sizing/event.js';
+import { exactGrowth } from '../../../src/markets/sizing/candidate-order.js';
+import { toFund, exceededHeadroom, reachOf, toHeadroom } from '../../../src/markets/sizing/fund.js';
+import { readOffers } from '../../../src/markets/sizing/offers.js';
 import { makeBook, makeHour } from '../../fixtures/events.js';
 import { randomOf } from '../joint-arbitraries.js';
 import { dollars, toEvent, toMarket } from '../../fixtures/sizing.js';

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { climateDayOf } from '../../../src/trading/market/climate-day.js';
-import { findCause, gateOf } from '../../../src/trading/orders/cancel-causes.js';
-import type { OrderRow } from '../../../src/trading/orders/queries.js';
-import { makeSignals } from '../../../src/trading/signals/signals.js';
-import type { Snapshot } from '../../../src/trading/snapshot/snapshot.js';
+import { climateDayOf } from '../../../src/markets/market/climate-day.js';
+import { findCause, gateOf } from '../../../src/markets/orders/cancel-causes.js';
+import type { OrderRow } from '../../../src/markets/orders/queries.js';
+import { makeSignals } from '../../../src/markets/signals/signals.js';
+import type { Snapshot } from '../../../src/markets/snapshot/snapshot.js';
 import {
   calibrated,
   makeBook,

@@ -3,13 +3,13 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { selectRows } from '../../../src/core/db/sql.js';
 import type { AppError } from '../../../src/core/errors.js';
-import { riskLimits } from '../../../src/trading/ledger/risk-table.js';
+import { riskLimits } from '../../../src/markets/ledger/risk-table.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { books, marketableOrders } from '../orders-arbitraries.js';
 import { bidsOfBook, placeOnModel, type ModelAccount, type ModelAnswer } from '../orders-model.js';
 import { startTradingTest, type TradingTest, TICKER } from '../../fixtures/trade.js';
-import { keyAuthority } from '../../../src/api-keys/authority.js';
+import { keyAuthority } from '../../../src/accounts/api-keys/authority.js';
 
 let database: TestDatabase;
 let service: TradingTest;

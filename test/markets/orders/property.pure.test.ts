@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { toHundredths } from '../../../src/trading/market/contracts.js';
+import { toHundredths } from '../../../src/markets/market/contracts.js';
 import {
   quoteOrder,
   worstCost,
   type MarketableOrder,
   type OrderBook,
-} from '../../../src/trading/market/book.js';
-import { BALANCE_STEP, DOLLAR } from '../../../src/trading/market/money.js';
-import { addTaken, withoutTaken, type Taken } from '../../../src/trading/orders/paper-book.js';
+} from '../../../src/markets/market/book.js';
+import { BALANCE_STEP, DOLLAR } from '../../../src/markets/market/money.js';
+import { addTaken, withoutTaken, type Taken } from '../../../src/markets/orders/paper-book.js';
 import {
   applySettlement,
   applyVenueFill,
@@ -17,8 +17,8 @@ import {
   type BookedFill,
   type Position,
   type Postings,
-} from '../../../src/trading/ledger/positions.js';
-import type { FeeRule } from '../../../src/trading/market/fees.js';
+} from '../../../src/markets/ledger/positions.js';
+import type { FeeRule } from '../../../src/markets/market/fees.js';
 import { books, marketableOrders } from '../orders-arbitraries.js';
 import { bidsOfBook, chargeOf, offersOf } from '../orders-model.js';
 

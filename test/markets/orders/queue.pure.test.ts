@@ -1,16 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { emptyBook, type OrderBook } from '../../../src/trading/market/book.js';
-import { subtractCounts, sumCounts, toHundredths } from '../../../src/trading/market/contracts.js';
-import { CENT, DOLLAR } from '../../../src/trading/market/money.js';
-import type { Print } from '../../../src/trading/market/source.js';
+import { emptyBook, type OrderBook } from '../../../src/markets/market/book.js';
+import { subtractCounts, sumCounts, toHundredths } from '../../../src/markets/market/contracts.js';
+import { CENT, DOLLAR } from '../../../src/markets/market/money.js';
+import type { Print } from '../../../src/markets/market/source.js';
 import {
   advanceQueue,
   bidOf,
   shownAt,
   type QueuedOrder,
   type ShownBook,
-} from '../../../src/trading/orders/queue.js';
+} from '../../../src/markets/orders/queue.js';
 
 const at = (seconds: number): Date => new Date(Date.parse('2026-01-31T12:00:00Z') + seconds * 1000);
 const cents = (count: number) => BigInt(count) * CENT;

@@ -2,11 +2,11 @@ import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { selectRows } from '../../../src/core/db/sql.js';
-import { byService, change } from '../../../src/audit/audit.js';
+import { byService, change } from '../../../src/accounts/audit/audit.js';
 import { tradingSwitches } from '../../../src/tables.js';
-import { CENT } from '../../../src/trading/market/money.js';
-import { createHeldTickers } from '../../../src/trading/services/sources.js';
-import { checkLedger } from '../../../src/trading/portfolio/ledger-check.js';
+import { CENT } from '../../../src/markets/market/money.js';
+import { createHeldTickers } from '../../../src/markets/services/sources.js';
+import { checkLedger } from '../../../src/markets/portfolio/ledger-check.js';
 import { makeBook } from '../../fixtures/events.js';
 import {
   createTrader,

@@ -2,9 +2,9 @@ import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../../src/core/db/client.js';
 import { selectRows } from '../../../src/core/db/sql.js';
-import { requireTradable } from '../../../src/trading/orders/tradable.js';
-import { UnexpectedAnswerError } from '../../../src/trading/venue/kalshi-client.js';
-import { DOLLAR } from '../../../src/trading/market/money.js';
+import { requireTradable } from '../../../src/markets/orders/tradable.js';
+import { UnexpectedAnswerError } from '../../../src/markets/venue/kalshi-client.js';
+import { DOLLAR } from '../../../src/markets/market/money.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey } from '../../support/fixtures.js';
 import {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import type { MarketEvent } from '../../../src/trading/market/event.js';
-import { stations } from '../../../src/trading/market/stations.js';
-import { currentEvent, isTradable } from '../../../src/trading/pages/choice.js';
+import type { MarketEvent } from '../../../src/markets/market/event.js';
+import { stations } from '../../../src/markets/market/stations.js';
+import { currentEvent, isTradable } from '../../../src/markets/pages/choice.js';
 
 const now = new Date('2026-07-15T18:00:00Z');
 const event = (date: string, status: string, closeTime = '2026-08-01T00:00:00Z') =>

@@ -1,17 +1,17 @@
-import { sureDegree, sureMinimum } from '../../../src/trading/market/distribution.js';
+import { sureDegree, sureMinimum } from '../../../src/markets/market/distribution.js';
 import { describe, expect, it } from 'vitest';
-import type { DayForecast } from '../../../src/trading/forecast/forecast.js';
-import type { MarketEvent } from '../../../src/trading/market/event.js';
-import type { Market } from '../../../src/trading/market/market.js';
-import { CENT } from '../../../src/trading/market/money.js';
-import { toDistribution } from '../../../src/trading/pages/distribution.js';
+import type { DayForecast } from '../../../src/markets/weather/weather.js';
+import type { MarketEvent } from '../../../src/markets/market/event.js';
+import type { Market } from '../../../src/markets/market/market.js';
+import { CENT } from '../../../src/markets/market/money.js';
+import { toDistribution } from '../../../src/markets/pages/distribution.js';
 import {
   degreesOf,
   expectedOf,
   impliedProbabilities,
   isPassed,
-} from '../../../src/trading/pages/probabilities.js';
-import type { Bracket } from '../../../src/trading/market/brackets.js';
+} from '../../../src/markets/pages/probabilities.js';
+import type { Bracket } from '../../../src/markets/market/brackets.js';
 
 /** ≤67 | 68-69 | 70-71 | 72-73 | 74-75 | ≥76 */
 const brackets: Bracket[] = [

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { v7 as uuid } from 'uuid';
-import { createSimulatedWeatherSource } from '../../../src/trading/forecast/simulated.js';
-import { findFirstOrder } from '../../../src/trading/orders/first-order.js';
-import { applySettlement } from '../../../src/trading/ledger/positions.js';
-import { simulateWeather } from '../../../src/trading/venue/simulation/weather.js';
+import { createSimulatedWeatherSource } from '../../../src/markets/weather/simulated.js';
+import { findFirstOrder } from '../../../src/markets/orders/first-order.js';
+import { applySettlement } from '../../../src/markets/ledger/positions.js';
+import { simulateWeather } from '../../../src/markets/venue/simulation/weather.js';
 import { addMember, Browser, createUser, signedIn } from '../../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey } from '../../support/fixtures.js';

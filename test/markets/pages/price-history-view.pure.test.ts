@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import type { MarketEvent } from '../../../src/trading/market/event.js';
-import { toPriceHistoryView } from '../../../src/trading/pages/price-history-view.js';
-import { PRICE_STEP_MS, type PricePoint } from '../../../src/trading/snapshot/price-history.js';
+import type { MarketEvent } from '../../../src/markets/market/event.js';
+import { toPriceHistoryView } from '../../../src/markets/pages/price-history-view.js';
+import { PRICE_STEP_MS, type PricePoint } from '../../../src/markets/snapshot/price-history.js';
 
 const NOON = Date.parse('2026-07-15T12:00:00Z');
 const at = (step: number) => new Date(NOON + step * PRICE_STEP_MS);

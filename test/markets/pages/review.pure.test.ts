@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import type { MarketableOrder, OrderBook } from '../../../src/trading/market/book.js';
-import type { Market } from '../../../src/trading/market/market.js';
-import { CENT, DOLLAR } from '../../../src/trading/market/money.js';
+import type { MarketableOrder, OrderBook } from '../../../src/markets/market/book.js';
+import type { Market } from '../../../src/markets/market/market.js';
+import { CENT, DOLLAR } from '../../../src/markets/market/money.js';
 import {
   formatAge,
   formatPrice,
@@ -11,8 +11,8 @@ import {
   formatPoints,
   formatProbability,
 } from '../../../src/core/pages/format.js';
-import { reviewOrder, type ReviewInput } from '../../../src/trading/pages/review.js';
-import { fillTicket, readTicket } from '../../../src/trading/pages/ticket-form.js';
+import { reviewOrder, type ReviewInput } from '../../../src/markets/pages/review.js';
+import { fillTicket, readTicket } from '../../../src/markets/pages/ticket-form.js';
 
 const cents = (n: number) => BigInt(n) * CENT;
 /** YES: asks 6 at 42, 10 at 43; bids 5 at 40, 10 at 39. */

@@ -1,9 +1,9 @@
 import { v7 as uuid } from 'uuid';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Role } from '../../../src/organizations/table.js';
+import type { Role } from '../../../src/accounts/organizations/table.js';
 import { portfolioHistory, tradingAccounts, tradingOrders, tradingPositions } from '../../../src/tables.js';
-import { CENT, DOLLAR, parseDollars } from '../../../src/trading/market/money.js';
-import { everything, leadingStations } from '../../../src/trading/venue/simulation/world.js';
+import { CENT, DOLLAR, parseDollars } from '../../../src/markets/market/money.js';
+import { everything, leadingStations } from '../../../src/markets/venue/simulation/world.js';
 import { signedIn } from '../../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { startTestService, type TestService } from '../../support/service.js';

@@ -1,24 +1,24 @@
 import { asc } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createArchive } from '../../../src/trading/archive/archive.js';
+import { createArchive } from '../../../src/markets/training/forecast-archive.js';
 import {
   climateReports,
   ensembleRuns,
   forecastFits,
   sameDayFits,
   forecastRecords,
-} from '../../../src/trading/forecast/table.js';
-import { createSimulatedWeatherSource } from '../../../src/trading/forecast/simulated.js';
-import { calibratedModel } from '../../../src/trading/forecast/fits.js';
-import { groupEvents } from '../../../src/trading/market/event.js';
-import { createSimulatedSource } from '../../../src/trading/venue/simulated.js';
-import { createPast, pastParts } from '../../../src/trading/past/past.js';
-import { dailyKinds } from '../../../src/trading/market/market.js';
-import type { LearnedPast } from '../../../src/trading/past/learned-past.js';
-import { recordsDue } from '../../../src/trading/scores/records.js';
-import { climateDayOf } from '../../../src/trading/market/climate-day.js';
-import { findStation, stations } from '../../../src/trading/market/stations.js';
-import { simulateWeather } from '../../../src/trading/venue/simulation/weather.js';
+} from '../../../src/markets/learning/table.js';
+import { createSimulatedWeatherSource } from '../../../src/markets/weather/simulated.js';
+import { calibratedModel } from '../../../src/markets/learning/fits.js';
+import { groupEvents } from '../../../src/markets/market/event.js';
+import { createSimulatedSource } from '../../../src/markets/venue/simulated.js';
+import { createPast, pastParts } from '../../../src/markets/past/past.js';
+import { dailyKinds } from '../../../src/markets/market/market.js';
+import type { LearnedPast } from '../../../src/markets/past/learned-past.js';
+import { recordsDue } from '../../../src/markets/scores/records.js';
+import { climateDayOf } from '../../../src/markets/market/climate-day.js';
+import { findStation, stations } from '../../../src/markets/market/stations.js';
+import { simulateWeather } from '../../../src/markets/venue/simulation/weather.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 
 const names = { marketSource: 'simulated', forecastSource: 'simulated' };

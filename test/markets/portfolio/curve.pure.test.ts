@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ticksAround, toLineChart } from '../../../src/core/charts/line-chart.js';
-import { rangeStart, toCurve } from '../../../src/trading/portfolio/curve.js';
-import { parseDollars, formatDollars } from '../../../src/trading/market/money.js';
+import { rangeStart, toCurve } from '../../../src/markets/portfolio/curve.js';
+import { parseDollars, formatDollars } from '../../../src/markets/market/money.js';
 
 const dollars = (text: string) => parseDollars(text);
 

@@ -1,9 +1,9 @@
 import { and, eq, sql, type SQL } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { CENT, DOLLAR } from '../../../src/trading/market/money.js';
-import { checkLedger, ledgerJson, ledgerText } from '../../../src/trading/portfolio/ledger-check.js';
-import { tradingPositions } from '../../../src/trading/ledger/portfolio-table.js';
-import { settleAccount } from '../../../src/trading/settlement/settle.js';
+import { CENT, DOLLAR } from '../../../src/markets/market/money.js';
+import { checkLedger, ledgerJson, ledgerText } from '../../../src/markets/portfolio/ledger-check.js';
+import { tradingPositions } from '../../../src/markets/ledger/portfolio-table.js';
+import { settleAccount } from '../../../src/markets/settlement/settle.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createOrganization, type TestOrganization } from '../../support/fixtures.js';
 import { buy, EVENT } from '../../fixtures/settlement.js';

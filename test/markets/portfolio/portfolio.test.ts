@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { selectRows } from '../../../src/core/db/sql.js';
-import { createSimulatedWeatherSource } from '../../../src/trading/forecast/simulated.js';
-import { simulateWeather } from '../../../src/trading/venue/simulation/weather.js';
+import { createSimulatedWeatherSource } from '../../../src/markets/weather/simulated.js';
+import { simulateWeather } from '../../../src/markets/venue/simulation/weather.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey, createOrganization, type TestKey } from '../../support/fixtures.js';
 import { startTestService, type TestService } from '../../support/service.js';

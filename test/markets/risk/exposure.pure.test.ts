@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import type { EventEnds } from '../../../src/trading/market/event.js';
-import { CENT, DOLLAR } from '../../../src/trading/market/money.js';
+import type { EventEnds } from '../../../src/markets/market/event.js';
+import { CENT, DOLLAR } from '../../../src/markets/market/money.js';
 import {
   dayLossOf,
   positionAfter,
   toCandidate,
   worstCaseLoss,
   type Leg,
-} from '../../../src/trading/risk/exposure.js';
+} from '../../../src/markets/risk/exposure.js';
 import { factsOf, held, inputOf, market, pending, snapshotOf } from '../../fixtures/risk.js';
 
 const leg = (ticker: string, side: 'yes' | 'no', contracts: number, cents: number): Leg => ({

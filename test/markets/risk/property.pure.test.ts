@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { clockSkewOf } from '../../../src/trading/venue/kalshi-client.js';
-import { CENT, DOLLAR, type Micros } from '../../../src/trading/market/money.js';
-import { applyFill } from '../../../src/trading/ledger/positions.js';
-import { assessRisk } from '../../../src/trading/risk/gate.js';
-import type { HeldPosition } from '../../../src/trading/risk/facts.js';
-import { defaultLimits } from '../../../src/trading/risk/limits.js';
+import { clockSkewOf } from '../../../src/markets/venue/kalshi-client.js';
+import { CENT, DOLLAR, type Micros } from '../../../src/markets/market/money.js';
+import { applyFill } from '../../../src/markets/ledger/positions.js';
+import { assessRisk } from '../../../src/markets/risk/gate.js';
+import type { HeldPosition } from '../../../src/markets/risk/facts.js';
+import { defaultLimits } from '../../../src/markets/risk/limits.js';
 import { inputOf, factsOf, EVENT } from '../../fixtures/risk.js';
 
 const tickers = ['COLD', 'MILD', 'WARM'] as const;

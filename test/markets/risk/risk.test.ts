@@ -10,10 +10,10 @@ import {
   tradingOrders,
   tradingPositions,
 } from '../../../src/tables.js';
-import { CENT, DOLLAR, parseDollars } from '../../../src/trading/market/money.js';
-import { assertWithinRisk, readKnownFacts } from '../../../src/trading/risk/gate.js';
-import { defaultLimits } from '../../../src/trading/risk/limits.js';
-import { readRiskFacts } from '../../../src/trading/risk/facts.js';
+import { CENT, DOLLAR, parseDollars } from '../../../src/markets/market/money.js';
+import { assertWithinRisk, readKnownFacts } from '../../../src/markets/risk/gate.js';
+import { defaultLimits } from '../../../src/markets/risk/limits.js';
+import { readRiskFacts } from '../../../src/markets/risk/facts.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from '../../support/database.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { startTestService, type TestService } from '../../support/service.js';

@@ -1,10 +1,10 @@
 import { v7 as uuid } from 'uuid';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { asksOf, bidsOf } from '../../../src/trading/market/book.js';
-import type { MarketSource } from '../../../src/trading/market/source.js';
-import { createSimulatedSource } from '../../../src/trading/venue/simulated.js';
-import { formatDollars } from '../../../src/trading/market/money.js';
-import { simulateWeather } from '../../../src/trading/venue/simulation/weather.js';
+import { asksOf, bidsOf } from '../../../src/markets/market/book.js';
+import type { MarketSource } from '../../../src/markets/market/source.js';
+import { createSimulatedSource } from '../../../src/markets/venue/simulated.js';
+import { formatDollars } from '../../../src/markets/market/money.js';
+import { simulateWeather } from '../../../src/markets/venue/simulation/weather.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { TestClock, startTestService, type TestService } from '../../support/service.js';

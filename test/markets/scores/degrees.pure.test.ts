@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { probabilityOf, type TemperatureDistribution } from '../../../src/trading/market/distribution.js';
+import { probabilityOf, type TemperatureDistribution } from '../../../src/markets/market/distribution.js';
 import {
   atMostOf,
   atMostOfMembers,
@@ -8,9 +8,9 @@ import {
   scoreRecord,
   type AtMost,
   type ScorableRecord,
-} from '../../../src/trading/scores/score.js';
-import { atMostOfMarket, fitNormal, type Share } from '../../../src/trading/scores/implied.js';
-import type { Bracket } from '../../../src/trading/market/brackets.js';
+} from '../../../src/markets/scores/score.js';
+import { atMostOfMarket, fitNormal, type Share } from '../../../src/markets/scores/implied.js';
+import type { Bracket } from '../../../src/markets/market/brackets.js';
 
 const degree = (d: number): Bracket => ({ kind: 'between', floor: d, cap: d });
 

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { normalQuantile } from '../../../src/core/statistics/distributions.js';
-import { atMostOf } from '../../../src/trading/scores/score.js';
+import { atMostOf } from '../../../src/markets/scores/score.js';
 import {
   countReliability,
   toPitHistogram,
   toReliability,
   type DatedPit,
-} from '../../../src/trading/scores/diagnostics.js';
+} from '../../../src/markets/scores/diagnostics.js';
 import { endOf, randomOf } from '../gate-seasons.js';
 
 const dateOf = (day: number): string => endOf(day).toISOString().slice(0, 10);

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { blockBootstrap } from '../../../src/trading/scores/bootstrap.js';
+import { blockBootstrap } from '../../../src/markets/scores/bootstrap.js';
 import {
   gateErrorRates,
   gateRule,
   judgeGates,
   type JudgedRecord,
-} from '../../../src/trading/scores/gates.js';
-import { gateAt, type Gate } from '../../../src/trading/signals/signal.js';
+} from '../../../src/markets/scores/gates.js';
+import { gateAt, type Gate } from '../../../src/markets/signals/signal.js';
 import { costOf } from '../../fixtures/scores-page.js';
 import {
   breakingEven,

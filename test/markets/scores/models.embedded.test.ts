@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { ScoresAnswer } from '../../../src/trading/scores/schema.js';
-import { scoreRecord } from '../../../src/trading/scores/score.js';
+import type { ScoresAnswer } from '../../../src/markets/scores/schema.js';
+import { scoreRecord } from '../../../src/markets/scores/score.js';
 import { seedScores } from '../../fixtures/scores-page.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { startTestService, type TestService } from '../../support/service.js';

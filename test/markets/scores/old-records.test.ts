@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { ScoresAnswer } from '../../../src/trading/scores/schema.js';
-import { everything, leadingStations } from '../../../src/trading/venue/simulation/world.js';
+import type { ScoresAnswer } from '../../../src/markets/scores/schema.js';
+import { everything, leadingStations } from '../../../src/markets/venue/simulation/world.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { startTestService, type TestService } from '../../support/service.js';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { finalOutcomes, type MarketEvent } from '../../../src/trading/market/event.js';
-import { DOLLAR } from '../../../src/trading/market/money.js';
-import { recordsDue, type RecordInputs } from '../../../src/trading/scores/records.js';
+import { finalOutcomes, type MarketEvent } from '../../../src/markets/market/event.js';
+import { DOLLAR } from '../../../src/markets/market/money.js';
+import { recordsDue, type RecordInputs } from '../../../src/markets/scores/records.js';
 import {
   costsOf,
   impliedProbabilities,
@@ -9,8 +9,8 @@ import {
   rankedProbabilityScore,
   scoreBrackets,
   scoreRecord,
-} from '../../../src/trading/scores/score.js';
-import { bracketPays, outcomesOf } from '../../../src/trading/market/brackets.js';
+} from '../../../src/markets/scores/score.js';
+import { bracketPays, outcomesOf } from '../../../src/markets/market/brackets.js';
 import { makeData, makeForecasts, makeEvent, makeBook } from '../../fixtures/events.js';
 
 const date = '2026-07-04';

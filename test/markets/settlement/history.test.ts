@@ -1,8 +1,8 @@
 import { and, asc, eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { CENT, DOLLAR } from '../../../src/trading/market/money.js';
-import { paperBooks } from '../../../src/trading/ledger/orders-table.js';
-import { portfolioHistory } from '../../../src/trading/ledger/portfolio-table.js';
+import { CENT, DOLLAR } from '../../../src/markets/market/money.js';
+import { paperBooks } from '../../../src/markets/ledger/orders-table.js';
+import { portfolioHistory } from '../../../src/markets/ledger/portfolio-table.js';
 import { type TestDatabase } from '../../support/database.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { type TestService } from '../../support/service.js';

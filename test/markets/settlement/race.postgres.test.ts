@@ -1,9 +1,9 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { pino } from 'pino';
-import { CENT, DOLLAR } from '../../../src/trading/market/money.js';
-import { checkLedger } from '../../../src/trading/portfolio/ledger-check.js';
-import { createSettling } from '../../../src/trading/settlement/settle.js';
+import { CENT, DOLLAR } from '../../../src/markets/market/money.js';
+import { checkLedger } from '../../../src/markets/portfolio/ledger-check.js';
+import { createSettling } from '../../../src/markets/settlement/settle.js';
 import { openDatabase } from '../../../src/core/db/open.js';
 import type { Database } from '../../../src/core/db/client.js';
 import { type TestDatabase, createTestDatabase } from '../../support/database.js';

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import type { Market } from '../../../src/trading/market/market.js';
-import { CENT, DOLLAR } from '../../../src/trading/market/money.js';
-import { checkLedger } from '../../../src/trading/portfolio/ledger-check.js';
-import { listSettlementEvents } from '../../../src/trading/portfolio/history-queries.js';
-import { toSettlementView } from '../../../src/trading/pages/order-view.js';
-import { doubtAbout } from '../../../src/trading/settlement/settlement-event.js';
-import { findPlace } from '../../../src/trading/market/stations.js';
+import type { Market } from '../../../src/markets/market/market.js';
+import { CENT, DOLLAR } from '../../../src/markets/market/money.js';
+import { checkLedger } from '../../../src/markets/portfolio/ledger-check.js';
+import { listSettlementEvents } from '../../../src/markets/portfolio/history-queries.js';
+import { toSettlementView } from '../../../src/markets/pages/order-view.js';
+import { doubtAbout } from '../../../src/markets/settlement/settlement-event.js';
+import { findPlace } from '../../../src/markets/market/stations.js';
 import { type TestDatabase } from '../../support/database.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { type TestService } from '../../support/service.js';

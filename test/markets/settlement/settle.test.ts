@@ -1,12 +1,12 @@
 import { and, eq, sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { Market } from '../../../src/trading/market/market.js';
-import { CENT, DOLLAR } from '../../../src/trading/market/money.js';
-import { checkLedger } from '../../../src/trading/portfolio/ledger-check.js';
-import { portfolioHistory, tradingAccounts } from '../../../src/trading/ledger/portfolio-table.js';
-import { jobLeases } from '../../../src/trading/ledger/risk-table.js';
-import { settlementEventOf } from '../../../src/trading/settlement/settlement-event.js';
+import type { Market } from '../../../src/markets/market/market.js';
+import { CENT, DOLLAR } from '../../../src/markets/market/money.js';
+import { checkLedger } from '../../../src/markets/portfolio/ledger-check.js';
+import { portfolioHistory, tradingAccounts } from '../../../src/markets/ledger/portfolio-table.js';
+import { jobLeases } from '../../../src/markets/ledger/risk-table.js';
+import { settlementEventOf } from '../../../src/markets/settlement/settlement-event.js';
 import { type TestDatabase } from '../../support/database.js';
 import { createListener, readTold } from '../../support/webhook-messages.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
@@ -26,7 +26,7 @@ import {
   wordsOf,
   EVENT,
 } from '../../fixtures/settlement.js';
-import { keyAuthority } from '../../../src/api-keys/authority.js';
+import { keyAuthority } from '../../../src/accounts/api-keys/authority.js';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CENT, DOLLAR, type Micros } from '../../../src/trading/market/money.js';
-import type { Holding } from '../../../src/trading/ledger/positions.js';
+import { CENT, DOLLAR, type Micros } from '../../../src/markets/market/money.js';
+import type { Holding } from '../../../src/markets/ledger/positions.js';
 import {
   doubtAbout,
   isFinal,
@@ -9,7 +9,7 @@ import {
   settlementEventOf,
   type RecordedEvent,
   type SettlementEvent,
-} from '../../../src/trading/settlement/settlement-event.js';
+} from '../../../src/markets/settlement/settlement-event.js';
 import { ends, makeMarket } from '../../fixtures/settlement.js';
 
 const word = (

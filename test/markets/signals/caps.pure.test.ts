@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { quoteOrder, type OrderBook } from '../../../src/trading/market/book.js';
-import type { MarketEvent } from '../../../src/trading/market/event.js';
-import type { Market } from '../../../src/trading/market/market.js';
-import { CENT, DOLLAR, type Micros } from '../../../src/trading/market/money.js';
-import type { Holding } from '../../../src/trading/ledger/positions.js';
-import { paidOf } from '../../../src/trading/signals/sizes.js';
-import type { Signal, SignalReport } from '../../../src/trading/signals/signal.js';
-import { findStation } from '../../../src/trading/market/stations.js';
-import { makeSignals, type SignalInput } from '../../../src/trading/signals/signals.js';
+import { quoteOrder, type OrderBook } from '../../../src/markets/market/book.js';
+import type { MarketEvent } from '../../../src/markets/market/event.js';
+import type { Market } from '../../../src/markets/market/market.js';
+import { CENT, DOLLAR, type Micros } from '../../../src/markets/market/money.js';
+import type { Holding } from '../../../src/markets/ledger/positions.js';
+import { paidOf } from '../../../src/markets/signals/sizes.js';
+import type { Signal, SignalReport } from '../../../src/markets/signals/signal.js';
+import { findStation } from '../../../src/markets/market/stations.js';
+import { makeSignals, type SignalInput } from '../../../src/markets/signals/signals.js';
 import {
   calibrated,
   makeBook,

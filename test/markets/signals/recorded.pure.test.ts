@@ -1,15 +1,15 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { asksOf, emptyBook, isCrossed, toLevels, type OrderBook } from '../../../src/trading/market/book.js';
-import { groupEvents, type MarketEvent } from '../../../src/trading/market/event.js';
-import { readMarket } from '../../../src/trading/venue/kalshi-market.js';
-import { createNoteBook } from '../../../src/trading/market/source.js';
-import type { Market } from '../../../src/trading/market/market.js';
-import { CENT, DOLLAR, parseDollars } from '../../../src/trading/market/money.js';
-import { climateDayOf } from '../../../src/trading/market/climate-day.js';
-import type { EventSignals, Signal } from '../../../src/trading/signals/signal.js';
-import { makeSignals } from '../../../src/trading/signals/signals.js';
+import { asksOf, emptyBook, isCrossed, toLevels, type OrderBook } from '../../../src/markets/market/book.js';
+import { groupEvents, type MarketEvent } from '../../../src/markets/market/event.js';
+import { readMarket } from '../../../src/markets/venue/kalshi-market.js';
+import { createNoteBook } from '../../../src/markets/market/source.js';
+import type { Market } from '../../../src/markets/market/market.js';
+import { CENT, DOLLAR, parseDollars } from '../../../src/markets/market/money.js';
+import { climateDayOf } from '../../../src/markets/market/climate-day.js';
+import type { EventSignals, Signal } from '../../../src/markets/signals/signal.js';
+import { makeSignals } from '../../../src/markets/signals/signals.js';
 import { wireMarket } from '../fake-venue.js';
 import { calibrated, makeForecasts, makeGates, quadratic } from '../../fixtures/events.js';
 

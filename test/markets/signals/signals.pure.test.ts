@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import type { DayForecast } from '../../../src/trading/forecast/forecast.js';
-import { toLevels } from '../../../src/trading/market/book.js';
-import type { Market } from '../../../src/trading/market/market.js';
-import { CENT, DOLLAR } from '../../../src/trading/market/money.js';
-import { gateAt, noGates, type GateBook } from '../../../src/trading/signals/signal.js';
-import { climateDayOf } from '../../../src/trading/market/climate-day.js';
-import { findStation } from '../../../src/trading/market/stations.js';
-import type { SignalAccount } from '../../../src/trading/signals/sizes.js';
-import { makeSignals, type SignalInput } from '../../../src/trading/signals/signals.js';
+import type { DayForecast } from '../../../src/markets/weather/weather.js';
+import { toLevels } from '../../../src/markets/market/book.js';
+import type { Market } from '../../../src/markets/market/market.js';
+import { CENT, DOLLAR } from '../../../src/markets/market/money.js';
+import { gateAt, noGates, type GateBook } from '../../../src/markets/signals/signal.js';
+import { climateDayOf } from '../../../src/markets/market/climate-day.js';
+import { findStation } from '../../../src/markets/market/stations.js';
+import type { SignalAccount } from '../../../src/markets/signals/sizes.js';
+import { makeSignals, type SignalInput } from '../../../src/markets/signals/signals.js';
 import {
   calibrated,
   makeBook,

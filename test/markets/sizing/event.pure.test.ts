@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { BALANCE_STEP, DOLLAR } from '../../../src/trading/market/money.js';
-import { sizeEvent, type EventToSize, type SizedEvent } from '../../../src/trading/sizing/event.js';
-import { paidFor } from '../../../src/trading/sizing/fund.js';
+import { BALANCE_STEP, DOLLAR } from '../../../src/markets/market/money.js';
+import { sizeEvent, type EventToSize, type SizedEvent } from '../../../src/markets/sizing/event.js';
+import { paidFor } from '../../../src/markets/sizing/fund.js';
 import { randomOf } from '../joint-arbitraries.js';
 import { buyAll, dollars, profitIf, quoteOf, randomEvent, toEvent, toMarket } from '../../fixtures/sizing.js';
 

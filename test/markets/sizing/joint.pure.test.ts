@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { solveJoint, type JointOptimum, type JointProblem } from '../../../src/trading/sizing/joint.js';
+import { solveJoint, type JointOptimum, type JointProblem } from '../../../src/markets/sizing/joint.js';
 import { stakeOnExclusive } from './smoczynski-tomkins.js';
 import { randomOf, randomProblem } from '../joint-arbitraries.js';
 

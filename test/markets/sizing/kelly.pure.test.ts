@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CENT, DOLLAR, parseDollars, shareOf } from '../../../src/trading/market/money.js';
-import { allInCost } from '../../../src/trading/market/fees.js';
+import { CENT, DOLLAR, parseDollars, shareOf } from '../../../src/markets/market/money.js';
+import { allInCost } from '../../../src/markets/market/fees.js';
 import { kellyFraction, walkLevels } from './walk-levels.js';
 import { quadratic } from '../../fixtures/events.js';
 

@@ -1,6 +1,6 @@
-import type { Level } from '../../../src/trading/market/book.js';
-import { allInCost, tradeFee, type FeeRule } from '../../../src/trading/market/fees.js';
-import { shareOf, type Micros } from '../../../src/trading/market/money.js';
+import type { Level } from '../../../src/markets/market/book.js';
+import { allInCost, tradeFee, type FeeRule } from '../../../src/markets/market/fees.js';
+import { shareOf, type Micros } from '../../../src/markets/market/money.js';
 
 /**
  * The share of a bankroll that makes it grow fastest, for a contract that costs `cost` dollars, pays one with this

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import type { EventSignals, SignalReport } from '../../../src/trading/signals/signal.js';
-import { withholdDoubtful } from '../../../src/trading/signals/event-case.js';
+import type { EventSignals, SignalReport } from '../../../src/markets/signals/signal.js';
+import { withholdDoubtful } from '../../../src/markets/signals/event-case.js';
 
 const signal = (ticker: string) => ({ market: { ticker }, side: 'yes' }) as EventSignals['signals'][number];
 const event = (eventTicker: string, tickers: string[]) =>

@@ -6,8 +6,8 @@ import {
   createPriceRecorder,
   PRICE_STEP_MS,
   readPriceHistory,
-} from '../../../src/trading/snapshot/price-history.js';
-import type { Snapshot } from '../../../src/trading/snapshot/snapshot.js';
+} from '../../../src/markets/snapshot/price-history.js';
+import type { Snapshot } from '../../../src/markets/snapshot/snapshot.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 
 const NOON = Date.parse('2026-07-15T12:00:00Z');

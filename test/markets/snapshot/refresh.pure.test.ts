@@ -2,10 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createMetrics } from '../../../src/core/metrics.js';
-import { createCalibrationStore, createSnapshotStore } from '../../../src/trading/snapshot/snapshot.js';
-import { rawEnsemble } from '../forecast/raw-ensemble.js';
-import { UnexpectedAnswerError } from '../../../src/trading/venue/kalshi-client.js';
-import { createRefresher, type RefreshDeps, type Refresher } from '../../../src/trading/snapshot/refresh.js';
+import { createCalibrationStore, createSnapshotStore } from '../../../src/markets/snapshot/snapshot.js';
+import { rawEnsemble } from '../learning/raw-ensemble.js';
+import { UnexpectedAnswerError } from '../../../src/markets/venue/kalshi-client.js';
+import { createRefresher, type RefreshDeps, type Refresher } from '../../../src/markets/snapshot/refresh.js';
 import { TestClock } from '../../support/service.js';
 import { ScriptedMarkets, ScriptedWeather } from '../scripted-sources.js';
 

@@ -18,32 +18,32 @@ import { pino } from 'pino';
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createMetrics } from '../../../src/core/metrics.js';
-import type { SnapshotInputs } from '../../../src/trading/snapshot/build-snapshot.js';
+import type { SnapshotInputs } from '../../../src/markets/snapshot/build-snapshot.js';
 import {
   createCalibrationStore,
   createSnapshotStore,
   nothingLearned,
   type Snapshot,
-} from '../../../src/trading/snapshot/snapshot.js';
-import type { Fit } from '../../../src/trading/forecast/fits.js';
-import { rawEnsemble } from '../forecast/raw-ensemble.js';
-import { createSimulatedWeatherSource } from '../../../src/trading/forecast/simulated.js';
-import { createSimulatedSource } from '../../../src/trading/venue/simulated.js';
-import { tapeFeed } from '../../../src/tools/backtest/feed.js';
-import type { MarkableFill } from '../../../src/trading/execution/marker.js';
-import { asksOf } from '../../../src/trading/market/book.js';
-import { DOLLAR } from '../../../src/trading/market/money.js';
-import type { Print, PrintsRead } from '../../../src/trading/market/source.js';
-import { createSnapshotReads } from '../../../src/trading/reads/snapshot-reads.js';
-import { createRefresher } from '../../../src/trading/snapshot/refresh.js';
-import { findStation, stations } from '../../../src/trading/market/stations.js';
-import { simulateWeather } from '../../../src/trading/venue/simulation/weather.js';
-import { everything } from '../../../src/trading/venue/simulation/world.js';
-import { readValue, writeMember, writeValue } from '../../../src/trading/tape/format.js';
-import { openTapePlayer } from '../../../src/trading/tape/player.js';
-import { readTape, TapeError, type TapeEntry } from '../../../src/trading/tape/reader.js';
-import { createPrintFollower, tapedPrints } from '../../../src/trading/tape/prints.js';
-import { createTapeWriter, requireTapeTarget } from '../../../src/trading/tape/writer.js';
+} from '../../../src/markets/snapshot/snapshot.js';
+import type { Fit } from '../../../src/markets/learning/fits.js';
+import { rawEnsemble } from '../learning/raw-ensemble.js';
+import { createSimulatedWeatherSource } from '../../../src/markets/weather/simulated.js';
+import { createSimulatedSource } from '../../../src/markets/venue/simulated.js';
+import { tapeFeed } from '../../../src/markets/lab/backtest/feed.js';
+import type { MarkableFill } from '../../../src/markets/execution/marker.js';
+import { asksOf } from '../../../src/markets/market/book.js';
+import { DOLLAR } from '../../../src/markets/market/money.js';
+import type { Print, PrintsRead } from '../../../src/markets/market/source.js';
+import { createSnapshotReads } from '../../../src/markets/api/snapshot-reads.js';
+import { createRefresher } from '../../../src/markets/snapshot/refresh.js';
+import { findStation, stations } from '../../../src/markets/market/stations.js';
+import { simulateWeather } from '../../../src/markets/venue/simulation/weather.js';
+import { everything } from '../../../src/markets/venue/simulation/world.js';
+import { readValue, writeMember, writeValue } from '../../../src/markets/tape/format.js';
+import { openTapePlayer } from '../../../src/markets/tape/player.js';
+import { readTape, TapeError, type TapeEntry } from '../../../src/markets/tape/reader.js';
+import { createPrintFollower, tapedPrints } from '../../../src/markets/tape/prints.js';
+import { createTapeWriter, requireTapeTarget } from '../../../src/markets/tape/writer.js';
 import { TestClock } from '../../support/service.js';
 import { lineCoefficients } from '../forecast-past.js';
 import { ScriptedWeather } from '../scripted-sources.js';

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { KnownHistory, createArchive, type Archive } from '../../../src/trading/archive/archive.js';
-import { train } from '../../../src/trading/archive/training.js';
-import { noFits } from '../../../src/trading/forecast/fits.js';
-import type { DayEnsemble } from '../../../src/trading/forecast/forecast.js';
-import { climateReports, ensembleRuns } from '../../../src/trading/forecast/table.js';
-import type { SettledDay } from '../../../src/trading/market/source.js';
-import { gaussian } from '../../../src/trading/venue/simulation/random.js';
+import { KnownHistory, createArchive, type Archive } from '../../../src/markets/training/forecast-archive.js';
+import { train } from '../../../src/markets/training/training.js';
+import { noFits } from '../../../src/markets/learning/fits.js';
+import type { DayEnsemble } from '../../../src/markets/weather/weather.js';
+import { climateReports, ensembleRuns } from '../../../src/markets/learning/table.js';
+import type { SettledDay } from '../../../src/markets/market/source.js';
+import { gaussian } from '../../../src/markets/venue/simulation/random.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { dateAfter, first, makePast } from '../forecast-past.js';
-import type { KnownRun } from '../../../src/trading/forecast/queries.js';
+import type { KnownRun } from '../../../src/markets/learning/queries.js';
 
 let database: TestDatabase;
 let archive: Archive;

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { problemOf } from '../../../src/trading/archive/make-fit.js';
+import { problemOf } from '../../../src/markets/training/make-fit.js';
 import { allAtOnce } from '../../../src/core/steps.js';
-import { KnownHistory } from '../../../src/trading/archive/archive.js';
-import { trainStationInSteps, withStation } from '../../../src/trading/archive/training.js';
-import { predictAhead } from '../../../src/trading/forecast/day-ahead.js';
-import { findFit, noFits, type Fit } from '../../../src/trading/forecast/fits.js';
-import { findStation } from '../../../src/trading/market/stations.js';
+import { KnownHistory } from '../../../src/markets/training/forecast-archive.js';
+import { trainStationInSteps, withStation } from '../../../src/markets/training/training.js';
+import { predictAhead } from '../../../src/markets/learning/day-ahead.js';
+import { findFit, noFits, type Fit } from '../../../src/markets/learning/fits.js';
+import { findStation } from '../../../src/markets/market/stations.js';
 import {
   dateAfter,
   first,

@@ -2,12 +2,12 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createArchive } from '../../../src/trading/archive/archive.js';
-import { createTrainer } from '../../../src/trading/archive/trainer.js';
-import { findMix } from '../../../src/trading/forecast/fits.js';
-import type { DayEnsemble } from '../../../src/trading/forecast/forecast.js';
-import { forecastMixes } from '../../../src/trading/forecast/table.js';
-import { createCalibrationStore } from '../../../src/trading/snapshot/snapshot.js';
+import { createArchive } from '../../../src/markets/training/forecast-archive.js';
+import { createTrainer } from '../../../src/markets/training/trainer.js';
+import { findMix } from '../../../src/markets/learning/fits.js';
+import type { DayEnsemble } from '../../../src/markets/weather/weather.js';
+import { forecastMixes } from '../../../src/markets/learning/table.js';
+import { createCalibrationStore } from '../../../src/markets/snapshot/snapshot.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { dateAfter, first, makePast, type Past } from '../forecast-past.js';
 

@@ -1,16 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { KnownHistory } from '../../../src/trading/archive/archive.js';
+import { KnownHistory } from '../../../src/markets/training/forecast-archive.js';
 import { allAtOnce } from '../../../src/core/steps.js';
 import {
   MIN_SEASONAL_DAYS,
   train,
   trainStationInSteps,
   withStation,
-} from '../../../src/trading/archive/training.js';
-import { calibratedModel, noFits } from '../../../src/trading/forecast/fits.js';
-import type { DayEnsemble, ObservedExtreme } from '../../../src/trading/forecast/forecast.js';
-import { findStation } from '../../../src/trading/market/stations.js';
+} from '../../../src/markets/training/training.js';
+import { calibratedModel, noFits } from '../../../src/markets/learning/fits.js';
+import type { DayEnsemble, ObservedExtreme } from '../../../src/markets/weather/weather.js';
+import { findStation } from '../../../src/markets/market/stations.js';
 import { dateAfter, first, makePast, together, type Past } from '../forecast-past.js';
 import { makeEvent, makeHour } from '../../fixtures/events.js';
 

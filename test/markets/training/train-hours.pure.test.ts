@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { allAtOnce } from '../../../src/core/steps.js';
-import { KnownHistory } from '../../../src/trading/archive/archive.js';
-import { problemOf, trainHoursInSteps } from '../../../src/trading/archive/train-hours.js';
-import { calibratedModel } from '../../../src/trading/forecast/fits.js';
-import type { DayEnsemble, ObservedExtreme } from '../../../src/trading/forecast/forecast.js';
-import type { HourFit } from '../../../src/trading/forecast/running-day.js';
-import { stations } from '../../../src/trading/market/stations.js';
+import { KnownHistory } from '../../../src/markets/training/forecast-archive.js';
+import { problemOf, trainHoursInSteps } from '../../../src/markets/training/train-hours.js';
+import { calibratedModel } from '../../../src/markets/learning/fits.js';
+import type { DayEnsemble, ObservedExtreme } from '../../../src/markets/weather/weather.js';
+import type { HourFit } from '../../../src/markets/learning/running-day.js';
+import { stations } from '../../../src/markets/market/stations.js';
 import { makeEvent } from '../../fixtures/events.js';
 import {
   courseOf,

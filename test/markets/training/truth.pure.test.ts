@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { KnownHistory } from '../../../src/trading/archive/archive.js';
-import { train } from '../../../src/trading/archive/training.js';
-import { lineOf, predictAhead } from '../../../src/trading/forecast/day-ahead.js';
-import { calibratedModel, noFits, type FitBook } from '../../../src/trading/forecast/fits.js';
-import { pitHistogram, type PitValue } from '../../../src/trading/forecast/pit.js';
-import { rawEnsemble } from '../forecast/raw-ensemble.js';
-import { gaussian } from '../../../src/trading/venue/simulation/random.js';
-import { leadingStations } from '../../../src/trading/venue/simulation/world.js';
+import { KnownHistory } from '../../../src/markets/training/forecast-archive.js';
+import { train } from '../../../src/markets/training/training.js';
+import { lineOf, predictAhead } from '../../../src/markets/learning/day-ahead.js';
+import { calibratedModel, noFits, type FitBook } from '../../../src/markets/learning/fits.js';
+import { pitHistogram, type PitValue } from '../../../src/markets/learning/pit.js';
+import { rawEnsemble } from '../learning/raw-ensemble.js';
+import { gaussian } from '../../../src/markets/venue/simulation/random.js';
+import { leadingStations } from '../../../src/markets/venue/simulation/world.js';
 import { dateAfter, first, makePast, together, type Past } from '../forecast-past.js';
-import type { KnownRun } from '../../../src/trading/forecast/queries.js';
-import { pitOfMaximum } from '../forecast/pit-of.js';
+import type { KnownRun } from '../../../src/markets/learning/queries.js';
+import { pitOfMaximum } from '../learning/pit-of.js';
 
 /** Members that are biased, and agree better than they are right: their mean is off by 2.5 °F, they deviate by 1.2 °F. */
 const planted = leadingStations.map(({ id }, i) => ({

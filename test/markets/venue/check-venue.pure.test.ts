@@ -1,15 +1,15 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { checkVenue, isAlarming, venueReportText } from '../../../src/trading/venue/check-venue.js';
-import { createKalshiClient } from '../../../src/trading/venue/kalshi-client.js';
+import { checkVenue, isAlarming, venueReportText } from '../../../src/markets/venue/check-venue.js';
+import { createKalshiClient } from '../../../src/markets/venue/kalshi-client.js';
 import { startFakeVenue, wireMarket, wireSeries, type FakeVenue } from '../fake-venue.js';
 import { ownScript } from '../../support/own-build.js';
 import { plentyOfTokens } from '../venue-tokens.js';
 
 const clock = { now: () => Date.parse('2026-09-25T18:00:00Z') };
 const open = { close_time: '2026-09-26T06:00:00Z' };
-const command = ownScript('src/tools/venue-check');
+const command = ownScript('src/markets/commands/venue-check');
 let venue: FakeVenue;
 beforeAll(async () => {
   venue = await startFakeVenue();

@@ -1,12 +1,12 @@
 import { pino } from 'pino';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { z } from 'zod';
-import { feeRuleOf } from '../../../src/trading/market/fees.js';
-import { UnexpectedAnswerError, type KalshiClient } from '../../../src/trading/venue/kalshi-client.js';
-import { createNoteBook } from '../../../src/trading/market/source.js';
-import { createKalshiFees } from '../../../src/trading/venue/kalshi-fees.js';
-import type { KalshiSeries } from '../../../src/trading/venue/kalshi-market.js';
-import { createKalshiPauses, weeklyPause } from '../../../src/trading/venue/kalshi-pauses.js';
+import { feeRuleOf } from '../../../src/markets/market/fees.js';
+import { UnexpectedAnswerError, type KalshiClient } from '../../../src/markets/venue/kalshi-client.js';
+import { createNoteBook } from '../../../src/markets/market/source.js';
+import { createKalshiFees } from '../../../src/markets/venue/kalshi-fees.js';
+import type { KalshiSeries } from '../../../src/markets/venue/kalshi-market.js';
+import { createKalshiPauses, weeklyPause } from '../../../src/markets/venue/kalshi-pauses.js';
 
 const start = Date.parse('2026-10-07T12:00:00Z');
 const MINUTE = 60_000;

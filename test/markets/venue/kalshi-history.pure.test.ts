@@ -2,8 +2,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createKalshiClient, UnexpectedAnswerError } from '../../../src/trading/venue/kalshi-client.js';
-import { createKalshiSource } from '../../../src/trading/venue/kalshi.js';
+import { createKalshiClient, UnexpectedAnswerError } from '../../../src/markets/venue/kalshi-client.js';
+import { createKalshiSource } from '../../../src/markets/venue/kalshi.js';
 import { startFakeVenue, wireMarket, type FakeVenue } from '../fake-venue.js';
 import { plentyOfTokens } from '../venue-tokens.js';
 

@@ -1,11 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { readMarket, toOrderBook } from '../../../src/trading/venue/kalshi-market.js';
-import { isOnTick, isPlaced, type Market } from '../../../src/trading/market/market.js';
-import { createNoteBook } from '../../../src/trading/market/source.js';
-import { CENT, parseDollars } from '../../../src/trading/market/money.js';
-import { bracketPays } from '../../../src/trading/market/brackets.js';
+import { readMarket, toOrderBook } from '../../../src/markets/venue/kalshi-market.js';
+import { isOnTick, isPlaced, type Market } from '../../../src/markets/market/market.js';
+import { createNoteBook } from '../../../src/markets/market/source.js';
+import { CENT, parseDollars } from '../../../src/markets/market/money.js';
+import { bracketPays } from '../../../src/markets/market/brackets.js';
 import { rulesOf, wireMarket } from '../fake-venue.js';
 
 /** `88° to 89°` of July 4 in Chicago; the numbers are made up. */

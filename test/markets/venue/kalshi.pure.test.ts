@@ -5,9 +5,9 @@ import {
   UnexpectedAnswerError,
   VenueUnavailableError,
   type KalshiClientOptions,
-} from '../../../src/trading/venue/kalshi-client.js';
-import { createKalshiSource } from '../../../src/trading/venue/kalshi.js';
-import { CENT } from '../../../src/trading/market/money.js';
+} from '../../../src/markets/venue/kalshi-client.js';
+import { createKalshiSource } from '../../../src/markets/venue/kalshi.js';
+import { CENT } from '../../../src/markets/market/money.js';
 import { rulesOf, startFakeVenue, wireMarket, wireSeries, wireTrade, type FakeVenue } from '../fake-venue.js';
 import { plentyOfTokens } from '../venue-tokens.js';
 

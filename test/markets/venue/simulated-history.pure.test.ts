@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { createSimulatedWeatherSource } from '../../../src/trading/forecast/simulated.js';
-import type { DayEnsemble } from '../../../src/trading/forecast/forecast.js';
-import { isPlaced, targetKey, targetOf } from '../../../src/trading/market/market.js';
-import { createSimulatedSource } from '../../../src/trading/venue/simulated.js';
-import { findStation } from '../../../src/trading/market/stations.js';
-import { simulateWeather } from '../../../src/trading/venue/simulation/weather.js';
-import { everything, type Selection } from '../../../src/trading/venue/simulation/world.js';
+import { createSimulatedWeatherSource } from '../../../src/markets/weather/simulated.js';
+import type { DayEnsemble } from '../../../src/markets/weather/weather.js';
+import { isPlaced, targetKey, targetOf } from '../../../src/markets/market/market.js';
+import { createSimulatedSource } from '../../../src/markets/venue/simulated.js';
+import { findStation } from '../../../src/markets/market/stations.js';
+import { simulateWeather } from '../../../src/markets/venue/simulation/weather.js';
+import { everything, type Selection } from '../../../src/markets/venue/simulation/world.js';
 
 const HOUR_MS = 3_600_000;
 const seed = 'seed';

@@ -1,22 +1,22 @@
 import { describe, expect, it, vi } from 'vitest';
-import { isCrossed } from '../../../src/trading/market/book.js';
-import { isPlaced, type ListedMarket, type Market } from '../../../src/trading/market/market.js';
-import { groupEvents } from '../../../src/trading/market/event.js';
-import { placeMarket } from '../../../src/trading/venue/place-market.js';
-import type { KalshiMarket } from '../../../src/trading/venue/kalshi-market.js';
-import { createSimulatedSource } from '../../../src/trading/venue/simulated.js';
-import type { MarketData } from '../../../src/trading/market/source.js';
-import { DOLLAR } from '../../../src/trading/market/money.js';
+import { isCrossed } from '../../../src/markets/market/book.js';
+import { isPlaced, type ListedMarket, type Market } from '../../../src/markets/market/market.js';
+import { groupEvents } from '../../../src/markets/market/event.js';
+import { placeMarket } from '../../../src/markets/venue/place-market.js';
+import type { KalshiMarket } from '../../../src/markets/venue/kalshi-market.js';
+import { createSimulatedSource } from '../../../src/markets/venue/simulated.js';
+import type { MarketData } from '../../../src/markets/market/source.js';
+import { DOLLAR } from '../../../src/markets/market/money.js';
 import {
   areThresholds,
   bracketLabel,
   bracketPays,
   isWholeLadder,
-} from '../../../src/trading/market/brackets.js';
-import { findPlace, findStation } from '../../../src/trading/market/stations.js';
-import { simulateWeather } from '../../../src/trading/venue/simulation/weather.js';
-import { dailySubject, hourSubject, leadingStations } from '../../../src/trading/venue/simulation/world.js';
-import { climateDayOf } from '../../../src/trading/market/climate-day.js';
+} from '../../../src/markets/market/brackets.js';
+import { findPlace, findStation } from '../../../src/markets/market/stations.js';
+import { simulateWeather } from '../../../src/markets/venue/simulation/weather.js';
+import { dailySubject, hourSubject, leadingStations } from '../../../src/markets/venue/simulation/world.js';
+import { climateDayOf } from '../../../src/markets/market/climate-day.js';
 
 const signal = new AbortController().signal;
 

@@ -2,10 +2,10 @@ import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import * as venueSchemas from '../../../src/trading/live/wire.js';
-import { kalshiTradesPageSchema, kalshiTradeSchema } from '../../../src/trading/venue/kalshi-prints.js';
-import * as kalshiSchemas from '../../../src/trading/venue/kalshi-market.js';
-import { marketStatuses } from '../../../src/trading/market/market.js';
+import * as venueSchemas from '../../../src/markets/live/wire.js';
+import { kalshiTradesPageSchema, kalshiTradeSchema } from '../../../src/markets/venue/kalshi-prints.js';
+import * as kalshiSchemas from '../../../src/markets/venue/kalshi-market.js';
+import { marketStatuses } from '../../../src/markets/market/market.js';
 
 /** The venue's published document, where it lies beside the project. */
 const file = new URL('../../../../shared/reference/kalshi-openapi-3.32.yaml', import.meta.url);

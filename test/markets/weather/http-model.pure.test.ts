@@ -3,11 +3,11 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { fileURLToPath } from 'node:url';
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { NoHistoryError } from '../../../src/trading/forecast/forecast.js';
-import { createHttpModelSource } from '../../../src/trading/forecast/http-model.js';
-import { WeatherUnavailableError } from '../../../src/trading/forecast/read-json.js';
-import { UnexpectedAnswerError } from '../../../src/trading/venue/kalshi-client.js';
-import { indexAreas, stations } from '../../../src/trading/market/stations.js';
+import { NoHistoryError } from '../../../src/markets/weather/weather.js';
+import { createHttpModelSource } from '../../../src/markets/weather/http-model.js';
+import { WeatherUnavailableError } from '../../../src/markets/weather/read-json.js';
+import { UnexpectedAnswerError } from '../../../src/markets/venue/kalshi-client.js';
+import { indexAreas, stations } from '../../../src/markets/market/stations.js';
 
 type Json = Record<string, unknown>;
 

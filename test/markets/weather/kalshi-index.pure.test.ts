@@ -1,8 +1,8 @@
 import { createServer, type Server } from 'node:http';
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createKalshiClient } from '../../../src/trading/venue/kalshi-client.js';
-import { createIndexReader } from '../../../src/trading/forecast/kalshi-index.js';
+import { createKalshiClient } from '../../../src/markets/venue/kalshi-client.js';
+import { createIndexReader } from '../../../src/markets/weather/kalshi-index.js';
 import { plentyOfTokens } from '../venue-tokens.js';
 
 type Json = Record<string, unknown>;

@@ -1,10 +1,10 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createOpenMeteoSource } from '../../../src/trading/forecast/open-meteo.js';
-import { WeatherUnavailableError } from '../../../src/trading/forecast/read-json.js';
-import { UnexpectedAnswerError } from '../../../src/trading/venue/kalshi-client.js';
-import { climateDayOf, hourOf } from '../../../src/trading/market/climate-day.js';
-import { findPlace, findStation } from '../../../src/trading/market/stations.js';
+import { createOpenMeteoSource } from '../../../src/markets/weather/open-meteo.js';
+import { WeatherUnavailableError } from '../../../src/markets/weather/read-json.js';
+import { UnexpectedAnswerError } from '../../../src/markets/venue/kalshi-client.js';
+import { climateDayOf, hourOf } from '../../../src/markets/market/climate-day.js';
+import { findPlace, findStation } from '../../../src/markets/market/stations.js';
 import { startFakeWeather, type FakeWeather } from '../forecast-fake-weather.js';
 
 const HOUR_MS = 3_600_000;

@@ -1,11 +1,11 @@
 import { inspect } from 'node:util';
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createObserver } from '../../../src/trading/forecast/forecast.js';
-import { createObservationReader } from '../../../src/trading/forecast/nws-observations.js';
-import { createOpenMeteoSource } from '../../../src/trading/forecast/open-meteo.js';
-import { WeatherUnavailableError } from '../../../src/trading/forecast/read-json.js';
-import { UnexpectedAnswerError } from '../../../src/trading/venue/kalshi-client.js';
+import { createObserver } from '../../../src/markets/weather/weather.js';
+import { createObservationReader } from '../../../src/markets/weather/nws-observations.js';
+import { createOpenMeteoSource } from '../../../src/markets/weather/open-meteo.js';
+import { WeatherUnavailableError } from '../../../src/markets/weather/read-json.js';
+import { UnexpectedAnswerError } from '../../../src/markets/venue/kalshi-client.js';
 import { startFakeWeather, type FakeWeather, type Report } from '../forecast-fake-weather.js';
 
 let fake: FakeWeather;

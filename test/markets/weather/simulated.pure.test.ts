@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { noFits } from '../../../src/trading/forecast/fits.js';
-import { noGates } from '../../../src/trading/signals/signal.js';
-import { rawEnsemble } from './raw-ensemble.js';
-import { createSimulatedWeatherSource } from '../../../src/trading/forecast/simulated.js';
-import { groupEvents } from '../../../src/trading/market/event.js';
-import { createSimulatedSource } from '../../../src/trading/venue/simulated.js';
-import { climateDayOf, hourOf } from '../../../src/trading/market/climate-day.js';
-import { findPlace, stations } from '../../../src/trading/market/stations.js';
-import { makeSignals } from '../../../src/trading/signals/signals.js';
-import { simulateWeather } from '../../../src/trading/venue/simulation/weather.js';
-import { everything, hourSubject, leadingStations } from '../../../src/trading/venue/simulation/world.js';
-import { DOLLAR } from '../../../src/trading/market/money.js';
+import { noFits } from '../../../src/markets/learning/fits.js';
+import { noGates } from '../../../src/markets/signals/signal.js';
+import { rawEnsemble } from '../learning/raw-ensemble.js';
+import { createSimulatedWeatherSource } from '../../../src/markets/weather/simulated.js';
+import { groupEvents } from '../../../src/markets/market/event.js';
+import { createSimulatedSource } from '../../../src/markets/venue/simulated.js';
+import { climateDayOf, hourOf } from '../../../src/markets/market/climate-day.js';
+import { findPlace, stations } from '../../../src/markets/market/stations.js';
+import { makeSignals } from '../../../src/markets/signals/signals.js';
+import { simulateWeather } from '../../../src/markets/venue/simulation/weather.js';
+import { everything, hourSubject, leadingStations } from '../../../src/markets/venue/simulation/world.js';
+import { DOLLAR } from '../../../src/markets/market/money.js';
 
 const seed = 'seed';
 const weather = simulateWeather(seed);

@@ -9,8 +9,8 @@ import {
   usageEvents,
   usageTotals,
 } from '../../../src/tables.js';
-import { createBackfillRunner } from '../../../src/usage/backfills/runner.js';
-import { compare } from '../../../src/usage/reconcile.js';
+import { createBackfillRunner } from '../../../src/metering/backfills/runner.js';
+import { compare } from '../../../src/metering/reconciliation/reconcile.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { operatorClient } from '../../support/operator.js';

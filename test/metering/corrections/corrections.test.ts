@@ -10,7 +10,7 @@ import {
   webhookEndpoints,
   webhookMessages,
 } from '../../../src/tables.js';
-import { compare, repair } from '../../../src/usage/reconcile.js';
+import { compare, repair } from '../../../src/metering/reconciliation/reconcile.js';
 import { asMaintained, createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { operatorClient } from '../../support/operator.js';

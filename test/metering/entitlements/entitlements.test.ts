@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ANY_QUANTITY, createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { ANY_QUANTITY, createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { startTestService, type TestService } from '../../support/service.js';
 
 let database: TestDatabase;
 let service: TestService;

@@ -1,9 +1,9 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createKey } from '../support/fixtures.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { startTestService, type TestService } from '../support/service.js';
-import { hostileSlugs, operatorClient, unique } from '../support/operator.js';
+import { createKey } from '../../support/fixtures.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { startTestService, type TestService } from '../../support/service.js';
+import { hostileSlugs, operatorClient, unique } from '../../support/operator.js';
 
 let database: TestDatabase;
 let service: TestService;

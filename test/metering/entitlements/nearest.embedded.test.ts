@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
-import { startTestService, type TestService } from '../support/service.js';
-import { sendUsage, usageEvent } from '../support/usage.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { startTestService, type TestService } from '../../support/service.js';
+import { sendUsage, usageEvent } from '../../support/usage.js';
 
 let database: TestDatabase;
 let service: TestService;

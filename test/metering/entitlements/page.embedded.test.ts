@@ -1,12 +1,12 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { products } from '../../src/tables.js';
-import { roles } from '../../src/organizations/table.js';
-import { Browser, signedIn } from '../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { createKey, createProduct, grant } from '../support/fixtures.js';
-import { startTestService, type TestService } from '../support/service.js';
-import { sendUsage, usageEvent } from '../support/usage.js';
+import { products } from '../../../src/tables.js';
+import { roles } from '../../../src/accounts/organizations/table.js';
+import { Browser, signedIn } from '../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createKey, createProduct, grant } from '../../support/fixtures.js';
+import { startTestService, type TestService } from '../../support/service.js';
+import { sendUsage, usageEvent } from '../../support/usage.js';
 
 const PATH = '/dashboard/entitlements';
 const html = { accept: 'text/html' };

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createKey, createOrganization } from '../support/fixtures.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { startTestService, type TestService } from '../support/service.js';
-import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
-import { hostileNames, hostileSlugs, operatorClient, unique } from '../support/operator.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { startTestService, type TestService } from '../../support/service.js';
+import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
+import { hostileNames, hostileSlugs, operatorClient, unique } from '../../support/operator.js';
 
 let database: TestDatabase;
 let service: TestService;

@@ -1,14 +1,14 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { hashSecret } from '../../src/api-keys/bearer-key.js';
-import type { Run } from '../../src/core/db/client.js';
-import type { ErrorPlace } from '../../src/core/errors.js';
-import type { RejectedEvent } from '../../src/usage/answer.js';
-import { toBatch } from '../../src/usage/batch.js';
-import { recordBatches } from '../../src/usage/flush.js';
-import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { hashSecret } from '../../../src/accounts/api-keys/bearer-key.js';
+import type { Run } from '../../../src/core/db/client.js';
+import type { ErrorPlace } from '../../../src/core/errors.js';
+import type { RejectedEvent } from '../../../src/metering/ingestion/answer.js';
+import { toBatch } from '../../../src/metering/ingestion/batch.js';
+import { recordBatches } from '../../../src/metering/ingestion/flush.js';
+import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { startTestService, type TestService } from '../../support/service.js';
 
 let database: TestDatabase;
 let service: TestService;

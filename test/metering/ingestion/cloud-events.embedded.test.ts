@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { CloudEvent, emitterFor, httpTransport, Mode } from 'cloudevents';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { createKey } from '../support/fixtures.js';
-import { startTestService, type TestService } from '../support/service.js';
-import { createTenant, readUsage } from '../support/usage.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createKey } from '../../support/fixtures.js';
+import { startTestService, type TestService } from '../../support/service.js';
+import { createTenant, readUsage } from '../../support/usage.js';
 
 let database: TestDatabase;
 let service: TestService;

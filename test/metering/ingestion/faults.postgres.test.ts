@@ -2,11 +2,17 @@ import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Database } from '../../src/core/db/client.js';
-import { openDatabase } from '../../src/core/db/open.js';
-import { createPostgresServer, type PostgresServer } from '../support/postgres-server.js';
-import { startTestService, type TestService } from '../support/service.js';
-import { createTenant, readUsage, sendUsage, usageEvent as one, type UsageReply } from '../support/usage.js';
+import type { Database } from '../../../src/core/db/client.js';
+import { openDatabase } from '../../../src/core/db/open.js';
+import { createPostgresServer, type PostgresServer } from '../../support/postgres-server.js';
+import { startTestService, type TestService } from '../../support/service.js';
+import {
+  createTenant,
+  readUsage,
+  sendUsage,
+  usageEvent as one,
+  type UsageReply,
+} from '../../support/usage.js';
 
 /** A Postgres of this file's own, as it is shipped, that can be crashed. */
 let server: PostgresServer;

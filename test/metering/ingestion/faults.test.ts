@@ -1,12 +1,19 @@
 import { request } from 'node:http';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { hashSecret } from '../../src/api-keys/bearer-key.js';
-import type { ShardGroup } from '../../src/core/db/client.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { databaseError, makeFaulty, type FaultyDatabase } from '../support/faulty-database.js';
-import { createKey, createProduct } from '../support/fixtures.js';
-import { startTestService, type TestService } from '../support/service.js';
-import { createTenant, readUsage, sendUsage, until, usageEvent, type SendOptions } from '../support/usage.js';
+import { hashSecret } from '../../../src/accounts/api-keys/bearer-key.js';
+import type { ShardGroup } from '../../../src/core/db/client.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { databaseError, makeFaulty, type FaultyDatabase } from '../../support/faulty-database.js';
+import { createKey, createProduct } from '../../support/fixtures.js';
+import { startTestService, type TestService } from '../../support/service.js';
+import {
+  createTenant,
+  readUsage,
+  sendUsage,
+  until,
+  usageEvent,
+  type SendOptions,
+} from '../../support/usage.js';
 
 let database: TestDatabase;
 let faulty: FaultyDatabase;

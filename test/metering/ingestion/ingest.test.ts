@@ -1,12 +1,12 @@
 import { gzipSync } from 'node:zlib';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ErrorPlace } from '../../src/core/errors.js';
-import { entitlements } from '../../src/tables.js';
-import type { RejectedEvent } from '../../src/usage/answer.js';
-import { ANY_QUANTITY, createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { startTestService, type TestService } from '../support/service.js';
+import type { ErrorPlace } from '../../../src/core/errors.js';
+import { entitlements } from '../../../src/tables.js';
+import type { RejectedEvent } from '../../../src/metering/ingestion/answer.js';
+import { ANY_QUANTITY, createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { startTestService, type TestService } from '../../support/service.js';
 
 let database: TestDatabase;
 let service: TestService;

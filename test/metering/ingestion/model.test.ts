@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, it } from 'vitest';
-import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { createTestDatabase, isEmbedded, type TestDatabase } from '../../support/database.js';
+import { startTestService, type TestService } from '../../support/service.js';
 import { anyCommand, TURN_OF_MONTH } from './model/commands.js';
 import type { Model, ModelKey } from './model/model.js';
 import { addKey, createSystem, putEntitlement } from './model/system.js';

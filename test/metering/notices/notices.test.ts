@@ -1,13 +1,17 @@
 import { and, eq } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createCapNotices, createKeyNotices, deleteOldNotices } from '../../src/notices/notices.js';
-import { capNotices, entitlements, mails, memberships } from '../../src/tables.js';
-import { addMember, createUser, signedIn } from '../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
-import { mailEnv } from '../support/mail.js';
-import { startTestService, type TestService } from '../support/service.js';
-import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
+import {
+  createCapNotices,
+  createKeyNotices,
+  deleteOldNotices,
+} from '../../../src/metering/notices/notices.js';
+import { capNotices, entitlements, mails, memberships } from '../../../src/tables.js';
+import { addMember, createUser, signedIn } from '../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { mailEnv } from '../../support/mail.js';
+import { startTestService, type TestService } from '../../support/service.js';
+import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
 
 let database: TestDatabase;
 let service: TestService;

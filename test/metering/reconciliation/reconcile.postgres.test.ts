@@ -2,10 +2,10 @@ import { setTimeout } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { compare, hasDrift, repair } from '../../src/usage/reconcile.js';
-import { asMaintained, createTestDatabase, type TestDatabase } from '../support/database.js';
-import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
-import { startTestService, TestClock, type TestService } from '../support/service.js';
+import { compare, hasDrift, repair } from '../../../src/metering/reconciliation/reconcile.js';
+import { asMaintained, createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { startTestService, TestClock, type TestService } from '../../support/service.js';
 
 let database: TestDatabase;
 let service: TestService;

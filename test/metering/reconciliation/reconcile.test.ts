@@ -1,12 +1,12 @@
 import { eq, sql } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { auditLog, operatorLog, usageHours, usageTotals } from '../../src/tables.js';
-import { driftJson } from '../../src/usage/drift-report.js';
-import { compare, hasDrift, repair } from '../../src/usage/reconcile.js';
-import { asMaintained, createTestDatabase, type TestDatabase } from '../support/database.js';
-import { ANY_QUANTITY, createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
-import { startTestService, TestClock, type TestService } from '../support/service.js';
+import { auditLog, operatorLog, usageHours, usageTotals } from '../../../src/tables.js';
+import { driftJson } from '../../../src/metering/reconciliation/drift-report.js';
+import { compare, hasDrift, repair } from '../../../src/metering/reconciliation/reconcile.js';
+import { asMaintained, createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { ANY_QUANTITY, createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { startTestService, TestClock, type TestService } from '../../support/service.js';
 
 let database: TestDatabase;
 let service: TestService;

@@ -1,14 +1,14 @@
 import { sql, type SQL } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { selectRows } from '../../src/core/db/sql.js';
-import { selectBalances } from '../../src/entitlements/queries.js';
+import { selectRows } from '../../../src/core/db/sql.js';
+import { selectBalances } from '../../../src/metering/entitlements/queries.js';
 import {
   selectArchived,
   selectCorrectionCount,
   selectEvent,
   selectEvents,
   selectEventsOf,
-} from '../../src/usage/event-queries.js';
+} from '../../../src/metering/events/event-queries.js';
 import {
   selectLatest,
   selectPace,
@@ -16,11 +16,11 @@ import {
   selectProductSums,
   selectProducts,
   selectSums,
-} from '../../src/usage/page-queries.js';
-import { selectSeries } from '../../src/usage/operator/queries.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { createTenant } from '../support/usage.js';
-import { fillUsage } from '../support/usage-events.js';
+} from '../../../src/metering/events/page-queries.js';
+import { selectSeries } from '../../../src/metering/reports/operator/queries.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createTenant } from '../../support/usage.js';
+import { fillUsage } from '../../support/usage-events.js';
 
 /** Statements of pages read these by index: their cost must not grow with what other Organizations have. */
 const bigTables = new Set([

@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { AppError } from '../../src/core/errors.js';
-import { asRange, neighbour, parsePeriod, stepsOf, toPeriodQuery } from '../../src/usage/period.js';
+import { AppError } from '../../../src/core/errors.js';
+import {
+  asRange,
+  neighbour,
+  parsePeriod,
+  stepsOf,
+  toPeriodQuery,
+} from '../../../src/metering/reports/period.js';
 
 const now = new Date('2028-03-15T12:00:00Z');
 

@@ -1,14 +1,14 @@
 import { parse } from 'csv-parse/sync';
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { entitlements, products, usageTotals } from '../../src/tables.js';
-import { roles } from '../../src/organizations/table.js';
-import { Browser, signedIn } from '../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { ANY_QUANTITY, createKey, createProduct, grant } from '../support/fixtures.js';
-import { startTestService, type TestService } from '../support/service.js';
-import { fillUsage } from '../support/usage-events.js';
-import { sendUsage, usageEvent } from '../support/usage.js';
+import { entitlements, products, usageTotals } from '../../../src/tables.js';
+import { roles } from '../../../src/accounts/organizations/table.js';
+import { Browser, signedIn } from '../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { ANY_QUANTITY, createKey, createProduct, grant } from '../../support/fixtures.js';
+import { startTestService, type TestService } from '../../support/service.js';
+import { fillUsage } from '../../support/usage-events.js';
+import { sendUsage, usageEvent } from '../../support/usage.js';
 
 const NOW = '2031-03-15T12:00:00Z';
 const html = { accept: 'text/html' };

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { setTimeout } from 'node:timers/promises';
 import { pino } from 'pino';
-import { hashSecret } from '../../../src/api-keys/bearer-key.js';
+import { hashSecret } from '../../../src/accounts/api-keys/bearer-key.js';
 import type { Database, Run, Template } from '../../../src/core/db/client.js';
 import { openDatabase } from '../../../src/core/db/open.js';
 import type { AppError } from '../../../src/core/errors.js';
 import { createMetrics } from '../../../src/core/metrics.js';
-import { createReservations } from '../../../src/usage/reservations/reservations.js';
-import { createSettlements } from '../../../src/usage/reservations/settlements.js';
-import { reserve } from '../../../src/usage/reservations/statements.js';
+import { createReservations } from '../../../src/metering/reservations/reservations.js';
+import { createSettlements } from '../../../src/metering/reservations/settlements.js';
+import { reserve } from '../../../src/metering/reservations/statements.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
 import { createPostgresServer } from '../../support/postgres-server.js';

@@ -4,7 +4,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.js
 import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
 import { startTestService, type TestService } from '../../support/service.js';
 import { readUsage, sendUsage, usageEvent } from '../../support/usage.js';
-import type { UsageLimit } from '../../../src/entitlements/table.js';
+import type { UsageLimit } from '../../../src/metering/entitlements/table.js';
 
 let database: TestDatabase;
 let service: TestService;

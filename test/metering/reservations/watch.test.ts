@@ -1,9 +1,12 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { hashSecret } from '../../../src/api-keys/bearer-key.js';
+import { hashSecret } from '../../../src/accounts/api-keys/bearer-key.js';
 import { createMetrics } from '../../../src/core/metrics.js';
-import { createReservations, createReservationWatch } from '../../../src/usage/reservations/reservations.js';
-import { createSettlements } from '../../../src/usage/reservations/settlements.js';
+import {
+  createReservations,
+  createReservationWatch,
+} from '../../../src/metering/reservations/reservations.js';
+import { createSettlements } from '../../../src/metering/reservations/settlements.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
 

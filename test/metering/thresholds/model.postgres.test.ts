@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { startOfWindow } from '../../../src/entitlements/limits.js';
-import type { UsageLimit } from '../../../src/entitlements/table.js';
+import { startOfWindow } from '../../../src/metering/entitlements/limits.js';
+import type { UsageLimit } from '../../../src/metering/entitlements/table.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
 import '../../support/property-seed.js';

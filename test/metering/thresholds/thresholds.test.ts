@@ -1,8 +1,8 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { DAY_MS } from '../../../src/core/time.js';
-import { entitlements, products, type UsageLimit } from '../../../src/entitlements/table.js';
-import { deleteOldWebhooks } from '../../../src/webhooks/upkeep.js';
+import { entitlements, products, type UsageLimit } from '../../../src/metering/entitlements/table.js';
+import { deleteOldWebhooks } from '../../../src/accounts/webhooks/upkeep.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
 import { operatorClient } from '../../support/operator.js';

@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm';
-import { hashSecret } from '../../../src/api-keys/bearer-key.js';
+import { hashSecret } from '../../../src/accounts/api-keys/bearer-key.js';
 import { hashCheaply } from '../../support/accounts.js';
 import type { Database, Orm } from '../../../src/core/db/client.js';
-import type { UsageLimit } from '../../../src/entitlements/table.js';
+import type { UsageLimit } from '../../../src/metering/entitlements/table.js';
 import {
   apiKeys,
   auditChains,
@@ -39,7 +39,7 @@ import {
   webhookEndpoints,
   webhookMessages,
 } from '../../../src/tables.js';
-import { webhookTypes } from '../../../src/webhooks/types.js';
+import { webhookTypes } from '../../../src/accounts/webhooks/types.js';
 import { exampleWorld } from '../../../src/core/reference/example-world.js';
 
 const createdAt = new Date(exampleWorld.createdAt);

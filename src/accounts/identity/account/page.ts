@@ -7,10 +7,10 @@ import type { SecretBox } from '../second-factor/secret-box.js';
 import { change, byProof } from '../../audit/audit.js';
 import { personOf, whereaboutsOf } from '../session/session.js';
 import { markGuess, type LimitFactor } from '../sign-in/sign-in-limits.js';
-import type { Context } from '../../core/http/context.js';
-import { hangUpSignal } from '../../core/http/request.js';
-import { renderPage } from '../../core/pages/layout.js';
-import { passLimits } from '../../core/http/rate-limit.js';
+import type { Context } from '../../../core/http/context.js';
+import { hangUpSignal } from '../../../core/http/request.js';
+import { renderPage } from '../../../core/pages/layout.js';
+import { passLimits } from '../../../core/http/rate-limit.js';
 import type { User } from '../users/queries.js';
 import { checkPassword, WrongGuess, type Author } from './account.js';
 import type { confirmBothSchema } from './schema.js';
@@ -34,7 +34,7 @@ const tabs = [
 ] as const;
 
 interface AccountPage {
-  /** The template, below `views/account`. */
+  /** The template, below `views/accounts/account`. */
   view: string;
   tab: (typeof tabs)[number]['id'];
   title: string;

@@ -1,11 +1,11 @@
 import Bowser from 'bowser';
 import type { Request, Response, Router } from 'express';
-import { readPathId } from '../../core/http/request.js';
+import { readPathId } from '../../../core/http/request.js';
 import { z } from 'zod';
-import { parseInput } from '../../core/http/validate.js';
-import { toAddress } from '../../core/pages/address.js';
-import { fieldError, formRoute, newForm, type FormState } from '../../core/pages/form.js';
-import { renderPage, pageRouter } from '../../core/pages/layout.js';
+import { parseInput } from '../../../core/http/validate.js';
+import { toAddress } from '../../../core/pages/address.js';
+import { fieldError, formRoute, newForm, type FormState } from '../../../core/pages/form.js';
+import { renderPage, pageRouter } from '../../../core/pages/layout.js';
 import { isManager } from '../../organizations/table.js';
 import { listOrganizationsOf } from '../organizations/queries.js';
 import { MAX_PASSWORD, MIN_PASSWORD, passwordProblem } from '../password.js';
@@ -232,7 +232,11 @@ export function confirmPages(deps: AccountDeps, readSession: ReadSession): Route
   const show = async (req: Request, res: Response, form: FormState) => {
     const next = toLocalPath(req.query.next ?? form.values.next, HOME);
     const { hasSecondFactor: hasFactor, userId } = personOf(res);
-    const page = { view: 'account/confirm', title: 'Confirm that it is you', frame: 'card' } as const;
+    const page = {
+      view: 'accounts/account/confirm',
+      title: 'Confirm that it is you',
+      frame: 'card',
+    } as const;
     await renderPage(deps, req, res, page, {
       form,
       next,

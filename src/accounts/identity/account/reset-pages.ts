@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto';
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import { byProof, change } from '../../audit/audit.js';
-import { AppError } from '../../core/errors.js';
-import type { Context } from '../../core/http/context.js';
-import { addressOf, passLimits } from '../../core/http/rate-limit.js';
-import { parseInput, text } from '../../core/http/validate.js';
-import { fieldError, formRoute, newForm, textField, type FormState } from '../../core/pages/form.js';
-import { renderPage, pageRouter } from '../../core/pages/layout.js';
-import { HOUR_MS } from '../../core/time.js';
+import { AppError } from '../../../core/errors.js';
+import type { Context } from '../../../core/http/context.js';
+import { addressOf, passLimits } from '../../../core/http/rate-limit.js';
+import { parseInput, text } from '../../../core/http/validate.js';
+import { fieldError, formRoute, newForm, textField, type FormState } from '../../../core/pages/form.js';
+import { renderPage, pageRouter } from '../../../core/pages/layout.js';
+import { HOUR_MS } from '../../../core/time.js';
 import { addLinkPages } from '../links/link-pages.js';
 import { emailSchema } from '../operator/schema.js';
 import { MAX_PASSWORD, MIN_PASSWORD } from '../password.js';
@@ -59,7 +59,7 @@ export function resetPages(deps: ResetDeps): Router {
     const { link, person, hasFactor } = await findOpened(req);
     const isPassword = link.kind === 'password_reset';
     const title = isPassword ? 'Choose a new password' : 'Remove the second factor';
-    const view = isPassword ? 'links/password' : 'links/second-factor';
+    const view = isPassword ? 'accounts/links/password' : 'accounts/links/second-factor';
     const limits = { min: MIN_PASSWORD, max: MAX_PASSWORD };
     const factors = await findFactors(db.orm, person.id);
     const data = { form, email: person.email, hasFactor, ...factors, ...limits };
@@ -140,7 +140,12 @@ function addForgotPages(router: Router, deps: ResetDeps): void {
       deps,
       req,
       res,
-      { view: 'links/forgot', title: 'Forgot your password?', frame: 'card', notices: forgotNotices },
+      {
+        view: 'accounts/links/forgot',
+        title: 'Forgot your password?',
+        frame: 'card',
+        notices: forgotNotices,
+      },
       { form, hasMail },
     );
 

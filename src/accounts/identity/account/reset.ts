@@ -1,11 +1,11 @@
 import { asc, sql } from 'drizzle-orm';
 import { byProof, byService, change, type ChangeDeps } from '../../audit/audit.js';
-import type { Orm, Tx } from '../../core/db/client.js';
-import { AppError } from '../../core/errors.js';
-import { newId } from '../../core/ids.js';
-import { fieldError } from '../../core/pages/form.js';
-import { formatTime } from '../../core/pages/format.js';
-import { HOUR_MS } from '../../core/time.js';
+import type { Orm, Tx } from '../../../core/db/client.js';
+import { AppError } from '../../../core/errors.js';
+import { newId } from '../../../core/ids.js';
+import { fieldError } from '../../../core/pages/form.js';
+import { formatTime } from '../../../core/pages/format.js';
+import { HOUR_MS } from '../../../core/time.js';
 import { queueMail, type MailDeps } from '../../mail/outbox.js';
 import { createLink, findLink, spendLink, type NewLink, type OneTimeLink } from '../links/links.js';
 import { hashPassword, passwordProblem, verifyPassword } from '../password.js';

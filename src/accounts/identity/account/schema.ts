@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { MAX_PASSWORD } from '../password.js';
-import { text } from '../../core/http/validate.js';
+import { text } from '../../../core/http/validate.js';
 import { assertionSchema } from '../second-factor/passkeys.js';
-import type { FormFields } from '../../core/pages/form.js';
+import type { FormFields } from '../../../core/pages/form.js';
 
 const password = text(MAX_PASSWORD);
 

@@ -2,13 +2,13 @@ import type { Request, Response, Router } from 'express';
 import { encode } from 'uqr';
 import { z } from 'zod';
 import { byProof, change } from '../../audit/audit.js';
-import { AppError, type ErrorCode } from '../../core/errors.js';
-import { sendJson, toJson } from '../../core/http/json.js';
-import { beginSecretPage } from '../../core/http/headers.js';
-import { parseInput, text } from '../../core/http/validate.js';
-import { toAddress } from '../../core/pages/address.js';
-import { fieldError, formRoute, newForm, type FormState } from '../../core/pages/form.js';
-import { pageRouter } from '../../core/pages/layout.js';
+import { AppError, type ErrorCode } from '../../../core/errors.js';
+import { sendJson, toJson } from '../../../core/http/json.js';
+import { beginSecretPage } from '../../../core/http/headers.js';
+import { parseInput, text } from '../../../core/http/validate.js';
+import { toAddress } from '../../../core/pages/address.js';
+import { fieldError, formRoute, newForm, type FormState } from '../../../core/pages/form.js';
+import { pageRouter } from '../../../core/pages/layout.js';
 import { listPasskeys, MAX_PASSKEYS } from '../second-factor/passkey-queries.js';
 import {
   createNewOptions,

@@ -1,6 +1,6 @@
-import type { Orm, Tx } from '../../core/db/client.js';
-import { AppError } from '../../core/errors.js';
-import { fieldError } from '../../core/pages/form.js';
+import type { Orm, Tx } from '../../../core/db/client.js';
+import { AppError } from '../../../core/errors.js';
+import { fieldError } from '../../../core/pages/form.js';
 import {
   cleanCode,
   generateRecoveryCodes,

@@ -1,12 +1,12 @@
 import type { ErrorRequestHandler, Request, RequestHandler, Response, Router } from 'express';
 import type { Options } from 'express-rate-limit';
-import { prefersHtml } from '../../core/http/request.js';
-import type { Context } from '../../core/http/context.js';
-import type { LimitStores } from '../../core/http/limit-store.js';
-import { addressOf } from '../../core/http/rate-limit.js';
-import { formRoute, textField, type FormState } from '../../core/pages/form.js';
-import { renderPage } from '../../core/pages/layout.js';
-import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
+import { prefersHtml } from '../../../core/http/request.js';
+import type { Context } from '../../../core/http/context.js';
+import type { LimitStores } from '../../../core/http/limit-store.js';
+import { addressOf } from '../../../core/http/rate-limit.js';
+import { formRoute, textField, type FormState } from '../../../core/pages/form.js';
+import { renderPage } from '../../../core/pages/layout.js';
+import { HOUR_MS, MINUTE_MS } from '../../../core/time.js';
 import { hashToken, hostCookie } from '../session/session-cookie.js';
 import { createLimit, tooManyGuesses } from '../sign-in/sign-in-limits.js';
 import { isLinkToken, LinkGone, readLinkToken } from './links.js';
@@ -46,7 +46,7 @@ export function addLinkPages(
 
   /** The page with the field for the link. */
   const showOpen = (req: Request, res: Response, form: FormState) =>
-    renderPage(deps, req, res, { view: 'links/open', title, frame: 'card' }, { form, base, origin });
+    renderPage(deps, req, res, { view: 'accounts/links/open', title, frame: 'card' }, { form, base, origin });
 
   router.use(base, keepSecret);
 
@@ -75,7 +75,7 @@ export function addLinkPages(
     res.locals.error = thrown;
     opened.forget(req, res);
     res.status(404);
-    const page = { view: 'links/gone', title: 'This link does not work', frame: 'card' } as const;
+    const page = { view: 'accounts/links/gone', title: 'This link does not work', frame: 'card' } as const;
     await renderPage(deps, req, res, page, { reason: thrown.message, advice });
   };
   return { opened, wrongLinks, showOpen, showGone };

@@ -1,8 +1,8 @@
 import { and, eq, gt, isNull, lte, sql } from 'drizzle-orm';
 import { recordOperatorAudit } from '../../audit/audit.js';
-import type { Orm, Tx } from '../../core/db/client.js';
-import { AppError } from '../../core/errors.js';
-import { DAY_MS, HOUR_MS } from '../../core/time.js';
+import type { Orm, Tx } from '../../../core/db/client.js';
+import { AppError } from '../../../core/errors.js';
+import { DAY_MS, HOUR_MS } from '../../../core/time.js';
 import { generateToken, hashToken } from '../session/session-cookie.js';
 import type { Source } from '../source.js';
 import { oneTimeLinks, operators, type LinkKind } from '../table.js';

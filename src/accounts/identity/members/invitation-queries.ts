@@ -1,5 +1,5 @@
 import { and, count, desc, eq, exists, gt, isNull, ne, or, sql } from 'drizzle-orm';
-import type { Orm, Tx } from '../../core/db/client.js';
+import type { Orm, Tx } from '../../../core/db/client.js';
 import { invitations, memberships, organizations, users } from '../../organizations/table.js';
 import { operators } from '../table.js';
 

@@ -6,11 +6,11 @@ import { sendToken } from '../session/session-cookie.js';
 import { createLimit } from '../sign-in/sign-in-limits.js';
 import { signOutHere } from '../sign-in/sign-in-routes.js';
 import { arrivalOf, requirePerson, personSource, type ReadSession } from '../session/session.js';
-import type { Context } from '../../core/http/context.js';
-import { prefersHtml } from '../../core/http/request.js';
-import { readForm } from '../../core/http/body.js';
-import { addressOf } from '../../core/http/rate-limit.js';
-import { parseInput } from '../../core/http/validate.js';
+import type { Context } from '../../../core/http/context.js';
+import { prefersHtml } from '../../../core/http/request.js';
+import { readForm } from '../../../core/http/body.js';
+import { addressOf } from '../../../core/http/rate-limit.js';
+import { parseInput } from '../../../core/http/validate.js';
 import {
   fieldError,
   formRoute,
@@ -18,8 +18,8 @@ import {
   textField,
   type FormFields,
   type FormState,
-} from '../../core/pages/form.js';
-import { renderPage, pageRouter } from '../../core/pages/layout.js';
+} from '../../../core/pages/form.js';
+import { renderPage, pageRouter } from '../../../core/pages/layout.js';
 import { keepSecret, openedLink, wrongLinkOptions } from '../links/link-pages.js';
 import { findUser } from '../users/queries.js';
 import { isTokenShaped, JOIN, toJoinAddress, toSignInAddress } from './invitations.js';
@@ -118,21 +118,21 @@ const showJoin =
     res.locals.person = person;
     const invitation = await getInvitation(deps.db.orm, token, person.userId, new Date(deps.clock.now()));
     const { isMember, orgName } = invitation;
-    const view = isMember ? 'members/join-member' : 'members/join';
+    const view = isMember ? 'accounts/members/join-member' : 'accounts/members/join';
     const title = isMember ? 'You are already a member' : `Join ${orgName}`;
     const data = { invitation, description: roleDescriptions[invitation.role], token };
     await renderPage(deps, req, res, { view, title, frame }, data);
   };
 
 function showLinkForm(deps: JoinDeps, req: Request, res: Response, form: FormState): Promise<void> {
-  const page = { view: 'members/join-open', title: 'Open your invitation', frame };
+  const page = { view: 'accounts/members/join-open', title: 'Open your invitation', frame };
   return renderPage(deps, req, res, page, { form });
 }
 
 async function showAccountForm(deps: JoinDeps, req: Request, res: Response, form: FormState): Promise<void> {
   const { invitation: token } = form.values;
   const invitation = await getInvitation(deps.db.orm, token, undefined, new Date(deps.clock.now()));
-  const page = { view: 'members/join-account', title: `Join ${invitation.orgName}`, frame };
+  const page = { view: 'accounts/members/join-account', title: `Join ${invitation.orgName}`, frame };
   await renderPage(deps, req, res, page, {
     invitation,
     description: roleDescriptions[invitation.role],
@@ -170,7 +170,7 @@ function addLeavingPages(router: Router, deps: JoinDeps, readSession: ReadSessio
 
   // Without a membership: this page cannot ask for one.
   router.get('/dashboard/left', requirePerson(readSession), (req, res) =>
-    renderPage(deps, req, res, { view: 'members/left', title: 'You have left', frame }, {}),
+    renderPage(deps, req, res, { view: 'accounts/members/left', title: 'You have left', frame }, {}),
   );
 }
 
@@ -184,13 +184,17 @@ function showGone(deps: JoinDeps): ErrorRequestHandler {
     res.locals.error = thrown;
     if (isVoid) {
       res.status(403);
-      const page = { view: 'members/join-void', title: 'This invitation does not work at the moment', frame };
+      const page = {
+        view: 'accounts/members/join-void',
+        title: 'This invitation does not work at the moment',
+        frame,
+      };
       await renderPage(deps, req, res, page, { orgName: thrown.orgName });
       return;
     }
     opened.forget(req, res);
     res.status(404);
-    const page = { view: 'members/join-gone', title: 'This invitation does not work', frame };
+    const page = { view: 'accounts/members/join-gone', title: 'This invitation does not work', frame };
     await renderPage(deps, req, res, page, {});
   };
 }

@@ -1,7 +1,7 @@
 import { v7 as uuid } from 'uuid';
 import { recordAudit, recordOperatorAudit } from '../../audit/audit.js';
-import type { Orm, Tx } from '../../core/db/client.js';
-import { AppError } from '../../core/errors.js';
+import type { Orm, Tx } from '../../../core/db/client.js';
+import { AppError } from '../../../core/errors.js';
 import { lockOrganization } from '../organizations/queries.js';
 import { updateSession } from '../session/queries.js';
 import { hashToken } from '../session/session-cookie.js';

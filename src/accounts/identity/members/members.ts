@@ -1,7 +1,7 @@
 import { recordAudit } from '../../audit/audit.js';
-import type { Orm, Tx } from '../../core/db/client.js';
-import { ConcurrentChangeError } from '../../core/db/sql.js';
-import { AppError } from '../../core/errors.js';
+import type { Orm, Tx } from '../../../core/db/client.js';
+import { ConcurrentChangeError } from '../../../core/db/sql.js';
+import { AppError } from '../../../core/errors.js';
 import { isManager, roles, type Role } from '../../organizations/table.js';
 import { getLockedOrganization, getOrganization } from '../organizations/organizations.js';
 import { lockOrganization } from '../organizations/queries.js';

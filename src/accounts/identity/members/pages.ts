@@ -2,12 +2,12 @@ import type { Request, Response, Router } from 'express';
 import { v7 as uuid } from 'uuid';
 import { changeAsMember } from '../session/authority.js';
 import { requireRole, sessionOf } from '../session/session.js';
-import type { Context } from '../../core/http/context.js';
-import { AppError } from '../../core/errors.js';
-import { originOf, readPathId } from '../../core/http/request.js';
-import { parseInput, text } from '../../core/http/validate.js';
-import { cutPage } from '../../core/http/page.js';
-import { toPager } from '../../core/pages/address.js';
+import type { Context } from '../../../core/http/context.js';
+import { AppError } from '../../../core/errors.js';
+import { originOf, readPathId } from '../../../core/http/request.js';
+import { parseInput, text } from '../../../core/http/validate.js';
+import { cutPage } from '../../../core/http/page.js';
+import { toPager } from '../../../core/pages/address.js';
 import {
   fieldError,
   formRoute,
@@ -15,8 +15,8 @@ import {
   textField,
   type FormFields,
   type FormState,
-} from '../../core/pages/form.js';
-import { renderPage, pageRouter } from '../../core/pages/layout.js';
+} from '../../../core/pages/form.js';
+import { renderPage, pageRouter } from '../../../core/pages/layout.js';
 import { isManager, managingRoles } from '../../organizations/table.js';
 import { requireFactorOfMembers } from '../organizations/organizations.js';
 import { normalizeEmail } from '../sign-in/sign-in.js';
@@ -64,7 +64,7 @@ export function membersPages(deps: PageDeps): Router {
     const rows = await listMembers(db.orm, orgId, { after, search, limit: PAGE_SIZE });
     const { page: members, nextCursor } = cutPage(rows, PAGE_SIZE, (last) => encodeCursor(last.email));
     const origins = await readOrigins(db.orm, orgId, members);
-    const page = { view: 'members/list', title: 'Members', section: 'members', notices };
+    const page = { view: 'accounts/members/list', title: 'Members', section: 'members', notices };
     await renderPage(deps, req, res, page, {
       members: members.map((member) => ({
         ...member,
@@ -116,7 +116,11 @@ function addFactorPages(router: Router, deps: PageDeps): void {
 
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
     const { orgId, hasSecondFactor, requireSecondFactor } = sessionOf(res);
-    const page = { view: 'members/second-factor', title: 'Second factor of members', section: 'members' };
+    const page = {
+      view: 'accounts/members/second-factor',
+      title: 'Second factor of members',
+      section: 'members',
+    };
     await renderPage(deps, req, res, page, {
       form: { ...form, problem: form.problem ?? form.errors.required },
       isRequired: requireSecondFactor,
@@ -157,7 +161,7 @@ function addMemberPages(router: Router, deps: PageDeps): void {
     const permissions = await readPermissions(db.orm, me.orgId, me, member);
     const origins = await readOrigins(db.orm, me.orgId, [member]);
     const page = {
-      view: 'members/member',
+      view: 'accounts/members/member',
       title: member.name,
       section: 'members',
       notices: { 'role-changed': `The role is now ${member.role}. It takes effect on the next request.` },
@@ -194,7 +198,7 @@ function addMemberPages(router: Router, deps: PageDeps): void {
     if (!mayRemove && !isLastOwner)
       throw new AppError('forbidden_role', `As ${me.role} you cannot remove this member.`);
     const title = isMe ? 'Leave the Organization' : 'Remove a member';
-    const page = { view: 'members/remove', title, section: 'members' };
+    const page = { view: 'accounts/members/remove', title, section: 'members' };
     await renderPage(deps, req, res, page, { member, isMe, isLastOwner, form });
   }
 }
@@ -223,7 +227,7 @@ function addInvitationPages(router: Router, deps: PageDeps): void {
         // Compressed beside text of another person, a secret can be guessed from the length of the answer.
         res.setHeader('Cache-Control', 'no-store, no-transform');
         res.status(201);
-        const page = { view: 'members/invited', title: 'Invitation created', section: 'members' };
+        const page = { view: 'accounts/members/invited', title: 'Invitation created', section: 'members' };
         const { role } = input;
         const description = roleDescriptions[role];
         await renderPage(deps, req, res, page, {
@@ -243,7 +247,7 @@ function addInvitationPages(router: Router, deps: PageDeps): void {
     // The field with the id is hidden, so a bad one could not be put right.
     const id = form.errors.id === undefined ? (form.values.id ?? uuid()) : uuid();
     const values = { role: 'member', days: '7', ...form.values, id };
-    const page = { view: 'members/invite', title: 'Invite a member', section: 'members' };
+    const page = { view: 'accounts/members/invite', title: 'Invite a member', section: 'members' };
     const roleChoices = manageableRoles(sessionOf(res).role);
     await renderPage(deps, req, res, page, {
       form: { ...form, values, problem: form.problem ?? form.errors.id },

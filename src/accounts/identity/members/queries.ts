@@ -2,8 +2,8 @@ import { and, asc, count, eq, gt, gte, inArray, isNotNull, isNull, lt, ne, or, s
 import { alias } from 'drizzle-orm/pg-core';
 import { firstIdOf } from '../../audit/queries.js';
 import { auditLog } from '../../audit/table.js';
-import type { Orm, Tx } from '../../core/db/client.js';
-import type { Range } from '../../core/http/page.js';
+import type { Orm, Tx } from '../../../core/db/client.js';
+import type { Range } from '../../../core/http/page.js';
 import { invitations, memberships, users, type Role } from '../../organizations/table.js';
 import { secondFactors } from '../table.js';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { nameField, text } from '../../core/http/validate.js';
+import { nameField, text } from '../../../core/http/validate.js';
 import { emailSchema } from '../operator/schema.js';
 import { roles } from '../../organizations/table.js';
 

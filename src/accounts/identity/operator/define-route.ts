@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { ErrorCode } from '../../core/errors.js';
-import type { Context } from '../../core/http/context.js';
-import { nextCursorField } from '../../core/http/fields.js';
+import type { ErrorCode } from '../../../core/errors.js';
+import type { Context } from '../../../core/http/context.js';
+import { nextCursorField } from '../../../core/http/fields.js';
 import {
   defineRoute,
   generated,
@@ -10,11 +10,11 @@ import {
   type ExampleRequest,
   type Route,
   type RouteDefinition,
-} from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
-import { goodRequest, problemExample } from '../../core/reference/problem-examples.js';
+} from '../../../core/reference/define-route.js';
+import { exampleWorld } from '../../../core/reference/example-world.js';
+import { goodRequest, problemExample } from '../../../core/reference/problem-examples.js';
 import { MAX_BODY_BYTES } from './http.js';
-import { pageSchema } from '../../core/http/page.js';
+import { pageSchema } from '../../../core/http/page.js';
 import { emailSchema, slugSchema } from './schema.js';
 
 type OwnParts<Path extends string, Deps> = Omit<

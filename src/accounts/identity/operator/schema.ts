@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { idField, timeField } from '../../core/http/fields.js';
-import { nameField } from '../../core/http/validate.js';
+import { idField, timeField } from '../../../core/http/fields.js';
+import { nameField } from '../../../core/http/validate.js';
 import { marketAccesses, roles } from '../../organizations/table.js';
 
 const createdAt = timeField('When it was created.');

@@ -1,9 +1,9 @@
 import { asc, eq } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
 import { recordOperatorAudit, byProof, byService, change, type ChangeDeps } from '../../audit/audit.js';
-import type { Orm, Tx } from '../../core/db/client.js';
-import { AppError } from '../../core/errors.js';
-import { fieldError } from '../../core/pages/form.js';
+import type { Orm, Tx } from '../../../core/db/client.js';
+import { AppError } from '../../../core/errors.js';
+import { fieldError } from '../../../core/pages/form.js';
 import {
   createLink,
   deleteOpenLinksBy,

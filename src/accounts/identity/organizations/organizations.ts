@@ -1,8 +1,8 @@
 import { v7 as uuid } from 'uuid';
 import type { z } from 'zod';
 import { recordAudit } from '../../audit/audit.js';
-import type { Orm, Tx } from '../../core/db/client.js';
-import { AppError } from '../../core/errors.js';
+import type { Orm, Tx } from '../../../core/db/client.js';
+import { AppError } from '../../../core/errors.js';
 import type { organizationSchema } from '../operator/schema.js';
 import { hasSecondFactor } from '../second-factor/queries.js';
 import { describeArchiving, findDifference, toArchivedAt, type Put, type Source } from '../source.js';

@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, inArray, sql } from 'drizzle-orm';
-import type { Orm, Tx } from '../../core/db/client.js';
-import type { Range } from '../../core/http/page.js';
+import type { Orm, Tx } from '../../../core/db/client.js';
+import type { Range } from '../../../core/http/page.js';
 import { lockOrganizationId, managingRoles, memberships, organizations } from '../../organizations/table.js';
 import { updateSession } from '../session/queries.js';
 

@@ -2,12 +2,12 @@ import { byPerson } from '../session/authority.js';
 import { change, type ChangeDeps } from '../../audit/audit.js';
 import { HOME } from '../sign-in/schema.js';
 import { sessionOf, type SessionPrincipal } from '../session/session.js';
-import { AppError } from '../../core/errors.js';
-import { isForm, readForm, readJsonBody } from '../../core/http/body.js';
-import { parseInput } from '../../core/http/validate.js';
-import { defineRoute, json } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
-import { problemExample } from '../../core/reference/problem-examples.js';
+import { AppError } from '../../../core/errors.js';
+import { isForm, readForm, readJsonBody } from '../../../core/http/body.js';
+import { parseInput } from '../../../core/http/validate.js';
+import { defineRoute, json } from '../../../core/reference/define-route.js';
+import { exampleWorld } from '../../../core/reference/example-world.js';
+import { problemExample } from '../../../core/reference/problem-examples.js';
 import { chooseOrganization, listOrganizationsOf } from './queries.js';
 import { chooseOrganizationSchema, MAX_BODY_BYTES, sessionSchema } from './schema.js';
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { idField, timeField } from '../../core/http/fields.js';
-import { text } from '../../core/http/validate.js';
+import { idField, timeField } from '../../../core/http/fields.js';
+import { text } from '../../../core/http/validate.js';
 import { marketAccesses, roles } from '../../organizations/table.js';
 
 export const MAX_BODY_BYTES = 16 * 1024;

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import type { Orm, Tx } from '../../core/db/client.js';
+import type { Orm, Tx } from '../../../core/db/client.js';
 import { auditPerson, type Whereabouts } from '../source.js';
 import { hashWithSalt } from '../password.js';
 import {

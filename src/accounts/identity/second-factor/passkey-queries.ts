@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, isNull, lt, lte } from 'drizzle-orm';
-import type { Orm, Tx } from '../../core/db/client.js';
-import { MINUTE_MS } from '../../core/time.js';
+import type { Orm, Tx } from '../../../core/db/client.js';
+import { MINUTE_MS } from '../../../core/time.js';
 import { passkeyChallenges, passkeys } from '../table.js';
 
 /** How long a signature is waited for. */

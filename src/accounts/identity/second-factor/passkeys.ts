@@ -2,9 +2,9 @@ import { isIP } from 'node:net';
 import type { Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
 import { byProof, change, type Authority, type ChangeDeps } from '../../audit/audit.js';
-import type { Orm, Tx } from '../../core/db/client.js';
-import { sendJson, toJson } from '../../core/http/json.js';
-import { isOriginOfRequest, originOf } from '../../core/http/request.js';
+import type { Orm, Tx } from '../../../core/db/client.js';
+import { sendJson, toJson } from '../../../core/http/json.js';
+import { isOriginOfRequest, originOf } from '../../../core/http/request.js';
 import {
   CHALLENGE_MS,
   findPasskey,

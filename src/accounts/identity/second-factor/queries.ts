@@ -1,7 +1,7 @@
 import { and, count, eq, gt, isNotNull, isNull, lt, lte, or, sql, type SQLWrapper } from 'drizzle-orm';
-import type { Orm, Tx } from '../../core/db/client.js';
-import { selectRows } from '../../core/db/sql.js';
-import { DAY_MS, MINUTE_MS } from '../../core/time.js';
+import type { Orm, Tx } from '../../../core/db/client.js';
+import { selectRows } from '../../../core/db/sql.js';
+import { DAY_MS, MINUTE_MS } from '../../../core/time.js';
 import { users } from '../../organizations/table.js';
 import {
   oneTimeLinks,

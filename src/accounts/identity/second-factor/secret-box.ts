@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
-import type { Database } from '../../core/db/client.js';
+import type { Database } from '../../../core/db/client.js';
 import { listStaleSecrets, replaceSecret } from './queries.js';
 
 /** Encrypts secrets for a table, with keys that are not in the database. */

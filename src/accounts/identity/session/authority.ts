@@ -1,11 +1,11 @@
 import { sql } from 'drizzle-orm';
 import type { Request, Response } from 'express';
 import { change, type Authority, type ChangeDeps } from '../../audit/audit.js';
-import type { Orm, Tx } from '../../core/db/client.js';
-import { selectRows } from '../../core/db/sql.js';
-import { AppError } from '../../core/errors.js';
-import { requestIdOf } from '../../core/http/request.js';
-import { MINUTE_MS } from '../../core/time.js';
+import type { Orm, Tx } from '../../../core/db/client.js';
+import { selectRows } from '../../../core/db/sql.js';
+import { AppError } from '../../../core/errors.js';
+import { requestIdOf } from '../../../core/http/request.js';
+import { MINUTE_MS } from '../../../core/time.js';
 import { lockOrganizationId, roles as allRoles, type Role } from '../../organizations/table.js';
 import { hasFactor, hasSecondFactor } from '../second-factor/queries.js';
 import {

@@ -2,14 +2,14 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
 import { rateLimit, type AugmentedRequest } from 'express-rate-limit';
 import { recordOperatorAudit, change, byProof } from '../../audit/audit.js';
-import type { OperatorToken } from '../../core/config.js';
-import type { Context } from '../../core/http/context.js';
-import { AppError } from '../../core/errors.js';
-import { notFound } from '../../core/http/problem.js';
-import type { Tx } from '../../core/db/client.js';
-import { isNavigation, prefersHtml, requestIdOf } from '../../core/http/request.js';
-import type { Clock } from '../../core/time.js';
-import { toAddress } from '../../core/pages/address.js';
+import type { OperatorToken } from '../../../core/config.js';
+import type { Context } from '../../../core/http/context.js';
+import { AppError } from '../../../core/errors.js';
+import { notFound } from '../../../core/http/problem.js';
+import type { Tx } from '../../../core/db/client.js';
+import { isNavigation, prefersHtml, requestIdOf } from '../../../core/http/request.js';
+import type { Clock } from '../../../core/time.js';
+import { toAddress } from '../../../core/pages/address.js';
 import {
   ConfirmationDue,
   isConfirmedAt,
@@ -20,7 +20,7 @@ import {
 } from './authority.js';
 import type { Source } from '../source.js';
 import { keepTyped, personOf, type ReadSession } from './session.js';
-import { addressOf, passLimits } from '../../core/http/rate-limit.js';
+import { addressOf, passLimits } from '../../../core/http/rate-limit.js';
 
 const MAX_FAILURES_PER_MINUTE = 30;
 

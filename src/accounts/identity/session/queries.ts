@@ -1,7 +1,7 @@
 import { and, asc, count, desc, eq, gt, lte, ne, or, sql } from 'drizzle-orm';
-import type { Orm, Tx } from '../../core/db/client.js';
-import type { FormFields } from '../../core/pages/form.js';
-import { DAY_MS, MINUTE_MS } from '../../core/time.js';
+import type { Orm, Tx } from '../../../core/db/client.js';
+import type { FormFields } from '../../../core/pages/form.js';
+import { DAY_MS, MINUTE_MS } from '../../../core/time.js';
 import { memberships, organizations, users } from '../../organizations/table.js';
 import {
   deleteAbandonedSetups,

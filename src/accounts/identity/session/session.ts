@@ -1,16 +1,16 @@
 import type { Request, RequestHandler, Response } from 'express';
-import type { Clock } from '../../core/time.js';
-import type { Database, Tx } from '../../core/db/client.js';
-import { AppError } from '../../core/errors.js';
-import { isNavigation, originOf, hangUpSignal, requestIdOf } from '../../core/http/request.js';
-import { toAddress } from '../../core/pages/address.js';
+import type { Clock } from '../../../core/time.js';
+import type { Database, Tx } from '../../../core/db/client.js';
+import { AppError } from '../../../core/errors.js';
+import { isNavigation, originOf, hangUpSignal, requestIdOf } from '../../../core/http/request.js';
+import { toAddress } from '../../../core/pages/address.js';
 import {
   type FormFields,
   offerForm,
   readTyped,
   sendFormToken,
   type KeptForm,
-} from '../../core/pages/form.js';
+} from '../../../core/pages/form.js';
 import type { MarketAccess, Role } from '../../organizations/table.js';
 import type { Source, Whereabouts } from '../source.js';
 import {

@@ -1,6 +1,6 @@
 import { and, desc, eq, gte, inArray, lt, sql } from 'drizzle-orm';
-import type { Orm, Tx } from '../../core/db/client.js';
-import { DAY_MS, HOUR_MS } from '../../core/time.js';
+import type { Orm, Tx } from '../../../core/db/client.js';
+import { DAY_MS, HOUR_MS } from '../../../core/time.js';
 import { failedSignIns } from '../table.js';
 
 export interface FailedSignIns {

@@ -1,11 +1,11 @@
 import { Router, type ErrorRequestHandler, type Request, type RequestHandler, type Response } from 'express';
-import { AppError, type ErrorCode } from '../../core/errors.js';
-import { prefersJson } from '../../core/http/request.js';
-import type { Context } from '../../core/http/context.js';
-import { readForm } from '../../core/http/body.js';
-import { beginProblem, toAppError } from '../../core/http/problem.js';
-import { parseInput } from '../../core/http/validate.js';
-import { toAddress } from '../../core/pages/address.js';
+import { AppError, type ErrorCode } from '../../../core/errors.js';
+import { prefersJson } from '../../../core/http/request.js';
+import type { Context } from '../../../core/http/context.js';
+import { readForm } from '../../../core/http/body.js';
+import { beginProblem, toAppError } from '../../../core/http/problem.js';
+import { parseInput } from '../../../core/http/validate.js';
+import { toAddress } from '../../../core/pages/address.js';
 import {
   fieldError,
   formRoute,
@@ -13,8 +13,8 @@ import {
   textField,
   type FormFields,
   type FormState,
-} from '../../core/pages/form.js';
-import { renderPage, pageRouter } from '../../core/pages/layout.js';
+} from '../../../core/pages/form.js';
+import { renderPage, pageRouter } from '../../../core/pages/layout.js';
 import { sendUseOptions, siteOf } from '../second-factor/passkeys.js';
 import { findChallenge, findFactors } from '../second-factor/queries.js';
 import { markGuess, setSignIn, type Devices, type SignInLimiters } from './sign-in-limits.js';
@@ -22,9 +22,9 @@ import { HOME, codeSchema, passkeySchema, toLocalPath } from './schema.js';
 import type { SecretBox } from '../second-factor/secret-box.js';
 import { hashToken, readToken, sendToken } from '../session/session-cookie.js';
 import { arrivalOf, type ReadSession } from '../session/session.js';
-import { passLimits, perAddressLimit } from '../../core/http/rate-limit.js';
+import { passLimits, perAddressLimit } from '../../../core/http/rate-limit.js';
 import { answerChallenge, findPasskeyOwner, signInByPasskey, type Challenge } from './sign-in.js';
-import { mountRoutes } from '../../core/reference/define-route.js';
+import { mountRoutes } from '../../../core/reference/define-route.js';
 import { signInRoutes, type RenderForm } from './sign-in-routes.js';
 
 /** What has led to the form, by `?done=`. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { text } from '../../core/http/validate.js';
+import { text } from '../../../core/http/validate.js';
 import { assertionSchema } from '../second-factor/passkeys.js';
 
 /** Where a person goes who was not going anywhere. */

@@ -3,11 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Request, RequestHandler, Response } from 'express';
 import { rateLimit, type Options } from 'express-rate-limit';
 import Keygrip from 'keygrip';
-import { AppError } from '../../core/errors.js';
-import { hangUpSignal } from '../../core/http/request.js';
-import type { LimitStores } from '../../core/http/limit-store.js';
-import { addressOf, passLimits } from '../../core/http/rate-limit.js';
-import { DAY_MS, MINUTE_MS } from '../../core/time.js';
+import { AppError } from '../../../core/errors.js';
+import { hangUpSignal } from '../../../core/http/request.js';
+import type { LimitStores } from '../../../core/http/limit-store.js';
+import { addressOf, passLimits } from '../../../core/http/rate-limit.js';
+import { DAY_MS, MINUTE_MS } from '../../../core/time.js';
 import { hostCookie } from '../session/session-cookie.js';
 import { normalizeEmail } from './sign-in.js';
 

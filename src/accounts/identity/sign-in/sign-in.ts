@@ -1,4 +1,4 @@
-import type { Orm, Tx } from '../../core/db/client.js';
+import type { Orm, Tx } from '../../../core/db/client.js';
 import { recordOperatorAudit, change, byProof, byService, type ChangeDeps } from '../../audit/audit.js';
 import { auditPerson, type Whereabouts } from '../source.js';
 import { verifyPassword } from '../password.js';

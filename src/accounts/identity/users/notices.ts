@@ -1,5 +1,5 @@
-import type { Tx } from '../../core/db/client.js';
-import { formatTime } from '../../core/pages/format.js';
+import type { Tx } from '../../../core/db/client.js';
+import { formatTime } from '../../../core/pages/format.js';
 import { queueMail, type MailDeps } from '../../mail/outbox.js';
 import { describeAddress, type Whereabouts } from '../source.js';
 

@@ -1,7 +1,7 @@
 import { and, asc, eq, gt, gte, inArray, isNull, like, sql } from 'drizzle-orm';
-import type { Orm, Tx } from '../../core/db/client.js';
+import type { Orm, Tx } from '../../../core/db/client.js';
 import { memberships, users } from '../../organizations/table.js';
-import type { Range } from '../../core/http/page.js';
+import type { Range } from '../../../core/http/page.js';
 import { deleteOpenLinks } from '../second-factor/queries.js';
 import { failedSignIns, oneTimeLinks } from '../table.js';
 

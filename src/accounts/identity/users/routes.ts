@@ -1,9 +1,9 @@
-import { retryOnConflict } from '../../core/db/sql.js';
-import { hangUpSignal } from '../../core/http/request.js';
-import { sendJson, toJson } from '../../core/http/json.js';
-import { json } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
-import { problemExample } from '../../core/reference/problem-examples.js';
+import { retryOnConflict } from '../../../core/db/sql.js';
+import { hangUpSignal } from '../../../core/http/request.js';
+import { sendJson, toJson } from '../../../core/http/json.js';
+import { json } from '../../../core/reference/define-route.js';
+import { exampleWorld } from '../../../core/reference/example-world.js';
+import { problemExample } from '../../../core/reference/problem-examples.js';
 import { emailSchema, userAnswerSchema, userSchema } from '../operator/schema.js';
 import {
   createdAt,
@@ -17,7 +17,7 @@ import {
   putResponses,
 } from '../operator/define-route.js';
 import { changeAsOperator, readEmail, readInput, sendDeleted, sendPut } from '../operator/http.js';
-import { readRange, sendPage } from '../../core/http/page.js';
+import { readRange, sendPage } from '../../../core/http/page.js';
 import { mailAccountNotice } from './notices.js';
 import { listUsers, type User } from './queries.js';
 import {

@@ -1,8 +1,8 @@
 import { v7 as uuid } from 'uuid';
 import { recordAudit, recordOperatorAudit } from '../../audit/audit.js';
-import type { Orm, Tx } from '../../core/db/client.js';
-import { AppError } from '../../core/errors.js';
-import { fieldError } from '../../core/pages/form.js';
+import type { Orm, Tx } from '../../../core/db/client.js';
+import { AppError } from '../../../core/errors.js';
+import { fieldError } from '../../../core/pages/form.js';
 import { findDifference, type Put, type Source } from '../source.js';
 import { hashPassword, passwordProblem, verifyPassword } from '../password.js';
 import { deleteSecondFactor } from '../second-factor/queries.js';

@@ -1,11 +1,15 @@
 import { z } from 'zod';
-import { listAuditRows, listOperatorRows, type OperatorRow } from '../../../audit/queries.js';
+import { listAuditRows, listOperatorRows, type OperatorRow } from '../../../accounts/audit/queries.js';
 import { readRange, sendPage } from '../../../core/http/page.js';
 import { exampleWorld } from '../../../core/reference/example-world.js';
-import { listParts, notFoundExample, operatorRoute } from '../../../identity/operator/define-route.js';
-import { readSlug } from '../../../identity/operator/http.js';
-import { chainedAuditEntrySchema } from '../../../identity/operator/schema.js';
-import { getOrganization } from '../../../identity/organizations/organizations.js';
+import {
+  listParts,
+  notFoundExample,
+  operatorRoute,
+} from '../../../accounts/identity/operator/define-route.js';
+import { readSlug } from '../../../accounts/identity/operator/http.js';
+import { chainedAuditEntrySchema } from '../../../accounts/identity/operator/schema.js';
+import { getOrganization } from '../../../accounts/identity/organizations/organizations.js';
 
 const idSchema = z.uuid();
 

@@ -1,17 +1,17 @@
-import { groupBy } from '../../core/collections.js';
-import { forecastOf, type DayForecast } from '../../trading/forecast/forecast.js';
-import { probabilityOf } from '../../trading/market/distribution.js';
-import { perContract, valueOf } from '../../trading/market/contracts.js';
-import type { MarketEvent } from '../../trading/market/event.js';
-import { spanOf } from '../../trading/market/market.js';
-import type { Micros } from '../../trading/market/money.js';
-import { uniform } from '../../trading/venue/simulation/random.js';
+import { groupBy } from '../../../core/collections.js';
+import { forecastOf, type DayForecast } from '../../weather/weather.js';
+import { probabilityOf } from '../../market/distribution.js';
+import { perContract, valueOf } from '../../market/contracts.js';
+import type { MarketEvent } from '../../market/event.js';
+import { spanOf } from '../../market/market.js';
+import type { Micros } from '../../market/money.js';
+import { uniform } from '../../venue/simulation/random.js';
 import type { Feed, PointInTime } from './feed.js';
 import { summariseExecution, type PaperFill } from './look-back.js';
 import { runBacktest, type Trail } from './run.js';
 import { dailyProfits, equityChangeOf, intervalOf, summarise } from './statistics.js';
-import { gateKeys } from '../../trading/scores/gates.js';
-import { unjudged } from '../../trading/signals/signal.js';
+import { gateKeys } from '../../scores/gates.js';
+import { unjudged } from '../../signals/signal.js';
 
 export interface BacktestOptions {
   cash: Micros;

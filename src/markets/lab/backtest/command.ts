@@ -1,12 +1,19 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { type Clock, DAY_MS, MINUTE_MS } from '../../core/time.js';
-import { formatDecimal } from '../../core/pages/format.js';
-import { dateOf } from '../../trading/market/climate-day.js';
-import { parseDollars } from '../../trading/market/money.js';
-import { findStation, type Station } from '../../trading/market/stations.js';
-import { TapeError } from '../../trading/tape/reader.js';
-import { CommandError, dateFlag, messageOf, runCommand, wholeFrom, type Terminal } from '../kit/command.js';
-import { createProgress } from '../kit/progress.js';
+import { type Clock, DAY_MS, MINUTE_MS } from '../../../core/time.js';
+import { formatDecimal } from '../../../core/pages/format.js';
+import { dateOf } from '../../market/climate-day.js';
+import { parseDollars } from '../../market/money.js';
+import { findStation, type Station } from '../../market/stations.js';
+import { TapeError } from '../../tape/reader.js';
+import {
+  CommandError,
+  dateFlag,
+  messageOf,
+  runCommand,
+  wholeFrom,
+  type Terminal,
+} from '../../../commands/kit/command.js';
+import { createProgress } from '../../../commands/kit/progress.js';
 import { backtest } from './backtest.js';
 import { tapeFeed, type Feed } from './feed.js';
 import { restAmongTrades } from './queue.js';

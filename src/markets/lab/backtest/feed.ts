@@ -1,14 +1,14 @@
 import { pino } from 'pino';
-import type { StationForecast } from '../../trading/forecast/forecast.js';
-import type { MarketEvent } from '../../trading/market/event.js';
-import type { MarketData } from '../../trading/market/source.js';
-import type { GateBook } from '../../trading/signals/signal.js';
-import { buildSnapshot, type SnapshotInputs } from '../../trading/snapshot/build-snapshot.js';
-import type { Snapshot } from '../../trading/snapshot/snapshot.js';
-import { readTape, TapeError } from '../../trading/tape/reader.js';
-import { calibratedModel } from '../../trading/forecast/fits.js';
-import type { TapeHeader } from '../../trading/tape/format.js';
-import type { MarkableFill } from '../../trading/execution/marker.js';
+import type { StationForecast } from '../../weather/weather.js';
+import type { MarketEvent } from '../../market/event.js';
+import type { MarketData } from '../../market/source.js';
+import type { GateBook } from '../../signals/signal.js';
+import { buildSnapshot, type SnapshotInputs } from '../../snapshot/build-snapshot.js';
+import type { Snapshot } from '../../snapshot/snapshot.js';
+import { readTape, TapeError } from '../../tape/reader.js';
+import { calibratedModel } from '../../learning/fits.js';
+import type { TapeHeader } from '../../tape/format.js';
+import type { MarkableFill } from '../../execution/marker.js';
 import { createLookBack, type FillMark } from './look-back.js';
 
 /** What was known at a time of the past, and nothing else. */

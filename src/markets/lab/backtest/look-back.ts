@@ -1,11 +1,11 @@
-import { createBookLog, type BookLog } from '../../trading/execution/books.js';
-import { markFill, WAIT_MS, type MarkableFill } from '../../trading/execution/marker.js';
-import { horizons, type PriceMark } from '../../trading/execution/queries.js';
-import { isCrossed, asksOf, bidsOf } from '../../trading/market/book.js';
-import { sumCounts } from '../../trading/market/contracts.js';
-import type { Micros } from '../../trading/market/money.js';
-import type { MarketData, Print, PrintsRead } from '../../trading/market/source.js';
-import { inDollars } from '../../trading/sizing/offers.js';
+import { createBookLog, type BookLog } from '../../execution/books.js';
+import { markFill, WAIT_MS, type MarkableFill } from '../../execution/marker.js';
+import { horizons, type PriceMark } from '../../execution/queries.js';
+import { isCrossed, asksOf, bidsOf } from '../../market/book.js';
+import { sumCounts } from '../../market/contracts.js';
+import type { Micros } from '../../market/money.js';
+import type { MarketData, Print, PrintsRead } from '../../market/source.js';
+import { inDollars } from '../../sizing/offers.js';
 import { bookOfTrades, toPrint, type RecordedTrade } from './records.js';
 
 /** What became of prices after a fill, by the rules of the service. */

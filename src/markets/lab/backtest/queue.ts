@@ -1,9 +1,9 @@
-import { MINUTE_MS } from '../../core/time.js';
-import { markFill } from '../../trading/execution/marker.js';
-import { sumCounts } from '../../trading/market/contracts.js';
-import type { Micros } from '../../trading/market/money.js';
-import type { Print } from '../../trading/market/source.js';
-import { advanceQueue, type QueuedOrder } from '../../trading/orders/queue.js';
+import { MINUTE_MS } from '../../../core/time.js';
+import { markFill } from '../../execution/marker.js';
+import { sumCounts } from '../../market/contracts.js';
+import type { Micros } from '../../market/money.js';
+import type { Print } from '../../market/source.js';
+import { advanceQueue, type QueuedOrder } from '../../orders/queue.js';
 import { summariseExecution, type FillMark, type PaperFill } from './look-back.js';
 import { toPrint, type RecordedTrade } from './records.js';
 

@@ -1,20 +1,20 @@
 import { v7 as newId } from 'uuid';
-import { groupBy } from '../../core/collections.js';
-import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
-import { train } from '../../trading/archive/training.js';
-import { noFits, type FitBook, calibratedModel } from '../../trading/forecast/fits.js';
+import { groupBy } from '../../../core/collections.js';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../core/time.js';
+import { train } from '../../training/training.js';
+import { noFits, type FitBook, calibratedModel } from '../../learning/fits.js';
 import {
   type DayEnsemble,
   hourlyTemperatures,
   meanAndVariance,
   type ObservedExtreme,
-} from '../../trading/forecast/forecast.js';
-import { asksOf, emptyBook, isCrossed, type OrderBook } from '../../trading/market/book.js';
-import { groupEvents, type MarketEvent, finalOutcomes } from '../../trading/market/event.js';
-import { spanOf, targetKey, targetOf, type Market, type Target } from '../../trading/market/market.js';
-import type { MarketData, SettledDay } from '../../trading/market/source.js';
-import { findPlace } from '../../trading/market/stations.js';
-import { noGates } from '../../trading/signals/signal.js';
+} from '../../weather/weather.js';
+import { asksOf, emptyBook, isCrossed, type OrderBook } from '../../market/book.js';
+import { groupEvents, type MarketEvent, finalOutcomes } from '../../market/event.js';
+import { spanOf, targetKey, targetOf, type Market, type Target } from '../../market/market.js';
+import type { MarketData, SettledDay } from '../../market/source.js';
+import { findPlace } from '../../market/stations.js';
+import { noGates } from '../../signals/signal.js';
 import type { Feed, PointInTime } from './feed.js';
 import { markByTrades } from './look-back.js';
 import {
@@ -24,8 +24,8 @@ import {
   type RecordedObservation,
   type RecordedTrade,
 } from './records.js';
-import type { KnownRun } from '../../trading/forecast/queries.js';
-import { KnownHistory } from '../../trading/archive/archive.js';
+import type { KnownRun } from '../../learning/queries.js';
+import { KnownHistory } from '../../training/forecast-archive.js';
 
 /** Of the venue: its result is final in the morning after the day. */
 const FINAL_AFTER_MS = 9 * HOUR_MS;

@@ -3,15 +3,15 @@ import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { CsvError, parse } from 'csv-parse';
 import { z } from 'zod';
-import { isPossible, type DayEnsemble } from '../../trading/forecast/forecast.js';
-import { isCrossed, toLevels, type Level, type OrderBook } from '../../trading/market/book.js';
-import { feeTypes, type FeeRule } from '../../trading/market/fees.js';
-import { isPlaced, type Market } from '../../trading/market/market.js';
-import { CENT, DOLLAR } from '../../trading/market/money.js';
-import { findStation } from '../../trading/market/stations.js';
-import { readMarket, shareTemperatures } from '../../trading/venue/kalshi-market.js';
-import { CommandError } from '../kit/command.js';
-import type { NoteBook, Print } from '../../trading/market/source.js';
+import { isPossible, type DayEnsemble } from '../../weather/weather.js';
+import { isCrossed, toLevels, type Level, type OrderBook } from '../../market/book.js';
+import { feeTypes, type FeeRule } from '../../market/fees.js';
+import { isPlaced, type Market } from '../../market/market.js';
+import { CENT, DOLLAR } from '../../market/money.js';
+import { findStation } from '../../market/stations.js';
+import { readMarket, shareTemperatures } from '../../venue/kalshi-market.js';
+import { CommandError } from '../../../commands/kit/command.js';
+import type { NoteBook, Print } from '../../market/source.js';
 
 const unpack = promisify(gunzip);
 /** What a file may hold, unpacked: some years of events, and no more than a string can. */

@@ -5,18 +5,18 @@ import {
   type Booking,
   type Holding,
   type Postings,
-} from '../../trading/ledger/positions.js';
-import { type OrderBook, type Side, quoteOrder, type Quote } from '../../trading/market/book.js';
-import { valueOf } from '../../trading/market/contracts.js';
-import type { ListedMarket } from '../../trading/market/market.js';
-import { DOLLAR, type Micros } from '../../trading/market/money.js';
-import type { MarketData } from '../../trading/market/source.js';
-import { addTaken, bookHash, withoutTaken, type Taken } from '../../trading/orders/paper-book.js';
-import type { Signal } from '../../trading/signals/signal.js';
-import { makeSignals } from '../../trading/signals/signals.js';
+} from '../../ledger/positions.js';
+import { type OrderBook, type Side, quoteOrder, type Quote } from '../../market/book.js';
+import { valueOf } from '../../market/contracts.js';
+import type { ListedMarket } from '../../market/market.js';
+import { DOLLAR, type Micros } from '../../market/money.js';
+import type { MarketData } from '../../market/source.js';
+import { addTaken, bookHash, withoutTaken, type Taken } from '../../orders/paper-book.js';
+import type { Signal } from '../../signals/signal.js';
+import { makeSignals } from '../../signals/signals.js';
 import type { PointInTime } from './feed.js';
-import { feeRuleOf } from '../../trading/market/fees.js';
-import { markPosition } from '../../trading/ledger/valuation.js';
+import { feeRuleOf } from '../../market/fees.js';
+import { markPosition } from '../../ledger/valuation.js';
 
 export interface Trail {
   start: Micros;

@@ -1,14 +1,14 @@
-import { DAY_MS, HOUR_MS } from '../../core/time.js';
-import { calibratedModel, noFits } from '../../trading/forecast/fits.js';
-import { createSimulatedWeatherSource, readWeatherOf } from '../../trading/forecast/simulated.js';
-import { groupEvents, type MarketEvent } from '../../trading/market/event.js';
-import { WAIT_MS, type MarkableFill } from '../../trading/execution/marker.js';
-import { findSeries, type Station } from '../../trading/market/stations.js';
-import { recordsDue, type NewRecord } from '../../trading/scores/records.js';
-import { noGates, LEAD_HOURS } from '../../trading/signals/signal.js';
-import { finalTimeOf } from '../../trading/venue/simulated-event.js';
-import { createSimulatedSource, readMarketsOf } from '../../trading/venue/simulated.js';
-import { simulateWeather } from '../../trading/venue/simulation/weather.js';
+import { DAY_MS, HOUR_MS } from '../../../core/time.js';
+import { calibratedModel, noFits } from '../../learning/fits.js';
+import { createSimulatedWeatherSource, readWeatherOf } from '../../weather/simulated.js';
+import { groupEvents, type MarketEvent } from '../../market/event.js';
+import { WAIT_MS, type MarkableFill } from '../../execution/marker.js';
+import { findSeries, type Station } from '../../market/stations.js';
+import { recordsDue, type NewRecord } from '../../scores/records.js';
+import { noGates, LEAD_HOURS } from '../../signals/signal.js';
+import { finalTimeOf } from '../../venue/simulated-event.js';
+import { createSimulatedSource, readMarketsOf } from '../../venue/simulated.js';
+import { simulateWeather } from '../../venue/simulation/weather.js';
 import {
   dailySubject,
   leadingStations,
@@ -16,13 +16,13 @@ import {
   subjectsOf,
   type SimulatedWorld,
   type StationDay,
-} from '../../trading/venue/simulation/world.js';
+} from '../../venue/simulation/world.js';
 import type { Feed, PointInTime } from './feed.js';
 import { createLookBack, type FillMark } from './look-back.js';
-import { dailyKinds } from '../../trading/market/market.js';
-import { learnPast } from '../../trading/past/learned-past.js';
-import { judgeGates, type JudgedRecord } from '../../trading/scores/gates.js';
-import { scoreBrackets } from '../../trading/scores/score.js';
+import { dailyKinds } from '../../market/market.js';
+import { learnPast } from '../../past/learned-past.js';
+import { judgeGates, type JudgedRecord } from '../../scores/gates.js';
+import { scoreBrackets } from '../../scores/score.js';
 
 interface SimulationOptions {
   seed: string;

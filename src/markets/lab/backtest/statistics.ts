@@ -1,7 +1,7 @@
-import { sumCounts } from '../../trading/market/contracts.js';
-import type { Micros } from '../../trading/market/money.js';
-import { inDollars } from '../../trading/sizing/offers.js';
-import { blockBootstrap, type Interval } from '../../trading/scores/bootstrap.js';
+import { sumCounts } from '../../market/contracts.js';
+import type { Micros } from '../../market/money.js';
+import { inDollars } from '../../sizing/offers.js';
+import { blockBootstrap, type Interval } from '../../scores/bootstrap.js';
 import type { Purchase, Trail } from './run.js';
 
 /** Weather lasts some days, and days of one date are one day here: all cities are taken together. */

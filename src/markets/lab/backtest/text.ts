@@ -1,4 +1,4 @@
-import { formatCount, formatDecimal } from '../../core/pages/format.js';
+import { formatCount, formatDecimal } from '../../../core/pages/format.js';
 import type { BacktestResult } from './backtest.js';
 import type { ExecutionSummary } from './look-back.js';
 import type { QueueResult } from './queue.js';

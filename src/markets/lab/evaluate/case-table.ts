@@ -1,5 +1,5 @@
-import type { AheadCase } from '../../trading/forecast/day-ahead.js';
-import { crpsOfEnsemble } from '../../trading/forecast/pit.js';
+import type { AheadCase } from '../../learning/day-ahead.js';
+import { crpsOfEnsemble } from '../../learning/pit.js';
 
 /** A row of the file: what the ensemble said, how well, and what came. */
 export interface CaseRow {

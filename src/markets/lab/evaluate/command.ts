@@ -1,7 +1,13 @@
 import { resolve } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { CommandError, dateFlag, runCommand, wholeFrom, type Terminal } from '../kit/command.js';
-import { createProgress } from '../kit/progress.js';
+import {
+  CommandError,
+  dateFlag,
+  runCommand,
+  wholeFrom,
+  type Terminal,
+} from '../../../commands/kit/command.js';
+import { createProgress } from '../../../commands/kit/progress.js';
 import { compareModels, comparisonTable } from './compare.js';
 import type { Tail } from './decomposition.js';
 import { evaluate } from './evaluate.js';

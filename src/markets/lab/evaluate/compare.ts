@@ -1,6 +1,6 @@
-import { blockBootstrap, type Interval } from '../../trading/scores/bootstrap.js';
-import { CommandError } from '../kit/command.js';
-import { nameOf } from '../kit/input.js';
+import { blockBootstrap, type Interval } from '../../scores/bootstrap.js';
+import { CommandError } from '../../../commands/kit/command.js';
+import { nameOf } from '../../../commands/kit/input.js';
 import type { CaseTable } from './case-table.js';
 import { decompose, weightedCrps, type Decomposition, type Tail } from './decomposition.js';
 import { meansOf, rawScores, type EvaluateOptions, type RawScores } from './evaluation.js';

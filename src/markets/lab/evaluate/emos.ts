@@ -1,5 +1,5 @@
-import { crpsAndGradient } from '../../trading/forecast/pit.js';
-import { minimize, type Minimum, type Objective } from '../../trading/forecast/minimize.js';
+import { crpsAndGradient } from '../../learning/pit.js';
+import { minimize, type Minimum, type Objective } from '../../learning/minimize.js';
 
 /** A share of the range that is rounding. */
 const ROUNDING = 1e-12;

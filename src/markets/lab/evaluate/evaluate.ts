@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { predictEmos, type EmosCoefficients, MIN_FIT_CASES, type NoFitReason } from './emos.js';
-import { CommandError } from '../kit/command.js';
-import { nameOf } from '../kit/input.js';
+import { CommandError } from '../../../commands/kit/command.js';
+import { nameOf } from '../../../commands/kit/input.js';
 import type { CaseTable } from './case-table.js';
 import {
   meansOf,
@@ -21,7 +21,7 @@ import {
   type RowRange,
   type Trained,
 } from './training.js';
-import { crpsOfNormal } from '../../trading/forecast/pit.js';
+import { crpsOfNormal } from '../../learning/pit.js';
 
 /**
  * Trains and tests what was read from a file.

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { isPossible } from '../../trading/forecast/forecast.js';
+import { isPossible } from '../../weather/weather.js';
 import { fitEmos, predictEmos, type EmosCoefficients } from './emos.js';
 import {
   fitSameDay,
@@ -9,11 +9,17 @@ import {
   probabilityAtMost,
   type SameDayCase,
   type SameDayFit,
-} from '../../trading/forecast/same-day.js';
-import { probabilityWithin } from '../../trading/market/distribution.js';
-import { CommandError, dateFlag, runCommand, wholeFrom, type Terminal } from '../kit/command.js';
-import { nameOf, type Input } from '../kit/input.js';
-import { createProgress } from '../kit/progress.js';
+} from '../../learning/same-day.js';
+import { probabilityWithin } from '../../market/distribution.js';
+import {
+  CommandError,
+  dateFlag,
+  runCommand,
+  wholeFrom,
+  type Terminal,
+} from '../../../commands/kit/command.js';
+import { nameOf, type Input } from '../../../commands/kit/input.js';
+import { createProgress } from '../../../commands/kit/progress.js';
 import { meansOf } from './evaluation.js';
 import { findColumn, missingTest, parseNumber, quote, readCsv, readRows } from './read-cases.js';
 import { INTERVAL, parseDay } from './training.js';

@@ -1,4 +1,4 @@
-import { fitAhead, predictAhead, type AheadDesign, type AheadFit } from '../../trading/forecast/day-ahead.js';
+import { fitAhead, predictAhead, type AheadDesign, type AheadFit } from '../../learning/day-ahead.js';
 import { fitEmos, predictEmos, type EmosCoefficients } from './emos.js';
 import type { ModelRow } from './case-table.js';
 import { distributions } from './training.js';

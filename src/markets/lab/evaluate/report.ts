@@ -3,15 +3,15 @@ import { lstat, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
-import { toCoverageChart, type CoverageSide } from '../../core/charts/diagonal.js';
-import { toPitChart, toRankChart } from '../../core/charts/histogram.js';
-import { toScatterChart, type Pair } from '../../core/charts/scatter.js';
-import { toSeriesChart, type SeriesPoint } from '../../core/charts/series.js';
-import { formatFixed, formatPercent, formatSigned } from '../../core/charts/text.js';
-import * as ui from '../../core/pages/format.js';
+import { toCoverageChart, type CoverageSide } from '../../../core/charts/diagonal.js';
+import { toPitChart, toRankChart } from '../../../core/charts/histogram.js';
+import { toScatterChart, type Pair } from '../../../core/charts/scatter.js';
+import { toSeriesChart, type SeriesPoint } from '../../../core/charts/series.js';
+import { formatFixed, formatPercent, formatSigned } from '../../../core/charts/text.js';
+import * as ui from '../../../core/pages/format.js';
 import type { EmosCoefficients } from './emos.js';
-import { flatnessOfShares } from '../../trading/forecast/pit.js';
-import { CommandError } from '../kit/command.js';
+import { flatnessOfShares } from '../../learning/pit.js';
+import { CommandError } from '../../../commands/kit/command.js';
 import {
   leftOutReasons,
   type EvaluatedCase,
@@ -19,10 +19,10 @@ import {
   type Evaluation,
   type LeftOut,
 } from './evaluation.js';
-import { styleSheets } from '../../core/pages/stylesheet.js';
+import { styleSheets } from '../../../core/pages/stylesheet.js';
 
 /** Three levels up both from the sources and from what is built of them. */
-const views = fileURLToPath(new URL('../../../views', import.meta.url));
+const views = fileURLToPath(new URL('../../../../views', import.meta.url));
 
 /**
  * Says before the work begins what would keep its report from being written.

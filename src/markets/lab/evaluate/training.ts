@@ -1,10 +1,10 @@
-import { DAY_MS } from '../../core/time.js';
+import { DAY_MS } from '../../../core/time.js';
 import {
   LOGISTIC_DEVIATION,
   sigmoid,
   normalCdf,
   normalQuantile,
-} from '../../core/statistics/distributions.js';
+} from '../../../core/statistics/distributions.js';
 import {
   predictEmos,
   type EmosCoefficients,
@@ -14,7 +14,7 @@ import {
   type ScoreKernel,
 } from './emos.js';
 import type { FixedTraining, RollingTraining } from './evaluation.js';
-import { logScoreOfNormal, crpsAndGradient } from '../../trading/forecast/pit.js';
+import { logScoreOfNormal, crpsAndGradient } from '../../learning/pit.js';
 
 /** 2010-03-01, alone or before a time; / and . may stand for the dashes. */
 const separated = /^(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?:[T ]\d.*)?$/;

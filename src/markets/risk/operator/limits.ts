@@ -1,12 +1,12 @@
 import type { z } from 'zod';
-import { recordAudit } from '../../../audit/audit.js';
+import { recordAudit } from '../../../accounts/audit/audit.js';
 import type { Tx } from '../../../core/db/client.js';
 import { AppError } from '../../../core/errors.js';
 import { formatDollars, parseDollars } from '../../market/money.js';
 import { deleteLimits, findLimits, saveLimits, type LimitsRow } from '../queries.js';
 import { noLimitsDeclared, toEffectiveLimits, type DeclaredLimits } from '../limits.js';
-import { findDifference, type Put, type Source } from '../../../identity/source.js';
-import { getLockedOrganization } from '../../../identity/organizations/organizations.js';
+import { findDifference, type Put, type Source } from '../../../accounts/identity/source.js';
+import { getLockedOrganization } from '../../../accounts/identity/organizations/organizations.js';
 import type { limitsSchema } from './schema.js';
 
 /** Makes the Organization's limits so: they bind its next order. */

@@ -1,6 +1,6 @@
 import type { Request, Response } from 'express';
-import { byOperator } from '../../../identity/session/authority.js';
-import { change } from '../../../audit/audit.js';
+import { byOperator } from '../../../accounts/identity/session/authority.js';
+import { change } from '../../../accounts/audit/audit.js';
 import { readJsonBody } from '../../../core/http/body.js';
 import { sendJson, toJson } from '../../../core/http/json.js';
 import { parseInput } from '../../../core/http/validate.js';
@@ -21,9 +21,18 @@ import {
   now,
   operatorRoute,
   putResponses,
-} from '../../../identity/operator/define-route.js';
-import { MAX_BODY_BYTES, readSlug, sendDeleted, sendPut, sourceOf } from '../../../identity/operator/http.js';
-import { getLockedOrganization, getOrganization } from '../../../identity/organizations/organizations.js';
+} from '../../../accounts/identity/operator/define-route.js';
+import {
+  MAX_BODY_BYTES,
+  readSlug,
+  sendDeleted,
+  sendPut,
+  sourceOf,
+} from '../../../accounts/identity/operator/http.js';
+import {
+  getLockedOrganization,
+  getOrganization,
+} from '../../../accounts/identity/organizations/organizations.js';
 import { limitsJson, putLimits, readDeclared, withdrawLimits } from './limits.js';
 import {
   limitsAnswerSchema,

@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander';
-import { isUuid } from '../../core/http/request.js';
-import { printable } from '../../core/terminal.js';
-import { CommandError, runCommand, wholeFrom, type Terminal } from '../kit/command.js';
+import { isUuid } from '../../../core/http/request.js';
+import { printable } from '../../../core/terminal.js';
+import { CommandError, runCommand, wholeFrom, type Terminal } from '../../../commands/kit/command.js';
 import type { MappingOptions } from './mapping.js';
 import { formats, guessFormat, type Format } from './records.js';
 import { sendFile, summaryText, type SendOptions, type SendSurroundings } from './send.js';

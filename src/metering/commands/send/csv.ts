@@ -1,7 +1,7 @@
 import { parse } from 'csv-parse/sync';
-import { formatCount } from '../../core/pages/format.js';
-import { CommandError } from '../kit/command.js';
-import type { Input } from '../kit/input.js';
+import { formatCount } from '../../../core/pages/format.js';
+import { CommandError } from '../../../commands/kit/command.js';
+import type { Input } from '../../../commands/kit/input.js';
 import { MAX_LINE_BYTES, readLines, type Line } from './lines.js';
 import type { SourceRecord } from './mapping.js';
 

@@ -1,5 +1,5 @@
-import type { GaugeClient, UsageAnswer } from '../../client/client.js';
-import { deliverEvents, type Post } from '../../client/delivery.js';
+import type { GaugeClient, UsageAnswer } from '../../../client/client.js';
+import { deliverEvents, type Post } from '../../../client/delivery.js';
 import type { OutgoingEvent, RecordRefusal, SourceRecord } from './mapping.js';
 
 type Warning = UsageAnswer['warnings'][number];

@@ -12,9 +12,9 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { z } from 'zod';
-import { formatCount } from '../../core/pages/format.js';
-import { CommandError } from '../kit/command.js';
-import type { Input } from '../kit/input.js';
+import { formatCount } from '../../../core/pages/format.js';
+import { CommandError } from '../../../commands/kit/command.js';
+import type { Input } from '../../../commands/kit/input.js';
 import { emptyTally } from './batches.js';
 import type { MappingOptions, RecordRefusal } from './mapping.js';
 import type { FormatOptions } from './records.js';

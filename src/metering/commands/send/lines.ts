@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-import { CommandError } from '../kit/command.js';
-import type { Input } from '../kit/input.js';
+import { CommandError } from '../../../commands/kit/command.js';
+import type { Input } from '../../../commands/kit/input.js';
 
 /** A longer line is refused, so that memory stays bounded whatever the file holds. */
 export const MAX_LINE_BYTES = 1024 * 1024;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { UsageEvent } from '../../client/client.js';
-import { openJson } from '../../core/http/json.js';
-import { CommandError } from '../kit/command.js';
+import type { UsageEvent } from '../../../client/client.js';
+import { openJson } from '../../../core/http/json.js';
+import { CommandError } from '../../../commands/kit/command.js';
 
 /** One record of the input, before it is mapped to an event. */
 export interface SourceRecord {

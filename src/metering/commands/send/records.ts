@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { extname } from 'node:path';
-import { parseExactJson } from '../../core/http/json.js';
-import { CommandError } from '../kit/command.js';
-import type { Input } from '../kit/input.js';
+import { parseExactJson } from '../../../core/http/json.js';
+import { CommandError } from '../../../commands/kit/command.js';
+import type { Input } from '../../../commands/kit/input.js';
 import { readCsv } from './csv.js';
 import { readLines, withoutByteOrderMark } from './lines.js';
 import type { SourceRecord } from './mapping.js';

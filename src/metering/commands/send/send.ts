@@ -1,10 +1,16 @@
-import { createGaugeClient, type GaugeClient } from '../../client/client.js';
-import { createPost, DeliveryError, foreignAnswer, readProblem, type Post } from '../../client/delivery.js';
-import { formatCount, formatDecimal } from '../../core/pages/format.js';
-import { printable } from '../../core/terminal.js';
-import { CommandError, type Terminal } from '../kit/command.js';
-import { openInput, type Input } from '../kit/input.js';
-import { createProgress, duration, noProgress, type Progress } from '../kit/progress.js';
+import { createGaugeClient, type GaugeClient } from '../../../client/client.js';
+import {
+  createPost,
+  DeliveryError,
+  foreignAnswer,
+  readProblem,
+  type Post,
+} from '../../../client/delivery.js';
+import { formatCount, formatDecimal } from '../../../core/pages/format.js';
+import { printable } from '../../../core/terminal.js';
+import { CommandError, type Terminal } from '../../../commands/kit/command.js';
+import { openInput, type Input } from '../../../commands/kit/input.js';
+import { createProgress, duration, noProgress, type Progress } from '../../../commands/kit/progress.js';
 import { createLedger, toBatches, type OutgoingBatch, type Tally, type Warnings } from './batches.js';
 import { deliver, lookUpEvents, type CapWarning, type LimitWarning, type Unanswered } from './delivery.js';
 import { openProgressFile, openRejectedFile, type ProgressOptions } from './files.js';

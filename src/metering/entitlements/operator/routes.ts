@@ -1,8 +1,8 @@
-import { readJsonBody } from '../../core/http/body.js';
-import { exact, sendJson, toJson } from '../../core/http/json.js';
-import { parseInput } from '../../core/http/validate.js';
-import { json } from '../../core/reference/define-route.js';
-import { problemExample } from '../../core/reference/problem-examples.js';
+import { readJsonBody } from '../../../core/http/body.js';
+import { exact, sendJson, toJson } from '../../../core/http/json.js';
+import { parseInput } from '../../../core/http/validate.js';
+import { json } from '../../../core/reference/define-route.js';
+import { problemExample } from '../../../core/reference/problem-examples.js';
 import {
   createdAt,
   cursorOf,
@@ -12,17 +12,17 @@ import {
   now,
   operatorRoute,
   putResponses,
-} from '../../identity/operator/define-route.js';
+} from '../../../accounts/identity/operator/define-route.js';
 import {
   changeAsOperator,
   MAX_BODY_BYTES,
   readSlug,
   sendDeleted,
   sendPut,
-} from '../../identity/operator/http.js';
-import { getOrganization } from '../../identity/organizations/organizations.js';
-import { readRange, sendPage } from '../../core/http/page.js';
-import { slugSchema } from '../../identity/operator/schema.js';
+} from '../../../accounts/identity/operator/http.js';
+import { getOrganization } from '../../../accounts/identity/organizations/organizations.js';
+import { readRange, sendPage } from '../../../core/http/page.js';
+import { slugSchema } from '../../../accounts/identity/operator/schema.js';
 import { entitlementSchema, grantAnswerSchema } from './schema.js';
 import { getGrant, putGrant, withdrawGrant } from '../grants.js';
 import { declaredLimitJson, defaultThresholds } from '../limits.js';

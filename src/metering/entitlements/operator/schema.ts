@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { exactField, idField, timeField } from '../../core/http/fields.js';
-import { nameField, text, timeInput } from '../../core/http/validate.js';
+import { exactField, idField, timeField } from '../../../core/http/fields.js';
+import { nameField, text, timeInput } from '../../../core/http/validate.js';
 import {
   declaredLimitSchema,
   defaultThresholds,

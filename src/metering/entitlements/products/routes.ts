@@ -1,10 +1,10 @@
 import { DEFAULT_MAX_QUANTITY } from '../table.js';
-import { readJsonBody } from '../../core/http/body.js';
-import { exact, sendJson, toJson } from '../../core/http/json.js';
-import { parseInput } from '../../core/http/validate.js';
-import { json } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
-import { problemExample } from '../../core/reference/problem-examples.js';
+import { readJsonBody } from '../../../core/http/body.js';
+import { exact, sendJson, toJson } from '../../../core/http/json.js';
+import { parseInput } from '../../../core/http/validate.js';
+import { json } from '../../../core/reference/define-route.js';
+import { exampleWorld } from '../../../core/reference/example-world.js';
+import { problemExample } from '../../../core/reference/problem-examples.js';
 import {
   createdAt,
   cursorOf,
@@ -14,10 +14,15 @@ import {
   now,
   operatorRoute,
   putResponses,
-} from '../../identity/operator/define-route.js';
-import { MAX_BODY_BYTES, changeAsOperator, readSlug, sendPut } from '../../identity/operator/http.js';
-import { readRange, sendPage } from '../../core/http/page.js';
-import { slugSchema } from '../../identity/operator/schema.js';
+} from '../../../accounts/identity/operator/define-route.js';
+import {
+  MAX_BODY_BYTES,
+  changeAsOperator,
+  readSlug,
+  sendPut,
+} from '../../../accounts/identity/operator/http.js';
+import { readRange, sendPage } from '../../../core/http/page.js';
+import { slugSchema } from '../../../accounts/identity/operator/schema.js';
 import { productSchema, productAnswerSchema } from '../operator/schema.js';
 import { getProduct, putProduct, toExactNumber } from '../products.js';
 import { listProducts, type Product } from '../queries.js';

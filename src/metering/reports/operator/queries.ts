@@ -1,8 +1,8 @@
 import { and, sql, type SQL } from 'drizzle-orm';
-import type { Database, GroupTables } from '../../core/db/client.js';
-import { timeJson } from '../../core/db/sql.js';
-import { selectFromAll, wholeTables, type ReportedDatabase } from '../../core/db/shards.js';
-import { DAY_MS, HOUR_MS, monthOf } from '../../core/time.js';
+import type { Database, GroupTables } from '../../../core/db/client.js';
+import { timeJson } from '../../../core/db/sql.js';
+import { selectFromAll, wholeTables, type ReportedDatabase } from '../../../core/db/shards.js';
+import { DAY_MS, HOUR_MS, monthOf } from '../../../core/time.js';
 
 export const steps = ['hour', 'day', 'month'] as const;
 export const granularities = [...steps, 'total'] as const;

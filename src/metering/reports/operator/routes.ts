@@ -1,12 +1,17 @@
 import type { Request } from 'express';
 import { z } from 'zod';
-import { pageSchema, parseQuery, queryError, readRange, sendPage } from '../../core/http/page.js';
-import { sendCsv } from '../../core/pages/csv.js';
-import { problemExample } from '../../core/reference/problem-examples.js';
+import { pageSchema, parseQuery, queryError, readRange, sendPage } from '../../../core/http/page.js';
+import { sendCsv } from '../../../core/pages/csv.js';
+import { problemExample } from '../../../core/reference/problem-examples.js';
 import { getProduct } from '../../entitlements/products.js';
-import { cursorOf, listParts, notFoundExample, operatorRoute } from '../../identity/operator/define-route.js';
-import { slugSchema } from '../../identity/operator/schema.js';
-import { getOrganization } from '../../identity/organizations/organizations.js';
+import {
+  cursorOf,
+  listParts,
+  notFoundExample,
+  operatorRoute,
+} from '../../../accounts/identity/operator/define-route.js';
+import { slugSchema } from '../../../accounts/identity/operator/schema.js';
+import { getOrganization } from '../../../accounts/identity/organizations/organizations.js';
 import { granularities, listCustomerUsage } from './queries.js';
 import {
   instant,

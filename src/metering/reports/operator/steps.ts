@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import type { ReportedDatabase } from '../../core/db/shards.js';
-import type { AppError } from '../../core/errors.js';
-import { ExactNumber } from '../../core/http/json.js';
-import { timeField } from '../../core/http/fields.js';
-import { timeInput } from '../../core/http/validate.js';
-import type { CsvCell, CsvFile } from '../../core/pages/csv.js';
-import { DAY_MS, HOUR_MS, monthOf, monthRange } from '../../core/time.js';
+import type { ReportedDatabase } from '../../../core/db/shards.js';
+import type { AppError } from '../../../core/errors.js';
+import { ExactNumber } from '../../../core/http/json.js';
+import { timeField } from '../../../core/http/fields.js';
+import { timeInput } from '../../../core/http/validate.js';
+import type { CsvCell, CsvFile } from '../../../core/pages/csv.js';
+import { DAY_MS, HOUR_MS, monthOf, monthRange } from '../../../core/time.js';
 import {
   listCustomerUsage,
   type CustomerUsage,

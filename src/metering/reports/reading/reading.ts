@@ -1,13 +1,13 @@
-import { AppError } from '../../core/errors.js';
-import type { Database, Orm } from '../../core/db/client.js';
-import { addDecimals } from '../../core/decimal.js';
-import { queryError } from '../../core/http/page.js';
-import { exact } from '../../core/http/json.js';
-import { DAY_MS, HOUR_MS } from '../../core/time.js';
+import { AppError } from '../../../core/errors.js';
+import type { Database, Orm } from '../../../core/db/client.js';
+import { addDecimals } from '../../../core/decimal.js';
+import { queryError } from '../../../core/http/page.js';
+import { exact } from '../../../core/http/json.js';
+import { DAY_MS, HOUR_MS } from '../../../core/time.js';
 import { listSeries, type SeriesPoint, type SeriesRange } from '../operator/queries.js';
 import { requireWholeSteps } from '../operator/steps.js';
-import { countCorrections, listEventsOf, type EventRow } from '../event-queries.js';
-import type { UsageScope } from '../page-queries.js';
+import { countCorrections, listEventsOf, type EventRow } from '../../events/event-queries.js';
+import type { UsageScope } from '../../events/page-queries.js';
 import { MAX_LOOKUP_CORRECTIONS, MAX_POINTS, MAX_SUMS, type AuthorKind } from './schema.js';
 
 type Reader = Pick<UsageScope, 'orgId' | 'livemode'>;

@@ -1,18 +1,18 @@
 import { z } from 'zod';
-import { readHashedSecret } from '../../api-keys/bearer-key.js';
-import { authenticateCall, type CallDeps } from '../../api-keys/key-use.js';
-import type { Context } from '../../core/http/context.js';
-import { AppError } from '../../core/errors.js';
-import { readJsonBody } from '../../core/http/body.js';
-import { sendJson, toJson } from '../../core/http/json.js';
-import { parseQuery } from '../../core/http/page.js';
-import { parseInput, requireFew } from '../../core/http/validate.js';
-import { defineRoute, json, repeated } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
-import { problemExample } from '../../core/reference/problem-examples.js';
+import { readHashedSecret } from '../../../accounts/api-keys/bearer-key.js';
+import { authenticateCall, type CallDeps } from '../../../accounts/api-keys/key-use.js';
+import type { Context } from '../../../core/http/context.js';
+import { AppError } from '../../../core/errors.js';
+import { readJsonBody } from '../../../core/http/body.js';
+import { sendJson, toJson } from '../../../core/http/json.js';
+import { parseQuery } from '../../../core/http/page.js';
+import { parseInput, requireFew } from '../../../core/http/validate.js';
+import { defineRoute, json, repeated } from '../../../core/reference/define-route.js';
+import { exampleWorld } from '../../../core/reference/example-world.js';
+import { problemExample } from '../../../core/reference/problem-examples.js';
 import { suggestSlugs } from '../../entitlements/nearest.js';
-import { findProduct } from '../page-queries.js';
-import { MAX_EVENTS, usageEventSchema } from '../schema.js';
+import { findProduct } from '../../events/page-queries.js';
+import { MAX_EVENTS, usageEventSchema } from '../../ingestion/schema.js';
 import { lookUpEvents, readEvent, readSeries, requireFewSteps } from './reading.js';
 import {
   lookupAnswerSchema,

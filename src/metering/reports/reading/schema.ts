@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { exactField, idField, timeField } from '../../core/http/fields.js';
-import { text } from '../../core/http/validate.js';
+import { exactField, idField, timeField } from '../../../core/http/fields.js';
+import { text } from '../../../core/http/validate.js';
 import { steps } from '../operator/queries.js';
 import { instant } from '../operator/steps.js';
-import { MAX_EVENTS, MAX_KEY_BYTES, usageEventSchema } from '../schema.js';
+import { MAX_EVENTS, MAX_KEY_BYTES, usageEventSchema } from '../../ingestion/schema.js';
 
 export const MAX_POINTS = 400;
 /** Of all series together. */

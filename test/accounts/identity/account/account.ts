@@ -1,7 +1,7 @@
 import { and, desc, eq, notInArray } from 'drizzle-orm';
-import { operatorLog } from '../../../src/tables.js';
-import type { Answer, Browser } from '../../support/accounts.js';
-import type { TestDatabase } from '../../support/database.js';
+import { operatorLog } from '../../../../src/tables.js';
+import type { Answer, Browser } from '../../../support/accounts.js';
+import type { TestDatabase } from '../../../support/database.js';
 
 export const html = { accept: 'text/html,*/*;q=0.8' };
 export const ACCOUNT = '/dashboard/account';

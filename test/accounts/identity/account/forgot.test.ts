@@ -1,16 +1,16 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { answerPasswordRequests } from '../../../src/identity/account/reset.js';
-import { createMailSender } from '../../../src/mail/sender.js';
-import { mails, oneTimeLinks, operatorLog, passwordRequests } from '../../../src/tables.js';
-import { Browser, createUser, PASSWORD, signedIn } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { mailEnv, startMailServer, type MailServer, type Received } from '../../support/mail.js';
-import { makeLink, signedInOperator } from '../../support/operators.js';
-import { operatorToken } from '../../support/operator.js';
-import { givePasskey, SoftPasskey } from '../../support/passkey.js';
-import { authenticator, giveSecondFactor } from '../../support/second-factor.js';
-import { startTestService, type TestService } from '../../support/service.js';
+import { answerPasswordRequests } from '../../../../src/accounts/identity/account/reset.js';
+import { createMailSender } from '../../../../src/accounts/mail/sender.js';
+import { mails, oneTimeLinks, operatorLog, passwordRequests } from '../../../../src/tables.js';
+import { Browser, createUser, PASSWORD, signedIn } from '../../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
+import { mailEnv, startMailServer, type MailServer, type Received } from '../../../support/mail.js';
+import { makeLink, signedInOperator } from '../../../support/operators.js';
+import { operatorToken } from '../../../support/operator.js';
+import { givePasskey, SoftPasskey } from '../../../support/passkey.js';
+import { authenticator, giveSecondFactor } from '../../../support/second-factor.js';
+import { startTestService, type TestService } from '../../../support/service.js';
 import { logOf } from './account.js';
 
 let database: TestDatabase;

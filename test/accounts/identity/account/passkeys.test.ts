@@ -8,14 +8,14 @@ import {
   passkeys,
   recoveryCodes,
   sessions,
-} from '../../../src/tables.js';
-import { addMember, Browser, createUser, PASSWORD, signedIn } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { createOrganization } from '../../support/fixtures.js';
-import { forgetConfirmation, makeOperator } from '../../support/operators.js';
-import { givePasskey, SoftPasskey, type Deviations } from '../../support/passkey.js';
-import { giveSecondFactor } from '../../support/second-factor.js';
-import { startTestService, type TestService } from '../../support/service.js';
+} from '../../../../src/tables.js';
+import { addMember, Browser, createUser, PASSWORD, signedIn } from '../../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
+import { createOrganization } from '../../../support/fixtures.js';
+import { forgetConfirmation, makeOperator } from '../../../support/operators.js';
+import { givePasskey, SoftPasskey, type Deviations } from '../../../support/passkey.js';
+import { giveSecondFactor } from '../../../support/second-factor.js';
+import { startTestService, type TestService } from '../../../support/service.js';
 import { ACCOUNT, html, isSignedIn, logOf, open, post } from './account.js';
 
 const PASSKEYS = '/passkeys';

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eq } from 'drizzle-orm';
-import { signInChallenges } from '../../../src/tables.js';
-import { Browser, PASSWORD, signedIn } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { giveSecondFactor } from '../../support/second-factor.js';
-import { startTestService, type TestService } from '../../support/service.js';
+import { signInChallenges } from '../../../../src/tables.js';
+import { Browser, PASSWORD, signedIn } from '../../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
+import { giveSecondFactor } from '../../../support/second-factor.js';
+import { startTestService, type TestService } from '../../../support/service.js';
 import { follow, isSignedIn, logOf, open, post } from './account.js';
 
 let database: TestDatabase;

@@ -1,11 +1,11 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { users } from '../../../src/tables.js';
-import { roles } from '../../../src/organizations/table.js';
-import { addMember, Browser, createUser, signedIn } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { createOrganization } from '../../support/fixtures.js';
-import { startTestService, type TestService } from '../../support/service.js';
+import { users } from '../../../../src/tables.js';
+import { roles } from '../../../../src/accounts/organizations/table.js';
+import { addMember, Browser, createUser, signedIn } from '../../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
+import { createOrganization } from '../../../support/fixtures.js';
+import { startTestService, type TestService } from '../../../support/service.js';
 import { ACCOUNT, changes, follow, html, logOf, open, post } from './account.js';
 
 let database: TestDatabase;

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { describeBrowser } from '../../../src/identity/account/pages.js';
-import { describeAddress } from '../../../src/identity/source.js';
-import { passwordProblem } from '../../../src/identity/password.js';
-import { toQrCode } from '../../../src/identity/account/second-factor-pages.js';
-import { toKeyUri } from '../../../src/identity/account/second-factor.js';
-import { cpuMsOf } from '../../support/cpu.js';
+import { describeBrowser } from '../../../../src/accounts/identity/account/pages.js';
+import { describeAddress } from '../../../../src/accounts/identity/source.js';
+import { passwordProblem } from '../../../../src/accounts/identity/password.js';
+import { toQrCode } from '../../../../src/accounts/identity/account/second-factor-pages.js';
+import { toKeyUri } from '../../../../src/accounts/identity/account/second-factor.js';
+import { cpuMsOf } from '../../../support/cpu.js';
 
 describe('a new password', () => {
   it.each([

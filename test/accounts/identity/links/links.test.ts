@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { and, eq, inArray, isNull } from 'drizzle-orm';
-import { findLink } from '../../../src/identity/links/links.js';
+import { findLink } from '../../../../src/accounts/identity/links/links.js';
 import {
   oneTimeLinks,
   operatorLog,
@@ -9,16 +9,16 @@ import {
   secondFactors,
   sessions,
   users,
-} from '../../../src/tables.js';
-import { createSetUpLink } from '../../../src/identity/operators/operators.js';
-import { hashToken } from '../../../src/identity/session/session-cookie.js';
-import { Browser, createUser, PASSWORD, signedIn } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { givePasskey } from '../../support/passkey.js';
-import { makeLink, makeOperator, signedInOperator } from '../../support/operators.js';
-import { operatorClient } from '../../support/operator.js';
-import { giveSecondFactor } from '../../support/second-factor.js';
-import { startTestService, type TestService } from '../../support/service.js';
+} from '../../../../src/tables.js';
+import { createSetUpLink } from '../../../../src/accounts/identity/operators/operators.js';
+import { hashToken } from '../../../../src/accounts/identity/session/session-cookie.js';
+import { Browser, createUser, PASSWORD, signedIn } from '../../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
+import { givePasskey } from '../../../support/passkey.js';
+import { makeLink, makeOperator, signedInOperator } from '../../../support/operators.js';
+import { operatorClient } from '../../../support/operator.js';
+import { giveSecondFactor } from '../../../support/second-factor.js';
+import { startTestService, type TestService } from '../../../support/service.js';
 
 let database: TestDatabase;
 let service: TestService;

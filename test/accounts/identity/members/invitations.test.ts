@@ -1,10 +1,10 @@
 import { and, eq, lt } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { v4, v7 as uuid } from 'uuid';
-import { hashToken } from '../../../src/identity/session/session-cookie.js';
-import { invitations } from '../../../src/tables.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { startTestService, type TestService } from '../../support/service.js';
+import { hashToken } from '../../../../src/accounts/identity/session/session-cookie.js';
+import { invitations } from '../../../../src/tables.js';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
+import { startTestService, type TestService } from '../../../support/service.js';
 import {
   auditOf,
   createTeam,
@@ -21,7 +21,7 @@ import {
   tokenIn,
   type Team,
 } from './support.js';
-import { Browser } from '../../support/accounts.js';
+import { Browser } from '../../../support/accounts.js';
 
 let database: TestDatabase;
 let service: TestService;

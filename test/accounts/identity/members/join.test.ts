@@ -2,7 +2,7 @@ import { Writable } from 'node:stream';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { v7 as uuid } from 'uuid';
-import { verifyPassword } from '../../../src/identity/password.js';
+import { verifyPassword } from '../../../../src/accounts/identity/password.js';
 import {
   invitations,
   memberships,
@@ -10,12 +10,12 @@ import {
   organizations,
   sessions,
   users,
-} from '../../../src/tables.js';
-import { createLogger, createPlainLog } from '../../../src/core/log/log.js';
-import { operatorClient } from '../../support/operator.js';
-import { addMember, Browser, createUser, PASSWORD } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { startTestService, type TestService } from '../../support/service.js';
+} from '../../../../src/tables.js';
+import { createLogger, createPlainLog } from '../../../../src/core/log/log.js';
+import { operatorClient } from '../../../support/operator.js';
+import { addMember, Browser, createUser, PASSWORD } from '../../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
+import { startTestService, type TestService } from '../../../support/service.js';
 import {
   auditOf,
   createTeam,

@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { signedIn } from '../../support/accounts.js';
-import { startTestService, type TestService } from '../../support/service.js';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
+import { signedIn } from '../../../support/accounts.js';
+import { startTestService, type TestService } from '../../../support/service.js';
 import { html } from './support.js';
 
 const MEMBERS = 10_000;

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { v7 as uuid } from 'uuid';
-import type { Role } from '../../../src/organizations/table.js';
-import { addMember, Browser } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { createKey, createOrganization } from '../../support/fixtures.js';
-import { startTestService, type TestService } from '../../support/service.js';
+import type { Role } from '../../../../src/accounts/organizations/table.js';
+import { addMember, Browser } from '../../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
+import { createKey, createOrganization } from '../../../support/fixtures.js';
+import { startTestService, type TestService } from '../../../support/service.js';
 import { auditOf, createTeam, html, join, post, remove, roleOf, setRole, type Team } from './support.js';
 
 let database: TestDatabase;

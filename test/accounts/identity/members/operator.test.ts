@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createKey } from '../../support/fixtures.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { startTestService, type TestService } from '../../support/service.js';
-import { hostileSlugs, operatorClient, unique, uniqueEmail } from '../../support/operator.js';
+import { createKey } from '../../../support/fixtures.js';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
+import { startTestService, type TestService } from '../../../support/service.js';
+import { hostileSlugs, operatorClient, unique, uniqueEmail } from '../../../support/operator.js';
 
 let database: TestDatabase;
 let service: TestService;

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { formatTime } from '../../../src/core/pages/format.js';
-import { putMember } from '../../../src/identity/members/members.js';
-import { inChange } from '../../support/change.js';
-import { Browser, createUser } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { startTestService, type TestService } from '../../support/service.js';
-import { operatorClient } from '../../support/operator.js';
+import { formatTime } from '../../../../src/core/pages/format.js';
+import { putMember } from '../../../../src/accounts/identity/members/members.js';
+import { inChange } from '../../../support/change.js';
+import { Browser, createUser } from '../../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
+import { startTestService, type TestService } from '../../../support/service.js';
+import { operatorClient } from '../../../support/operator.js';
 import { createTeam, freshEmail, html, invite, post, remove, signIn } from './support.js';
 
 let database: TestDatabase;

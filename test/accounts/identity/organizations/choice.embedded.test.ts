@@ -1,10 +1,10 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { memberships } from '../../../src/tables.js';
-import { addMember, signedIn } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { createOrganization } from '../../support/fixtures.js';
-import { startTestService, type TestService } from '../../support/service.js';
+import { memberships } from '../../../../src/tables.js';
+import { addMember, signedIn } from '../../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
+import { createOrganization } from '../../../support/fixtures.js';
+import { startTestService, type TestService } from '../../../support/service.js';
 
 let database: TestDatabase;
 let service: TestService;

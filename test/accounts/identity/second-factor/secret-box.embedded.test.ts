@@ -1,11 +1,14 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createSecretBox, resealSecrets } from '../../../src/identity/second-factor/secret-box.js';
-import { secondFactors } from '../../../src/tables.js';
-import { Browser, createUser } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { giveSecondFactor } from '../../support/second-factor.js';
-import { startTestService, type TestService } from '../../support/service.js';
+import {
+  createSecretBox,
+  resealSecrets,
+} from '../../../../src/accounts/identity/second-factor/secret-box.js';
+import { secondFactors } from '../../../../src/tables.js';
+import { Browser, createUser } from '../../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
+import { giveSecondFactor } from '../../../support/second-factor.js';
+import { startTestService, type TestService } from '../../../support/service.js';
 
 const SECRET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
 

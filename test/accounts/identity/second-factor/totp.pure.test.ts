@@ -4,7 +4,7 @@ import {
   generateRecoveryCodes,
   hashRecoveryCode,
   RECOVERY_CODES,
-} from '../../../src/identity/second-factor/codes.js';
+} from '../../../../src/accounts/identity/second-factor/codes.js';
 import {
   codeOf,
   encodeBase32,
@@ -12,8 +12,8 @@ import {
   generateSecret,
   stepAt,
   STEP_MS,
-} from '../../../src/identity/second-factor/totp.js';
-import { cpuMsOf } from '../../support/cpu.js';
+} from '../../../../src/accounts/identity/second-factor/totp.js';
+import { cpuMsOf } from '../../../support/cpu.js';
 
 const rfcSecret = encodeBase32(Buffer.from('12345678901234567890'));
 

@@ -1,15 +1,15 @@
 import { request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Database } from '../../../src/core/db/client.js';
-import { listMountedRoutes, listPageRoutes } from '../../openapi/support/mounted-routes.js';
-import { countChanges } from '../../support/counted-changes.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { ordinaryNames, populate } from '../../support/populated.js';
-import { startTestService, type TestService } from '../../support/service.js';
+import type { Database } from '../../../../src/core/db/client.js';
+import { listMountedRoutes, listPageRoutes } from '../../../openapi/support/mounted-routes.js';
+import { countChanges } from '../../../support/counted-changes.js';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
+import { ordinaryNames, populate } from '../../../support/populated.js';
+import { startTestService, type TestService } from '../../../support/service.js';
 import { changes, others, type Prepared, type World, type Prepare } from './changes.js';
-import { openLiveAccount, removeKeys } from '../../fixtures/live-account.js';
-import { createApp } from '../../../src/app.js';
+import { openLiveAccount, removeKeys } from '../../../fixtures/live-account.js';
+import { createApp } from '../../../../src/app.js';
 
 let database: TestDatabase;
 let service: TestService;

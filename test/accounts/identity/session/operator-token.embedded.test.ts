@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { startTestService, type TestService, type TestServiceOptions } from '../../support/service.js';
-import { operatorToken } from '../../support/operator.js';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
+import { startTestService, type TestService, type TestServiceOptions } from '../../../support/service.js';
+import { operatorToken } from '../../../support/operator.js';
 
 let database: TestDatabase;
 const started: TestService[] = [];

@@ -2,14 +2,14 @@ import { setMaxListeners } from 'node:events';
 import { request } from 'node:http';
 import { eq, like } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { hashPassword } from '../../../src/identity/password.js';
-import { sessions } from '../../../src/identity/table.js';
-import { users } from '../../../src/organizations/table.js';
-import { AppError } from '../../../src/core/errors.js';
-import { operatorClient, operatorToken, unique } from '../../support/operator.js';
-import { Browser, createUser, PASSWORD } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { startTestService, type TestService } from '../../support/service.js';
+import { hashPassword } from '../../../../src/accounts/identity/password.js';
+import { sessions } from '../../../../src/accounts/identity/table.js';
+import { users } from '../../../../src/accounts/organizations/table.js';
+import { AppError } from '../../../../src/core/errors.js';
+import { operatorClient, operatorToken, unique } from '../../../support/operator.js';
+import { Browser, createUser, PASSWORD } from '../../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
+import { startTestService, type TestService } from '../../../support/service.js';
 
 let database: TestDatabase;
 let service: TestService;
@@ -27,7 +27,7 @@ afterAll(async () => {
 const CALLERS = 10;
 /** Half a second of hashing and more, and room in the queue for the callers behind it. */
 const AHEAD = 80;
-/** At once: see MAX_PARALLEL in src/identity/password.ts. */
+/** At once: see MAX_PARALLEL in src/accounts/identity/password.ts. */
 const RUNNING = 2;
 
 /** Of many callers at once. */

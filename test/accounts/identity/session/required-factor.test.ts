@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eq } from 'drizzle-orm';
-import { change } from '../../../src/audit/audit.js';
-import { organizations } from '../../../src/tables.js';
-import { operatorClient } from '../../support/operator.js';
-import { addMember, Browser, createUser, sessionIdOf, signedIn } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { createOrganization } from '../../support/fixtures.js';
-import { giveSecondFactor } from '../../support/second-factor.js';
-import { startTestService, type TestService } from '../../support/service.js';
-import { memberAuthority } from '../../../src/identity/session/authority.js';
+import { change } from '../../../../src/accounts/audit/audit.js';
+import { organizations } from '../../../../src/tables.js';
+import { operatorClient } from '../../../support/operator.js';
+import { addMember, Browser, createUser, sessionIdOf, signedIn } from '../../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
+import { createOrganization } from '../../../support/fixtures.js';
+import { giveSecondFactor } from '../../../support/second-factor.js';
+import { startTestService, type TestService } from '../../../support/service.js';
+import { memberAuthority } from '../../../../src/accounts/identity/session/authority.js';
 
 const html = { accept: 'text/html', 'sec-fetch-mode': 'navigate' };
 

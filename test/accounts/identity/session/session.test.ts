@@ -1,13 +1,13 @@
 import { and, eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { MAX_FORM_BYTES } from '../../../src/core/http/body.js';
-import { deleteExpiredSessions } from '../../../src/identity/session/queries.js';
-import { signIn } from '../../../src/identity/sign-in/sign-in.js';
-import { keptForms, memberships, sessions, users } from '../../../src/tables.js';
-import { addMember, Browser, createUser, PASSWORD, signedIn } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { createOrganization } from '../../support/fixtures.js';
-import { startTestService, type TestService } from '../../support/service.js';
+import { MAX_FORM_BYTES } from '../../../../src/core/http/body.js';
+import { deleteExpiredSessions } from '../../../../src/accounts/identity/session/queries.js';
+import { signIn } from '../../../../src/accounts/identity/sign-in/sign-in.js';
+import { keptForms, memberships, sessions, users } from '../../../../src/tables.js';
+import { addMember, Browser, createUser, PASSWORD, signedIn } from '../../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
+import { createOrganization } from '../../../support/fixtures.js';
+import { startTestService, type TestService } from '../../../support/service.js';
 
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;

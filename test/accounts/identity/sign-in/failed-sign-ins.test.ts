@@ -1,13 +1,13 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { failedSignIns, operatorLog, users } from '../../../src/tables.js';
-import { DAY_MS, HOUR_MS } from '../../../src/core/time.js';
-import { deleteOldFailedSignIns } from '../../../src/identity/sign-in/failed-queries.js';
-import { addMember, Browser, createUser } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { createOrganization } from '../../support/fixtures.js';
-import { signedInOperator } from '../../support/operators.js';
-import { startTestService, type TestService } from '../../support/service.js';
+import { failedSignIns, operatorLog, users } from '../../../../src/tables.js';
+import { DAY_MS, HOUR_MS } from '../../../../src/core/time.js';
+import { deleteOldFailedSignIns } from '../../../../src/accounts/identity/sign-in/failed-queries.js';
+import { addMember, Browser, createUser } from '../../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
+import { createOrganization } from '../../../support/fixtures.js';
+import { signedInOperator } from '../../../support/operators.js';
+import { startTestService, type TestService } from '../../../support/service.js';
 
 let database: TestDatabase;
 let service: TestService;

@@ -1,16 +1,16 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { deleteExpiredSessions } from '../../../src/identity/session/queries.js';
-import { answerChallenge } from '../../../src/identity/sign-in/sign-in.js';
-import { findChallenge } from '../../../src/identity/second-factor/queries.js';
-import { createSecretBox } from '../../../src/identity/second-factor/secret-box.js';
-import { recoveryCodes, secondFactors, sessions, signInChallenges, users } from '../../../src/tables.js';
-import { addMember, Browser, createUser, PASSWORD, type TestUser } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { createOrganization } from '../../support/fixtures.js';
-import { makeLink } from '../../support/operators.js';
-import { giveSecondFactor } from '../../support/second-factor.js';
-import { startTestService, type TestService } from '../../support/service.js';
+import { deleteExpiredSessions } from '../../../../src/accounts/identity/session/queries.js';
+import { answerChallenge } from '../../../../src/accounts/identity/sign-in/sign-in.js';
+import { findChallenge } from '../../../../src/accounts/identity/second-factor/queries.js';
+import { createSecretBox } from '../../../../src/accounts/identity/second-factor/secret-box.js';
+import { recoveryCodes, secondFactors, sessions, signInChallenges, users } from '../../../../src/tables.js';
+import { addMember, Browser, createUser, PASSWORD, type TestUser } from '../../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
+import { createOrganization } from '../../../support/fixtures.js';
+import { makeLink } from '../../../support/operators.js';
+import { giveSecondFactor } from '../../../support/second-factor.js';
+import { startTestService, type TestService } from '../../../support/service.js';
 
 const MINUTE = 60_000;
 const html = { accept: 'text/html,*/*;q=0.8' };

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { SignInLimits } from '../../../src/identity/sign-in/sign-in-limits.js';
-import { Browser, createUser, PASSWORD } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { startTestService, type TestService } from '../../support/service.js';
+import type { SignInLimits } from '../../../../src/accounts/identity/sign-in/sign-in-limits.js';
+import { Browser, createUser, PASSWORD } from '../../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
+import { startTestService, type TestService } from '../../../support/service.js';
 
 let database: TestDatabase;
 const services: TestService[] = [];

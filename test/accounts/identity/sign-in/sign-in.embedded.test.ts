@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { sessions } from '../../../src/tables.js';
-import { Browser, createUser, PASSWORD, signedIn } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { startTestService, type TestService } from '../../support/service.js';
-import { hashPassword } from '../../../src/identity/password.js';
+import { sessions } from '../../../../src/tables.js';
+import { Browser, createUser, PASSWORD, signedIn } from '../../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
+import { startTestService, type TestService } from '../../../support/service.js';
+import { hashPassword } from '../../../../src/accounts/identity/password.js';
 
 let database: TestDatabase;
 let service: TestService;

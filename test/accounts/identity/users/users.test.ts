@@ -8,14 +8,14 @@ import {
   sessions,
   signInChallenges,
   users,
-} from '../../../src/tables.js';
-import { verifyPassword } from '../../../src/identity/password.js';
-import { Browser } from '../../support/accounts.js';
-import { createKey } from '../../support/fixtures.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { giveSecondFactor } from '../../support/second-factor.js';
-import { startTestService, type TestService } from '../../support/service.js';
-import { hostileNames, operatorClient, unique, uniqueEmail } from '../../support/operator.js';
+} from '../../../../src/tables.js';
+import { verifyPassword } from '../../../../src/accounts/identity/password.js';
+import { Browser } from '../../../support/accounts.js';
+import { createKey } from '../../../support/fixtures.js';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
+import { giveSecondFactor } from '../../../support/second-factor.js';
+import { startTestService, type TestService } from '../../../support/service.js';
+import { hostileNames, operatorClient, unique, uniqueEmail } from '../../../support/operator.js';
 
 let database: TestDatabase;
 let service: TestService;

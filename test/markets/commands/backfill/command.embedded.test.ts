@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import { climateDayAt, daysBetween, addDays } from '../../../src/trading/market/climate-day.js';
-import { findPlace, indexAreas, stations } from '../../../src/trading/market/stations.js';
-import { maintenanceCommand } from '../../support/maintenance-command.js';
-import { settledLadder, startFakeVenue, type FakeVenue } from '../../trading/fake-venue.js';
-import { startFakeWeather, type FakeWeather } from '../../trading/forecast-fake-weather.js';
+import { climateDayAt, daysBetween, addDays } from '../../../../src/markets/market/climate-day.js';
+import { findPlace, indexAreas, stations } from '../../../../src/markets/market/stations.js';
+import { maintenanceCommand } from '../../../support/maintenance-command.js';
+import { settledLadder, startFakeVenue, type FakeVenue } from '../../fake-venue.js';
+import { startFakeWeather, type FakeWeather } from '../../forecast-fake-weather.js';
 
 // It starts processes, which is slow on a machine that is busy.
 vi.setConfig({ testTimeout: 60_000 });

@@ -1,11 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { askAgain, lastDayOver, planChunks, readRange } from '../../../src/tools/backfill/backfill.js';
-import { CommandError } from '../../../src/tools/kit/command.js';
-import { WeatherUnavailableError } from '../../../src/trading/forecast/read-json.js';
-import { stations } from '../../../src/trading/market/stations.js';
-import { UnexpectedAnswerError, VenueUnavailableError } from '../../../src/trading/venue/kalshi-client.js';
-import { daysBetween, addDays } from '../../../src/trading/market/climate-day.js';
+import {
+  askAgain,
+  lastDayOver,
+  planChunks,
+  readRange,
+} from '../../../../src/markets/commands/backfill-archive.js';
+import { CommandError } from '../../../../src/commands/kit/command.js';
+import { WeatherUnavailableError } from '../../../../src/markets/weather/read-json.js';
+import { stations } from '../../../../src/markets/market/stations.js';
+import { UnexpectedAnswerError, VenueUnavailableError } from '../../../../src/markets/venue/kalshi-client.js';
+import { daysBetween, addDays } from '../../../../src/markets/market/climate-day.js';
 
 describe('days', () => {
   it('between two are both of them and all in between, over the ends of months and leap years', () => {

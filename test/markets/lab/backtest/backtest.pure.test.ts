@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { backtest } from '../../../src/tools/backtest/backtest.js';
-import type { Feed, PointInTime } from '../../../src/tools/backtest/feed.js';
-import { createLookBack } from '../../../src/tools/backtest/look-back.js';
-import { createBroker, runBacktest } from '../../../src/tools/backtest/run.js';
-import { planOf, simulationFeed } from '../../../src/tools/backtest/simulation-feed.js';
-import { summarise } from '../../../src/tools/backtest/statistics.js';
-import { toText } from '../../../src/tools/backtest/text.js';
-import { climateDayOf } from '../../../src/trading/market/climate-day.js';
-import { CENT, DOLLAR } from '../../../src/trading/market/money.js';
-import type { Signal } from '../../../src/trading/signals/signal.js';
-import { findStation } from '../../../src/trading/market/stations.js';
-import { stationDaysBetween, type StationDay } from '../../../src/trading/venue/simulation/world.js';
+import { backtest } from '../../../../src/markets/lab/backtest/backtest.js';
+import type { Feed, PointInTime } from '../../../../src/markets/lab/backtest/feed.js';
+import { createLookBack } from '../../../../src/markets/lab/backtest/look-back.js';
+import { createBroker, runBacktest } from '../../../../src/markets/lab/backtest/run.js';
+import { planOf, simulationFeed } from '../../../../src/markets/lab/backtest/simulation-feed.js';
+import { summarise } from '../../../../src/markets/lab/backtest/statistics.js';
+import { toText } from '../../../../src/markets/lab/backtest/text.js';
+import { climateDayOf } from '../../../../src/markets/market/climate-day.js';
+import { CENT, DOLLAR } from '../../../../src/markets/market/money.js';
+import type { Signal } from '../../../../src/markets/signals/signal.js';
+import { findStation } from '../../../../src/markets/market/stations.js';
+import { stationDaysBetween, type StationDay } from '../../../../src/markets/venue/simulation/world.js';
 import { makePoints, type MadeWorld } from './made-points.js';
 import {
   makeEvent,
@@ -19,7 +19,7 @@ import {
   makeGates,
   calibrated,
   makeBook,
-} from '../../fixtures/events.js';
+} from '../../../fixtures/events.js';
 
 const sourceOf = (points: PointInTime[]): Feed => ({
   name: 'made',

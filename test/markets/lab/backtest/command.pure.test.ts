@@ -5,10 +5,10 @@ import { PassThrough } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { BacktestResult } from '../../../src/tools/backtest/backtest.js';
-import type { QueueResult } from '../../../src/tools/backtest/queue.js';
-import { runBacktestCommand } from '../../../src/tools/backtest/command.js';
-import { wireMarket } from '../../trading/fake-venue.js';
+import type { BacktestResult } from '../../../../src/markets/lab/backtest/backtest.js';
+import type { QueueResult } from '../../../../src/markets/lab/backtest/queue.js';
+import { runBacktestCommand } from '../../../../src/markets/lab/backtest/command.js';
+import { wireMarket } from '../../fake-venue.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'gauge-backtest-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -248,7 +248,7 @@ describe('npm run backtest', () => {
 });
 
 const shared = (name: string) =>
-  fileURLToPath(new URL(`../../../../shared/data/kalshi/${name}`, import.meta.url));
+  fileURLToPath(new URL(`../../../../../shared/data/kalshi/${name}`, import.meta.url));
 const recordedFiles = ['NY', 'CHI', 'MIA'].map((city) => shared(`events_KXHIGH${city}.jsonl.gz`));
 const tradeFile = shared('raw_trades_5cities_2025-04-15.json.gz');
 

@@ -5,12 +5,12 @@ import {
   summariseExecution,
   type FillMark,
   type PaperFill,
-} from '../../../src/tools/backtest/look-back.js';
-import type { RecordedTrade } from '../../../src/tools/backtest/records.js';
-import type { OrderBook } from '../../../src/trading/market/book.js';
-import { CENT, DOLLAR } from '../../../src/trading/market/money.js';
-import type { Print, PrintsRead } from '../../../src/trading/market/source.js';
-import { makeBook } from '../../fixtures/events.js';
+} from '../../../../src/markets/lab/backtest/look-back.js';
+import type { RecordedTrade } from '../../../../src/markets/lab/backtest/records.js';
+import type { OrderBook } from '../../../../src/markets/market/book.js';
+import { CENT, DOLLAR } from '../../../../src/markets/market/money.js';
+import type { Print, PrintsRead } from '../../../../src/markets/market/source.js';
+import { makeBook } from '../../../fixtures/events.js';
 
 const TICKER = 'KXHIGHNY-26NOV21-B40.5';
 const start = new Date('2026-11-21T12:00:00Z');

@@ -1,12 +1,12 @@
-import type { PointInTime } from '../../../src/tools/backtest/feed.js';
-import { toLevels, type OrderBook } from '../../../src/trading/market/book.js';
-import { bracketPays } from '../../../src/trading/market/brackets.js';
-import { climateDayOf } from '../../../src/trading/market/climate-day.js';
-import { probabilityOf } from '../../../src/trading/market/distribution.js';
-import type { Market } from '../../../src/trading/market/market.js';
-import { CENT, DOLLAR } from '../../../src/trading/market/money.js';
-import { gaussian } from '../../../src/trading/venue/simulation/random.js';
-import { makeEvent, makeForecasts, makeData, makeGates, calibrated } from '../../fixtures/events.js';
+import type { PointInTime } from '../../../../src/markets/lab/backtest/feed.js';
+import { toLevels, type OrderBook } from '../../../../src/markets/market/book.js';
+import { bracketPays } from '../../../../src/markets/market/brackets.js';
+import { climateDayOf } from '../../../../src/markets/market/climate-day.js';
+import { probabilityOf } from '../../../../src/markets/market/distribution.js';
+import type { Market } from '../../../../src/markets/market/market.js';
+import { CENT, DOLLAR } from '../../../../src/markets/market/money.js';
+import { gaussian } from '../../../../src/markets/venue/simulation/random.js';
+import { makeEvent, makeForecasts, makeData, makeGates, calibrated } from '../../../fixtures/events.js';
 
 const HOUR_MS = 3_600_000;
 

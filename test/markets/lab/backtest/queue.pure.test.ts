@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { bidsAmong, restAmongTrades } from '../../../src/tools/backtest/queue.js';
-import { readTrades, toPrint, type RecordedTrade } from '../../../src/tools/backtest/records.js';
-import { toQueueText } from '../../../src/tools/backtest/text.js';
-import { toHundredths } from '../../../src/trading/market/contracts.js';
+import { bidsAmong, restAmongTrades } from '../../../../src/markets/lab/backtest/queue.js';
+import { readTrades, toPrint, type RecordedTrade } from '../../../../src/markets/lab/backtest/records.js';
+import { toQueueText } from '../../../../src/markets/lab/backtest/text.js';
+import { toHundredths } from '../../../../src/markets/market/contracts.js';
 
 const startMs = Date.parse('2025-04-15T12:00:00Z');
 const trade = (minute: number, yesPrice: number, contracts: number, takerSide: 'yes' | 'no' = 'no') =>
@@ -69,7 +69,7 @@ describe('bids among recorded trades', () => {
 
 /** Every trade of one day's markets in five cities, as the venue lists them. It keeps no books: what stands before a bid is assumed. */
 const file = fileURLToPath(
-  new URL('../../../../shared/data/kalshi/raw_trades_5cities_2025-04-15.json.gz', import.meta.url),
+  new URL('../../../../../shared/data/kalshi/raw_trades_5cities_2025-04-15.json.gz', import.meta.url),
 );
 
 describe.skipIf(!existsSync(file))('bids among the recorded trades of a day', () => {

@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import type { PointInTime } from '../../../src/tools/backtest/feed.js';
-import { recordsFeed, type RecordOptions } from '../../../src/tools/backtest/records-feed.js';
-import type { RecordedTrade } from '../../../src/tools/backtest/records.js';
-import type { DayEnsemble } from '../../../src/trading/forecast/forecast.js';
-import { bracketPays } from '../../../src/trading/market/brackets.js';
-import { climateDayOf } from '../../../src/trading/market/climate-day.js';
-import type { Market } from '../../../src/trading/market/market.js';
-import { DOLLAR } from '../../../src/trading/market/money.js';
-import { findStation } from '../../../src/trading/market/stations.js';
-import { gaussian } from '../../../src/trading/venue/simulation/random.js';
-import { makeEvent } from '../../fixtures/events.js';
+import type { PointInTime } from '../../../../src/markets/lab/backtest/feed.js';
+import { recordsFeed, type RecordOptions } from '../../../../src/markets/lab/backtest/records-feed.js';
+import type { RecordedTrade } from '../../../../src/markets/lab/backtest/records.js';
+import type { DayEnsemble } from '../../../../src/markets/weather/weather.js';
+import { bracketPays } from '../../../../src/markets/market/brackets.js';
+import { climateDayOf } from '../../../../src/markets/market/climate-day.js';
+import type { Market } from '../../../../src/markets/market/market.js';
+import { DOLLAR } from '../../../../src/markets/market/money.js';
+import { findStation } from '../../../../src/markets/market/stations.js';
+import { gaussian } from '../../../../src/markets/venue/simulation/random.js';
+import { makeEvent } from '../../../fixtures/events.js';
 
 const HOUR_MS = 3_600_000;
 const DAYS = 40;

@@ -8,10 +8,10 @@ import {
   readEvents,
   readObservations,
   type RecordedTrade,
-} from '../../../src/tools/backtest/records.js';
-import { finalOutcomes, groupEvents } from '../../../src/trading/market/event.js';
-import { CENT } from '../../../src/trading/market/money.js';
-import { wireMarket } from '../../trading/fake-venue.js';
+} from '../../../../src/markets/lab/backtest/records.js';
+import { finalOutcomes, groupEvents } from '../../../../src/markets/market/event.js';
+import { CENT } from '../../../../src/markets/market/money.js';
+import { wireMarket } from '../../fake-venue.js';
 
 const MINUTE_MS = 60_000;
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { distributions } from '../../../src/tools/evaluate/training.js';
+import { distributions } from '../../../../src/markets/lab/evaluate/training.js';
 
 describe.each(Object.entries(distributions))('the %s distribution', (name, distribution) => {
   const { kernel, cdf, quantile, logScore } = distribution;

@@ -6,15 +6,15 @@ import {
   crpsOfEnsemble,
   crpsOfNormal,
   logScoreOfNormal,
-} from '../../../src/trading/forecast/pit.js';
+} from '../../../../src/markets/learning/pit.js';
 import {
   fitEmos,
   predictEmos,
   type EmosCase,
   type EmosCoefficients,
   type EmosFit,
-} from '../../../src/tools/evaluate/emos.js';
-import { gaussian, uniform } from '../../../src/trading/venue/simulation/random.js';
+} from '../../../../src/markets/lab/evaluate/emos.js';
+import { gaussian, uniform } from '../../../../src/markets/venue/simulation/random.js';
 
 const member = fc.double({ min: -60, max: 130, noNaN: true });
 const ascending = (members: number[]) => members.toSorted((a, b) => a - b);
@@ -205,7 +205,10 @@ describe('fitting by minimum CRPS', () => {
   });
 });
 
-const innsbruck = new URL('../../../../shared/data/forecast/ensemblepp_temp_innsbruck.csv', import.meta.url);
+const innsbruck = new URL(
+  '../../../../../shared/data/forecast/ensemblepp_temp_innsbruck.csv',
+  import.meta.url,
+);
 
 describe.skipIf(!existsSync(innsbruck))('the winters of Innsbruck', () => {
   it('have the coefficients of the reference', () => {

@@ -4,9 +4,9 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { EvaluationSummary } from '../../../src/tools/evaluate/evaluation.js';
-import { type EmosCoefficients, fitEmos } from '../../../src/tools/evaluate/emos.js';
-import { ownScript } from '../../support/own-build.js';
+import type { EvaluationSummary } from '../../../../src/markets/lab/evaluate/evaluation.js';
+import { type EmosCoefficients, fitEmos } from '../../../../src/markets/lab/evaluate/emos.js';
+import { ownScript } from '../../../support/own-build.js';
 import { createFolder, days, evaluate, flags, header, toCsv, type Day } from './run-evaluate.js';
 
 const folder = createFolder();
@@ -374,7 +374,7 @@ describe('the logistic distribution and a widened spread', () => {
 it('runs as a command: one JSON object on standard output, and a report', async () => {
   const file = folder.write('history.csv', toCsv(history));
   const html = folder.path('report.html');
-  const args = [...ownScript('src/tools/run'), 'evaluate', file, ...flags.slice(1), '--train-days', '30'];
+  const args = [...ownScript('src/commands/run'), 'evaluate', file, ...flags.slice(1), '--train-days', '30'];
   const { stdout, stderr } = await promisify(execFile)(process.execPath, [...args, '--html', html]);
   expect((JSON.parse(stdout) as EvaluationSummary).n).toBe(50);
   expect(stderr).toBe('evaluate: Not tested: 30 rows without 30 dates with data before them.\n');
@@ -382,7 +382,7 @@ it('runs as a command: one JSON object on standard output, and a report', async 
 }, 60_000);
 
 const innsbruck = fileURLToPath(
-  new URL('../../../../shared/data/forecast/ensemblepp_temp_innsbruck.csv', import.meta.url),
+  new URL('../../../../../shared/data/forecast/ensemblepp_temp_innsbruck.csv', import.meta.url),
 );
 
 describe.skipIf(!existsSync(innsbruck))('the winters of Innsbruck', () => {

@@ -1,4 +1,8 @@
-import type { EvaluatedCase, EvaluateOptions, Evaluation } from '../../../src/tools/evaluate/evaluation.js';
+import type {
+  EvaluatedCase,
+  EvaluateOptions,
+  Evaluation,
+} from '../../../../src/markets/lab/evaluate/evaluation.js';
 
 /** A name that would do harm if it were taken for markup. */
 export const hostile = '</style><img src=x onerror=alert(1)>\u202Eمدينة🌡';

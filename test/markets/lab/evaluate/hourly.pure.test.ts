@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, it } from 'vitest';
-import { formatEpochDay, parseDay } from '../../../src/tools/evaluate/training.js';
-import { gaussian } from '../../../src/trading/venue/simulation/random.js';
+import { formatEpochDay, parseDay } from '../../../../src/markets/lab/evaluate/training.js';
+import { gaussian } from '../../../../src/markets/venue/simulation/random.js';
 import { createFolder, evaluate } from './run-evaluate.js';
 
 const folder = createFolder();

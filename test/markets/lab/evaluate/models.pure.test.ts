@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { normalCdf } from '../../../src/core/statistics/distributions.js';
-import { decompose, weightedCrps } from '../../../src/tools/evaluate/decomposition.js';
-import { formatEpochDay, parseDay } from '../../../src/tools/evaluate/training.js';
-import { crpsOfNormal } from '../../../src/trading/forecast/pit.js';
-import { gaussian } from '../../../src/trading/venue/simulation/random.js';
+import { normalCdf } from '../../../../src/core/statistics/distributions.js';
+import { decompose, weightedCrps } from '../../../../src/markets/lab/evaluate/decomposition.js';
+import { formatEpochDay, parseDay } from '../../../../src/markets/lab/evaluate/training.js';
+import { crpsOfNormal } from '../../../../src/markets/learning/pit.js';
+import { gaussian } from '../../../../src/markets/venue/simulation/random.js';
 import { evaluate } from './run-evaluate.js';
 
 interface Scores {

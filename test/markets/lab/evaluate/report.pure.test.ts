@@ -7,7 +7,7 @@ import {
   describeTraining,
   tallyCases,
   writeReport,
-} from '../../../src/tools/evaluate/report.js';
+} from '../../../../src/markets/lab/evaluate/report.js';
 import { hostile, newCase, newEvaluation, seasons } from './evaluation-fixture.js';
 
 let folder: string;

@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { runEvaluateCommand } from '../../../src/tools/evaluate/command.js';
-import type { EvaluationSummary } from '../../../src/tools/evaluate/evaluation.js';
-import { formatEpochDay, parseDay } from '../../../src/tools/evaluate/training.js';
-import { gaussian, uniform } from '../../../src/trading/venue/simulation/random.js';
+import { runEvaluateCommand } from '../../../../src/markets/lab/evaluate/command.js';
+import type { EvaluationSummary } from '../../../../src/markets/lab/evaluate/evaluation.js';
+import { formatEpochDay, parseDay } from '../../../../src/markets/lab/evaluate/training.js';
+import { gaussian, uniform } from '../../../../src/markets/venue/simulation/random.js';
 
 export interface EvaluateRun {
   code: number;

@@ -5,7 +5,7 @@ import {
   monthNumberOf,
   parseDay,
   planWindows,
-} from '../../../src/tools/evaluate/training.js';
+} from '../../../../src/markets/lab/evaluate/training.js';
 
 describe('dates', () => {
   it.each([

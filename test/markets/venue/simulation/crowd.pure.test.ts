@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { probabilityOf, sureDegree } from '../../../../src/trading/market/distribution.js';
-import { readWeatherOf } from '../../../../src/trading/forecast/simulated.js';
-import { isCrossed } from '../../../../src/trading/market/book.js';
-import { isPlaced, type TemperatureKind } from '../../../../src/trading/market/market.js';
-import { readMarketsOf } from '../../../../src/trading/venue/simulated.js';
-import { impliedProbabilities, logScore } from '../../../../src/trading/scores/score.js';
-import { bracketPays, outcomesOf, type Bracket } from '../../../../src/trading/market/brackets.js';
-import { findStation, indexAreas } from '../../../../src/trading/market/stations.js';
-import { believe } from '../../../../src/trading/venue/simulation/crowd.js';
-import { gridBiasF, sharedErrorF } from '../../../../src/trading/venue/simulation/ensemble.js';
-import { simulateWeather } from '../../../../src/trading/venue/simulation/weather.js';
+import { probabilityOf, sureDegree } from '../../../../src/markets/market/distribution.js';
+import { readWeatherOf } from '../../../../src/markets/weather/simulated.js';
+import { isCrossed } from '../../../../src/markets/market/book.js';
+import { isPlaced, type TemperatureKind } from '../../../../src/markets/market/market.js';
+import { readMarketsOf } from '../../../../src/markets/venue/simulated.js';
+import { impliedProbabilities, logScore } from '../../../../src/markets/scores/score.js';
+import { bracketPays, outcomesOf, type Bracket } from '../../../../src/markets/market/brackets.js';
+import { findStation, indexAreas } from '../../../../src/markets/market/stations.js';
+import { believe } from '../../../../src/markets/venue/simulation/crowd.js';
+import { gridBiasF, sharedErrorF } from '../../../../src/markets/venue/simulation/ensemble.js';
+import { simulateWeather } from '../../../../src/markets/venue/simulation/weather.js';
 import {
   dailySubject,
   hourSubject,
@@ -17,7 +17,7 @@ import {
   stationDaysBetween,
   subjectsOf,
   type SimulatedSubject,
-} from '../../../../src/trading/venue/simulation/world.js';
+} from '../../../../src/markets/venue/simulation/world.js';
 
 const HOUR_MS = 3_600_000;
 const seed = 'gauge';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { addDays, climateDayOf } from '../../../../src/trading/market/climate-day.js';
-import { findStation, indexAreas, stations } from '../../../../src/trading/market/stations.js';
-import { simulateWeather } from '../../../../src/trading/venue/simulation/weather.js';
-import { cityStationOf, hourSubject } from '../../../../src/trading/venue/simulation/world.js';
+import { addDays, climateDayOf } from '../../../../src/markets/market/climate-day.js';
+import { findStation, indexAreas, stations } from '../../../../src/markets/market/stations.js';
+import { simulateWeather } from '../../../../src/markets/venue/simulation/weather.js';
+import { cityStationOf, hourSubject } from '../../../../src/markets/venue/simulation/world.js';
 
 const weather = simulateWeather('seed');
 const MINUTE_MS = 60_000;

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isCrossed, type OrderBook } from '../../../../src/trading/market/book.js';
-import { createBookKeeper, type BookProblem } from '../../../../src/trading/venue/socket/book-keeper.js';
-import { readFrame, type Frame } from '../../../../src/trading/venue/socket/frames.js';
+import { isCrossed, type OrderBook } from '../../../../src/markets/market/book.js';
+import { createBookKeeper, type BookProblem } from '../../../../src/markets/venue/socket/book-keeper.js';
+import { readFrame, type Frame } from '../../../../src/markets/venue/socket/frames.js';
 
 const A = 'KXHIGHNY-26SEP23-B69.5';
 const B = 'KXHIGHNY-26SEP23-T63';

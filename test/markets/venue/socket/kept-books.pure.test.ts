@@ -3,10 +3,10 @@ import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createMetrics } from '../../../../src/core/metrics.js';
 import { systemClock } from '../../../../src/core/time.js';
-import { isCrossed, isSameBook, type OrderBook } from '../../../../src/trading/market/book.js';
-import { toOrderBook } from '../../../../src/trading/venue/kalshi-market.js';
-import { compareBooks } from '../../../../src/trading/venue/socket/changes.js';
-import { createKeptBooks, type KeptBooks } from '../../../../src/trading/venue/socket/kept-books.js';
+import { isCrossed, isSameBook, type OrderBook } from '../../../../src/markets/market/book.js';
+import { toOrderBook } from '../../../../src/markets/venue/kalshi-market.js';
+import { compareBooks } from '../../../../src/markets/venue/socket/changes.js';
+import { createKeptBooks, type KeptBooks } from '../../../../src/markets/venue/socket/kept-books.js';
 import type { StreamFrame } from '../../fake-stream.js';
 import { startFakeVenue, type FakeVenue } from '../../fake-venue.js';
 

@@ -1,10 +1,14 @@
 import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { openInput } from '../../../src/tools/kit/input.js';
-import { MAX_LINE_BYTES } from '../../../src/tools/send/lines.js';
-import { createMapping, type MappingOptions, type SourceRecord } from '../../../src/tools/send/mapping.js';
-import { guessFormat, readRecords, type Format } from '../../../src/tools/send/records.js';
+import { openInput } from '../../../../src/commands/kit/input.js';
+import { MAX_LINE_BYTES } from '../../../../src/metering/commands/send/lines.js';
+import {
+  createMapping,
+  type MappingOptions,
+  type SourceRecord,
+} from '../../../../src/metering/commands/send/mapping.js';
+import { guessFormat, readRecords, type Format } from '../../../../src/metering/commands/send/records.js';
 
 /** The records of an input that arrives in pieces of `size` bytes. */
 async function read(

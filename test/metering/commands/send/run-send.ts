@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { runSendCommand } from '../../../src/tools/send/command.js';
-import type { Summary } from '../../../src/tools/send/send.js';
-import { ownScript } from '../../support/own-build.js';
+import { runSendCommand } from '../../../../src/metering/commands/send/command.js';
+import type { Summary } from '../../../../src/metering/commands/send/send.js';
+import { ownScript } from '../../../support/own-build.js';
 
 export interface SendRun {
   child: ChildProcess;
@@ -18,7 +18,7 @@ export function startSend(
   env: { GAUGE_URL?: string; GAUGE_API_KEY?: string; OPERATOR_TOKEN?: string },
   input?: Buffer | string,
 ): SendRun {
-  const child = spawn(process.execPath, [...ownScript('src/tools/run'), 'send', ...args], {
+  const child = spawn(process.execPath, [...ownScript('src/commands/run'), 'send', ...args], {
     env: { PATH: process.env.PATH, ...env },
   });
   let stdout = '';

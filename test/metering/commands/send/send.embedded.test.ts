@@ -5,10 +5,10 @@ import { fileURLToPath } from 'node:url';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
-import { operatorToken } from '../../support/operator.js';
-import { startTestService, type TestService } from '../../support/service.js';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
+import { createKey, createOrganization, createProduct, grant } from '../../../support/fixtures.js';
+import { operatorToken } from '../../../support/operator.js';
+import { startTestService, type TestService } from '../../../support/service.js';
 import { createFolder, send, startSend } from './run-send.js';
 
 // Some tests start processes, which is slow on a machine that is busy.
@@ -80,7 +80,7 @@ const smallTrades: Trades = {
 };
 
 const day = fileURLToPath(
-  new URL('../../../../shared/data/kalshi/raw_trades_5cities_2025-04-15.json.gz', import.meta.url),
+  new URL('../../../../../shared/data/kalshi/raw_trades_5cities_2025-04-15.json.gz', import.meta.url),
 );
 
 describe('recorded trades in one JSON document', () => {

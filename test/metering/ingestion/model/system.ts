@@ -1,10 +1,10 @@
 import { and, eq, sql } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
-import { hashSecret } from '../../../src/api-keys/bearer-key.js';
-import type { Database } from '../../../src/core/db/client.js';
-import { apiKeyDirectory, apiKeys, entitlements, products } from '../../../src/tables.js';
-import { createKey, createOrganization, createProduct, type TestKey } from '../../support/fixtures.js';
-import type { TestService } from '../../support/service.js';
+import { hashSecret } from '../../../../src/accounts/api-keys/bearer-key.js';
+import type { Database } from '../../../../src/core/db/client.js';
+import { apiKeyDirectory, apiKeys, entitlements, products } from '../../../../src/tables.js';
+import { createKey, createOrganization, createProduct, type TestKey } from '../../../support/fixtures.js';
+import type { TestService } from '../../../support/service.js';
 import type { Model, ModelEntitlement, ModelKey, ModelProduct } from './model.js';
 
 /** The service and what its database holds for one run: the same things as in the model, by the same numbers. */

@@ -4,9 +4,9 @@ import {
   granularities,
   listCustomerUsage,
   selectCustomerUsage,
-} from '../../../src/usage/operator/queries.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { createProduct } from '../../support/fixtures.js';
+} from '../../../../src/metering/reports/operator/queries.js';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
+import { createProduct } from '../../../support/fixtures.js';
 
 const CUSTOMERS = 5_000;
 const LIMIT = 51;

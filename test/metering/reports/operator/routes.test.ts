@@ -2,10 +2,10 @@ import { parse } from 'csv-parse/sync';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { addDecimals } from '../../../src/core/decimal.js';
-import { selectRows } from '../../../src/core/db/sql.js';
-import type { Granularity } from '../../../src/usage/operator/queries.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { addDecimals } from '../../../../src/core/decimal.js';
+import { selectRows } from '../../../../src/core/db/sql.js';
+import type { Granularity } from '../../../../src/metering/reports/operator/queries.js';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
 import {
   ANY_QUANTITY,
   createKey,
@@ -13,10 +13,10 @@ import {
   createProduct,
   grant,
   type TestKey,
-} from '../../support/fixtures.js';
-import { hostileSlugs, operatorClient, operatorToken } from '../../support/operator.js';
-import { startTestService, type TestService } from '../../support/service.js';
-import { sendUsage, usageEvent } from '../../support/usage.js';
+} from '../../../support/fixtures.js';
+import { hostileSlugs, operatorClient, operatorToken } from '../../../support/operator.js';
+import { startTestService, type TestService } from '../../../support/service.js';
+import { sendUsage, usageEvent } from '../../../support/usage.js';
 
 let database: TestDatabase;
 let service: TestService;

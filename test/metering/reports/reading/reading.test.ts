@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { addDecimals } from '../../../src/core/decimal.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { createKey, createProduct, grant } from '../../support/fixtures.js';
-import { startTestService, type TestService } from '../../support/service.js';
-import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
-import { fillUsage } from '../../support/usage-events.js';
+import { addDecimals } from '../../../../src/core/decimal.js';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
+import { createKey, createProduct, grant } from '../../../support/fixtures.js';
+import { startTestService, type TestService } from '../../../support/service.js';
+import { createTenant, sendUsage, usageEvent } from '../../../support/usage.js';
+import { fillUsage } from '../../../support/usage-events.js';
 
 let database: TestDatabase;
 let service: TestService;

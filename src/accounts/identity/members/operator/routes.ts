@@ -1,8 +1,8 @@
-import { sendJson, toJson } from '../../../core/http/json.js';
+import { sendJson, toJson } from '../../../../core/http/json.js';
 import { listMembers, type Member } from '../queries.js';
-import { json } from '../../../core/reference/define-route.js';
-import { exampleWorld } from '../../../core/reference/example-world.js';
-import { problemExample } from '../../../core/reference/problem-examples.js';
+import { json } from '../../../../core/reference/define-route.js';
+import { exampleWorld } from '../../../../core/reference/example-world.js';
+import { problemExample } from '../../../../core/reference/problem-examples.js';
 import { emailSchema, memberAnswerSchema, memberSchema } from '../../operator/schema.js';
 import {
   createdAt,
@@ -23,7 +23,7 @@ import {
   sendPut,
 } from '../../operator/http.js';
 import { getOrganization } from '../../organizations/organizations.js';
-import { readRange, sendPage } from '../../../core/http/page.js';
+import { readRange, sendPage } from '../../../../core/http/page.js';
 import { getMember, putMember, removeMemberByEmail } from '../members.js';
 
 const { users } = exampleWorld;

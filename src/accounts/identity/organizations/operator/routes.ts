@@ -1,7 +1,7 @@
-import { sendJson, toJson } from '../../../core/http/json.js';
-import { json } from '../../../core/reference/define-route.js';
-import { exampleWorld } from '../../../core/reference/example-world.js';
-import { problemExample } from '../../../core/reference/problem-examples.js';
+import { sendJson, toJson } from '../../../../core/http/json.js';
+import { json } from '../../../../core/reference/define-route.js';
+import { exampleWorld } from '../../../../core/reference/example-world.js';
+import { problemExample } from '../../../../core/reference/problem-examples.js';
 import {
   createdAt,
   cursorOf,
@@ -13,7 +13,7 @@ import {
   putResponses,
 } from '../../operator/define-route.js';
 import { changeAsOperator, readInput, readSlug, sendPut } from '../../operator/http.js';
-import { readRange, sendPage } from '../../../core/http/page.js';
+import { readRange, sendPage } from '../../../../core/http/page.js';
 import { organizationSchema, slugSchema } from '../../operator/schema.js';
 import { getOrganization, putOrganization } from '../organizations.js';
 import { listOrganizations, type Organization } from '../queries.js';
