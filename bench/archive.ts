@@ -55,7 +55,7 @@ let peakMb = 0;
 let isEnded = false;
 
 function start(args: string[]): ChildProcess {
-  const child = spawn(process.execPath, ['dist/tools/archive.js', ...args], {
+  const child = spawn(process.execPath, ['dist/metering/commands/archive.js', ...args], {
     env: { PATH: process.env.PATH, DATABASE_URL: url, DEDUPE_HORIZON_MONTHS: String(HORIZON) },
     stdio: ['ignore', 'inherit', 'inherit'],
   });

@@ -241,9 +241,11 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   const e = parsed.data;
   const trustProxy = parseTrustProxy(e.TRUST_PROXY);
+  const trading = readTradingConfig(e);
   return {
     production,
     hasMarkets: hasMarkets(e),
+    firstMarketAccess: hasMarkets(e) && trading.marketSource === 'simulated' ? 'trade' : 'none',
     port: e.PORT,
     // The demo prints its passwords: it listens on this machine only, unless it is told otherwise.
     host: e.HOST ?? (production ? '0.0.0.0' : '127.0.0.1'),
@@ -267,7 +269,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     logLevel: e.LOG_LEVEL,
     dedupeHorizonMonths: e.DEDUPE_HORIZON_MONTHS,
     corsOrigins: e.CORS_ORIGINS ?? [],
-    trading: readTradingConfig(e),
+    trading,
     limits: {
       usagePerMinute: e.LIMIT_USAGE_PER_MINUTE,
       entitlementsPerMinute: e.LIMIT_ENTITLEMENTS_PER_MINUTE,

@@ -31,6 +31,7 @@ describe('the configuration', () => {
     expect(readConfig({})).toEqual({
       production: false,
       hasMarkets: true,
+      firstMarketAccess: 'trade',
       port: 3000,
       host: '127.0.0.1',
       databaseUrl: undefined,
@@ -156,6 +157,7 @@ describe('the configuration', () => {
     expect(config).toEqual({
       production: true,
       hasMarkets: true,
+      firstMarketAccess: 'none',
       port: 8080,
       host: '::1',
       databaseUrl: 'postgresql://gauge:secret@db:5432/gauge?sslmode=require',
@@ -173,6 +175,7 @@ describe('the configuration', () => {
         `billing:o:${'c'.repeat(32)}`,
         `o:${'c'.repeat(32)}`,
         'y'.repeat(32),
+        'key-of-a-subscription',
       ],
       webhooksAllowPrivate: true,
       auditExport: { target: 'https://heads.example.com/gauge', schedule: '0 0 * * * *' },

@@ -15,7 +15,7 @@ const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 
 it('each command of the service replaces its shell: dash would keep the signals that npm sends', () => {
   const commands = Object.entries(scripts).filter(([, script]) =>
-    /\b(src\/(main|tools)|dist\/main)\b.*\.[jt]s/.test(script),
+    /\b(src\/(main|(\w+\/)?commands)|dist\/main)\b.*\.[jt]s/.test(script),
   );
   const running = commands.filter(([name, script]) => name !== 'prepare' && !script.startsWith('tsx '));
   expect(running.map(([name]) => name)).toEqual(

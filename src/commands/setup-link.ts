@@ -17,7 +17,7 @@ With --force it makes one although there are operators: for operators who are lo
 again, for a day: who lost the password has to know their second factor, and who lost that, the password. All of it is in
 the operator's audit log.
 
-In the container: docker compose exec app node dist/tools/setup-link.js
+In the container: docker compose exec app node dist/commands/setup-link.js
 
 Environment: DATABASE_URL, or DATA_DIR for the embedded database, and PUBLIC_URL, as for the service.
 

@@ -21,7 +21,6 @@ import { slugSchema } from '../accounts/identity/operator/schema.js';
 import { getLockedOrganization, putOrganization } from '../accounts/identity/organizations/organizations.js';
 import { lockOrganization, type Organization } from '../accounts/identity/organizations/queries.js';
 import { marketAccesses, type MarketAccess } from '../accounts/organizations/table.js';
-import { firstMarketAccess } from '../markets/config.js';
 import { confirmDanger, requireConfirmation } from '../accounts/identity/session/operator.js';
 import {
   findCustomer,
@@ -61,7 +60,7 @@ export function customerPages(deps: ConsoleDeps): Router {
 function addList(router: Router, deps: ConsoleDeps): void {
   const { db, clock, config } = deps;
   const { hasMarkets } = config;
-  const first = firstMarketAccess(config);
+  const first = config.firstMarketAccess;
 
   router.get('/', async (req, res) => {
     const query = readQuery(req);

@@ -6,15 +6,9 @@ import { renderPage } from '../core/pages/layout.js';
 import { slugSchema } from '../accounts/identity/operator/schema.js';
 import { getOrganization } from '../accounts/identity/organizations/organizations.js';
 import type { Organization } from '../accounts/identity/organizations/queries.js';
-import type { TradingContext } from '../markets/config.js';
-import type { LiveTrading } from '../markets/live/live.js';
+import type { Context } from '../core/http/context.js';
 
-export type ConsoleDeps = Pick<TradingContext, 'db' | 'clock' | 'config'>;
-
-export interface MarketConsoleDeps extends ConsoleDeps {
-  /** Undefined unless the configuration lets an Organization trade live. */
-  live: LiveTrading | undefined;
-}
+export type ConsoleDeps = Pick<Context, 'db' | 'clock' | 'config'>;
 
 export const CONSOLE = '/console';
 export const PEOPLE = `${CONSOLE}/people`;

@@ -5,6 +5,8 @@ export interface ServiceConfig {
   production: boolean;
   /** Whether there are markets, forecasts, portfolios and orders. Without them, nothing shows that there could be. */
   hasMarkets: boolean;
+  /** What forms for a new Organization begin with: a choice that was left as it is gives nothing of real markets away. */
+  firstMarketAccess: 'none' | 'trade';
   port: number;
   host: string;
   databaseUrl: string | undefined;

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { urlField, wholeNumber, type ServiceConfig } from '../core/config.js';
 import type { Context } from '../core/http/context.js';
-import type { MarketAccess } from '../accounts/organizations/table.js';
 import { parseDollars } from './market/money.js';
 
 /** Open-Meteo's hosts for non-commercial use. Those of a subscription have `customer-` before these names. */
@@ -160,7 +159,3 @@ export function tradingProblems(env: Record<string, string | undefined>): string
 }
 
 export type TradingContext = Context<ServiceConfig & { trading: TradingConfig }>;
-
-/** What forms for a new Organization begin with: a choice that was left as it is gives nothing of real markets away. */
-export const firstMarketAccess = ({ hasMarkets, trading }: TradingContext['config']): MarketAccess =>
-  hasMarkets && trading.marketSource === 'simulated' ? 'trade' : 'none';

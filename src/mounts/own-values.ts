@@ -5,8 +5,7 @@ import { listActivePrefixes } from '../accounts/api-keys/queries.js';
 import { listProductsInEffect } from '../metering/entitlements/queries.js';
 import type { ReadSession } from '../accounts/identity/session/session.js';
 import { CENT, formatDollars } from '../markets/market/money.js';
-import { listOrders } from '../markets/orders/queries.js';
-import { findNewestResting } from '../markets/orders/queries.js';
+import { listOrders, findNewestResting } from '../markets/orders/queries.js';
 import { listByOwner } from '../metering/reservations/reservations.js';
 import type { SnapshotStore } from '../markets/snapshot/snapshot.js';
 

@@ -38,13 +38,13 @@ import {
 } from '../accounts/identity/session/session.js';
 import { normalizeEmail } from '../accounts/identity/sign-in/sign-in.js';
 import { marketAccesses } from '../accounts/organizations/table.js';
-import { firstMarketAccess, type TradingContext } from '../markets/config.js';
+import type { Context } from '../core/http/context.js';
 import { declareFirst, findInvitedOwner, findOwnerless, readNextStep } from './set-up.js';
 
 const SET_UP = '/set-up';
 const frame = 'card' as const;
 
-type SetUpDeps = AccountDeps & Pick<TradingContext, 'limitStores' | 'config'>;
+type SetUpDeps = AccountDeps & Pick<Context, 'limitStores' | 'config'>;
 
 const personSchema = z.strictObject({
   name: nameField.optional(),
@@ -146,7 +146,7 @@ async function showNext(deps: SetUpDeps, req: Request, res: Response, isMember: 
   const now = new Date(deps.clock.now());
   const step = await readNextStep(deps.db.orm, now);
   if (step === 'product')
-    return showProduct(deps, req, res, newForm({ marketAccess: firstMarketAccess(deps.config) }));
+    return showProduct(deps, req, res, newForm({ marketAccess: deps.config.firstMarketAccess }));
   if (step === 'owner') return res.redirect(303, `${SET_UP}/owner`);
   const organization = await findOwnerless(deps.db.orm);
   const invited = organization && (await findInvitedOwner(deps.db.orm, organization.id, now));
@@ -210,7 +210,7 @@ function addProductPages(router: Router, deps: SetUpDeps, guards: RequestHandler
     guards,
     formRoute({
       async act(req, res, fields) {
-        const { marketAccess = firstMarketAccess(deps.config), ...first } = parseInput(
+        const { marketAccess = deps.config.firstMarketAccess, ...first } = parseInput(
           firstSchema,
           filledIn(fields),
         );

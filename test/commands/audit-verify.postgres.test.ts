@@ -9,7 +9,7 @@ import { maintenanceCommand } from '../support/maintenance-command.js';
 // Each test starts processes, which is slow on a machine that is busy.
 vi.setConfig({ testTimeout: 120_000 });
 
-const { folder, run, withDatabase } = maintenanceCommand('audit-verify');
+const { folder, run, withDatabase } = maintenanceCommand('src/commands/audit-verify');
 
 it('--help says what a chain proves and what not, and a wrong flag is an error', async () => {
   const [help, wrong] = await Promise.all([run(['--help']), run(['--fix'])]);

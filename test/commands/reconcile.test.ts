@@ -11,7 +11,7 @@ import { maintenanceCommand } from '../support/maintenance-command.js';
 // Each test starts processes, which is slow on a machine that is busy.
 vi.setConfig({ testTimeout: 60_000 });
 
-const { folder, run, withDatabase } = maintenanceCommand('reconcile');
+const { folder, run, withDatabase } = maintenanceCommand('src/commands/reconcile');
 
 it.runIf(isEmbedded)(
   '--help explains the flags and the exit status, and a wrong flag is an error',

@@ -8,7 +8,7 @@ import { maintenanceCommand } from '../support/maintenance-command.js';
 // Each test starts processes, which is slow on a machine that is busy.
 vi.setConfig({ testTimeout: 120_000 });
 
-const { run, withDatabase } = maintenanceCommand('setup-link');
+const { run, withDatabase } = maintenanceCommand('src/commands/setup-link');
 const publicUrl = { PUBLIC_URL: 'https://gauge.example.com' };
 
 const readLink = (stdout: string) => /(https?:\/\/\S+)#([\w-]{43})$/m.exec(stdout)!.slice(1);

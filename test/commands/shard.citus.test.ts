@@ -9,7 +9,7 @@ import { createSenders, startLoad } from '../support/sharded-load.js';
 
 vi.setConfig({ testTimeout: 120_000 });
 
-const { run, withDatabase } = maintenanceCommand('shard');
+const { run, withDatabase } = maintenanceCommand('src/commands/shard');
 
 it('spreads a database with its rows once the service is stopped, and goes on with them', async () => {
   const name = `whole_${process.pid}`;

@@ -5,7 +5,7 @@ import { maintenanceCommand } from '../support/maintenance-command.js';
 // Each test starts processes, which is slow on a machine that is busy.
 vi.setConfig({ testTimeout: 120_000 });
 
-const { run, withDatabase } = maintenanceCommand('shard');
+const { run, withDatabase } = maintenanceCommand('src/commands/shard');
 
 it('--help explains the flags and the exit status, and what cannot be meant is an error', async () => {
   const [help, both, alone] = await Promise.all([

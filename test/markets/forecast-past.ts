@@ -5,7 +5,8 @@ import type { SettledDay } from '../../src/markets/market/source.js';
 import { spanOf, type Target } from '../../src/markets/market/market.js';
 import { findPlace } from '../../src/markets/market/stations.js';
 import { gaussian } from '../../src/markets/venue/simulation/random.js';
-import type { KnownHour, KnownRun } from '../../src/markets/learning/queries.js';
+import type { KnownRun } from '../../src/markets/learning/queries.js';
+import type { KnownHour } from '../../src/markets/weather/weather.js';
 
 const HOUR_MS = 3_600_000;
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ErrorCode } from '../../src/core/errors.js';
-import { statusByCode } from '../../src/core/errors.js';
+import { type ErrorCode, statusByCode } from '../../src/core/errors.js';
 import { buildDocument } from '../../src/core/reference/document.js';
 import { routeDescriptions } from '../../src/reference.js';
 import { describeWebhooks } from '../../src/accounts/webhooks/types.js';

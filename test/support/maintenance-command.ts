@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { pino } from 'pino';
 import { afterAll, beforeAll, inject } from 'vitest';
 import type { Database } from '../../src/core/db/client.js';
@@ -9,10 +9,13 @@ import { openDatabase } from '../../src/core/db/open.js';
 import { ownScript } from './own-build.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from './database.js';
 
-/** A command of `src/tools` as a process of its own, on a database for the test file. */
-export function maintenanceCommand(name: string) {
+/**
+ * A command as a process of its own, on a database for the test file.
+ * @param path `src/commands/reconcile`
+ */
+export function maintenanceCommand(path: string) {
   /** For files of the test; it is removed with the database. */
-  const folder = mkdtempSync(join(tmpdir(), `gauge-${name}-`));
+  const folder = mkdtempSync(join(tmpdir(), `gauge-${basename(path)}-`));
   const dataDir = join(folder, 'data');
   let postgres: TestDatabase | undefined;
   let env: Record<string, string>;
@@ -39,8 +42,8 @@ export function maintenanceCommand(name: string) {
   }
 
   /** For a process that the test starts and ends itself. */
-  const environment = (other = name) => ({
-    command: ownScript(`src/tools/${other}`),
+  const environment = (other = path) => ({
+    command: ownScript(other),
     env: { PATH: process.env.PATH, ...env },
   });
 

@@ -34,8 +34,12 @@ async function bundle(): Promise<string> {
   // Where the compiled service looks for the empty database of the installation: a first start makes none of its own.
   mkdirSync(join(folder, 'src'));
   symlinkSync(join(root, 'dist/database'), join(folder, 'src/database'));
-  const commands = readdirSync(join(root, 'src/tools')).filter((name) => name.endsWith('.ts'));
-  const names = [...scripts, ...commands.map((name) => `src/tools/${name.slice(0, -'.ts'.length)}`)];
+  const commands = ['src/commands', 'src/metering/commands', 'src/markets/commands'].flatMap((folder) =>
+    readdirSync(join(root, folder)).flatMap((name) =>
+      name.endsWith('.ts') ? [`${folder}/${name.slice(0, -3)}`] : [],
+    ),
+  );
+  const names = [...scripts, ...commands];
   const bundled = await rolldown({
     input: Object.fromEntries(names.map((name) => [name, join(root, `${name}.ts`)])),
     platform: 'node',

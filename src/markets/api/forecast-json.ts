@@ -1,9 +1,9 @@
 import { DAY_MS } from '../../core/time.js';
 import { openJson } from '../../core/http/json.js';
-import type { DayForecast, ObservedExtreme, StationForecast } from '../weather/weather.js';
+import { type ObservedExtreme, MAIN_MODEL } from '../weather/weather.js';
+import type { DayForecast, StationForecast } from '../learning/forecast.js';
 import { biasOf, lineOf } from '../learning/day-ahead.js';
 import type { Fit } from '../learning/fits.js';
-import { MAIN_MODEL } from '../weather/weather.js';
 import { signOf, type HourFit } from '../learning/running-day.js';
 import { labelOf, spanOf, type ListedMarket, type TemperatureKind } from '../market/market.js';
 import type { Place, Station } from '../market/stations.js';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { modelField } from '../scores/schema.js';
 import { timeField } from '../../core/http/fields.js';
-import { forecastMethods } from '../weather/weather.js';
+import { forecastMethods } from '../learning/forecast.js';
 import { indexAreas } from '../market/stations.js';
 import {
   count,

@@ -13,7 +13,8 @@ import { FREE_FORECASTS } from '../config.js';
 import { switchSchema } from '../risk/operator/schema.js';
 import { findServiceSwitch } from '../risk/queries.js';
 import { isOpened, readServiceSwitch, setServiceSwitch } from '../risk/switches.js';
-import { CONSOLE, type MarketConsoleDeps } from '../../console/page.js';
+import { CONSOLE } from '../../console/page.js';
+import type { MarketConsoleDeps } from './page.js';
 
 const TRADING = `${CONSOLE}/trading`;
 

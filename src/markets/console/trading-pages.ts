@@ -14,7 +14,8 @@ import { limitsJson, putLimits, readDeclared, withdrawLimits } from '../risk/ope
 import { limitsSchema, switchSchema } from '../risk/operator/schema.js';
 import { findLimits } from '../risk/queries.js';
 import { isOpened, readSwitch, setSwitch } from '../risk/switches.js';
-import { addressOf, readCustomer, renderCustomer, type MarketConsoleDeps } from '../../console/page.js';
+import { addressOf, readCustomer, renderCustomer } from '../../console/page.js';
+import type { MarketConsoleDeps } from './page.js';
 
 const notices = {
   limits: 'The limits are set. They take effect on the next order.',

@@ -4,15 +4,8 @@ import { spanOf, targetKey, targetOf, temperatureKinds, type Target } from '../m
 import { findPlace } from '../market/stations.js';
 import { probabilityOf, quantileOf, type TemperatureDistribution } from '../market/distribution.js';
 import type { FitBook } from './fits.js';
-import {
-  meanAndVariance,
-  whatWasKnown,
-  type DayEnsemble,
-  type DayForecast,
-  type ForecastModel,
-  type ObservedExtreme,
-  type StationForecast,
-} from '../weather/weather.js';
+import { meanAndVariance, whatWasKnown, type DayEnsemble, type ObservedExtreme } from '../weather/weather.js';
+import { type DayForecast, type ForecastModel, type StationForecast } from './forecast.js';
 import { forecastRunning, reachedDegree, type HourFits, type RunningDay } from './running-day.js';
 
 /**

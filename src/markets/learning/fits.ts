@@ -2,7 +2,8 @@ import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import type { TemperatureKind } from '../market/market.js';
 import { predictAhead, type AheadFit, type AheadRow } from './day-ahead.js';
 import { asItIs, modelWith, type Corrected, type Ensemble } from './day-forecast.js';
-import { EARLIER_RUN, type ForecastMethod } from '../weather/weather.js';
+import { EARLIER_RUN } from '../weather/weather.js';
+import { type ForecastMethod } from './forecast.js';
 import { mixCandidates, type Mix } from './mix.js';
 import { newestAt, type HourFits } from './running-day.js';
 

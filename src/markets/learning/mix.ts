@@ -1,6 +1,7 @@
 import type { TemperatureKind } from '../market/market.js';
 import type { Corrected, Ensemble } from './day-forecast.js';
-import { EARLIER_RUN, MAIN_MODEL, type ModelPart } from '../weather/weather.js';
+import { EARLIER_RUN, MAIN_MODEL } from '../weather/weather.js';
+import { type ModelPart } from './forecast.js';
 
 /** How models have done lately beside each other, and what that was learned from. */
 export interface Mix {

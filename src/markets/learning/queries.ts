@@ -4,7 +4,7 @@ import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/sql.js';
 import type { Target, TemperatureKind } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
-import { MAIN_MODEL, type DayEnsemble, type ObservedExtreme } from '../weather/weather.js';
+import { MAIN_MODEL, type DayEnsemble, type KnownHour } from '../weather/weather.js';
 import { ensembleRuns } from './table.js';
 
 /** Where prices and forecasts came from: what is learned and scored of one pair says nothing of another. */
@@ -26,32 +26,6 @@ export interface KnownRun extends Target {
   varianceF: number;
   /** Of a day's maximum alone: what `DayEnsemble` has by this name. */
   curveF?: readonly number[] | undefined;
-}
-
-/** What a station had reported when the temperature of an hour became known, see `observedHours`. */
-export interface KnownHour {
-  stationId: string;
-  date: string;
-  hour: number;
-  temperatureF: number;
-  highestF: number | null;
-  lowestF: number | null;
-  observedAt: Date;
-  fetchedAt: Date;
-}
-
-/** What was known of the hours of a day as of its observation: its extremes are those of the latest hour. */
-export function hoursOf(
-  day: Pick<KnownHour, 'stationId' | 'date'>,
-  { hoursF = [], extremeF, observedAt, fetchedAt }: ObservedExtreme,
-  lowestF: number | null,
-): KnownHour[] {
-  const latest = hoursF.findLastIndex((temperatureF) => temperatureF !== null);
-  return hoursF.flatMap((temperatureF, hour) => {
-    if (temperatureF === null) return [];
-    const extremes = hour === latest ? { highestF: extremeF, lowestF } : { highestF: null, lowestF: null };
-    return [{ ...day, hour, temperatureF, ...extremes, observedAt, fetchedAt }];
-  });
 }
 
 /** A statement deletes no more than this; what is left goes the next time. */

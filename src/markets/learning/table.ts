@@ -17,7 +17,8 @@ import {
 import { time } from '../../core/db/sql.js';
 import type { DistributionShape } from '../market/distribution.js';
 import type { DailyKind, TemperatureKind } from '../market/market.js';
-import { MAIN_MODEL, type ForecastMethod } from '../weather/weather.js';
+import { MAIN_MODEL } from '../weather/weather.js';
+import { type ForecastMethod } from './forecast.js';
 import type { Fit } from './fits.js';
 import type { Mix } from './mix.js';
 

@@ -2,7 +2,7 @@ import { AppError } from '../../core/errors.js';
 import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { CancelCause } from '../ledger/orders-table.js';
 import type { Position } from '../ledger/positions.js';
-import { forecastOf } from '../weather/weather.js';
+import { forecastOf } from '../learning/forecast.js';
 import { isPlaced, spanOf } from '../market/market.js';
 import { checkAccess, checkSwitches } from '../risk/checks.js';
 import { closedSide } from '../risk/exposure.js';

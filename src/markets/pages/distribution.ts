@@ -1,4 +1,4 @@
-import type { DayForecast } from '../weather/weather.js';
+import type { DayForecast } from '../learning/forecast.js';
 import type { MarketEvent } from '../market/event.js';
 import { bracketLabel } from '../market/brackets.js';
 import { kindLabels } from './labels.js';

@@ -1,4 +1,4 @@
-import type { DayForecast } from '../weather/weather.js';
+import type { DayForecast } from '../learning/forecast.js';
 import { asksOf, bidsOf, emptyBook, type Level, type OrderBook, type Side } from '../market/book.js';
 import type { MarketEvent } from '../market/event.js';
 import { takesOrders, type Market } from '../market/market.js';

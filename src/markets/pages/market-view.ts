@@ -1,6 +1,7 @@
 import { DAY_MS } from '../../core/time.js';
 import type { CrossChecks } from '../climate/watch.js';
-import { forecastOf, MAIN_MODEL, type DayForecast } from '../weather/weather.js';
+import { MAIN_MODEL } from '../weather/weather.js';
+import { forecastOf, type DayForecast } from '../learning/forecast.js';
 import type { Holding } from '../ledger/positions.js';
 import { bracketLabel } from '../market/brackets.js';
 import { climateDayAt, clockAt } from '../market/climate-day.js';

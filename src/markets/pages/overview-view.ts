@@ -1,7 +1,7 @@
 import { toPager } from '../../core/pages/address.js';
 import { groupBy } from '../../core/collections.js';
 import { formatCount } from '../../core/pages/format.js';
-import { forecastOf } from '../weather/weather.js';
+import { forecastOf } from '../learning/forecast.js';
 import type { MarketEvent } from '../market/event.js';
 import {
   cityOf,

@@ -1,4 +1,5 @@
-import type { DayForecast, ObservedExtreme } from '../weather/weather.js';
+import type { ObservedExtreme } from '../weather/weather.js';
+import type { DayForecast } from '../learning/forecast.js';
 import { probabilityWithin, sureDegree } from '../market/distribution.js';
 import type { MarketEvent } from '../market/event.js';
 import type { Market, TemperatureKind } from '../market/market.js';

@@ -16,7 +16,7 @@ import {
   tryQuery,
 } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
-import { forecastOf } from '../weather/weather.js';
+import { forecastOf } from '../learning/forecast.js';
 import { emptyBook } from '../market/book.js';
 import { isPlaced, type ListedMarket } from '../market/market.js';
 import { bookHash, withoutTaken } from '../orders/paper-book.js';

@@ -5,7 +5,7 @@ import { KnownHistory } from '../training/forecast-archive.js';
 import type { TrainedHourFit } from '../training/train-hours.js';
 import { trainInSteps, type TrainedFit, type Training } from '../training/training.js';
 import { noFits, type FitBook } from '../learning/fits.js';
-import { meanAndVariance, type WeatherHistory } from '../weather/weather.js';
+import { meanAndVariance, type WeatherHistory, type KnownHour } from '../weather/weather.js';
 import { dateOf, daysBetween } from '../market/climate-day.js';
 import { targetKey, type Target } from '../market/market.js';
 import type { MarketHistory, SettledDay } from '../market/source.js';
@@ -13,7 +13,7 @@ import { climatesOf, RECORD_WINDOW_MS, type Climates } from '../scores/records.j
 import { LEAD_HOURS } from '../signals/signal.js';
 import { createPace } from '../venue/simulation/random.js';
 import { subjectsOn, type Selection, type SimulatedSubject } from '../venue/simulation/world.js';
-import type { KnownHour, KnownRun } from '../learning/queries.js';
+import type { KnownRun } from '../learning/queries.js';
 
 /** A time at which forecasts of some days were due to be recorded. */
 export interface SnapshotTime {

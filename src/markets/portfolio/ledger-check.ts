@@ -1,7 +1,7 @@
 import { sql, type SQL } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/sql.js';
-import { toSection } from '../../metering/reconciliation/drift-report.js';
+import { toSection } from '../../core/text-table.js';
 import { formatDollars } from '../market/money.js';
 
 const SHOWN_ROWS = 100;

@@ -1,7 +1,7 @@
 import { and, eq, gte, inArray, isNull, sql } from 'drizzle-orm';
 import { intArray, textArray, insertRows, selectRows } from '../../core/db/sql.js';
 import type { Orm, Tx } from '../../core/db/client.js';
-import type { ForecastMethod } from '../weather/weather.js';
+import type { ForecastMethod } from '../learning/forecast.js';
 import type { SourceNames } from '../learning/queries.js';
 import { forecastRecords } from '../learning/table.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';

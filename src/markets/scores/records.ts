@@ -1,7 +1,8 @@
 import type { Database } from '../../core/db/client.js';
 import { groupBy } from '../../core/collections.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
-import { forecastOf, meanAndVariance, type DayForecast, type StationForecast } from '../weather/weather.js';
+import { meanAndVariance } from '../weather/weather.js';
+import { forecastOf, type DayForecast, type StationForecast } from '../learning/forecast.js';
 import { readReports, toTarget } from '../learning/queries.js';
 import type { forecastRecords } from '../learning/table.js';
 import type { MarketEvent } from '../market/event.js';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { timeField } from '../../core/http/fields.js';
 import { text } from '../../core/http/validate.js';
-import { forecastMethods } from '../weather/weather.js';
+import { forecastMethods } from '../learning/forecast.js';
 import { temperatureKinds } from '../market/market.js';
 
 const gateSchema = z

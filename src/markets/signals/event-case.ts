@@ -1,6 +1,6 @@
 import { inSentence } from '../../core/pages/format.js';
 import { HOUR_MS } from '../../core/time.js';
-import { forecastOf, type DayForecast } from '../weather/weather.js';
+import { forecastOf, type DayForecast } from '../learning/forecast.js';
 import { isCrossed, type OrderBook } from '../market/book.js';
 import { areOutcomesKnown, outcomeProbabilities, outcomesOf, type Bracket } from '../market/brackets.js';
 import type { MarketEvent } from '../market/event.js';

@@ -1,5 +1,5 @@
 import { HOUR_MS, DAY_MS } from '../../core/time.js';
-import type { ForecastMethod } from '../weather/weather.js';
+import type { ForecastMethod } from '../learning/forecast.js';
 import type { Side } from '../market/book.js';
 import type { Market, TemperatureKind } from '../market/market.js';
 import type { Micros } from '../market/money.js';

@@ -1,7 +1,7 @@
 import { formatPrice } from '../../core/pages/format.js';
 import { allAtOnce, type Steps } from '../../core/steps.js';
 import type { RunningDay } from '../learning/running-day.js';
-import type { DayForecast, StationForecast } from '../weather/weather.js';
+import type { DayForecast, StationForecast } from '../learning/forecast.js';
 import { asksOf, bidsOf, type Side } from '../market/book.js';
 import { valueOf } from '../market/contracts.js';
 import { bracketLabel } from '../market/brackets.js';

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { allAtOnce, type Steps } from '../../core/steps.js';
-import type { ForecastModel, WeatherData } from '../weather/weather.js';
+import type { WeatherData } from '../weather/weather.js';
+import type { ForecastModel } from '../learning/forecast.js';
 import { groupEvents, type MarketEvent } from '../market/event.js';
 import { isPlaced, type ListedMarket } from '../market/market.js';
 import type { Micros } from '../market/money.js';

@@ -1,6 +1,6 @@
 import type { Metrics } from '../../core/metrics.js';
 import { noFits, type FitBook } from '../learning/fits.js';
-import type { StationForecast } from '../weather/weather.js';
+import type { StationForecast } from '../learning/forecast.js';
 import type { MarketEvent } from '../market/event.js';
 import type { ListedMarket } from '../market/market.js';
 import type { MarketData, VenueNote } from '../market/source.js';

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { MINUTE_MS, type Clock } from '../../core/time.js';
 import { buildSnapshot, buildSnapshotInSteps } from '../snapshot/build-snapshot.js';
-import type { ForecastModel } from '../weather/weather.js';
+import type { ForecastModel } from '../learning/forecast.js';
 import type { MarketSource } from '../market/source.js';
 import type { Refresher } from '../snapshot/refresh.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';

@@ -2,7 +2,13 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { inChunks } from '../../core/steps.js';
 import { DAY_MS } from '../../core/time.js';
 import type { Database } from '../../core/db/client.js';
-import { isPossible, MAIN_MODEL, meanAndVariance, type DayEnsemble } from '../weather/weather.js';
+import {
+  isPossible,
+  MAIN_MODEL,
+  meanAndVariance,
+  type DayEnsemble,
+  type KnownHour,
+} from '../weather/weather.js';
 import {
   spanOf,
   targetKey,
@@ -24,7 +30,6 @@ import {
   readHours,
   readReports,
   readRuns,
-  type KnownHour,
   type KnownRun,
 } from '../learning/queries.js';
 import { climateReports, observedHours } from '../learning/table.js';

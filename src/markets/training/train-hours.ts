@@ -1,7 +1,7 @@
 import { HOUR_MS } from '../../core/time.js';
 import type { Steps } from '../../core/steps.js';
-import { isPossible } from '../weather/weather.js';
-import type { KnownHour, KnownRun } from '../learning/queries.js';
+import { isPossible, type KnownHour } from '../weather/weather.js';
+import type { KnownRun } from '../learning/queries.js';
 import {
   daySoFarOf,
   findHourFit,

@@ -6,7 +6,7 @@ import { newId } from '../../core/ids.js';
 import { inSlices } from '../../core/steps.js';
 import { forecastFits, forecastMixes, sameDayFits } from '../learning/table.js';
 import { LONGEST_AGE_DAYS } from '../learning/fits.js';
-import { EARLIER_RUN, MAIN_MODEL, type DayEnsemble } from '../weather/weather.js';
+import { EARLIER_RUN, MAIN_MODEL, type DayEnsemble, hoursOf, type KnownHour } from '../weather/weather.js';
 import { dateOf } from '../market/climate-day.js';
 import { dailyKinds, targetKey } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
@@ -33,7 +33,7 @@ import {
   type TrainedFit,
   type Training,
 } from './training.js';
-import { hoursOf, type KnownHour, type SourceNames } from '../learning/queries.js';
+import { type SourceNames } from '../learning/queries.js';
 
 /**
  * Records what snapshots show. Runs stay the same for hours and reports for good: only what the last snapshot did not

@@ -5,7 +5,16 @@ import { isStation } from '../market/stations.js';
 import { firstRunAt, firstSeenAt, newestRunAt, runsOf } from '../venue/simulation/ensemble.js';
 import { createPace } from '../venue/simulation/random.js';
 import type { SimulatedWeather } from '../venue/simulation/weather.js';
-import type { KnownHour } from '../learning/queries.js';
+import {
+  type KnownHour,
+  EARLIER_MS,
+  hourlyTemperatures,
+  type DayEnsemble,
+  type ObservedExtreme,
+  type WeatherData,
+  type WeatherHistory,
+  type WeatherSource,
+} from './weather.js';
 import {
   everything,
   stationDaysBetween,
@@ -16,15 +25,6 @@ import {
   type StationDay,
   type SimulatedSubject,
 } from '../venue/simulation/world.js';
-import {
-  EARLIER_MS,
-  hourlyTemperatures,
-  type DayEnsemble,
-  type ObservedExtreme,
-  type WeatherData,
-  type WeatherHistory,
-  type WeatherSource,
-} from './weather.js';
 
 /** The other model of the invented world. */
 const SINGLE = 'single';

@@ -10,7 +10,7 @@ import { monthOf, monthRange } from '../../core/time.js';
 import { findProduct } from '../entitlements/queries.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
 import { findOrganization } from '../../accounts/identity/organizations/queries.js';
-import type { TradingContext } from '../../markets/config.js';
+import type { Context } from '../../core/http/context.js';
 import { granularities, listCustomerUsage } from '../reports/operator/queries.js';
 import {
   keyOf,
@@ -40,7 +40,7 @@ const querySchema = z.object({
 });
 
 /** `/console/usage`: what all customers used, as the operator API has it for billing. */
-export function customerUsagePages({ log, ...deps }: ConsoleDeps & Pick<TradingContext, 'log'>): Router {
+export function customerUsagePages({ log, ...deps }: ConsoleDeps & Pick<Context, 'log'>): Router {
   const { db, clock } = deps;
   const router = pageRouter();
 

@@ -1,3 +1,4 @@
+import { toSection } from '../../core/text-table.js';
 import { exact, toJson } from '../../core/http/json.js';
 import type { DriftRow, LostSettlement } from './drift.js';
 import type { DriftReport, RepairReport } from './reconcile.js';
@@ -44,25 +45,6 @@ function section(title: string, rows: DriftRow[], period: string, recorded: stri
   const head = columns.map(([name]) => name);
   const lines = rows.slice(0, SHOWN_ROWS).map((row) => columns.map(([, read]) => read(row)));
   return toSection(title, count, [head, ...lines], hasKeys ? 6 : 5);
-}
-
-/**
- * A title, a table of which the first row is the head, and how many of `count` are not in it.
- * @param texts how many columns from the left hold text; the others are numbers and stand at the right
- */
-export function toSection(title: string, count: number, rows: string[][], texts: number): string[] {
-  const more = count - (rows.length - 1);
-  return [`${title}: ${count}`, ...align(rows, texts), ...(more > 0 ? [`… and ${more} more`] : []), ''];
-}
-
-function align(rows: string[][], texts: number): string[] {
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
-  return rows.map((row) =>
-    row
-      .map((cell, column) => (column < texts ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!)))
-      .join('  ')
-      .trimEnd(),
-  );
 }
 
 export function repairText({ organizations, totals, hours }: RepairReport): string {

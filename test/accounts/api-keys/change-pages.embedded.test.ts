@@ -242,7 +242,7 @@ describe('what is shown with a new secret', () => {
     try {
       const file = join(folder, 'first-event.ts');
       writeFileSync(file, copiedOf(await create(browser), 'snippet-typescript'));
-      const tsx = join(import.meta.dirname, '../../node_modules/.bin/tsx');
+      const tsx = join(import.meta.dirname, '../../../node_modules/.bin/tsx');
       expect((await run(tsx, [file], { cwd: folder })).stdout).toContain('accepted: 1');
       expect((await readUsage(database.db, organization.id)).keys).toHaveLength(1);
     } finally {

@@ -7,7 +7,8 @@ import {
   sureMinimum,
   type TemperatureDistribution,
 } from '../../../src/markets/market/distribution.js';
-import { forecastOf, type DayEnsemble, type ObservedExtreme } from '../../../src/markets/weather/weather.js';
+import { type DayEnsemble, type ObservedExtreme } from '../../../src/markets/weather/weather.js';
+import { forecastOf } from '../../../src/markets/learning/forecast.js';
 import { noFits } from '../../../src/markets/learning/fits.js';
 import { rawEnsemble } from './raw-ensemble.js';
 import type { Bracket } from '../../../src/markets/market/brackets.js';

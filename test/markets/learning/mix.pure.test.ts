@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { calibratedModel, noFits, type FitBook } from '../../../src/markets/learning/fits.js';
-import type { DayEnsemble, DayForecast } from '../../../src/markets/weather/weather.js';
+import type { DayEnsemble } from '../../../src/markets/weather/weather.js';
+import type { DayForecast } from '../../../src/markets/learning/forecast.js';
 import { learnMix, pairOf, type Mix, type ModelError } from '../../../src/markets/learning/mix.js';
 import { makeEvent } from '../../fixtures/events.js';
 import { dateAfter, first, learn, makePast, together, type Past, type Truth } from '../forecast-past.js';

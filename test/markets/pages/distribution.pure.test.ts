@@ -1,6 +1,6 @@
 import { sureDegree, sureMinimum } from '../../../src/markets/market/distribution.js';
 import { describe, expect, it } from 'vitest';
-import type { DayForecast } from '../../../src/markets/weather/weather.js';
+import type { DayForecast } from '../../../src/markets/learning/forecast.js';
 import type { MarketEvent } from '../../../src/markets/market/event.js';
 import type { Market } from '../../../src/markets/market/market.js';
 import { CENT } from '../../../src/markets/market/money.js';

@@ -3,7 +3,7 @@ import { v7 as uuid } from 'uuid';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { newFormId } from '../../../src/core/ids.js';
 import { AppError, type ErrorCode } from '../../../src/core/errors.js';
-import type { DayForecast } from '../../../src/markets/weather/weather.js';
+import type { DayForecast } from '../../../src/markets/learning/forecast.js';
 import { sureDegree } from '../../../src/markets/market/distribution.js';
 import type { MarketEvent } from '../../../src/markets/market/event.js';
 import type { ListedMarket, Market, UnplacedMarket } from '../../../src/markets/market/market.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { DayForecast } from '../../../src/markets/weather/weather.js';
+import type { DayForecast } from '../../../src/markets/learning/forecast.js';
 import { toLevels } from '../../../src/markets/market/book.js';
 import type { Market } from '../../../src/markets/market/market.js';
 import { CENT, DOLLAR } from '../../../src/markets/market/money.js';

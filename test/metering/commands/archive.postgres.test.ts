@@ -12,7 +12,7 @@ import { fillUsage } from '../../support/usage-events.js';
 
 vi.setConfig({ testTimeout: 60_000 });
 
-const { folder, run, withDatabase, environment } = maintenanceCommand('archive');
+const { folder, run, withDatabase, environment } = maintenanceCommand('src/metering/commands/archive');
 const HORIZON = { DEDUPE_HORIZON_MONTHS: '13' };
 
 async function fill(db: Database, count: number) {

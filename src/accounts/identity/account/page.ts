@@ -52,7 +52,7 @@ export function renderAccount(
     deps,
     req,
     res,
-    { ...page, view: `account/${view}` },
+    { ...page, view: `accounts/account/${view}` },
     { ...data, tabs: tabs.map(({ id, href, label }) => ({ href, label, isCurrent: id === tab })) },
   );
 }

@@ -1,5 +1,5 @@
 import { groupBy } from '../../../core/collections.js';
-import { forecastOf, type DayForecast } from '../../weather/weather.js';
+import { forecastOf, type DayForecast } from '../../learning/forecast.js';
 import { probabilityOf } from '../../market/distribution.js';
 import { perContract, valueOf } from '../../market/contracts.js';
 import type { MarketEvent } from '../../market/event.js';

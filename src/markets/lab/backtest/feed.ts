@@ -1,5 +1,5 @@
 import { pino } from 'pino';
-import type { StationForecast } from '../../weather/weather.js';
+import type { StationForecast } from '../../learning/forecast.js';
 import type { MarketEvent } from '../../market/event.js';
 import type { MarketData } from '../../market/source.js';
 import type { GateBook } from '../../signals/signal.js';

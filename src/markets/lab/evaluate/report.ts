@@ -22,7 +22,7 @@ import {
 import { styleSheets } from '../../../core/pages/stylesheet.js';
 
 /** Three levels up both from the sources and from what is built of them. */
-const views = fileURLToPath(new URL('../../../../views', import.meta.url));
+const views = fileURLToPath(new URL('../../../../views/markets', import.meta.url));
 
 /**
  * Says before the work begins what would keep its report from being written.

@@ -8,7 +8,7 @@ import { startFakeWeather, type FakeWeather } from '../../forecast-fake-weather.
 // It starts processes, which is slow on a machine that is busy.
 vi.setConfig({ testTimeout: 60_000 });
 
-const command = maintenanceCommand('backfill');
+const command = maintenanceCommand('src/markets/commands/backfill');
 // The command lives in the present: 40 days, the last of them a week ago.
 const to = addDays(new Date().toISOString().slice(0, 10), -7);
 const range = { from: addDays(to, -39), to };

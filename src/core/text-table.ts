@@ -1,0 +1,18 @@
+/**
+ * A title, a table of which the first row is the head, and how many of `count` are not in it.
+ * @param texts how many columns from the left hold text; the others are numbers and stand at the right
+ */
+export function toSection(title: string, count: number, rows: string[][], texts: number): string[] {
+  const more = count - (rows.length - 1);
+  return [`${title}: ${count}`, ...align(rows, texts), ...(more > 0 ? [`… and ${more} more`] : []), ''];
+}
+
+function align(rows: string[][], texts: number): string[] {
+  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
+  return rows.map((row) =>
+    row
+      .map((cell, column) => (column < texts ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!)))
+      .join('  ')
+      .trimEnd(),
+  );
+}

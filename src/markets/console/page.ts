@@ -1,0 +1,7 @@
+import type { TradingContext } from '../config.js';
+import type { LiveTrading } from '../live/live.js';
+
+export interface MarketConsoleDeps extends Pick<TradingContext, 'db' | 'clock' | 'config'> {
+  /** Undefined unless the configuration lets an Organization trade live. */
+  live: LiveTrading | undefined;
+}
