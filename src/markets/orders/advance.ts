@@ -32,30 +32,28 @@ import { tellFilled } from './trade.js';
 
 export interface MarketNews {
   snapshots: SnapshotStore;
-  /** Undefined where the venue could not be asked: nothing is filled then, and nothing ends that a print may have filled before. */
+  /** Undefined if the venue could not be read: then nothing fills, and no order ends that an unread print may have filled first. */
   known: KnownPrints | undefined;
   shown: ShownBook | undefined;
-  /** Whether orders are checked for what they are to be cancelled on. */
+  /** Whether to evaluate the orders' cancel conditions. */
   isChecking: boolean;
   at: Date;
 }
 
-/** When an order leaves the book, and why. */
 interface Ending {
   at: Date;
   reason: string;
 }
 
-/** After so long an order ends without the prints that were to be known first. */
+/** An order ends after this long even if the prints before its end are still unknown. */
 const LONGEST_WAIT_MS = HOUR_MS;
-/** How far the watermark of an order that nothing happens to may be behind: well within what is read at once. */
+/** Maximum lag of the stored watermark of an unchanged order; well within what one read of prints covers. */
 const WRITTEN_EVERY_MS = 15 * MINUTE_MS;
 
 /**
- * Brings all paper orders that an account has resting in a market up to now, in the transaction that `tx` is: fills them by the prints
- * since, and ends those whose time is over. A crash leaves all of it or nothing, and no print counts twice: how
- * far the prints are seen is written with what they have filled.
- * @returns how many orders have been filled in part or have ended
+ * Advances an account's resting paper orders in one market to now, inside the transaction `orm`: fills them from new prints and
+ * ends those that are due. The watermark is stored with the fills, so no print counts twice after a crash.
+ * @returns how many orders filled, at least in part, or ended
  */
 export async function advanceOrders(
   orm: Orm,
@@ -139,11 +137,11 @@ interface BookedPrints {
   fills: WrittenFill[];
   position: Position | undefined;
   cashChange: Micros;
-  /** Why what was printed could not be booked. */
+  /** Why the prints could not be booked. */
   failure?: string;
 }
 
-/** What prints have filled of an order, at its own price and the fee of who had rested. */
+/** Books the prints that fill an order, at the order's own price and the maker fee. */
 function bookPrints(order: OrderRow, advanced: Advanced | undefined, held: Held): BookedPrints {
   const { position, at } = held;
   const { side, action, limitPrice: price } = order;
@@ -157,7 +155,7 @@ function bookPrints(order: OrderRow, advanced: Advanced | undefined, held: Held)
     return { side, action, price, contracts, fee: charge.fee };
   });
   const filled = sumCounts(charged.map(({ contracts }) => contracts));
-  // What was reserved is gone where the end of a market was booked meanwhile, or corrected.
+  // A settlement or a correction booked in the meantime may have used up the reserved contracts or cash.
   if (action === 'sell' && (position?.side !== side || position.contracts < filled))
     return { ...nothing, failure: 'Cancelled: the contracts that it sells are no longer held.' };
   const booked = bookFills(position, charged);
@@ -187,7 +185,6 @@ function bookPrints(order: OrderRow, advanced: Advanced | undefined, held: Held)
   return { order: next, fills, position: booked.position, cashChange: booked.cashChange };
 }
 
-/** The order as it is after that: at its place in the book, or at its end. */
 function conclude(
   { order, failure }: BookedPrints,
   ending: Ending | undefined,
@@ -217,7 +214,7 @@ function conclude(
   };
 }
 
-/** Where an order stands changes rarely; how far it has seen the prints changes always, and is written now and then. */
+/** The queue place rarely changes. The print watermark always does, so it is only stored every `WRITTEN_EVERY_MS`. */
 function isWorthWriting(before: OrderRow, next: OrderRow): boolean {
   const seenMs = (order: OrderRow) => Date.parse(order.printsSeen?.at ?? '');
   return (

@@ -9,34 +9,34 @@ import { assertWithinRisk } from '../risk/gate.js';
 import type { AccountState } from './queries.js';
 import { assertReachable, type TradableMarket } from './tradable.js';
 
-/** A paper order that passed every check and has been on its way since. */
+/** A paper order that passed every check and has travelled for `latencyMs`. */
 export interface ArrivedOrder {
   latencyMs: number;
-  /** What it was checked on, without what was taken from it. */
+  /** The book of the check, less what the Organization's earlier paper orders took. */
   book: OrderBook;
-  /** What stood there for it. */
+  /** Contracts that were available within the limit price at the check. */
   within: number;
 }
 
-/** All that an order is checked on beside its own numbers. */
+/** Everything that an order is checked against. */
 export interface Grounds {
   view: TradableMarket;
   state: AccountState;
-  /** For a paper order without what was taken from it. */
+  /** For a paper order, less what the Organization's earlier paper orders took. */
   book: OrderBook;
   cash: Micros;
-  /** Undefined where they cannot be read. */
+  /** Undefined if they cannot be read. */
   facts: RiskFacts | undefined;
   at: Date;
-  /** Of one that has arrived: its price was checked when it was sent. */
+  /** Set for an arrived paper order, whose price was checked before it travelled. */
   sent?: ArrivedOrder | undefined;
 }
 
 /**
- * Every check of an order in a market that can be traded. Reads and writes nothing, so an order that is only looked at is
- * checked as one that is placed.
- * @returns what the order takes from the balance at the most
- * @throws AppError insufficient_position, price_moved, entitlement_required, entitlement_read_only, risk_limit, insufficient_funds
+ * Runs every check of an order in a tradable market. Pure, so a preview and a placed order pass the same checks.
+ * @returns the most that the order can take from the balance
+ * @throws AppError insufficient_position, price_moved, entitlement_required, entitlement_read_only, risk_limit,
+ * insufficient_funds
  */
 export function assertAllowed(
   input: OrderInput,
@@ -55,7 +55,7 @@ export function assertAllowed(
   return outlay;
 }
 
-/** What of a side is held and not claimed by an order that is still out. */
+/** Contracts of a side that are held and not claimed by an open order. */
 const freeContracts = ({ position, committed }: AccountState, side: 'yes' | 'no'): number =>
   position?.side === side ? Math.max(0, subtractCounts(position.contracts, committed[side])) : 0;
 
@@ -75,8 +75,8 @@ function assertHeld({ action, side, ticker, contracts }: OrderInput, state: Acco
 }
 
 /**
- * What a purchase costs at the most. Many small fills cost more than one: where a price has parts of a hundredth of a cent each is rounded by
- * itself, so a paper order, whose fills are known, counts as what they cost.
+ * The most that a purchase can cost. Each fill at a price with fractions of $0.0001 is rounded on its own, so many small fills
+ * can cost more than one large fill: for a paper order, whose fills are known, their actual cost counts.
  */
 function costAtMost(input: OrderInput, feeRule: FeeRule, book: OrderBook | undefined): Micros {
   const worst = worstCost(feeRule, input);
@@ -84,7 +84,7 @@ function costAtMost(input: OrderInput, feeRule: FeeRule, book: OrderBook | undef
   return filled > worst ? filled : worst;
 }
 
-/** What the order takes from the balance at the most. Closed pairs pay a dollar each at once. */
+/** The most that the order can take from the balance, after the dollar that each closed pair pays at once. */
 function outlayOf(input: OrderInput, grossCost: Micros, state: AccountState): Micros {
   if (input.action === 'sell') return 0n;
   const pairs = Math.min(input.contracts, freeContracts(state, otherSide[input.side]));

@@ -19,7 +19,7 @@ interface Seen {
   nowMs: number;
 }
 
-/** Stations make their hourly report in the last ten minutes of the hour. */
+/** Stations publish their hourly report in the last ten minutes of the hour. */
 const REPORT_MS = 50 * MINUTE_MS;
 
 const causes: Causes = {
@@ -51,18 +51,18 @@ const causes: Causes = {
   },
 };
 
-/** The gate of the signals of a market's event; undefined where it has none. */
+/** The signal gate of a market's event; undefined if it has none. */
 export const gateOf = (snapshot: Snapshot, ticker: string) => {
   const eventTicker = snapshot.markets.get(ticker)?.eventTicker;
   return refreshOf(snapshot).signals.events.find((event) => event.eventTicker === eventTicker)?.gate;
 };
 
-/** What cancels a resting order now, by what it was told to be cancelled on; undefined if nothing does. */
+/** Why a resting order must be cancelled now, by its `cancelOn` conditions or its market; undefined if nothing applies. */
 export function findCause(order: OrderRow, seen: Seen): string | undefined {
   const { current } = seen.snapshots;
   const market = current?.markets.get(order.ticker);
   if (current && !market) return 'Cancelled: the market is no longer listed.';
-  // The venue does so itself with live orders.
+  // The venue itself cancels live orders in a paused market.
   if (order.mode === 'paper' && market?.status === 'inactive')
     return 'Cancelled: the venue has paused the market, and takes all orders out of its book before it goes on.';
   for (const cause of order.cancelOn) {
@@ -72,13 +72,13 @@ export function findCause(order: OrderRow, seen: Seen): string | undefined {
   return undefined;
 }
 
-/** Why the switches or the Organization's access to markets let a resting order no longer stand; undefined if they do. */
+/** Why the switches or the Organization's access to markets no longer allow a resting order; undefined if they do. */
 export function findBarrier(
   order: OrderRow,
   facts: RiskFacts | undefined,
   position: Pick<Position, 'side' | 'contracts'> | undefined,
 ): string | undefined {
-  // What is not known lets nothing pass.
+  // Fail closed.
   if (!facts) return 'Cancelled: the switches of trading are not known.';
   const remaining = subtractCounts(order.contracts, order.filledContracts);
   const closable = position?.side === closedSide(order) ? position.contracts : 0;

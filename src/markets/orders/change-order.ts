@@ -12,7 +12,6 @@ import { invalid } from './tradable.js';
 interface ChangeOrderDeps extends Pick<TradingContext, 'db' | 'clock' | 'log'> {
   live: LiveExecutor | undefined;
   resting: Pick<Resting, 'advance'>;
-  /** Runs work on an account when it is its turn. */
   inTurn: <T>(account: Pick<OrderRow, 'orgId' | 'mode'>, work: () => Promise<T>) => Promise<T>;
 }
 
@@ -35,7 +34,7 @@ export function createOrderChanges({ db, clock, log, live, resting, inTurn }: Ch
     return found;
   }
 
-  /** Under the account's lock, by an author whose authority is read again. */
+  /** Runs `work` under the account's lock, after re-reading the author's authority. */
   const decide = (
     { orgId, id, by }: OrderChange,
     mode: OrderRow['mode'],
@@ -59,7 +58,7 @@ export function createOrderChanges({ db, clock, log, live, resting, inTurn }: Ch
         : order,
     );
     if (order.status === 'resting' && mode === 'paper') await resting.advance(orgId, ticker);
-    // One that is still on its way is cancelled once it stands in the book.
+    // A pending order is cancelled once it rests in the book.
     if (order.status === 'resting' && mode === 'live')
       await askVenue({ db, clock, log }, order, (one) => requireLive(live).cancel(one));
     const { order: now, fills } = await find(orgId, id);
@@ -70,7 +69,7 @@ export function createOrderChanges({ db, clock, log, live, resting, inTurn }: Ch
     if (remaining === 0) return cancel(change);
     const { orgId, id } = change;
     const { mode, ticker, status } = (await find(orgId, id)).order;
-    // What was printed until now is filled of what the order was for until now.
+    // Prints up to now fill the order at its size before the decrease.
     if (status === 'resting' && mode === 'paper') await resting.advance(orgId, ticker);
     const order = await decide(change, mode, async (tx, order, at) => {
       const most = remainingOf(order);

@@ -12,13 +12,13 @@ export interface ExampleOrder {
   limitPrice: string;
 }
 
-/** Up to this limit no ask is further below it than the default price collar allows. */
+/** At this limit or below, every ask passes the default price collar. */
 const LIMIT: Micros = 10n * CENT;
 const CONTRACTS = 5;
 
 /**
- * A small purchase that fills now, and still does when it is pasted a while later: of a bracket that costs a few cents in
- * the day that closes last, whose price has room up to the limit. Undefined while no book has it.
+ * A small purchase that fills now and should still fill when it is pasted a while later: a bracket that costs a few cents, on
+ * the day that closes last. Undefined if no book offers one.
  */
 export function findFirstOrder(snapshot: Snapshot | undefined): ExampleOrder | undefined {
   if (!snapshot) return undefined;
@@ -38,7 +38,7 @@ export function findFirstOrder(snapshot: Snapshot | undefined): ExampleOrder | u
       const best = asksOf(book, 'yes')[0]?.price;
       const fills = matchOrder(book, order).filledContracts === CONTRACTS;
       if (best === undefined || !fills || !isOnTick(market.priceRanges, LIMIT)) return [];
-      // The further from both ends, the less a change of the book matters.
+      // The further a price is from both ends, the less a change in the book matters.
       return [{ market, distance: best < 4n * CENT ? 4n * CENT - best : best - 4n * CENT }];
     })
     .toSorted(

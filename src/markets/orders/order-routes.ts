@@ -54,7 +54,7 @@ const placed = {
   createdAt: exampleWorld.now,
   finishedAt: exampleWorld.now,
 };
-/** Of an order that never stood in the book. */
+/** Fields of an order that never rested in the book. */
 const immediate = { expiresAt: null, postOnly: false, cancelOn: [], remainingContracts: 0, queueAhead: null };
 export const filledOrder = {
   ...placed,
@@ -179,7 +179,7 @@ Where an Organization may only read markets, orders pass that close what it hold
   },
 });
 
-/** What `POST /trade` answers to an order that it can read and does not place. */
+/** Refusals of `POST /trade` for a well-formed order. */
 function placeRefusals(order: ExampleRequest, body: Record<string, unknown>): Example[] {
   const but = (change: Record<string, unknown>): ExampleRequest => ({
     ...order,

@@ -10,8 +10,8 @@ import { DOLLAR, type Micros } from '../market/money.js';
 import type { FillRow, OrderRow } from './queries.js';
 
 /**
- * What makes two orders the same order, SHA-256, hex: everything that was asked for, however it was written. An order that
- * may not rest has the hash that it had before there were others.
+ * Identifies the terms of an order: SHA-256 in hex of every requested field. An order that may not rest leaves out the `rest`
+ * fields, so hashes from before resting orders stay valid.
  */
 export function requestHash(order: OrderInput): string {
   const { mode, ticker, side, action, contracts, limitPrice, timeInForce, rest } = order;
@@ -20,7 +20,10 @@ export function requestHash(order: OrderInput): string {
   return createHash('sha256').update(JSON.stringify(fields)).digest('hex');
 }
 
-/** What the venue knows an order by. The same order has the same one, on every instance and at any time: a UUID. */
+/**
+ * The UUID by which the venue knows an order: derived from the Organization and the idempotency key, so every instance computes
+ * the same one.
+ */
 export const clientOrderId = ({
   orgId,
   idempotencyKey,
@@ -28,11 +31,11 @@ export const clientOrderId = ({
 
 type TradeFill = Pick<FillRow, 'n' | 'price' | 'contracts' | 'fee' | 'filledAt' | 'balanceChange'>;
 
-/** An order with what became of it. */
+/** An order with its fills. */
 export interface Trade extends OrderRow, Pick<OrderInput, 'rest'> {
-  /** Of what was filled; null if nothing was. */
+  /** Null if nothing was filled. */
   averagePrice: Micros | null;
-  /** What the balance has changed by: negative for a purchase. */
+  /** Negative for a purchase. */
   balanceChange: Micros;
   fills: readonly TradeFill[];
 }
@@ -51,26 +54,25 @@ export function toTrade(order: OrderRow, fills: readonly TradeFill[]): Trade {
 
 export interface PlacedOrder {
   trade: Trade;
-  /** The same key with the same order was there before: nothing was done again. */
+  /** The idempotency key had already placed this order, so nothing was done. */
   isRepeat: boolean;
 }
 
 export interface VenueFill {
   venueFillId: string;
-  /** Of a contract of the order's side. */
+  /** Price of one contract of the order's side. */
   price: Micros;
   contracts: number;
   fee: Micros;
   filledAt: Date;
 }
 
-/** What is known about an order that was sent to a venue. */
 export type VenueOutcome =
-  /** What was not filled stands in the book. `fills`: those so far. `contracts`: what the venue takes it to be for, filled ones included. */
+  /** The rest is in the book. `contracts`: the venue's size of the order, including what has filled. */
   | { kind: 'resting'; venueOrderId: string; fills: VenueFill[]; contracts: number }
   /**
-   * Carried out as far as it could be. Without an id of the venue's if nothing was traded and the venue gave none. `contracts`:
-   * where it was decreased before it was filled.
+   * Carried out as far as possible. The venue may give no id if nothing was traded. `contracts`: set if the order was decreased
+   * before it ended.
    */
   | {
       kind: 'done';
@@ -80,7 +82,7 @@ export type VenueOutcome =
       contracts?: number;
     }
   | { kind: 'rejected'; reason: string }
-  /** No answer came, or none that can be understood. It may have been carried out: it is looked up, never sent again. */
+  /** No intelligible answer came. The order may have been carried out, so it is looked up and never sent again. */
   | { kind: 'unknown'; reason: string };
 
 export type LiveOrder = Pick<
@@ -98,59 +100,58 @@ export type LiveOrder = Pick<
   | 'createdAt'
 > & { feeRule: FeeRule };
 
-/** A live order that stands in the venue's book. */
+/** A live order that rests in the venue's book. */
 export type RestingOrder = LiveOrder & Pick<Trade, 'venueOrderId' | 'filledContracts'>;
 
-/** The last step of a live order: everything before it is what a paper order goes through as well. */
+/** The last step of a live order; paper orders share everything before it. */
 export interface LiveExecutor {
-  /**
-   * Returns once live orders may be placed.
-   * @throws AppError unavailable while orders, fills, positions and cash have not been found to agree with the venue's
-   */
+  /** @throws AppError unavailable until orders, fills, positions and cash have been found to agree with the venue's */
   assertOpen(): void;
-  /** Sends an order that is persisted as pending, once. */
+  /** Sends an order, already stored as pending, exactly once. */
   send(order: LiveOrder): Promise<VenueOutcome>;
-  /** Takes an order out of the venue's book. A fill that crosses it wins: the answer is the venue's final word. */
+  /** Cancels an order in the venue's book. The outcome includes any fill that beat the cancellation. */
   cancel(order: RestingOrder): Promise<VenueOutcome>;
-  /** Leaves so many contracts in the venue's book, or fewer if more was filled meanwhile. `resting` if it did so. */
+  /**
+   * Leaves `remaining` contracts in the venue's book, or fewer if more were filled in the meantime. The outcome is `resting` if
+   * that worked.
+   */
   decrease(order: RestingOrder, remaining: number): Promise<VenueOutcome>;
   /**
-   * Takes everything that an Organization has resting there out of the venue's book at once, as far as the venue does that, and books
-   * it. What stands there afterwards is still to be cancelled. Never rejects.
+   * Cancels all of an Organization's resting orders with one request, as far as the venue supports that, and books the result.
+   * Orders that still rest afterwards must be cancelled one by one. Never rejects.
    */
   cancelAll(orgId: string): Promise<void>;
 }
 
-/** The one number that has to change for an order to pass at this moment. */
+/** The one change to a number that would let the order pass now. */
 export type Remedy =
   | { field: 'contracts'; atMost: number }
   | { field: 'limitPrice'; bound: 'at most' | 'at least'; price: Micros };
 
 export interface OrderRefusal {
   error: AppError;
-  /** Null where no other number would help. */
+  /** Null if no other number would help. */
   remedy: Remedy | null;
 }
 
 export type PaperOrder = OrderInput & { mode: 'paper' };
 
-/** Which order is to be changed, and by whom. */
 export interface OrderChange extends Pick<OrderInput, 'orgId' | 'by'> {
   id: string;
 }
 
-/** Places orders and lists them: the same for the API and for the pages. */
+/** Places and lists orders, for both the API and the pages. */
 export interface Orders {
   /**
-   * Checks an order, and carries it out or sends it. Durable when it resolves.
+   * Checks an order, then fills it on paper or sends it. Durable when it resolves.
    * @throws AppError market_data_unavailable, market_data_stale, unknown_market, market_closed, invalid_request,
-   * live_trading_disabled, unavailable, idempotency_conflict, insufficient_position, price_moved, entitlement_required, entitlement_read_only,
-   * risk_limit, insufficient_funds
+   * live_trading_disabled, unavailable, idempotency_conflict, insufficient_position, price_moved, entitlement_required,
+   * entitlement_read_only, risk_limit, insufficient_funds
    */
   place(input: OrderInput): Promise<PlacedOrder>;
-  /** Why a paper order would be refused at this moment; undefined if it would pass. */
+  /** Why a paper order would be refused now; undefined if it would pass. */
   preview(input: PaperOrder): Promise<OrderRefusal | undefined>;
-  /** Newest first. `cursor` is the id of the last order of the page before. */
+  /** Newest first. `cursor` is the id of the previous page's last order. */
   list(filter: {
     orgId: string;
     mode?: TradeMode | undefined;
@@ -160,19 +161,19 @@ export interface Orders {
   }): Promise<{ trades: Trade[]; nextCursor: string | null }>;
   find(orgId: string, id: string): Promise<Trade | undefined>;
   /**
-   * Takes an order out of the book. One that has ended stays as it ended, and one of which it is not known yet whether a fill
-   * has crossed the cancellation stays open, with that as its reason.
-   * @throws AppError not_found, unavailable, and what its author may be refused for
+   * Cancels an order. An order that has ended stays as it is. If the venue has not confirmed whether a fill beat the
+   * cancellation, the order stays open and its reason says so.
+   * @throws AppError not_found, unavailable, and the refusals of the author's authority
    */
   cancel(change: OrderChange): Promise<Trade>;
   /**
-   * Leaves so many contracts to be filled, and the order where it stands; 0 cancels it.
-   * @throws AppError invalid_request for more than may still be filled, and as `cancel`
+   * Reduces the contracts still to be filled without losing the order's place in the queue; 0 cancels it.
+   * @throws AppError invalid_request if more remain than may still fill, and as `cancel`
    */
   decrease(change: OrderChange & { remaining: number }): Promise<Trade>;
 }
 
-/** What the order is charged by, as it was when it was accepted. */
+/** The fee rule that applied when the order was accepted. */
 export const feeRuleOfOrder = ({ feeRule: { type, multiplier } }: Pick<OrderRow, 'feeRule'>): FeeRule => ({
   type: feeTypes.find((one) => one === type) ?? 'unknown',
   multiplier: BigInt(multiplier),
@@ -180,7 +181,7 @@ export const feeRuleOfOrder = ({ feeRule: { type, multiplier } }: Pick<OrderRow,
 
 export const EXPIRED = 'It expired before all of it was filled.';
 
-/** How an order ends of which no more is filled. */
+/** The status of an order that ended with its current fills. */
 export const finalStatus = ({
   contracts,
   filledContracts,
@@ -193,10 +194,10 @@ type Reserving = Pick<
 >;
 
 /**
- * What an open order keeps back once some more of it is filled. A purchase that closes pairs keeps back less than it
- * costs, because each pair pays a dollar: the first fills close them, and bring what the later ones take.
- * @param order before
- * @param contracts that it is for from now on; fewer, if it was decreased
+ * The reserve of an open order after `filled` more contracts. A purchase that closes pairs reserves less than its cost because
+ * each pair pays a dollar; the first fills close the pairs and so fund the later ones.
+ * @param order before the fill
+ * @param contracts the order's new size, smaller if it was decreased
  */
 export function reserveAfter(order: Reserving, filled: number, contracts = order.contracts): Micros {
   if (order.action === 'sell') return 0n;

@@ -28,9 +28,9 @@ import { checkAndSend, checkAndWrite, findRepeat } from './transaction.js';
 interface TurnsOptions {
   clock: Clock;
   parallel: number;
-  /** How much may wait; more is refused at once. */
+  /** Work beyond this is refused at once. */
   maxWaiting: number;
-  /** An order that has waited longer is refused: prices have moved since it was sent. */
+  /** An order that has waited longer is refused, because prices have moved. */
   maxWaitMs: number;
 }
 
@@ -41,8 +41,8 @@ interface Waiting {
 }
 
 /**
- * Lets work on the same thing queue up in memory, not in the database, where each that waits for a lock would keep a
- * connection from the others. Only spares connections: what must not happen at once is prevented by locks on rows.
+ * Queues work on the same key in memory, so that callers waiting for a row lock do not hold database connections. An
+ * optimization only: row locks guarantee the exclusion.
  */
 export function createTurns({ clock, parallel, maxWaiting, maxWaitMs }: TurnsOptions) {
   const waiting: Waiting[] = [];
@@ -64,8 +64,8 @@ export function createTurns({ clock, parallel, maxWaiting, maxWaitMs }: TurnsOpt
 
   return {
     /**
-     * Runs `work` when it is its turn: one after the other for the same key, in the order of the calls.
-     * @throws AppError unavailable if too many wait
+     * Runs `work` in turn: calls with the same key run one at a time, in order.
+     * @throws AppError unavailable if too many wait or this call waits too long
      */
     async take<T>(key: string, work: () => Promise<T>): Promise<T> {
       if (waiting.length >= maxWaiting) throw tooBusy();
@@ -94,7 +94,7 @@ const MAX_WAIT_MS = 10_000;
 
 const UNIQUE_VIOLATION = '23505';
 
-/** What only an order is refused for whose idempotency key was found to be new, or whose sender may not be told of it any more. */
+/** Refusals that rule out a repeat: the idempotency key is new, or the sender may no longer learn about the order. */
 const refusalsOfNewOrders = new Set<ErrorCode>([
   'not_signed_in',
   'forbidden_role',
@@ -112,18 +112,18 @@ const refusalsOfNewOrders = new Set<ErrorCode>([
 ]);
 
 /**
- * True where an order could not be made now that may have been made before: that one is told again. Paper and live orders
- * wait for different locks and share the keys: of two with the same key the database refuses the later one.
+ * True if the failed order may already exist and should be returned instead. Paper and live orders lock different rows but
+ * share keys, so two orders with one key may collide on the unique index.
  */
 const mayBeRepeat = (error: unknown): boolean =>
   error instanceof AppError ? !refusalsOfNewOrders.has(error.code) : sqlState(error) === UNIQUE_VIOLATION;
 
 interface OrdersDeps {
   snapshots: SnapshotStore;
-  /** Undefined where there is nothing to trade live with. */
+  /** Undefined if live trading is off. */
   live: LiveExecutor | undefined;
   resting: Pick<Resting, 'advance'>;
-  /** Of paper orders; left out: what the time of the configuration takes. */
+  /** Delay of a paper order on its way; sleeps by default. */
   onTheWay?: ((ms: number) => Promise<void>) | undefined;
 }
 
@@ -168,7 +168,7 @@ export function createOrders(
   async function checkAndPlace(input: OrderInput): Promise<PlacedOrder> {
     if (input.mode === 'live') await assertLive(context, live, input.orgId);
     assertTerms(input, clock.now());
-    // Before the queue: what cannot be traded needs no turn.
+    // Checked before queueing: an untradable market needs no turn.
     requireTradable(snapshots, input, clock.now());
     const decide = <T>(work: (tx: Orm) => Promise<T>) => inTurn(input, () => db.transaction(work));
     if (input.mode === 'live' || paperLatencyMs === 0) return decide((tx) => checkAndWrite(tx, input, deps));
@@ -178,7 +178,7 @@ export function createOrders(
     return decide((tx) => checkAndWrite(tx, input, deps, sent));
   }
 
-  /** The last step of a live order. It is taken once: what became of an order that was sent is looked up, never asked for again. */
+  /** Sends a live order exactly once. An order with a lost outcome is looked up, never sent again. */
   async function send(trade: Trade): Promise<Trade> {
     let outcome: VenueOutcome;
     try {

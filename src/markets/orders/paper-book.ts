@@ -3,12 +3,12 @@ import type { Level, MarketableOrder, OrderBook, Side } from '../market/book.js'
 import { DOLLAR } from '../market/money.js';
 import { addCounts, subtractCounts } from '../market/contracts.js';
 
-/** Bids that paper orders have hit: `[side of the bid, price in millionths, contracts]`. */
+/** Bids that paper orders have hit: `[side of the bid, price in millionths of a dollar, contracts]`. */
 export type Taken = [side: Side, price: string, contracts: number][];
 
 const hashes = new WeakMap<OrderBook, string>();
 
-/** Names a book by its levels: SHA-256, hex. Books are never changed, so each is hashed once. */
+/** SHA-256 of a book's levels, in hex. Books are immutable, so each is hashed once. */
 export function bookHash(book: OrderBook): string {
   let hash = hashes.get(book);
   if (hash === undefined) {
@@ -33,7 +33,7 @@ export function withoutTaken(book: OrderBook, taken: Taken): OrderBook {
   return { yes: rest('yes'), no: rest('no') };
 }
 
-/** What is taken once an order's fills are taken as well. Who buys at a price hits the other side's bid for the rest of the dollar. */
+/** Adds an order's fills to what is taken. A purchase at a price hits the other side's bid at one dollar less that price. */
 export function addTaken(
   taken: Taken,
   { side, action }: Pick<MarketableOrder, 'side' | 'action'>,

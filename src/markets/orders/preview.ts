@@ -12,8 +12,8 @@ import { assertAllowed, type Grounds } from './allowed.js';
 import type { TransactionDeps } from './transaction.js';
 
 /**
- * Why a paper order would be refused at this moment, by the checks that it is placed by; undefined if it would pass. Locks
- * and writes nothing: what changes until the order is placed counts then.
+ * Runs the checks of placing a paper order without a lock or a write; undefined if the order would pass. Placing it later may
+ * see other data.
  */
 export async function previewOrder(
   orm: Orm,
@@ -44,7 +44,7 @@ function attempt<T>(check: () => T): T | AppError {
   }
 }
 
-/** Fewer contracts, or else another limit; each was checked like the order itself. */
+/** Fewer contracts, or else another limit price; both have passed the order's own checks. */
 function findRemedy(input: PaperOrder, grounds: Grounds): Remedy | null {
   const passes = (changes: Partial<PaperOrder>) =>
     !(attempt(() => assertAllowed({ ...input, ...changes }, grounds)) instanceof AppError);
@@ -61,12 +61,12 @@ function findRemedy(input: PaperOrder, grounds: Grounds): Remedy | null {
   const step = priceRanges.reduce((least, range) => (range.step < least ? range.step : least), slack);
   const away = (steps: number) => best + BigInt(isBuy ? steps : -steps) * step;
   let steps = largest(Number(slack / step), (count) => passes({ limitPrice: away(count) }));
-  // Where the market has ticks of several sizes; the best price is on one of them.
+  // Ticks may vary in size within a market; the best price is always on one of them.
   while (steps > 0 && !isOnTick(priceRanges, away(steps))) steps--;
   return { field: 'limitPrice', bound: isBuy ? 'at most' : 'at least', price: away(steps) };
 }
 
-/** The largest number up to `most` that passes, given that all below one that passes do so too; 0 if none does. */
+/** The largest number up to `most` that passes, or 0. Binary search: everything below a passing number must pass too. */
 function largest(most: number, passes: (count: number) => boolean): number {
   let [least, highest] = [0, most];
   while (least < highest) {

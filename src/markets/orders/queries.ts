@@ -19,7 +19,7 @@ import {
 export type OrderRow = typeof tradingOrders.$inferSelect;
 export type FillRow = typeof tradingFills.$inferSelect;
 
-/** What an order is checked on, as it stands under the account's lock. */
+/** The account's state for the checks of an order, read under the account's lock. */
 export interface AccountState {
   existing: { id: string; requestHash: string } | undefined;
   position: Position | undefined;
@@ -27,7 +27,7 @@ export interface AccountState {
   /** Contracts of each side that open orders may still sell, or close by buying the other side. */
   committed: Record<Side, number>;
   taken: Taken;
-  /** Who is told of its fills: orders of an account wait for each other, so they are not asked for later. */
+  /** Listeners for the order's fills. Read here because orders of one account wait for each other, so a later query would hold them up. */
   listeners: Listener[];
 }
 
@@ -47,9 +47,9 @@ interface StateRow {
 }
 
 /**
- * One statement, planned once. The subqueries ask for an order that only the index of their whole key has: on tables that are
- * still nearly empty the planner likes any index that begins with the Organization as much, and would keep to it.
- * @param bookHash of the book whose taken contracts are asked for
+ * One statement, planned once. The subqueries look orders up by the full key of one index: on nearly empty tables the planner
+ * rates any index that begins with the Organization as equal and would keep using it.
+ * @param bookHash of the book whose taken contracts are read
  */
 export async function readState(
   tx: Orm,
@@ -95,7 +95,6 @@ const toPositionMoney = ({ cost, realised, fees }: Pick<StateRow, 'cost' | 'real
   fees: BigInt(fees),
 });
 
-/** What the Organization's paper orders have taken from the book with this hash. */
 export async function findTaken(orm: Orm, orgId: string, ticker: string, hash: string): Promise<Taken> {
   const [row] = await orm
     .select({ taken: paperBooks.taken })
@@ -104,7 +103,7 @@ export async function findTaken(orm: Orm, orgId: string, ticker: string, hash: s
   return row?.taken ?? [];
 }
 
-/** A fill with its postings and the id of its row in the ledger. */
+/** A fill with its postings and the id of its ledger entry. */
 export interface WrittenFill {
   n: number;
   price: Micros;
@@ -118,18 +117,18 @@ export interface WrittenFill {
 
 export interface Execution {
   order: OrderRow;
-  /** True for an order that is not there yet. */
+  /** True if the order is not stored yet. */
   isNew: boolean;
-  /** Those that are not there yet, with what is held and how cash has changed after them. */
+  /** New fills, with the position and the change in cash after them. */
   filled?: { fills: WrittenFill[]; position: Position | undefined; cashChange: Micros };
   at: Date;
-  /** What paper orders have taken from the market's book, this one included; undefined for live orders. */
+  /** What paper orders, this one included, have taken from the market's book; undefined for live orders. */
   book?: { hash: string; taken: Taken; forgetBefore: Date };
-  /** What paper would have filled of a live order that is new. */
+  /** What paper trading would have filled of a new live order. */
   shadow?: { contracts: number; value: Micros; fees: Micros };
 }
 
-/** An order and everything that follows from it, in one statement: to be called under the account's lock. */
+/** Writes an order and all its consequences in one statement. Call it under the account's lock. */
 export async function writeExecution(tx: Orm, execution: Execution): Promise<void> {
   const { order, isNew, filled, at, book, shadow } = execution;
   const { orgId, mode, ticker, id } = order;
@@ -191,7 +190,7 @@ const insertOrder = (o: OrderRow): SQL => sql`
         ${toSqlTime(o.sentAt)}::timestamptz, ${toSqlTime(o.finishedAt)}::timestamptz)
     )`;
 
-/** What may change of an order once it was written. */
+/** Updates the mutable columns of an order. */
 const updateOrder = (o: OrderRow): SQL => sql`
     written as (
       update trading_orders set venue_order_id = ${o.venueOrderId}, status = ${o.status}, reason = ${o.reason}, filled_contracts = ${o.filledContracts},
@@ -224,7 +223,6 @@ function insertFills({ orgId, id, mode, ticker }: OrderRow, fills: readonly Writ
   ];
 }
 
-/** One order, with its fills. */
 export async function findTrade(orm: Orm, orgId: string, by: { id: string } | { idempotencyKey: string }) {
   const isIt = 'id' in by ? eq(tradingOrders.id, by.id) : eq(tradingOrders.idempotencyKey, by.idempotencyKey);
   const [order] = await orm
@@ -235,7 +233,7 @@ export async function findTrade(orm: Orm, orgId: string, by: { id: string } | { 
   return { order, fills: await listFills(orm, orgId, [order.id]) };
 }
 
-/** In the order of orders and fills. */
+/** Ordered by order and fill number. */
 export function listFills(orm: Orm, orgId: string, orderIds: string[]): Promise<FillRow[]> {
   return orm
     .select()
@@ -244,13 +242,13 @@ export function listFills(orm: Orm, orgId: string, orderIds: string[]): Promise<
     .orderBy(tradingFills.orderId, tradingFills.n);
 }
 
-/** Newest first; `cursor` is the last order of the page before. */
+/** Newest first; `cursor` is the id of the previous page's last order. */
 export function listOrders(
   orm: Orm,
   { orgId, mode, ticker, cursor, limit }: ListFilter,
 ): Promise<OrderRow[]> {
   const modes = mode ? [mode] : tradeModes;
-  // A page of each mode, then of both: so each index is read from its end, and never further than a page.
+  // One page per mode, merged: each index is read from its end, and never further than one page.
   const page = (of: TradeMode) => sql`(
     select id from trading_orders where org_id = ${orgId} and mode = ${of}
       ${ticker === undefined ? sql`` : sql`and ticker = ${ticker}`}
@@ -273,17 +271,17 @@ export interface ListFilter {
   limit: number;
 }
 
-// Written out, because only so it is seen to be the condition of the index.
+// Written as a literal, because the planner matches the partial index only to a literal condition.
 const isResting = sql`${tradingOrders.status} = 'resting'`;
 
-/** Paper orders of one account in one market, with how far the one that is furthest behind has seen the prints. */
+/** An account with resting paper orders in a market, and the oldest of their print watermarks. */
 export interface RestingMarket {
   ticker: string;
   orgId: string;
   since: Date;
 }
 
-/** In the order of markets and accounts, from the one after `after` on. */
+/** Ordered by market and account, starting after `after`. */
 export async function listRestingMarkets(
   orm: Orm,
   after: Pick<RestingMarket, 'ticker' | 'orgId'>,
@@ -298,7 +296,7 @@ export async function listRestingMarkets(
   return rows.map((row) => ({ ...row, since: new Date(row.since) }));
 }
 
-/** What an account has resting in a market's book, oldest first. As many as its limit of open orders lets be. */
+/** Oldest first. The account's limit on open orders bounds the list. */
 export function listResting(orm: Orm, account: Account, ticker: string): Promise<OrderRow[]> {
   return orm
     .select()
@@ -307,7 +305,7 @@ export function listResting(orm: Orm, account: Account, ticker: string): Promise
     .orderBy(asc(tradingOrders.id));
 }
 
-/** On paper: what the documentation offers to cancel must not be real money. */
+/** Paper only: the documentation must not offer real money for cancelling. */
 export async function findNewestResting(orm: Orm, orgId: string): Promise<OrderRow | undefined> {
   const [order] = await orm
     .select()
@@ -318,7 +316,7 @@ export async function findNewestResting(orm: Orm, orgId: string): Promise<OrderR
   return order;
 }
 
-/** Live orders that stand in the venue's book, oldest first. */
+/** Ordered by market, then account, then age. */
 export function listRestingLive(orm: Orm, limit: number): Promise<OrderRow[]> {
   return orm
     .select()

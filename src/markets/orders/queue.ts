@@ -5,22 +5,22 @@ import { DOLLAR, type Micros } from '../market/money.js';
 import { LISTING_LAG_MS, type Print } from '../market/source.js';
 
 /**
- * Where a paper order stands in the venue's book, and when it is filled there. It is never ahead of what it could have been:
- * - Before it stands all that the book showed at its price when it came to rest.
- * - Only prints fill it: of takers on the other side, at its price or through it, after it came to rest. They go to what
- *   stands before it first.
- * - Orders that leave the level without a print are taken to have stood behind it, until the book shows less than what
- *   would stand before it.
- * - One print fills orders of one Organization once in sum: the best price first, then the oldest.
+ * The place of a paper order in the venue's queue, and its fills there. It never fills earlier than a real order could have:
+ * - All contracts that the book showed at its price when it came to rest are ahead of it.
+ * - Only prints fill it: takers on the other side, at its price or through it, after it came to rest. They fill the queue ahead
+ *   first.
+ * - Orders that leave the level without a print count as having stood behind it, until the book shows less than its queue
+ *   ahead.
+ * - One print fills all orders of one Organization at most once in total: best price first, then oldest.
  */
 
-/** The bid that an order is in a book that has bids only. */
+/** An order as a bid, in a book that holds only bids. */
 interface Bid {
   side: Side;
   price: Micros;
 }
 
-/** A sale at a price is a bid for the other side at the rest of the dollar. */
+/** A sale at a price is a bid for the other side at one dollar less that price. */
 export const bidOf = ({
   side,
   action,
@@ -28,13 +28,12 @@ export const bidOf = ({
 }: Pick<MarketableOrder, 'side' | 'action' | 'limitPrice'>): Bid =>
   action === 'buy' ? { side, price: limitPrice } : { side: otherSide[side], price: DOLLAR - limitPrice };
 
-/** What a book shows at a bid's price. */
 export const shownAt = (book: OrderBook, { side, price }: Bid): number =>
   bidsOf(book, side).find((level) => level.price === price)?.contracts ?? 0;
 
 /**
- * What stands before an order at its price; null where that is not known: of a shallow book behind the best price.
- * @param isShallow the best prices are all that is known
+ * Contracts ahead of an order at its price; null if unknown, in a shallow book below the best price.
+ * @param isShallow only the best prices are known
  */
 export function aheadOf(book: OrderBook, isShallow: boolean, bid: Bid): number | null {
   const best = bidsOf(book, bid.side)[0];
@@ -42,26 +41,25 @@ export function aheadOf(book: OrderBook, isShallow: boolean, bid: Bid): number |
 }
 
 export interface QueuedOrder {
-  /** UUIDv7: the order of ids is that of time. */
+  /** UUIDv7, so ids sort by time. */
   id: string;
   bid: Bid;
   remaining: number;
-  /** Infinity while it is not known. */
+  /** Infinity while unknown. */
   queueAhead: number;
   seen: PrintsSeen;
-  /** Prints from then on are not for it; null while it stands. */
+  /** Prints from this time on cannot fill the order; null if it has no end. */
   endsAt: Date | null;
 }
 
-/** The market's prints from the orders' watermarks on. */
+/** The market's prints since the orders' watermarks. */
 export interface KnownPrints {
   /** Oldest first. */
   prints: readonly Print[];
-  /** All that the venue has listed until then is there. */
+  /** `prints` is complete up to this time. */
   through: Date;
 }
 
-/** What the book showed. */
 export interface ShownBook {
   at: Date;
   book: OrderBook;
@@ -74,7 +72,6 @@ interface QueueFill {
   print: Print;
 }
 
-/** Where an order stands now, and what it has seen. */
 export interface QueuePlace {
   queueAhead: number;
   seen: PrintsSeen;
@@ -82,22 +79,22 @@ export interface QueuePlace {
 
 export interface Advanced {
   fills: QueueFill[];
-  /** By order. */
+  /** Keyed by order id. */
   places: Map<string, QueuePlace>;
 }
 
 interface RankedOrder extends QueuedOrder {
-  /** Prints from before are done with, in milliseconds. */
+  /** Milliseconds; older prints have been applied. */
   from: number;
-  /** Those since that have counted. */
+  /** Newer prints that have been applied: their times in milliseconds, by id. */
   counted: Map<string, number>;
 }
 
 /**
- * Counts each print once, in the order of time, and between them what the book showed at its time: prints from before are gone
- * from it, and count before it does.
- * @param orders all of one Organization in one market
- * @param shown does not count while prints from before it may be missing
+ * Applies each print once, in time order, and the shown book at its own time: earlier prints are already gone from that book,
+ * so they count first.
+ * @param orders all orders of one Organization in one market
+ * @param shown ignored while prints from before it may be missing
  */
 export function advanceQueue(
   orders: readonly QueuedOrder[],
@@ -123,7 +120,7 @@ const toRanked = (order: QueuedOrder): RankedOrder => {
 const byPriority = (a: QueuedOrder, b: QueuedOrder): number =>
   a.bid.price === b.bid.price ? (a.id < b.id ? -1 : 1) : a.bid.price > b.bid.price ? -1 : 1;
 
-/** What a print fills. What stands before an order stands before the next one as well, so it takes of the print only for that order. */
+/** Applies one print to the orders. Contracts ahead of one order are ahead of the next one too, so they use up the print only once. */
 function applyPrint(ranked: RankedOrder[], print: Print): QueueFill[] {
   const fills: QueueFill[] = [];
   let left = print.contracts;
@@ -145,7 +142,7 @@ function reaches(
   { id, at, takerSide, yesPrice }: Print,
   { bid, from, counted, endsAt }: RankedOrder,
 ): boolean {
-  // Who takes NO sells YES to those who bid for it.
+  // A taker of NO sells YES to the bidders for YES.
   if (takerSide === bid.side || at.getTime() < from || counted.has(id)) return false;
   if (endsAt !== null && at >= endsAt) return false;
   return (bid.side === 'yes' ? yesPrice : DOLLAR - yesPrice) <= bid.price;

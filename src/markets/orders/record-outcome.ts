@@ -18,9 +18,9 @@ import { isOpen } from '../ledger/orders-table.js';
 import { subtractCounts, sumCounts, valueOf } from '../market/contracts.js';
 
 /**
- * Books what is known about a live order, once however often it is told: a fill by the venue's id of it, and an order
- * that is final never becomes pending or rejected again. A fill that the venue tells of later is still booked.
- * @throws RangeError if the order does not exist or the venue says it filled more than was ordered; nothing is written then
+ * Books an outcome of a live order. Idempotent: fills are matched by the venue's id, and a final order never becomes pending or
+ * rejected again. A fill that is reported later is still booked.
+ * @throws RangeError if the order does not exist or the venue reports more fills than were ordered; nothing is written then
  */
 export function recordOutcome(
   orm: Orm,
@@ -60,7 +60,7 @@ export function recordOutcome(
   });
 }
 
-/** The order with what an outcome changes of it and the fills that are new; undefined if it changes nothing. */
+/** The changed order and the new fills; undefined if the outcome changes nothing. */
 function applyOutcome(
   order: OrderRow,
   known: readonly FillRow[],
@@ -95,7 +95,7 @@ function addFills(
       `The venue says that ${filledContracts} contracts of order ${order.id} were filled; it was for ${order.contracts}.`,
     );
   const wasOpen = isOpen(order.status);
-  // Decreased: never below what is filled, and never again once it has ended.
+  // A decrease never goes below what is filled, and never applies to an order that has ended.
   const asked = wasOpen ? Math.min(outcome.contracts ?? order.contracts, order.contracts) : order.contracts;
   const contracts = Math.max(asked, filledContracts);
   const rests = outcome.kind === 'resting' && wasOpen && filledContracts < contracts;
@@ -122,7 +122,7 @@ function addFills(
   };
 }
 
-/** Why not all of it was filled: what was wanted of it comes before what the venue says. */
+/** Why the order was not filled completely. Our own cancellation or expiry takes precedence over the venue's reason. */
 function reasonOfEnd(
   order: OrderRow,
   outcome: Extract<VenueOutcome, { kind: 'done' | 'resting' }>,

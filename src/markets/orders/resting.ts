@@ -29,14 +29,14 @@ import type { KnownPrints, ShownBook } from './queue.js';
 import { recordOutcome } from './record-outcome.js';
 import { requireFresh } from './tradable.js';
 
-/** What keeps an eye on orders that stand in the book. */
+/** Watches orders that rest in the book. */
 export interface Resting {
   /**
-   * Fills paper orders by what was printed, and takes orders out of the book, live ones too, that are to be cancelled. Done by
-   * one instance at a time; another one's work is no failure.
+   * Fills paper orders from new prints and cancels paper and live orders that must leave the book. One instance works at a
+   * time; the others resolve without an error.
    */
   pass(): Promise<void>;
-  /** Brings an account's paper orders of one market up to now, without asking what else would cancel them. */
+  /** Advances an account's paper orders in one market to now, without checking their cancel conditions. */
   advance(orgId: string, ticker: string): Promise<void>;
   stop(): Promise<void>;
 }
@@ -44,16 +44,16 @@ export interface Resting {
 interface RestingDeps {
   markets: Pick<MarketSource, 'readPrints'>;
   snapshots: SnapshotStore;
-  /** Undefined where there is nothing to trade live with. */
+  /** Undefined if live trading is off. */
   live: LiveExecutor | undefined;
 }
 
-/** Longer than the pause between two passes; another instance takes over after this time. */
+/** Longer than the pause between two passes; then another instance takes over. */
 const LEASE_SECONDS = 60;
 const MARKETS_AT_ONCE = 200;
 const MAX_LIVE = 500;
 const READ_TIMEOUT_MS = 5_000;
-/** The first data are there within it, if there are any. */
+/** Time after a start within which the first market data should arrive. */
 const STARTING_MS = 2 * MINUTE_MS;
 const first: Pick<RestingMarket, 'ticker' | 'orgId'> = {
   ticker: '',
@@ -64,7 +64,7 @@ export function createResting(context: TradingContext, { markets, snapshots, liv
   const { db, clock, log } = context;
   const stopping = new AbortController();
   const lease = createLease(db.orm, 'resting-orders', { lengthSeconds: LEASE_SECONDS });
-  /** What books showed at the last pass: prints from before are listed by now. */
+  /** Books at the last pass; the venue has listed the prints from before them by now. */
   const shown = new Map<string, ShownBook>();
   const readPrints = createPrintReader(context, markets, stopping.signal);
   const mayWork = createSight(context, snapshots, lease);
@@ -79,7 +79,7 @@ export function createResting(context: TradingContext, { markets, snapshots, liv
     await db.transaction((tx) => advanceOrders(tx, orgId, ticker, news));
   }
 
-  /** One that fails keeps no other from being looked at. */
+  /** An account that fails does not hold up the others. */
   async function advanceAll(page: readonly RestingMarket[]): Promise<void> {
     for (const ticker of new Set(page.map((one) => one.ticker))) {
       const accounts = page.filter((one) => one.ticker === ticker);
@@ -131,13 +131,13 @@ export function createResting(context: TradingContext, { markets, snapshots, liv
     async stop() {
       stopping.abort();
       await running?.catch(() => undefined);
-      // A database that is gone ends the lease by itself.
+      // If the database is unreachable, the lease expires.
       await lease.release().catch(() => undefined);
     },
   };
 }
 
-/** Undefined where the venue could not be asked. */
+/** Resolves to undefined if the venue could not be read. */
 function createPrintReader(
   { clock, log }: Pick<TradingContext, 'clock' | 'log'>,
   markets: RestingDeps['markets'],
@@ -157,7 +157,10 @@ function createPrintReader(
   };
 }
 
-/** An instance that does not hear the venue leaves the work to another, and does it itself where no other has taken it. */
+/**
+ * Decides whether this instance works. An instance without fresh market data releases the lease to another, and works only if
+ * no other took it.
+ */
 function createSight({ clock }: Pick<TradingContext, 'clock'>, snapshots: SnapshotStore, lease: Lease) {
   const startedAt = clock.now();
   let wasBlind = false;
@@ -180,7 +183,7 @@ function createSight({ clock }: Pick<TradingContext, 'clock'>, snapshots: Snapsh
       await lease.release();
       return false;
     }
-    // After a start the first data are on their way.
+    // Just after a start the first market data are still loading.
     if (!snapshots.current && clock.now() - startedAt < STARTING_MS) return false;
     return lease.hold();
   };
@@ -205,7 +208,7 @@ async function cancelLiveOrders(
     if (mark?.isBarred) barred++;
   }
   if (marked === 0) return;
-  // Where nothing may stand any more one request is sooner than many, which each wait for their turn.
+  // If every order must go, one request is faster than many that wait for their turns.
   if (barred > 1 && barred === orders.length) await live.cancelAll(orders[0]!.orgId);
   for (const order of await listRestingLive(db.orm, MAX_LIVE)) {
     stopping.throwIfAborted();
@@ -217,8 +220,8 @@ async function cancelLiveOrders(
 }
 
 /**
- * Undefined if the order may stay in the book. Who cancels it and why is written before the venue is asked. `isBarred`: the
- * switches or the access to markets do not let it stand.
+ * Marks an order as cancelled before the venue is asked; undefined if it may stay in the book. `isBarred`: the switches or the
+ * access to markets do not allow it.
  */
 const markLive = (
   { db, clock }: TradingContext,
@@ -240,7 +243,7 @@ const markLive = (
     return { isBarred: barrier !== undefined };
   });
 
-/** Has the venue change a live order that stands in its book, and books what it says became of it. */
+/** Has the venue change a resting live order, and books the outcome. */
 export async function askVenue(
   { db, clock, log }: Pick<TradingContext, 'db' | 'clock' | 'log'>,
   row: OrderRow,
@@ -258,7 +261,7 @@ export async function askVenue(
   return recordOutcome(db.orm, row.orgId, row.id, outcome, new Date(clock.now()));
 }
 
-/** Writes that an order is to leave the book; its outcome follows. */
+/** Records that an order is being cancelled; its outcome follows. */
 export async function markCancelled(
   tx: Parameters<typeof writeExecution>[0],
   order: OrderRow,

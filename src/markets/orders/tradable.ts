@@ -9,7 +9,7 @@ import { MAX_TRADING_AGE_MS, type MarketData } from '../market/source.js';
 import { ageOf, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.js';
 import type { OrderInput } from '../ledger/order-input.js';
 
-/** What an order is checked and matched on: what was known of its market at one moment. */
+/** One snapshot's view of a market, for checking and matching an order. */
 export interface TradableMarket {
   snapshot: Snapshot;
   market: ListedMarket;
@@ -20,7 +20,7 @@ export interface TradableMarket {
 type AskedOrder = Pick<OrderInput, 'ticker' | 'side' | 'action' | 'contracts' | 'limitPrice' | 'rest'>;
 
 /**
- * The market of an order, if it can be traded now on data that can be trusted.
+ * The order's market, if it is tradable now on fresh data.
  * @throws AppError market_data_unavailable, market_data_stale, unknown_market, live_trading_disabled, market_closed,
  * invalid_request
  */
@@ -32,7 +32,7 @@ export function requireTradable(
   const snapshot = requireFresh(snapshots, nowMs);
   const market = snapshot.markets.get(ticker);
   if (!market) throw new AppError('unknown_market', `There is no market ${ticker}.`);
-  // Real money needs certainty about what it is put on.
+  // Real money needs a market whose subject is certain.
   if (mode === 'live' && !isPlaced(market))
     throw new AppError('live_trading_disabled', `${ticker} is traded on paper only: ${market.problem}.`);
   if (mode === 'live' && market.exchangeIndex !== undefined)
@@ -69,7 +69,7 @@ export function requireFresh({ current, sources }: SnapshotStore, nowMs: number)
 }
 
 /**
- * A book may be older than the listing that it came with, or no longer the venue's.
+ * A book may be older than its listing, or out of sync with the venue.
  * @throws AppError market_data_stale
  */
 export function assertCertain({ data }: Snapshot, ticker: string, nowMs: number): void {
@@ -97,7 +97,7 @@ function assertOpen({ data }: Snapshot, market: ListedMarket, nowMs: number): vo
   if (nowMs >= closeTime.getTime()) throw closed(market, `it closed at ${closeTime.toISOString()}`);
 }
 
-/** Why nothing is traded at all; undefined if something is. Data from before an announced pause say nothing about it. */
+/** Why no market trades; undefined if trading is on. Data from before an announced pause cannot tell whether it took effect. */
 function pauseOf({ isTrading, resumesAt, pause, fetchedAt }: MarketData, nowMs: number): string | undefined {
   if (!isTrading)
     return resumesAt === undefined
@@ -133,9 +133,9 @@ export function invalid(pointer: string, detail: string): AppError {
 }
 
 /**
- * Lets an order pass that can be filled at least in part, or may rest; one that may only rest, if nothing of it can be filled.
+ * Accepts an order that can fill at least in part or may rest; a post-only order, if none of it would fill.
  * @param whole the book as the venue shows it
- * @param book what is left of it
+ * @param book the same, less what paper orders took
  * @throws AppError price_moved
  */
 export function assertReachable(whole: OrderBook, book: OrderBook, order: AskedOrder): void {

@@ -75,7 +75,7 @@ const noSuchTrade = problemExample('not_found', {
 });
 
 /**
- * The trade that is asked for. Live and test are apart: for a test key nothing was traded live.
+ * The requested trade. A test key cannot see live trades.
  * @throws AppError not_found
  */
 async function findTrade({ orders }: OrderRouteDeps, req: Request, { orgId, livemode }: Principal) {

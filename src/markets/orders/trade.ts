@@ -12,7 +12,7 @@ import type { OrderRow, WrittenFill } from './queries.js';
 import type { tradeSchema } from './schema.js';
 
 /**
- * Live and test are apart: a test key sees nothing that was traded live.
+ * Rejects a test key that asks for live trades.
  * @throws AppError live_trading_disabled
  */
 export function requireLiveKey({ livemode }: { livemode: boolean }, mode: TradeMode | undefined): void {
@@ -23,7 +23,7 @@ export function requireLiveKey({ livemode }: { livemode: boolean }, mode: TradeM
     );
 }
 
-/** A trade as the API answers with it. Whose it is, and through which key, goes without saying. */
+/** The API's form of a trade, without its Organization and key. */
 export function toTradeJson(trade: Trade): z.output<typeof tradeSchema> {
   return {
     id: trade.id,
@@ -62,7 +62,7 @@ export function toTradeJson(trade: Trade): z.output<typeof tradeSchema> {
   };
 }
 
-/** Tells webhooks of new fills: of paper trades those of test endpoints, too, as test keys see them. */
+/** Notifies webhooks of new fills. Paper fills also go to test endpoints, because test keys see paper trades. */
 export async function tellFilled(
   tx: Tx,
   order: OrderRow,

@@ -30,24 +30,23 @@ import { aheadOf, bidOf } from './queue.js';
 import { tellFilled } from './trade.js';
 import { confirmAuthority } from '../../accounts/audit/audit.js';
 
-/** An order that passed every check, with what was read for them under the account's lock. */
+/** An order that passed every check, with the data of the checks, read under the account's lock. */
 interface AcceptedOrder {
   input: OrderInput;
-  /** As the snapshot has it. */
   view: TradableMarket;
   state: AccountState;
   at: Date;
-  /** Undefined for one that was not on its way for any time. */
+  /** Undefined for an order without latency. */
   sent: ArrivedOrder | undefined;
 }
 
-/** Twice as long as a book may be traded on, for clocks that differ. */
+/** Twice the maximum age of a tradable book, to allow for clock skew. */
 const FORGET_AFTER_MS = 2 * MAX_TRADING_AGE_MS;
 
 /**
- * Fills a paper order from the book and books it.
- * @param book without what was taken from it
- * @param outlay what all of it takes from the balance at the most
+ * Fills a paper order from the book and books the fills.
+ * @param book less what earlier paper orders took
+ * @param outlay the most that the whole order can take from the balance
  */
 async function fillOnPaper(
   tx: Tx,
@@ -56,7 +55,7 @@ async function fillOnPaper(
 ): Promise<Trade> {
   const { input, view, state, at } = accepted;
   const { side, action, rest } = input;
-  // The price has come to it on its way: the venue would not take it.
+  // If the price reached the limit while the order was in flight, the venue would reject a post-only order.
   const mayStand = rest && !(rest.postOnly && withinLimit(view.book, input) > 0);
   const quote = quoteOrder(rest?.postOnly ? emptyBook : book, view.feeRule, input);
   const booked = bookFills(
@@ -108,7 +107,7 @@ async function fillOnPaper(
   );
 }
 
-/** How what is not filled at once comes to rest: behind all that stands at its price, and before every print that is still to come. */
+/** The resting state of the unfilled rest: behind everything at its price, and ahead of all later prints. */
 function restOf(
   { input, view, at }: AcceptedOrder,
   order: Parameters<typeof reserveAfter>[0],
@@ -123,7 +122,7 @@ function restOf(
   };
 }
 
-/** What stands there for an order, whether or not that is enough for it. */
+/** Contracts available within the order's limit price. */
 const withinLimit = (book: OrderBook, input: OrderInput): number =>
   matchOrder(book, { ...input, timeInForce: 'immediate_or_cancel' }).filledContracts;
 
@@ -152,7 +151,7 @@ function outcomeOf(
   return { status: 'cancelled', reason: missed + reason };
 }
 
-/** Persists a live order before it is sent: whatever happens from here on, it is known that it may be at the venue. */
+/** Stores a live order before it is sent, so that a crash cannot lose an order that may have reached the venue. */
 async function writePending(tx: Tx, accepted: AcceptedOrder, reserved: Micros): Promise<Trade> {
   const { input, view, at } = accepted;
   const order: OrderRow = {
@@ -173,7 +172,7 @@ async function writePending(tx: Tx, accepted: AcceptedOrder, reserved: Micros): 
   return toTrade(order, []);
 }
 
-/** What may yet cancel an order: a gate that is closed already will not close. */
+/** The order's cancel conditions, without a gate that is already closed and so cannot close. */
 const causesOf = ({ snapshot, market }: TradableMarket, rest: OrderInput['rest']): CancelCause[] =>
   (rest?.cancelOn ?? []).filter(
     (cause) => cause !== 'gate_closed' || gateOf(snapshot, market.ticker)?.isOpen,
@@ -229,10 +228,9 @@ export interface TransactionDeps {
 }
 
 /**
- * Checks an order and writes it, and for a paper order all that follows from it, in the transaction that `orm` is.
- * Everything is decided on what is read under the lock of the account's row; an order that comes meanwhile, on any
- * instance, sees what this one has written.
- * @param sent of a paper order that has arrived: what has gone from the book meanwhile is a miss, and no refusal
+ * Checks and writes an order, and fills it if it is a paper order, in the transaction `orm`. Every decision uses data read
+ * under the account's row lock, so the next order, on any instance, sees the result.
+ * @param sent for a paper order that has arrived: contracts that have left the book since are a miss, not a refusal
  * @throws AppError see `Orders.place`
  */
 export async function checkAndWrite(
@@ -252,7 +250,7 @@ export async function checkAndWrite(
 }
 
 /**
- * Checks a paper order as `checkAndWrite` does and writes nothing of it: what it has found until it arrives.
+ * Runs the checks of `checkAndWrite` on a paper order and writes nothing; the order then travels with the result.
  * @throws AppError see `Orders.place`
  */
 export async function checkAndSend(
@@ -270,7 +268,7 @@ export async function checkAndSend(
 interface CheckedOrder {
   tx: Tx;
   accepted: AcceptedOrder;
-  /** For a paper order without what was taken from it. */
+  /** For a paper order, less what earlier paper orders took. */
   book: OrderBook;
   outlay: Micros;
 }
@@ -282,9 +280,9 @@ async function check(
   sent: ArrivedOrder | undefined,
 ): Promise<CheckedOrder | PlacedOrder> {
   const cash = await lockOrOpen(orm, input, { clock, paperCash });
-  // Anew: while the order waited for its turn, time passed and the books have changed.
+  // Read again: time has passed and the books have changed while the order waited.
   const at = new Date(clock.now());
-  // After the account's lock: orders that wait for it do not keep their key from being revoked.
+  // After the account's lock, so that waiting orders do not block the revocation of their key.
   const tx = await confirmAuthority(orm, input.by, at);
   const view = requireTradable(snapshots, input, at.getTime());
   const state = await readState(tx, input, bookHash(view.book));
@@ -294,7 +292,7 @@ async function check(
   const book = input.mode === 'paper' ? withoutTaken(view.book, state.taken) : view.book;
   const facts = await readKnownFacts(tx, { orgId: input.orgId, mode: input.mode, at });
   const outlay = assertAllowed(input, { view, state, book, cash, facts, at, sent });
-  // Of a crossed book it is not known what stands in it.
+  // A crossed book does not show what can really be traded.
   const matched = sent && isCrossed(view.book) ? emptyBook : book;
   return { tx, accepted: { input, view, state, at, sent }, book: matched, outlay };
 }
@@ -315,7 +313,7 @@ async function lockOrOpen(
 }
 
 /**
- * The trade that the key stands for, if there is one.
+ * The trade that already used the idempotency key, if any.
  * @throws AppError idempotency_conflict
  */
 export async function findRepeat(orm: Orm, input: OrderInput): Promise<PlacedOrder | undefined> {
