@@ -10,34 +10,33 @@ import {
   type SentOrder,
 } from './wire.js';
 
-/** What an answer says before it is looked into. */
+/** An answer, classified before its body is parsed. */
 type Reading =
   | { kind: 'body'; json: unknown }
-  /** The venue will not do it. `isBusy`: at this moment. */
+  /** The venue refuses. `isBusy`: only for the moment. */
   | { kind: 'refused'; reason: string; isBusy?: boolean }
-  /** It is in the way of something that there is. */
+  /** The request conflicts with existing state. */
   | { kind: 'conflict'; reason: string }
-  /** It may have been carried out. */
+  /** The request may have been carried out. */
   | { kind: 'unclear'; reason: string }
-  /** The same, and the venue speaks another language than the one that is known here: nothing more is sent to it. */
+  /** As `unclear`, and the answer does not match the known API: nothing more is sent to the venue. */
   | { kind: 'unexpected'; reason: string };
 
 type Failure = Exclude<Reading, { kind: 'body' }>;
 
 export type OrderVerdict =
-  /** `remaining`: what stands in the book. */
+  /** `remaining`: contracts left in the book. */
   | { kind: 'accepted'; venueOrderId: string; filled: number; remaining: number }
-  /** Fill or kill, and it could not be filled whole. */
+  /** A fill-or-kill order that could not be filled completely. */
   | { kind: 'killed'; reason: string }
   | Failure;
 
-/** What a cancellation or a decrease was answered with. */
 export type ChangeVerdict = { kind: 'told' } | Exclude<Failure, { kind: 'conflict' }>;
 
 /** @see https://docs.kalshi.com/getting_started/order_errors for statuses and codes */
 function read({ status, body, contentType }: VenueAnswer): Reading {
   if (status === 408 || status >= 500) return { kind: 'unclear', reason: `the venue answered ${status}` };
-  // A limit is checked before anything else: whatever the body says, nothing was done.
+  // The venue checks its rate limit first, so nothing was done, whatever the body says.
   if (status === 429) return { kind: 'refused', reason: 'too_many_requests', isBusy: true };
   let json: unknown;
   try {
@@ -47,7 +46,7 @@ function read({ status, body, contentType }: VenueAnswer): Reading {
   }
   const error = readError(json);
   if (status >= 200 && status < 300) {
-    // An error that calls itself a success has been seen.
+    // A 2xx answer that holds an error has been observed.
     if (error !== undefined) return { kind: 'unexpected', reason: `${status} with the error ${error}` };
     return { kind: 'body', json };
   }
@@ -59,10 +58,10 @@ function read({ status, body, contentType }: VenueAnswer): Reading {
   return { kind: 'unexpected', reason: `${status} ${error}` };
 }
 
-/** The venue's word for an order that found too little to trade with: it comes as a conflict. */
+/** The venue's code for a killed order, which it sends as a conflict. */
 const killed = /insufficient_resting_volume$/;
 
-/** What an answer says in the shape that is expected of it, or what it says instead. */
+/** The body parsed by `schema`, or why there is none. */
 function readAs<T extends z.ZodType>(answer: VenueAnswer, schema: T) {
   const reading = read(answer);
   if (reading.kind !== 'body') return reading;
@@ -74,7 +73,6 @@ function readAs<T extends z.ZodType>(answer: VenueAnswer, schema: T) {
 
 const unexpected = (reason: string) => ({ kind: 'unexpected' as const, reason });
 
-/** The answer to a new order. */
 export function readAnswer(answer: VenueAnswer, order: SentOrder): OrderVerdict {
   const reading = readAs(answer, createdOrderSchema);
   if (reading.kind === 'conflict' && killed.test(reading.reason.split(':')[0]!))
@@ -90,7 +88,7 @@ export function readAnswer(answer: VenueAnswer, order: SentOrder): OrderVerdict 
   return { kind: 'accepted', venueOrderId, filled, remaining };
 }
 
-/** The answer to a cancellation or a decrease. What it says of the order is not believed: that is looked up. */
+/** Reads the answer to a cancellation or a decrease. Its order state is not trusted; the order is looked up. */
 export function readChange(answer: VenueAnswer, venueOrderId: string): ChangeVerdict {
   const reading = readAs(answer, changedOrderSchema);
   if (reading.kind === 'conflict') return { kind: 'refused', reason: reading.reason };
@@ -100,10 +98,9 @@ export function readChange(answer: VenueAnswer, venueOrderId: string): ChangeVer
     : unexpected(`${answer.status} about another order`);
 }
 
-/** The answer to the wish for a group of orders. */
 export const readOrderGroup = (answer: VenueAnswer) => readAs(answer, orderGroupSchema);
 
-/** `code: message`, without what cannot be stored or shown. */
+/** `code: message`, without characters that cannot be stored or shown. */
 function readError(json: unknown): string | undefined {
   const parsed = errorSchema.safeParse(json);
   if (!parsed.success) return undefined;
@@ -115,10 +112,10 @@ function readError(json: unknown): string | undefined {
   return text.replace(/[\p{Cc}\p{Cs}]/gu, ' ').slice(0, 200);
 }
 
-/** Nothing can have been carried out where no connection was made. */
+/** Without a connection nothing can have been carried out. */
 const neverConnected = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT']);
 
-/** What a request that ended without an answer says. */
+/** Classifies a request that failed without an answer. */
 export function readFailure(error: unknown): Extract<Failure, { kind: 'refused' | 'unclear' }> {
   const code = codeOf(error);
   if (code !== undefined && neverConnected.has(code))

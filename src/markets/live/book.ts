@@ -19,10 +19,10 @@ import {
 import type { LiveDifference } from './report.js';
 import type { ShardTransfer } from './wire.js';
 
-/** Differences in orders that stay accepted; the oldest are forgotten, a day after they can last be told. */
+/** Maximum number of accepted order differences; the oldest are dropped, a day after they could last be reported. */
 const MAX_ACCEPTED = 500;
 
-/** Opens the account with what is at the venue: its cash is ours, its positions belong to others. */
+/** Opens the account with the venue's cash; positions already there belong to others. */
 export function openLiveAccount(
   orm: Orm,
   { orgId, cash, foreignPositions, at }: OpenedAccount,
@@ -52,7 +52,7 @@ interface OpenedAccount {
   at: Date;
 }
 
-/** The venue rounds each fill's money on its own: what is lost or found by that is a fee. */
+/** Books a rounding difference as a fee, because the venue rounds the money of each fill separately. */
 export function bookRounding(
   orm: Orm,
   orgId: string,
@@ -73,7 +73,7 @@ export function bookRounding(
   });
 }
 
-/** Money that came from another shard of the venue, or went to one: each transfer once. */
+/** Books each transfer to or from another shard of the venue once. */
 export function bookTransfers(
   orm: Orm,
   orgId: string,
@@ -92,7 +92,7 @@ export function bookTransfers(
   });
 }
 
-/** Books everything that differs as the venue has it, with an audit row. */
+/** Adopts the venue's side of every difference, with an audit row. */
 export function acceptDifferences(
   { by, ...deps }: ChangeDeps & { by: Authority },
   {
@@ -141,7 +141,7 @@ async function assertUnchanged(tx: Orm, orgId: string, { fingerprint }: AccountC
   throw new AppError('unavailable', detail, { retryAfterSeconds: 1 });
 }
 
-/** One entry and the account's cash, which are always the same sum. */
+/** Writes a ledger entry and moves the account's cash by the same amount. */
 async function moveCash(
   tx: Orm,
   orgId: string,

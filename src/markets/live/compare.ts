@@ -11,7 +11,7 @@ import {
 } from '../market/contracts.js';
 import type { LiveOrderRow } from './queries.js';
 
-/** An order of ours, as far as the venue can know of it. */
+/** The part of our order that the venue can know. */
 export type OurOrder = Pick<
   LiveOrderRow,
   'clientOrderId' | 'venueOrderId' | 'status' | 'contracts' | 'filledContracts' | 'reserved'
@@ -19,21 +19,21 @@ export type OurOrder = Pick<
 
 export interface VenueCash {
   amount: Micros;
-  /** It may be more by less than this: one millionth where it is told exactly, a cent where it is told in cents. */
+  /** Resolution: the true amount may be higher by less than this. One millionth of a dollar if the venue reports exactly, else one cent. */
   step: Micros;
 }
 
 export interface Ours {
   cash: Micros;
   positions: readonly { ticker: string; side: 'yes' | 'no'; contracts: number }[];
-  /** By the name that the venue knows them by; at least all that the venue lists. */
+  /** Matched by client order id; at least every order that the venue lists. */
   orders: readonly OurOrder[];
-  /** Names of those that the venue must list: placed well within the time that its list covers. */
+  /** Client order ids that the venue must list, placed well within the time that its list covers. */
   expected: ReadonlySet<string>;
-  /** Contracts of others, in hundredths, see `liveAccounts`. */
+  /** Contracts of others, in hundredths; see `liveAccounts`. */
   foreignPositions: Readonly<Record<string, number>>;
   accepted: readonly string[];
-  /** Ends of markets that were booked a short while ago. */
+  /** Settlements that were booked recently. */
   settled: readonly { ticker: string; side: 'yes' | 'no'; contracts: number; cashChange: Micros }[];
 }
 
@@ -42,9 +42,9 @@ export interface Venues {
   positions: readonly VenuePosition[];
   orders: readonly VenueOrder[];
   fills: readonly VenueFillAnswer[];
-  /** Of the markets that we hold and the venue does not. */
+  /** For the markets that we hold and the venue does not. */
   settlements: readonly VenueSettlement[];
-  /** Those that are not booked here. */
+  /** Transfers that are not booked yet. */
   transfers: readonly ShardTransfer[];
 }
 
@@ -52,12 +52,12 @@ export type Comparison = ReturnType<typeof compareWithVenue>;
 
 const SHOWN = 100;
 
-/** Cents, which may have parts where parts of contracts were paid. */
+/** Converts cents, which may be fractional for fractional contracts. */
 const toMicros = (cents: number): Micros => BigInt(Math.round(cents * Number(CENT)));
 
 export const keyOf = ({ subject, ours, venues }: LiveDifference): string => `${subject} ${ours} ${venues}`;
 
-/** Compares orders, fills, positions and cash. Pure: the caller has made sure that nothing moved meanwhile. */
+/** Compares orders, fills, positions and cash. Pure; the caller ensures that nothing changed during the reads. */
 export function compareWithVenue(ours: Ours, venues: Venues) {
   const orders = compareOrders(ours, venues);
   const positions = comparePositions(ours, venues);
@@ -86,23 +86,23 @@ export function compareWithVenue(ours: Ours, venues: Venues) {
       ...cash,
     ],
     settling: positions.settling,
-    /** The venue's cash without ours, as far as neither settlements on their way, orders that rest nor transfers explain it. */
+    /** Venue cash less our cash, as far as pending settlements, resting orders and transfers do not explain it. */
     cashDifference,
-    /** To be booked. */
+    /** Complete transfers, to be booked. */
     transfers: venues.transfers.filter(({ isPending }) => !isPending),
-    /** Contracts of others, if the venue is right. */
+    /** Contracts of others if the venue is right, in hundredths. */
     foreignPositions: positions.foreignPositions,
-    /** Orders of ours that the venue has in another state than we do: to be looked up. */
+    /** Our orders that the venue has in another state; they are looked up. */
     late: orders.late,
-    /** Of these, those that rest here and are not known there. */
+    /** The subset of `late` that rests here and is unknown to the venue. */
     lost: orders.lost,
     foreign: { ...orders.foreign, positions: positions.foreign },
   };
 }
 
 /**
- * The venue tells the cash that can be spent: without what resting orders may take, by its own reckoning. So while orders rest it
- * may tell less than we have, by up to what they can take at the worst. While a transfer is pending it may have left or come already.
+ * The venue reports spendable cash, less what resting orders may take by its own calculation: so its cash may be lower by up to
+ * their worst-case cost. A pending transfer may already count or not.
  */
 const differenceOf = (difference: Micros, { least, most }: { least: Micros; most: Micros }): Micros =>
   difference > most ? difference - most : difference < least ? difference - least : 0n;
@@ -172,7 +172,7 @@ function compareOrders({ orders, expected }: Ours, venues: Venues) {
 const describe = (status: string, filled: number, left: number): string =>
   `${status}, ${formatHundredths(filled)} filled${left > 0 ? `, ${formatHundredths(left)} left` : ''}`;
 
-/** What a resting order of others may take at the most: we do not know its side, nor what it closes. */
+/** The most that another party's resting order can take: neither its side nor what it closes is known. */
 const mostOf = ({ remaining_count_fp: count }: VenueOrder): Micros => valueOf(DOLLAR, parseCount(count));
 
 function listForeign(venues: Venues, byName: Map<string, OurOrder>, ourVenueIds: Set<string>) {
@@ -204,8 +204,8 @@ const signed = ({ side, contracts }: { side: 'yes' | 'no'; contracts: number }):
   toHundredths(side === 'yes' ? contracts : -contracts);
 
 /**
- * Ours and those of others must be what the venue shows. A market that ended disappears from both, one after the other:
- * that is no difference, and the money that is still to come or has come already is expected.
+ * Our positions plus those of others must match the venue's. A settled market disappears from both sides at different times:
+ * that is no difference, and the expected cash covers its payout either way.
  */
 function comparePositions(ours: Ours, venues: Venues) {
   const held = new Map(ours.positions.map((position) => [position.ticker, signed(position)]));
@@ -223,7 +223,7 @@ function comparePositions(ours: Ours, venues: Venues) {
     const others = ours.foreignPositions[ticker] ?? 0;
     if (theirs - mine !== 0) foreignPositions[ticker] = theirs - mine;
     if (others !== 0) foreign.push({ ticker, contracts: formatHundredths(others) });
-    // What others had is gone, in a market that is not ours: only the money tells, if any.
+    // Only the positions of others changed, in a market that is not ours: at most the cash can differ.
     if (mine + others === theirs || (mine === 0 && theirs === 0)) continue;
     const paidThere = settledThere.get(ticker);
     if (mine !== 0 && theirs === 0 && paidThere) {

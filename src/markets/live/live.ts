@@ -16,21 +16,21 @@ import type { VenueKey } from './sign.js';
 import { createVenue } from './venue.js';
 import type { Authority } from '../../accounts/audit/audit.js';
 
-/** Orders at the venue, and the watch over the account there. One Organization has it. */
+/** Sends orders to the venue and monitors the account there. One Organization owns it. */
 export interface LiveTrading extends LiveExecutor {
-  /** How things stand, as this instance saw it last. */
+  /** This instance's latest report. */
   readonly report: LiveReport;
-  /** The same for who trades live; undefined for any other Organization. */
+  /** The report for the Organization that trades live; undefined for any other. */
   reportOf(orgId: string): LiveReport | undefined;
-  /** Checks the orders that wait to be sent, and rejects at once those that a switch stops by now. */
+  /** Rechecks the orders that wait to be sent, and rejects at once those that a switch now blocks. */
   reviewWaiting(): void;
-  /** Recovers lost orders and compares everything. One at a time: a call while it runs waits for that one. Never rejects. */
+  /** Recovers lost orders and compares both accounts. A call joins a running reconciliation. Never rejects. */
   reconcile(): Promise<void>;
-  /** Books what has become of the orders that stand in the venue's book. One at a time, as `reconcile`. Never rejects. */
+  /** Books changes of the orders that rest at the venue. A call joins a running pass. Never rejects. */
   watchResting(): Promise<void>;
   /**
-   * Compares anew and books what differs as the venue has it.
-   * @returns what was accepted; empty if both agreed
+   * Compares again and adopts the venue's side of every difference.
+   * @returns the accepted differences; empty if both sides agreed
    * @throws AppError unavailable while the accounts cannot be compared
    */
   accept(source: Source, by: Authority): Promise<{ accepted: LiveDifference[]; report: LiveReport }>;
@@ -46,7 +46,7 @@ export interface LiveTimings {
   secondLookMs: number;
 }
 
-/** As long as a reconciliation may take; the next begins after a minute. */
+/** The longest that a reconciliation may take; reconciliations start a minute apart. */
 const LEASE_SECONDS = 90;
 
 const timings: LiveTimings = {
@@ -64,7 +64,7 @@ export interface LiveOptions {
   timings?: Partial<LiveTimings> | undefined;
 }
 
-/** Undefined unless the configuration lets an Organization trade live. */
+/** Undefined unless the configuration names an Organization that trades live. */
 export function createLiveTrading(
   { config, db, clock, log }: TradingContext,
   { key, budget, timings: given }: LiveOptions,
@@ -111,7 +111,7 @@ export function createLiveTrading(
     watchResting: () => watch.watchResting(),
     async accept(source, by) {
       let { account, comparison } = await compareToAccept(deps, slug, stopping.signal);
-      // What the venue does not know will not be filled any more.
+      // An order unknown to the venue will not fill any more.
       for (const { orgId, id } of await listOrdersNamed(db.orm, account.orgId, comparison.lost))
         await recordOutcome(
           db.orm,
@@ -134,7 +134,7 @@ export function createLiveTrading(
       const { restingOrders } = status.report;
       if (restingOrders > 0) log.warn({ restingOrders }, 'live orders stay in the book at the venue');
       await Promise.allSettled([watch.running, watch.watching, settled()]);
-      // A database that is gone ends the lease by itself.
+      // If the database is unreachable, the lease expires.
       await lease.release().catch(() => undefined);
     },
   };
@@ -142,7 +142,7 @@ export function createLiveTrading(
 
 const LOST = 'the venue no longer knows it';
 
-/** Knows the orders that this instance is sending or changing at the venue. */
+/** Tracks the orders that this instance is sending or changing at the venue. */
 function createTracker() {
   const sending = new Map<string, Promise<unknown>>();
   return {
@@ -164,7 +164,7 @@ function createTracker() {
 function createReviews() {
   let next = new AbortController();
   return {
-    /** Aborts when the next one starts. */
+    /** Aborts when the next review starts. */
     next: (): AbortSignal => next.signal,
     start: (): void => {
       const due = next;
@@ -174,7 +174,7 @@ function createReviews() {
   };
 }
 
-/** Reconciles one pass after the other, and shares between the instances what closes all of them. */
+/** Runs reconciliations one at a time, and shares the problems that close live trading between the instances. */
 function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {
   const { db, status, now, log } = deps;
   let running: Promise<void> | undefined;
@@ -182,7 +182,7 @@ function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {
   let unshared: string | undefined;
   let owner: string | undefined;
 
-  /** What one instance has heard the venue say closes all of them, until it is accepted on one. */
+  /** Shares a venue answer that closes live trading on every instance, until a person accepts it on one. */
   async function shareProblem(orgId: string): Promise<void> {
     if (unshared !== undefined) {
       await updateLiveAccount(db.orm, orgId, { problem: unshared, updatedAt: new Date(now()) });
@@ -216,7 +216,7 @@ function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {
     if (reason !== before && reason === null) log.info('live trading is open');
   }
 
-  /** Whatever goes wrong is told by the reconciliation, which asks the same and more. */
+  /** Failures are only logged here; the reconciliation makes the same requests and reports them. */
   async function watchOnce(): Promise<void> {
     try {
       if (owner !== undefined && running === undefined) await watchResting(deps, owner, stopping);
@@ -227,7 +227,7 @@ function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {
   }
 
   return {
-    /** The Organization that trades live, once it was found. */
+    /** The Organization that trades live; undefined until it was looked up. */
     get owner() {
       return owner;
     },

@@ -4,7 +4,7 @@ import type { ReconcileDeps } from './reconcile.js';
 
 type GroupDeps = Pick<ReconcileDeps, 'db' | 'venue' | 'now' | 'log'>;
 
-/** The venue's group that an order of the account is to stand in. One that cannot be read is done without. */
+/** The venue's order group for the account. An order is sent without one if it cannot be read. */
 async function findOrderGroup({ db, log }: GroupDeps, orgId: string): Promise<string | undefined> {
   try {
     return (await findLiveAccount(db.orm, orgId))?.orderGroupId ?? undefined;
@@ -14,7 +14,7 @@ async function findOrderGroup({ db, log }: GroupDeps, orgId: string): Promise<st
   }
 }
 
-/** Makes the group that the orders of an account stand in, where the venue has none. Orders go without until there is one. */
+/** Creates the account's order group if the venue has none. Until then orders are sent without a group. */
 export async function ensureOrderGroup(deps: GroupDeps, orgId: string, signal: AbortSignal): Promise<void> {
   const { venue, log } = deps;
   const group = await findOrderGroup(deps, orgId);
@@ -32,8 +32,8 @@ export async function ensureOrderGroup(deps: GroupDeps, orgId: string, signal: A
 }
 
 /**
- * Takes all orders of an account out of the venue's book with one request, as far as that arrives: what became of each is looked
- * up, and what still stands there is cancelled by itself. The group is gone with it: what is sent to it is refused.
+ * Cancels all orders of an account with one request, as far as that succeeds: each outcome is looked up, and orders that still
+ * rest are cancelled one by one. This deletes the group, so the venue refuses later orders sent to it.
  */
 export async function dissolveOrderGroup(deps: GroupDeps, orgId: string, signal: AbortSignal): Promise<void> {
   const group = await findOrderGroup(deps, orgId);

@@ -14,36 +14,36 @@ import { toVenueFills, type SentOrder, type VenueFillAnswer, type VenueOrder } f
 export type VenueStatus =
   | { kind: 'final'; outcome: Extract<VenueOutcome, { kind: 'done' }> }
   | { kind: 'absent' }
-  /** What was not filled stands in the book. */
+  /** The rest is in the book. */
   | { kind: 'resting'; outcome: Extract<VenueOutcome, { kind: 'resting' }>; remaining: number }
-  /** It has ended, and its fills are not all listed yet. */
+  /** The order has ended, but its fills are not all listed yet. */
   | { kind: 'incomplete'; reason: string };
 
 /**
- * An order is not sent any more when it is older than this, and is booked as never sent when it is older than
- * `SAFE_MS` and the venue does not know it. Between both lies the longest that a request can be on its way.
+ * An order older than this is not sent. An order older than `SAFE_MS` that the venue does not know is booked as never sent. The
+ * gap between the two covers the longest that a request can be in flight.
  */
 export const MAX_SEND_AGE_MS = 10 * SECOND_MS;
 const SAFE_MS = MINUTE_MS;
 
-/** Clocks differ, and the venue counts in whole seconds. */
+/** For clock skew and the venue's whole seconds. */
 const MARGIN_SECONDS = 120;
 /**
- * What is older than this is looked for in the venue's archive too. Orders move there after two weeks (since September 2026), fills after
- * months, each by a limit of its own: so one may be there and the other not.
+ * Older orders and fills are looked up in the venue's archive too. Orders move there after two weeks (since September 2026) and
+ * fills after months, so one may be archived before the other.
  */
 const ARCHIVE_AFTER_MS = DAY_MS;
 
 export interface StatusDeps {
   venue: Venue;
   now: () => number;
-  /** Pauses before the venue's list of fills is read again while it is not complete. */
+  /** Pauses between reads of an incomplete list of fills. */
   fillPausesMs: readonly number[];
 }
 
 /**
- * Finds an order by the name that we gave it, and what became of it.
- * @param known fills that were read a moment ago
+ * Finds an order by its client order id, and its outcome.
+ * @param known fills that were just read
  * @throws UnexpectedAnswerError, VenueUnavailableError
  */
 export async function findVenueStatus(
@@ -66,25 +66,24 @@ export async function findVenueStatus(
   return { kind: 'absent' };
 }
 
-/** From when on the venue may have an order and its fills. */
+/** Earliest time, in seconds, at which the venue may list the order and its fills. */
 const secondsBefore = ({ createdAt }: SentOrder): number =>
   Math.floor(createdAt.getTime() / 1000) - MARGIN_SECONDS;
 
-/** An order at the venue, at one moment. */
 interface ReportedState {
   venueOrderId: string;
   filled: number;
-  /** What stands in the book. */
+  /** Contracts left in the book. */
   remaining: number;
-  /** Undefined where the answer to the order itself says it. */
+  /** Undefined if the state comes from the answer to the new order. */
   status?: VenueOrder['status'];
   isOld: boolean;
 }
 
 /**
- * The fills of an order. Those of one that has ended are known once they are as many as the order says: the venue lists fills
- * a moment after it has answered, so the list is read again until both agree. Of one that rests those that are listed are known.
- * @param known fills that were read a moment ago, also of other orders: where they are all, nothing is read
+ * The fills of an order. The venue lists fills shortly after its answer, so for an order that has ended the list is read again
+ * until it matches the order's filled count. For a resting order the listed fills are taken as they are.
+ * @param known fills that were just read, also of other orders; nothing is read if they suffice
  */
 export async function collectFills(
   { venue, fillPausesMs }: StatusDeps,
@@ -129,7 +128,7 @@ function toStatus(
     return { kind: 'resting', outcome: { kind: 'resting', venueOrderId, fills, contracts }, remaining };
   }
   const mayHaveRested = mayRest(order.timeInForce);
-  // Filled to the end of what it was decreased to.
+  // All that was left after a decrease has filled.
   const isDecreased = mayHaveRested && status === 'executed' && filled < order.contracts;
   const unfilled = mayHaveRested ? TAKEN_OUT : UNFILLED;
   const reason = filled === order.contracts || isDecreased ? null : unfilled;
@@ -137,21 +136,20 @@ function toStatus(
   return { kind: 'final', outcome: { kind: 'done', venueOrderId, fills, reason, ...contracts } };
 }
 
-/** Why an order ended with less than it asked for. */
 export const UNFILLED = 'no more contracts stood at the limit price or better';
 const TAKEN_OUT = 'the rest was taken out of the book at the venue';
 
 export interface RecoverDeps extends StatusDeps {
   db: Database;
   log: Logger;
-  /** Before an order that the venue does not know is looked for a second time. */
+  /** Pause before a second lookup of an order that the venue does not know. */
   secondLookMs: number;
 }
 
 /**
- * Finds out what became of orders whose outcome is not known, and books it. An order that the venue does not know once it
- * cannot arrive any more was never sent, or never arrived: its cash is free again.
- * @throws UnexpectedAnswerError, VenueUnavailableError: the others wait for the next time
+ * Looks up orders with an unknown outcome and books it. An order that the venue still does not know when it can no longer
+ * arrive was never sent or never arrived, so its reserved cash is released.
+ * @throws UnexpectedAnswerError, VenueUnavailableError: the remaining orders wait for the next pass
  */
 export async function recoverOrders(
   deps: RecoverDeps,
@@ -167,14 +165,14 @@ export async function recoverOrders(
       const { status } = await recordOutcome(deps.db.orm, row.orgId, row.id, outcome, at);
       deps.log.info({ orderId: row.id, status }, 'an order was found at the venue and booked');
     } catch (error) {
-      // What contradicts itself is told to people by the comparison that follows.
+      // The comparison that follows reports contradictions to the operator.
       if (!(error instanceof RangeError)) throw error;
       deps.log.error({ err: error, orderId: row.id }, 'what the venue says about an order cannot be booked');
     }
   }
 }
 
-/** Fills of many orders at once. Those of an order from before the archive's edge are read by themselves. */
+/** Reads the fills of many orders at once, except orders old enough for the archive, which are read one by one. */
 function listFillsOf(
   { venue, now }: RecoverDeps,
   orders: readonly LiveOrderRow[],
@@ -202,7 +200,7 @@ async function findOutcome(
     await deps.venue.cancelOrder({ venueOrderId: found.outcome.venueOrderId, ticker: row.ticker });
     found = await findVenueStatus(deps, row, signal);
   }
-  // One that rested was there: it is looked for until it is found.
+  // A resting order did reach the venue, so the lookup is repeated until it is found.
   if (found.kind === 'absent' && isSafe && row.status !== 'resting') {
     await sleep(deps.secondLookMs, undefined, { signal });
     found = await findVenueStatus(deps, row, signal);

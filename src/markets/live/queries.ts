@@ -29,7 +29,7 @@ export async function findLiveAccount(orm: Orm, orgId: string): Promise<LiveAcco
   return row;
 }
 
-/** @returns false if it was there already */
+/** @returns false if the account existed already */
 export async function insertAccount(tx: Orm, orgId: string, cash: Micros, at: Date): Promise<boolean> {
   const rows = await tx
     .insert(tradingAccounts)
@@ -62,7 +62,7 @@ export async function insertEntry(tx: Orm, entry: typeof ledgerEntries.$inferIns
   await tx.insert(ledgerEntries).values(entry);
 }
 
-/** Oldest first: those whose outcome is not known, or those that stand in the venue's book. */
+/** Orders with an unknown outcome, or orders in the venue's book; oldest first. */
 export function listOpenOrders(
   orm: Orm,
   orgId: string,
@@ -76,7 +76,7 @@ export function listOpenOrders(
     .where(
       and(
         isLive(tradingOrders, orgId),
-        // Written out, because only so it is seen to be the condition of the index.
+        // Written as a literal, because the planner matches the partial index only to a literal condition.
         isOpen,
         eq(tradingOrders.status, status),
       ),
@@ -85,7 +85,7 @@ export function listOpenOrders(
     .limit(limit);
 }
 
-/** `fromId`: the lowest id of the time from which on orders are wanted. Newest first. */
+/** Newest first. `fromId`: the lowest id of the earliest wanted time. */
 export function listOrdersSince(
   orm: Orm,
   orgId: string,
@@ -100,7 +100,7 @@ export function listOrdersSince(
     .limit(limit);
 }
 
-/** Orders that we know by the name that the venue has them under, however old they are. */
+/** Orders by client order id, whatever their age. */
 export function listOrdersNamed(orm: Orm, orgId: string, names: string[]): Promise<LiveOrderRow[]> {
   return orm
     .select()
@@ -113,7 +113,7 @@ export function listOrdersNamed(orm: Orm, orgId: string, names: string[]): Promi
     );
 }
 
-/** Markets whose end was booked since, with the money that it moved. */
+/** Settlements booked since then, with the cash that they moved. */
 export function listSettledSince(orm: Orm, orgId: string, since: Date, limit: number) {
   const { ticker, side, contracts, cashChange } = tradingSettlements;
   return orm
@@ -130,7 +130,6 @@ export function listSettledSince(orm: Orm, orgId: string, since: Date, limit: nu
     .limit(limit);
 }
 
-/** Which of these transfers between shards are booked. */
 export async function listBookedTransfers(
   orm: Orm,
   orgId: string,
@@ -150,7 +149,7 @@ export async function listBookedTransfers(
   return new Set(rows.map(({ id }) => id));
 }
 
-/** Fills that were booked since the cash was last made to agree. */
+/** Fills booked since the cash was last adjusted to match the venue. */
 export async function countFillsSinceAdjustment(orm: Orm, orgId: string): Promise<number> {
   const ofLedger = isLive(ledgerEntries, orgId);
   const last = orm
@@ -164,7 +163,7 @@ export async function countFillsSinceAdjustment(orm: Orm, orgId: string): Promis
   return Number(row!.count);
 }
 
-/** What changes with everything that is ordered or booked: equal before and after means that nothing was. */
+/** A fingerprint of all orders and bookings: equal values before and after mean that nothing happened. */
 export async function readFingerprint(orm: Orm, orgId: string): Promise<string> {
   const last = async (table: typeof ledgerEntries | typeof tradingOrders) => {
     const rows = await orm
@@ -178,24 +177,23 @@ export async function readFingerprint(orm: Orm, orgId: string): Promise<string> 
   return `${await last(ledgerEntries)} ${await last(tradingOrders)}`;
 }
 
-/** The scope that a key must have for its orders to be sent. */
 export const SENDING_SCOPE = 'trading:write';
 
-/** What lets an order be sent. */
+/** The facts that decide whether an order may be sent. */
 export interface StoredGrounds extends StoredPermissions {
-  /** What is wrong with the key that placed it; null for a good one, and for the order of a person. */
+  /** Problem with the key that placed the order; null for a valid key, and for an order that a person placed. */
   keyProblem: string | null;
   isOfPerson: boolean;
-  /** Of the person who placed it; null for one who does not belong to the Organization. */
+  /** Role of the person who placed the order; null for someone outside the Organization. */
   role: Role | null;
   isArchived: boolean;
   isCancelRequested: boolean;
-  /** Contracts that are held and that no earlier open order closes. */
+  /** Held contracts that no earlier open order closes. */
   closable: string;
   orderGroupId: string | null;
 }
 
-/** As of one moment: one statement. Undefined for an order that is not there. */
+/** Reads everything in one statement, as of one moment. Undefined if the order does not exist. */
 export async function selectGrounds(
   orm: Orm,
   { orgId, id }: { orgId: string; id: string },

@@ -7,14 +7,14 @@ import { toPermissions } from '../risk/facts.js';
 import { selectGrounds, SENDING_SCOPE, type StoredGrounds } from './queries.js';
 import type { ReconcileDeps } from './reconcile.js';
 
-/** An order that may be sent, with its group at the venue; or its outcome. */
+/** Ready to send, with the order's group at the venue, or the outcome if it may not be sent. */
 export type Recheck = { kind: 'ready'; orderGroupId: string | null } | VenueOutcome;
 
 export const notSent = (why: string): VenueOutcome => ({ kind: 'rejected', reason: `not sent: ${why}` });
 
 /**
- * Reads once more what an order was let through on, which may have changed while the order waited for the venue's rate limit.
- * An order is not sent where that cannot be read.
+ * Repeats the permission checks that may have changed while the order waited for the venue's rate limit. If they cannot be
+ * read, the order is not sent.
  */
 export async function recheck(
   { db, now, log, status }: Pick<ReconcileDeps, 'db' | 'now' | 'log' | 'status'>,
@@ -34,7 +34,7 @@ export async function recheck(
   }
 }
 
-/** @throws RangeError for what is recorded and makes no sense */
+/** @throws RangeError for inconsistent records */
 function findRefusal(order: LiveOrder, grounds: StoredGrounds): string | undefined {
   const closable = parseCount(grounds.closable);
   const asked = {

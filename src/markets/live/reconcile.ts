@@ -26,25 +26,23 @@ import type { LiveStatus } from './report.js';
 import type { ShardBalance, Venue } from './venue.js';
 import type { ShardTransfer } from './wire.js';
 
-/** Orders and fills are compared this far back. */
 const COMPARED_MS = DAY_MS;
-/** An order near the edge may be within our day and not within the venue's. */
+/** An order near the edge may fall within our day but not within the venue's. */
 const EDGE_MS = 5 * MINUTE_MS;
-/** How long after the end of a market the venue may still show it. */
+/** How long the venue may still show a position after we booked its settlement. */
 const SETTLING_MS = 2 * HOUR_MS;
-/** Clocks differ, and the venue tells the time of a transfer in whole seconds. */
+/** For clock skew and the venue's whole seconds of transfers. */
 const TRANSFER_EDGE_MS = 5 * SECOND_MS;
 const MAX_ORDERS = 20_000;
 const MAX_POSITIONS = 5_000;
 const MAX_PENDING = 200;
 const MAX_RESTING = 1_000;
-/** Each takes a few reads; the next ones come a few seconds later. */
+/** Each lookup takes a few reads; the remaining orders follow a few seconds later. */
 const MAX_LOOKED_UP = 50;
 
-/** Both sides at one moment. */
 export interface AccountComparison extends Comparison {
   fingerprint: string;
-  /** How exactly the venue has told its cash. */
+  /** Resolution of the venue's cash. */
   cashStep: Micros;
   otherShards: readonly ShardBalance[];
 }
@@ -56,8 +54,8 @@ interface ComparisonDeps {
 }
 
 /**
- * Compares with the venue.
- * @returns undefined where an order was open or something was booked while the venue answered: nothing can be said then
+ * Compares both accounts.
+ * @returns undefined if an order was pending or something was booked during the reads, because they are not comparable then
  * @throws UnexpectedAnswerError, VenueUnavailableError
  */
 export async function compareAccounts(
@@ -73,7 +71,7 @@ export async function compareAccounts(
   const cash = await venue.readBalance(signal);
   const positions = await venue.listPositions(signal);
   const recentOrders = await venue.listOrders({ sinceSeconds }, signal);
-  // However long they have stood there.
+  // Resting orders of any age.
   const resting = await venue.listOrders({ status: 'resting' }, signal);
   const orders = [...new Map([...recentOrders, ...resting].map((order) => [order.order_id, order])).values()];
   const fills = await venue.listFills({ sinceSeconds }, signal);
@@ -111,7 +109,7 @@ export async function compareAccounts(
   };
 }
 
-/** Transfers of since the account was opened: what came before is in the cash that it was opened with. */
+/** Unbooked transfers since the account was opened; its opening cash includes earlier ones. */
 async function chooseUnbooked(
   orm: Orm,
   { orgId, openedAt }: LiveAccountRow,
@@ -131,29 +129,29 @@ const distinct = (orders: LiveOrderRow[]): OurOrder[] => [
   ...new Map(orders.map((order) => [order.id, order])).values(),
 ];
 
-/** The lowest UUIDv7 of a time. */
+/** The lowest UUIDv7 for a time. */
 const lowestId = (ms: number): string => uuid({ msecs: ms, random: new Uint8Array(16), seq: 0 });
 
 export interface ReconcileDeps extends RecoverDeps {
   status: LiveStatus;
-  /** Of what is booked. */
+  /** The holder books. */
   lease: Lease;
-  /** Orders that this process is sending: their outcome is on its way. */
+  /** Orders that this process is sending; their outcomes will follow. */
   sending: ReadonlySet<string>;
-  /** Before a difference is looked at again: the venue's lists follow its trades a moment later. */
+  /** Pauses before a difference is checked again: the venue's lists lag behind its trades. */
   confirmPausesMs: readonly number[];
 }
 
 /**
- * Finds out about orders whose outcome is not known, then compares everything. Every instance compares, and closes or opens
- * for itself; one at a time books.
+ * Recovers orders with an unknown outcome, then compares both accounts. Every instance compares and opens or closes live
+ * trading for itself; only the lease holder books.
  * @throws UnexpectedAnswerError, VenueUnavailableError
  */
 export async function reconcile(deps: ReconcileDeps, orgId: string, signal: AbortSignal): Promise<void> {
   const { db, status, now } = deps;
   const at = new Date(now());
   const isLeader = await deps.lease.hold();
-  // An instance that has just started does not wait for the lease of one that may be gone: nothing is booked twice.
+  // A newly started instance does not wait for a lease whose holder may be dead. Booking is idempotent.
   if (isLeader || status.report.comparedAt === null) await recoverPending(deps, orgId, signal);
   if (!(await findLiveAccount(db.orm, orgId)) && !(await open(deps, orgId, isLeader, signal))) return;
   if (isLeader) await ensureOrderGroup(deps, orgId, signal);
@@ -176,7 +174,6 @@ async function recoverPending(deps: ReconcileDeps, orgId: string, signal: AbortS
   await recoverOrders(deps, lost, signal);
 }
 
-/** @returns true if the account is open now */
 async function open(
   { db, venue, status, now, log }: ReconcileDeps,
   orgId: string,
@@ -190,7 +187,7 @@ async function open(
   const positions = await venue.listPositions(signal);
   const { amount: cash } = await venue.readBalance(signal);
   const transfers = await venue.listTransfers(signal);
-  // It must be certain whether a transfer is in the cash that the account is opened with.
+  // The opening cash must be known to include a transfer or not.
   const isUncertain = ({ isPending, createdAt }: ShardTransfer) =>
     isPending || createdAt.getTime() > now() - 2 * TRANSFER_EDGE_MS;
   if (transfers.some(isUncertain)) {
@@ -206,8 +203,8 @@ async function open(
 }
 
 /**
- * Finds out what became of the orders that stand in the venue's book, between two comparisons: one read where nothing has
- * happened to them. One instance does it at a time; nothing is booked twice where two do.
+ * Books changes of resting orders between two comparisons; a single read if nothing happened. One instance does it at a time,
+ * and an overlap books nothing twice.
  * @throws UnexpectedAnswerError, VenueUnavailableError
  */
 export async function watchResting(deps: ReconcileDeps, orgId: string, signal: AbortSignal): Promise<void> {
@@ -226,7 +223,7 @@ export async function watchResting(deps: ReconcileDeps, orgId: string, signal: A
   await recoverOrders(deps, changed.slice(0, MAX_LOOKED_UP), signal);
 }
 
-/** Looks until both agree, or until a difference has lasted. */
+/** Compares until both sides agree or a difference persists. */
 async function compareUntilSure(
   deps: ReconcileDeps,
   orgId: string,
@@ -240,17 +237,20 @@ async function compareUntilSure(
     if (!comparison) continue;
     last = comparison;
     if (comparison.differences.length === 0) return comparison;
-    // An order that was given up for lost, and was carried out after all; one that rests, and was filled or ended.
+    // Such an order was given up as lost but carried out after all, or it rested and has filled or ended since.
     if (isLeader && comparison.late.length > 0)
       await recoverOrders(deps, await listOrdersNamed(deps.db.orm, orgId, comparison.late), signal);
   }
-  // Orders that are filled all the time are no difference as long as that is booked.
+  // Continuous fills are no difference as long as they are being booked.
   const isMoving =
     last && last.late.length > 0 && (await readFingerprint(deps.db.orm, orgId)) !== last.fingerprint;
   return isMoving ? undefined : last;
 }
 
-/** At most what one fill is rounded by, or what the venue leaves out when it tells the cash, for each fill since the cash was last made to agree. */
+/**
+ * True for a cash difference of at most one rounding step, or one step of the venue's cash resolution, per fill since the last
+ * adjustment.
+ */
 async function isOnlyRounding(
   { db }: ReconcileDeps,
   orgId: string,

@@ -18,7 +18,7 @@ export const reportJson = ({ foreign, otherShards, ...report }: LiveReport) => (
   },
 });
 
-/** An Organization that does not trade live. */
+/** The answer for an Organization that does not trade live. */
 export const offJson = (organization: string) => ({
   organization,
   state: 'off' as const,
@@ -33,10 +33,9 @@ export const offJson = (organization: string) => ({
   foreign: { orders: [], fills: [], positions: [] },
 });
 
-/** Something on which the venue and this service do not agree. Texts, because it may be a count, money or a state. */
+/** A difference between the venue and this service. Values are strings because they may be a count, an amount or a state. */
 export type LiveDifference = z.infer<typeof differenceSchema>;
 
-/** An order at the venue that this service did not place. */
 interface ForeignOrder {
   venueOrderId: string;
   clientOrderId: string;
@@ -52,12 +51,12 @@ interface ForeignFill {
   venueOrderId: string;
   ticker: string;
   contracts: string;
-  /** Of YES. */
+  /** Price of YES. */
   yesPrice: Micros;
   filledAt: Date | null;
 }
 
-/** Contracts at the venue beyond ours: positive for YES, negative for NO. */
+/** Contracts at the venue that are not ours: positive for YES, negative for NO. */
 export interface ForeignPosition {
   ticker: string;
   contracts: string;
@@ -67,21 +66,21 @@ export interface LiveReport {
   /** Slug of the Organization that trades live. */
   organization: string;
   state: 'open' | 'closed';
-  /** Why trading is closed; null while it is open. */
+  /** Null while trading is open. */
   reason: string | null;
-  /** Of the last complete comparison, and of the last one without a difference. */
+  /** Times of the last complete comparison and of the last one without a difference. */
   comparedAt: Date | null;
   agreedAt: Date | null;
   differences: readonly LiveDifference[];
-  /** Orders whose outcome is not known yet. */
+  /** Orders with an unknown outcome. */
   pendingOrders: number;
-  /** Orders that stand in the venue's book. */
+  /** Orders in the venue's book. */
   restingOrders: number;
-  /** Markets that one of both has settled already, and the other has not yet. */
+  /** Markets that only one side has settled so far. */
   settling: readonly string[];
-  /** The account's money on other exchange shards: it is not in its cash, and cannot be spent here. */
+  /** Money on other exchange shards: not part of the cash and not spendable here. */
   otherShards: readonly ShardBalance[];
-  /** What others do with the same account: shown, never adopted. At most 100 of each, newest first. */
+  /** Activity of others on the same account: shown, never adopted. At most 100 each, newest first. */
   foreign: {
     orders: readonly ForeignOrder[];
     fills: readonly ForeignFill[];
@@ -89,7 +88,7 @@ export interface LiveReport {
   };
 }
 
-/** An agreement is believed for this long: three comparisons may fail. */
+/** How long an agreement stays valid; three comparisons may fail within it. */
 const MAX_AGREEMENT_AGE_MS = 3.5 * MINUTE_MS;
 const RETRY_SECONDS = 60;
 
@@ -98,7 +97,7 @@ export type LiveStatus = ReturnType<typeof createLiveStatus>;
 const NOT_YET = "orders, fills, positions and cash have not been compared with the venue's yet";
 const SHOWN = 100;
 
-/** What this instance knows about the account, and whether orders may be sent. Closed until both sides were seen to agree. */
+/** This instance's knowledge of the account, and whether it may send orders. Closed until a comparison finds both sides in agreement. */
 export function createLiveStatus(organization: string, now: () => number) {
   let comparison: AccountComparison | undefined;
   let comparedAt: Date | null = null;
@@ -152,11 +151,11 @@ export function createLiveStatus(organization: string, now: () => number) {
       failure = undefined;
       if (next.differences.length === 0) agreedAt = at;
     },
-    /** They could not be compared. `isUnexpected`: the venue said something that is not understood. */
+    /** Records a failed comparison. `isUnexpected`: the venue sent an answer that is not understood. */
     failed(reason: string, isUnexpected: boolean): void {
       failure = { reason, isUnexpected };
     },
-    /** What the venue said that is not understood; null once that is accepted. */
+    /** An answer that is not understood; null once a person has accepted it. */
     setProblem(next: string | null): void {
       problem = next;
     },

@@ -14,7 +14,7 @@ import type { TradingContext } from '../config.js';
 import { notFoundExample, now, operatorRoute } from '../../accounts/identity/operator/define-route.js';
 
 export interface LiveDeps extends TradingContext {
-  /** Undefined unless the configuration lets an Organization trade live. */
+  /** Undefined if live trading is off. */
   live: LiveTrading | undefined;
 }
 

@@ -18,20 +18,20 @@ import { toWireOrder } from './wire.js';
 
 export interface SendDeps extends StatusDeps, Pick<ReconcileDeps, 'db' | 'status'> {
   log: Logger;
-  /** Pauses before the venue is asked again for an order whose answer was lost. */
+  /** Pauses between lookups of an order whose answer was lost. */
   lookUpPausesMs: readonly number[];
-  /** The venue has said something that is not understood: nothing more may be sent. */
+  /** Closes live trading after a venue answer that is not understood. */
   close: (reason: string) => void;
-  /** Aborts when orders that wait for their turn are to be checked at once. */
+  /** Aborts when the waiting orders must be rechecked at once. */
   nextReview: () => AbortSignal;
 }
 
-/** A caller waits no longer than this for the outcome of an order. */
+/** The longest that a caller waits for an order's outcome. */
 const CONCLUDE_MS = 20_000;
 
 /**
- * Sends an order once and finds out what became of it. Never rejects: what is not known is `unknown`. `stopping` keeps
- * what has not been sent yet from being sent; what has is still looked after.
+ * Sends an order once and determines its outcome. Never rejects: an undetermined outcome is `unknown`. `stopping` prevents
+ * unsent orders from being sent; a sent order is still followed up.
  */
 export async function sendOrder(
   deps: SendDeps,
@@ -52,7 +52,7 @@ export async function sendOrder(
   }
 }
 
-/** Waits until it is the order's turn and it may still be sent. A review ends the wait of an order that may not. */
+/** Waits for the order's turn. A review ends the wait of an order that may no longer be sent. */
 async function waitForTurn(deps: SendDeps, order: LiveOrder, stopping: AbortSignal): Promise<Recheck> {
   for (let hasTurn = false; ;) {
     const review = deps.nextReview();
@@ -60,15 +60,15 @@ async function waitForTurn(deps: SendDeps, order: LiveOrder, stopping: AbortSign
     if (stopping.aborted) return notSent('the service is stopping');
     const checked = await recheck(deps, order);
     if (checked.kind !== 'ready') return checked;
-    // The recovery of lost orders relies on it that an old one is not sent after all.
+    // The recovery of lost orders relies on old orders never being sent.
     if (deps.now() - order.createdAt.getTime() > MAX_SEND_AGE_MS)
       return notSent('the order had waited for too long');
-    // A switch that was set while the database answered may not be in its answer.
+    // The database's answer may predate a switch that was set meanwhile.
     if (hasTurn && !review.aborted && !stopping.aborted) return checked;
   }
 }
 
-/** False if the wait was ended. */
+/** @returns false if the signal ended the wait */
 async function takeTurn({ venue }: SendDeps, signal: AbortSignal): Promise<boolean> {
   try {
     await venue.takeTurn(signal);
@@ -110,7 +110,7 @@ async function conclude(
   }
 }
 
-/** The venue shows an order a moment after it has taken it. */
+/** Looks the order up several times, because the venue lists an order with a delay. */
 async function askRepeatedly(
   deps: SendDeps,
   order: LiveOrder,
@@ -122,7 +122,7 @@ async function askRepeatedly(
     const found = await findVenueStatus(deps, order, signal);
     if (found.kind !== 'absent') return outcomeOf(order, found);
   }
-  // A conflict about something else than the order's name is a refusal, now that there is no such order.
+  // The order does not exist, so a conflict about anything but its client order id is a refusal.
   if (verdict.kind === 'conflict' && !verdict.reason.startsWith('order_already_exists'))
     return { kind: 'rejected', reason: verdict.reason };
   return { kind: 'unknown', reason: reasonOf(verdict) };
@@ -146,9 +146,9 @@ const reasonOf = (verdict: OrderVerdict): string =>
   verdict.kind === 'accepted' ? 'the venue took it and has not listed its fills yet' : verdict.reason;
 
 /**
- * Takes an order out of the venue's book, or all but `remaining` contracts of it, and says what is true of it afterwards: what
- * the venue answers to the request is never believed, because a fill may have crossed it. The request asks for a state, so it is
- * sent again where it may have been lost. Never rejects: what is not known is `unknown`.
+ * Cancels an order at the venue, or decreases it to `remaining` contracts, and determines its state afterwards. The answer's
+ * state is never trusted, because a fill may have crossed the request. The request is idempotent, so it is repeated if it may
+ * have been lost. Never rejects: an undetermined outcome is `unknown`.
  */
 export async function withdraw(
   deps: SendDeps,
@@ -192,7 +192,7 @@ export async function withdraw(
 
 const NOT_SHOWN = 'the venue has taken the request and still shows the order as it was';
 
-/** Once the venue has had it, or will not have it, asking again changes nothing. */
+/** Once the venue has accepted or refused the request, repeating it changes nothing. */
 const mayAsk = (verdict: ChangeVerdict | undefined): boolean =>
   verdict === undefined ||
   verdict.kind === 'unclear' ||

@@ -10,8 +10,8 @@ export interface VenueKey {
 }
 
 /**
- * The key that the configuration names, read once, at the start; undefined if it names none.
- * @throws ConfigError that says what is wrong with the file
+ * Reads the configured key once, at the start; undefined if none is configured.
+ * @throws ConfigError with the problem of the file
  */
 export function readVenueKey(
   { keyId, privateKeyFile }: Pick<TradingConfig['kalshi'], 'keyId' | 'privateKeyFile'>,
@@ -29,13 +29,13 @@ export function readVenueKey(
   }
 }
 
-/** The file does not hold a key that requests can be signed with. The message never holds any part of the file. */
+/** The file holds no usable signing key. The message never quotes the file. */
 export class SigningKeyError extends Error {}
 
 const MAX_BYTES = 64 * 1024;
 
 /**
- * Reads a private key in PEM form, of RSA or Ed25519: the venue makes either.
+ * Reads a private key in PEM form: RSA or Ed25519, the two types that the venue issues.
  * @throws SigningKeyError
  */
 export function readSigningKey(path: string): KeyObject {
@@ -48,7 +48,7 @@ export function readSigningKey(path: string): KeyObject {
   try {
     key = createPrivateKey(pem);
   } catch {
-    // OpenSSL's own words may quote what they could not read.
+    // OpenSSL's message may quote the input.
     throw new SigningKeyError(`${path} is not a private key in PEM form`);
   }
   if (key.asymmetricKeyType !== 'rsa' && key.asymmetricKeyType !== 'ed25519')
@@ -79,10 +79,7 @@ export function isReadableByOthers(path: string): boolean {
   return process.platform !== 'win32' && (statSync(path).mode & 0o044) !== 0;
 }
 
-/**
- * The headers that prove who asks: a signature over time, method and path. The path includes the prefix of the API and
- * excludes the query.
- */
+/** Authentication headers: a signature over time, method and path. The path includes the API prefix and excludes the query. */
 export function signRequest(
   { id, privateKey }: VenueKey,
   { atMs, method, path }: { atMs: number; method: string; path: string },
@@ -95,7 +92,7 @@ export function signRequest(
   };
 }
 
-/** Ed25519, which hashes by itself, or RSA-PSS with SHA-256: the key says which. */
+/** Ed25519, which hashes internally, or RSA-PSS with SHA-256, depending on the key. */
 const signText = (key: KeyObject, text: Buffer): Buffer =>
   key.asymmetricKeyType === 'ed25519'
     ? sign(null, text, key)

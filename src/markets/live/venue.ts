@@ -29,7 +29,6 @@ import {
   type WireOrder,
 } from './wire.js';
 
-/** What came back, whatever it says. */
 export interface VenueAnswer {
   status: number;
   body: string;
@@ -37,34 +36,37 @@ export interface VenueAnswer {
 }
 
 export interface VenueOptions {
-  /** With `/trade-api/v2`, without a slash at the end. */
+  /** Includes `/trade-api/v2`, without a trailing slash. */
   baseUrl: string;
   key: VenueKey;
   clock: Clock;
-  /** For one attempt, body included. */
+  /** Per attempt, including the body. */
   timeoutMs: number;
-  /** Shared with the reads of market data, which wait for those of the account. */
+  /** Shared with market data reads, which yield to the account's. */
   budget: VenueBudget;
-  /** Of the first pause before a read is repeated. */
+  /** First pause before a read is retried. */
   backoffMs: number;
 }
 
-/** The account at the venue: every request signed. Of orders, fills and positions it has those of the shard that trades the weather. */
+/**
+ * The venue's API for the account; every request is signed. Orders, fills and positions are limited to the shard that trades
+ * the weather.
+ */
 export interface Venue {
-  /** Waits for this caller's turn to write; longer after the venue has said that it is too busy. */
+  /** Waits for a turn to write, longer after the venue has reported that it is busy. */
   takeTurn(signal: AbortSignal): Promise<void>;
-  /** Sends an order, once. Whatever goes wrong on the way rejects: the order may have been carried out. */
+  /** Sends an order once. A rejection does not mean that the order was not carried out. */
   createOrder(order: WireOrder): Promise<VenueAnswer>;
-  /** The same again does nothing more: nor does it of a decrease. */
+  /** Idempotent, as is a decrease. */
   cancelOrder(order: VenueOrderId): Promise<VenueAnswer>;
-  /** Leaves so many contracts in the book, or fewer if fewer are there. */
+  /** Leaves `remaining` contracts in the book, or fewer if fewer are there. */
   decreaseOrder(order: VenueOrderId, remaining: number): Promise<VenueAnswer>;
-  /** Orders that one request can cancel. */
+  /** Creates a group of orders that one request can cancel. */
   createOrderGroup(): Promise<VenueAnswer>;
   hasOrderGroup(id: string, signal: AbortSignal): Promise<boolean>;
-  /** Cancels its orders, and takes none any more. */
+  /** Cancels the group's orders; the venue refuses new orders for it. */
   deleteOrderGroup(id: string): Promise<VenueAnswer>;
-  /** `since` is inclusive, in seconds. Orders from long ago are in the archive; what rests is never. */
+  /** `sinceSeconds` is inclusive. Old orders are in the archive; resting orders never are. */
   listOrders(
     filter: { ticker?: string; status?: 'resting'; sinceSeconds?: number; isArchived?: boolean },
     signal: AbortSignal,
@@ -77,26 +79,25 @@ export interface Venue {
     filter: { ticker: string; orderId: string },
     signal: AbortSignal,
   ): Promise<VenueFillAnswer[]>;
-  /** Markets in which something is held. */
+  /** Open positions. */
   listPositions(signal: AbortSignal): Promise<VenuePosition[]>;
   listSettlements(ticker: string, signal: AbortSignal): Promise<VenueSettlement[]>;
   readBalance(signal: AbortSignal): Promise<VenueBalance>;
-  /** To and from the shard that trades the weather. */
+  /** Transfers to and from the shard that trades the weather. */
   listTransfers(signal: AbortSignal): Promise<ShardTransfer[]>;
 }
 
-/** Cash on one of the venue's exchange shards. */
 export interface ShardBalance {
   exchangeIndex: number;
   balance: Micros;
 }
 
-/** Cash that can be spent on the weather, and what lies on other shards, as far as the venue says. */
+/** Cash that can be spent on the weather, and the cash on other shards if the venue reports it. */
 export interface VenueBalance extends VenueCash {
   otherShards: readonly ShardBalance[];
 }
 
-/** An id does not say where an order is: its shard and its market do. */
+/** The venue needs an order's market to find its shard; the id alone does not suffice. */
 export interface VenueOrderId {
   venueOrderId: string;
   ticker: string;
@@ -105,14 +106,14 @@ export interface VenueOrderId {
 const PAGE_SIZE = 1000;
 const MAX_PAGES = 50;
 const TRANSFERS_PAGE_SIZE = 500;
-/** Fills of so many markets come with one request. */
+/** Markets whose fills one request can read. */
 const TICKERS_PER_CALL = 100;
-/** What orders and their cancellations are charged as; the venue may charge these less. */
+/** The path that the rate budget charges for orders and cancellations; the venue may charge less. */
 const ORDERS = '/portfolio/events/orders';
 const GROUPS = '/portfolio/order_groups';
-/** Contracts in 15 seconds at which the venue would cancel a group without being asked: the most that it takes. */
+/** The highest limit the venue accepts: it cancels the group by itself if this many contracts fill within 15 seconds. */
 const GROUP_LIMIT = 1_000_000;
-/** Named in every write. */
+/** Sent with every write. */
 const SHARD = { exchange_index: WEATHER_SHARD };
 const isOnShard = ({ exchange_index: index = WEATHER_SHARD }: { exchange_index?: number | undefined }) =>
   index === WEATHER_SHARD;
@@ -172,7 +173,6 @@ export function createVenue(options: VenueOptions): Venue {
   };
 }
 
-/** What the account has, apart from its orders and their fills. */
 function createAccountReads({ client, readAll }: ReturnType<typeof createSignedClient>): AccountReads {
   const readBalanceOf = (filter: Filter, signal: AbortSignal) =>
     client.get('/portfolio/balance', queryOf(filter), balanceSchema, signal);
@@ -203,7 +203,7 @@ function createAccountReads({ client, readAll }: ReturnType<typeof createSignedC
         const otherShards = shards.filter((shard) => shard !== own && shard.balance !== 0n);
         return { amount: own?.balance ?? 0n, step: 1n, otherShards };
       }
-      // Without a breakdown the sum may be of several shards.
+      // Without a breakdown the sum may cover several shards.
       const { balance, balance_dollars: exact } = await readBalanceOf(SHARD, signal);
       const cash = exact === undefined ? BigInt(balance) * CENT : parseDollars(exact);
       return { amount: cash, step: exact === undefined ? CENT : 1n, otherShards: [] };
@@ -250,7 +250,7 @@ function createSignedClient({ baseUrl, key, clock, timeoutMs, backoffMs, budget 
     };
   }
 
-  /** Pages to the end, of which there must be one. */
+  /** Reads all pages; fails if there are too many. */
   async function readAll<T extends z.ZodType<{ cursor?: string | null | undefined }>>(
     path: string,
     query: Query,
@@ -273,7 +273,7 @@ function createSignedClient({ baseUrl, key, clock, timeoutMs, backoffMs, budget 
   return { client, write, readAll };
 }
 
-/** Each once. A filter that the venue has not applied must not make other orders' fills ours. */
+/** Deduplicates fills and filters them again: if the venue ignored the filter, other orders' fills must not become ours. */
 function chooseFills(fills: readonly VenueFillAnswer[], orderId: string | undefined): VenueFillAnswer[] {
   const wanted = fills.filter(
     (fill) => isOnShard(fill) && (orderId === undefined || fill.order_id === orderId),

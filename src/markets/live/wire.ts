@@ -6,18 +6,18 @@ import { DOLLAR, formatDollars, parseDollars, type Micros } from '../market/mone
 import type { LiveOrder, VenueFill } from '../orders/order.js';
 
 /**
- * What is read of the venue's answers about an account (OpenAPI 3.13 to 3.32). Directions are not: they come from our own
- * orders, because the venue is about to rename them.
+ * The fields that are read from the venue's account answers (OpenAPI 3.13 to 3.32). Directions are not read, because the venue
+ * is about to rename them; they come from our own orders.
  */
 const dollars = z.string().regex(/^-?\d{1,12}(\.\d{1,6})?$/);
 const count = z.string().regex(/^\d{1,12}(\.\d{1,2})?$/);
 const signedCount = z.string().regex(/^-?\d{1,12}(\.\d{1,2})?$/);
 const time = z.iso.datetime({ offset: true });
 const id = z.string().min(1).max(200);
-/** Absent before the venue had several shards. */
+/** Absent in answers from before the venue had several shards. */
 const shard = z.int().optional();
 
-/** The answer to an order. It says neither market nor side: what was asked for is known here. */
+/** The answer to a new order. It omits market and side, which are known from the request. */
 export const createdOrderSchema = z.object({
   order_id: id,
   client_order_id: z.string().optional(),
@@ -25,7 +25,7 @@ export const createdOrderSchema = z.object({
   remaining_count: count,
 });
 
-/** The answer to a cancellation or a decrease: which order it is about, if nothing else. */
+/** The answer to a cancellation or a decrease; only the order id is needed. */
 export const changedOrderSchema = z.object({ order_id: id });
 
 export const orderGroupSchema = z.object({ order_group_id: id });
@@ -78,7 +78,7 @@ export const ordersPageSchema = z.object({ orders: z.array(venueOrderSchema), cu
 export const fillsPageSchema = z.object({ fills: z.array(venueFillSchema), cursor });
 export const positionsPageSchema = z.object({ market_positions: z.array(venuePositionSchema), cursor });
 export const settlementsPageSchema = z.object({ settlements: z.array(venueSettlementSchema), cursor });
-/** `balance` is in cents; newer versions add the exact amount. Keys of subaccounts have no breakdown. */
+/** `balance` is in cents; newer versions add the exact amount. Keys of subaccounts get no breakdown. */
 export const balanceSchema = z.object({
   balance: z.int(),
   balance_dollars: dollars.optional(),
@@ -87,7 +87,7 @@ export const balanceSchema = z.object({
 
 const transferSchema = z.object({
   transfer_id: id,
-  /** `event_contract`, or another part of the account, which trades no events. */
+  /** `event_contract`, or a part of the account that trades no events. */
   source: z.string(),
   destination: z.string(),
   source_exchange_shard: z.int(),
@@ -99,18 +99,18 @@ const transferSchema = z.object({
 });
 export const transfersPageSchema = z.object({ transfers: z.array(transferSchema), cursor });
 
-/** Money that goes to the shard that is traded on, or leaves it: neither a deposit nor a profit. */
+/** A transfer to or from our shard: neither a deposit nor a profit. */
 export interface ShardTransfer {
   id: string;
-  /** Of the shard's cash. */
+  /** Change of our shard's cash. */
   change: Micros;
-  /** The one shard may be without it already and the other not have it yet. */
+  /** One shard may already be debited while the other is not yet credited. */
   isPending: boolean;
   createdAt: Date;
   memo: string;
 }
 
-/** @returns undefined for one between other shards */
+/** @returns undefined for a transfer between other shards */
 export function toShardTransfer(wire: z.infer<typeof transferSchema>): ShardTransfer | undefined {
   const { source, destination, source_exchange_shard: from, destination_exchange_shard: to } = wire;
   const isOurs = (part: string, index: number) => part === 'event_contract' && index === WEATHER_SHARD;
@@ -126,7 +126,7 @@ export function toShardTransfer(wire: z.infer<typeof transferSchema>): ShardTran
   };
 }
 
-/** Plain, or wrapped, or only a sentence. */
+/** Bare, wrapped, or only a sentence. */
 const errorFields = z.object({
   code: z.string(),
   message: z.string().optional(),
@@ -134,13 +134,13 @@ const errorFields = z.object({
 });
 export const errorSchema = z.union([z.object({ error: z.union([errorFields, z.string()]) }), errorFields]);
 
-/** What identifies an order and says how to read its fills. */
+/** The part of an order that is needed to find it and to read its fills. */
 export type SentOrder = Pick<
   LiveOrder,
   'id' | 'clientOrderId' | 'ticker' | 'side' | 'action' | 'contracts' | 'timeInForce' | 'createdAt'
 >;
 
-/** The body of an order: one book, whose side and price are always those of YES. */
+/** The body of a new order. The venue keeps one book per market, so side and price are those of YES. */
 export interface WireOrder {
   ticker: string;
   client_order_id: string;
@@ -154,7 +154,7 @@ export interface WireOrder {
   expiration_time?: number;
   post_only?: true;
   order_group_id?: string;
-  /** Left out, the venue looks the shard up: slower, and charged to the budget of every shard. */
+  /** If omitted, the venue looks the shard up, which is slower and charged to the budget of every shard. */
   exchange_index: number;
 }
 
@@ -166,8 +166,8 @@ export interface WireOrder {
  * | buy NO at q | ask | 1 − q |
  * | sell NO at q | bid | 1 − q |
  *
- * A sale may only reduce what is held: if a person has sold the same contracts by hand it would otherwise buy the other side. The
- * venue knows this of orders that do not rest only.
+ * A sale is reduce-only: if a person has sold the same contracts by hand, it would otherwise buy the other side. The venue
+ * supports this only for orders that do not rest.
  */
 export function toWireOrder(
   order: Pick<
@@ -200,10 +200,10 @@ const wireTimes = {
   good_till_time: 'good_till_canceled',
 } as const satisfies Record<TimeInForce, WireOrder['time_in_force']>;
 
-/** A price of a side as the price of YES, and back. */
+/** Converts a side's price to the price of YES, and back. */
 const ofYes = (side: 'yes' | 'no', price: Micros): Micros => (side === 'yes' ? price : DOLLAR - price);
 
-/** The venue's fills of an order in our terms: oldest first, at the price of the order's side. */
+/** Our form of an order's fills: oldest first, at the price of the order's side. */
 export const toVenueFills = (order: SentOrder, wires: readonly VenueFillAnswer[]): VenueFill[] =>
   wires
     .map((wire) => ({
@@ -215,6 +215,6 @@ export const toVenueFills = (order: SentOrder, wires: readonly VenueFillAnswer[]
     }))
     .sort((a, b) => a.filledAt.getTime() - b.filledAt.getTime() || (isBetter(order, a, b) ? -1 : 1));
 
-/** Of fills at the same time the better one was first. */
+/** Among fills of the same time, the better price came first. */
 const isBetter = ({ action }: SentOrder, a: { price: Micros }, b: { price: Micros }): boolean =>
   action === 'buy' ? a.price < b.price : a.price > b.price;
