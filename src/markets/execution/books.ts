@@ -3,28 +3,28 @@ import { isSameBook, type OrderBook } from '../market/book.js';
 import type { MarketData } from '../market/source.js';
 import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
 
-/** Longer than from a fill to its mark. */
+/** Longer than the time from a fill to its mark. */
 const KEPT_MS = 3 * MINUTE_MS;
-/** Of a market, whatever its book does. */
+/** Maximum number of books per market. */
 const MOST_KEPT = 500;
 
 interface KnownBook {
   atMs: number;
-  /** Undefined: it was in doubt. */
+  /** Undefined if the book was in doubt. */
   book: OrderBook | undefined;
-  /** The venue told of it when it changed: until then it was as before. */
+  /** True if the venue streamed the change, so the book was unchanged until then. */
   isTold: boolean;
 }
 
-/** Books as they have become known, of the last minutes. */
+/** The books of the last minutes, as they became known. */
 export interface BookLog {
-  /** @param isTold the venue told of what has changed; else each book was read anew */
+  /** @param isTold true if the venue streamed what changed; false if each book was read again */
   add(
     data: Pick<MarketData, 'books' | 'bookTimes' | 'doubts' | 'fetchedAt'>,
     at: Date,
     isTold: boolean,
   ): void;
-  /** The book as it stood at a time, if something is known of it from after `since`. */
+  /** The book at a time, if it is known from data later than `since`. */
   bookAt: (ticker: string, since: Date, at: Date) => OrderBook | undefined;
 }
 
@@ -57,7 +57,6 @@ export function createBookLog(): BookLog {
   };
 }
 
-/** The books as this process has known them. */
 export interface BookMemory extends Pick<BookLog, 'bookAt'> {
   stop(): void;
 }

@@ -14,15 +14,14 @@ import {
   type PriceMark,
 } from './queries.js';
 
-/** A mark looks so far ahead, and waits a little longer, for prints that are listed late. */
+/** A mark uses the minute after a fill, and waits a little longer for prints that are listed late. */
 const LOOK_MS = MINUTE_MS;
 export const WAIT_MS = LOOK_MS + 5_000;
-/** What is older is marked no more: prints are read of an hour at once. */
+/** Older fills are not marked, because one read of prints spans an hour. */
 const MOST_AGE_MS = PRINTS_SPAN_MS - WAIT_MS;
 const AT_ONCE = 500;
-/** Of whose prints each costs a call. */
+/** Markets per run; the prints of each cost one request. */
 const MARKETS_AT_ONCE = 40;
-/** Longer than the pause between two runs. */
 const LEASE_SECONDS = 90;
 
 interface MarkerDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
@@ -30,7 +29,7 @@ interface MarkerDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
   books: BookMemory;
 }
 
-/** Looks back at fills a minute later; one instance does it for all. */
+/** Marks fills a minute later, on one instance for all Organizations. */
 export function createMarker({ db: { orm }, clock, log, markets, books }: MarkerDeps) {
   const stopping = new AbortController();
   const lease = createLease(orm, 'execution-marks', { lengthSeconds: LEASE_SECONDS });
@@ -43,7 +42,7 @@ export function createMarker({ db: { orm }, clock, log, markets, books }: Marker
     return due.filter(({ ticker }) => tickers.has(ticker));
   }
 
-  /** Undefined where the source has none. An instance that cannot read them leaves the work to another. */
+  /** Resolves to undefined if the source has no prints. An instance that cannot read them releases the lease to another. */
   async function readPrints(tickers: readonly string[], since: Date): Promise<Print[] | undefined> {
     try {
       return await markets.readPrints?.(tickers, since, stopping.signal);
@@ -70,7 +69,7 @@ export function createMarker({ db: { orm }, clock, log, markets, books }: Marker
   }
 
   return {
-    /** @returns how many were marked */
+    /** @returns the number of marked fills */
     mark: (): Promise<number> => (running ??= markDue().finally(() => (running = undefined))),
     async stop(): Promise<void> {
       stopping.abort();
@@ -83,17 +82,16 @@ export function createMarker({ db: { orm }, clock, log, markets, books }: Marker
   };
 }
 
-/** What of a fill its mark is made of. */
 export type MarkableFill = Pick<
   DueMark,
   'ticker' | 'side' | 'action' | 'contracts' | 'price' | 'at' | 'hasTaken'
 >;
 
 /**
- * What a fill looks like a minute later. The price after it is the middle of the book as it is known from after the fill, or
- * else the last print since. It would have missed if no taker of its kind got its price or a better one and the
- * first book that is known from after it has nothing left there.
- * @param prints of its market, oldest first; undefined where the source has none
+ * Marks a fill with its prices after a minute: the middle of the book as known from after the fill, or else the last print
+ * since. The fill would have missed if no taker of its kind got its price or better and the first book known from after the
+ * fill has nothing left there.
+ * @param prints of the fill's market, oldest first; undefined if the source has none
  */
 export function markFill(
   fill: MarkableFill,
@@ -125,7 +123,7 @@ export function markFill(
 
 const priceOf = ({ yesPrice }: Print, side: Side): Micros => (side === 'yes' ? yesPrice : DOLLAR - yesPrice);
 
-/** Between the best bid and the best ask; null where one of them is missing. */
+/** Middle of best bid and best ask; null if either is missing. */
 function midOf({ yes: [bid], no: [otherBid] }: OrderBook, side: Side): Micros | null {
   if (!bid || !otherBid) return null;
   const mid = (bid.price + DOLLAR - otherBid.price) / 2n;

@@ -7,17 +7,17 @@ import { perContract, valueOf } from '../market/contracts.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import { executionMarks } from './table.js';
 
-/** Seconds after a fill at which its price is looked at again. */
+/** Seconds after a fill at which its price is sampled. */
 export const horizons = [15, 30, 60] as const;
 
-/** A fill, or what paper would have filled of a live order (`n` is 0), that waits for its mark. */
+/** A fill that waits for its mark, or the shadow paper fill of a live order (`n` is 0). */
 export interface DueMark extends Omit<
   typeof executionMarks.$inferSelect,
   'markedAt' | 'missed' | 'after15' | 'after30' | 'after60'
 > {
-  /** Of a contract. */
+  /** Per contract. */
   price: Micros;
-  /** It took what stood in the book. */
+  /** True for a taker's fill. */
   hasTaken: boolean;
 }
 
@@ -38,7 +38,7 @@ type DueRow = Omit<DueMark, 'price' | 'value' | 'fees' | 'at' | 'n' | 'hasTaken'
   at: string;
 };
 
-/** An order that takes what stands in the book and rests with nothing: what it is filled with at once is the whole of it. */
+/** True for orders that never rest: their immediate fills are their only ones. */
 const takesAtOnce = sql`o.time_in_force in ('immediate_or_cancel', 'fill_or_kill')`;
 
 /** Oldest first. */
@@ -78,7 +78,7 @@ export async function listDueShadows(orm: Orm, { from, until, limit }: Span): Pr
   });
 }
 
-/** What has a mark keeps it. */
+/** Existing marks stay unchanged. */
 export async function writeMarks(
   orm: Orm,
   marks: readonly (DueMark & PriceMark)[],
@@ -107,19 +107,19 @@ export async function writeMarks(
     });
 }
 
-/** What an Organization's report is about: `until` is left out of it. */
+/** The scope of a report; `until` is exclusive. */
 export interface ExecutionPeriod {
   orgId: string;
   from: Date;
   until: Date;
 }
 
-/** 1 for a purchase, which gains with its price; -1 for a sale. */
+/** 1 for a purchase, which gains as its price rises; -1 for a sale. */
 const direction = sql`case m.action when 'buy' then 1 else -1 end`;
-/** The venue's last word on each market, as what a contract of the order's side is worth. */
+/** The settled value of a contract of the order's side. */
 const settledValue = sql`case m.side when 'yes' then s.value else ${String(DOLLAR)}::bigint - s.value end`;
 
-/** The marks of a period with what is known of their markets' ends, if that is final. */
+/** A period's marks with the final results of their markets, where known. */
 const marksOf = ({ orgId, from, until }: ExecutionPeriod, mode: TradeMode, n: SQL): SQL => sql`
   execution_marks m
   left join (
@@ -129,14 +129,13 @@ const marksOf = ({ orgId, from, until }: ExecutionPeriod, mode: TradeMode, n: SQ
   where m.org_id = ${orgId}::uuid and m.mode = ${mode} and m.at >= ${from.toISOString()}::timestamptz
     and m.at < ${until.toISOString()}::timestamptz and ${n}`;
 
-/** What a price makes of the fills, in millionths with their decimals; null if none has one. */
+/** Gain of the fills at a price, in fractional millionths of a dollar; null if no fill has that price. */
 const gainAt = (price: SQL): SQL => sql`${direction} * (${price} * m.contracts - m.value)`;
 const roundedSum = (amount: SQL, filter: SQL): SQL =>
   sql`round(sum(${amount}) filter (where ${filter}))::text`;
 
 export type FillSums = Awaited<ReturnType<typeof sumFills>>;
 
-/** Sums over the fills of a period. */
 export async function sumFills(orm: Orm, period: ExecutionPeriod, mode: TradeMode) {
   const columns = [sql`m.after_15`, sql`m.after_30`, sql`m.after_60`];
   const ends = [sql`m.after_60`, settledValue];
@@ -170,17 +169,17 @@ export async function sumFills(orm: Orm, period: ExecutionPeriod, mode: TradeMod
     fills: number('fills'),
     contracts: number('contracts'),
     fees: amount('fees')!,
-    /** Of which it is known whether they would have missed. */
+    /** Fills for which `missed` is known. */
     judged: number('judged'),
     missed: number('missed'),
     missedContracts: number('missedContracts'),
-    /** In the order of `horizons`: those with a price then, and what it makes of them, before fees. */
+    /** In the order of `horizons`: fills with a price at that time, and their gain before fees. */
     after: columns.map((_, i) => ({
       fills: number(`n${i}`),
       contracts: number(`c${i}`),
       gain: amount(`g${i}`),
     })),
-    /** At the price a minute later, and at what the market paid in the end; after fees. */
+    /** At the price a minute later, then at the market's payout; after fees. */
     pnl: ends.map((_, i) => ({ fills: number(`e${i}`), all: amount(`p${i}`), missed: amount(`q${i}`) })),
   };
 }
@@ -188,10 +187,10 @@ export async function sumFills(orm: Orm, period: ExecutionPeriod, mode: TradeMod
 const toMicros = (text: string | number | null | undefined): Micros | null =>
   text === null || text === undefined ? null : BigInt(text);
 
-/** A live order beside what paper would have made of it. */
+/** A live order beside its shadow paper fill. */
 export type ShadowedOrder = Awaited<ReturnType<typeof listShadowed>>[number];
 
-/** Live orders whose outcome is known, with their shadows `m`. */
+/** Finished live orders with their shadows `m`. */
 const shadowsOf = (period: ExecutionPeriod): SQL => sql`(
     select m.*, ${settledValue} as settled from ${marksOf(period, 'live', sql`m.n = 0`)}
   ) m
@@ -218,11 +217,11 @@ export async function listShadowed(orm: Orm, period: ExecutionPeriod, limit: num
     side: row.side as Side,
     action: row.action as 'buy' | 'sell',
     at: new Date(row.at!),
-    /** That were asked for. */
+    /** Ordered contracts. */
     contracts: row.contracts,
     live: { contracts: row.filled, value: BigInt(row.liveValue!), fees: BigInt(row.liveFees!) },
     paper: { contracts: row.paper, value: BigInt(row.value!), fees: BigInt(row.fees!) },
-    /** A minute later. */
+    /** Price a minute later. */
     after60: toMicros(row.after60),
   }));
 }
@@ -253,9 +252,9 @@ export async function sumShadowed(orm: Orm, period: ExecutionPeriod) {
     orders: number('orders'),
     live: { contracts: number('live'), fees: amount('liveFees')! },
     paper: { contracts: number('paper'), fees: amount('paperFees')! },
-    /** At the price a minute later, and at what the market paid in the end; after fees. */
+    /** At the price a minute later, then at the market's payout; after fees. */
     pnl: ends.map((_, i) => ({ orders: number(`e${i}`), live: amount(`l${i}`), paper: amount(`p${i}`) })),
-    /** From sending to the venue's answer: the middle one. */
+    /** Median time from sending to the venue's answer. */
     roundTripMs: row!.roundTripMs === null ? null : Math.round(number('roundTripMs')),
   };
 }

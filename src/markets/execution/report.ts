@@ -32,15 +32,14 @@ export function toPeriod(
   return { from: new Date(first), until: new Date(last + DAY_MS) };
 }
 
-/** How an Organization's orders were filled, on paper and live. */
 export interface ExecutionReport {
   period: Pick<ExecutionPeriod, 'from' | 'until'>;
   paper: FillSums;
-  /** Undefined where nothing live is to be seen. */
+  /** Undefined if the caller may not see live trading. */
   live: { fills: FillSums; shadow: ShadowSums; orders: ShadowedOrder[] } | undefined;
 }
 
-/** @param limit of live orders that are listed */
+/** @param limit maximum number of listed live orders */
 export async function readExecution(
   orm: Orm,
   period: ExecutionPeriod,

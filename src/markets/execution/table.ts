@@ -4,31 +4,31 @@ import { time } from '../../core/db/sql.js';
 import { contractsColumn, micros, tradeModes } from '../ledger/orders-table.js';
 
 /**
- * What became of prices after a fill, and beside each live order (`n` is 0) what paper would have filled of it at the
- * moment it was sent. Prices are those of the order's own side.
+ * Prices after a fill, and for each live order (`n` is 0) what paper trading would have filled when it was sent. Prices are
+ * those of the order's own side.
  */
 export const executionMarks = pgTable(
   'execution_marks',
   {
     orgId: uuid('org_id').notNull(),
     orderId: uuid('order_id').notNull(),
-    /** Of the fill; 0: of the order. */
+    /** Number of the fill; 0 for the order itself. */
     n: integer().notNull(),
     mode: text({ enum: tradeModes }).notNull(),
     ticker: text().notNull(),
     side: text({ enum: ['yes', 'no'] }).notNull(),
     action: text({ enum: ['buy', 'sell'] }).notNull(),
     contracts: contractsColumn('contracts').notNull(),
-    /** What the contracts cost or brought, without fees. */
+    /** Cost or proceeds without fees. */
     value: micros('value').notNull(),
     fees: micros('fees').notNull(),
-    /** When it was filled, or sent. */
+    /** Time of the fill, or of sending the order. */
     at: time('at').notNull(),
-    /** Null until a minute has gone by. */
+    /** Null until marked, a minute later. */
     markedAt: time('marked_at'),
-    /** True if nothing was traded at its price or better in that minute and nothing was left there; null where that is not known. */
+    /** True if nobody traded at its price or better in that minute and nothing was left there; null if unknown. */
     missed: boolean(),
-    /** The price so many seconds later; null where it is not known. */
+    /** Price 15, 30 and 60 seconds later; null if unknown. */
     after15: micros('after_15'),
     after30: micros('after_30'),
     after60: micros('after_60'),

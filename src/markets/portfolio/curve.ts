@@ -4,7 +4,7 @@ import type { Micros } from '../market/money.js';
 import type { Portfolio } from './portfolio.js';
 import { STEP_ORIGIN, findUnrealisedBefore, listUnrealised, sumBooked } from './history-queries.js';
 
-/** The periods that the curve can show, each in about a hundred steps. */
+/** The ranges of the curve, each with about a hundred steps. */
 export const curveRanges = {
   day: { label: '24 hours', lengthMs: DAY_MS, stepSeconds: 900 },
   week: { label: '7 days', lengthMs: 7 * DAY_MS, stepSeconds: 7_200 },
@@ -14,14 +14,14 @@ export const curveRanges = {
 export type CurveRange = keyof typeof curveRanges;
 
 export interface CurvePoint {
-  /** The end of the step; of the last one: now. */
+  /** End of the step; for the last point, now. */
   at: Date;
-  /** Since the account was opened. */
+  /** Total since the account was opened. */
   realised: Micros;
   fees: Micros;
-  /** Null where it was not recorded what the positions were worth. */
+  /** Null where the value of the positions was not recorded. */
   unrealised: Micros | null;
-  /** Realised and unrealised less fees; null where the unrealised is. */
+  /** Realised plus unrealised less fees; null if `unrealised` is. */
   total: Micros | null;
 }
 
@@ -29,30 +29,29 @@ interface CurveInput {
   range: CurveRange;
   now: Date;
   openedAt: Date;
-  /** As it is now. */
+  /** Current totals. */
   present: { realised: Micros; fees: Micros; unrealised: Micros | null };
-  /** What was booked within each step, by its beginning. */
+  /** Amounts booked within each step, keyed by its start. */
   booked: readonly { step: Date; realised: Micros; fees: Micros }[];
-  /** What the positions were worth less their cost at the end of each step, where it is known. */
+  /** Value of the positions less their cost at the end of each step, where recorded. */
   worth: readonly { step: Date; unrealised: Micros }[];
   /** The last such value before the range. */
   worthBefore: Micros | undefined;
 }
 
-/** The beginning of the step that a moment belongs to. */
 function stepStart(at: Date, stepSeconds: number): Date {
   const origin = Date.parse(STEP_ORIGIN);
   const stepMs = stepSeconds * 1000;
   return new Date(origin + Math.floor((at.getTime() - origin) / stepMs) * stepMs);
 }
 
-/** Where a range begins: with a whole step. */
+/** Start of a range, rounded down to a whole step. */
 export const rangeStart = (range: CurveRange, now: Date): Date =>
   stepStart(new Date(now.getTime() - curveRanges[range].lengthMs), curveRanges[range].stepSeconds);
 
 /**
- * Profit and loss step by step, from what was booked and what was recorded of the positions' worth. The booked part is
- * counted back from the present sums, so it needs nothing from before the range. Pure.
+ * Profit and loss per step, from the ledger and the recorded position values. Booked amounts are subtracted from the present
+ * totals, so nothing from before the range is needed. Pure.
  */
 export function toCurve({
   range,
@@ -75,14 +74,14 @@ export function toCurve({
   );
   let realised = present.realised - inRange.realised;
   let fees = present.fees - inRange.fees;
-  // Nothing is held when an account is opened.
+  // A new account holds nothing.
   let unrealised = worthBefore ?? (first > rangeStart(range, now).getTime() ? 0n : null);
   const points: CurvePoint[] = [];
   for (let step = first; step <= last; step += stepMs) {
     const sums = bookedAt.get(step);
     realised += sums?.realised ?? 0n;
     fees += sums?.fees ?? 0n;
-    // What was traded since makes what was known before worthless.
+    // A booking makes the earlier recorded value obsolete.
     unrealised = worthAt.get(step) ?? (sums ? null : unrealised);
     if (step === last) ({ unrealised } = present);
     const at = new Date(Math.min(step + stepMs, now.getTime()));
@@ -97,7 +96,7 @@ export function toCurve({
   return points;
 }
 
-/** Profit and loss over a range of time, up to now. Empty for an account that was never opened. */
+/** The curve up to now. Empty for an account that was never opened. */
 export async function readCurve(
   orm: Orm,
   orgId: string,

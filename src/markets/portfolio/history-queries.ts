@@ -5,7 +5,7 @@ import { selectRows, timeText } from '../../core/db/sql.js';
 import type { TradeMode } from '../ledger/orders-table.js';
 import { portfolioHistory, type SettlementState } from '../ledger/portfolio-table.js';
 
-/** Steps of time begin on Mondays, at midnight UTC. */
+/** Steps are aligned to a Monday at midnight UTC. */
 export const STEP_ORIGIN = '2001-01-01T00:00:00Z';
 
 interface Span extends Account {
@@ -16,7 +16,7 @@ interface Span extends Account {
 const stepOf = ({ stepSeconds }: Span) =>
   sql`date_bin(make_interval(secs => ${stepSeconds}), at, ${STEP_ORIGIN}::timestamptz)`;
 
-/** What the open positions were worth less their cost at the end of each step, where that was recorded. */
+/** Value of the open positions less their cost at the end of each step, where recorded. */
 export async function listUnrealised(orm: Orm, span: Span): Promise<{ step: Date; unrealised: bigint }[]> {
   const rows = await selectRows<{ step: string; unrealised: string }>(
     orm,
@@ -64,30 +64,30 @@ export async function sumBooked(
   }));
 }
 
-/** What the venue said about a market's end at one time. */
+/** A recorded event of a market's settlement. */
 export interface SettlementEventRow {
   ticker: string;
   /** The bracket in words. */
   label: string | null;
   n: number;
   state: SettlementState;
-  /** Millionths of a dollar. */
+  /** In millionths of a dollar. */
   value: string | null;
   temperature: number | null;
   side: 'yes' | 'no';
   contracts: number;
   cost: string;
   cashChange: string;
-  /** True if the market had been paid already: what this word moves is the difference. */
+  /** True if the market was already paid, so this event only moves the difference. */
   isCorrection: boolean;
-  /** With microseconds: it is part of the list's order. */
+  /** With microseconds, because it is part of the sort key. */
   at: string;
 }
 
-/** Where a page of them begins: behind this one. */
+/** Cursor: the page begins after this row. */
 export type SettlementEventPosition = Pick<SettlementEventRow, 'at' | 'ticker' | 'n'>;
 
-/** Newest first; what was only announced gives way to what came after it, so that a settlement is one row. */
+/** Newest first. A provisional event is replaced by its successor, so that a settlement is one row. */
 export const listSettlementEvents = (
   orm: Orm,
   orgId: string,
@@ -112,7 +112,7 @@ export const listSettlementEvents = (
         )
         ${
           after
-            ? // The bound on the time alone is what the index can jump to.
+            ? // The index can only seek by the bound on the time alone.
               sql`and s.at <= ${after.at}::timestamptz and (s.at, ticker, n) < (${after.at}::timestamptz, ${after.ticker}, ${after.n})`
             : sql``
         }
@@ -120,7 +120,7 @@ export const listSettlementEvents = (
       limit ${limit}`,
   );
 
-/** Accounts that hold something, in their order: the index is read once per account, however much it holds. */
+/** Accounts with positions, ordered by key. Reads the index once per account, however many positions it has. */
 export async function listHoldingAccounts(orm: Orm, after: Account, limit: number): Promise<Account[]> {
   const found: Account[] = [];
   for (let last = after; found.length < limit; last = found.at(-1)!) {
@@ -136,7 +136,7 @@ export async function listHoldingAccounts(orm: Orm, after: Account, limit: numbe
   return found;
 }
 
-/** Adds a point, or sets the one of this moment right. */
+/** Adds a point, or overwrites the point of the same time. */
 export async function writePoint(orm: Orm, point: typeof portfolioHistory.$inferInsert): Promise<void> {
   const { orgId, mode, at, ...values } = point;
   await orm
@@ -148,7 +148,7 @@ export async function writePoint(orm: Orm, point: typeof portfolioHistory.$infer
     });
 }
 
-/** All accounts, in their order. */
+/** Ordered by key. */
 export const listAccounts = (orm: Orm, after: Account, limit: number) =>
   selectRows<Account>(
     orm,
@@ -157,7 +157,7 @@ export const listAccounts = (orm: Orm, after: Account, limit: number) =>
     order by org_id, mode limit ${limit}`,
   );
 
-/** Leaves the last point of each day (UTC) of what is older. */
+/** Thins points older than `before` to the last one of each UTC day. */
 export async function thinOutPoints(orm: Orm, { orgId, mode }: Account, before: Date): Promise<void> {
   await orm.execute(sql`
     delete from portfolio_history p

@@ -7,23 +7,22 @@ import { readPortfolio, type Portfolio, type PortfolioDeps } from './portfolio.j
 import { feeRuleOf } from '../market/fees.js';
 import { MAX_TRADING_AGE_MS } from '../market/source.js';
 
-/** Every point is kept for so long, and then one a day for ever. */
+/** All points are kept this long, then one per day forever. */
 const ALL_POINTS_KEPT_MS = 90 * DAY_MS;
 const ACCOUNTS_AT_ONCE = 100;
 
-/** A market whose end the venue names takes hours; one that takes longer than a day counts as what it can be sold for. */
+/** The venue usually states a result within hours. After a day without one, a market counts at its sale value. */
 const MAX_WAIT_MS = DAY_MS;
-/** After the begin of a day in UTC it is over, and its markets closed, everywhere. */
+/** This long after a UTC date begins, that day is over and its markets are closed in every time zone. */
 const DAY_OVER_MS = 2 * DAY_MS;
 
-/** Asked between parts of the work: once it is false, what is left is left to others. */
+/** Checked between parts of the work; once false, the rest is left to other instances. */
 type MayGoOn = () => Promise<boolean>;
 
 /**
- * Records what an account is worth now, as the portfolio shows it. Nothing is recorded where that cannot be told: the data are
- * old, a market's fee is not known, or it is closed or left out of the list and the venue has not named its result yet. Nothing
- * can be sold of it then, and to count it as nothing would draw a hole into every night, and a day that begins in a hole may
- * lose what it was deep.
+ * Records an account's current value as the portfolio shows it. Skips the point if the value is unknown: stale data, an
+ * unknown market fee, or a market that is closed or no longer listed and has no result yet. Counting such a market as zero
+ * would cut a hole into every night's curve, and a day that starts in the hole could lose that much more than its limit.
  */
 async function recordPoint(deps: PortfolioDeps, { orgId, mode }: Account): Promise<void> {
   const snapshot = deps.snapshots.current;
@@ -47,7 +46,7 @@ async function recordPoint(deps: PortfolioDeps, { orgId, mode }: Account): Promi
 function isBetweenStates({ positions }: Portfolio, snapshot: Snapshot, nowMs: number): boolean {
   return positions.some(({ ticker, date, mark }) => {
     const market = snapshot.markets.get(ticker);
-    // What is sold without a fee that is known may bring anything.
+    // Without a known fee the proceeds are unknown.
     if (mark.valuation === 'book') return !market || !feeRuleOf(snapshot.data, market);
     if (mark.valuation === 'not_listed')
       return date !== null && nowMs - Date.parse(date) < DAY_OVER_MS + MAX_WAIT_MS;
@@ -57,7 +56,7 @@ function isBetweenStates({ positions }: Portfolio, snapshot: Snapshot, nowMs: nu
   });
 }
 
-/** What accounts were worth: points of a curve, which nothing else is made of. */
+/** The history of account values, used for curves only. */
 export function createPortfolioHistory(deps: PortfolioDeps & { log: Logger }) {
   const { orm } = deps.db;
   const tryToRecordPoint = (account: Account): Promise<void> =>
@@ -65,12 +64,12 @@ export function createPortfolioHistory(deps: PortfolioDeps & { log: Logger }) {
       deps.log.warn({ err: error, ...account }, 'a point of the portfolio’s history was not written'),
     );
   return {
-    /** Adds a point for one account. Never rejects: a curve without it is no reason to do anything again. */
+    /** Adds a point for one account. Never rejects: a missing point is no reason to repeat the caller's work. */
     recordPoint: tryToRecordPoint,
-    /** Adds a point for each account that holds something. One that fails keeps no other from its point. */
+    /** Adds a point for each account that holds something. A failing account does not hold up the others. */
     recordAll: (mayGoOn: MayGoOn): Promise<void> =>
       forEachAccount((after) => listHoldingAccounts(orm, after, ACCOUNTS_AT_ONCE), mayGoOn, tryToRecordPoint),
-    /** Keeps one point a day of what is older than three months. */
+    /** Keeps one point per day of everything older than `ALL_POINTS_KEPT_MS`. */
     thinOut(mayGoOn: MayGoOn): Promise<void> {
       const before = new Date(deps.clock.now() - ALL_POINTS_KEPT_MS);
       return forEachAccount(

@@ -6,13 +6,13 @@ import { formatDollars } from '../market/money.js';
 
 const SHOWN_ROWS = 100;
 
-/** Counted in contracts; everything else is money. */
+/** True for a rule about contracts; all others are about money. */
 const isCount = ({ rule }: Pick<LedgerProblem, 'rule'>): boolean => /^(filled_)?contracts /.test(rule);
 
 const amount = (problem: Pick<LedgerProblem, 'rule'>, value: string | null): string | null =>
   value === null || isCount(problem) ? value : formatDollars(BigInt(value));
 
-/** What does not agree, as tables for a person. */
+/** The problems as tables for people. */
 export function ledgerText(problems: readonly LedgerProblem[]): string {
   if (problems.length === 0)
     return 'The ledger agrees: with every account, position, order, fill and settlement.';
@@ -35,7 +35,7 @@ function section(problems: readonly LedgerProblem[]): string[] {
   return toSection(`Broken: ${rule}`, count, [head, ...lines], 3);
 }
 
-/** The same for programs: money in dollars, as everywhere. */
+/** The problems as JSON, with money in dollars. */
 export const ledgerJson = (problems: readonly LedgerProblem[]) =>
   problems.map(({ orgId: _orgId, ...problem }) => ({
     ...problem,
@@ -43,33 +43,33 @@ export const ledgerJson = (problems: readonly LedgerProblem[]) =>
     actual: amount(problem, problem.actual),
   }));
 
-/** Something that the ledger and what is kept beside it do not agree on. */
+/** A disagreement between the ledger and the tables kept beside it. */
 interface LedgerProblem {
-  /** The rule that is broken, in words. */
+  /** The broken rule, in words. */
   rule: string;
   orgId: string;
   organization: string;
   mode: string;
-  /** The market or the order; empty for the account as a whole. */
+  /** The market or the order; empty for the whole account. */
   about: string;
-  /** What is kept. Amounts in millionths of a dollar; null if the row is missing. */
+  /** The stored value, in millionths of a dollar; null if the row is missing. */
   recorded: string | null;
-  /** What the ledger, or the fills, make of it. */
+  /** The value that follows from the ledger or the fills. */
   actual: string | null;
-  /** How many places break the rule, this one included. */
+  /** Total number of violations of the rule. */
   count: number;
 }
 
 interface Rule {
   name: string;
   /**
-   * Rows `org_id, mode, about, recorded, actual` of everything that breaks the rule.
-   * @param rows a table, or its part that belongs to the Organizations that are looked at
+   * Selects rows `org_id, mode, about, recorded, actual`, one per violation.
+   * @param rows a table, limited to the checked Organizations
    */
   broken: (rows: (table: string) => SQL) => SQL;
 }
 
-/** What of the positions is kept, as the ledger has it: a profit is negative there. */
+/** A position's column against the ledger, where a profit is negative. */
 const positionRule = (column: string, account: string, sign: '' | '-'): Rule => ({
   name: `${column} of a position is the sum of its postings`,
   broken: (rows) => sql`
@@ -83,7 +83,7 @@ const positionRule = (column: string, account: string, sign: '' | '-'): Rule => 
     where p.ticker is null or coalesce(l.actual, 0) <> p.${sql.raw(column)}`,
 });
 
-/** @param sum of the fills `f` of the order `o` */
+/** @param sum over the fills `f` of the order `o` */
 const orderRule = (column: string, sum: string): Rule => ({
   name: `${column} of an order is the sum of its fills`,
   broken: (rows) => sql`
@@ -111,7 +111,7 @@ const rules: Rule[] = [
   positionRule('realised', 'realised', '-'),
   positionRule('fees', 'fees', ''),
   {
-    // YES counts up and NO down: a purchase of the other side takes away what it closes.
+    // YES counts as positive and NO as negative, so a purchase of the other side subtracts what it closes.
     name: 'contracts of a position are what was filled less what was settled',
     broken: (rows) => sql`
       select coalesce(p.org_id, m.org_id) as org_id, coalesce(p.mode, m.mode) as mode,
@@ -177,10 +177,9 @@ const rules: Rule[] = [
 ];
 
 /**
- * Everything that is kept beside the ledger, compared with it, in one snapshot: a trade that is booked meanwhile is seen
- * whole or not at all. Reads only. There is no repair: a person who sets money right must know which of both is wrong.
- *
- * @param maxRows of each rule; `count` says how many there are
+ * Compares all tables kept beside the ledger with it, in one snapshot, so a concurrent trade is seen completely or not at all.
+ * Read-only, without a repair: a person who corrects money must know which of the two is wrong.
+ * @param maxRows per rule; `count` gives the total
  */
 export function checkLedger(
   orm: Orm,

@@ -11,7 +11,7 @@ const bigSum = (text: ReturnType<typeof sql>) => sql`coalesce((${text}), 0)::tex
 const fillsOf = sql`${tradingFills} f where f.org_id = ${tradingOrders.orgId} and f.order_id = ${tradingOrders.id}`;
 const entriesOf = sql`${ledgerEntries} l where l.org_id = ${tradingOrders.orgId} and l.order_id = ${tradingOrders.id}`;
 
-// What only filling and matching an order need stays where it is.
+// Columns that only filling and matching an order need are left out.
 const {
   requestHash: _hash,
   exact: _exact,
@@ -21,7 +21,7 @@ const {
   ...ofOrder
 } = getTableColumns(tradingOrders);
 
-/** Orders with who placed them and what they came to. Each sum is over the few rows of one order. */
+/** Orders with their author and the sums of their fills. Each sum reads the few rows of one order. */
 const selectOrders = (orm: Orm) =>
   orm
     .select({
@@ -71,7 +71,7 @@ export const listOrders = (
     .orderBy(desc(tradingOrders.id))
     .limit(limit);
 
-/** Oldest first, for a file of all of them. */
+/** Oldest first, for the CSV export. */
 export const listOrdersForward = (
   orm: Orm,
   orgId: string,
@@ -88,7 +88,6 @@ export const listOrdersForward = (
     .orderBy(asc(tradingOrders.id))
     .limit(limit);
 
-/** What an order took from the book, level by level. */
 export const listFills = (orm: Orm, orgId: string, orderId: string, limit: number) =>
   orm
     .select()

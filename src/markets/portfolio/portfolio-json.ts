@@ -6,7 +6,7 @@ import type { OpenOrderRow } from './queries.js';
 import type { EventOutcomes } from '../ledger/valuation.js';
 import { TIME_TO_LIVE_MS } from '../market/source.js';
 
-/** The answer of `GET /portfolio`. Money is true at once; what the marks are made from says how old it is. */
+/** The answer of `GET /portfolio`. Booked money is current; `asOf` dates the marks. */
 export function toPortfolioAnswer(
   portfolio: Portfolio,
   venue: LiveReport | undefined,
@@ -20,7 +20,7 @@ export function toPortfolioAnswer(
   };
 }
 
-/** How old the market data are, and how things stand with their sources. */
+/** Age of the market data, and the state of its sources. */
 export function freshnessOf({ current, sources }: SnapshotStore, nowMs: number) {
   const ageMs = current ? ageOf(current, nowMs) : null;
   return {

@@ -33,17 +33,17 @@ export interface PortfolioDeps {
   paperCash: Micros;
 }
 
-/** Positions that are valued and shown at most: several times what a venue lists at once. */
+/** Maximum number of valued positions: several times what a venue lists at once. */
 export const MAX_POSITIONS = 500;
-/** Orders on their way that are shown at most; what they reserve is the sum of all. */
+/** Maximum number of listed open orders; `reserved` covers all of them. */
 export const MAX_OPEN_ORDERS = 100;
 
 export type ValuedPosition = ReturnType<typeof valuePosition>;
 
-/** What an Organization has in one mode. Amounts in millionths of a dollar; profits are positive. */
+/** An Organization's holdings in one mode. Amounts in millionths of a dollar; profits are positive. */
 export type Portfolio = ReturnType<typeof valuePortfolio>;
 
-/** Opens a paper account when it is first read. A live one is opened by what the venue says is in it. */
+/** Opens a paper account on its first read. Live accounts are opened with the venue's cash instead. */
 export async function readPortfolio(
   { db, clock, snapshots, paperCash }: PortfolioDeps,
   orgId: string,
@@ -59,7 +59,7 @@ export async function readPortfolio(
 
 export type Booked = Awaited<ReturnType<typeof readBooked>>;
 
-/** All of it as of one moment: cash that a fill has taken never stands beside a position that it has not made yet. */
+/** Reads everything from one snapshot, so that cash spent by a fill never appears beside the position from before it. */
 const readBooked = (orm: Orm, orgId: string, mode: TradeMode) =>
   orm.transaction(
     async (tx) => {
@@ -76,7 +76,7 @@ const readBooked = (orm: Orm, orgId: string, mode: TradeMode) =>
     { isolationLevel: 'repeatable read', accessMode: 'read only' },
   );
 
-/** What is booked, valued with a snapshot of the markets. Pure. */
+/** Values the booked state with a market snapshot. Pure. */
 export function valuePortfolio(mode: TradeMode, booked: Booked, snapshot: Snapshot | undefined) {
   const { account, sums, transfers, pending, openOrders } = booked;
   const events = new Map(booked.lastEvents.map((event) => [event.ticker, event]));
@@ -91,23 +91,23 @@ export function valuePortfolio(mode: TradeMode, booked: Booked, snapshot: Snapsh
     /** Null for a live account that was never used. */
     openedAt: account?.openedAt ?? null,
     cash,
-    /** What of the cash is kept for orders on their way. */
+    /** Cash reserved by open orders. */
     reserved: pending.reserved,
-    /** What was put in, less what was taken out: the ledger's five accounts sum to nothing, so it is where all the rest came from. */
+    /** Deposits less withdrawals. The ledger's five accounts sum to zero, so this follows from the others. */
     deposits: cash + sums.cost + sums.fees - sums.realised - transfers,
-    /** What came from other exchange shards of the venue, less what went there: still the Organization's, and not spendable here. */
+    /** Net transfers from the venue's other exchange shards. Money there still belongs to the Organization but cannot be spent here. */
     transfers,
     cost: sums.cost,
-    /** What the positions could be turned into now; null while there is no market data and something is held. */
+    /** Sale value of the positions now; null if something is held and there is no market data. */
     liquidation,
     equity: liquidation === null ? null : cash + liquidation,
     realised: sums.realised,
     unrealised: liquidation === null ? null : liquidation - sums.cost,
     fees: sums.fees,
     markets: sums.markets,
-    /** By event, from cold to warm. */
+    /** Ordered by event, from cold to warm. */
     positions,
-    /** True if there are more than `positions` shows: their value counts as nothing then. */
+    /** True if `positions` leaves some out; their value then counts as zero. */
     isCut: booked.positions.length > MAX_POSITIONS,
     events: groupOutcomes(positions, snapshot),
     openOrders,
@@ -134,17 +134,17 @@ function valuePosition(
     ...row,
     ...name,
     eventTicker: row.eventTicker,
-    /** Of what is held, rounded down to a millionth. */
+    /** Average cost per held contract, rounded down to a millionth of a dollar. */
     averagePrice: perContract(row.cost, row.contracts),
     mark,
-    /** Mark less cost; null while the mark is not known. */
+    /** Mark less cost; null if the mark is unknown. */
     unrealised: mark.value === null ? null : mark.value - row.cost,
-    /** What the venue said last about the market's end, if anything. */
+    /** The latest result of the market that the venue has stated. */
     settlement: said && { ...said, source: name.source },
   };
 }
 
-/** The snapshot is newer than what was recorded, and the record outlives the snapshot. */
+/** The snapshot takes precedence because it is newer; the recorded event outlives it. */
 function settlementOf(
   market: { status: string; settlementValue: Micros | null; settledTemperature: number | null } | undefined,
   event: LastSettlementEvent | undefined,
@@ -154,7 +154,7 @@ function settlementOf(
   return event ? { state: event.state, value: event.value, temperature: event.temperature } : null;
 }
 
-/** In the order of the snapshot, which goes by station, day and bracket; what is not listed comes last, by ticker. */
+/** Sorts in snapshot order (station, day, bracket); unlisted markets come last, by ticker. */
 function inLadderOrder(snapshot: Snapshot | undefined) {
   const places = new Map([...(snapshot?.markets.keys() ?? [])].map((ticker, place) => [ticker, place]));
   const placeOf = ({ ticker }: PositionRow) => places.get(ticker) ?? places.size;

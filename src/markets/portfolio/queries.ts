@@ -6,10 +6,10 @@ import type { Micros } from '../market/money.js';
 import { ledgerEntries, tradingPositions, tradingSettlements } from '../ledger/portfolio-table.js';
 import { ofAccount } from '../ledger/queries.js';
 
-/** Sums of bigints are numerics in Postgres, and come as text. */
+/** Postgres sums bigints as numeric, which arrives as text. */
 const total = (column: AnyPgColumn) => sql`coalesce(sum(${column}), 0)::text`.mapWith(BigInt);
 
-/** Over every market that was ever held: one row each, so it grows far slower than the ledger that it sums up. */
+/** Sums over every market ever held. One row per market, so it grows far more slowly than the ledger. */
 export async function sumPositions(orm: Orm, orgId: string, mode: TradeMode) {
   const [sums] = await orm
     .select({
@@ -23,27 +23,27 @@ export async function sumPositions(orm: Orm, orgId: string, mode: TradeMode) {
   return sums!;
 }
 
-/** Every position began with an order, which knows the market's bracket. */
+/** Every position began with an order, which stores the bracket's label. */
 const labelOf = sql<string | null>`(
   select o.label from ${tradingOrders} o
   where o.org_id = ${tradingPositions.orgId} and o.mode = ${tradingPositions.mode} and o.ticker = ${tradingPositions.ticker}
   limit 1
 )`;
 
-/** What came from other exchange shards of the venue, less what went there. */
+/** Net transfers from the venue's other exchange shards. */
 export async function sumTransfers(orm: Orm, orgId: string, mode: TradeMode): Promise<Micros> {
   const { capital, kind } = ledgerEntries;
   const [sums] = await orm
     .select({ transfers: total(capital) })
     .from(ledgerEntries)
-    // Written out, because only so it is seen to be the condition of the index.
+    // Written as a literal, because the planner matches the partial index only to a literal condition.
     .where(and(ofAccount(ledgerEntries, { orgId, mode }), sql`${capital} <> 0`, eq(kind, 'transfer')));
   return -sums!.transfers;
 }
 
 export type PositionRow = Awaited<ReturnType<typeof listOpenPositions>>[number];
 
-/** By ticker. */
+/** Ordered by ticker. */
 export function listOpenPositions(orm: Orm, orgId: string, mode: TradeMode, limit: number) {
   return orm
     .select({ ...getTableColumns(tradingPositions), label: labelOf })
@@ -56,7 +56,7 @@ export function listOpenPositions(orm: Orm, orgId: string, mode: TradeMode, limi
 const isOpen = (orgId: string, mode: TradeMode) =>
   and(
     ofAccount(tradingOrders, { orgId, mode }),
-    // Written out, because only so it is seen to be the condition of the index.
+    // Written as a literal, because the planner matches the partial index only to a literal condition.
     sql`${tradingOrders.status} in ('pending', 'resting')`,
   );
 
@@ -96,7 +96,7 @@ export function listOpenOrders(orm: Orm, orgId: string, mode: TradeMode, limit: 
 
 export type LastSettlementEvent = Awaited<ReturnType<typeof listLastSettlementEvents>>[number];
 
-/** The last settlement event that was recorded of each of some markets. */
+/** The latest recorded settlement event of each market. */
 export async function listLastSettlementEvents(orm: Orm, orgId: string, mode: TradeMode, tickers: string[]) {
   if (tickers.length === 0) return [];
   return orm

@@ -16,7 +16,7 @@ import { type PortfolioDeps, readPortfolio } from './portfolio.js';
 export interface PortfolioRouteDeps extends PortfolioDeps {
   keys: KeyReader;
   keyUse: KeyUse;
-  /** Undefined where live trading is off. */
+  /** Undefined if live trading is off. */
   live: Pick<LiveTrading, 'reportOf'> | undefined;
 }
 
@@ -112,7 +112,7 @@ Money is as of this request. The marks are as of \`asOf\`; without any market da
       requireLiveKey(principal, mode);
       const { orgId } = principal;
       const portfolio = await readPortfolio(deps, orgId, mode);
-      // What is booked changes with each order.
+      // Each order changes what is booked.
       res.setHeader('Cache-Control', 'no-store');
       const answer = toPortfolioAnswer(
         portfolio,

@@ -30,12 +30,12 @@ export const tradeColumns = [
   'person',
 ];
 
-/** Large enough that the round trips do not count, small enough that one of them holds up no other request. */
+/** Large enough to make round trips negligible, small enough not to hold up other requests. */
 const BATCH_SIZE = 500;
 
 /**
- * All orders with what they came to, oldest first, a batch at a time: each is a statement of its own that begins behind
- * the last one before. It ends with what was placed until `until`, so that orders that come in meanwhile cannot keep it from ending.
+ * Exports all orders with their sums, oldest first, one statement per batch. Orders placed after `until` are left out, so that
+ * new orders cannot keep the export from ending.
  */
 export async function* exportTrades(
   orm: Orm,
@@ -43,7 +43,7 @@ export async function* exportTrades(
   mode: TradeMode,
   until: Date,
 ): AsyncGenerator<CsvCell[][]> {
-  // Ids begin with the millisecond in which they were made.
+  // Ids begin with the millisecond of their creation.
   const beforeId = uuid({ msecs: until.getTime() + 1, seq: 0, random: new Uint8Array(16) });
   let afterId: string | undefined;
   do {

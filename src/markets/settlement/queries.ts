@@ -10,7 +10,7 @@ import {
 import { ofAccount, type Account } from '../ledger/queries.js';
 import type { SettlementEvent } from './settlement-event.js';
 
-/** Markets about whose end something was recorded since then, by ticker. */
+/** Tickers of markets with an event recorded since then, in order. */
 export const listRecentTickers = (orm: Orm, since: Date, after: string, limit: number) =>
   selectRows<{ ticker: string }>(
     orm,
@@ -19,7 +19,7 @@ export const listRecentTickers = (orm: Orm, since: Date, after: string, limit: n
     order by ticker limit ${limit}`,
   );
 
-/** The words as rows of `w`. */
+/** The venue's events as rows of `w`. */
 function eventRows(events: ReadonlyMap<string, SettlementEvent>): SQL {
   const said = [...events.values()];
   const values = textArray(said.map(({ value }) => (value === null ? null : String(value))));
@@ -32,13 +32,13 @@ function eventRows(events: ReadonlyMap<string, SettlementEvent>): SQL {
   ) as w(ticker, state, value, temperature)`;
 }
 
-/** `isSameEvent`, the other way round. */
+/** The SQL counterpart of `isNews` in settlement-event.ts. */
 const isNews = (last: SQL): SQL => sql`(
   ${last}.state <> w.state or ${last}.value is distinct from w.value
   or (w.temperature is not null and ${last}.temperature is distinct from w.temperature)
 ) and (w.state <> 'provisional' or ${last}.state = 'provisional')`;
 
-/** Accounts that hold something which is paid now, or of whose end they have not been told this. In the order of the walk. */
+/** Accounts with a position that is paid now, or without a record of one of these events. In walk order. */
 export const listHolders = (
   orm: Orm,
   events: ReadonlyMap<string, SettlementEvent>,
@@ -60,7 +60,7 @@ export const listHolders = (
     order by p.org_id, p.mode limit ${limit}`,
   );
 
-/** Accounts to which something else was said about a market's end before. In the order of the walk. */
+/** Accounts whose last recorded event of a market differs from the present one. In walk order. */
 export const listToldOtherwise = (
   orm: Orm,
   events: ReadonlyMap<string, SettlementEvent>,
@@ -87,7 +87,7 @@ export const readPositions = (tx: Orm, account: Account, tickers: string[]) =>
     .from(tradingPositions)
     .where(and(ofAccount(tradingPositions, account), inArray(tradingPositions.ticker, tickers)));
 
-/** Everything that was recorded about the ends of some markets, oldest first. */
+/** All recorded events of some markets, oldest first. */
 export const readRecorded = (tx: Orm, account: Account, tickers: string[]) =>
   tx
     .select({
@@ -107,7 +107,7 @@ export const readRecorded = (tx: Orm, account: Account, tickers: string[]) =>
     .where(and(ofAccount(tradingSettlements, account), inArray(tradingSettlements.ticker, tickers)))
     .orderBy(asc(tradingSettlements.ticker), asc(tradingSettlements.n));
 
-/** Closes positions, or corrects what closed ones have earned: nothing is held of a market that was paid. */
+/** Closes positions, or corrects the profit of closed ones: nothing remains held in a market that was paid. */
 export async function closePositions(
   tx: Orm,
   { orgId, mode }: Account,
@@ -123,7 +123,7 @@ export async function closePositions(
     where p.org_id = ${orgId}::uuid and p.mode = ${mode} and p.ticker = e.ticker`);
 }
 
-/** Moves cash, also below nothing: a payout that is taken back may have been spent. */
+/** Moves cash, below zero if necessary: a payout that is taken back may have been spent. */
 export async function moveCash(tx: Orm, account: Account, change: bigint): Promise<void> {
   const cash = sql`${tradingAccounts.cash} + ${String(change)}::bigint`;
   await tx

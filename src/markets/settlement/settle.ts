@@ -29,9 +29,9 @@ import {
 } from './settlement-event.js';
 
 /**
- * Books what the venue says about markets that one account holds or held, in one transaction under the account's lock. Two
- * instances that do it at once book it once: the second waits, and then sees what the first has written.
- * @returns `hasMoved`: money was booked, be it a payout of nothing
+ * Books the venue's events for the markets that one account holds or held, in one transaction under the account's lock.
+ * Idempotent across instances: a second one waits for the lock, then sees the first one's rows.
+ * @returns `hasMoved`: money was booked, possibly a payout of zero
  */
 export const settleAccount = (
   orm: Orm,
@@ -94,7 +94,7 @@ async function write(tx: Orm, account: Account, planned: NamedEvent[], at: Date)
   );
 }
 
-/** Where money moved. */
+/** Notifies webhooks if money moved. */
 async function tellSettled(
   tx: Orm,
   { orgId, mode }: Account,
@@ -118,13 +118,13 @@ async function tellSettled(
   await tellOfMode(decided, mode, { orgId, type: 'market.settled', data, at });
 }
 
-/** The venue may take its word back for so long. */
+/** How long the venue may amend a result. */
 const AMENDABLE_MS = 7 * DAY_MS;
-/** How often it is asked about markets that no refresh reads any more, and whether it has amended an end. */
+/** How often the venue is asked about markets that no refresh reads any more, and about amended results. */
 const LOOK_AGAIN_MS = 5 * MINUTE_MS;
 const TICKERS_AT_ONCE = 500;
 const ACCOUNTS_AT_ONCE = 100;
-/** Transactions side by side: they spend their time waiting for the database. */
+/** Concurrent transactions; they mostly wait for the database. */
 const PARALLEL = 4;
 
 interface SettleDeps {
@@ -136,15 +136,15 @@ interface SettleDeps {
 }
 
 export interface SettleReport {
-  /** Rows that were recorded. */
+  /** Recorded rows. */
   events: number;
-  /** Accounts whose money moved. */
+  /** Accounts with moved money. */
   moved: number;
-  /** Accounts that could not be settled; they are tried again with the next pass. */
+  /** Accounts that could not be settled; the next pass tries them again. */
   failed: number;
 }
 
-/** What the venue says of the ends of markets; of those that no refresh reads any more it is asked, and not too often. */
+/** Knows the venue's settlement events. Markets that no refresh reads any more are requested by ticker, at most every `LOOK_AGAIN_MS`. */
 function createEnds({ markets, clock, log }: Pick<SettleDeps, 'markets' | 'clock' | 'log'>) {
   const askedAt = new Map<string, number>();
   const doubted = new Set<string>();
@@ -169,7 +169,7 @@ function createEnds({ markets, clock, log }: Pick<SettleDeps, 'markets' | 'clock
     return events;
   }
 
-  /** A venue that cannot be asked holds up nothing that is known. */
+  /** If the venue cannot be read, the known results still settle. */
   async function find(tickers: string[], signal: AbortSignal): Promise<ListedMarket[]> {
     if (tickers.length === 0) return [];
     try {
@@ -185,27 +185,25 @@ function createEnds({ markets, clock, log }: Pick<SettleDeps, 'markets' | 'clock
 
   return {
     learn,
-    /** What was asked about long ago is asked about again. */
+    /** Forgets old requests, so their markets are requested again. */
     forget(isRecent: (at: number) => boolean): void {
       for (const [ticker, at] of askedAt) if (!isRecent(at)) askedAt.delete(ticker);
     },
   };
 }
 
-/** Passes over everything that is held, or was settled lately. What one pass has learned spares the next one questions. */
+/** Settles everything that is held or was settled recently. Passes share what they learned, which saves requests. */
 export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps) {
   const ends = createEnds({ markets, clock, log });
   let checkedAt = -Infinity;
-  /** In both directions: a clock that was set back must not keep anything waiting. */
+  /** Absolute, so that a clock that was set back delays nothing. */
   const isRecent = (at: number) => Math.abs(clock.now() - at) < LOOK_AGAIN_MS;
 
   type List = (events: ReadonlyMap<string, SettlementEvent>, after: Account) => Promise<Account[]>;
   const holders: List = (events, after) => listHolders(orm, events, after, ACCOUNTS_AT_ONCE);
   const toldOtherwise: List = (events, after) => listToldOtherwise(orm, events, after, ACCOUNTS_AT_ONCE);
 
-  /**
-   * @param mayGoOn asked between the parts of the work; once it is false, what is left is left to others
-   */
+  /** @param mayGoOn checked between parts of the work; once false, the rest is left to other instances */
   async function pass(
     snapshot: Snapshot,
     signal: AbortSignal,
@@ -233,7 +231,7 @@ export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps
     return report;
   }
 
-  /** True if it came to the end. */
+  /** @returns true if the walk reached its end */
   async function walk(
     events: ReadonlyMap<string, SettlementEvent>,
     list: List,
@@ -250,7 +248,7 @@ export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps
     }
   }
 
-  /** An account that cannot be settled keeps no other from being settled. */
+  /** An account that cannot be settled does not hold up the others. */
   async function settleOne(
     account: Account,
     events: ReadonlyMap<string, SettlementEvent>,

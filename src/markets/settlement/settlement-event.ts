@@ -10,25 +10,25 @@ import { bracketPays } from '../market/brackets.js';
 import { isPlaced, type ListedMarket } from '../market/market.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 
-/** What the venue says about a market's end at some time. It may say something else later. */
+/** The venue's statement of a market's result at one time. A later one may differ. */
 export interface SettlementEvent {
   state: SettlementState;
-  /** What a YES contract pays; null while that is not known, and for a void market. */
+  /** Payout of a YES contract; null while unknown, and for a void market. */
   value: Micros | null;
-  /** What the market settled by, °F: whole degrees of a report, hundredths of an index, where it is known. */
+  /** The settled temperature in °F: whole degrees of a report, or hundredths of an index; null if unknown. */
   temperature: number | null;
 }
 
 type FinalEvent = SettlementEvent & ({ state: 'void' } | { state: 'finalized'; value: Micros });
 
-/** Money moves with these; with all others it waits. */
+/** Only final events move money. */
 export function isFinal(event: SettlementEvent): event is FinalEvent {
   return event.state === 'void' || (event.state === 'finalized' && event.value !== null);
 }
 
 /**
- * The venue's present word about a market's end; undefined while there is none: it is traded, or closed without a report.
- * A market that is finalized without a payout has no event either: what it pays cannot be told.
+ * The venue's present event for a market; undefined while it trades, or is closed without a report. A market that is finalized
+ * without a payout has no event either, because its payout is unknown.
  */
 export function settlementEventOf(market: ListedMarket): SettlementEvent | undefined {
   const { status, settlementValue: value, settledTemperature: temperature } = market;
@@ -47,50 +47,51 @@ export function settlementEventOf(market: ListedMarket): SettlementEvent | undef
   }
 }
 
-/** True for a payout that is of neither side: what the venue took for fair where no data came, paid to YES, the rest to NO. */
+/**
+ * True for a payout between the sides: the last fair price, which the venue pays when no data arrived, to YES, and the rest of
+ * the dollar to NO.
+ */
 export const isFairPrice = (valueOfYes: Micros): boolean => valueOfYes > 0n && valueOfYes < DOLLAR;
 
-/** Why a person should look at a market's end, if there is a reason. */
+/** Why a person should review a market's result; undefined if nothing is wrong. */
 export function doubtAbout(market: ListedMarket): string | undefined {
   const { status, settlementValue: value, settledTemperature: temperature } = market;
   if (status !== 'finalized' || market.isVoid) return undefined;
   if (value === null) return 'the market is finalized without a payout: its positions stay open';
   if (temperature === null || !isPlaced(market)) return undefined;
   if (isFairPrice(value)) return 'the market is paid at a last fair price although a temperature is reported';
-  // The venue's word is what pays, also where it contradicts the rule.
+  // The venue's payout counts even if it contradicts the market's rule.
   return value > 0n === bracketPays(market.bracket, temperature)
     ? undefined
     : 'the payout of the market is not what its rule says of the reported temperature';
 }
 
-/** True if the venue says nothing new. A temperature that it does not repeat has not changed. */
+/** True if the venue reports nothing new. A temperature that it leaves out has not changed. */
 const isSameEvent = (before: SettlementEvent, now: SettlementEvent): boolean =>
   before.state === now.state &&
   before.value === now.value &&
   (now.temperature === null || before.temperature === now.temperature);
 
-/** What becomes of what was held when the event pays. */
 const pay = (held: Holding, event: FinalEvent): Booking =>
   event.state === 'void' ? applyVoid(held) : applySettlement(held, event.value);
 
-/** A row of `trading_settlements`, oldest first. */
+/** A row of `trading_settlements`. */
 export interface RecordedEvent extends SettlementEvent, Holding {
   n: number;
-  /** True if it closed what it names. Several do if contracts turned up after the market had been settled. */
+  /** True if the event closed its holding. Several events do if contracts turned up after the settlement. */
   isClosing: boolean;
 }
 
-/** A row to be added, with the ledger entry that goes with it where money moves. */
+/** A new row, with its ledger entry if money moves. */
 export interface PlannedEvent extends SettlementEvent, Holding {
   n: number;
   entry: { kind: 'settlement' | 'correction'; postings: Postings } | null;
 }
 
 /**
- * What to record of the venue's present word about a market, given what is held and what was recorded before. Pure.
- *
- * Whatever was said before and in whatever order, all that was closed has then been paid by the last event that pays:
- * a later one moves the difference to the one before it. The same word twice plans nothing.
+ * Plans the rows to record for the venue's present event, given the holding and the recorded events. Pure.
+ * Invariant: afterwards the last final event has paid everything that was closed, whatever came before and in whatever order;
+ * each later event books its difference to the previous one. A repeated event plans nothing.
  */
 export function planSettlement(
   held: Holding | undefined,
@@ -123,14 +124,14 @@ export function planSettlement(
   return planned;
 }
 
-/** A report is news only as long as the venue has said nothing itself. */
+/** A provisional report is news only until the venue itself states a result. */
 function isNews(last: RecordedEvent | undefined, event: SettlementEvent): boolean {
   if (!last) return true;
   if (event.state === 'provisional' && last.state !== 'provisional') return false;
   return !isSameEvent(last, event);
 }
 
-/** The position is closed and its cost is gone from the books: what changes is cash and what was earned. */
+/** Difference between two payouts of a closed position, whose cost has left the books: only cash and realised profit change. */
 function difference(held: Holding, before: FinalEvent, now: FinalEvent): Postings {
   const cash = pay(held, now).postings.cash - pay(held, before).postings.cash;
   return { cash, positions: 0n, fees: 0n, realised: -cash, capital: 0n };

@@ -11,22 +11,22 @@ interface SettlementDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
   markets: MarketSource;
   snapshots: SnapshotStore;
   history: {
-    /** Never rejects: the money is booked, and a curve without this point is no reason to book it again. */
+    /** Never rejects: the money is booked, and a missing point must not cause a second booking. */
     recordPoint(account: Account): Promise<void>;
     recordAll(mayGoOn: () => Promise<boolean>): Promise<void>;
     thinOut(mayGoOn: () => Promise<boolean>): Promise<void>;
   };
 }
 
-/** Longer than the pause between two passes; another instance takes over after this time. */
+/** Longer than the pause between two passes; then another instance takes over. */
 const LEASE_SECONDS = 90;
 const STOP_MS = 5_000;
-/** What paper orders took holds until the venue's next book, seconds later. */
+/** Contracts taken by paper orders stay taken until the venue's next book, seconds later. */
 const PAPER_BOOKS_KEPT_MS = DAY_MS;
 
 export type Settlement = ReturnType<typeof createSettlement>;
 
-/** What is done for all accounts by one instance at a time. None of it rejects because another instance does it. */
+/** Work for all accounts, done by one instance at a time. An instance without the lease skips it without an error. */
 export function createSettlement({ db, clock, log, markets, snapshots, history }: SettlementDeps) {
   const stopping = new AbortController();
   const lease = createLease(db.orm, 'settlement', { lengthSeconds: LEASE_SECONDS });
@@ -40,7 +40,7 @@ export function createSettlement({ db, clock, log, markets, snapshots, history }
   });
   const running = new Set<Promise<unknown>>();
 
-  /** Runs a piece of work to its end, or not at all. */
+  /** Runs `work` unless the service is stopping; `stop` waits for it. */
   async function run<T>(work: () => Promise<T>): Promise<T | undefined> {
     if (stopping.signal.aborted) return undefined;
     const ending = work().catch((error: unknown) => {
@@ -51,7 +51,7 @@ export function createSettlement({ db, clock, log, markets, snapshots, history }
     return ending.finally(() => running.delete(ending));
   }
 
-  /** What the venue says now. An instance that does not hear it leaves the work to another. */
+  /** The fresh snapshot. Without one, this instance releases the lease to another. */
   async function hear(): Promise<Snapshot | undefined> {
     const { current } = snapshots;
     if (current && ageOf(current, clock.now()) <= MAX_TRADING_AGE_MS) return current;
@@ -60,7 +60,7 @@ export function createSettlement({ db, clock, log, markets, snapshots, history }
   }
 
   return {
-    /** Books what the venue says about the ends of markets. Undefined if nothing was looked at. */
+    /** Books the venue's settlement events. Undefined if this instance did nothing. */
     settle: (): Promise<SettleReport | undefined> =>
       run(async () => {
         const snapshot = await hear();
@@ -69,7 +69,7 @@ export function createSettlement({ db, clock, log, markets, snapshots, history }
         if (report.events > 0) log.info(report, 'recorded what the venue says about settled markets');
         return report;
       }),
-    /** Records what each account is worth that holds something. */
+    /** Records the value of each account that holds something. */
     async recordHistory(): Promise<void> {
       await run(async () => {
         if (await hear()) await history.recordAll(mayGoOn);
