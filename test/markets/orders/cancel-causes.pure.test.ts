@@ -17,7 +17,7 @@ const event = makeEvent({ date: '2026-01-31', lowest: 38 });
 const { start, end } = climateDayOf(event.station, event.date);
 const market = event.markets[2]!;
 const HOUR_MS = 3_600_000;
-/** Ten o'clock of the day, by its own clock. */
+/** 10:00 local time. */
 const TEN = new Date(start.getTime() + 10 * HOUR_MS);
 const after = (minutes: number, since = TEN): Date => new Date(since.getTime() + minutes * 60_000);
 
@@ -29,7 +29,7 @@ interface Seen {
   cancelOn?: OrderRow['cancelOn'];
 }
 
-/** Why an order that was placed at ten is cancelled. */
+/** Why an order placed at ten is cancelled. */
 function causeOf({ placed = TEN, now, reported, isOpen = true, cancelOn = ['observation'] }: Seen) {
   const data = makeData(
     event,
@@ -76,24 +76,24 @@ function causeOf({ placed = TEN, now, reported, isOpen = true, cancelOn = ['obse
   };
 }
 
-describe('a resting order is cancelled on an observation', () => {
+describe('an order that cancels on an observation', () => {
   it.each<[string, Seen, RegExp | undefined]>([
-    ['while nothing was reported and nothing is due', { now: after(49) }, undefined],
+    ['stays while no report has arrived or is due', { now: after(49) }, undefined],
     [
-      'once its station has reported',
+      'is cancelled once its station has reported',
       { now: after(6), reported: after(5) },
       /^Cancelled by itself \(observation\): .* made a report at /,
     ],
-    ['not on a report from before it was placed', { now: after(6), reported: after(-5) }, undefined],
+    ['ignores a report from before it was placed', { now: after(6), reported: after(-5) }, undefined],
     [
-      'once a report is due',
+      'is cancelled once a report is due',
       { now: after(50) },
       /^Cancelled by itself \(observation\): A report of .* is due from .*:50:00\.000Z on\.$/,
     ],
-    ['not by a report that was due before', { placed: after(51), now: after(59) }, undefined],
-    ['not before the day begins', { placed: after(-300, start), now: after(-1, start) }, undefined],
-    ['not after it has ended', { placed: after(1, end), now: after(300, end) }, undefined],
-    ['not where it was told otherwise', { now: after(50), cancelOn: ['stale'] }, undefined],
+    ['ignores a report that was due before it was placed', { placed: after(51), now: after(59) }, undefined],
+    ['stays before the day begins', { placed: after(-300, start), now: after(-1, start) }, undefined],
+    ['stays after the day has ended', { placed: after(1, end), now: after(300, end) }, undefined],
+    ['stays if it cancels only on other causes', { now: after(50), cancelOn: ['stale'] }, undefined],
   ])('%s', (_when, seen, reason) => {
     const { cause } = causeOf(seen);
     if (reason) expect(cause).toMatch(reason);
@@ -104,16 +104,13 @@ describe('a resting order is cancelled on an observation', () => {
 it.each([
   [true, undefined],
   [false, expect.stringMatching(/^Cancelled by itself \(gate_closed\): The gate of its signal is closed\. /)],
-])(
-  'a resting order is cancelled by the gate of its signal where that is closed (open: %s)',
-  (isOpen, reason) => {
-    const { cause, gate } = causeOf({ now: after(10), isOpen, cancelOn: ['gate_closed'] });
-    expect(gate!.isOpen).toBe(isOpen);
-    expect(cause).toEqual(reason);
-  },
-);
+])('a resting order is cancelled when the gate of its signal closes (open: %s)', (isOpen, reason) => {
+  const { cause, gate } = causeOf({ now: after(10), isOpen, cancelOn: ['gate_closed'] });
+  expect(gate!.isOpen).toBe(isOpen);
+  expect(cause).toEqual(reason);
+});
 
-it('a resting order leaves the book with its market', () => {
+it('a resting order is cancelled when its market is no longer listed', () => {
   const order = { ticker: 'GONE', createdAt: TEN, cancelOn: [] } as unknown as OrderRow;
   const current = { markets: new Map() } as unknown as Snapshot;
   const snapshots = {

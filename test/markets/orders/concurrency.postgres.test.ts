@@ -31,9 +31,9 @@ const readBooks = async (orgId: string) =>
     )
   )[0]!;
 
-describe(`${ORDERS} orders at once on one small account`, () => {
-  it('fill exactly what its cash allows, at two instances', { timeout: 60_000 }, async () => {
-    // A contract costs 0.50 with a fee of 0.0175. 25.88 dollars buy fifty.
+describe(`${ORDERS} concurrent orders on one small account`, () => {
+  it('fill exactly what its cash allows, across two instances', { timeout: 60_000 }, async () => {
+    // A contract costs $0.50 plus a $0.0175 fee, so $25.88 buys fifty.
     const env = { PAPER_CASH: '25.88' };
     const services = await Promise.all([startTradingTest(db, { env }), startTradingTest(db, { env })]);
     const deep = makeBook([[40, 100_000]], [[50, 100_000]]);
@@ -61,7 +61,7 @@ describe(`${ORDERS} orders at once on one small account`, () => {
     for (const service of services) await service.stop();
   });
 
-  it('take no contract of a book twice', async () => {
+  it('never take the same contract of a book twice', async () => {
     const services = await Promise.all([startTradingTest(db), startTradingTest(db)]);
     for (const service of services) await service.showBook(makeBook([], [[50, 25]]));
     const { secret, orgId } = await createTrader(db);
@@ -77,11 +77,11 @@ describe(`${ORDERS} orders at once on one small account`, () => {
   });
 });
 
-describe('a database that goes away', () => {
+describe('a database connection lost', () => {
   const lost = () => databaseError('08006', 'the connection was lost');
   const headers = { 'idempotency-key': 'once' };
 
-  it('before the commit leaves nothing half-written, and the order can be repeated', async () => {
+  it('before the commit leaves nothing half-written, and the order can be retried', async () => {
     let isAway = true;
     const faulty: Database = {
       ...db,
@@ -106,7 +106,7 @@ describe('a database that goes away', () => {
     await service.stop();
   });
 
-  it('after the commit is a repeat like any other', async () => {
+  it('after the commit makes the retry an ordinary repeat', async () => {
     let isAway = true;
     const faulty: Database = {
       ...db,

@@ -13,7 +13,7 @@ import {
 
 let database: TestDatabase;
 let service: TradingTest;
-/** What happens while an order is on its way, and how often one was. */
+/** Runs while an order is in flight; `trips` holds the latencies. */
 let meanwhile: () => Promise<unknown>;
 let trips: number[];
 beforeAll(async () => {
@@ -41,8 +41,8 @@ afterAll(async () => {
 });
 const trade = (secret: string, change = {}, headers = {}) => postTrade(service.url, secret, change, headers);
 
-describe('a paper order that takes its time', () => {
-  it('is matched with the book as it stands when it arrives, better or worse within its limit', async () => {
+describe('a paper order with latency', () => {
+  it('is matched with the book at its arrival, at better or worse prices within its limit', async () => {
     const { secret } = await createTrader(database.db);
     meanwhile = () => service.showBook(makeBook([[43, 10]], [[56, 20]]));
     const better = await trade(secret, { contracts: 8, limitPrice: '0.46' });
@@ -54,7 +54,7 @@ describe('a paper order that takes its time', () => {
     expect(trips).toEqual([400, 400]);
   });
 
-  it('misses what is gone, and says so: the order is recorded, and not refused', async () => {
+  it('misses contracts that have gone: it is recorded with that reason, not refused', async () => {
     const { secret } = await createTrader(database.db);
     meanwhile = () => service.showBook(makeBook([[42, 10]], [[52, 30]]));
     const missed = await trade(secret, { contracts: 8, limitPrice: '0.46' });
@@ -90,7 +90,7 @@ describe('a paper order that takes its time', () => {
     expect(missed!.reason).toContain('5 were gone 400 ms later');
   });
 
-  it('says nothing of a way where the book was too thin from the start', async () => {
+  it('does not blame latency if the book was too thin from the start', async () => {
     const { secret } = await createTrader(database.db);
     const { trade: thin } = await trade(secret, { contracts: 8 });
     expect(thin!.reason).toBe(
@@ -98,7 +98,7 @@ describe('a paper order that takes its time', () => {
     );
   });
 
-  it('is refused before it is sent by what refused it before, and does not wait for that', async () => {
+  it('is refused at once, before it is sent, by the same checks as without latency', async () => {
     const { secret } = await createTrader(database.db);
     expect((await trade(secret, { limitPrice: '0.40' })).code).toBe('price_moved');
     expect((await trade(secret, { contracts: 50_000 })).code).toBe('risk_limit');
@@ -106,7 +106,7 @@ describe('a paper order that takes its time', () => {
     expect(trips).toEqual([]);
   });
 
-  it('is refused when it arrives at a market that takes no orders, or its money or contracts are gone', async () => {
+  it('is refused on arrival if the market takes no orders or its cash or contracts are gone', async () => {
     const { secret, orgId } = await createTrader(database.db);
     meanwhile = async () => {
       service.markets.isTrading = false;
@@ -119,7 +119,7 @@ describe('a paper order that takes its time', () => {
     await service.showBook(usualBook);
     await trade(secret);
     const sale = { action: 'sell', contracts: 5, limitPrice: '0.42' };
-    // The same contracts are sold by another order that arrives first.
+    // Another order that arrives first sells the same contracts.
     meanwhile = async () => {
       meanwhile = () => Promise.resolve();
       await trade(secret, sale);
@@ -129,7 +129,7 @@ describe('a paper order that takes its time', () => {
     expect(trades.map(({ status }) => status)).toEqual(['filled', 'filled']);
   });
 
-  it('that expires on its way takes nothing when it arrives', async () => {
+  it('takes nothing if it expires in flight', async () => {
     const { secret, orgId } = await createTrader(database.db);
     const expiresAt = new Date(service.clock.now() + 300).toISOString();
     meanwhile = () => {
@@ -144,7 +144,7 @@ describe('a paper order that takes its time', () => {
     expect((await service.trading.orders.list({ orgId, limit: 10 })).trades).toEqual([]);
   });
 
-  it('is told again without waiting, and two with the same key that are on their way at once are one', async () => {
+  it('is repeated without waiting, and two in flight with the same key are one order', async () => {
     const { secret } = await createTrader(database.db);
     const headers = { 'idempotency-key': 'once' };
     const first = await trade(secret, {}, headers);
@@ -170,7 +170,7 @@ describe('a paper order that takes its time', () => {
     expect(answers[0].trade).toEqual(answers[1].trade);
   });
 
-  it('holds no connection and no turn meanwhile: others of the Organization go on', async () => {
+  it('holds no connection and no turn in flight, so the Organization can place others', async () => {
     const { secret } = await createTrader(database.db);
     let open = () => {};
     const wait = new Promise<void>((resolve) => (open = resolve));
@@ -181,7 +181,7 @@ describe('a paper order that takes its time', () => {
     const quick = await trade(secret, { contracts: 4 });
     expect(quick.trade!.filledContracts).toBe(4);
     open();
-    // What the quick one took of the five at 45 cents is gone for the slow one.
+    // The quick order took four of the five contracts at 45 cents.
     const { trade: late } = await slow;
     expect(late).toMatchObject({ ticker: TICKER, status: 'partially_filled', filledContracts: 1 });
   });

@@ -23,7 +23,7 @@ const live: LiveExecutor & { sent: LiveOrder[]; outcome: VenueOutcome | Error; i
   },
   async send(order) {
     this.sent.push(order);
-    // What is sent is durable before.
+    // The order must be durable before it is sent.
     expect(await statusOf(order.id)).toBe('pending');
     if (this.outcome instanceof Error) throw this.outcome;
     return this.outcome;
@@ -40,7 +40,7 @@ let trader: { orgId: string; secret: string };
 beforeAll(async () => {
   database = await createTestDatabase();
   ({ db } = database);
-  // As a server is configured that may trade live, but for the venue: that one is played here.
+  // A server that may trade live; only the venue is simulated.
   const config = readConfig({ NODE_ENV: 'test', LIMIT_TRADING_PER_MINUTE: '1000000' });
   service = await startTradingTest(db, {
     context: { config: { ...config, trading: { ...config.trading, liveOrg: SLUG } } },
@@ -113,7 +113,7 @@ const record = (id: string, outcome: VenueOutcome) =>
   recordOutcome(db.orm, trader.orgId, id, outcome, new Date(service.clock.now()));
 
 describe('a live order', () => {
-  it('on a market whose subject is not certain is refused and never sent; on paper it is taken', async () => {
+  it('is refused and never sent in a market with an uncertain subject; a paper order is accepted', async () => {
     const problem = 'the rules name no station';
     service.markets.change = {
       station: null,
@@ -135,7 +135,7 @@ describe('a live order', () => {
     }
   });
 
-  it('is persisted, sent once, and booked as the venue says', async () => {
+  it('is stored, sent once, and booked as the venue reports', async () => {
     live.outcome = done([fill(1, 45, 3), fill(2, 44, 2)]);
     const headers = { 'idempotency-key': 'live-1' };
     const answer = await trade({}, headers);
@@ -165,7 +165,7 @@ describe('a live order', () => {
     });
   });
 
-  it('keeps its cash while nobody knows what became of it, and is never sent again', async () => {
+  it('keeps its cash reserved while its outcome is unknown, and is never sent again', async () => {
     live.outcome = new Error('no answer');
     const headers = { 'idempotency-key': 'lost' };
     const { trade: lost } = await trade({}, headers);
@@ -179,7 +179,7 @@ describe('a live order', () => {
     expect(await readBooks()).toMatchObject({ cash: '97737700', reserved: '0', held: 'yes 5.00 2250000' });
   });
 
-  it('may not spend what a pending one has reserved, nor sell what a pending one sells', async () => {
+  it('cannot spend cash that a pending order reserves, nor sell contracts that a pending order sells', async () => {
     live.outcome = { kind: 'unknown', reason: 'no answer' };
     await db.orm.execute(sql`update trading_accounts set cash = 4000000 where mode = 'live'`);
     expect((await trade()).trade!.status).toBe('pending');
@@ -198,7 +198,7 @@ describe('a live order', () => {
     expect(twice.detail).toMatch(/0 are held, beside 1 that an open order may take\.$/);
   });
 
-  it('needs the account to be compared with the venue, the Organization, a live key and an open venue', async () => {
+  it('requires a reconciled account, the live Organization, a live key and an open venue', async () => {
     const { secret } = await createTrader(db);
     expect((await postTrade(service.url, secret, { mode: 'live' })).code).toBe('live_trading_disabled');
     const { secret: testKey } = await createKey(db, trader.orgId, {
@@ -214,7 +214,7 @@ describe('a live order', () => {
     expect(live.sent).toEqual([]);
   });
 
-  it('shares its idempotency keys with paper orders', async () => {
+  it('shares idempotency keys with paper orders', async () => {
     const headers = { 'idempotency-key': 'shared' };
     expect(await trade({ mode: 'paper' }, headers)).toMatchObject({ status: 201 });
     expect((await trade({}, headers)).code).toBe('idempotency_conflict');
@@ -234,7 +234,7 @@ describe('the outcome of a live order', () => {
     return (await trade()).trade!.id;
   };
 
-  it('is booked once, however often and from however many places it is told', async () => {
+  it('is booked once, however often and however concurrently it is reported', async () => {
     for (const livemode of [true, false]) await createListener(db, trader.orgId, { livemode });
     const id = await lose();
     const outcome = done([fill(1, 45, 2), fill(2, 44, 1), fill(2, 44, 1)]);
@@ -247,7 +247,7 @@ describe('the outcome of a live order', () => {
     ]);
   });
 
-  it('stays final, but a fill that is told later is booked', async () => {
+  it('stays final, but a fill that is reported later is booked', async () => {
     const id = await lose();
     expect((await record(id, done([fill(1, 45, 2)]))).status).toBe('partially_filled');
     expect((await record(id, { kind: 'unknown', reason: 'later' })).status).toBe('partially_filled');
@@ -257,7 +257,7 @@ describe('the outcome of a live order', () => {
     expect(late.fills.map(({ n }) => n)).toEqual([1, 2]);
   });
 
-  it('frees the cash of an order that was rejected or that filled nothing', async () => {
+  it('releases the cash of an order that was rejected or filled nothing', async () => {
     const rejected = await record(await lose(), { kind: 'rejected', reason: 'no' });
     expect(rejected).toMatchObject({ status: 'rejected', reason: 'no' });
     const nothing = await record(await lose(), {
@@ -270,7 +270,7 @@ describe('the outcome of a live order', () => {
     expect(await readBooks()).toMatchObject({ reserved: '0', cash: '100000000' });
   });
 
-  it('is refused where it contradicts the order, and nothing is written', async () => {
+  it('is refused, with nothing written, if it contradicts the order', async () => {
     const id = await lose();
     await expect(record(id, done([fill(1, 45, 6)]))).rejects.toThrow(RangeError);
     await expect(record(crypto.randomUUID(), done([]))).rejects.toThrow(RangeError);

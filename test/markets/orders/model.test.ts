@@ -22,7 +22,7 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** An Organization without limits but its money. */
+/** An Organization limited only by its cash. */
 async function createRiskTaker() {
   const { db } = database;
   const { id: orgId } = await createOrganization(db);
@@ -47,7 +47,7 @@ const steps = fc.array(fc.record({ book: fc.option(books, { freq: 4 }), order: m
 });
 
 it(
-  'any thirty orders come to what the plainest model of them comes to, to the last digit',
+  'any thirty orders end in exactly the state of a simple reference model',
   { timeout: 60_000 },
   async () => {
     await fc.assert(
@@ -61,7 +61,7 @@ it(
             const shown = JSON.stringify([book.yes, book.no], (_key, value: unknown) =>
               typeof value === 'bigint' ? String(value) : value,
             );
-            // The same book again is not a new one.
+            // Showing the same book again does not refill it.
             if (shown !== last) model.bids = bidsOfBook(book);
             last = shown;
             await service.showBook(book);

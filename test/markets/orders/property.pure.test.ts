@@ -34,7 +34,7 @@ const add = (a: Postings, b: Postings): Postings => ({
 const sumOf = (p: Postings): bigint => p.cash + p.positions + p.fees + p.realised + p.capital;
 
 describe('an order on any book', () => {
-  it('is filled by the best that stands there, never beyond its limit and never by more than there is', () => {
+  it('fills at the best prices, never beyond its limit and never more than the book holds', () => {
     fc.assert(
       fc.property(books, marketableOrders, (book, order) => {
         const offers = offersOf(bidsOfBook(book), order).map(({ price }) => price);
@@ -50,7 +50,7 @@ describe('an order on any book', () => {
     );
   });
 
-  it('is charged the exact sum of its fills and their fees, rounded to $0.0001 once, and a purchase never more than was checked', () => {
+  it('is charged the exact sum of its fills and fees, rounded to $0.0001 once, and a purchase never more than was checked', () => {
     fc.assert(
       fc.property(books, marketableOrders, (book, order) => {
         const quote = quoteOrder(book, rule, order);
@@ -63,7 +63,7 @@ describe('an order on any book', () => {
     );
   });
 
-  it('leaves what it did not take, however many orders come before the next book', () => {
+  it('leaves what it did not take for any number of orders before the next book', () => {
     fc.assert(
       fc.property(books, fc.array(marketableOrders, { maxLength: 8 }), (book, orders) => {
         let taken: Taken = [];
@@ -88,7 +88,7 @@ describe('an account', () => {
   const end = fc.constantFrom('yes', 'no', 'half', 'void');
   const steps = fc.array(fc.tuple(books, marketableOrders), { maxLength: 20 });
 
-  it('conserves every millionth through any orders and any end of the market, and never holds less than nothing', () => {
+  it('conserves every millionth of a dollar through any orders and any settlement, and never holds a negative position', () => {
     fc.assert(
       fc.property(steps, end, (list, outcome) => {
         let position: Position | undefined;
@@ -113,7 +113,7 @@ describe('an account', () => {
         const closing = outcome === 'void' ? applyVoid(position) : applySettlement(position, value);
         expect(sumOf(closing.postings)).toBe(0n);
         const after = add(total, closing.postings);
-        // All that is left is cash, and it is what was earned less what was charged.
+        // Only cash remains, and it equals the profit less the fees.
         expect([closing.holding.contracts, after.positions]).toEqual([0, 0n]);
         expect(after.cash).toBe(-after.realised - after.fees);
       }),
@@ -121,7 +121,7 @@ describe('an account', () => {
     );
   });
 
-  it('ends with what each fill by itself would have ended with, whatever was netted on the way', () => {
+  it('ends with the sum of what its fills would have earned one by one, whatever was netted', () => {
     const fills = fc.array(
       fc.record({
         side: fc.constantFrom('yes', 'no'),
@@ -150,7 +150,7 @@ describe('an account', () => {
   });
 });
 
-/** What `POST /trade` books, or undefined for a sale of more than is held. */
+/** The result of `POST /trade`; undefined for a sale of more than is held. */
 function trade(position: Position | undefined, book: OrderBook, order: MarketableOrder) {
   const held = position?.side === order.side ? position.contracts : 0;
   if (order.action === 'sell' && order.contracts > held) return undefined;

@@ -15,7 +15,7 @@ import {
 const at = (seconds: number): Date => new Date(Date.parse('2026-01-31T12:00:00Z') + seconds * 1000);
 const cents = (count: number) => BigInt(count) * CENT;
 
-/** A bid for YES at 42 cents that came to rest at the beginning, behind ten. */
+/** A bid for YES at 42 cents that rests from the start, behind ten contracts. */
 const order = (change: Partial<QueuedOrder> & { restedAt?: Date } = {}): QueuedOrder => {
   const { restedAt = at(0), ...rest } = change;
   return {
@@ -28,7 +28,7 @@ const order = (change: Partial<QueuedOrder> & { restedAt?: Date } = {}): QueuedO
     ...rest,
   };
 };
-/** Somebody sells YES at 42 cents. */
+/** A sale of YES at 42 cents. */
 const print = (id: string, seconds: number, contracts: number, change: Partial<Print> = {}): Print => ({
   id,
   ticker: 'T',
@@ -40,7 +40,7 @@ const print = (id: string, seconds: number, contracts: number, change: Partial<P
 });
 const bookOf = (bids: number): OrderBook => ({ yes: [{ price: cents(42), contracts: bids }], no: [] });
 
-/** Passes over an order, each with what is listed by then: what is left of it, and before it. */
+/** Advances the orders with the given prints and returns their next state. */
 function pass(orders: QueuedOrder[], prints: Print[], seconds: number, shown?: ShownBook) {
   const { fills, places } = advanceQueue(orders, { prints, through: at(seconds) }, shown);
   const next = orders.map((one) => {
@@ -51,7 +51,7 @@ function pass(orders: QueuedOrder[], prints: Print[], seconds: number, shown?: S
 }
 
 describe('a paper order in the book', () => {
-  it('is a bid: a sale is one for the other side at the rest of the dollar', () => {
+  it('is a bid; a sale is a bid for the other side at one dollar less its price', () => {
     expect(bidOf({ side: 'yes', action: 'buy', limitPrice: cents(42) })).toEqual({
       side: 'yes',
       price: cents(42),
@@ -75,7 +75,7 @@ describe('a paper order in the book', () => {
     ]);
   });
 
-  it('is filled by what is printed once what stood before it is gone', () => {
+  it('fills from prints once everything ahead of it is gone', () => {
     const { next, fills } = pass([order()], [print('p', 1, 8), print('q', 2, 4), print('r', 3, 9)], 10);
     expect(fills).toEqual([
       ['a', 2, 'q'],
@@ -84,7 +84,7 @@ describe('a paper order in the book', () => {
     expect(next[0]).toMatchObject({ remaining: 0, queueAhead: 0 });
   });
 
-  it('for NO is filled by who takes YES, at the rest of the dollar or through it', () => {
+  it('for NO fills from takers of YES at one dollar less its price or through it', () => {
     const no = order({ bid: { side: 'no', price: cents(58) }, queueAhead: 0 });
     const taken = (yesPrice: number, takerSide: 'yes' | 'no' = 'yes') =>
       5 - pass([no], [print('p', 1, 3, { yesPrice: cents(yesPrice), takerSide })], 9).next[0]!.remaining;
@@ -93,18 +93,18 @@ describe('a paper order in the book', () => {
   });
 
   it.each([
-    ['of who takes the other side', print('p', 1, 50, { takerSide: 'yes' }), 0],
+    ['by a taker of the same side', print('p', 1, 50, { takerSide: 'yes' }), 0],
     ['above its price', print('p', 1, 50, { yesPrice: cents(43) }), 0],
     ['through its price', print('p', 1, 50, { yesPrice: cents(41) }), 5],
-    ['from before it stood there', print('p', -1, 50), 0],
-    ['of the moment at which it came to stand there', print('p', 0, 50), 5],
-    ['from when it had ended', print('p', 9, 50), 0],
-  ])('counts a print %s for what it is', (_what, one, filled) => {
+    ['from before it rested', print('p', -1, 50), 0],
+    ['from the moment at which it came to rest', print('p', 0, 50), 5],
+    ['from the moment at which it ended', print('p', 9, 50), 0],
+  ])('handles a print %s correctly', (_what, one, filled) => {
     const { next } = pass([order({ endsAt: at(9) })], [one], 20);
     expect(next[0]!.remaining).toBe(5 - filled);
   });
 
-  it('is told nothing by a book of which only the best prices are known, behind the best', () => {
+  it('learns nothing from a shallow book that shows only better prices', () => {
     const best = (price: number) => ({ yes: [{ price: cents(price), contracts: 3 }], no: [] });
     const cut = (price: number, queueAhead = 10) =>
       pass([order({ queueAhead })], [], 5, { at: at(5), book: best(price), isShallow: true }).next[0]!
@@ -114,21 +114,21 @@ describe('a paper order in the book', () => {
     expect(pass([order({ queueAhead: Infinity })], [print('p', 1, 1_000)], 5).fills).toEqual([]);
   });
 
-  it('stands no further back than the book shows at its price, once all prints from before that are known', () => {
+  it('is never further back than the book shows at its price, once all earlier prints are known', () => {
     const shown = { at: at(5), book: bookOf(3), isShallow: false };
     expect(pass([order()], [], 4, shown).next[0]!.queueAhead).toBe(10);
     expect(pass([order()], [], 5, shown).next[0]!.queueAhead).toBe(3);
-    // Seven of the ten are gone from the book because they were traded, and count once.
+    // Seven of the ten left the book through the print, so they count once.
     expect(pass([order()], [print('p', 2, 7)], 5, shown).next[0]!.queueAhead).toBe(3);
-    // What is listed later than the book that shows it does not count again.
+    // A print that is listed after the book showed it does not count again.
     const late = pass(pass([order()], [], 5, shown).next, [print('p', 2, 7)], 9);
     expect(late.next[0]).toMatchObject({ queueAhead: 3, remaining: 5 });
-    // A print of the book's own moment is gone from it.
+    // The book already reflects a print of the same moment.
     expect(pass([order()], [print('p', 5, 7)], 5, shown).next[0]!.queueAhead).toBe(3);
-    // What it showed before the order came says nothing of what stands before that.
+    // A book from before the order came to rest says nothing about its place.
     expect(pass([order({ restedAt: at(6) })], [], 9, shown).next[0]!.queueAhead).toBe(10);
     expect(pass([order({ restedAt: at(5) })], [], 9, shown).next[0]!.queueAhead).toBe(3);
-    // Others that have joined stand behind it.
+    // Later orders stand behind it.
     expect(
       pass([order()], [], 5, { at: at(5), book: bookOf(80), isShallow: false }).next[0]!.queueAhead,
     ).toBe(10);
@@ -137,28 +137,28 @@ describe('a paper order in the book', () => {
     ).toEqual([['a', 4, 'p']]);
   });
 
-  it('counts no print twice, and misses none that is listed late', () => {
+  it('counts no print twice and misses none that is listed late', () => {
     const first = pass([order({ queueAhead: 0 })], [print('p', 50, 1)], 60);
     const again = pass(first.next, [print('q', 49, 1), print('p', 50, 1), print('r', 50, 1)], 90);
     expect(again.fills).toEqual([
       ['a', 1, 'q'],
       ['a', 1, 'r'],
     ]);
-    // More than a minute later what was seen need not be known by its name any more.
+    // After more than a minute the ids of seen prints are no longer needed.
     expect(pass(again.next, [], 200).next[0]!.seen).toEqual({ at: at(140).toISOString(), counted: {} });
   });
 
-  it('shares a print with the other orders of its Organization: the best price first, then the oldest', () => {
+  it('shares a print with its Organization’s other orders: best price first, then oldest', () => {
     const best = order({ id: 'c', bid: { side: 'yes', price: cents(43) }, queueAhead: 0, remaining: 2 });
     const orders = [order({ id: 'b' }), order({ id: 'a' }), best];
     const { fills, next } = pass(orders, [print('p', 1, 15)], 10);
-    // Two for the best price; of the thirteen that are left ten pass those before the oldest, which takes three.
+    // Two go to the best price. Of the other thirteen, ten pass the queue ahead of the oldest, which takes three.
     expect(fills).toEqual([
       ['c', 2, 'p'],
       ['a', 3, 'p'],
     ]);
     expect(next.map(({ queueAhead }) => queueAhead)).toEqual([0, 0, 0]);
-    // Whatever order they are given in.
+    // The order of the list does not matter.
     for (const list of [
       orders.toReversed(),
       [best, ...orders.slice(0, 2)],
@@ -216,8 +216,8 @@ const passes = fc.array(
 const reaches = ({ takerSide, yesPrice }: Print, { bid }: QueuedOrder): boolean =>
   takerSide !== bid.side && (bid.side === 'yes' ? yesPrice : DOLLAR - yesPrice) <= bid.price;
 
-describe('paper orders in the book, whatever is printed and whenever it is looked at', () => {
-  it('never fill more than was printed for them after they stood there, less what stood before them', () => {
+describe('paper orders in the book, for any prints and any schedule of passes,', () => {
+  it('never fill more than the prints since they rested, less the queue ahead of them', () => {
     fc.assert(
       fc.property(orders, prints, passes, (placed, printed, times) => {
         const filled: { orderId: string; contracts: number; print: Print }[] = [];
@@ -229,7 +229,7 @@ describe('paper orders in the book, whatever is printed and whenever it is looke
           const book =
             shown === null ? undefined : { at: at(seconds - 15), book: emptyBook, isShallow: false };
           const { fills, places } = advanceQueue(now, { prints: listed, through: at(seconds) }, book);
-          // A crash before the commit: nothing of it has happened.
+          // A crash before the commit has no effect.
           if (isLost) continue;
           filled.push(...fills);
           now = now.map((one) => {
@@ -263,7 +263,7 @@ describe('paper orders in the book, whatever is printed and whenever it is looke
     );
   });
 
-  it('fill the same however often they are looked at', () => {
+  it('fill the same however often they are advanced', () => {
     const end = 500;
     fc.assert(
       fc.property(

@@ -33,7 +33,7 @@ beforeEach(async () => {
   service.markets.said = {};
   service.markets.error = undefined;
   service.markets.prints = [];
-  // What earlier tests have left standing.
+  // Removes orders left over from earlier tests.
   await database.db.orm.execute(
     sql`update trading_orders set status = 'cancelled', reserved = 0 where status = 'resting'`,
   );
@@ -44,7 +44,7 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** The usual order at the best bid, behind ten: it waits. */
+/** The usual order at the best bid, behind ten contracts, so it rests. */
 const patient = { limitPrice: '0.42', timeInForce: 'good_till_cancelled' };
 const place = async (secret: string, order = {}): Promise<TradeJson> => {
   const { trade, status, detail } = await postTrade(service.url, secret, { ...patient, ...order });
@@ -74,7 +74,7 @@ const decrease = (secret: string, { id }: Pick<TradeJson, 'id'>, remainingContra
   send('POST', `/trades/${id}/decrease`, secret, { remainingContracts });
 
 let printed = 0;
-/** Somebody sells YES a second later. */
+/** A sale of YES, a second later. */
 function print(contracts: number, cents = 42): void {
   service.clock.advance(1_000);
   service.markets.prints.push({
@@ -102,7 +102,7 @@ const accountOf = async (orgId: string) =>
 const ledgerProblems = (orgId: string) => checkLedger(database.db.orm, { orgId }, 10);
 
 describe('a resting paper order', () => {
-  it('stands behind what the book shows at its price, and is filled there by prints alone, without a fee', async () => {
+  it('queues behind the book at its price, and fills from prints only, without a fee', async () => {
     const { secret, orgId } = await createTrader(database.db);
     await createListener(database.db, orgId, { types: ['trade.filled'] });
     const placed = await place(secret);
@@ -115,7 +115,7 @@ describe('a resting paper order', () => {
       queueAhead: 10,
       expiresAt: null,
       postOnly: false,
-      // The gate is closed, and will not close.
+      // `gate_closed` is left out: the gate is closed already.
       cancelOn: ['observation', 'stale'],
       finishedAt: null,
     });
@@ -131,7 +131,7 @@ describe('a resting paper order', () => {
       total: '-0.8400',
     });
     expect(await accountOf(orgId)).toMatchObject({ reserved: '1311200' });
-    // Others bid higher, and the price comes through.
+    // Others bid higher, and the price trades through this order.
     await service.showBook(makeBook([[43, 10]], [[55, 5]]));
     await pass();
     expect(await read(secret, placed)).toMatchObject({ filledContracts: 2 });
@@ -156,7 +156,7 @@ describe('a resting paper order', () => {
     ).toContain(2);
   });
 
-  it('waits behind what nobody has seen where only the best prices are known, until the book is', async () => {
+  it('waits behind an unknown queue while only the best prices are known, until the whole book is', async () => {
     const { secret } = await createTrader(database.db);
     service.markets.said = { shallow: new Map([[TICKER, true]]) };
     await service.showBook(makeBook([[43, 10]], [[55, 5]]));
@@ -179,14 +179,14 @@ describe('a resting paper order', () => {
     expect(await read(secret, trade)).toMatchObject({ filledContracts: 1, queueAhead: 0 });
   });
 
-  it('is among the markets whose books are read first', async () => {
+  it('makes its market’s book one of the first to be read', async () => {
     const { secret } = await createTrader(database.db);
     await place(secret);
     const held = createHeldTickers({ db: database.db, log: pino({ level: 'silent' }) });
     await vi.waitFor(() => expect(held.current()).toContain(TICKER));
   });
 
-  it('takes at once what stands within its limit, and only the rest waits', async () => {
+  it('takes what is within its limit at once, and only the rest waits', async () => {
     const { secret, orgId } = await createTrader(database.db);
     const trade = await place(secret, { contracts: 9, limitPrice: '0.45' });
     expect(trade).toMatchObject({
@@ -206,7 +206,7 @@ describe('a resting paper order', () => {
     expect(await ledgerProblems(orgId)).toEqual([]);
   });
 
-  it('that may only rest is refused where it would trade at once', async () => {
+  it('is refused if it is post-only and would trade at once', async () => {
     const { secret } = await createTrader(database.db);
     const { status, code, detail } = await postTrade(service.url, secret, {
       ...patient,
@@ -222,7 +222,7 @@ describe('a resting paper order', () => {
     });
   });
 
-  it('keeps back its money and contracts as an order on its way does', async () => {
+  it('reserves its cash and contracts like a pending order', async () => {
     const { secret, orgId } = await createTrader(database.db);
     await place(secret, { contracts: 5, limitPrice: '0.45', timeInForce: 'immediate_or_cancel' });
     const sale = await place(secret, { action: 'sell', limitPrice: '0.60', contracts: 4 });
@@ -246,7 +246,7 @@ describe('a resting paper order', () => {
     expect(await ledgerProblems(orgId)).toEqual([]);
   });
 
-  it('closes pairs: the reserve follows what they pay', async () => {
+  it('reserves less as it closes pairs, by what they pay', async () => {
     const { secret, orgId } = await createTrader(database.db);
     await place(secret, { contracts: 5, limitPrice: '0.45', timeInForce: 'immediate_or_cancel' });
     const closing = await place(secret, { side: 'no', limitPrice: '0.50', contracts: 8 });
@@ -262,12 +262,12 @@ describe('a resting paper order', () => {
     });
     await pass();
     expect(await read(secret, closing)).toMatchObject({ filledContracts: 6, total: '2.0000' });
-    // Two more at 50 cents with the fee of who takes, at the most.
+    // At most two more at 50 cents with the taker fee.
     expect(await accountOf(orgId)).toMatchObject({ reserved: '1035000' });
     expect(await ledgerProblems(orgId)).toEqual([]);
   });
 
-  it('is filled once by what was printed, also by two instances at once and after a crash in between', async () => {
+  it('fills once per print, even with two concurrent instances or after a crash', async () => {
     const { secret, orgId } = await createTrader(database.db);
     const trade = await place(secret);
     const other = await startTradingTest(database.db, { trading: { markets: service.markets } });
@@ -286,7 +286,7 @@ describe('a resting paper order', () => {
       queueAhead: 0,
     });
     await other.stop();
-    // The database is gone between the prints and the commit: nothing of it has happened, and nothing is lost.
+    // The database fails between the prints and the commit: nothing is booked, and nothing is lost.
     print(1);
     await database.db.orm.execute(
       sql`alter table ledger_entries add constraint crash check (org_id <> ${sql.raw(`'${orgId}'`)} or at < ${sql.raw(`'${new Date(service.clock.now()).toISOString()}'`)}::timestamptz) not valid`,
@@ -301,7 +301,7 @@ describe('a resting paper order', () => {
     expect(await ledgerProblems(orgId)).toEqual([]);
   });
 
-  it('ends when its time is over or the market closes, filled by what was printed before', async () => {
+  it('ends when it expires or its market closes, with the fills of earlier prints', async () => {
     const { secret, orgId } = await createTrader(database.db);
     const expiresAt = new Date(service.clock.now() + 1_500).toISOString();
     const timed = await place(secret, { timeInForce: 'good_till_time', expiresAt });
@@ -325,7 +325,7 @@ describe('a resting paper order', () => {
     expect(await accountOf(orgId)).toMatchObject({ reserved: '0' });
   });
 
-  it('waits while the prints cannot be read, and ends then as they say', async () => {
+  it('waits while the prints cannot be read, and then ends as they determine', async () => {
     const { secret } = await createTrader(database.db);
     const trade = await place(secret);
     print(12);
@@ -349,8 +349,8 @@ describe('a resting paper order', () => {
   });
 });
 
-describe('what cancels a resting order by itself', () => {
-  it('is the switch, always; one that only reduces stays where no more than that is closed', async () => {
+describe('a resting order is cancelled automatically', () => {
+  it('by a switch; an order that only reduces stays if only increases are blocked', async () => {
     const { secret, orgId } = await createTrader(database.db);
     await place(secret, { contracts: 5, limitPrice: '0.45', timeInForce: 'immediate_or_cancel' });
     const [purchase, sale] = [
@@ -381,7 +381,7 @@ describe('what cancels a resting order by itself', () => {
     });
   });
 
-  it('is a pause of its market, as at the venue, whatever it was told', async () => {
+  it('when its market pauses, as at the venue, whatever its cancel conditions', async () => {
     const { secret } = await createTrader(database.db);
     const trade = await place(secret, { cancelOn: [] });
     print(11);
@@ -398,7 +398,7 @@ describe('what cancels a resting order by itself', () => {
     });
   });
 
-  it('is a book in doubt, for those that were not told otherwise', async () => {
+  it('when its book is in doubt, unless its cancel conditions leave that out', async () => {
     const { secret } = await createTrader(database.db);
     const [usual, stubborn] = [await place(secret), await place(secret, { cancelOn: ['observation'] })];
     service.markets.said = { doubts: new Map([[TICKER, new Date(service.clock.now())]]) };
@@ -411,7 +411,7 @@ describe('what cancels a resting order by itself', () => {
     expect(await read(secret, stubborn)).toMatchObject({ status: 'resting', cancelOn: ['observation'] });
   });
 
-  it('is data that are too old, which another instance is let look at first', async () => {
+  it('when the data are too old, after another instance had a chance to take over', async () => {
     const { secret } = await createTrader(database.db);
     const trade = await place(secret);
     service.markets.error = new Error('the venue is not there');
@@ -419,7 +419,7 @@ describe('what cancels a resting order by itself', () => {
     await service.trading.resting.pass();
     expect(await read(secret, trade)).toMatchObject({ status: 'resting', reason: null });
     await service.trading.resting.pass();
-    // What was traded until now is not known yet.
+    // Trades up to now are not known yet.
     expect(await read(secret, trade)).toMatchObject({
       status: 'resting',
       reason: expect.stringMatching(/^Cancelled by itself \(stale\): The market data is 61 s old/) as string,
@@ -431,14 +431,14 @@ describe('what cancels a resting order by itself', () => {
 });
 
 describe('DELETE /trades/{id}', () => {
-  it('takes what is not filled out of the book, frees what was kept back, and says the same again', async () => {
+  it('cancels the unfilled rest, releases its reserve, and answers the same when repeated', async () => {
     const { secret, orgId } = await createTrader(database.db);
     const trade = await place(secret);
     print(11);
     service.clock.advance(1);
     const { status, trade: cancelled } = await cancel(secret, trade);
     expect(status).toBe(200);
-    // What was printed until then is filled first.
+    // Earlier prints fill it first.
     expect(cancelled).toMatchObject({
       status: 'partially_filled',
       filledContracts: 1,
@@ -453,7 +453,7 @@ describe('DELETE /trades/{id}', () => {
     expect(await ledgerProblems(orgId)).toEqual([]);
   });
 
-  it('tells of the fill that it crossed', async () => {
+  it('reports a fill that beat the cancellation', async () => {
     const { secret } = await createTrader(database.db);
     const trade = await place(secret);
     print(30);
@@ -468,7 +468,7 @@ describe('DELETE /trades/{id}', () => {
 });
 
 describe('POST /trades/{id}/decrease', () => {
-  it('leaves fewer, where they stand; the same again changes nothing', async () => {
+  it('leaves fewer contracts at the same place in the queue, and a repeat changes nothing', async () => {
     const { secret, orgId } = await createTrader(database.db);
     const trade = await place(secret);
     print(11);
@@ -496,7 +496,7 @@ describe('POST /trades/{id}/decrease', () => {
     expect(await ledgerProblems(orgId)).toEqual([]);
   });
 
-  it('refuses more than may still be filled, and what it cannot read', async () => {
+  it('refuses more than may still fill, and malformed requests', async () => {
     const { secret } = await createTrader(database.db);
     const trade = await place(secret);
     for (const [remaining, detail] of [
@@ -530,7 +530,7 @@ describe.each([
 ])('%s /trades/{id}%s', (method, end) => {
   const body = method === 'POST' ? { remainingContracts: 1 } : undefined;
 
-  it('is for keys that may trade, and for trades of their own Organization', async () => {
+  it('accepts only keys that may trade, and only trades of their own Organization', async () => {
     const { secret, orgId } = await createTrader(database.db);
     const trade = await place(secret);
     const path = `/trades/${trade.id}${end}`;
@@ -555,7 +555,7 @@ describe.each([
     expect(await read(secret, trade)).toMatchObject({ status: 'resting', contracts: 5 });
   });
 
-  it('shows a test key paper trades only', async () => {
+  it('shows a test key only paper trades', async () => {
     const { secret, orgId } = await createTrader(database.db);
     const trade = await place(secret);
     const test = await createKey(database.db, orgId, { scopes: ['trading:write'], livemode: false });
@@ -608,7 +608,7 @@ describe('the terms of a resting order', () => {
     expect(answer.errors![0]!.detail).toMatch(detail);
   });
 
-  it('are part of what makes two orders the same', async () => {
+  it('count when two orders with one idempotency key are compared', async () => {
     const { secret } = await createTrader(database.db);
     const key = { 'idempotency-key': 'the-same' };
     const ask = (change: object) => postTrade(service.url, secret, { ...patient, ...change }, key);

@@ -54,7 +54,7 @@ const positionOf = async (orgId: string) =>
   )[0];
 
 describe('a paper order', () => {
-  it('takes what the book holds, level by level, and is charged the fee of the venue', async () => {
+  it('takes the book level by level and is charged the venue’s fee', async () => {
     const { secret, orgId } = await createTrader(db);
     await createListener(db, orgId, { types: ['trade.filled'], livemode: false });
     const { status, trade } = await postTrade(service.url, secret, { contracts: 8, limitPrice: '0.4600' });
@@ -111,7 +111,7 @@ describe('a paper order', () => {
     expect((await readTold(db, orgId)).map(({ data }) => data)).toEqual([told]);
   });
 
-  it('takes nothing twice: the next order gets the next level, until the venue shows another book', async () => {
+  it('takes no contract twice: the next order gets the next level until the venue shows another book', async () => {
     const { secret } = await createTrader(db);
     const { secret: other } = await createTrader(db);
     const pricesOf = async (key: string, limitPrice: string) =>
@@ -121,7 +121,7 @@ describe('a paper order', () => {
     const gone = await postTrade(service.url, secret);
     expect([gone.status, gone.code]).toEqual([422, 'price_moved']);
     expect(gone.detail).toBe(`YES of ${TICKER} is offered at 46¢ at best (2 contracts); the limit is 45¢.`);
-    // What another Organization took is its own affair, and a new reading of the same book is the same book.
+    // Other Organizations’ orders take nothing from this one’s book, and the same book read again stays the same.
     await service.trading.refresher.refresh();
     expect(await pricesOf(other, '0.46')).toEqual(['0.4500']);
     expect((await postTrade(service.url, secret)).code).toBe('price_moved');
@@ -150,12 +150,12 @@ describe('a paper order', () => {
       { price: '0.4100', contracts: 2, fee: '0.0338' },
     ]);
     expect([trade!.total, trade!.fees, trade!.averagePrice]).toEqual(['4.8156', '0.2044', '0.418333']);
-    // Bought for 5 · 0.45 + 7 · 0.46 = 5.47, sold for 5.02.
+    // Bought for 5 · 0.45 + 7 · 0.46 = 5.47 and sold for 5.02.
     expect(await positionOf(orgId)).toMatchObject({ contracts: 0, cost: '0', realised: '-450000' });
     await cashOf(orgId);
   });
 
-  it('closes by buying the other side: each pair pays a dollar at once', async () => {
+  it('closes pairs by buying the other side, and each pair pays a dollar at once', async () => {
     const { secret, orgId } = await createTrader(db);
     await postTrade(service.url, secret);
     const { trade } = await postTrade(service.url, secret, { side: 'no', limitPrice: '0.58', contracts: 7 });
@@ -163,7 +163,7 @@ describe('a paper order', () => {
     expect([trade!.total, trade!.fees]).toEqual(['0.8206', '0.1194']);
     // 1000 − 2.3367 + 0.8206
     expect(await cashOf(orgId)).toBe('998483900');
-    // Sold 5 YES, which had cost 2.25, at 0.42.
+    // Sold 5 YES, bought for 2.25, at 0.42.
     expect(await positionOf(orgId)).toEqual({
       side: 'no',
       contracts: 2,
@@ -173,7 +173,7 @@ describe('a paper order', () => {
     });
   });
 
-  it('is filled in part and the rest cancelled, or not at all where it is to be filled or killed', async () => {
+  it('fills in part with the rest cancelled, or not at all if it is fill-or-kill', async () => {
     const { secret } = await createTrader(db);
     const killed = await postTrade(service.url, secret, { contracts: 6, timeInForce: 'fill_or_kill' });
     expect([killed.status, killed.trade!.status, killed.trade!.filledContracts]).toEqual([
@@ -192,7 +192,7 @@ describe('a paper order', () => {
     );
   });
 
-  it('trades parts of contracts: what the book has, to the hundredth, through to what is left', async () => {
+  it('trades fractional contracts, to the hundredth', async () => {
     const { secret, orgId } = await createTrader(db);
     await service.showBook({
       yes: [{ price: 420_000n, contracts: 10.01 }],
@@ -217,14 +217,14 @@ describe('a paper order', () => {
     });
     expect(trade!.reason).toMatch(/^The book held 2\.85 of 2\.86 contracts/);
     expect(await positionOf(orgId)).toMatchObject({ side: 'yes', contracts: 2.85, cost: '1287500' });
-    // Nothing is left of it, to the hundredth.
+    // Nothing is left, to the hundredth.
     expect((await postTrade(service.url, secret, { contracts: 0.01, limitPrice: '0.46' })).code).toBe(
       'price_moved',
     );
     const sale = { action: 'sell', limitPrice: '0.42' };
     const tooMany = await postTrade(service.url, secret, { ...sale, contracts: 2.86 });
     expect(tooMany.detail).toBe(`2.86 YES of ${TICKER} are to be sold and 2.85 are held.`);
-    // 0.1 + 0.2 of a contract are 0.3, which 2.55 leaves.
+    // 2.85 = 0.1 + 0.2 + 2.55 contracts, without a rounding error.
     for (const contracts of [0.1, 0.2, 2.55])
       expect((await postTrade(service.url, secret, { ...sale, contracts })).trade!.status).toBe('filled');
     expect(await positionOf(orgId)).toMatchObject({ contracts: 0, cost: '0' });
@@ -232,7 +232,7 @@ describe('a paper order', () => {
     await service.showBook(usualBook);
   });
 
-  it('needs something to trade with: an empty or crossed book is refused, and so is what costs more than there is', async () => {
+  it('is refused on an empty or crossed book, and if it costs more than the available cash', async () => {
     const { secret } = await createTrader(db);
     await service.showBook(makeBook([[42, 10]], []));
     const empty = await postTrade(service.url, secret);
@@ -259,7 +259,7 @@ describe('a paper order', () => {
     await service.showBook(usualBook);
   });
 
-  it('keeps to the ticks of its market, which may be finer near the ends', async () => {
+  it('follows the ticks of its market, which may be finer near the ends', async () => {
     const { secret } = await createTrader(db);
     const [mill, cent] = [1_000n, 10_000n];
     const range = (start: bigint, end: bigint, step: bigint) => ({ start, end, step });
@@ -294,16 +294,16 @@ describe('a paper order', () => {
     await service.showBook(usualBook);
   });
 
-  it('of many tiny fills never takes more than there is', async () => {
+  it('with many tiny fills never takes more than the available cash', async () => {
     const { secret, orgId } = await createTrader(db);
     expect((await postTrade(service.url, secret)).trade!.status).toBe('filled');
-    // All but $0.0004 is taken out.
+    // Removes all cash but $0.0004.
     await db.orm
       .execute(sql`update ledger_entries l set cash = l.cash - a.cash + 400, capital = l.capital + a.cash - 400
       from trading_accounts a where l.org_id = ${orgId} and a.org_id = l.org_id and l.kind = 'deposit'`);
     await db.orm.execute(sql`update trading_accounts set cash = 400 where org_id = ${orgId}`);
     service.markets.change = { priceRanges: [{ start: 0n, end: DOLLAR, step: 1_000n }] };
-    // A hundredth at $0.001 to $0.005 each: all at the limit would cost $0.0003, but each fill is rounded up to $0.0001 by itself.
+    // 0.01 contracts at $0.001 to $0.005 each. All at the limit would cost $0.0003, but each fill is rounded up to $0.0001.
     const dear = [1n, 2n, 3n, 4n, 5n].map((mills) => ({ price: DOLLAR - mills * 1_000n, contracts: 0.01 }));
     await service.showBook({ yes: [], no: dear });
     const { code, detail } = await postTrade(service.url, secret, { contracts: 0.05, limitPrice: '0.005' });
@@ -315,7 +315,7 @@ describe('a paper order', () => {
     await service.showBook(usualBook);
   });
 
-  it('is held to the limits of risk', async () => {
+  it('is subject to the risk limits', async () => {
     const { secret } = await createTrader(db);
     const metrics = async () => (await fetch(`${service.url}/metrics`)).text();
     const count = async () =>
@@ -326,7 +326,7 @@ describe('a paper order', () => {
   });
 });
 
-describe('an order for a market that cannot be traded', () => {
+describe('an order for an untradable market', () => {
   const codeOf = async (change: Record<string, unknown> = {}) => {
     const { secret } = await createTrader(db);
     const { status, code, detail } = await postTrade(service.url, secret, change);
@@ -367,7 +367,7 @@ describe('an order for a market that cannot be traded', () => {
     await change({});
   });
 
-  it('is refused where the payout has a floor, paper and live, and `/markets` says why', async () => {
+  it('is refused, on paper and live, if the payout has a floor, and `/markets` says why', async () => {
     const untradable = 'YES always pays $0.0500 or more, and markets with such a floor are not traded here';
     await change({ untradable });
     expect(await codeOf()).toEqual([409, 'market_closed', `${TICKER} takes no orders: ${untradable}.`]);
@@ -384,7 +384,7 @@ describe('an order for a market that cannot be traded', () => {
     expect(await listed()).toMatchObject({ untradable: null });
   });
 
-  it('is refused from the moment on that a pause was announced for, on data from before it', async () => {
+  it('is refused from the start of an announced pause while the data predate it', async () => {
     const from = service.clock.now() + 5_000;
     service.markets.said = { pause: { from: new Date(from), until: new Date(from + 7_200_000) } };
     await service.trading.refresher.refresh();
@@ -396,14 +396,14 @@ describe('an order for a market that cannot be traded', () => {
       'market_closed',
       `${TICKER} takes no orders: the venue pauses trading now; it resumes at ${until}.`,
     ]);
-    // The venue says itself that it trades all the same.
+    // Data from after the start of the pause say that the venue trades.
     await service.trading.refresher.refresh();
     expect((await codeOf())[0]).toBe(201);
     service.markets.said = {};
     await service.trading.refresher.refresh();
   });
 
-  it('is refused off the tick, which the answer names', async () => {
+  it('is refused off the tick, and the answer names the tick', async () => {
     for (const limitPrice of ['0.455', '0', '1', '1.0000', '0.000001']) {
       const { secret } = await createTrader(db);
       const { status, code, errors } = await postTrade(service.url, secret, { limitPrice });
@@ -412,7 +412,7 @@ describe('an order for a market that cannot be traded', () => {
     }
   });
 
-  it('is refused on old data, on unexpected answers, and before there are any; its repeat is not', async () => {
+  it('is refused on old, unexpected or missing data, but its repeat is answered', async () => {
     const { secret } = await createTrader(db);
     const headers = { 'idempotency-key': 'before' };
     const { trade } = await postTrade(service.url, secret, {}, headers);
@@ -443,18 +443,18 @@ describe('an order for a market that cannot be traded', () => {
       'market_data_unavailable',
       '5',
     ]);
-    // After a restart as well.
+    // The same holds after a restart.
     expect((await postTrade(fresh.url, secret, {}, headers)).trade).toEqual(trade);
     await fresh.stop();
   });
 });
 
 describe('the idempotency key', () => {
-  it('stands for one order: its repeat is the same trade, another order a conflict', async () => {
+  it('identifies one order: a repeat returns the same trade, and another order is a conflict', async () => {
     const { secret, orgId } = await createTrader(db);
     const headers = { 'idempotency-key': 'an-order' };
     const first = await postTrade(service.url, secret, {}, headers);
-    // However the price is written, and through whichever key of the Organization.
+    // Neither the notation of the price nor the Organization’s key matters.
     const { secret: second } = await createKey(db, orgId, { scopes: ['trading:write'] });
     const again = await postTrade(service.url, second, { limitPrice: '0.450000', mode: 'paper' }, headers);
     expect([again.status, again.trade]).toEqual([200, first.trade]);
@@ -472,7 +472,7 @@ describe('the idempotency key', () => {
     expect(await cashOf(orgId)).toBe('997663300');
   });
 
-  it('stands for one order also where it arrives twenty times at once, at two instances', async () => {
+  it('identifies one order even if it arrives twenty times at once at two instances', async () => {
     const { secret, orgId } = await createTrader(db);
     const other = await startTradingTest(db);
     const headers = { 'idempotency-key': 'at once' };
@@ -491,7 +491,7 @@ describe('the idempotency key', () => {
     await other.stop();
   });
 
-  it('is required, of visible characters', async () => {
+  it('is required and must consist of visible characters', async () => {
     const { secret } = await createTrader(db);
     for (const key of ['', 'a b', 'x'.repeat(256), 'é']) {
       const { status, code } = await postTrade(service.url, secret, {}, { 'idempotency-key': key });
@@ -510,7 +510,7 @@ describe('the idempotency key', () => {
 });
 
 describe('POST /trade', () => {
-  it('refuses what is no order, and names the place', async () => {
+  it('refuses a malformed order and names the field', async () => {
     const { secret } = await createTrader(db);
     const bad: [Record<string, unknown>, string][] = [
       [{ ticker: 'A\u0000B' }, '/ticker'],
@@ -545,7 +545,7 @@ describe('POST /trade', () => {
     expect([huge.status, huge.code]).toEqual([413, 'body_too_large']);
   });
 
-  it('is for keys that may trade, and a key that is not good learns nothing else', async () => {
+  it('accepts only keys that may trade, and tells an invalid key nothing else', async () => {
     const { orgId } = await createTrader(db);
     const { secret: reader } = await createKey(db, orgId, { scopes: ['trading:read'] });
     expect((await postTrade(service.url, reader, { ticker: 7 })).code).toBe('insufficient_scope');
@@ -557,7 +557,7 @@ describe('POST /trade', () => {
     expect(headers.get('access-control-allow-origin')).toBeNull();
   });
 
-  it('trades live only where everything allows it', async () => {
+  it('trades live only if every live condition holds', async () => {
     const { secret } = await createTrader(db);
     const off = await postTrade(service.url, secret, { mode: 'live' });
     expect([off.status, off.code]).toEqual([403, 'live_trading_disabled']);
@@ -567,7 +567,7 @@ describe('POST /trade', () => {
   });
 });
 
-describe('the list of trades', () => {
+describe('GET /trades', () => {
   const get = async (path: string, secret: string) => {
     const response = await fetch(`${service.url}${path}`, { headers: { authorization: `Bearer ${secret}` } });
     return { status: response.status, body: (await response.json()) as Record<string, unknown> };
@@ -577,7 +577,7 @@ describe('the list of trades', () => {
     return body as { trades: { id: string }[]; nextCursor: string | null };
   };
 
-  it('is newest first, in pages, and of the asking Organization alone', async () => {
+  it('is newest first, paged, and limited to the calling Organization', async () => {
     const { secret } = await createTrader(db);
     const { secret: other } = await createTrader(db);
     const made: unknown[] = [];
@@ -600,7 +600,7 @@ describe('the list of trades', () => {
     expect(await get(`/trades/${id}`, other)).toMatchObject({ status: 404, body: { code: 'not_found' } });
   });
 
-  it('refuses what it cannot read', async () => {
+  it('refuses malformed requests and keys without the scope', async () => {
     const { secret, orgId } = await createTrader(db);
     for (const query of ['limit=0', 'limit=101', 'limit=1&limit=2', 'cursor=1', 'mode=demo', 'ticker=%00'])
       expect((await get(`/trades?${query}`, secret)).status, query).toBe(400);

@@ -30,7 +30,7 @@ function setUp(options: { parallel?: number; maxWaiting?: number } = {}) {
 }
 
 describe('turns', () => {
-  it('come one after the other for a key, in the order of the calls, and a busy key holds up no other', async () => {
+  it('run one at a time per key, in call order, and a busy key does not hold up others', async () => {
     const { take, log, end } = setUp();
     const all = [take('a', 'a1'), take('a', 'a2'), take('b', 'b1'), take('c', 'c1')];
     await new Promise(setImmediate);
@@ -43,7 +43,7 @@ describe('turns', () => {
     expect(await Promise.all(all)).toEqual(['a1', 'a2', 'b1', 'c1']);
   });
 
-  it('go on after a failure', async () => {
+  it('continue after a failure', async () => {
     const { take, end } = setUp({ parallel: 1 });
     const turns = createTurns({ clock: { now: () => 0 }, parallel: 1, maxWaiting: 1, maxWaitMs: 1 });
     await expect(turns.take('a', () => Promise.reject(new Error('failed')))).rejects.toThrow('failed');
@@ -54,7 +54,7 @@ describe('turns', () => {
     expect(await later).toBe('a1');
   });
 
-  it('are refused where too many wait or one waits too long, and what is refused was not done', async () => {
+  it('are refused if too many wait or one waits too long, and refused work never ran', async () => {
     const { take, log, end, advance } = setUp({ parallel: 1, maxWaiting: 1 });
     const first = take('a', 'a1');
     const second = take('a', 'a2');
