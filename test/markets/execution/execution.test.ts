@@ -34,7 +34,7 @@ afterAll(async () => {
   removeKeys();
 });
 beforeEach(async () => {
-  // Nothing of the test before is due any more.
+  // Nothing from the previous test is due any more.
   service.clock.advance(2 * 3_600_000);
   service.markets.prints = [];
   service.markets.error = undefined;
@@ -58,7 +58,7 @@ const marksOf = (orgId: string) =>
     .where(eq(executionMarks.orgId, orgId))
     .orderBy(executionMarks.at, executionMarks.n);
 
-/** Seconds go by, and then the venue shows a book. */
+/** Shows a book after some seconds. */
 async function showAfter(seconds: number, book = usualBook) {
   service.clock.advance(seconds * 1000);
   await service.showBook(book);
@@ -76,7 +76,7 @@ const print = (cents: number, secondsAgo: number) =>
   });
 
 describe('a paper fill', () => {
-  it('is marked once a minute has gone by, level by level, and only once', async () => {
+  it('is marked once, level by level, after a minute', async () => {
     const { orgId, secret } = await createTrader(db);
     await postTrade(service.url, secret, { contracts: 8, limitPrice: '0.46' });
     await showAfter(20, dearer);
@@ -85,7 +85,7 @@ describe('a paper fill', () => {
     print(46, 10);
     expect(await service.trading.marker.mark()).toBe(2);
     expect(await marksOf(orgId)).toMatchObject([
-      // No taker paid 45 cents or less, and 48 is the best ask since: the first level was missed.
+      // No taker got 45 cents or less, and the best ask since is 48, so the first level was missed.
       {
         n: 1,
         mode: 'paper',
@@ -101,7 +101,7 @@ describe('a paper fill', () => {
     expect(await service.trading.marker.mark()).toBe(0);
   });
 
-  it('waits for the venue’s prints while they cannot be read, for less than an hour', async () => {
+  it('waits less than an hour for prints that cannot be read', async () => {
     const { orgId, secret } = await createTrader(db);
     await postTrade(service.url, secret);
     await showAfter(70);
@@ -119,7 +119,7 @@ describe('a paper fill', () => {
 });
 
 describe('GET /scores/execution', () => {
-  it('adds up what the fills of the days were worth, and what missing ones would take away', async () => {
+  it('sums the gains of the days’ fills and the part of the missed ones', async () => {
     const { orgId, secret } = await createTrader(db);
     const today = new Date(service.clock.now()).toISOString().slice(0, 10);
     await postTrade(service.url, secret, { contracts: 8, limitPrice: '0.46' });
@@ -141,11 +141,11 @@ describe('GET /scores/execution', () => {
         missedContracts: 5,
         after: [
           { seconds: 15, fills: 0, move: null },
-          // 5 contracts gained two cents, 3 one.
+          // 5 contracts gained two cents, 3 gained one.
           { seconds: 30, fills: 2, move: '0.01625' },
           { seconds: 60, fills: 2, move: '0.01625' },
         ],
-        // 8 · 0.47 − 3.63 − 0.1388; of the first level 5 · 0.02 − 0.0867.
+        // 8 · 0.47 − 3.63 − 0.1388; for the first level 5 · 0.02 − 0.0867.
         afterMinute: { fills: 2, all: '-0.0088', missed: '0.0133' },
         settled: { fills: 0, all: null, missed: null },
       },
@@ -171,7 +171,7 @@ describe('GET /scores/execution', () => {
     expect((await readMine(secret, '?from=2026-01-01&to=2026-01-31')).body.paper.fills).toBe(0);
   });
 
-  it('is of the Organization of the key alone, and a test key sees paper only', async () => {
+  it('covers only the key’s Organization, and shows a test key only paper', async () => {
     const { orgId, secret } = await createTrader(db);
     await postTrade(service.url, secret);
     await showAfter(70);
@@ -183,7 +183,7 @@ describe('GET /scores/execution', () => {
     expect([body.paper.fills, body.live, body.shadow]).toEqual([1, null, null]);
   });
 
-  it('needs a key that may read trading', async () => {
+  it('requires a key that may read trading', async () => {
     const { orgId } = await createTrader(db);
     const none = await readMine(undefined);
     expect([none.status, none.body.code]).toEqual([401, 'missing_key']);
@@ -207,23 +207,23 @@ describe('GET /scores/execution', () => {
     ["?from=2026-11-01'--", '/from'],
     ['?from=2026-11-01&from=2026-11-02', '/from'],
     ['?mode=live', '/mode'],
-  ])('refuses %s and names the place', async (query, pointer) => {
+  ])('refuses %s and names the field', async (query, pointer) => {
     const { secret } = await createTrader(db);
     const { status, body } = await readMine(secret, query);
     expect([status, body.code]).toEqual([400, 'invalid_request']);
     expect(body.errors![0]!.pointer).toBe(pointer);
-    // The key counts first.
+    // The key is checked first.
     expect((await readMine(undefined, query)).status).toBe(401);
   });
 });
 
 describe('a live order', () => {
-  it('is written down beside what paper would have filled of it, and both are marked and compared', async () => {
+  it('is recorded beside its shadow paper fill, and both are marked and compared', async () => {
     const own = await createTestDatabase();
     const account = await openLiveAccount(own.db);
     const { venue, service: live, apiKey, organization } = account;
     try {
-      // Seven of the ten that are known have gone when the order arrives.
+      // Seven of the ten known contracts have gone when the order arrives.
       venue.books.set(LIVE_TICKER, { ...newBook(), no_dollars: [['0.5400', '3.00']] });
       const trade = await account.place({ contracts: 10, limitPrice: 46n * CENT });
       expect(trade.filledContracts).toBe(3);

@@ -11,7 +11,7 @@ const TICKER = 'KXHIGHNY-26NOV21-B40.5';
 const at = new Date('2026-11-21T12:00:00Z');
 const later = (seconds: number) => new Date(at.getTime() + seconds * 1000);
 
-/** YES was bought at 45 cents. */
+/** A purchase of YES at 45 cents. */
 const fill = {
   ticker: TICKER,
   side: 'yes',
@@ -37,15 +37,15 @@ const print = (
 });
 const still = makeBook([[42, 10]], [[55, 3]]);
 const dearer = makeBook([[46, 10]], [[52, 3]]);
-/** Books by the second from which on they are known. */
+/** Books keyed by the second from which they are known. */
 const knowing = (books: Record<number, OrderBook>) => ({
   bookAt: (_: string, __: Date, moment: Date) =>
     Object.entries(books).findLast(([second]) => later(Number(second)) <= moment)?.[1],
 });
 const nothing = knowing({});
 
-describe('a fill, a minute later', () => {
-  it('would have missed where no taker got its price and the next book has nothing left there', () => {
+describe('a fill, a minute later,', () => {
+  it('would have missed if no taker got its price and the next book has nothing left there', () => {
     const missed = (prints: Print[] | undefined, books = knowing({ 10: dearer })) =>
       markFill(fill, prints, books).missed;
     expect(missed([])).toBe(true);
@@ -54,11 +54,11 @@ describe('a fill, a minute later', () => {
     expect(missed([print(59, 45, 'yes')])).toBe(false);
     expect(missed([print(1, 44, 'yes')])).toBe(false);
     expect(missed([], knowing({ 10: still, 20: dearer }))).toBe(false);
-    // The first book that is known counts, not a later one.
+    // The first known book counts, not a later one.
     expect(missed([], knowing({ 20: dearer, 50: still }))).toBe(true);
   });
 
-  it('is not judged on what is not known', () => {
+  it('is not judged without data', () => {
     expect(markFill(fill, [], nothing).missed).toBeNull();
     expect(markFill(fill, undefined, knowing({ 10: dearer })).missed).toBeNull();
     expect(markFill(fill, undefined, knowing({ 10: still })).missed).toBe(false);
@@ -81,7 +81,7 @@ describe('a fill, a minute later', () => {
     expect(markFill({ ...fill, ...change }, [], left).missed).toBe(false);
   });
 
-  it('has the middle of the book then, or else the last print since, of its own side', () => {
+  it('is priced at the middle of the book, or else at the last print, on its own side', () => {
     const books = knowing({ 20: dearer, 40: makeBook([[50, 1]], []) });
     const prints = [print(3, 44, 'no'), print(14, 47, 'yes'), print(16, 60, 'yes'), print(45, 51, 'yes')];
     expect(markFill(fill, prints, books).after).toEqual([47n * CENT, 47n * CENT, 51n * CENT]);
@@ -120,7 +120,7 @@ describe('the memory of books', () => {
   }
   const bookAt = (since: number, moment: number) => memory.bookAt(TICKER, later(since), later(moment));
 
-  it('knows what was read after a time, not what was read before it and may have changed', () => {
+  it('knows a book that was read after a time, not an earlier one that may have changed', () => {
     show(0, still);
     show(30, dearer);
     expect(bookAt(5, 15)).toBeUndefined();
@@ -130,7 +130,7 @@ describe('the memory of books', () => {
     expect(memory.bookAt('KXHIGHNY-26NOV21-T40', at, later(60))).toBeUndefined();
   });
 
-  it('knows that a book that reads the same later, or whose change was told, was the same meanwhile', () => {
+  it('knows that a book was unchanged until it reads the same later or a change is streamed', () => {
     show(60, makeBook([[46, 10]], [[52, 3]]));
     expect(bookAt(35, 50)).toBe(dearer);
     show(75, still, { isTold: true });
@@ -138,17 +138,17 @@ describe('the memory of books', () => {
     expect(bookAt(65, 80)).toBe(still);
   });
 
-  it('takes the time at which a book was read, and knows nothing of one in doubt', () => {
+  it('uses the time at which a book was read, and ignores a book in doubt', () => {
     show(90, dearer, { readAt: 82 });
     expect(bookAt(80, 83)).toBe(dearer);
     show(95, dearer, { isTold: true, isDoubted: true });
     expect(bookAt(80, 96)).toBeUndefined();
     show(100, still, { readAt: 85 });
-    // It was read before the doubt came up.
+    // This book was read before the doubt came up.
     expect(bookAt(80, 100)).toBeUndefined();
   });
 
-  it('forgets what is older than any mark needs, and markets that are no longer shown', () => {
+  it('forgets books older than any mark needs, and markets that are no longer listed', () => {
     show(600, still);
     show(601, still);
     expect(bookAt(0, 100)).toBeUndefined();

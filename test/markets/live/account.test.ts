@@ -32,11 +32,11 @@ const read = async () => (await call('GET', path())).body;
 const accept = () => call('PUT', path(), { accept: true });
 const entries = () =>
   database.db.orm.select().from(ledgerEntries).where(eq(ledgerEntries.orgId, account.organization.id));
-/** 6 at 0.45 and 4 at 0.46 with 0.10395 and 0.069552 of fees. */
+/** 6 at 0.45 and 4 at 0.46, with fees of 0.10395 and 0.069552. */
 const COST = 4_713_600n;
 
 describe('a live account', () => {
-  it("is opened with the venue's cash, and what others hold there stays theirs", async () => {
+  it("is opened with the venue's cash, and positions of others stay theirs", async () => {
     account = await openLiveAccount(database.db, { isClosed: true });
     account.venue.exchange.balanceCents = 123_456;
     account.venue.exchange.positions.set('KXOTHER-1', -25).set(TICKER, 3);
@@ -56,18 +56,18 @@ describe('a live account', () => {
     expect(await entries()).toMatchObject([
       { kind: 'deposit', cash: 1_234_560_000n, capital: -1_234_560_000n },
     ]);
-    // Bought beside what was there, and both still agree.
+    // Bought beside the foreign position; both sides still agree.
     await account.place();
     await account.live.reconcile();
     expect(await read()).toMatchObject({ state: 'open', foreign: { positions: [{}, {}] } });
     expect((await account.books()).cash).toBe(1_234_560_000n - COST);
-    // They sell theirs, and the market ends for them: not our business.
+    // Others sell their position, and their market settles: not our business.
     account.venue.exchange.positions.delete('KXOTHER-1');
     await account.live.reconcile();
     expect(await read()).toMatchObject({ state: 'open' });
   });
 
-  it('is opened once, by two instances that start together', async () => {
+  it('is opened once by two instances that start together', async () => {
     account = await openLiveAccount(database.db, { isClosed: true });
     const next = await account.start();
     await Promise.all([account.live.reconcile(), next.trading.live!.reconcile()]);
@@ -76,7 +76,7 @@ describe('a live account', () => {
     expect([account.live.report.state, next.trading.live!.report.state]).toEqual(['open', 'open']);
   });
 
-  it('is closed until the venue can be read, and closes again when it cannot be for minutes', async () => {
+  it('is closed until the venue can be read, and closes again after minutes without it', async () => {
     account = await openLiveAccount(database.db, { isClosed: true });
     account.venue.fault = (_req, res) => {
       res.writeHead(503).end();
@@ -96,7 +96,7 @@ describe('a live account', () => {
     expect(() => account.live.assertOpen()).toThrow(/the venue's account cannot be read/);
   });
 
-  it('is closed at once by an answer that is not understood', async () => {
+  it('is closed at once by an unexpected answer', async () => {
     account = await openLiveAccount(database.db);
     account.venue.fault = (_req, res, at) => {
       if (at !== '/portfolio/balance') return false;
@@ -108,7 +108,7 @@ describe('a live account', () => {
   });
 });
 
-describe('forecasts that are free for non-commercial use', () => {
+describe('forecasts that are free only for non-commercial use', () => {
   const RISK = '/dashboard/portfolio/risk';
   const html = { accept: 'text/html' };
   const enter = async (service: TestService, orgId: string) => {
@@ -119,7 +119,7 @@ describe('forecasts that are free for non-commercial use', () => {
     return (await browser.get(RISK, html)).text;
   };
 
-  it('are named on the risk page of the Organization that trades live, and on the console, until a subscription is set', async () => {
+  it('are listed on the live Organization’s risk page and on the console until a subscription is configured', async () => {
     account = await openLiveAccount(database.db);
     const { service, organization, venue } = account;
     const warning = /free service of Open-Meteo, which is for non-commercial/;
@@ -144,7 +144,7 @@ describe('forecasts that are free for non-commercial use', () => {
   });
 });
 
-describe('a request that is not signed by the key of the account', () => {
+describe('a request with an invalid signature', () => {
   it('is refused by the venue, and live trading stays closed', async () => {
     account = await openLiveAccount(database.db);
     const wrong = await account.start({ keyFile: 'other' });
@@ -162,7 +162,7 @@ describe('a request that is not signed by the key of the account', () => {
     expect(account.arrived()).toEqual([]);
   });
 
-  it('nor one whose time is not the present', async () => {
+  it('is refused if its time is off', async () => {
     account = await openLiveAccount(database.db);
     account.venue.exchange.now = () => account.service.clock.now() + 60_000;
     await account.live.reconcile();
@@ -170,14 +170,14 @@ describe('a request that is not signed by the key of the account', () => {
   });
 });
 
-describe('what differs', () => {
+describe('a difference', () => {
   beforeEach(async () => {
     account = await openLiveAccount(database.db);
     await account.place();
     await account.live.reconcile();
   });
 
-  it('keeps trading closed, says what, and opens it when it is gone', async () => {
+  it('closes trading, is named, and reopens trading once it is gone', async () => {
     account.venue.exchange.balanceCents += 5_000;
     await account.live.reconcile();
     await expect(account.place()).rejects.toMatchObject({
@@ -193,7 +193,7 @@ describe('what differs', () => {
     expect((await account.place()).status).toBe('filled');
   });
 
-  it("is accepted by whoever runs the service: the ledger takes the venue's word, with an audit row", async () => {
+  it("can be accepted by the operator: the ledger adopts the venue's value, with an audit row", async () => {
     account.venue.exchange.balanceCents -= 5_000;
     account.venue.exchange.positions.set(TICKER, 7);
     await account.live.reconcile();
@@ -226,12 +226,12 @@ describe('what differs', () => {
       target: account.organization.slug,
       details: { accepted: [{ kind: 'position' }, { kind: 'cash' }] },
     });
-    // The same again changes nothing.
+    // A repeat changes nothing.
     expect((await accept()).body).toMatchObject({ accepted: [], reconciliation: { state: 'open' } });
     expect((await entries()).filter(({ kind }) => kind === 'adjustment')).toHaveLength(1);
   });
 
-  it('is shown and accepted on the console, by a person', async () => {
+  it('is shown on the console, where a person can accept it', async () => {
     account.venue.exchange.balanceCents -= 1_000;
     await account.live.reconcile();
     const { browser, email } = await signedInOperator(account.service);
@@ -250,19 +250,19 @@ describe('what differs', () => {
     expect((await browser.get('/console/trading', headers)).text).toContain('Nothing differs.');
   });
 
-  it('may be $0.0001 for each fill, which the venue rounds on its own: that is a fee', async () => {
+  it('of up to $0.0001 per fill is rounding by the venue and booked as a fee', async () => {
     account.venue.exchange.balanceCents -= 0.02;
     await account.live.reconcile();
     expect(await read()).toMatchObject({ state: 'open', differences: [] });
     const rounding = (await entries()).filter(({ kind }) => kind === 'adjustment');
     expect(rounding).toMatchObject([{ cash: -200n, fees: 200n, capital: 0n }]);
-    // No fill since: not a step more.
+    // Without another fill there is no tolerance left.
     account.venue.exchange.balanceCents -= 0.01;
     await account.live.reconcile();
     expect((await read()).state).toBe('closed');
   });
 
-  it('in an order of ours is told once it is accepted no more', async () => {
+  it('in one of our orders is not reported again once accepted', async () => {
     account.venue.exchange.orders.pop();
     await account.live.reconcile();
     expect((await read()).differences).toMatchObject([{ kind: 'order', venues: 'not listed' }]);
@@ -270,7 +270,7 @@ describe('what differs', () => {
     expect(await read()).toMatchObject({ state: 'open', differences: [] });
   });
 
-  it('that others do is shown and never adopted', async () => {
+  it('caused by others is shown and never adopted', async () => {
     const created_time = new Date(account.service.clock.now()).toISOString();
     const mine = account.venue.exchange.orders[0]!;
     account.venue.exchange.orders.push({
@@ -289,7 +289,7 @@ describe('what differs', () => {
     expect(
       (await account.service.trading.orders.list({ orgId: account.organization.id, limit: 10 })).trades,
     ).toHaveLength(1);
-    // Its Organization sees the same in its portfolio, and no other does.
+    // The live Organization sees this in its portfolio; no other does.
     const portfolioOf = async (orgId: string) => {
       const { secret } = await createKey(database.db, orgId, { scopes: ['trading:read'] });
       const headers = { authorization: `Bearer ${secret}` };
@@ -308,11 +308,11 @@ describe('what differs', () => {
     const theirs = await other.browser.get('/dashboard/portfolio?mode=live', { accept: 'text/html' });
     expect(theirs.text).toContain('does not trade live on this server');
     expect(theirs.text).not.toContain('by-hand');
-    // Nobody cancels what is not ours.
+    // Orders of others are not cancelled.
     expect(account.venue.exchange.orders.at(-1)!.status).toBe('resting');
   });
 
-  it('while the venue has settled a market and we have not yet is no difference', async () => {
+  it('is not reported while only the venue has settled a market', async () => {
     account.venue.exchange.positions.delete(TICKER);
     account.venue.exchange.balanceCents += 1_000;
     account.venue.exchange.settlements.push({
@@ -331,14 +331,14 @@ describe('what differs', () => {
     expect(await read()).toMatchObject({ state: 'open', differences: [], settling: [TICKER] });
   });
 
-  it('cannot be accepted while the outcome of an order is not known', async () => {
+  it('cannot be accepted while an order’s outcome is unknown', async () => {
     await account.persist();
     expect(await accept()).toMatchObject({ status: 503, body: { code: 'unavailable' } });
   });
 });
 
 describe('/operator/organizations/:slug/trading/reconciliation', () => {
-  it('is for the operator, about an Organization that there is, and takes nothing but a yes', async () => {
+  it('accepts only the operator, an existing Organization and an explicit confirmation', async () => {
     account = await openLiveAccount(database.db);
     const other = await createOrganization(database.db);
     const otherPath = `/organizations/${other.slug}/trading/reconciliation`;
@@ -367,7 +367,7 @@ describe('/operator/organizations/:slug/trading/reconciliation', () => {
   });
 });
 
-describe('live trading needs all three switches, each on its own', () => {
+describe('live trading stays off if any one switch is missing:', () => {
   const order = {
     ticker: TICKER,
     side: 'yes',
@@ -411,7 +411,7 @@ describe('live trading needs all three switches, each on its own', () => {
   });
 });
 
-/** What a test key may read: nothing of the one live order that there is. */
+/** Asserts that a test key sees nothing of the live order. */
 async function expectPaperOnly(url: string, testSecret: string, liveSecret: string): Promise<void> {
   const read = async (path: string, secret: string) => {
     const response = await fetch(url + path, { headers: { authorization: `Bearer ${secret}` } });

@@ -27,7 +27,7 @@ afterAll(async () => {
   removeKeys();
 });
 beforeEach(async () => {
-  // What an order costs is the same wherever it begins: one account serves most tests.
+  // An order costs the same whatever the balance, so most tests share one account.
   account.venue.fault = account.venue.answerFault = undefined;
   account.venue.books.set(TICKER, newBook());
   account.venue.exchange.received = [];
@@ -37,10 +37,10 @@ beforeEach(async () => {
 
 const isOrder = (req: IncomingMessage, path: string) =>
   req.method === 'POST' && path === '/portfolio/events/orders';
-/** 6 at 0.45 and 4 at 0.46 with 18 cents of fees: 2.70 + 1.84 + 0.18. */
+/** 6 at 0.45 and 4 at 0.46, with $0.1736 of fees: 2.70 + 1.84 + 0.1736. */
 const COST = 4_713_600n;
 
-/** What must be true whatever happened: one order at the venue, nothing reserved, and both agree to the cent. */
+/** Invariants after every test: the orders at the venue, nothing reserved, and both sides in exact agreement. */
 async function expectConsistent({ orders, cost }: { orders: number; cost: bigint }): Promise<void> {
   await account.live.reconcile();
   expect(account.venue.exchange.orders.length - before.orders).toBe(orders);
@@ -49,14 +49,14 @@ async function expectConsistent({ orders, cost }: { orders: number; cost: bigint
   expect(account.live.report).toMatchObject({ state: 'open', reason: null, differences: [] });
 }
 
-/** Markets are still read, whatever the orders meet. */
+/** Market reads must continue whatever happens to orders. */
 async function expectReadsGoOn(): Promise<void> {
   await account.service.trading.refresher.refresh();
   expect(account.service.trading.snapshots.current!.sources[0]).toMatchObject({ state: 'ok' });
 }
 
 describe('a live order', () => {
-  it('is sent once, signed, and booked with the fills and fees of the venue, to the last digit', async () => {
+  it('is sent once, signed, and booked with exactly the venue’s fills and fees', async () => {
     const trade = await account.place();
     expect(trade).toMatchObject({
       status: 'filled',
@@ -84,10 +84,10 @@ describe('a live order', () => {
     await expectConsistent({ orders: 1, cost: COST });
   });
 
-  it('takes what stands within its limit and cancels the rest', async () => {
+  it('takes what is within its limit and cancels the rest', async () => {
     const trade = await account.place({ limitPrice: 450_000n });
     expect(trade).toMatchObject({ status: 'partially_filled', filledContracts: 6 });
-    // The book that was judged is not there any more.
+    // The book that the order was checked against has gone.
     account.venue.books.set(TICKER, { yes_dollars: [], no_dollars: [] });
     const none = await account.place({ limitPrice: 460_000n });
     expect(none).toMatchObject({ status: 'cancelled', filledContracts: 0 });
@@ -95,7 +95,7 @@ describe('a live order', () => {
     await expectConsistent({ orders: 2, cost: 2_804_000n });
   });
 
-  it('is killed whole where it cannot be filled whole, and that is no error', async () => {
+  it('is killed if it cannot fill completely, which is no error', async () => {
     const trade = await account.place({ limitPrice: 450_000n, timeInForce: 'fill_or_kill' });
     expect(trade).toMatchObject({ status: 'cancelled', filledContracts: 0 });
     await expectConsistent({ orders: 0, cost: 0n });
@@ -104,13 +104,13 @@ describe('a live order', () => {
 
 describe('an order whose answer is lost is looked up and never sent again:', () => {
   it.each([
-    ['carried out, and the connection was cut', cut],
-    ['carried out, and the answer came after the time-out', tooLate],
-    ['carried out, and a page came instead', answering(200, '<html>')],
-    ['carried out, and a failure was told', answering(500, { code: 'x' })],
-    ['carried out, and a gateway gave up', answering(504, '<html>')],
+    ['carried out, then the connection is cut', cut],
+    ['carried out, with the answer after the time-out', tooLate],
+    ['carried out, with an HTML page as the answer', answering(200, '<html>')],
+    ['carried out, with a 500 as the answer', answering(500, { code: 'x' })],
+    ['carried out, with a gateway time-out', answering(504, '<html>')],
     [
-      'carried out twice as far as the venue could see',
+      'carried out, with a conflict as if sent twice',
       answering(409, { error: { code: 'order_already_exists' } }),
     ],
   ])('%s', async (_name, fault) => {
@@ -122,10 +122,10 @@ describe('an order whose answer is lost is looked up and never sent again:', () 
     expect(account.arrived()).toHaveLength(1);
   });
 
-  it('its cash stays reserved while the venue cannot be asked, and is booked once it can', async () => {
+  it('its cash stays reserved until the venue can be read and the order is booked', async () => {
     account.venue.answerFault = cut;
     const trade = await account.place();
-    // 10 × 0.47 + 0.17437 of fee.
+    // 10 × 0.47 plus a fee of 0.17437.
     expect(trade).toMatchObject({ status: 'pending', filledContracts: 0 });
     expect(await account.books()).toMatchObject({ cash: before.cash, reserved: 4_874_400n, pending: 1 });
     await account.live.reconcile();
@@ -137,19 +137,19 @@ describe('an order whose answer is lost is looked up and never sent again:', () 
   });
 
   it.each([
-    ['the connection was cut before', cut],
+    ['the connection is cut', cut],
     [
-      'it took too long',
+      'the request times out',
       async (...request: Parameters<typeof cut>) => (await tooLate(...request)) || cut(...request),
     ],
-    ['the venue failed', answering(503, 'down')],
-  ])('%s, and it was not carried out', async (_name, fault) => {
+    ['the venue answers 503', answering(503, 'down')],
+  ])('%s before it is carried out', async (_name, fault) => {
     account.venue.fault = (req, res, path) => isOrder(req, path) && fault(req, res);
     const trade = await account.place();
     expect(trade.status).toBe('pending');
     account.venue.fault = undefined;
     await expectReadsGoOn();
-    // It might still arrive: nothing is concluded from the venue's not knowing it yet.
+    // The order might still arrive, so its absence at the venue proves nothing yet.
     account.service.clock.advance(59_000);
     await account.live.reconcile();
     expect(await account.books()).toMatchObject({ reserved: 4_874_400n, pending: 1 });
@@ -161,7 +161,7 @@ describe('an order whose answer is lost is looked up and never sent again:', () 
     });
   });
 
-  it('given up for lost and carried out after all, it is booked all the same', async () => {
+  it('it is booked even if it is carried out after it was given up as lost', async () => {
     const trade = await account.persist();
     account.service.clock.advance(61_000);
     await account.live.reconcile();
@@ -176,10 +176,10 @@ describe('an order whose answer is lost is looked up and never sent again:', () 
   });
 });
 
-describe('an order that the venue does not take is rejected at once, with its reason:', () => {
+describe('an order that the venue refuses is rejected at once, with the reason:', () => {
   it.each([
     [
-      'no money',
+      'insufficient balance',
       400,
       { error: { code: 'insufficient_balance', message: 'm' } },
       {},
@@ -187,12 +187,12 @@ describe('an order that the venue does not take is rejected at once, with its re
     ],
     ['a closed market', 409, { error: { code: 'market_closed' } }, {}, 'market_closed'],
     ['too many requests', 429, { error: 'too many requests' }, {}, 'too_many_requests'],
-    ['too many, and for how long', 429, '<html>', { 'retry-after': '1' }, 'too_many_requests'],
+    ['too many requests, with Retry-After', 429, '<html>', { 'retry-after': '1' }, 'too_many_requests'],
   ])('%s', async (_name, status, body, headers, reason) => {
     account.venue.fault = (req, res, path) =>
       isOrder(req, path) && answering(status, body, headers)(req, res);
     const trade = await account.place();
-    // A conflict is looked up before it is believed.
+    // A conflict is looked up before it counts as a refusal.
     expect(trade).toMatchObject(
       status === 409 ? { status: 'rejected', reason } : { status: 'rejected', reason, filledContracts: 0 },
     );
@@ -201,7 +201,7 @@ describe('an order that the venue does not take is rejected at once, with its re
     await expectConsistent({ orders: 0, cost: 0n });
   });
 
-  it('an order that has waited for longer than lost orders are waited for is not sent any more', async () => {
+  it('an order that has waited longer than the send limit is not sent', async () => {
     const trade = await account.persist();
     account.service.clock.advance(11_000);
     const outcome = await account.live.send({ ...trade, feeRule: undefined as never });
@@ -212,11 +212,11 @@ describe('an order that the venue does not take is rejected at once, with its re
   });
 });
 
-describe('a venue that speaks another language closes trading until somebody has looked:', () => {
+describe('an unexpected venue answer closes trading until an operator accepts it:', () => {
   it.each([
-    ['the old address', 'before', answering(410, { error: { code: 'deprecated_v1_order_endpoint' } })],
+    ['a retired endpoint', 'before', answering(410, { error: { code: 'deprecated_v1_order_endpoint' } })],
     [
-      'an error that calls itself a success',
+      'an error with status 200',
       'before',
       answering(200, { error: { code: 'deprecated_v1_order_endpoint' } }),
     ],
@@ -230,7 +230,7 @@ describe('a venue that speaks another language closes trading until somebody has
     account.service.clock.advance(61_000);
     await account.live.reconcile();
     await expectReadsGoOn();
-    // Everything agrees again, and still nobody has looked.
+    // Both sides agree again, but no operator has accepted the answer.
     expect(account.live.report).toMatchObject({ state: 'closed', differences: [], pendingOrders: 0 });
     const second = await account.start();
     await second.trading.live!.reconcile();
@@ -245,13 +245,13 @@ describe('a venue that speaks another language closes trading until somebody has
 });
 
 describe('fills', () => {
-  it('are read until they are as many as the order says', async () => {
+  it('are read until they add up to the order’s filled count', async () => {
     account.venue.exchange.fillsLag = 2;
     expect(await account.place()).toMatchObject({ status: 'filled', balanceChange: -COST });
     await expectConsistent({ orders: 1, cost: COST });
   });
 
-  it('that are not listed yet leave the order pending, and are booked when they are', async () => {
+  it('that are not listed yet leave the order pending and are booked later', async () => {
     account.venue.exchange.fillsLag = 10;
     const trade = await account.place();
     expect(trade).toMatchObject({
@@ -265,7 +265,7 @@ describe('fills', () => {
 });
 
 describe('a restart', () => {
-  it('between persisting and sending: the order was never sent, and its cash is free after the safe time', async () => {
+  it('between storing and sending releases the cash of the unsent order after the safe time', async () => {
     const trade = await account.persist();
     const next = await account.start();
     await next.trading.live!.reconcile();
@@ -280,7 +280,7 @@ describe('a restart', () => {
     expect(account.arrived()).toEqual([]);
   });
 
-  it('between sending and the answer: the order is found at the venue and booked', async () => {
+  it('between sending and the answer finds the order at the venue and books it', async () => {
     const trade = await account.persist();
     await account.live.send({ ...trade, feeRule: undefined as never });
     const next = await account.start();
@@ -292,7 +292,7 @@ describe('a restart', () => {
     expect(account.arrived()).toHaveLength(1);
   });
 
-  it('two instances find the same order, and book it once', async () => {
+  it('of two instances still books an order once', async () => {
     const trade = await account.persist();
     await account.live.send({ ...trade, feeRule: undefined as never });
     const next = await account.start();
@@ -300,7 +300,7 @@ describe('a restart', () => {
     await expectConsistent({ orders: 1, cost: COST });
   });
 
-  it('an order that stands in the book is cancelled there', async () => {
+  it('cancels a stray order that rests in the book', async () => {
     const trade = await account.persist();
     await account.live.send({ ...trade, feeRule: undefined as never });
     Object.assign(account.venue.exchange.orders.at(-1)!, { status: 'resting', count: 12, remaining: 2 });
@@ -322,14 +322,14 @@ describe('with an account of its own,', () => {
     account = shared;
   });
 
-  it('an order goes both ways on both sides, and the venue has the same at the end', async () => {
+  it('both sides agree after buying and selling both YES and NO', async () => {
     await account.place();
-    // Sold to the bid at 0.42: 10 × 0.42 − 0.17052 of fee, 4.0294.
+    // Sold to the bid at 0.42: 10 × 0.42 − 0.17052 = 4.0294.
     await account.place({ action: 'sell', limitPrice: 420_000n });
-    // NO is bought from whoever bids 0.42 for YES: 5 × 0.58 + 0.08526 of fee, 2.9853.
+    // NO is bought from the bid of 0.42 for YES: 5 × 0.58 + 0.08526 = 2.9853.
     await account.place({ side: 'no', contracts: 5, limitPrice: 580_000n });
     expect(account.venue.exchange.positions.get(TICKER)).toBe(-5);
-    // NO is sold to whoever bids for NO: those at 0.54, 5 × 0.54 − 0.08694 of fee, 2.6130.
+    // NO is sold to the bid of 0.54 for NO: 5 × 0.54 − 0.08694 = 2.6130.
     await account.place({ side: 'no', action: 'sell', contracts: 5, limitPrice: 540_000n });
     expect(account.venue.exchange.positions.size).toBe(0);
     await expectConsistent({
@@ -338,7 +338,7 @@ describe('with an account of its own,', () => {
     });
   });
 
-  it('an order may only reduce when it sells: what was sold by hand meanwhile is not bought on the other side', async () => {
+  it('a sale only reduces: after a sale by hand it does not buy the other side', async () => {
     await account.place();
     account.venue.exchange.positions.set(TICKER, 4);
     const trade = await account.place({ action: 'sell', limitPrice: 420_000n });
@@ -346,7 +346,7 @@ describe('with an account of its own,', () => {
     expect(account.venue.exchange.positions.has(TICKER)).toBe(false);
   });
 
-  it('fills of an order in the archive of the venue are found there', async () => {
+  it('fills of an archived order are found in the venue’s archive', async () => {
     account.venue.answerFault = cut;
     const trade = await account.place();
     expect(trade.status).toBe('pending');
@@ -357,7 +357,7 @@ describe('with an account of its own,', () => {
     expect(await account.find(trade.id)).toMatchObject({ status: 'filled', balanceChange: -COST });
   });
 
-  it('fills that are still listed are found of an order that has moved to the archive: each moves at a time of its own', async () => {
+  it('unarchived fills of an archived order are found, because each is archived at its own time', async () => {
     account.venue.answerFault = cut;
     const trade = await account.place();
     account.venue.answerFault = undefined;
@@ -368,7 +368,7 @@ describe('with an account of its own,', () => {
     expect(await account.find(trade.id)).toMatchObject({ status: 'filled', balanceChange: -COST });
   });
 
-  it('parts of contracts are bought and sold, and both sides agree to the hundredth and to the last digit', async () => {
+  it('fractional contracts are bought and sold, and both sides agree exactly', async () => {
     account.venue.books.set(TICKER, {
       yes_dollars: [['0.4200', '30.00']],
       no_dollars: [
@@ -390,7 +390,7 @@ describe('with an account of its own,', () => {
     expect(sold).toMatchObject({ status: 'filled', filledContracts: 3.75, balanceChange: 1_511_000n });
     expect(account.venue.exchange.positions.get(TICKER)).toBe(6.75);
     await expectConsistent({ orders: 2, cost: 4_949_700n - 1_511_000n });
-    // A hundredth that somebody else sells is seen.
+    // A sale of 0.01 contracts by someone else is noticed.
     account.venue.exchange.positions.set(TICKER, 6.74);
     await account.live.reconcile();
     expect(account.live.report.differences).toMatchObject([
@@ -398,9 +398,9 @@ describe('with an account of its own,', () => {
     ]);
   });
 
-  it('a venue that cannot be reached', async () => {
+  it('an order is not sent to an unreachable venue', async () => {
     await account.venue.stop();
-    // Connections that were kept are gone as well.
+    // Kept-alive connections must be gone too.
     await account.service.trading.refresher.refresh();
     const trade = await account.place();
     expect(trade).toMatchObject({ status: 'rejected', reason: expect.stringMatching(/cannot be reached/) });

@@ -45,7 +45,7 @@ const steps = fc.oneof(
       cents,
       contracts,
       postOnly: fc.constantFrom(false, false, false, true),
-      /** In seconds; 0: until it is cancelled. */
+      /** In seconds; 0 means until cancelled. */
       expires: fc.constantFrom(0, 0, 45),
     }),
   },
@@ -63,9 +63,9 @@ const steps = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant('withdraw' as const),
       which: fc.nat(),
-      /** What is to be left, in hundredths of what is there. */
+      /** Percentage of the remaining contracts to leave. */
       share: fc.constantFrom(0, 0, 50, 90),
-      /** Contracts that are filled between the request and its handling. */
+      /** Contracts that fill between the request and its handling. */
       crossing: fc.constantFrom(0, 0, 3),
     }),
   },
@@ -113,7 +113,7 @@ async function take(step: Step, placed: string[]): Promise<void> {
     };
     const timeInForce = expiresAt ? 'good_till_time' : restingTerms.timeInForce;
     const rest = { expiresAt, postOnly, cancelOn: [] };
-    // What may not be sold, or stands at a price that has gone, is refused before it is sent.
+    // An order that may not be placed is refused before it is sent.
     const trade = await account.rest({ ...order, timeInForce, rest }).catch((error: unknown) => {
       if (error instanceof AppError) return undefined;
       throw error;
@@ -151,7 +151,7 @@ async function withdrawOne(
   await Promise.all([account.withdraw(trade, remaining), account.live.watchResting()]);
 }
 
-/** Both sides have the same: each order, each fill, the position and the cash. */
+/** Both sides must agree on each order, each fill, the position and the cash. */
 async function expectSame(placed: readonly string[]): Promise<void> {
   const { venue, live } = account;
   const { orm } = database.db;
@@ -186,7 +186,7 @@ function expectSameOrder(trade: Trade): void {
     );
 }
 
-/** Nothing of it is left for the next run. */
+/** Cleans up for the next run. */
 async function end(placed: readonly string[]): Promise<void> {
   for (const id of placed) {
     const trade = await account.find(id);
@@ -196,7 +196,7 @@ async function end(placed: readonly string[]): Promise<void> {
   expect(rows.filter(({ status }) => status === 'resting' || status === 'pending')).toEqual([]);
 }
 
-it('whatever is placed, traded, cancelled, decreased, lost and asked again, both sides end with the same', async () => {
+it('both sides end in agreement after any sequence of placing, trading, cancelling, decreasing and lost answers', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(steps, { minLength: 12, maxLength: 24 }), async (plan) => {
       const placed: string[] = [];
@@ -205,7 +205,7 @@ it('whatever is placed, traded, cancelled, decreased, lost and asked again, both
       for (const step of plan) await take(step, placed);
       const { venue, live, service } = account;
       venue.fault = venue.answerFault = venue.exchange.stale = undefined;
-      // What is still on its way cannot arrive any more.
+      // After this, requests in flight can no longer arrive.
       service.clock.advance(61_000);
       await live.reconcile();
       await live.reconcile();

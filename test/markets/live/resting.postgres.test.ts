@@ -60,13 +60,13 @@ const setSwitch = (ownState: 'halt' | 'open') =>
 const atVenue = ({ venueOrderId }: Trade): FakeOrder =>
   account.venue.exchange.orders.find(({ order_id: id }) => id === venueOrderId)!;
 
-/** How often the venue was asked for something since. */
+/** Counts the matching requests to the venue from now on. */
 function countRequests(): (pattern: RegExp) => number {
   const from = account.venue.requests.length;
   return (pattern) => account.venue.requests.slice(from).filter((one) => pattern.test(one)).length;
 }
 
-/** What must be true whatever happened: one order at the venue, its fills booked once, and both agree to the last digit. */
+/** Invariants after every test: fills booked once, and both sides in exact agreement. */
 async function expectConsistent({ cost, reserved = 0n }: { cost: bigint; reserved?: bigint }): Promise<void> {
   await account.live.reconcile();
   const books = await expectSameCash(account);
@@ -85,16 +85,16 @@ async function expectConsistent({ cost, reserved = 0n }: { cost: bigint; reserve
   });
 }
 
-/** 10 at 0.43, with the fee of a taker: 4.30 + 0.171570, up to $0.0001. */
+/** 10 at 0.43 plus the taker fee: 4.30 + 0.171570, rounded up to $0.0001. */
 const RESERVED = 4_471_600n;
 
-/** Ends what a test has left in the book. */
+/** Cancels an order that a test left in the book. */
 async function clear(trade: Trade): Promise<void> {
   expect((await account.withdraw(trade)).status).toMatch(/cancelled|filled/);
 }
 
 describe('a live order that rests', () => {
-  it('is sent as one, keeps its cash back, and agrees with the venue while it stands there', async () => {
+  it('is sent as resting, reserves its cash, and agrees with the venue while it rests', async () => {
     const expiresAt = new Date(account.service.clock.now() + 3_600_500);
     const trade = await account.rest({
       timeInForce: 'good_till_time',
@@ -117,7 +117,7 @@ describe('a live order that rests', () => {
       },
     ]);
     await expectConsistent({ cost: 0n, reserved: RESERVED });
-    // A venue that does not take it off the balance that it shows agrees as well.
+    // A venue whose balance does not deduct the hold agrees too.
     account.venue.exchange.showsHolds = false;
     await expectConsistent({ cost: 0n, reserved: RESERVED });
     account.service.clock.advance(3_601_000);
@@ -129,12 +129,12 @@ describe('a live order that rests', () => {
     await expectConsistent({ cost: 0n });
   });
 
-  it('is filled by others bit by bit: each fill is booked once, and less is kept back', async () => {
+  it('fills bit by bit: each fill is booked once and lowers the reserve', async () => {
     const trade = await account.rest();
     expect(account.print('ask', 43, 4)).toBe(4);
     await account.live.watchResting();
     expect(await account.find(trade.id)).toMatchObject({ status: 'resting', filledContracts: 4, fees: 0n });
-    // 6 at 0.43 and 0.102942 of fee.
+    // 6 at 0.43 plus a fee of 0.102942.
     await expectConsistent({ cost: 1_720_000n, reserved: 2_683_000n });
     const asked = countRequests();
     await account.live.watchResting();
@@ -148,16 +148,16 @@ describe('a live order that rests', () => {
       [6, 430_000n],
     ]);
     await expectConsistent({ cost: 4_300_000n });
-    // Nothing rests: nothing is asked.
+    // Without resting orders the venue is not read.
     const idle = countRequests();
     await account.live.watchResting();
     expect(idle(/portfolio/)).toBe(0);
   });
 
-  it('takes what stands within its limit at once, and rests with what is left', async () => {
+  it('takes what is within its limit at once, and the rest rests', async () => {
     const trade = await account.rest({ limitPrice: 450_000n });
     expect(trade).toMatchObject({ status: 'resting', filledContracts: 6, fees: 104_000n });
-    // 4 at 0.45 and 0.0693 of fee.
+    // 4 at 0.45 plus a fee of 0.0693.
     await expectConsistent({ cost: 2_804_000n, reserved: 1_869_300n });
     account.print('ask', 40, 4);
     await account.live.watchResting();
@@ -165,7 +165,7 @@ describe('a live order that rests', () => {
     await expectConsistent({ cost: 2_804_000n + 1_800_000n });
   });
 
-  it('that would trade at once and may not is rejected, where the book has changed meanwhile', async () => {
+  it('is rejected if it is post-only and would trade because the book has changed', async () => {
     account.venue.books.set(TICKER, { yes_dollars: [], no_dollars: [['0.4000', '5.00']] });
     await account.service.trading.refresher.refresh();
     account.venue.books.set(TICKER, newBook());
@@ -177,12 +177,12 @@ describe('a live order that rests', () => {
     await expectConsistent({ cost: 0n });
   });
 
-  it('sells what is held, and that cannot be sold twice', async () => {
+  it('sells held contracts, which cannot be sold twice', async () => {
     await account.place();
     const sale = { action: 'sell', contracts: 10, limitPrice: 440_000n } as const;
     const trade = await account.rest(sale);
     expect(trade).toMatchObject({ status: 'resting' });
-    // The venue does not know this of orders that rest.
+    // The venue does not support this for resting orders.
     expect(account.venue.exchange.received.at(-1)).not.toHaveProperty('reduce_only');
     const held = account.venue.exchange.positions.get(TICKER)!;
     await expect(account.rest({ ...sale, contracts: held - 9 })).rejects.toMatchObject({
@@ -194,14 +194,14 @@ describe('a live order that rests', () => {
     await expectConsistent({ cost: 4_713_600n - 4_400_000n });
   });
 
-  it('is decreased, and filled when all that was left of it is', async () => {
+  it('counts as filled after a decrease once the smaller rest has filled', async () => {
     const trade = await account.rest();
     account.print('ask', 43, 3);
     const less = await account.withdraw(trade, 2);
     expect(less).toMatchObject({ status: 'resting', contracts: 5, filledContracts: 3 });
-    // 2 at 0.43 and 0.034314 of fee.
+    // 2 at 0.43 plus a fee of 0.034314.
     await expectConsistent({ cost: 1_290_000n, reserved: 894_400n });
-    // The same again changes nothing.
+    // A repeat changes nothing.
     expect(await account.withdraw(less, 2)).toMatchObject({ status: 'resting', contracts: 5 });
     account.print('ask', 43, 20);
     await account.live.watchResting();
@@ -213,11 +213,11 @@ describe('a live order that rests', () => {
     await expectConsistent({ cost: 2_150_000n });
   });
 
-  it('is as the venue has it when somebody has changed it there by hand', async () => {
+  it('follows the venue if somebody changes it there by hand', async () => {
     const [first, second] = [await account.rest(), await account.rest({ limitPrice: 420_000n })];
     atVenue(first).remaining = 7;
     Object.assign(atVenue(second), { remaining: 0, status: 'canceled' });
-    // 7 at 0.43 and 0.120099 of fee.
+    // 7 at 0.43 plus a fee of 0.120099.
     await expectConsistent({ cost: 0n, reserved: 3_130_100n });
     expect(await account.find(first.id)).toMatchObject({ status: 'resting', contracts: 7 });
     expect(await account.find(second.id)).toMatchObject({
@@ -227,7 +227,7 @@ describe('a live order that rests', () => {
     await clear(await account.find(first.id));
   });
 
-  it('stays as it is where the venue contradicts itself, which closes trading', async () => {
+  it('stays unchanged if the venue contradicts itself, and trading closes', async () => {
     const trade = await account.rest();
     atVenue(trade).remaining = 0;
     await account.live.watchResting();
@@ -239,7 +239,7 @@ describe('a live order that rests', () => {
     await clear(trade);
   });
 
-  it('is no difference while it is filled between one look and the next', async () => {
+  it('causes no difference while it fills between two reads', async () => {
     const trade = await account.rest();
     account.venue.answerFault = (_req, _res, path) => {
       if (path === '/portfolio/balance') account.print('ask', 43, 1);
@@ -266,12 +266,12 @@ describe('a live order that rests', () => {
 
 describe('a resting order whose answer is lost is looked up and never sent again:', () => {
   it.each([
-    ['the connection was cut', cut],
-    ['the answer came after the time-out', tooLate],
-    ['a page came instead', answering(200, '<html>')],
-    ['a failure was told', answering(500, { code: 'x' })],
-    ['a gateway gave up', answering(504, '<html>')],
-    ['it was there already', answering(409, { error: { code: 'order_already_exists' } })],
+    ['the connection is cut', cut],
+    ['the answer comes after the time-out', tooLate],
+    ['the answer is an HTML page', answering(200, '<html>')],
+    ['the answer is a 500', answering(500, { code: 'x' })],
+    ['a gateway times out', answering(504, '<html>')],
+    ['the venue reports that it exists already', answering(409, { error: { code: 'order_already_exists' } })],
   ])('%s', async (_name, fault) => {
     disturb(account, 'after', fault);
     const trade = await account.rest();
@@ -283,9 +283,9 @@ describe('a resting order whose answer is lost is looked up and never sent again
   });
 
   it.each([
-    ['the connection was cut before', cut],
-    ['the venue failed', answering(503, 'down')],
-  ])('%s, and it never stood there', async (_name, fault) => {
+    ['the connection is cut first', cut],
+    ['the venue answers 503', answering(503, 'down')],
+  ])('%s, and it never reached the book', async (_name, fault) => {
     disturb(account, 'before', fault);
     const trade = await account.rest();
     expect(trade.status).toBe('pending');
@@ -297,7 +297,7 @@ describe('a resting order whose answer is lost is looked up and never sent again
     });
   });
 
-  it('it arrived after everybody had stopped waiting for it, and rests', async () => {
+  it('it arrives after all lookups have ended, and rests', async () => {
     disturb(account, 'before', tooLate);
     const trade = await account.rest();
     await expect.poll(() => account.arrived().length).toBe(1);
@@ -308,7 +308,7 @@ describe('a resting order whose answer is lost is looked up and never sent again
     await clear(found);
   });
 
-  it('it was sent twice after all, and stands there once', async () => {
+  it('it reaches the venue twice, and rests once', async () => {
     const trade = await account.rest();
     const createdAt = new Date(account.service.clock.now());
     const again = await account.live.send({ ...trade, createdAt, feeRule: undefined as never });
@@ -318,7 +318,7 @@ describe('a resting order whose answer is lost is looked up and never sent again
     await expectConsistent({ cost: 0n });
   });
 
-  it('too many requests, and it is rejected', async () => {
+  it('the venue answers 429, and it is rejected', async () => {
     disturb(account, 'before', answering(429, { error: 'too many requests' }));
     expect(await account.rest()).toMatchObject({ status: 'rejected', reason: 'too_many_requests' });
     await expectConsistent({ cost: 0n });
@@ -341,19 +341,19 @@ const ways = [
   ['decreased', 4, { status: 'resting', contracts: 4 }],
 ] as const;
 
-describe.each(ways)('an order that is %s', (way, remaining, ended) => {
+describe.each(ways)('an order being %s', (way, remaining, ended) => {
   const left = way === 'decreased' ? { cost: 0n, reserved: 1_788_700n } : { cost: 0n };
 
   it.each([
-    ['the connection was cut', cut],
-    ['the answer came after the time-out', tooLate],
-    ['a page came instead', answering(200, '<html>')],
-    ['a failure was told', answering(500, { code: 'x' })],
-    ['a gateway gave up', answering(504, '<html>')],
-    ['the venue does not know it', answering(404, { error: { code: 'order_not_found' } })],
-    ['a conflict was told', answering(409, { error: { code: 'conflict' } })],
-    ['too many requests were told', answering(429, '<html>')],
-  ])('and its answer says otherwise: %s', async (_name, fault) => {
+    ['the connection is cut', cut],
+    ['the answer comes after the time-out', tooLate],
+    ['the answer is an HTML page', answering(200, '<html>')],
+    ['the answer is a 500', answering(500, { code: 'x' })],
+    ['a gateway times out', answering(504, '<html>')],
+    ['the venue does not know the order', answering(404, { error: { code: 'order_not_found' } })],
+    ['the answer is a conflict', answering(409, { error: { code: 'conflict' } })],
+    ['the answer is a 429', answering(429, '<html>')],
+  ])('ends as requested whatever the answer: %s', async (_name, fault) => {
     const trade = await account.rest();
     disturb(account, 'after', fault);
     expect(await account.withdraw(trade, remaining)).toMatchObject(ended);
@@ -362,12 +362,12 @@ describe.each(ways)('an order that is %s', (way, remaining, ended) => {
   });
 
   it.each([
-    ['the connection was cut before', cut],
-    ['the venue failed', answering(503, 'down')],
-    ['a page came instead', answering(200, '<html>')],
-    ['too many requests', answering(429, { error: 'too many requests' })],
-    ['it arrived after the time-out', tooLate],
-  ])('is asked for again: %s', async (_name, fault) => {
+    ['the connection is cut first', cut],
+    ['the venue answers 503', answering(503, 'down')],
+    ['the answer is an HTML page', answering(200, '<html>')],
+    ['the venue answers 429', answering(429, { error: 'too many requests' })],
+    ['the request arrives after the time-out', tooLate],
+  ])('has its request repeated: %s', async (_name, fault) => {
     const trade = await account.rest();
     disturb(account, 'before', fault);
     expect(await account.withdraw(trade, remaining)).toMatchObject(ended);
@@ -375,7 +375,7 @@ describe.each(ways)('an order that is %s', (way, remaining, ended) => {
     if (remaining > 0) await clear(trade);
   });
 
-  it('is not, as long as the venue cannot be asked, and says so', async () => {
+  it('stays open with that reason while the venue cannot be read', async () => {
     const trade = await account.rest();
     account.venue.fault = (req, res, path) => isChange(req, path) && answering(503, 'down')(req, res);
     expect(await account.withdraw(trade, remaining)).toMatchObject({
@@ -390,7 +390,7 @@ describe.each(ways)('an order that is %s', (way, remaining, ended) => {
     await expectConsistent({ cost: 0n });
   });
 
-  it('is not while the market does not take it, and is asked for once', async () => {
+  it('stays open while the market refuses the request, which is sent once', async () => {
     const trade = await account.rest();
     account.venue.fault = (req, res, path) =>
       isChange(req, path) && answering(400, { error: { code: 'market_inactive' } })(req, res);
@@ -404,7 +404,7 @@ describe.each(ways)('an order that is %s', (way, remaining, ended) => {
     await clear(trade);
   });
 
-  it('is once the venue shows it: its list may be late', async () => {
+  it('stays open until the venue’s list, which may lag, shows it', async () => {
     const trade = await account.rest();
     account.venue.exchange.stale = { orders: structuredClone(account.venue.exchange.orders), looks: 2 };
     const asked = countRequests();
@@ -423,15 +423,15 @@ describe.each(ways)('an order that is %s', (way, remaining, ended) => {
   });
 
   it.each([
-    ['the old address', 'before', answering(410, { error: { code: 'deprecated_v1_order_endpoint' } })],
+    ['a retired endpoint', 'before', answering(410, { error: { code: 'deprecated_v1_order_endpoint' } })],
     [
-      'an error that calls itself a success',
+      'an error with status 200',
       'before',
       answering(200, { error: { code: 'deprecated_v1_order_endpoint' } }),
     ],
     ['a renamed field', 'after', answering(200, { id: 'x', reduced_by: '10.00' })],
     ['another order', 'after', answering(200, { order_id: 'x', ts_ms: 1 })],
-  ] as const)('closes trading where the venue speaks another language: %s', async (_name, when, fault) => {
+  ] as const)('closes trading on an unexpected answer: %s', async (_name, when, fault) => {
     const trade = await account.rest();
     disturb(account, when, fault);
     const asked = countRequests();
@@ -443,7 +443,7 @@ describe.each(ways)('an order that is %s', (way, remaining, ended) => {
     );
     await account.live.reconcile();
     expect(account.live.report).toMatchObject({ state: 'closed', differences: [] });
-    // What stands there can be taken back all the same.
+    // Resting orders can still be cancelled.
     await clear(changed);
     const source = { actor: 'operator', at: new Date(), ip: undefined, requestId: undefined };
     await account.live.accept(source, byService);
@@ -451,11 +451,11 @@ describe.each(ways)('an order that is %s', (way, remaining, ended) => {
   });
 });
 
-describe('a fill that crosses a cancellation', () => {
+describe('a fill that crosses a cancellation or a decrease', () => {
   it.each([
-    ['whole, before it', 10, 'filled', 4_300_000n],
-    ['in part, before it', 4, 'partially_filled', 1_720_000n],
-  ] as const)('%s: the venue’s word is the outcome, once', async (_name, contracts, status, cost) => {
+    ['completely', 10, 'filled', 4_300_000n],
+    ['in part', 4, 'partially_filled', 1_720_000n],
+  ] as const)('is booked once, as the venue reports it (%s)', async (_name, contracts, status, cost) => {
     for (const fault of [undefined, cut, tooLate]) {
       const trade = await account.rest();
       account.venue.fault = (req, _res, path) => {
@@ -472,7 +472,7 @@ describe('a fill that crosses a cancellation', () => {
     await expectConsistent({ cost: 3n * cost });
   });
 
-  it('or a decrease: fewer are left than were asked for, and it is that many', async () => {
+  it('can leave fewer contracts than the decrease asked for', async () => {
     const trade = await account.rest();
     account.venue.fault = (req, _res, path) => {
       if (isChange(req, path) && atVenue(trade).filled === 0) account.print('ask', 43, 8);
@@ -488,7 +488,7 @@ describe('a fill that crosses a cancellation', () => {
     await expectConsistent({ cost: 3_440_000n });
   });
 
-  it('has one outcome whoever asks at the same time', async () => {
+  it('has one outcome for all concurrent callers', async () => {
     const next = await account.start();
     await next.trading.live!.reconcile();
     const trade = await account.rest();
@@ -518,7 +518,7 @@ describe('a fill that crosses a cancellation', () => {
 });
 
 describe('a restart', () => {
-  it('between sending and the answer: the order is found in the book, and rests', async () => {
+  it('between sending and the answer finds the order in the book', async () => {
     const trade = await account.persist({ ...restingTerms });
     await account.live.send({ ...trade, feeRule: undefined as never });
     account.print('ask', 43, 3);
@@ -530,7 +530,7 @@ describe('a restart', () => {
     await clear(found);
   });
 
-  it('between a cancellation and its answer: it is found to have ended', async () => {
+  it('between a cancellation and its answer finds the order ended', async () => {
     const trade = await account.rest();
     const next = await account.start();
     await next.trading.live!.reconcile();
@@ -554,8 +554,8 @@ describe('a restart', () => {
   });
 });
 
-describe('its Organization', () => {
-  it('cancels it, once however often it asks; what crossed that is the answer', async () => {
+describe('the Organization of a resting live order', () => {
+  it('cancels it once, however often it asks, and learns of a crossing fill', async () => {
     const trade = await account.rest();
     account.print('ask', 43, 4);
     const asked = countRequests();
@@ -571,7 +571,7 @@ describe('its Organization', () => {
     await expectConsistent({ cost: 1_720_000n });
   });
 
-  it('is told that a cancellation is not confirmed, and it is asked for again by itself', async () => {
+  it('learns that a cancellation is unconfirmed, and the service repeats it', async () => {
     const trade = await account.rest();
     account.venue.fault = (req, res, path) => isChange(req, path) && answering(503, 'down')(req, res);
     expect(await account.cancel(trade)).toMatchObject({
@@ -605,7 +605,7 @@ describe('its Organization', () => {
     await expectConsistent({ cost: 3_440_000n });
   });
 
-  it('halts its trading: everything is taken out of the book with one request', async () => {
+  it('halts its trading, which cancels all its orders with one request', async () => {
     const trades = [await account.rest(), await account.rest({ limitPrice: 420_000n })];
     account.print('ask', 43, 4);
     await setSwitch('halt');
@@ -621,7 +621,7 @@ describe('its Organization', () => {
     await expectConsistent({ cost: 1_720_000n });
   });
 
-  it('halts its trading while the venue does not answer: it is asked until it does', async () => {
+  it('halts its trading while the venue is down, and the cancellation is repeated until it succeeds', async () => {
     const trades = [await account.rest(), await account.rest({ limitPrice: 420_000n })];
     account.venue.fault = (req, res) => req.method !== 'GET' && answering(503, 'down')(req, res);
     await setSwitch('halt');
@@ -634,12 +634,12 @@ describe('its Organization', () => {
     await expectConsistent({ cost: 0n });
   });
 
-  it('has it taken out of the book by what it said: the data are stale', async () => {
+  it('has it cancelled by its own condition when the data are stale', async () => {
     const rest = { ...restingTerms.rest, cancelOn: ['stale'] as const };
     const [stays, goes] = [await account.rest(), await account.rest({ limitPrice: 420_000n, rest })];
     account.service.clock.advance(61_000);
     const { resting } = account.service.trading;
-    // The first pass without data leaves the work to an instance that has them.
+    // The first pass without data leaves the work to an instance that has data.
     await resting.pass();
     await resting.pass();
     expect(await account.find(stays.id)).toMatchObject({ status: 'resting' });
@@ -652,10 +652,10 @@ describe('its Organization', () => {
   });
 });
 
-describe('all orders that rest', () => {
+describe('all resting orders', () => {
   const groups = () => [...account.venue.exchange.groups.keys()];
 
-  it('are taken out of the book with one request, and the next ones stand in another group', async () => {
+  it('are cancelled with one request, and later orders join a new group', async () => {
     const trades = [await account.rest(), await account.rest({ limitPrice: 420_000n })];
     const foreign = { ...atVenue(trades[0]!), order_id: 'by-hand', client_order_id: '', group: undefined };
     account.venue.exchange.orders.push(foreign);
@@ -677,14 +677,14 @@ describe('all orders that rest', () => {
     await clear(next);
   });
 
-  it('are still there where that request was lost, and can be cancelled one by one', async () => {
+  it('stay if that request is lost, and can be cancelled one by one', async () => {
     const trade = await account.rest();
     account.venue.fault = (req, res, path) =>
       path.startsWith('/portfolio/order_groups') && req.method !== 'GET' && cut(req, res);
     await account.live.cancelAll(account.organization.id);
     expect((await account.find(trade.id)).status).toBe('resting');
     await clear(trade);
-    // Without a group orders are sent all the same.
+    // Orders are also sent without a group.
     await account.live.reconcile();
     const next = await account.rest();
     expect(atVenue(next).group).toBeUndefined();
@@ -693,7 +693,7 @@ describe('all orders that rest', () => {
     await expectConsistent({ cost: 0n });
   });
 
-  it('stand in a new group once the venue does not know theirs any more', async () => {
+  it('join a new group once the venue no longer knows theirs', async () => {
     account.venue.exchange.groups.clear();
     expect((await account.rest()).status).toBe('rejected');
     await account.live.reconcile();
@@ -703,8 +703,8 @@ describe('all orders that rest', () => {
   });
 });
 
-describe('an order in the book that should not be there', () => {
-  it('is cancelled: it was given up for lost, and came after all', async () => {
+describe('an unexpected order in the book', () => {
+  it('is cancelled if it was given up as lost and arrived after all', async () => {
     const trade = await account.persist({ ...restingTerms });
     account.service.clock.advance(61_000);
     await account.live.reconcile();
@@ -720,7 +720,7 @@ describe('an order in the book that should not be there', () => {
     expect(await account.find(trade.id)).toMatchObject({ status: 'partially_filled', filledContracts: 2 });
   });
 
-  it('is left alone where others have put it there, and its cash is no difference', async () => {
+  it('is left alone if others placed it, and its cash is no difference', async () => {
     const mine = await account.rest();
     const exchange = account.venue.exchange;
     const byHand = { ...atVenue(mine), order_id: 'by-hand', client_order_id: '', price: 30 };
@@ -734,7 +734,7 @@ describe('an order in the book that should not be there', () => {
     await account.live.reconcile();
     expect(account.live.report.state).toBe('open');
     expect(byHand.status).toBe('resting');
-    // Cash that no order can take is told.
+    // Missing cash that no order can explain is reported.
     exchange.balanceCents -= 5_000;
     await account.live.reconcile();
     expect(account.live.report).toMatchObject({ state: 'closed', differences: [{ kind: 'cash' }] });
@@ -745,7 +745,7 @@ describe('an order in the book that should not be there', () => {
 });
 
 describe('an order that the venue has lost', () => {
-  it('closes trading, and has ended once that is accepted', async () => {
+  it('closes trading, and ends once an operator accepts the difference', async () => {
     const trade = await account.rest();
     const { exchange } = account.venue;
     exchange.orders = exchange.orders.filter((order) => order !== atVenue(trade));
@@ -764,7 +764,7 @@ describe('an order that the venue has lost', () => {
   });
 });
 
-describe('an order with an account of its own,', () => {
+describe('an order with its own account', () => {
   let shared: LiveAccount;
   beforeAll(async () => {
     shared = account;
@@ -775,7 +775,7 @@ describe('an order with an account of its own,', () => {
     account = shared;
   });
 
-  it('that rests for longer than a day is compared and filled as well', async () => {
+  it('is compared and filled after resting for more than a day', async () => {
     const trade = await account.rest();
     account.service.clock.advance(3 * 24 * 60 * 60 * 1000);
     account.venue.exchange.archiveBefore = account.service.clock.now() - 60_000;

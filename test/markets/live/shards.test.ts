@@ -58,7 +58,7 @@ const transfers = () =>
     .from(ledgerEntries)
     .where(and(eq(ledgerEntries.orgId, account.organization.id), eq(ledgerEntries.kind, 'transfer')));
 
-/** Requests of a kind since this was called. */
+/** Counts the matching requests since this call. */
 function countRequests() {
   const from = account.venue.requests.length;
   return (pattern: RegExp) =>
@@ -66,7 +66,7 @@ function countRequests() {
 }
 
 describe('money on other exchange shards', () => {
-  it('is no part of the cash, is shown as not spendable, and may change without a difference', async () => {
+  it('is not part of the cash, is shown as not spendable, and may change without a difference', async () => {
     account = await openLiveAccount(database.db, { isClosed: true });
     exchange().otherBalances.set(2, 0).set(3, 50_000);
     await account.live.reconcile();
@@ -83,7 +83,7 @@ describe('money on other exchange shards', () => {
     const { browser } = await signedInOperator(account.service);
     const console = textOf(await browser.get('/console/trading', { accept: 'text/html' }));
     expect(console).toContain('On exchange shard 3 $500.00, not spendable here');
-    // Somebody wins there.
+    // A payout on that shard.
     exchange().otherBalances.set(3, 70_000);
     await account.live.reconcile();
     expect(account.live.report).toMatchObject({ state: 'open', differences: [] });
@@ -91,7 +91,7 @@ describe('money on other exchange shards', () => {
     await expectSameCash(account);
   });
 
-  it('is left out where the venue does not break the balance down', async () => {
+  it('is left out if the venue does not break the balance down', async () => {
     account = await openLiveAccount(database.db, { isClosed: true });
     exchange().otherBalances.set(3, 50_000);
     exchange().isSubaccountKey = true;
@@ -100,10 +100,10 @@ describe('money on other exchange shards', () => {
     expect(account.live.report).toMatchObject({ state: 'open', otherShards: [] });
   });
 
-  it('does not pay for an order: the venue refuses it, and nothing stays reserved', async () => {
+  it('cannot pay for an order: the venue refuses it, and nothing stays reserved', async () => {
     account = await openLiveAccount(database.db);
     exchange().otherBalances.set(3, 500_000);
-    // It has just left, and is not booked yet.
+    // The transfer has just left and is not booked yet.
     completeTransfer(exchange(), beginTransfer(exchange(), { from: 0, to: 3, cents: 99_900 }));
     const trade = await account.place();
     expect(trade).toMatchObject({
@@ -113,7 +113,7 @@ describe('money on other exchange shards', () => {
     expect(await account.books()).toMatchObject({ reserved: 0n, pending: 0 });
   });
 
-  it('and what stands and is held there are no difference and hold back nothing here', async () => {
+  it('causes no difference and reserves nothing here, nor do orders and positions there', async () => {
     account = await openLiveAccount(database.db);
     const game = 'KXGAME-1-A';
     account.venue.markets.push(wireMarket('KXGAME-1', { floor: 1 }, { ticker: game, exchange_index: 3 }));
@@ -135,7 +135,7 @@ describe('money on other exchange shards', () => {
       differences: [],
       foreign: { orders: [], positions: [] },
     });
-    // What rests elsewhere explains nothing that is missing here.
+    // Resting orders on other shards explain no missing cash here.
     exchange().balanceCents -= 5_000;
     await account.live.reconcile();
     expect(account.live.report.differences).toMatchObject([{ kind: 'cash' }]);
@@ -143,7 +143,7 @@ describe('money on other exchange shards', () => {
   });
 });
 
-describe('every write names its shard', () => {
+describe('every write names its shard:', () => {
   it('a new order, a decrease, a cancellation, a group and the end of one', async () => {
     account = await openLiveAccount(database.db);
     const asked = countRequests();
@@ -190,7 +190,7 @@ describe('a transfer between shards', () => {
     account.service.clock.advance(MINUTE_MS);
   });
 
-  it('changes what can be spent, and is neither a profit, nor a deposit, nor a difference', async () => {
+  it('changes the spendable cash, and is neither profit, deposit nor difference', async () => {
     completeTransfer(exchange(), beginTransfer(exchange(), { from: 0, to: 3, cents: 12_345 }));
     await account.live.reconcile();
     expect(account.live.report).toMatchObject({ state: 'open', differences: [] });
@@ -214,7 +214,7 @@ describe('a transfer between shards', () => {
       fees: '0.0000',
     });
     expect(await openPortfolioPage()).toContain('Equity $876.55 $0.00 on $876.55');
-    // Nor a loss of the day.
+    // It is no daily loss either.
     const today = {
       orgId: account.organization.id,
       mode: 'live',
@@ -233,7 +233,7 @@ describe('a transfer between shards', () => {
     expect(await checkLedger(database.db.orm, { orgId: account.organization.id }, 10)).toEqual([]);
   });
 
-  it('is booked once, by however many instances see it, however often', async () => {
+  it('is booked once, however many instances see it and however often', async () => {
     const next = await account.start();
     completeTransfer(exchange(), beginTransfer(exchange(), { from: 0, to: 3, cents: 10_000 }));
     for (let i = 0; i < 2; i++) await Promise.all([account.live.reconcile(), next.trading.live!.reconcile()]);
@@ -242,7 +242,7 @@ describe('a transfer between shards', () => {
     await expectSameCash(account);
   });
 
-  it('is no difference while it is on its way, and is booked when it has come', async () => {
+  it('is no difference while it is pending, and is booked when it completes', async () => {
     const leaving = beginTransfer(exchange(), { from: 0, to: 3, cents: 10_000 });
     const coming = beginTransfer(exchange(), { from: 3, to: 0, cents: 2_500 });
     await account.live.reconcile();
@@ -258,7 +258,7 @@ describe('a transfer between shards', () => {
     await expectSameCash(account);
   });
 
-  it('explains no more than itself, and is booked beside what is accepted', async () => {
+  it('explains only its own amount, and is booked beside an accepted difference', async () => {
     completeTransfer(exchange(), beginTransfer(exchange(), { from: 0, to: 3, cents: 10_000 }));
     exchange().balanceCents -= 100;
     await account.live.reconcile();
@@ -277,7 +277,7 @@ describe('a transfer between shards', () => {
     await expectSameCash(account);
   });
 
-  it('between two other shards, or from before the account was opened, is none of its own', async () => {
+  it('is ignored between two other shards, or from before the account was opened', async () => {
     exchange().otherBalances.set(2, 10_000);
     completeTransfer(exchange(), beginTransfer(exchange(), { from: 2, to: 3, cents: 10_000 }));
     exchange().transfers.unshift({
@@ -294,7 +294,7 @@ describe('a transfer between shards', () => {
   });
 });
 
-it('an account is not opened while money comes or goes: it would not be certain what is in it', async () => {
+it('an account is not opened during a transfer, because its cash would be uncertain', async () => {
   account = await openLiveAccount(database.db, { isClosed: true });
   const transfer = beginTransfer(exchange(), { from: 0, to: 3, cents: 10_000 });
   await account.live.reconcile();

@@ -32,12 +32,12 @@ import { plentyOfTokens } from '../venue-tokens.js';
 
 const budget = plentyOfTokens();
 const plenty = { refillPerSecond: 1_000_000, capacity: 1_000_000 };
-/** Tokens for one order, of which the service takes nine tenths. */
+/** Tokens for one order; the service uses nine tenths of the capacity. */
 const oneOrder = 10 / 0.9;
 
 const setWrites = (write: { refillPerSecond: number; capacity: number }) =>
   budget.setLimits({ ...basicLimits, read: plenty, write });
-/** One order may go, and the next one in three hours. */
+/** Lets one order go; the next would wait about three hours. */
 const stopTheLine = () => setWrites({ refillPerSecond: 0.001, capacity: oneOrder });
 const letTheLineGo = () => setWrites(plenty);
 
@@ -70,7 +70,7 @@ beforeEach(async () => {
   await account.service.trading.refresher.refresh();
 });
 
-/** Orders behind one that has taken all tokens. Resolves once all of them wait for their turn. */
+/** Queues orders behind one that takes all tokens. Resolves once all of them wait for their turn. */
 async function line(...orders: Partial<OrderInput>[]): Promise<Promise<Trade>[]> {
   stopTheLine();
   await account.place({ contracts: 1 });
@@ -91,7 +91,7 @@ const haltedElsewhere = () =>
     operatorAt: new Date(),
   });
 
-/** Nothing was sent but the order that went before the line, nothing is kept back, and both sides agree. */
+/** Only the order ahead of the line was sent, nothing stays reserved, and both sides agree. */
 async function expectNotSent(trades: Trade[], reason: RegExp): Promise<void> {
   for (const trade of trades) {
     expect(trade).toMatchObject({ status: 'rejected', filledContracts: 0, reserved: 0n });
@@ -111,15 +111,15 @@ describe('an order that waits for its turn at the venue is not sent', () => {
       "the operator's switch for the Organization",
       () => `/organizations/${account.organization.slug}/trading/switch`,
     ],
-  ])('once %s is at halt, and the line is empty at once', async (owner, path) => {
+  ])('once %s is set to halt, which empties the line at once', async (owner, path) => {
     const placed = await line({}, {}, restingTerms, { contracts: 3 });
     await setSwitch('halt', path());
-    // The line itself would let the next one go in hours.
+    // By rate alone, the next order would be sent hours later.
     await expectNotSent(await Promise.all(placed), new RegExp(`halt: ${owner} is at halt \\(Stop\\.\\)`));
     await setSwitch('open', path());
   });
 
-  it("once the Organization's own switch is at halt, and the line is empty at once", async () => {
+  it("once the Organization's own switch is set to halt, which empties the line at once", async () => {
     const user = await createUser(database.db);
     await addMember(database.db, account.organization.id, user.id, 'owner');
     const browser = await openSession(database.db, account.service.url, user.id, account.service.clock.now());
@@ -130,14 +130,14 @@ describe('an order that waits for its turn at the venue is not sent', () => {
     await expectNotSent(await Promise.all(placed), /Organization's own switch is at halt \(Stop\.\)/);
   });
 
-  it('where the switch was set on another instance while it waited', async () => {
+  it('if the switch was set on another instance while it waited', async () => {
     const placed = await line({}, restingTerms);
     await haltedElsewhere();
     letTheLineGo();
     await expectNotSent(await Promise.all(placed), /operator's switch .* at halt \(Fills\.\)/);
   });
 
-  it('where the switch was set while the other facts were read for it', async () => {
+  it('if the switch was set while its other facts were being read', async () => {
     const [placed] = await line({});
     const { orm: db } = account.service.context.db;
     const execute = db.execute.bind(db);
@@ -155,10 +155,10 @@ describe('an order that waits for its turn at the venue is not sent', () => {
     }
   });
 
-  it('where only orders that reduce may pass by now, and those that reduce are sent', async () => {
+  it('if only reducing orders are allowed by now, while reducing ones are sent', async () => {
     await account.place();
     account.venue.exchange.received = [];
-    // Behind a sale of 8 of the 10 that are held, 2 can be sold.
+    // Behind a sale of 8 of the 10 held contracts, 2 can be sold.
     const sale = { action: 'sell', limitPrice: 420_000n } as const;
     const placed = await line({ ...sale, contracts: 8 }, { ...sale, contracts: 2 }, { contracts: 1 });
     await setSwitch('reduce_only');
@@ -171,7 +171,7 @@ describe('an order that waits for its turn at the venue is not sent', () => {
     await expectSameCash(account);
   });
 
-  it('where the Organization has lost its access to markets', async () => {
+  it('if the Organization has lost its access to markets', async () => {
     const placed = await line({});
     await orm()
       .update(organizations)
@@ -186,7 +186,7 @@ describe('an order that waits for its turn at the venue is not sent', () => {
     ['has expired', { expiresAt: new Date('2026-07-04T14:00:00Z') }, /expired/],
     ['may no longer trade', { scopes: ['trading:read'] }, /scope trading:write/],
     ['belongs to an archived Organization', { archivedAt: new Date() }, /archived/],
-  ])('where its key %s', async (_name, change, reason) => {
+  ])('if its key %s', async (_name, change, reason) => {
     const key = await createKey(database.db, account.organization.id, { scopes: ['trading:write'] });
     const placed = await line({ by: keyAuthority(key.orgId, key.id, 'trading:write') });
     await orm().update(apiKeys).set(change).where(eq(apiKeys.id, key.id));
@@ -197,7 +197,7 @@ describe('an order that waits for its turn at the venue is not sent', () => {
   it.each([
     ['no longer belongs to the Organization', undefined, /no longer belong/],
     ['may no longer trade', { role: 'member' as const }, /member now/],
-  ])('where the person who placed it %s', async (_name, change, reason) => {
+  ])('if the person who placed it %s', async (_name, change, reason) => {
     const { id: orgId } = account.organization;
     const user = await createUser(database.db);
     await addMember(database.db, orgId, user.id, 'admin');
@@ -209,13 +209,13 @@ describe('an order that waits for its turn at the venue is not sent', () => {
     await (change
       ? orm().update(memberships).set(change).where(isIt)
       : orm().delete(memberships).where(isIt));
-    // That the session has ended is no reason: they may have signed out.
+    // An ended session does not matter: the person may have signed out.
     await orm().delete(sessions).where(eq(sessions.userId, user.id));
     letTheLineGo();
     await expectNotSent(await Promise.all(placed), reason);
   });
 
-  it('where it was cancelled meanwhile', async () => {
+  it('if it was cancelled while it waited', async () => {
     const [placed] = await line(restingTerms);
     const { trades } = await account.service.trading.orders.list({
       orgId: account.organization.id,
@@ -231,7 +231,7 @@ describe('an order that waits for its turn at the venue is not sent', () => {
     expect(account.arrived()).toHaveLength(1);
   });
 
-  it('after the answer to a halt, at a venue that takes one order a second', async () => {
+  it('after a halt was confirmed, even at a venue that takes one order per second', async () => {
     setWrites({ refillPerSecond: oneOrder, capacity: oneOrder });
     const placed = Array.from({ length: 5 }, () => account.place({ contracts: 1 }));
     await vi.waitUntil(() => account.arrived().length > 0, { timeout: 10_000 });
@@ -245,7 +245,7 @@ describe('an order that waits for its turn at the venue is not sent', () => {
     }
   });
 
-  it('where another instance has heard the venue say meanwhile what closes live trading', async () => {
+  it('if another instance received a venue answer that closes live trading', async () => {
     const placed = await line({}, restingTerms);
     const setProblem = async (problem: string | null) => {
       await orm()

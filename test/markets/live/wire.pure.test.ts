@@ -55,12 +55,12 @@ describe('an order on the wire', () => {
       time_in_force: 'immediate_or_cancel',
       self_trade_prevention_type: 'taker_at_cross',
       exchange_index: 0,
-      // A sale of what is not there any more must not buy the other side.
+      // A sale of contracts that are gone must not buy the other side.
       ...(action === 'sell' ? { reduce_only: true } : {}),
     });
   });
 
-  it('that may rest says until when, and whether it may trade at once; the venue does not reduce with it', () => {
+  it('that may rest has its expiry and post-only flag, and no reduce-only flag', () => {
     const expiresAt = new Date('2026-07-04T13:00:00.900Z');
     const rest = { expiresAt, postOnly: true, cancelOn: [] };
     expect(toWireOrder({ ...order, action: 'sell', timeInForce: 'good_till_time', rest })).toEqual({
@@ -81,7 +81,7 @@ describe('an order on the wire', () => {
     expect(wire).not.toHaveProperty('post_only');
   });
 
-  it('keeps prices that are finer than a cent', () => {
+  it('keeps prices finer than a cent', () => {
     const price = (limit: string) =>
       toWireOrder({ ...order, side: 'no', limitPrice: parseDollars(limit) }).price;
     expect([price('0.0010'), price('0.123456')]).toEqual(['0.9990', '0.876544']);
@@ -110,7 +110,7 @@ describe('fills from the wire', () => {
     ]);
   });
 
-  it('keep parts of contracts as they are', () => {
+  it('keep fractional contracts unchanged', () => {
     const fills = toVenueFills(sent, [wire('1', '2.50', '0.5600'), wire('2', '0.01', '0.5510', '0.0002')]);
     expect(fills).toMatchObject([
       { venueFillId: '1', price: 440_000n, contracts: 2.5, fee: 20_000n },
@@ -129,32 +129,32 @@ describe("the venue's answer to an order", () => {
   const error = (code: string) => ({ error: { code, message: 'words' } });
 
   it.each([
-    ['taken', 201, created, 'accepted'],
-    ['taken, without our name', 201, { ...created, client_order_id: undefined }, 'accepted'],
+    ['accepted', 201, created, 'accepted'],
+    ['accepted, without our client order id', 201, { ...created, client_order_id: undefined }, 'accepted'],
     ['about another order', 201, { ...created, client_order_id: 'other' }, 'unexpected'],
     ['more filled than ordered', 201, { ...created, fill_count: '11.00' }, 'unexpected'],
     ['a renamed field', 201, { ...created, fill_count: undefined, filled: '4.00' }, 'unexpected'],
-    ['a number for a text', 201, { ...created, fill_count: 4 }, 'unexpected'],
-    ['an error that calls itself a success', 200, error('deprecated_v1_order_endpoint'), 'unexpected'],
-    ['the old address', 410, error('deprecated_v1_order_endpoint'), 'unexpected'],
-    ['no money', 400, error('insufficient_balance'), 'refused'],
+    ['a number instead of a string', 201, { ...created, fill_count: 4 }, 'unexpected'],
+    ['an error with status 200', 200, error('deprecated_v1_order_endpoint'), 'unexpected'],
+    ['a retired endpoint', 410, error('deprecated_v1_order_endpoint'), 'unexpected'],
+    ['insufficient balance', 400, error('insufficient_balance'), 'refused'],
     ['a plain error', 400, { code: 'bad_request', message: 'bad' }, 'refused'],
     ['not signed', 401, error('authentication_error'), 'refused'],
-    ['a refusal that nobody understands', 400, { oops: true }, 'unexpected'],
-    ['too much', 429, { error: 'too many requests' }, 'refused'],
-    ['too much, as a page', 429, '<html>', 'refused'],
+    ['an unknown refusal', 400, { oops: true }, 'unexpected'],
+    ['rate limited', 429, { error: 'too many requests' }, 'refused'],
+    ['rate limited, as a page', 429, '<html>', 'refused'],
     ['killed', 409, error('fill_or_kill_insufficient_resting_volume'), 'killed'],
-    ['there already', 409, error('order_already_exists'), 'conflict'],
-    ['a time-out of the venue', 408, error('timeout'), 'unclear'],
-    ['a failure', 500, error('internal'), 'unclear'],
-    ['a page of a proxy', 502, '<html>', 'unclear'],
-    ['a page that is no answer', 200, '<html>', 'unclear'],
+    ['a duplicate', 409, error('order_already_exists'), 'conflict'],
+    ['a venue time-out', 408, error('timeout'), 'unclear'],
+    ['a server error', 500, error('internal'), 'unclear'],
+    ['a proxy page', 502, '<html>', 'unclear'],
+    ['an HTML page', 200, '<html>', 'unclear'],
     ['cut short', 201, '{"order_id": "v', 'unclear'],
   ])('%s', (_name, status, body, kind) => {
     expect(judge(status, body).kind).toBe(kind);
   });
 
-  it('says what rests of an order that may rest, and of no other', () => {
+  it('has a remaining count only for an order that may rest', () => {
     const resting = { ...order, timeInForce: 'good_till_cancelled' } as const;
     const answer = { ...created, remaining_count: '6.00' };
     const read = (body: object, of: SentOrder) =>
@@ -168,18 +168,18 @@ describe("the venue's answer to an order", () => {
     ['done', 200, { order_id: 'v1', client_order_id: 'ours-1', reduced_by: '6.00', ts_ms: 1 }, 'told'],
     ['about another order', 200, { order_id: 'v2', reduced_by: '6.00' }, 'unexpected'],
     ['a renamed field', 200, { id: 'v1' }, 'unexpected'],
-    ['an error that calls itself a success', 200, error('deprecated_v1_order_endpoint'), 'unexpected'],
-    ['not there', 404, error('order_not_found'), 'refused'],
-    ['in the way of something', 409, error('conflict'), 'refused'],
-    ['too much', 429, '<html>', 'refused'],
-    ['a failure', 503, error('unavailable'), 'unclear'],
-    ['a page', 200, '<html>', 'unclear'],
+    ['an error with status 200', 200, error('deprecated_v1_order_endpoint'), 'unexpected'],
+    ['not found', 404, error('order_not_found'), 'refused'],
+    ['a conflict', 409, error('conflict'), 'refused'],
+    ['rate limited', 429, '<html>', 'refused'],
+    ['a server error', 503, error('unavailable'), 'unclear'],
+    ['an HTML page', 200, '<html>', 'unclear'],
   ])('to a cancellation: %s', (_name, status, body, kind) => {
     const text = typeof body === 'string' ? body : JSON.stringify(body);
     expect(readChange({ status, body: text, contentType: null }, 'v1').kind).toBe(kind);
   });
 
-  it("gives the venue's own code as the reason, and nothing that cannot be stored", () => {
+  it("gives the venue's own code as the reason, without unstorable characters", () => {
     expect(judge(400, { error: { code: 'invalid_order', message: 'm', details: 'post\u0000only' } })).toEqual(
       {
         kind: 'refused',
@@ -202,7 +202,7 @@ describe('signing', () => {
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  it('signs time, method and path with RSA-PSS, SHA-256 and a salt as long as the digest', () => {
+  it('signs time, method and path with RSA-PSS, SHA-256 and a salt of the digest’s length', () => {
     const path = '/trade-api/v2/portfolio/balance';
     const key = { id: 'key-1', privateKey: readSigningKey(write('key.pem', pem)) };
     const headers = signRequest(key, { atMs: 1_703_123_456_789, method: 'GET', path });
@@ -216,7 +216,7 @@ describe('signing', () => {
     expect(isValid(`1703123456789POST${path}`)).toBe(false);
   });
 
-  it('signs with Ed25519 where the key is one', () => {
+  it('signs with Ed25519 if the key is Ed25519', () => {
     const pair = generateKeyPairSync('ed25519');
     const file = write('ed.pem', pair.privateKey.export({ type: 'pkcs8', format: 'pem' }) as string);
     const path = '/trade-api/v2/portfolio/balance';
@@ -228,8 +228,9 @@ describe('signing', () => {
     expect(isValid(`1703123456789POST${path}`)).toBe(false);
   });
 
-  it('signs with Ed25519 as RFC 8032 does', () => {
-    // Its test 1: the secret key in PKCS #8, whose signature of nothing is known. Requests are never empty, so the text is signed and verified.
+  it('matches the Ed25519 test vector of RFC 8032', () => {
+    // Test 1: the secret key in PKCS #8, with a known signature of the empty message. Requests are never empty, so the text is
+    // signed and verified.
     const secret = '9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60';
     const known = 'd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a';
     const der = Buffer.from(`302e020100300506032b657004220420${secret}`, 'hex');
@@ -242,7 +243,7 @@ describe('signing', () => {
     expect(verify(null, Buffer.from('1DELETE/x'), publicKey, signature)).toBe(true);
   });
 
-  it('reads keys in both forms, and knows whether others may read the file', () => {
+  it('reads keys in both forms, and detects whether others may read the file', () => {
     const old = write('old.pem', privateKey.export({ type: 'pkcs1', format: 'pem' }) as string);
     expect(readSigningKey(old).asymmetricKeyType).toBe('rsa');
     expect(isReadableByOthers(old)).toBe(false);
@@ -250,7 +251,7 @@ describe('signing', () => {
     expect(isReadableByOthers(old)).toBe(true);
   });
 
-  it('is a problem of the configuration with a clear reason, which never shows the file', () => {
+  it('fails with a configuration error that names the reason and never shows the file', () => {
     const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
     const files: [string, RegExp][] = [
       [join(folder, 'none.pem'), /does not exist/],
@@ -336,7 +337,7 @@ describe('the comparison', () => {
   const told = (mine: Partial<Ours>, theirs: Partial<Venues>) =>
     differ(mine, theirs).differences.map((one) => `${one.kind} ${one.subject}: ${one.ours} / ${one.venues}`);
 
-  it('finds nothing where both say the same, as exactly as the venue tells', () => {
+  it('finds no difference if both sides agree, to the resolution of the venue’s cash', () => {
     expect(told({}, {})).toEqual([]);
     expect(told({}, { cash: exactly(100_000_100n) })).toEqual(['cash cash: 100.0000 / 100.0001']);
     const inCents = { amount: 100_000_000n, step: CENT };
@@ -344,7 +345,7 @@ describe('the comparison', () => {
     expect(told({ cash: 100_010_000n }, { cash: inCents })).toHaveLength(1);
   });
 
-  it('tells each difference', () => {
+  it('reports each difference', () => {
     expect(told({}, { cash: exactly(99_990_000n) })).toEqual(['cash cash: 100.0000 / 99.9900']);
     expect(told({}, { positions: [] })).toEqual(['position A: 10.00 / 0.00']);
     expect(told({}, { positions: [{ ticker: 'A', position_fp: '-10.00' }] })).toEqual([
@@ -367,7 +368,7 @@ describe('the comparison', () => {
     remaining_count_fp: '6.00',
   };
 
-  it('finds an order that rests on both sides, and the cash that it may take', () => {
+  it('matches an order that rests on both sides, and allows for the cash that it may take', () => {
     const both = { orders: [restingThere] };
     const ofOurs = { orders: [resting] };
     expect(told(ofOurs, both)).toEqual([]);
@@ -375,14 +376,14 @@ describe('the comparison', () => {
       expect(told(ofOurs, { ...both, cash: exactly(cash) })).toEqual([]);
     expect(told(ofOurs, { ...both, cash: exactly(96_999_900n) })).toEqual(['cash cash: 97.0000 / 96.9999']);
     expect(told(ofOurs, { ...both, cash: exactly(100_000_100n) })).toHaveLength(1);
-    // One of others may take a dollar for each contract.
+    // Another party’s order may take a dollar per contract.
     const foreign = { ...restingThere, order_id: 'v2', client_order_id: '' };
     const more = { orders: [restingThere, foreign] };
     expect(told(ofOurs, { ...more, cash: exactly(91_000_000n) })).toEqual([]);
     expect(told(ofOurs, { ...more, cash: exactly(90_990_000n) })).toHaveLength(1);
   });
 
-  it('looks up what of an order that rests is not the same', () => {
+  it('looks up a resting order whose state differs', () => {
     const changes: Partial<VenueOrder>[] = [
       { fill_count_fp: '5.00', remaining_count_fp: '5.00' },
       { remaining_count_fp: '2.00' },
@@ -405,13 +406,13 @@ describe('the comparison', () => {
     });
   });
 
-  it('tells an accepted difference of an order not again, until it changes', () => {
+  it('does not report an accepted order difference again until it changes', () => {
     const accepted = ['v1 filled, 10.00 filled executed, 12.00 filled'];
     expect(told({ accepted }, { orders: [{ ...wireOrder, fill_count_fp: '12.00' }] })).toEqual([]);
     expect(told({ accepted }, { orders: [{ ...wireOrder, fill_count_fp: '13.00' }] })).toHaveLength(1);
   });
 
-  it('shows what others do and leaves it alone', () => {
+  it('shows the activity of others and leaves it alone', () => {
     const foreign = { ...wireOrder, order_id: 'v2', client_order_id: '', status: 'resting' as const };
     const fill = {
       fill_id: 'f2',
@@ -437,7 +438,7 @@ describe('the comparison', () => {
     });
   });
 
-  it('waits for a market that one of both has settled before the other', () => {
+  it('waits while only one side has settled a market', () => {
     const there = {
       positions: [],
       cash: exactly(110_000_000n),
@@ -449,7 +450,7 @@ describe('the comparison', () => {
     const settled = [{ ticker: 'A', side: 'yes' as const, contracts: 10, cashChange: 10_000_000n }];
     const here = { positions: [], settled, cash: 110_000_000n };
     expect(differ(here, {})).toMatchObject({ differences: [], settling: ['A'] });
-    // Neither explains a sum that is wrong.
+    // Neither case explains a wrong sum.
     expect(differ({}, { ...there, cash: exactly(109_000_000n) }).differences).toHaveLength(1);
   });
 });

@@ -6,12 +6,12 @@ import { parseDollars, formatDollars } from '../../../src/markets/market/money.j
 
 const dollars = (text: string) => parseDollars(text);
 
-describe('the curve of profit and loss', () => {
-  // The day's steps are quarters of an hour; 12:05 lies in the one from 12:00 on.
+describe('the profit and loss curve', () => {
+  // The steps of a day are 15 minutes long; 12:05 lies in the step from 12:00.
   const now = new Date('2026-11-21T12:05:00Z');
   const step = (time: string) => new Date(`2026-11-21T${time}:00Z`);
 
-  it('counts what was booked back from the present, and carries what the positions were worth', () => {
+  it('subtracts bookings from the present totals and carries position values forward', () => {
     const points = toCurve({
       range: 'day',
       now,
@@ -41,7 +41,7 @@ describe('the curve of profit and loss', () => {
     ]);
   });
 
-  it('has a gap where something was traded and nobody wrote down what it was worth', () => {
+  it('has a gap after a trade until the positions’ value is recorded', () => {
     const points = toCurve({
       range: 'day',
       now,
@@ -55,7 +55,7 @@ describe('the curve of profit and loss', () => {
     expect(points.map(({ fees }) => formatDollars(fees))).toEqual(['0.0000', '0.1000', '0.1000']);
   });
 
-  it('begins with what was known before the range, and with nothing where the account is older than its history', () => {
+  it('begins with the last value before the range, or with a gap if the account is older than its history', () => {
     const old = { range: 'day', now, openedAt: new Date('2026-01-01'), booked: [], worth: [] } as const;
     const present = { realised: 0n, fees: 0n, unrealised: 1n };
     const [first] = toCurve({ ...old, present, worthBefore: dollars('2') });
@@ -65,7 +65,7 @@ describe('the curve of profit and loss', () => {
   });
 });
 
-describe('the drawing of lines', () => {
+describe('a line chart', () => {
   it.each([
     [0, 0, [-1, 0, 1]],
     [-20, 0, [-20, -15, -10, -5, 0]],
@@ -75,7 +75,7 @@ describe('the drawing of lines', () => {
     expect(ticksAround(min, max)).toEqual(expected);
   });
 
-  it('names days where they begin, at even distances', () => {
+  it('labels days where they begin, evenly spaced', () => {
     const labelsOf = (axis: string[]) => {
       const lines = [{ name: 'total', values: axis.map(() => 0) }];
       const chart = toLineChart({ summary: '', labels: axis, axis, lines, formatTick: String });

@@ -10,7 +10,7 @@ import { buy, EVENT } from '../../fixtures/settlement.js';
 
 const TICKER = `${EVENT}-B84.5`;
 let database: TestDatabase;
-/** Whose money nobody touches. */
+/** An Organization whose books stay intact. */
 let other: TestOrganization;
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -20,7 +20,7 @@ afterAll(() => database.remove());
 
 const check = (orgId: string) => checkLedger(database.db.orm, { orgId }, 10);
 
-/** An account with every kind of booking: 10 YES, of which a purchase of 4 NO closed 4, a settlement and a correction. */
+/** An account with every kind of booking: 10 YES, 4 of them closed by a purchase of 4 NO, a settlement and a correction. */
 async function trader() {
   const organization = await createOrganization(database.db);
   const { id: orgId } = organization;
@@ -40,11 +40,11 @@ async function trader() {
   return organization;
 }
 
-it('that is in order agrees with everything', async () => {
+it('an intact ledger agrees with everything', async () => {
   const { id } = await trader();
   expect(await check(id)).toEqual([]);
   expect(await checkLedger(database.db.orm, {}, 10)).toEqual([]);
-  // Bought for 4.20, sold 4 at 70 cents, and the other six are worth nothing.
+  // Bought for 4.20, 4 sold at 70 cents; the other six are worth nothing.
   expect(
     await database.db.orm
       .select()
@@ -56,17 +56,17 @@ it('that is in order agrees with everything', async () => {
 
 it.each<[string, (orgId: string) => SQL, string[]]>([
   [
-    'cash that no entry explains',
+    'unexplained cash',
     (orgId) => sql`update trading_accounts set cash = cash + 1 where org_id = ${orgId}::uuid`,
     ['cash of an account is the sum of its postings'],
   ],
   [
-    'an account that is gone',
+    'a missing account',
     (orgId) => sql`delete from trading_accounts where org_id = ${orgId}::uuid`,
     ['cash of an account is the sum of its postings'],
   ],
   [
-    'a cost, a profit and fees that are others',
+    'a wrong cost, profit and fee',
     (orgId) =>
       sql`update trading_positions set cost = cost + 1, realised = realised + 1, fees = fees + 1
       where org_id = ${orgId}::uuid and contracts > 0`,
@@ -77,18 +77,18 @@ it.each<[string, (orgId: string) => SQL, string[]]>([
     ],
   ],
   [
-    'contracts that nobody bought',
+    'contracts without a purchase',
     (orgId) =>
       sql`update trading_positions set contracts = contracts + 1 where org_id = ${orgId}::uuid and contracts > 0`,
     ['contracts of a position are what was filled less what was settled'],
   ],
   [
-    'a side that is the other one',
+    'the wrong side',
     (orgId) => sql`update trading_positions set side = 'yes' where org_id = ${orgId}::uuid and contracts > 0`,
     ['contracts of a position are what was filled less what was settled'],
   ],
   [
-    'a position that is gone',
+    'a missing position',
     (orgId) => sql`delete from trading_positions where org_id = ${orgId}::uuid and contracts > 0`,
     [
       'cost of a position is the sum of its postings',
@@ -98,7 +98,7 @@ it.each<[string, (orgId: string) => SQL, string[]]>([
     ],
   ],
   [
-    'an order that counts something else than its fills',
+    'an order with other sums than its fills',
     (orgId) =>
       sql`update trading_orders set filled_contracts = 1, fees = 1, booked = 1
       where org_id = ${orgId}::uuid and contracts = 10`,
@@ -109,7 +109,7 @@ it.each<[string, (orgId: string) => SQL, string[]]>([
     ],
   ],
   [
-    'a fill that is not booked',
+    'an unbooked fill',
     (orgId) =>
       sql`insert into trading_fills (org_id, order_id, n, price, contracts, fee, balance_change, filled_at)
       select org_id, id, 2, 420000, 1, 0, -420000, now() from trading_orders where org_id = ${orgId}::uuid and contracts = 10`,
@@ -121,20 +121,20 @@ it.each<[string, (orgId: string) => SQL, string[]]>([
     ],
   ],
   [
-    'a fill that was booked with another amount',
+    'a fill booked with another amount',
     (orgId) =>
       sql`update trading_fills set balance_change = balance_change - 10000
       where org_id = ${orgId}::uuid and contracts = 10`,
     ['a fill has one entry in the ledger, and the entry its amounts'],
   ],
   [
-    'a settlement without its entry',
+    'a settlement without a ledger entry',
     (orgId) =>
       sql`update ledger_entries set settlement_n = 7 where org_id = ${orgId}::uuid and kind = 'correction'`,
     ['what a settlement moved is in the ledger', 'what a settlement moved is in the ledger'],
   ],
   [
-    'cash kept back for an order that is over, and for more than there is',
+    'cash reserved for an ended order, and beyond the balance',
     (orgId) =>
       sql`update trading_orders set reserved = case when contracts = 10 then 2000000000 else 5 end,
         status = case when contracts = 10 then 'pending' else 'filled' end
@@ -148,7 +148,7 @@ it.each<[string, (orgId: string) => SQL, string[]]>([
   expect(await check(other.id)).toEqual([]);
 });
 
-it('reports amounts in dollars and counts as counts, and says how much more there is', async () => {
+it('the report shows amounts in dollars, counts as counts, and the total of violations', async () => {
   const { id, slug } = await trader();
   await database.db.orm.execute(
     sql`update trading_positions set cost = cost + 10000, contracts = contracts + 1
@@ -174,7 +174,7 @@ it('reports amounts in dollars and counts as counts, and says how much more ther
   expect(ledgerText(problems.map((problem) => ({ ...problem, count: 3 })))).toContain('… and 2 more');
 });
 
-it('is read in one moment and changes nothing', async () => {
+it('the check reads one snapshot and changes nothing', async () => {
   const { id } = await trader();
   const statements: string[] = [];
   const { orm } = database.db;

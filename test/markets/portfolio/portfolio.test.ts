@@ -58,8 +58,8 @@ const countRows = async (table: string) =>
     )
   )[0]!.n;
 
-describe('before there are market data', () => {
-  it('the money that is known is told, the marks are null, and the sources say why', async () => {
+describe('before the first market data', () => {
+  it('booked money is shown, marks are null, and the sources say why', async () => {
     await bookTrade(database.db, {
       orgId,
       by: { apiKeyId: key.id },
@@ -99,7 +99,7 @@ describe('before there are market data', () => {
 describe('a paper account', () => {
   beforeAll(() => service.trading.refresher.refresh());
 
-  it('is opened with its play money by the first look, once, also by looks at the same time', async () => {
+  it('is opened with its play money by the first read, once even under concurrent reads', async () => {
     const looks = await Promise.all(Array.from({ length: 8 }, () => read()));
     for (const { status, body } of looks) {
       expect(status).toBe(200);
@@ -118,12 +118,12 @@ describe('a paper account', () => {
     expect([await countRows('trading_accounts'), await countRows('ledger_entries')]).toEqual([1, 1]);
   });
 
-  it('marks each position at what its side can be sold for now, and nets the brackets of a day', async () => {
+  it('marks each position at its present sale value and nets the brackets of a day', async () => {
     const by = { apiKeyId: key.id };
-    // 120 YES at 0.60 for 72.00; then 20 of them are sold at 0.70.
+    // 140 YES at 0.60 for 84.00, 20 of them sold at 0.70.
     await bookTrade(database.db, { orgId, by, at: now(), fills: [['0.60', 140, '2.36']] });
     await bookTrade(database.db, { orgId, by, at: now(), action: 'sell', fills: [['0.70', 20, '0.30']] });
-    // 10 NO of the middle at 0.65.
+    // 10 NO of the middle bracket at 0.65.
     const mild = { ticker: MILD, side: 'no' as const };
     await bookTrade(database.db, { orgId, by, at: now(), ...mild, fills: [['0.65', 10, '0.16']] });
     const { body } = await read();
@@ -177,7 +177,7 @@ describe('a paper account', () => {
     expect(body.sources[0]).toMatchObject({ part: 'markets', name: 'fixed', state: 'ok' });
   });
 
-  it('names what nobody bids for', async () => {
+  it('reports contracts without a bid as unsellable', async () => {
     await bookTrade(database.db, {
       orgId,
       by: { apiKeyId: key.id },
@@ -193,7 +193,7 @@ describe('a paper account', () => {
     });
   });
 
-  it('counts the result that is expected, and says that it is', async () => {
+  it('values an expected result and marks it as expected', async () => {
     await bookTrade(database.db, {
       orgId,
       by: { apiKeyId: key.id },
@@ -214,7 +214,7 @@ describe('a paper account', () => {
     await service.trading.refresher.refresh();
   });
 
-  it('keeps what was said last of a market that is no longer listed', async () => {
+  it('keeps the last recorded result of a market that is no longer listed', async () => {
     const ticker = 'KXHIGHDEN-26NOV19-B44.5';
     const at = now();
     await bookTrade(database.db, {
@@ -239,7 +239,7 @@ describe('a paper account', () => {
     });
   });
 
-  it('says how old its marks are, and keeps them while the venue is down', async () => {
+  it('shows the age of its marks and keeps them while the venue is down', async () => {
     await service.trading.refresher.refresh();
     const asOf = now().toISOString();
     venue.isDown = true;
@@ -255,7 +255,7 @@ describe('a paper account', () => {
 });
 
 describe('a live account', () => {
-  it('is apart from the paper one, is not opened by a look, and names what waits for an answer', async () => {
+  it('is separate from the paper account, is not opened by a read, and lists pending orders', async () => {
     expect((await read('?mode=live')).body.portfolio).toMatchObject({
       mode: 'live',
       cash: '0.0000',
@@ -283,8 +283,8 @@ describe('a live account', () => {
   });
 });
 
-describe('who may look', () => {
-  it('is a key with the scope, at its own Organization only', async () => {
+describe('GET /portfolio', () => {
+  it('accepts only a key with the scope, for its own Organization', async () => {
     await bookTrade(database.db, {
       orgId,
       by: { apiKeyId: key.id },
@@ -304,19 +304,19 @@ describe('who may look', () => {
   });
 
   it.each(['?mode=test', '?mode=', '?mode=paper&mode=live', '?mode=%00', '?station=KNYC'])(
-    'asks for what there is: %s is refused',
+    'refuses %s',
     async (query) => {
       const { status, body } = await read(query);
       expect([status, body.code]).toEqual([400, 'invalid_request']);
     },
   );
 
-  it('learns nothing about the query with a key that is not good', async () => {
+  it('tells an invalid key nothing about the query', async () => {
     const revoked = await createKey(database.db, orgId, { scopes: ['trading:read'], revokedAt: new Date(0) });
     expect((await read('?mode=test', revoked.secret)).body.code).toBe('key_revoked');
   });
 
-  it('is told what is left of the limit, and that nothing is to be kept', async () => {
+  it('returns the remaining rate limit and forbids caching', async () => {
     const { headers } = await read();
     expect(headers.get('ratelimit')).toMatch(/^"trading"; r=\d+; t=\d+$/);
     expect(headers.get('cache-control')).toBe('no-store');

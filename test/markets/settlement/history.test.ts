@@ -21,7 +21,7 @@ afterAll(() => stop());
 beforeEach(() => {
   service.clock.set('2026-07-04T18:00:00Z');
   venue.listed = [makeMarket()];
-  // Ten are bid for at 50 cents.
+  // Bids for ten at 50 cents.
   venue.book = { yes: [{ price: 50n * CENT, contracts: 10 }], no: [] };
 });
 
@@ -44,12 +44,12 @@ const pointsOf = (orgId: string) =>
     .where(and(eq(portfolioHistory.orgId, orgId), eq(portfolioHistory.mode, 'paper')))
     .orderBy(asc(portfolioHistory.at));
 
-it('an account is worth its cash and what its positions can be sold for after fees', async () => {
+it('an account is worth its cash plus the sale value of its positions after fees', async () => {
   const orgId = await holder(15);
   const { id: empty } = await createOrganization(database.db);
   await record('2026-07-04T18:00:00Z');
   await record('2026-07-04T18:15:00Z');
-  // Ten at 50 cents are 5.00; the fee is 0.07 × 10 × 0.5 × 0.5 = 17.5 cents, so 4.825 are left. Nobody bids for the other five.
+  // Ten at 50 cents are 5.00; the fee is 0.07 × 10 × 0.5 × 0.5 = 17.5 cents, which leaves 4.825. The other five have no bid.
   const point = {
     cash: 1000n * DOLLAR - 620n * CENT,
     liquidation: 4_825_000n,
@@ -61,7 +61,7 @@ it('an account is worth its cash and what its positions can be sold for after fe
   expect(await pointsOf(empty)).toEqual([]);
 });
 
-it('no point is made of old data, nor while a market is closed and its result is not known', async () => {
+it('no point is recorded from old data, or while a closed market has no result', async () => {
   const orgId = await holder(10);
   await record('2026-07-04T20:00:00Z');
   service.clock.advance(61_000);
@@ -72,13 +72,13 @@ it('no point is made of old data, nor while a market is closed and its result is
   venue.listed = [makeMarket(ends.determined(DOLLAR))];
   await record('2026-07-05T13:00:00Z');
   expect(await pointsOf(orgId)).toMatchObject([{ liquidation: 4_825_000n }, { liquidation: 10n * DOLLAR }]);
-  // After a day there is something wrong with the market, and it counts as what it can be sold for.
+  // After a day without a result the market counts at its sale value.
   venue.listed = [makeMarket(ends.closed)];
   await record('2026-07-06T06:00:00Z');
   expect((await pointsOf(orgId)).at(-1)).toMatchObject({ liquidation: 0n });
 });
 
-it('no point is made while a market is left out of the list, until its day is long over', async () => {
+it('no point is recorded while a market is not listed, until its day is long over', async () => {
   const orgId = await holder(10);
   await record('2026-07-04T23:45:00Z');
   venue.listed = [];
@@ -89,14 +89,14 @@ it('no point is made while a market is left out of the list, until its day is lo
   expect((await pointsOf(orgId)).at(-1)).toMatchObject({ liquidation: 0n });
 });
 
-it('no point is made while the fee of a sale is not known', async () => {
+it('no point is recorded while the fee of a sale is unknown', async () => {
   const orgId = await holder(10);
   venue.listed = [makeMarket({ seriesTicker: 'KXOTHER' })];
   await record('2026-07-04T22:30:00Z');
   expect(await pointsOf(orgId)).toEqual([]);
 });
 
-it('a settlement that moves money makes a point of its own', async () => {
+it('a settlement that moves money records a point', async () => {
   const orgId = await holder(10);
   venue.listed = [makeMarket(ends.finalized(DOLLAR))];
   service.clock.set('2026-07-05T14:00:07Z');
@@ -111,7 +111,7 @@ it('a settlement that moves money makes a point of its own', async () => {
   ]);
 });
 
-it('points older than three months become one a day, the last; paper orders’ books are kept for a day', async () => {
+it('points older than three months are thinned to the last of each day, and paper books are kept for a day', async () => {
   const { id: orgId } = await createOrganization(database.db);
   await buy(database.db, { orgId, contracts: 1, price: 40n * CENT });
   const value = { cash: 0n, liquidation: 0n, realised: 0n, unrealised: 0n, fees: 0n };
@@ -135,7 +135,7 @@ it('points older than three months become one a day, the last; paper orders’ b
     Array.from({ length: to - from + 1 }, (_, i) => `2026-${month}-${String(from + i).padStart(2, '0')}`);
   expect(kept).toEqual([
     ...[...days(27, 31, '03'), ...days(1, 4, '04')].map((day) => `${day}T18`),
-    // The limit is at 18:00 of April 5: its earlier points go, because a later one of the day is there.
+    // The limit is 18:00 on April 5: that day keeps only its last point.
     '2026-04-05T18',
     ...days(6, 10, '04').flatMap((day) => ['00', '06', '12', '18'].map((hour) => `${day}T${hour}`)),
   ]);
@@ -145,7 +145,7 @@ it('points older than three months become one a day, the last; paper orders’ b
   expect((books as { rows: unknown[] }).rows).toEqual([{ ticker: 'new' }]);
 });
 
-it('the walk goes through every account that holds something', async () => {
+it('the walk visits every account that holds something', async () => {
   await database.db.orm.execute(sql`
     with others as (
       insert into trading_accounts (org_id, mode, cash, opened_at)

@@ -62,7 +62,7 @@ async function sayToBoth(change: Parameters<typeof makeMarket>[0]) {
 
 const BOUGHT = 1000n * DOLLAR - 420n * CENT;
 
-it('two instances that both believe to have the lease book each word once', async () => {
+it('two instances that both believe they hold the lease book each event once', async () => {
   const orgIds = await holders(30);
   const settlings = services.map(({ context, trading }) =>
     createSettling({
@@ -100,15 +100,15 @@ it('two instances that both believe to have the lease book each word once', asyn
   expect(await checkLedger(database.db.orm, {}, 10)).toEqual([]);
 });
 
-it('a sale that is booked while its market is settled is counted in one of both, and the ledger agrees', async () => {
+it('a sale booked during the settlement of its market counts once, and the ledger agrees', async () => {
   const [orgId] = await holders(1);
   await sayToBoth(ends.finalized(DOLLAR));
-  // An order’s transaction that has the account’s lock and is about to write.
+  // The transaction of an order, which holds the account’s lock and is about to write.
   let settled: Promise<unknown> | undefined;
   await otherDb.orm.transaction(async (tx) => {
     await tx.execute(sql`select from trading_accounts where org_id = ${orgId!}::uuid for update`);
     settled = services[0]!.trading.settlement.settle();
-    // The settlement has come to the lock and waits.
+    // Now the settlement waits for the lock.
     await expect
       .poll(async () => {
         const waiting = await database.db.orm.execute(
@@ -117,7 +117,7 @@ it('a sale that is booked while its market is settled is counted in one of both,
         return (waiting as { rows: { n: number }[] }).rows[0]!.n;
       })
       .toBe(1);
-    // 4 of the 10 sold at 50 cents.
+    // 4 of the 10 are sold at 50 cents.
     await tx.execute(sql`
       update trading_positions set contracts = 6, cost = 2520000, realised = realised + 320000 where org_id = ${orgId!}::uuid`);
     await tx.execute(sql`update trading_accounts set cash = cash + 2000000 where org_id = ${orgId!}::uuid`);
@@ -129,6 +129,6 @@ it('a sale that is booked while its market is settled is counted in one of both,
   expect(await settled).toMatchObject({ failed: 0 });
   expect(await cashOf(database.db, orgId!)).toBe(BOUGHT + 2n * DOLLAR + 6n * DOLLAR);
   const rules = (await checkLedger(database.db.orm, { orgId: orgId! }, 10)).map(({ rule }) => rule);
-  // Only the contracts differ: this sale had no order.
+  // Only the contracts differ, because this sale has no order.
   expect(rules).toEqual(['contracts of a position are what was filled less what was settled']);
 });

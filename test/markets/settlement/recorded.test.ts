@@ -25,7 +25,7 @@ const SERIES = ['KXHIGHNY', 'KXHIGHCHI', 'KXHIGHMIA'];
 const fileOf = (series: string) =>
   new URL(`../../../../shared/data/kalshi/events_${series}.jsonl.gz`, import.meta.url);
 
-/** What the venue recorded, or where that is not at hand two events of ours in its words. */
+/** Events that the venue recorded, or, without the recording, two of ours in its format. */
 const events: RecordedEvent[] = existsSync(fileOf(SERIES[0]!))
   ? SERIES.flatMap((series) =>
       gunzipSync(readFileSync(fileOf(series)))
@@ -82,7 +82,7 @@ afterAll(async () => {
   await database.remove();
 });
 
-it('every recorded market is found by name, moved or not, with the result that the venue recorded', async () => {
+it('every recorded market is found by ticker, archived or not, with the recorded result', async () => {
   const [current, moved] = [events.filter((_, i) => i % 2 === 0), events.filter((_, i) => i % 2 === 1)];
   venue.markets = current.flatMap(({ markets }) => markets) as never;
   venue.historical = moved.flatMap(({ markets }) => markets) as never;
@@ -100,14 +100,14 @@ it('every recorded market is found by name, moved or not, with the result that t
   }
 });
 
-it('positions in recorded markets are paid as the venue recorded, each event by its one winner', async () => {
+it('positions in recorded markets are paid as recorded, with one winner per event', async () => {
   const { id: orgId } = await createOrganization(database.db);
-  // A few of each series, old and new names.
+  // A sample of each series, with old and new tickers.
   const step = Math.max(1, Math.floor(settled.length / 8));
   const held = settled.filter((_, i) => i % step === 0);
   for (const { markets } of held) {
     const at = new Date(Date.parse(markets[0]!.close_time) - 3_600_000);
-    // YES and NO in turn: 1 contract each at 20 cents.
+    // Alternately YES and NO, 1 contract each at 20 cents.
     for (const [i, { ticker }] of markets.entries())
       await buy(database.db, {
         orgId,
@@ -140,7 +140,7 @@ it('positions in recorded markets are paid as the venue recorded, each event by 
   expect(await checkLedger(database.db.orm, {}, 10)).toEqual([]);
 });
 
-it('a recorded day goes through its states at the venue, and is paid at the last', async () => {
+it('a recorded day passes through the venue’s states and is paid at the last one', async () => {
   const { id: orgId } = await createOrganization(database.db);
   const event = settled.at(-1)!;
   const winner = winnerOf(event)!;

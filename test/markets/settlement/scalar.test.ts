@@ -53,7 +53,7 @@ async function whyOf(orgId: string, snapshot = service.trading.snapshots.current
   return words.map((word) => toSettlementView(word, snapshot).why);
 }
 
-it('where no data came, YES is paid the last fair price and NO the rest of the dollar', async () => {
+it('without data, YES is paid the last fair price and NO the rest of the dollar', async () => {
   const [yes, no] = [await createOrganization(database.db), await createOrganization(database.db)];
   const ticker = 'KXHIGHNY-26JUL04-B84.5';
   await buy(database.db, { orgId: yes.id, ticker, contracts: 10, price: 42n * CENT });
@@ -65,7 +65,7 @@ it('where no data came, YES is paid the last fair price and NO the rest of the d
   expect(await whyOf(yes.id)).toEqual([
     'To be settled at a last fair price of 37¢: YES of 84° to 85° pays that, NO the rest of the dollar.',
   ]);
-  // Held while the venue has doubts.
+  // Nothing moves while the result is disputed.
   await say({ ticker, status: 'disputed', settlementValue: fair });
   await say({ ticker, status: 'finalized', settlementValue: fair });
   expect(await cashOf(database.db, yes.id)).toBe(before[0]! + 10n * fair);
@@ -78,7 +78,7 @@ it('where no data came, YES is paid the last fair price and NO the rest of the d
   expect((await whyOf(no.id))[0]).toBe(
     'Settled at a last fair price of 37¢: YES of 84° to 85° pays that, NO the rest of the dollar.',
   );
-  // Data came after all.
+  // Data arrived after all.
   await say({ ticker, status: 'finalized', settlementValue: DOLLAR, settledTemperature: 85 });
   expect(await cashOf(database.db, yes.id)).toBe(before[0]! + 10n * DOLLAR);
   expect(await cashOf(database.db, no.id)).toBe(before[1]!);
@@ -87,7 +87,7 @@ it('where no data came, YES is paid the last fair price and NO the rest of the d
   expect(await checkLedger(database.db.orm, {}, 10)).toEqual([]);
 });
 
-it('the hundredths of an hour are kept, and who says them', async () => {
+it('the hundredths of an hourly index are kept, with their source', async () => {
   const { id: orgId } = await createOrganization(database.db);
   const hour = {
     ticker: 'KXTEMPMIAH-26SEP1312-T89.99',
@@ -104,13 +104,13 @@ it('the hundredths of an hour are kept, and who says them', async () => {
   expect(await whyOf(orgId)).toEqual([
     'The Kalshi Weather Index says 90.01°F: YES of 90° or above pays $1.00.',
   ]);
-  // The next look plans nothing new.
+  // The next pass plans nothing new.
   expect(
     await say({ ...hour, status: 'finalized', settlementValue: DOLLAR, settledTemperature: 90.01 }),
   ).toMatchObject({ events: 0, failed: 0 });
 });
 
-it('a settlement names the source of its day, also when its market is listed no more', async () => {
+it('a settlement names the source of its day even when its market is no longer listed', async () => {
   for (const [ticker, sayer] of [
     ['KXHIGHNY-26AUG13-B84.5', 'The report of the National Weather Service'],
     ['KXHIGHNY-26AUG14-B84.5', 'The Weather Company'],
@@ -126,7 +126,7 @@ it('a settlement names the source of its day, also when its market is listed no 
   }
 });
 
-it('a last fair price beside a reported temperature is looked at by a person', () => {
+it('a last fair price beside a reported temperature calls for a review by a person', () => {
   const market = makeMarket({ ...daily, status: 'finalized', settlementValue: 37n * CENT });
   expect(doubtAbout(market)).toBeUndefined();
   expect(doubtAbout({ ...market, settledTemperature: 84 })).toContain('last fair price');

@@ -35,7 +35,7 @@ let database: TestDatabase;
 let service: TestService;
 let venue: TestVenue;
 let stop: () => Promise<void>;
-/** Of the test's own market: what others hold is none of its business. */
+/** Each test has its own market, so holders from other tests do not matter. */
 let ticker: string;
 let markets = 0;
 const useNewMarket = () => (ticker = `${EVENT}-B${++markets}.5`);
@@ -56,7 +56,7 @@ beforeEach(() => {
   });
 });
 
-/** The next pass, minutes later, with what the venue says now. */
+/** Runs the next pass, minutes later, with the venue's new data. */
 async function say(change: Partial<Market>) {
   venue.listed = [makeMarket({ ticker, ...change })];
   return settle();
@@ -68,7 +68,7 @@ async function settle(minutesLater = 6) {
   return service.trading.settlement.settle();
 }
 
-/** An Organization with 1,000 dollars of which 10 YES were bought for 4.20 and a fee of 18 cents, unless told otherwise. */
+/** Creates an Organization with $1,000 that by default bought 10 YES for 4.20 plus a fee of 18 cents. */
 async function holder(purchase: Partial<Parameters<typeof buy>[1]> = {}) {
   const { id: orgId } = await createOrganization(database.db);
   await buy(database.db, { orgId, ticker, contracts: 10, price: 42n * CENT, fee: 18n * CENT, ...purchase });
@@ -82,7 +82,7 @@ async function expectLedgerToAgree() {
 }
 
 describe('a position', () => {
-  it('is paid once the venue’s word is final; what it said until then is on record and moves nothing', async () => {
+  it('is paid once the venue’s result is final; earlier events are recorded and move nothing', async () => {
     const orgId = await holder();
     await say(ends.closed);
     expect(await wordsOf(database.db, orgId)).toEqual([]);
@@ -134,7 +134,7 @@ describe('a position', () => {
     await expectLedgerToAgree();
   });
 
-  it('whose result is amended, or called off, is corrected by the difference with an entry of its own', async () => {
+  it('is corrected by the difference, in a separate entry, if its result is amended or voided', async () => {
     const orgId = await holder();
     await say(ends.finalized(0n));
     const before = await bookedOf(database.db, orgId);
@@ -153,7 +153,7 @@ describe('a position', () => {
     await expectLedgerToAgree();
   });
 
-  it('whose payout is taken back after it was spent leaves a debt, and nothing can be bought on it', async () => {
+  it('leaves a debt, on which nothing can be bought, if its payout is taken back after it was spent', async () => {
     const orgId = await holder({ contracts: 2_000, price: 49n * CENT, fee: 0n });
     await say(ends.finalized(DOLLAR));
     await buy(database.db, {
@@ -170,7 +170,7 @@ describe('a position', () => {
       .update(tradingAccounts)
       .set({ cash: sql`cash - 1` })
       .where(eq(tradingAccounts.orgId, orgId));
-    // On a shard the constraint has the shard's name, too.
+    // On a Citus shard the constraint's name also has the shard's suffix.
     await expect(spend).rejects.toMatchObject({
       cause: { code: '23514', message: expect.stringContaining('trading_accounts_cash') },
     });
@@ -183,7 +183,7 @@ describe('a position', () => {
     await expectLedgerToAgree();
   });
 
-  it('in paper and in live mode is booked in each', async () => {
+  it('is booked separately in paper and in live mode', async () => {
     const orgId = await holder();
     await buy(database.db, { orgId, ticker, mode: 'live', side: 'no', contracts: 3, price: 50n * CENT });
     await say(ends.finalized(0n));
@@ -192,7 +192,7 @@ describe('a position', () => {
     await expectLedgerToAgree();
   });
 
-  it('that turns up after its market was settled is paid as well', async () => {
+  it('is paid even if it turns up after its market was settled', async () => {
     const orgId = await holder();
     await say(ends.finalized(DOLLAR));
     await buy(database.db, { orgId, ticker, side: 'no', contracts: 4, price: 25n * CENT });
@@ -207,7 +207,7 @@ describe('a position', () => {
     await expectLedgerToAgree();
   });
 
-  it('that was traded to and fro is paid for what is left of it, and the ledger agrees with every order', async () => {
+  it('is paid for what is left after many trades, and the ledger agrees with every order', async () => {
     service.clock.set('2026-07-04T18:00:00Z');
     venue.listed = [makeMarket({ ticker })];
     venue.book = {
@@ -232,7 +232,7 @@ describe('a position', () => {
       });
       expect(trade.filledContracts).toBe(contracts);
     };
-    // 10 for 4.50; 4 closed by NO at 58, for a dollar each pair; 1 sold at 42.
+    // 10 for 4.50; 4 closed by buying NO at 58, which pays a dollar per pair; 1 sold at 42.
     await order('buy', 'yes', 10, 45n);
     await order('buy', 'no', 4, 58n);
     await order('sell', 'yes', 1, 42n);
@@ -247,7 +247,7 @@ describe('a position', () => {
     await expectLedgerToAgree();
   });
 
-  it('ends with the cash of the last final word, whatever the venue said before, and the ledger sums to nothing', async () => {
+  it('ends with the cash of the last final result, whatever came before, and the ledger sums to zero', async () => {
     const value = fc.constantFrom(0n, 30n * CENT, DOLLAR);
     const change = fc.oneof(
       fc.constant(ends.provisional(84)),
@@ -276,7 +276,7 @@ describe('a position', () => {
 });
 
 describe('a market that no refresh reads any more', () => {
-  it('is asked for by name, every few minutes, and not again once nobody holds it and its time is over', async () => {
+  it('is read by ticker every few minutes, until nobody holds it and its time is over', async () => {
     const asked = () => venue.asked.flat().filter((name) => name === ticker);
     const orgId = await holder();
     await settle();
@@ -302,7 +302,7 @@ describe('a market that no refresh reads any more', () => {
     await expectLedgerToAgree();
   });
 
-  it('and of which the venue does not answer keeps no other from being settled', async () => {
+  it('does not hold up other settlements if the venue does not answer about it', async () => {
     const gone = await holder({ ticker: 'KXHIGHNY-26JUL03-B84.5' });
     const listed = await holder();
     venue.isMute = true;
@@ -313,10 +313,10 @@ describe('a market that no refresh reads any more', () => {
 });
 
 describe('many accounts', () => {
-  it('are settled batch by batch; one that cannot be settled stops no other and is tried again', async () => {
+  it('are settled in batches; a failing account stops no other and is retried', async () => {
     const orgIds = [];
     for (let i = 0; i < 3; i++) orgIds.push(await holder());
-    // More than a batch besides, written at once.
+    // More than one further batch, written at once.
     await database.db.orm.execute(sql`
       with others as (
         insert into trading_accounts (org_id, mode, cash, opened_at)
@@ -344,10 +344,10 @@ describe('many accounts', () => {
   });
 });
 
-describe('of two instances', () => {
+describe('of two instances,', () => {
   const leases = () => database.db.orm.select().from(jobLeases).where(eq(jobLeases.name, 'settlement'));
 
-  it('one settles; the other takes over when it stops, and when it is gone without a word', async () => {
+  it('one settles; the other takes over when it stops or crashes', async () => {
     const otherVenue = makeVenue(clockOf(() => service));
     const other = await startTestService(database.db, {
       context: { clock: service.clock },
@@ -370,7 +370,7 @@ describe('of two instances', () => {
     expect(await settle()).toMatchObject({ failed: 0 });
   });
 
-  it('one whose data are old leaves the work to the other', async () => {
+  it('one with old data leaves the work to the other', async () => {
     const orgId = await holder();
     await settle();
     expect(await leases()).toHaveLength(1);

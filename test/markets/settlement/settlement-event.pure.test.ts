@@ -21,10 +21,10 @@ const word = (
   value,
   temperature,
 });
-/** 10 YES for 4.20 dollars. */
+/** 10 YES for $4.20. */
 const held: Holding = { side: 'yes', contracts: 10, cost: 420n * CENT };
 
-/** Books words one after another, as the tables keep them. */
+/** Books events one after another, as the tables would store them. */
 function bookAll(start: Holding, words: readonly SettlementEvent[]) {
   let holding = start;
   let cash = 0n;
@@ -47,7 +47,7 @@ function bookAll(start: Holding, words: readonly SettlementEvent[]) {
   return { holding, cash, realised, rows, kinds };
 }
 
-describe('the venue’s word about a market', () => {
+describe('the venue’s event for a market', () => {
   it.each([
     ['nothing while it is traded', { status: 'active' }, undefined],
     ['nothing while it is paused', { status: 'inactive' }, undefined],
@@ -60,7 +60,7 @@ describe('the venue’s word about a market', () => {
     ['nothing if it is finalized without a payout', { status: 'finalized' }, undefined],
     ['void', ends.void, word('void')],
     [
-      'only determined while it is about to be void',
+      'only determined while a void result is pending',
       { status: 'determined', isVoid: true },
       word('determined'),
     ],
@@ -68,7 +68,7 @@ describe('the venue’s word about a market', () => {
     expect(settlementEventOf(makeMarket(change))).toEqual(expected);
   });
 
-  it('is doubted aloud where it pays what its rule does not, or nothing at all', () => {
+  it('calls for a review if its payout contradicts its rule or is missing', () => {
     const at = (settledTemperature: number, value: Micros) =>
       doubtAbout(makeMarket({ ...ends.finalized(value), settledTemperature }));
     expect([at(84, DOLLAR), at(85, DOLLAR), at(86, 0n)]).toEqual([undefined, undefined, undefined]);
@@ -81,7 +81,7 @@ describe('the venue’s word about a market', () => {
 });
 
 describe('a settlement', () => {
-  it('moves no money before the venue’s word is final', () => {
+  it('moves no money before the result is final', () => {
     const early = [
       word('provisional', null, 84),
       word('determined', DOLLAR),
@@ -93,18 +93,18 @@ describe('a settlement', () => {
   });
 
   it.each([
-    ['yes that won', 'yes', word('finalized', DOLLAR), 10n * DOLLAR, 580n * CENT],
-    ['yes that lost', 'yes', word('finalized', 0n), 0n, -420n * CENT],
-    ['no that won', 'no', word('finalized', 0n), 10n * DOLLAR, 580n * CENT],
-    ['no of a partial payout', 'no', word('finalized', 37n * CENT), 630n * CENT, 210n * CENT],
-    ['yes that is void', 'yes', word('void'), 420n * CENT, 0n],
+    ['winning yes', 'yes', word('finalized', DOLLAR), 10n * DOLLAR, 580n * CENT],
+    ['losing yes', 'yes', word('finalized', 0n), 0n, -420n * CENT],
+    ['winning no', 'no', word('finalized', 0n), 10n * DOLLAR, 580n * CENT],
+    ['no with a partial payout', 'no', word('finalized', 37n * CENT), 630n * CENT, 210n * CENT],
+    ['void yes', 'yes', word('void'), 420n * CENT, 0n],
   ] as const)('of 10 %s pays, with its profit or loss', (_what, side, said, paid, earned) => {
     const { cash, realised, holding, kinds } = bookAll({ ...held, side }, [said]);
     expect({ cash, realised, kinds }).toEqual({ cash: paid, realised: earned, kinds: ['settlement'] });
     expect(holding).toMatchObject({ contracts: 0, cost: 0n });
   });
 
-  it('that is changed moves the difference and nothing else', () => {
+  it('moves only the difference if its result changes', () => {
     const { rows, kinds, cash, realised } = bookAll(held, [
       word('finalized', DOLLAR),
       word('amended', 0n),
@@ -113,27 +113,27 @@ describe('a settlement', () => {
     ]);
     expect(kinds).toEqual(['settlement', null, 'correction', 'correction']);
     expect(rows.map(({ n }) => n)).toEqual([1, 2, 3, 4]);
-    // 10.00, back to 0, and then the cost.
+    // 10.00, then back to 0, then the cost.
     expect([cash, realised]).toEqual([420n * CENT, 0n]);
   });
 
-  it('that is doubted and then confirmed moves nothing, and all of it is on record', () => {
+  it('moves nothing if it is disputed and then confirmed, and every event is recorded', () => {
     const said = [word('finalized', DOLLAR), word('disputed', DOLLAR), word('finalized', DOLLAR)];
     expect(bookAll(held, said).kinds).toEqual(['settlement', null, null]);
   });
 
-  it('says the same word once, and takes up a temperature that becomes known', () => {
+  it('records a repeated event once, and a temperature once it is known', () => {
     const said = [word('determined', DOLLAR), word('determined', DOLLAR), word('determined', DOLLAR, 84)];
     expect(bookAll(held, [...said, word('determined', DOLLAR)]).rows).toHaveLength(2);
   });
 
-  it('does not go back to the report once the venue has spoken', () => {
+  it('does not go back to the report once the venue has stated a result', () => {
     expect(bookAll(held, [word('determined', 0n), word('provisional', null, 84)]).rows).toHaveLength(1);
   });
 
-  it('pays what turns up late on its own, and corrects both afterwards', () => {
+  it('pays late contracts separately, and corrects both holdings afterwards', () => {
     const first = bookAll(held, [word('finalized', DOLLAR)]);
-    // A fill of which the venue told later: 3 NO for 1.50.
+    // A fill that the venue reported later: 3 NO for 1.50.
     const late: Holding = { side: 'no', contracts: 3, cost: 150n * CENT };
     const again = planSettlement(late, first.rows, word('finalized', DOLLAR));
     expect(again).toMatchObject([
@@ -147,7 +147,7 @@ describe('a settlement', () => {
     ]);
   });
 
-  it('of nothing that was ever held is nothing', () => {
+  it('plans nothing for a market that was never held', () => {
     expect(planSettlement(undefined, [], word('finalized', DOLLAR))).toEqual([]);
     expect(planSettlement({ ...held, contracts: 0, cost: 0n }, [], word('void'))).toEqual([]);
   });
@@ -173,7 +173,7 @@ describe('a settlement', () => {
       cost: BigInt(cents) * CENT * BigInt(contracts),
     }));
 
-  it('ends, whatever was said in whatever order and however often, as if only the last final word had been said', () => {
+  it('ends as if only the last final event had come, whatever came before, in any order', () => {
     const words = fc.array(fc.tuple(anyWord, fc.integer({ min: 1, max: 3 })), { maxLength: 12 });
     fc.assert(
       fc.property(holding, words, (start, said) => {
