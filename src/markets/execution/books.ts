@@ -5,7 +5,6 @@ import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
 
 /** Longer than the time from a fill to its mark. */
 const KEPT_MS = 3 * MINUTE_MS;
-/** Maximum number of books per market. */
 const MOST_KEPT = 500;
 
 interface KnownBook {

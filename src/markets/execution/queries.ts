@@ -41,7 +41,6 @@ type DueRow = Omit<DueMark, 'price' | 'value' | 'fees' | 'at' | 'n' | 'hasTaken'
 /** True for orders that never rest: their immediate fills are their only ones. */
 const takesAtOnce = sql`o.time_in_force in ('immediate_or_cancel', 'fill_or_kill')`;
 
-/** Oldest first. */
 export async function listDueFills(orm: Orm, { from, until, limit }: Span): Promise<DueMark[]> {
   const rows = await selectRows<DueRow & { n: number; price: string; hasTaken: boolean }>(
     orm,
@@ -61,7 +60,6 @@ export async function listDueFills(orm: Orm, { from, until, limit }: Span): Prom
   });
 }
 
-/** Oldest first. */
 export async function listDueShadows(orm: Orm, { from, until, limit }: Span): Promise<DueMark[]> {
   const rows = await selectRows<DueRow & { value: string }>(
     orm,
@@ -187,7 +185,6 @@ export async function sumFills(orm: Orm, period: ExecutionPeriod, mode: TradeMod
 const toMicros = (text: string | number | null | undefined): Micros | null =>
   text === null || text === undefined ? null : BigInt(text);
 
-/** A live order beside its shadow paper fill. */
 export type ShadowedOrder = Awaited<ReturnType<typeof listShadowed>>[number];
 
 /** Finished live orders with their shadows `m`. */
@@ -197,7 +194,6 @@ const shadowsOf = (period: ExecutionPeriod): SQL => sql`(
   join trading_orders o on o.org_id = ${period.orgId}::uuid and o.id = m.order_id and o.finished_at is not null
     and ${takesAtOnce}`;
 
-/** Newest first. */
 export async function listShadowed(orm: Orm, period: ExecutionPeriod, limit: number) {
   const rows = await selectRows<
     Record<string, string | null> & { contracts: number; filled: number; paper: number }
@@ -217,11 +213,9 @@ export async function listShadowed(orm: Orm, period: ExecutionPeriod, limit: num
     side: row.side as Side,
     action: row.action as 'buy' | 'sell',
     at: new Date(row.at!),
-    /** Ordered contracts. */
     contracts: row.contracts,
     live: { contracts: row.filled, value: BigInt(row.liveValue!), fees: BigInt(row.liveFees!) },
     paper: { contracts: row.paper, value: BigInt(row.value!), fees: BigInt(row.fees!) },
-    /** Price a minute later. */
     after60: toMicros(row.after60),
   }));
 }

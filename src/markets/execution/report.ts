@@ -16,10 +16,7 @@ import {
 } from './queries.js';
 import { MOST_DAYS, USUAL_DAYS, type executionSchema } from './schema.js';
 
-/**
- * Whole days in UTC.
- * @throws AppError invalid_request
- */
+/** Whole days in UTC. @throws AppError invalid_request */
 export function toPeriod(
   { from, to }: { from?: string | undefined; to?: string | undefined },
   nowMs: number,
@@ -39,7 +36,6 @@ export interface ExecutionReport {
   live: { fills: FillSums; shadow: ShadowSums; orders: ShadowedOrder[] } | undefined;
 }
 
-/** @param limit maximum number of listed live orders */
 export async function readExecution(
   orm: Orm,
   period: ExecutionPeriod,

@@ -3,10 +3,7 @@ import { boolean, check, index, integer, pgTable, primaryKey, text, uuid } from 
 import { time } from '../../core/db/sql.js';
 import { contractsColumn, micros, tradeModes } from '../ledger/orders-table.js';
 
-/**
- * Prices after a fill, and for each live order (`n` is 0) what paper trading would have filled when it was sent. Prices are
- * those of the order's own side.
- */
+/** Prices after a fill, or (`n` 0) after the shadow paper fill of a live order. Prices are those of the order's own side. */
 export const executionMarks = pgTable(
   'execution_marks',
   {
@@ -22,7 +19,6 @@ export const executionMarks = pgTable(
     /** Cost or proceeds without fees. */
     value: micros('value').notNull(),
     fees: micros('fees').notNull(),
-    /** Time of the fill, or of sending the order. */
     at: time('at').notNull(),
     /** Null until marked, a minute later. */
     markedAt: time('marked_at'),

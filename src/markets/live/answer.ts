@@ -10,12 +10,10 @@ import {
   type SentOrder,
 } from './wire.js';
 
-/** An answer, classified before its body is parsed. */
 type Reading =
   | { kind: 'body'; json: unknown }
   /** The venue refuses. `isBusy`: only for the moment. */
   | { kind: 'refused'; reason: string; isBusy?: boolean }
-  /** The request conflicts with existing state. */
   | { kind: 'conflict'; reason: string }
   /** The request may have been carried out. */
   | { kind: 'unclear'; reason: string }
@@ -27,7 +25,6 @@ type Failure = Exclude<Reading, { kind: 'body' }>;
 export type OrderVerdict =
   /** `remaining`: contracts left in the book. */
   | { kind: 'accepted'; venueOrderId: string; filled: number; remaining: number }
-  /** A fill-or-kill order that could not be filled completely. */
   | { kind: 'killed'; reason: string }
   | Failure;
 
@@ -61,7 +58,6 @@ function read({ status, body, contentType }: VenueAnswer): Reading {
 /** The venue's code for a killed order, which it sends as a conflict. */
 const killed = /insufficient_resting_volume$/;
 
-/** The body parsed by `schema`, or why there is none. */
 function readAs<T extends z.ZodType>(answer: VenueAnswer, schema: T) {
   const reading = read(answer);
   if (reading.kind !== 'body') return reading;
@@ -115,7 +111,6 @@ function readError(json: unknown): string | undefined {
 /** Without a connection nothing can have been carried out. */
 const neverConnected = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT']);
 
-/** Classifies a request that failed without an answer. */
 export function readFailure(error: unknown): Extract<Failure, { kind: 'refused' | 'unclear' }> {
   const code = codeOf(error);
   if (code !== undefined && neverConnected.has(code))

@@ -11,7 +11,6 @@ import {
 } from '../market/contracts.js';
 import type { LiveOrderRow } from './queries.js';
 
-/** The part of our order that the venue can know. */
 export type OurOrder = Pick<
   LiveOrderRow,
   'clientOrderId' | 'venueOrderId' | 'status' | 'contracts' | 'filledContracts' | 'reserved'
@@ -44,7 +43,6 @@ export interface Venues {
   fills: readonly VenueFillAnswer[];
   /** For the markets that we hold and the venue does not. */
   settlements: readonly VenueSettlement[];
-  /** Transfers that are not booked yet. */
   transfers: readonly ShardTransfer[];
 }
 
@@ -88,7 +86,6 @@ export function compareWithVenue(ours: Ours, venues: Venues) {
     settling: positions.settling,
     /** Venue cash less our cash, as far as pending settlements, resting orders and transfers do not explain it. */
     cashDifference,
-    /** Complete transfers, to be booked. */
     transfers: venues.transfers.filter(({ isPending }) => !isPending),
     /** Contracts of others if the venue is right, in hundredths. */
     foreignPositions: positions.foreignPositions,
@@ -100,10 +97,7 @@ export function compareWithVenue(ours: Ours, venues: Venues) {
   };
 }
 
-/**
- * The venue reports spendable cash, less what resting orders may take by its own calculation: so its cash may be lower by up to
- * their worst-case cost. A pending transfer may already count or not.
- */
+/** The venue deducts resting orders by its own calculation and a pending transfer at any time, so a range of cash is correct. */
 const differenceOf = (difference: Micros, { least, most }: { least: Micros; most: Micros }): Micros =>
   difference > most ? difference - most : difference < least ? difference - least : 0n;
 
@@ -203,10 +197,7 @@ function listForeign(venues: Venues, byName: Map<string, OurOrder>, ourVenueIds:
 const signed = ({ side, contracts }: { side: 'yes' | 'no'; contracts: number }): number =>
   toHundredths(side === 'yes' ? contracts : -contracts);
 
-/**
- * Our positions plus those of others must match the venue's. A settled market disappears from both sides at different times:
- * that is no difference, and the expected cash covers its payout either way.
- */
+/** Our positions plus those of others must match the venue's. The two sides settle at different times, which is no difference. */
 function comparePositions(ours: Ours, venues: Venues) {
   const held = new Map(ours.positions.map((position) => [position.ticker, signed(position)]));
   const shown = new Map(venues.positions.map((one) => [one.ticker, parseHundredths(one.position_fp)]));

@@ -18,7 +18,6 @@ import type { Authority } from '../../accounts/audit/audit.js';
 
 /** Sends orders to the venue and monitors the account there. One Organization owns it. */
 export interface LiveTrading extends LiveExecutor {
-  /** This instance's latest report. */
   readonly report: LiveReport;
   /** The report for the Organization that trades live; undefined for any other. */
   reportOf(orgId: string): LiveReport | undefined;
@@ -142,7 +141,6 @@ export function createLiveTrading(
 
 const LOST = 'the venue no longer knows it';
 
-/** Tracks the orders that this instance is sending or changing at the venue. */
 function createTracker() {
   const sending = new Map<string, Promise<unknown>>();
   return {
@@ -227,7 +225,6 @@ function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {
   }
 
   return {
-    /** The Organization that trades live; undefined until it was looked up. */
     get owner() {
       return owner;
     },

@@ -14,24 +14,17 @@ import { toVenueFills, type SentOrder, type VenueFillAnswer, type VenueOrder } f
 export type VenueStatus =
   | { kind: 'final'; outcome: Extract<VenueOutcome, { kind: 'done' }> }
   | { kind: 'absent' }
-  /** The rest is in the book. */
   | { kind: 'resting'; outcome: Extract<VenueOutcome, { kind: 'resting' }>; remaining: number }
   /** The order has ended, but its fills are not all listed yet. */
   | { kind: 'incomplete'; reason: string };
 
-/**
- * An order older than this is not sent. An order older than `SAFE_MS` that the venue does not know is booked as never sent. The
- * gap between the two covers the longest that a request can be in flight.
- */
+/** An older order is not sent; past `SAFE_MS`, one unknown to the venue was never sent. Requests take less than the gap between both. */
 export const MAX_SEND_AGE_MS = 10 * SECOND_MS;
 const SAFE_MS = MINUTE_MS;
 
 /** For clock skew and the venue's whole seconds. */
 const MARGIN_SECONDS = 120;
-/**
- * Older orders and fills are looked up in the venue's archive too. Orders move there after two weeks (since September 2026) and
- * fills after months, so one may be archived before the other.
- */
+/** Older orders and fills are also read from the archive, where orders go after two weeks (since September 2026), fills after months. */
 const ARCHIVE_AFTER_MS = DAY_MS;
 
 export interface StatusDeps {
@@ -66,14 +59,12 @@ export async function findVenueStatus(
   return { kind: 'absent' };
 }
 
-/** Earliest time, in seconds, at which the venue may list the order and its fills. */
 const secondsBefore = ({ createdAt }: SentOrder): number =>
   Math.floor(createdAt.getTime() / 1000) - MARGIN_SECONDS;
 
 interface ReportedState {
   venueOrderId: string;
   filled: number;
-  /** Contracts left in the book. */
   remaining: number;
   /** Undefined if the state comes from the answer to the new order. */
   status?: VenueOrder['status'];
@@ -142,7 +133,6 @@ const TAKEN_OUT = 'the rest was taken out of the book at the venue';
 export interface RecoverDeps extends StatusDeps {
   db: Database;
   log: Logger;
-  /** Pause before a second lookup of an order that the venue does not know. */
   secondLookMs: number;
 }
 

@@ -62,7 +62,6 @@ export async function insertEntry(tx: Orm, entry: typeof ledgerEntries.$inferIns
   await tx.insert(ledgerEntries).values(entry);
 }
 
-/** Orders with an unknown outcome, or orders in the venue's book; oldest first. */
 export function listOpenOrders(
   orm: Orm,
   orgId: string,
@@ -100,7 +99,6 @@ export function listOrdersSince(
     .limit(limit);
 }
 
-/** Orders by client order id, whatever their age. */
 export function listOrdersNamed(orm: Orm, orgId: string, names: string[]): Promise<LiveOrderRow[]> {
   return orm
     .select()
@@ -113,7 +111,6 @@ export function listOrdersNamed(orm: Orm, orgId: string, names: string[]): Promi
     );
 }
 
-/** Settlements booked since then, with the cash that they moved. */
 export function listSettledSince(orm: Orm, orgId: string, since: Date, limit: number) {
   const { ticker, side, contracts, cashChange } = tradingSettlements;
   return orm
@@ -179,7 +176,6 @@ export async function readFingerprint(orm: Orm, orgId: string): Promise<string> 
 
 export const SENDING_SCOPE = 'trading:write';
 
-/** The facts that decide whether an order may be sent. */
 export interface StoredGrounds extends StoredPermissions {
   /** Problem with the key that placed the order; null for a valid key, and for an order that a person placed. */
   keyProblem: string | null;

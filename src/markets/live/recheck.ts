@@ -12,10 +12,7 @@ export type Recheck = { kind: 'ready'; orderGroupId: string | null } | VenueOutc
 
 export const notSent = (why: string): VenueOutcome => ({ kind: 'rejected', reason: `not sent: ${why}` });
 
-/**
- * Repeats the permission checks that may have changed while the order waited for the venue's rate limit. If they cannot be
- * read, the order is not sent.
- */
+/** Repeats the permission checks after the wait for the venue's rate limit. If they cannot be read, the order is not sent. */
 export async function recheck(
   { db, now, log, status }: Pick<ReconcileDeps, 'db' | 'now' | 'log' | 'status'>,
   order: LiveOrder,

@@ -42,7 +42,6 @@ const MAX_LOOKED_UP = 50;
 
 export interface AccountComparison extends Comparison {
   fingerprint: string;
-  /** Resolution of the venue's cash. */
   cashStep: Micros;
   otherShards: readonly ShardBalance[];
 }
@@ -134,7 +133,6 @@ const lowestId = (ms: number): string => uuid({ msecs: ms, random: new Uint8Arra
 
 export interface ReconcileDeps extends RecoverDeps {
   status: LiveStatus;
-  /** The holder books. */
   lease: Lease;
   /** Orders that this process is sending; their outcomes will follow. */
   sending: ReadonlySet<string>;
@@ -247,10 +245,7 @@ async function compareUntilSure(
   return isMoving ? undefined : last;
 }
 
-/**
- * True for a cash difference of at most one rounding step, or one step of the venue's cash resolution, per fill since the last
- * adjustment.
- */
+/** True for a cash difference of at most one rounding or resolution step per fill since the last adjustment. */
 async function isOnlyRounding(
   { db }: ReconcileDeps,
   orgId: string,

@@ -18,7 +18,6 @@ export const reportJson = ({ foreign, otherShards, ...report }: LiveReport) => (
   },
 });
 
-/** The answer for an Organization that does not trade live. */
 export const offJson = (organization: string) => ({
   organization,
   state: 'off' as const,
@@ -51,7 +50,6 @@ interface ForeignFill {
   venueOrderId: string;
   ticker: string;
   contracts: string;
-  /** Price of YES. */
   yesPrice: Micros;
   filledAt: Date | null;
 }
@@ -63,18 +61,14 @@ export interface ForeignPosition {
 }
 
 export interface LiveReport {
-  /** Slug of the Organization that trades live. */
   organization: string;
   state: 'open' | 'closed';
-  /** Null while trading is open. */
   reason: string | null;
   /** Times of the last complete comparison and of the last one without a difference. */
   comparedAt: Date | null;
   agreedAt: Date | null;
   differences: readonly LiveDifference[];
-  /** Orders with an unknown outcome. */
   pendingOrders: number;
-  /** Orders in the venue's book. */
   restingOrders: number;
   /** Markets that only one side has settled so far. */
   settling: readonly string[];

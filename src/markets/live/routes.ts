@@ -14,7 +14,6 @@ import type { TradingContext } from '../config.js';
 import { notFoundExample, now, operatorRoute } from '../../accounts/identity/operator/define-route.js';
 
 export interface LiveDeps extends TradingContext {
-  /** Undefined if live trading is off. */
   live: LiveTrading | undefined;
 }
 

@@ -9,10 +9,7 @@ export interface VenueKey {
   privateKey: KeyObject;
 }
 
-/**
- * Reads the configured key once, at the start; undefined if none is configured.
- * @throws ConfigError with the problem of the file
- */
+/** @throws ConfigError with the problem of the key file */
 export function readVenueKey(
   { keyId, privateKeyFile }: Pick<TradingConfig['kalshi'], 'keyId' | 'privateKeyFile'>,
   log: Logger,
@@ -34,10 +31,7 @@ export class SigningKeyError extends Error {}
 
 const MAX_BYTES = 64 * 1024;
 
-/**
- * Reads a private key in PEM form: RSA or Ed25519, the two types that the venue issues.
- * @throws SigningKeyError
- */
+/** @throws SigningKeyError unless the file holds an RSA or Ed25519 key in PEM form, the types that the venue issues */
 export function readSigningKey(path: string): KeyObject {
   const pem = readPem(path);
   if (/ENCRYPTED/.test(pem))

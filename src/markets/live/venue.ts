@@ -44,14 +44,10 @@ export interface VenueOptions {
   timeoutMs: number;
   /** Shared with market data reads, which yield to the account's. */
   budget: VenueBudget;
-  /** First pause before a read is retried. */
   backoffMs: number;
 }
 
-/**
- * The venue's API for the account; every request is signed. Orders, fills and positions are limited to the shard that trades
- * the weather.
- */
+/** Signed requests for the account. Orders, fills and positions are those of the shard that trades the weather. */
 export interface Venue {
   /** Waits for a turn to write, longer after the venue has reported that it is busy. */
   takeTurn(signal: AbortSignal): Promise<void>;
@@ -61,7 +57,6 @@ export interface Venue {
   cancelOrder(order: VenueOrderId): Promise<VenueAnswer>;
   /** Leaves `remaining` contracts in the book, or fewer if fewer are there. */
   decreaseOrder(order: VenueOrderId, remaining: number): Promise<VenueAnswer>;
-  /** Creates a group of orders that one request can cancel. */
   createOrderGroup(): Promise<VenueAnswer>;
   hasOrderGroup(id: string, signal: AbortSignal): Promise<boolean>;
   /** Cancels the group's orders; the venue refuses new orders for it. */
@@ -79,11 +74,9 @@ export interface Venue {
     filter: { ticker: string; orderId: string },
     signal: AbortSignal,
   ): Promise<VenueFillAnswer[]>;
-  /** Open positions. */
   listPositions(signal: AbortSignal): Promise<VenuePosition[]>;
   listSettlements(ticker: string, signal: AbortSignal): Promise<VenueSettlement[]>;
   readBalance(signal: AbortSignal): Promise<VenueBalance>;
-  /** Transfers to and from the shard that trades the weather. */
   listTransfers(signal: AbortSignal): Promise<ShardTransfer[]>;
 }
 
@@ -113,7 +106,6 @@ const ORDERS = '/portfolio/events/orders';
 const GROUPS = '/portfolio/order_groups';
 /** The highest limit the venue accepts: it cancels the group by itself if this many contracts fill within 15 seconds. */
 const GROUP_LIMIT = 1_000_000;
-/** Sent with every write. */
 const SHARD = { exchange_index: WEATHER_SHARD };
 const isOnShard = ({ exchange_index: index = WEATHER_SHARD }: { exchange_index?: number | undefined }) =>
   index === WEATHER_SHARD;

@@ -5,10 +5,7 @@ import { WEATHER_SHARD } from '../market/market.js';
 import { DOLLAR, formatDollars, parseDollars, type Micros } from '../market/money.js';
 import type { LiveOrder, VenueFill } from '../orders/order.js';
 
-/**
- * The fields that are read from the venue's account answers (OpenAPI 3.13 to 3.32). Directions are not read, because the venue
- * is about to rename them; they come from our own orders.
- */
+/** Account answers of the venue (OpenAPI 3.13 to 3.32), without directions: the venue is about to rename them, and our orders have them. */
 const dollars = z.string().regex(/^-?\d{1,12}(\.\d{1,6})?$/);
 const count = z.string().regex(/^\d{1,12}(\.\d{1,2})?$/);
 const signedCount = z.string().regex(/^-?\d{1,12}(\.\d{1,2})?$/);
@@ -102,7 +99,6 @@ export const transfersPageSchema = z.object({ transfers: z.array(transferSchema)
 /** A transfer to or from our shard: neither a deposit nor a profit. */
 export interface ShardTransfer {
   id: string;
-  /** Change of our shard's cash. */
   change: Micros;
   /** One shard may already be debited while the other is not yet credited. */
   isPending: boolean;
@@ -134,7 +130,6 @@ const errorFields = z.object({
 });
 export const errorSchema = z.union([z.object({ error: z.union([errorFields, z.string()]) }), errorFields]);
 
-/** The part of an order that is needed to find it and to read its fills. */
 export type SentOrder = Pick<
   LiveOrder,
   'id' | 'clientOrderId' | 'ticker' | 'side' | 'action' | 'contracts' | 'timeInForce' | 'createdAt'
@@ -200,7 +195,6 @@ const wireTimes = {
   good_till_time: 'good_till_canceled',
 } as const satisfies Record<TimeInForce, WireOrder['time_in_force']>;
 
-/** Converts a side's price to the price of YES, and back. */
 const ofYes = (side: 'yes' | 'no', price: Micros): Micros => (side === 'yes' ? price : DOLLAR - price);
 
 /** Our form of an order's fills: oldest first, at the price of the order's side. */

@@ -137,7 +137,6 @@ interface BookedPrints {
   fills: WrittenFill[];
   position: Position | undefined;
   cashChange: Micros;
-  /** Why the prints could not be booked. */
   failure?: string;
 }
 

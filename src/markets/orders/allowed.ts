@@ -18,7 +18,6 @@ export interface ArrivedOrder {
   within: number;
 }
 
-/** Everything that an order is checked against. */
 export interface Grounds {
   view: TradableMarket;
   state: AccountState;
@@ -74,10 +73,7 @@ function assertHeld({ action, side, ticker, contracts }: OrderInput, state: Acco
   );
 }
 
-/**
- * The most that a purchase can cost. Each fill at a price with fractions of $0.0001 is rounded on its own, so many small fills
- * can cost more than one large fill: for a paper order, whose fills are known, their actual cost counts.
- */
+/** The most that a purchase can cost. Fills round separately, so many small fills of a paper order may cost more than its worst case. */
 function costAtMost(input: OrderInput, feeRule: FeeRule, book: OrderBook | undefined): Micros {
   const worst = worstCost(feeRule, input);
   const filled = book ? -quoteOrder(book, feeRule, input).balanceChange : 0n;

@@ -26,7 +26,6 @@ function requireLive(live: LiveExecutor | undefined): LiveExecutor {
   );
 }
 
-/** See `Orders.cancel` and `Orders.decrease`. */
 export function createOrderChanges({ db, clock, log, live, resting, inTurn }: ChangeOrderDeps) {
   async function find(orgId: string, id: string) {
     const found = await findTrade(db.orm, orgId, { id });

@@ -16,10 +16,7 @@ export interface ExampleOrder {
 const LIMIT: Micros = 10n * CENT;
 const CONTRACTS = 5;
 
-/**
- * A small purchase that fills now and should still fill when it is pasted a while later: a bracket that costs a few cents, on
- * the day that closes last. Undefined if no book offers one.
- */
+/** A small purchase that fills now and likely a while later: a cheap bracket of the day that closes last. Undefined if no book has one. */
 export function findFirstOrder(snapshot: Snapshot | undefined): ExampleOrder | undefined {
   if (!snapshot) return undefined;
   const order: MarketableOrder = {

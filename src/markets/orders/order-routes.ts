@@ -179,7 +179,6 @@ Where an Organization may only read markets, orders pass that close what it hold
   },
 });
 
-/** Refusals of `POST /trade` for a well-formed order. */
 function placeRefusals(order: ExampleRequest, body: Record<string, unknown>): Example[] {
   const but = (change: Record<string, unknown>): ExampleRequest => ({
     ...order,

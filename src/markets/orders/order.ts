@@ -20,10 +20,7 @@ export function requestHash(order: OrderInput): string {
   return createHash('sha256').update(JSON.stringify(fields)).digest('hex');
 }
 
-/**
- * The UUID by which the venue knows an order: derived from the Organization and the idempotency key, so every instance computes
- * the same one.
- */
+/** The venue's name for an order: a UUID that every instance derives from the Organization and the idempotency key. */
 export const clientOrderId = ({
   orgId,
   idempotencyKey,
@@ -31,9 +28,7 @@ export const clientOrderId = ({
 
 type TradeFill = Pick<FillRow, 'n' | 'price' | 'contracts' | 'fee' | 'filledAt' | 'balanceChange'>;
 
-/** An order with its fills. */
 export interface Trade extends OrderRow, Pick<OrderInput, 'rest'> {
-  /** Null if nothing was filled. */
   averagePrice: Micros | null;
   /** Negative for a purchase. */
   balanceChange: Micros;
@@ -100,7 +95,6 @@ export type LiveOrder = Pick<
   | 'createdAt'
 > & { feeRule: FeeRule };
 
-/** A live order that rests in the venue's book. */
 export type RestingOrder = LiveOrder & Pick<Trade, 'venueOrderId' | 'filledContracts'>;
 
 /** The last step of a live order; paper orders share everything before it. */
@@ -111,10 +105,7 @@ export interface LiveExecutor {
   send(order: LiveOrder): Promise<VenueOutcome>;
   /** Cancels an order in the venue's book. The outcome includes any fill that beat the cancellation. */
   cancel(order: RestingOrder): Promise<VenueOutcome>;
-  /**
-   * Leaves `remaining` contracts in the venue's book, or fewer if more were filled in the meantime. The outcome is `resting` if
-   * that worked.
-   */
+  /** Leaves `remaining` contracts in the venue's book, or fewer after further fills. The outcome is `resting` if that worked. */
   decrease(order: RestingOrder, remaining: number): Promise<VenueOutcome>;
   /**
    * Cancels all of an Organization's resting orders with one request, as far as the venue supports that, and books the result.
@@ -130,7 +121,6 @@ export type Remedy =
 
 export interface OrderRefusal {
   error: AppError;
-  /** Null if no other number would help. */
   remedy: Remedy | null;
 }
 
@@ -140,7 +130,6 @@ export interface OrderChange extends Pick<OrderInput, 'orgId' | 'by'> {
   id: string;
 }
 
-/** Places and lists orders, for both the API and the pages. */
 export interface Orders {
   /**
    * Checks an order, then fills it on paper or sends it. Durable when it resolves.
@@ -181,7 +170,6 @@ export const feeRuleOfOrder = ({ feeRule: { type, multiplier } }: Pick<OrderRow,
 
 export const EXPIRED = 'It expired before all of it was filled.';
 
-/** The status of an order that ended with its current fills. */
 export const finalStatus = ({
   contracts,
   filledContracts,

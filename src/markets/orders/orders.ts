@@ -40,10 +40,7 @@ interface Waiting {
   start: (isInTime: boolean) => void;
 }
 
-/**
- * Queues work on the same key in memory, so that callers waiting for a row lock do not hold database connections. An
- * optimization only: row locks guarantee the exclusion.
- */
+/** Queues work per key in memory, so that row locks are not awaited on database connections. Exclusion itself relies on row locks. */
 export function createTurns({ clock, parallel, maxWaiting, maxWaitMs }: TurnsOptions) {
   const waiting: Waiting[] = [];
   const busy = new Set<string>();
@@ -63,10 +60,7 @@ export function createTurns({ clock, parallel, maxWaiting, maxWaitMs }: TurnsOpt
   }
 
   return {
-    /**
-     * Runs `work` in turn: calls with the same key run one at a time, in order.
-     * @throws AppError unavailable if too many wait or this call waits too long
-     */
+    /** @throws AppError unavailable if too many calls wait or this one waits too long */
     async take<T>(key: string, work: () => Promise<T>): Promise<T> {
       if (waiting.length >= maxWaiting) throw tooBusy();
       const isInTime = await new Promise<boolean>((resolve) => {
@@ -120,7 +114,6 @@ const mayBeRepeat = (error: unknown): boolean =>
 
 interface OrdersDeps {
   snapshots: SnapshotStore;
-  /** Undefined if live trading is off. */
   live: LiveExecutor | undefined;
   resting: Pick<Resting, 'advance'>;
   /** Delay of a paper order on its way; sleeps by default. */

@@ -11,10 +11,7 @@ import { requireTradable } from './tradable.js';
 import { assertAllowed, type Grounds } from './allowed.js';
 import type { TransactionDeps } from './transaction.js';
 
-/**
- * Runs the checks of placing a paper order without a lock or a write; undefined if the order would pass. Placing it later may
- * see other data.
- */
+/** Runs the checks of placing a paper order, without locks or writes. Undefined if the order would pass now. */
 export async function previewOrder(
   orm: Orm,
   input: PaperOrder,

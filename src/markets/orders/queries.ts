@@ -19,7 +19,6 @@ import {
 export type OrderRow = typeof tradingOrders.$inferSelect;
 export type FillRow = typeof tradingFills.$inferSelect;
 
-/** The account's state for the checks of an order, read under the account's lock. */
 export interface AccountState {
   existing: { id: string; requestHash: string } | undefined;
   position: Position | undefined;
@@ -103,7 +102,6 @@ export async function findTaken(orm: Orm, orgId: string, ticker: string, hash: s
   return row?.taken ?? [];
 }
 
-/** A fill with its postings and the id of its ledger entry. */
 export interface WrittenFill {
   n: number;
   price: Micros;
@@ -117,7 +115,6 @@ export interface WrittenFill {
 
 export interface Execution {
   order: OrderRow;
-  /** True if the order is not stored yet. */
   isNew: boolean;
   /** New fills, with the position and the change in cash after them. */
   filled?: { fills: WrittenFill[]; position: Position | undefined; cashChange: Micros };
@@ -190,7 +187,6 @@ const insertOrder = (o: OrderRow): SQL => sql`
         ${toSqlTime(o.sentAt)}::timestamptz, ${toSqlTime(o.finishedAt)}::timestamptz)
     )`;
 
-/** Updates the mutable columns of an order. */
 const updateOrder = (o: OrderRow): SQL => sql`
     written as (
       update trading_orders set venue_order_id = ${o.venueOrderId}, status = ${o.status}, reason = ${o.reason}, filled_contracts = ${o.filledContracts},
@@ -233,7 +229,6 @@ export async function findTrade(orm: Orm, orgId: string, by: { id: string } | { 
   return { order, fills: await listFills(orm, orgId, [order.id]) };
 }
 
-/** Ordered by order and fill number. */
 export function listFills(orm: Orm, orgId: string, orderIds: string[]): Promise<FillRow[]> {
   return orm
     .select()
@@ -281,7 +276,6 @@ export interface RestingMarket {
   since: Date;
 }
 
-/** Ordered by market and account, starting after `after`. */
 export async function listRestingMarkets(
   orm: Orm,
   after: Pick<RestingMarket, 'ticker' | 'orgId'>,
@@ -316,7 +310,6 @@ export async function findNewestResting(orm: Orm, orgId: string): Promise<OrderR
   return order;
 }
 
-/** Ordered by market, then account, then age. */
 export function listRestingLive(orm: Orm, limit: number): Promise<OrderRow[]> {
   return orm
     .select()

@@ -52,7 +52,6 @@ export interface QueuedOrder {
   endsAt: Date | null;
 }
 
-/** The market's prints since the orders' watermarks. */
 export interface KnownPrints {
   /** Oldest first. */
   prints: readonly Print[];
@@ -79,7 +78,6 @@ export interface QueuePlace {
 
 export interface Advanced {
   fills: QueueFill[];
-  /** Keyed by order id. */
   places: Map<string, QueuePlace>;
 }
 

@@ -60,7 +60,6 @@ export function recordOutcome(
   });
 }
 
-/** The changed order and the new fills; undefined if the outcome changes nothing. */
 function applyOutcome(
   order: OrderRow,
   known: readonly FillRow[],

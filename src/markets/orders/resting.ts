@@ -29,12 +29,8 @@ import type { KnownPrints, ShownBook } from './queue.js';
 import { recordOutcome } from './record-outcome.js';
 import { requireFresh } from './tradable.js';
 
-/** Watches orders that rest in the book. */
 export interface Resting {
-  /**
-   * Fills paper orders from new prints and cancels paper and live orders that must leave the book. One instance works at a
-   * time; the others resolve without an error.
-   */
+  /** Fills paper orders from new prints and cancels orders that must leave the book. Does nothing if another instance does the work. */
   pass(): Promise<void>;
   /** Advances an account's paper orders in one market to now, without checking their cancel conditions. */
   advance(orgId: string, ticker: string): Promise<void>;
@@ -44,7 +40,6 @@ export interface Resting {
 interface RestingDeps {
   markets: Pick<MarketSource, 'readPrints'>;
   snapshots: SnapshotStore;
-  /** Undefined if live trading is off. */
   live: LiveExecutor | undefined;
 }
 
@@ -157,10 +152,7 @@ function createPrintReader(
   };
 }
 
-/**
- * Decides whether this instance works. An instance without fresh market data releases the lease to another, and works only if
- * no other took it.
- */
+/** Decides whether this instance works. Without fresh data it offers the lease to another, and works only if none took it. */
 function createSight({ clock }: Pick<TradingContext, 'clock'>, snapshots: SnapshotStore, lease: Lease) {
   const startedAt = clock.now();
   let wasBlind = false;
@@ -219,10 +211,7 @@ async function cancelLiveOrders(
   }
 }
 
-/**
- * Marks an order as cancelled before the venue is asked; undefined if it may stay in the book. `isBarred`: the switches or the
- * access to markets do not allow it.
- */
+/** Marks an order before the venue is asked; undefined if it may stay. `isBarred`: a switch or the market access forbids it. */
 const markLive = (
   { db, clock }: TradingContext,
   snapshots: SnapshotStore,
@@ -261,7 +250,6 @@ export async function askVenue(
   return recordOutcome(db.orm, row.orgId, row.id, outcome, new Date(clock.now()));
 }
 
-/** Records that an order is being cancelled; its outcome follows. */
 export async function markCancelled(
   tx: Parameters<typeof writeExecution>[0],
   order: OrderRow,

@@ -9,7 +9,6 @@ import { MAX_TRADING_AGE_MS, type MarketData } from '../market/source.js';
 import { ageOf, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.js';
 import type { OrderInput } from '../ledger/order-input.js';
 
-/** One snapshot's view of a market, for checking and matching an order. */
 export interface TradableMarket {
   snapshot: Snapshot;
   market: ListedMarket;
@@ -68,10 +67,7 @@ export function requireFresh({ current, sources }: SnapshotStore, nowMs: number)
   return current;
 }
 
-/**
- * A book may be older than its listing, or out of sync with the venue.
- * @throws AppError market_data_stale
- */
+/** @throws AppError market_data_stale if the book is too old, which its listing need not be, or out of sync with the venue */
 export function assertCertain({ data }: Snapshot, ticker: string, nowMs: number): void {
   if (data.doubts?.has(ticker))
     throw stale(
@@ -133,7 +129,7 @@ export function invalid(pointer: string, detail: string): AppError {
 }
 
 /**
- * Accepts an order that can fill at least in part or may rest; a post-only order, if none of it would fill.
+ * Accepts an order that can fill at least in part or may rest, and a post-only order only if none of it would fill.
  * @param whole the book as the venue shows it
  * @param book the same, less what paper orders took
  * @throws AppError price_moved

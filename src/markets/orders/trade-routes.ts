@@ -74,10 +74,7 @@ const noSuchTrade = problemExample('not_found', {
   request: { params: { id: unknownId } },
 });
 
-/**
- * The requested trade. A test key cannot see live trades.
- * @throws AppError not_found
- */
+/** @throws AppError not_found, also for a live trade and a test key */
 async function findTrade({ orders }: OrderRouteDeps, req: Request, { orgId, livemode }: Principal) {
   const trade = await orders.find(orgId, readPathId(req, 'id', 'trade'));
   if (!trade || (trade.mode === 'live' && !livemode))

@@ -11,10 +11,7 @@ import type { Trade } from './order.js';
 import type { OrderRow, WrittenFill } from './queries.js';
 import type { tradeSchema } from './schema.js';
 
-/**
- * Rejects a test key that asks for live trades.
- * @throws AppError live_trading_disabled
- */
+/** @throws AppError live_trading_disabled for a test key that asks for live trades */
 export function requireLiveKey({ livemode }: { livemode: boolean }, mode: TradeMode | undefined): void {
   if (mode === 'live' && !livemode)
     throw new AppError(
@@ -23,7 +20,6 @@ export function requireLiveKey({ livemode }: { livemode: boolean }, mode: TradeM
     );
 }
 
-/** The API's form of a trade, without its Organization and key. */
 export function toTradeJson(trade: Trade): z.output<typeof tradeSchema> {
   return {
     id: trade.id,

@@ -30,13 +30,11 @@ import { aheadOf, bidOf } from './queue.js';
 import { tellFilled } from './trade.js';
 import { confirmAuthority } from '../../accounts/audit/audit.js';
 
-/** An order that passed every check, with the data of the checks, read under the account's lock. */
 interface AcceptedOrder {
   input: OrderInput;
   view: TradableMarket;
   state: AccountState;
   at: Date;
-  /** Undefined for an order without latency. */
   sent: ArrivedOrder | undefined;
 }
 
@@ -44,7 +42,6 @@ interface AcceptedOrder {
 const FORGET_AFTER_MS = 2 * MAX_TRADING_AGE_MS;
 
 /**
- * Fills a paper order from the book and books the fills.
  * @param book less what earlier paper orders took
  * @param outlay the most that the whole order can take from the balance
  */
@@ -122,7 +119,6 @@ function restOf(
   };
 }
 
-/** Contracts available within the order's limit price. */
 const withinLimit = (book: OrderBook, input: OrderInput): number =>
   matchOrder(book, { ...input, timeInForce: 'immediate_or_cancel' }).filledContracts;
 
@@ -249,10 +245,7 @@ export async function checkAndWrite(
   return { trade, isRepeat: false };
 }
 
-/**
- * Runs the checks of `checkAndWrite` on a paper order and writes nothing; the order then travels with the result.
- * @throws AppError see `Orders.place`
- */
+/** Runs the checks of `checkAndWrite` on a paper order and writes nothing. @throws AppError see `Orders.place` */
 export async function checkAndSend(
   orm: Orm,
   input: OrderInput,
@@ -312,10 +305,7 @@ async function lockOrOpen(
   return (await lockAccount(tx, { orgId, mode }))!;
 }
 
-/**
- * The trade that already used the idempotency key, if any.
- * @throws AppError idempotency_conflict
- */
+/** @throws AppError idempotency_conflict if the key was used for another order */
 export async function findRepeat(orm: Orm, input: OrderInput): Promise<PlacedOrder | undefined> {
   const { orgId, idempotencyKey } = input;
   const found = await findTrade(orm, orgId, { idempotencyKey });

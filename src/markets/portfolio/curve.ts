@@ -29,7 +29,6 @@ interface CurveInput {
   range: CurveRange;
   now: Date;
   openedAt: Date;
-  /** Current totals. */
   present: { realised: Micros; fees: Micros; unrealised: Micros | null };
   /** Amounts booked within each step, keyed by its start. */
   booked: readonly { step: Date; realised: Micros; fees: Micros }[];
@@ -49,10 +48,7 @@ function stepStart(at: Date, stepSeconds: number): Date {
 export const rangeStart = (range: CurveRange, now: Date): Date =>
   stepStart(new Date(now.getTime() - curveRanges[range].lengthMs), curveRanges[range].stepSeconds);
 
-/**
- * Profit and loss per step, from the ledger and the recorded position values. Booked amounts are subtracted from the present
- * totals, so nothing from before the range is needed. Pure.
- */
+/** Profit and loss per step. Bookings are subtracted from the present totals, so nothing from before the range is needed. Pure. */
 export function toCurve({
   range,
   now,

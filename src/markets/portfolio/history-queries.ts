@@ -64,10 +64,8 @@ export async function sumBooked(
   }));
 }
 
-/** A recorded event of a market's settlement. */
 export interface SettlementEventRow {
   ticker: string;
-  /** The bracket in words. */
   label: string | null;
   n: number;
   state: SettlementState;
@@ -84,7 +82,6 @@ export interface SettlementEventRow {
   at: string;
 }
 
-/** Cursor: the page begins after this row. */
 export type SettlementEventPosition = Pick<SettlementEventRow, 'at' | 'ticker' | 'n'>;
 
 /** Newest first. A provisional event is replaced by its successor, so that a settlement is one row. */
@@ -136,7 +133,6 @@ export async function listHoldingAccounts(orm: Orm, after: Account, limit: numbe
   return found;
 }
 
-/** Adds a point, or overwrites the point of the same time. */
 export async function writePoint(orm: Orm, point: typeof portfolioHistory.$inferInsert): Promise<void> {
   const { orgId, mode, at, ...values } = point;
   await orm
@@ -148,7 +144,6 @@ export async function writePoint(orm: Orm, point: typeof portfolioHistory.$infer
     });
 }
 
-/** Ordered by key. */
 export const listAccounts = (orm: Orm, after: Account, limit: number) =>
   selectRows<Account>(
     orm,

@@ -69,7 +69,6 @@ export function createPortfolioHistory(deps: PortfolioDeps & { log: Logger }) {
     /** Adds a point for each account that holds something. A failing account does not hold up the others. */
     recordAll: (mayGoOn: MayGoOn): Promise<void> =>
       forEachAccount((after) => listHoldingAccounts(orm, after, ACCOUNTS_AT_ONCE), mayGoOn, tryToRecordPoint),
-    /** Keeps one point per day of everything older than `ALL_POINTS_KEPT_MS`. */
     thinOut(mayGoOn: MayGoOn): Promise<void> {
       const before = new Date(deps.clock.now() - ALL_POINTS_KEPT_MS);
       return forEachAccount(

@@ -12,7 +12,6 @@ const isCount = ({ rule }: Pick<LedgerProblem, 'rule'>): boolean => /^(filled_)?
 const amount = (problem: Pick<LedgerProblem, 'rule'>, value: string | null): string | null =>
   value === null || isCount(problem) ? value : formatDollars(BigInt(value));
 
-/** The problems as tables for people. */
 export function ledgerText(problems: readonly LedgerProblem[]): string {
   if (problems.length === 0)
     return 'The ledger agrees: with every account, position, order, fill and settlement.';
@@ -43,9 +42,7 @@ export const ledgerJson = (problems: readonly LedgerProblem[]) =>
     actual: amount(problem, problem.actual),
   }));
 
-/** A disagreement between the ledger and the tables kept beside it. */
 interface LedgerProblem {
-  /** The broken rule, in words. */
   rule: string;
   orgId: string;
   organization: string;
@@ -62,10 +59,7 @@ interface LedgerProblem {
 
 interface Rule {
   name: string;
-  /**
-   * Selects rows `org_id, mode, about, recorded, actual`, one per violation.
-   * @param rows a table, limited to the checked Organizations
-   */
+  /** Selects `org_id, mode, about, recorded, actual` per violation. `rows` limits a table to the checked Organizations. */
   broken: (rows: (table: string) => SQL) => SQL;
 }
 

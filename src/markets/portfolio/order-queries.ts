@@ -55,7 +55,6 @@ interface OrderPage {
   limit: number;
 }
 
-/** Newest first. */
 export const listOrders = (
   orm: Orm,
   orgId: string,
@@ -71,7 +70,6 @@ export const listOrders = (
     .orderBy(desc(tradingOrders.id))
     .limit(limit);
 
-/** Oldest first, for the CSV export. */
 export const listOrdersForward = (
   orm: Orm,
   orgId: string,

@@ -20,7 +20,6 @@ export function toPortfolioAnswer(
   };
 }
 
-/** Age of the market data, and the state of its sources. */
 export function freshnessOf({ current, sources }: SnapshotStore, nowMs: number) {
   const ageMs = current ? ageOf(current, nowMs) : null;
   return {

@@ -76,7 +76,6 @@ const readBooked = (orm: Orm, orgId: string, mode: TradeMode) =>
     { isolationLevel: 'repeatable read', accessMode: 'read only' },
   );
 
-/** Values the booked state with a market snapshot. Pure. */
 export function valuePortfolio(mode: TradeMode, booked: Booked, snapshot: Snapshot | undefined) {
   const { account, sums, transfers, pending, openOrders } = booked;
   const events = new Map(booked.lastEvents.map((event) => [event.ticker, event]));
@@ -91,7 +90,6 @@ export function valuePortfolio(mode: TradeMode, booked: Booked, snapshot: Snapsh
     /** Null for a live account that was never used. */
     openedAt: account?.openedAt ?? null,
     cash,
-    /** Cash reserved by open orders. */
     reserved: pending.reserved,
     /** Deposits less withdrawals. The ledger's five accounts sum to zero, so this follows from the others. */
     deposits: cash + sums.cost + sums.fees - sums.realised - transfers,
@@ -139,7 +137,6 @@ function valuePosition(
     mark,
     /** Mark less cost; null if the mark is unknown. */
     unrealised: mark.value === null ? null : mark.value - row.cost,
-    /** The latest result of the market that the venue has stated. */
     settlement: said && { ...said, source: name.source },
   };
 }

@@ -30,7 +30,6 @@ const labelOf = sql<string | null>`(
   limit 1
 )`;
 
-/** Net transfers from the venue's other exchange shards. */
 export async function sumTransfers(orm: Orm, orgId: string, mode: TradeMode): Promise<Micros> {
   const { capital, kind } = ledgerEntries;
   const [sums] = await orm
@@ -43,7 +42,6 @@ export async function sumTransfers(orm: Orm, orgId: string, mode: TradeMode): Pr
 
 export type PositionRow = Awaited<ReturnType<typeof listOpenPositions>>[number];
 
-/** Ordered by ticker. */
 export function listOpenPositions(orm: Orm, orgId: string, mode: TradeMode, limit: number) {
   return orm
     .select({ ...getTableColumns(tradingPositions), label: labelOf })
@@ -70,7 +68,6 @@ export async function sumReserved(orm: Orm, orgId: string, mode: TradeMode) {
 
 export type OpenOrderRow = Awaited<ReturnType<typeof listOpenOrders>>[number];
 
-/** Oldest first. */
 export function listOpenOrders(orm: Orm, orgId: string, mode: TradeMode, limit: number) {
   return orm
     .select({
@@ -96,7 +93,6 @@ export function listOpenOrders(orm: Orm, orgId: string, mode: TradeMode, limit: 
 
 export type LastSettlementEvent = Awaited<ReturnType<typeof listLastSettlementEvents>>[number];
 
-/** The latest recorded settlement event of each market. */
 export async function listLastSettlementEvents(orm: Orm, orgId: string, mode: TradeMode, tickers: string[]) {
   if (tickers.length === 0) return [];
   return orm

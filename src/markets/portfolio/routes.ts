@@ -16,7 +16,6 @@ import { type PortfolioDeps, readPortfolio } from './portfolio.js';
 export interface PortfolioRouteDeps extends PortfolioDeps {
   keys: KeyReader;
   keyUse: KeyUse;
-  /** Undefined if live trading is off. */
   live: Pick<LiveTrading, 'reportOf'> | undefined;
 }
 

@@ -33,10 +33,7 @@ export const tradeColumns = [
 /** Large enough to make round trips negligible, small enough not to hold up other requests. */
 const BATCH_SIZE = 500;
 
-/**
- * Exports all orders with their sums, oldest first, one statement per batch. Orders placed after `until` are left out, so that
- * new orders cannot keep the export from ending.
- */
+/** Oldest first, one statement per batch. Ends at `until`, because new orders could otherwise keep the export from ending. */
 export async function* exportTrades(
   orm: Orm,
   orgId: string,

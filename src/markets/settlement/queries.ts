@@ -10,7 +10,6 @@ import {
 import { ofAccount, type Account } from '../ledger/queries.js';
 import type { SettlementEvent } from './settlement-event.js';
 
-/** Tickers of markets with an event recorded since then, in order. */
 export const listRecentTickers = (orm: Orm, since: Date, after: string, limit: number) =>
   selectRows<{ ticker: string }>(
     orm,
@@ -19,7 +18,6 @@ export const listRecentTickers = (orm: Orm, since: Date, after: string, limit: n
     order by ticker limit ${limit}`,
   );
 
-/** The venue's events as rows of `w`. */
 function eventRows(events: ReadonlyMap<string, SettlementEvent>): SQL {
   const said = [...events.values()];
   const values = textArray(said.map(({ value }) => (value === null ? null : String(value))));
@@ -87,7 +85,6 @@ export const readPositions = (tx: Orm, account: Account, tickers: string[]) =>
     .from(tradingPositions)
     .where(and(ofAccount(tradingPositions, account), inArray(tradingPositions.ticker, tickers)));
 
-/** All recorded events of some markets, oldest first. */
 export const readRecorded = (tx: Orm, account: Account, tickers: string[]) =>
   tx
     .select({

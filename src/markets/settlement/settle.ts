@@ -94,7 +94,6 @@ async function write(tx: Orm, account: Account, planned: NamedEvent[], at: Date)
   );
 }
 
-/** Notifies webhooks if money moved. */
 async function tellSettled(
   tx: Orm,
   { orgId, mode }: Account,
@@ -136,9 +135,7 @@ interface SettleDeps {
 }
 
 export interface SettleReport {
-  /** Recorded rows. */
   events: number;
-  /** Accounts with moved money. */
   moved: number;
   /** Accounts that could not be settled; the next pass tries them again. */
   failed: number;

@@ -26,10 +26,7 @@ export function isFinal(event: SettlementEvent): event is FinalEvent {
   return event.state === 'void' || (event.state === 'finalized' && event.value !== null);
 }
 
-/**
- * The venue's present event for a market; undefined while it trades, or is closed without a report. A market that is finalized
- * without a payout has no event either, because its payout is unknown.
- */
+/** Undefined while a market trades, is closed without a report, or is finalized without a payout, because its payout is unknown. */
 export function settlementEventOf(market: ListedMarket): SettlementEvent | undefined {
   const { status, settlementValue: value, settledTemperature: temperature } = market;
   switch (status) {
@@ -47,13 +44,9 @@ export function settlementEventOf(market: ListedMarket): SettlementEvent | undef
   }
 }
 
-/**
- * True for a payout between the sides: the last fair price, which the venue pays when no data arrived, to YES, and the rest of
- * the dollar to NO.
- */
+/** True for a payout at the last fair price, which YES gets when no data arrived; NO gets the rest of the dollar. */
 export const isFairPrice = (valueOfYes: Micros): boolean => valueOfYes > 0n && valueOfYes < DOLLAR;
 
-/** Why a person should review a market's result; undefined if nothing is wrong. */
 export function doubtAbout(market: ListedMarket): string | undefined {
   const { status, settlementValue: value, settledTemperature: temperature } = market;
   if (status !== 'finalized' || market.isVoid) return undefined;
@@ -75,14 +68,12 @@ const isSameEvent = (before: SettlementEvent, now: SettlementEvent): boolean =>
 const pay = (held: Holding, event: FinalEvent): Booking =>
   event.state === 'void' ? applyVoid(held) : applySettlement(held, event.value);
 
-/** A row of `trading_settlements`. */
 export interface RecordedEvent extends SettlementEvent, Holding {
   n: number;
   /** True if the event closed its holding. Several events do if contracts turned up after the settlement. */
   isClosing: boolean;
 }
 
-/** A new row, with its ledger entry if money moves. */
 export interface PlannedEvent extends SettlementEvent, Holding {
   n: number;
   entry: { kind: 'settlement' | 'correction'; postings: Postings } | null;

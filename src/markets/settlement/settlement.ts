@@ -69,7 +69,6 @@ export function createSettlement({ db, clock, log, markets, snapshots, history }
         if (report.events > 0) log.info(report, 'recorded what the venue says about settled markets');
         return report;
       }),
-    /** Records the value of each account that holds something. */
     async recordHistory(): Promise<void> {
       await run(async () => {
         if (await hear()) await history.recordAll(mayGoOn);

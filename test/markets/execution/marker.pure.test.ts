@@ -70,7 +70,7 @@ describe('a fill, a minute later,', () => {
     ['a sale of YES at 42', { side: 'yes', action: 'sell', price: 42n * CENT }, [42, 'no'], [41, 'no']],
     ['a purchase of NO at 58', { side: 'no', action: 'buy', price: 58n * CENT }, [42, 'no'], [41, 'no']],
     ['a sale of NO at 55', { side: 'no', action: 'sell', price: 55n * CENT }, [45, 'yes'], [46, 'yes']],
-  ] as const)('is judged by its own side: %s', (_, change, [good, taker], [bad]) => {
+  ] as const)('is judged on its own side: %s', (_, change, [good, taker], [bad]) => {
     const gone = knowing({ 10: makeBook([[30, 1]], [[30, 1]]) });
     const missed = (cents: number, takerSide: 'yes' | 'no') =>
       markFill({ ...fill, ...change }, [print(5, cents, takerSide)], gone).missed;

@@ -141,7 +141,7 @@ it.each<[string, (orgId: string) => SQL, string[]]>([
       where org_id = ${orgId}::uuid and contracts >= 4`,
     Array(2).fill('only an open order keeps cash back, and never more than its account has'),
   ],
-])('with %s is told', async (_what, spoil, rules) => {
+])('the check reports %s', async (_what, spoil, rules) => {
   const { id } = await trader();
   await database.db.orm.execute(spoil(id));
   expect((await check(id)).map(({ rule }) => rule)).toEqual(rules);

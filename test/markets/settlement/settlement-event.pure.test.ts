@@ -98,7 +98,7 @@ describe('a settlement', () => {
     ['winning no', 'no', word('finalized', 0n), 10n * DOLLAR, 580n * CENT],
     ['no with a partial payout', 'no', word('finalized', 37n * CENT), 630n * CENT, 210n * CENT],
     ['void yes', 'yes', word('void'), 420n * CENT, 0n],
-  ] as const)('of 10 %s pays, with its profit or loss', (_what, side, said, paid, earned) => {
+  ] as const)('pays 10 %s with the right profit or loss', (_what, side, said, paid, earned) => {
     const { cash, realised, holding, kinds } = bookAll({ ...held, side }, [said]);
     expect({ cash, realised, kinds }).toEqual({ cash: paid, realised: earned, kinds: ['settlement'] });
     expect(holding).toMatchObject({ contracts: 0, cost: 0n });
