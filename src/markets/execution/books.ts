@@ -5,7 +5,7 @@ import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
 
 /** Longer than the time from a fill to its mark. */
 const KEPT_MS = 3 * MINUTE_MS;
-const MOST_KEPT = 500;
+const MAX_KEPT = 500;
 
 interface KnownBook {
   atMs: number;
@@ -41,7 +41,7 @@ export function createBookLog(): BookLog {
         const last = list.at(-1);
         if (last === undefined || (last.atMs <= atMs && (last.book !== book || !isTold)))
           list.push({ atMs, book, isTold });
-        while (list.length > MOST_KEPT || (list[1]?.atMs ?? nowMs) < nowMs - KEPT_MS) list.shift();
+        while (list.length > MAX_KEPT || (list[1]?.atMs ?? nowMs) < nowMs - KEPT_MS) list.shift();
       }
       known = next;
     },

@@ -18,7 +18,7 @@ import {
 const LOOK_MS = MINUTE_MS;
 export const WAIT_MS = LOOK_MS + 5_000;
 /** Older fills are not marked, because one read of prints spans an hour. */
-const MOST_AGE_MS = PRINTS_SPAN_MS - WAIT_MS;
+const MAX_AGE_MS = PRINTS_SPAN_MS - WAIT_MS;
 const AT_ONCE = 500;
 /** Markets per run; the prints of each cost one request. */
 const MARKETS_AT_ONCE = 40;
@@ -36,7 +36,7 @@ export function createMarker({ db: { orm }, clock, log, markets, books }: Marker
   let running: Promise<number> | undefined;
 
   async function listDue(nowMs: number): Promise<DueMark[]> {
-    const span = { from: new Date(nowMs - MOST_AGE_MS), until: new Date(nowMs - WAIT_MS), limit: AT_ONCE };
+    const span = { from: new Date(nowMs - MAX_AGE_MS), until: new Date(nowMs - WAIT_MS), limit: AT_ONCE };
     const due = [...(await listDueFills(orm, span)), ...(await listDueShadows(orm, span))];
     const tickers = new Set([...new Set(due.map(({ ticker }) => ticker))].slice(0, MARKETS_AT_ONCE));
     return due.filter(({ ticker }) => tickers.has(ticker));

@@ -16,7 +16,10 @@ import {
 } from './queries.js';
 import { MOST_DAYS, USUAL_DAYS, type executionSchema } from './schema.js';
 
-/** Whole days in UTC. @throws AppError invalid_request */
+/**
+ * A period of whole days in UTC.
+ * @throws AppError invalid_request
+ */
 export function toPeriod(
   { from, to }: { from?: string | undefined; to?: string | undefined },
   nowMs: number,

@@ -97,7 +97,10 @@ export function compareWithVenue(ours: Ours, venues: Venues) {
   };
 }
 
-/** The venue deducts resting orders by its own calculation and a pending transfer at any time, so a range of cash is correct. */
+/**
+ * The part of a cash difference that nothing explains. The venue deducts what resting orders may take, by its own calculation,
+ * and a pending transfer may count already or not; so any difference from `least` to `most` is fine.
+ */
 const differenceOf = (difference: Micros, { least, most }: { least: Micros; most: Micros }): Micros =>
   difference > most ? difference - most : difference < least ? difference - least : 0n;
 
@@ -124,7 +127,7 @@ function compareOrders({ orders, expected }: Ours, venues: Venues) {
   let held = 0n;
   for (const wire of venues.orders) {
     const order = byName.get(wire.client_order_id);
-    if (wire.status === 'resting') held += order?.reserved ?? mostOf(wire);
+    if (wire.status === 'resting') held += order?.reserved ?? maxHoldOf(wire);
     if (!order) continue;
     seen.add(order.clientOrderId);
     ourVenueIds.add(wire.order_id);
@@ -167,7 +170,7 @@ const describe = (status: string, filled: number, left: number): string =>
   `${status}, ${formatHundredths(filled)} filled${left > 0 ? `, ${formatHundredths(left)} left` : ''}`;
 
 /** The most that another party's resting order can take: neither its side nor what it closes is known. */
-const mostOf = ({ remaining_count_fp: count }: VenueOrder): Micros => valueOf(DOLLAR, parseCount(count));
+const maxHoldOf = ({ remaining_count_fp: count }: VenueOrder): Micros => valueOf(DOLLAR, parseCount(count));
 
 function listForeign(venues: Venues, byName: Map<string, OurOrder>, ourVenueIds: Set<string>) {
   const newestFirst = <T extends { created_time?: string | null | undefined }>(rows: T[]) =>
@@ -197,7 +200,10 @@ function listForeign(venues: Venues, byName: Map<string, OurOrder>, ourVenueIds:
 const signed = ({ side, contracts }: { side: 'yes' | 'no'; contracts: number }): number =>
   toHundredths(side === 'yes' ? contracts : -contracts);
 
-/** Our positions plus those of others must match the venue's. The two sides settle at different times, which is no difference. */
+/**
+ * Our positions plus those of others must match the venue's. A settled market disappears from the two sides at different times;
+ * that is no difference, and the expected cash covers its payout.
+ */
 function comparePositions(ours: Ours, venues: Venues) {
   const held = new Map(ours.positions.map((position) => [position.ticker, signed(position)]));
   const shown = new Map(venues.positions.map((one) => [one.ticker, parseHundredths(one.position_fp)]));

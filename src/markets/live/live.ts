@@ -177,14 +177,14 @@ function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {
   const { db, status, now, log } = deps;
   let running: Promise<void> | undefined;
   let watching: Promise<void> | undefined;
-  let unshared: string | undefined;
+  let unsharedProblem: string | undefined;
   let owner: string | undefined;
 
   /** Shares a venue answer that closes live trading on every instance, until a person accepts it on one. */
   async function shareProblem(orgId: string): Promise<void> {
-    if (unshared !== undefined) {
-      await updateLiveAccount(db.orm, orgId, { problem: unshared, updatedAt: new Date(now()) });
-      unshared = undefined;
+    if (unsharedProblem !== undefined) {
+      await updateLiveAccount(db.orm, orgId, { problem: unsharedProblem, updatedAt: new Date(now()) });
+      unsharedProblem = undefined;
       return;
     }
     const account = await findLiveAccount(db.orm, orgId);
@@ -239,13 +239,13 @@ function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {
     close(orgId: string, problem: string): void {
       log.error({ problem }, 'live trading is closed: the venue said something that is not understood');
       status.setProblem(problem);
-      unshared = problem;
+      unsharedProblem = problem;
       shareProblem(orgId).catch((error: unknown) =>
         log.error({ err: error }, 'the other instances are told later that live trading is closed'),
       );
     },
     open(): void {
-      unshared = undefined;
+      unsharedProblem = undefined;
       status.setProblem(null);
     },
   };

@@ -18,13 +18,19 @@ export type VenueStatus =
   /** The order has ended, but its fills are not all listed yet. */
   | { kind: 'incomplete'; reason: string };
 
-/** An older order is not sent; past `SAFE_MS`, one unknown to the venue was never sent. Requests take less than the gap between both. */
+/**
+ * An older order is not sent. An order older than `SAFE_MS` that the venue does not know is booked as never sent. The gap
+ * between the two exceeds the longest time that a request can be in flight.
+ */
 export const MAX_SEND_AGE_MS = 10 * SECOND_MS;
 const SAFE_MS = MINUTE_MS;
 
 /** For clock skew and the venue's whole seconds. */
 const MARGIN_SECONDS = 120;
-/** Older orders and fills are also read from the archive, where orders go after two weeks (since September 2026), fills after months. */
+/**
+ * Older orders and fills are also looked up in the venue's archive. Orders move there after two weeks (since September 2026)
+ * and fills after months, so either may be archived without the other.
+ */
 const ARCHIVE_AFTER_MS = DAY_MS;
 
 export interface StatusDeps {

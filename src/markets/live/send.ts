@@ -106,12 +106,12 @@ async function conclude(
     case 'accepted':
       return outcomeOf(order, await collectFills(deps, order, { ...verdict, isOld: false }, signal));
     default:
-      return askRepeatedly(deps, order, verdict, signal);
+      return lookUpRepeatedly(deps, order, verdict, signal);
   }
 }
 
 /** Looks the order up several times, because the venue lists an order with a delay. */
-async function askRepeatedly(
+async function lookUpRepeatedly(
   deps: SendDeps,
   order: LiveOrder,
   verdict: OrderVerdict,
@@ -163,7 +163,7 @@ export async function withdraw(
     let { venueOrderId } = order;
     for (const pauseMs of [0, ...deps.lookUpPausesMs]) {
       if (pauseMs > 0) await sleep(pauseMs, undefined, { signal });
-      if (venueOrderId !== null && mayAsk(verdict)) {
+      if (venueOrderId !== null && mayRepeat(verdict)) {
         const { ticker } = order;
         verdict = await ask(deps, { venueOrderId, ticker }, remaining, signal);
         reason = verdict.kind === 'told' ? NOT_SHOWN : verdict.reason;
@@ -193,7 +193,7 @@ export async function withdraw(
 const NOT_SHOWN = 'the venue has taken the request and still shows the order as it was';
 
 /** Once the venue has accepted or refused the request, repeating it changes nothing. */
-const mayAsk = (verdict: ChangeVerdict | undefined): boolean =>
+const mayRepeat = (verdict: ChangeVerdict | undefined): boolean =>
   verdict === undefined ||
   verdict.kind === 'unclear' ||
   (verdict.kind === 'refused' && verdict.isBusy === true);

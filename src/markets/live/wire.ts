@@ -5,7 +5,10 @@ import { WEATHER_SHARD } from '../market/market.js';
 import { DOLLAR, formatDollars, parseDollars, type Micros } from '../market/money.js';
 import type { LiveOrder, VenueFill } from '../orders/order.js';
 
-/** Account answers of the venue (OpenAPI 3.13 to 3.32), without directions: the venue is about to rename them, and our orders have them. */
+/**
+ * The fields that are read from the venue's account answers (OpenAPI 3.13 to 3.32). Directions come from our own orders
+ * instead, because the venue is about to rename them.
+ */
 const dollars = z.string().regex(/^-?\d{1,12}(\.\d{1,6})?$/);
 const count = z.string().regex(/^\d{1,12}(\.\d{1,2})?$/);
 const signedCount = z.string().regex(/^-?\d{1,12}(\.\d{1,2})?$/);

@@ -45,7 +45,7 @@ export function assertAllowed(
   if (!sent) assertReachable(view.book, book, input);
   const available = cash - state.reserved;
   const filledFrom = input.mode === 'paper' ? book : undefined;
-  const cost = input.action === 'buy' ? costAtMost(input, view.feeRule, filledFrom) : 0n;
+  const cost = input.action === 'buy' ? maxCost(input, view.feeRule, filledFrom) : 0n;
   const { market, snapshot } = view;
   const priced = sent?.book ?? book;
   assertWithinRisk({ order: input, market, book: priced, snapshot, worstCost: cost, available, at }, facts);
@@ -73,8 +73,11 @@ function assertHeld({ action, side, ticker, contracts }: OrderInput, state: Acco
   );
 }
 
-/** The most that a purchase can cost. Fills round separately, so many small fills of a paper order may cost more than its worst case. */
-function costAtMost(input: OrderInput, feeRule: FeeRule, book: OrderBook | undefined): Micros {
+/**
+ * The most that a purchase can cost. Each fill is rounded on its own, so many small fills can cost more than one large fill at
+ * the limit price. A paper order's fills are known, so their cost counts if it is higher.
+ */
+function maxCost(input: OrderInput, feeRule: FeeRule, book: OrderBook | undefined): Micros {
   const worst = worstCost(feeRule, input);
   const filled = book ? -quoteOrder(book, feeRule, input).balanceChange : 0n;
   return filled > worst ? filled : worst;

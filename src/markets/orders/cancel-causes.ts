@@ -31,8 +31,8 @@ const causes: Causes = {
       return `${market.station.name} made a report at ${seen.observedAt.toISOString()}.`;
     const { start, end } = spanOf(market.station, market);
     const due = Math.floor((nowMs - REPORT_MS) / HOUR_MS) * HOUR_MS + REPORT_MS;
-    const isOfDay = due >= start.getTime() && due < end.getTime();
-    return isOfDay && due > createdAt.getTime()
+    const isWithinDay = due >= start.getTime() && due < end.getTime();
+    return isWithinDay && due > createdAt.getTime()
       ? `A report of ${market.station.name} is due from ${new Date(due).toISOString()} on.`
       : undefined;
   },

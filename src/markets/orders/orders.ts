@@ -40,7 +40,10 @@ interface Waiting {
   start: (isInTime: boolean) => void;
 }
 
-/** Queues work per key in memory, so that row locks are not awaited on database connections. Exclusion itself relies on row locks. */
+/**
+ * Queues work per key in memory, so that callers that wait for the same row lock do not each hold a database connection. It
+ * only saves connections: the row locks guarantee the exclusion.
+ */
 export function createTurns({ clock, parallel, maxWaiting, maxWaitMs }: TurnsOptions) {
   const waiting: Waiting[] = [];
   const busy = new Set<string>();
@@ -60,7 +63,10 @@ export function createTurns({ clock, parallel, maxWaiting, maxWaitMs }: TurnsOpt
   }
 
   return {
-    /** @throws AppError unavailable if too many calls wait or this one waits too long */
+    /**
+     * Runs calls with the same key one at a time, in order.
+     * @throws AppError unavailable if too many calls wait or this one waits too long
+     */
     async take<T>(key: string, work: () => Promise<T>): Promise<T> {
       if (waiting.length >= maxWaiting) throw tooBusy();
       const isInTime = await new Promise<boolean>((resolve) => {

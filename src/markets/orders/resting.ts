@@ -62,7 +62,7 @@ export function createResting(context: TradingContext, { markets, snapshots, liv
   /** Books at the last pass; the venue has listed the prints from before them by now. */
   const shown = new Map<string, ShownBook>();
   const readPrints = createPrintReader(context, markets, stopping.signal);
-  const mayWork = createSight(context, snapshots, lease);
+  const mayWork = createWorkGuard(context, snapshots, lease);
   let running: Promise<void> | undefined;
 
   async function advanceMarket(
@@ -153,11 +153,11 @@ function createPrintReader(
 }
 
 /** Decides whether this instance works. Without fresh data it offers the lease to another, and works only if none took it. */
-function createSight({ clock }: Pick<TradingContext, 'clock'>, snapshots: SnapshotStore, lease: Lease) {
+function createWorkGuard({ clock }: Pick<TradingContext, 'clock'>, snapshots: SnapshotStore, lease: Lease) {
   const startedAt = clock.now();
-  let wasBlind = false;
+  let lackedData = false;
 
-  function canSee(): boolean {
+  function hasFreshData(): boolean {
     try {
       requireFresh(snapshots, clock.now());
       return true;
@@ -168,9 +168,9 @@ function createSight({ clock }: Pick<TradingContext, 'clock'>, snapshots: Snapsh
   }
 
   return async (): Promise<boolean> => {
-    const isBlind = !canSee();
-    const isNew = isBlind && !wasBlind;
-    wasBlind = isBlind;
+    const lacksData = !hasFreshData();
+    const isNew = lacksData && !lackedData;
+    lackedData = lacksData;
     if (isNew) {
       await lease.release();
       return false;

@@ -99,8 +99,8 @@ function pauseOf({ isTrading, resumesAt, pause, fetchedAt }: MarketData, nowMs: 
     return resumesAt === undefined
       ? 'the venue has paused trading'
       : `the venue has paused trading; it resumes at ${resumesAt.toISOString()}`;
-  const isBegun = pause && pause.from.getTime() <= nowMs && nowMs < pause.until.getTime();
-  return isBegun && fetchedAt < pause.from
+  const hasBegun = pause && pause.from.getTime() <= nowMs && nowMs < pause.until.getTime();
+  return hasBegun && fetchedAt < pause.from
     ? `the venue pauses trading now; it resumes at ${pause.until.toISOString()}`
     : undefined;
 }

@@ -104,7 +104,7 @@ async function fillOnPaper(
   );
 }
 
-/** The resting state of the unfilled rest: behind everything at its price, and ahead of all later prints. */
+/** The state of the unfilled rest in the book: behind everything at its price, and ahead of all later prints. */
 function restOf(
   { input, view, at }: AcceptedOrder,
   order: Parameters<typeof reserveAfter>[0],
@@ -245,7 +245,10 @@ export async function checkAndWrite(
   return { trade, isRepeat: false };
 }
 
-/** Runs the checks of `checkAndWrite` on a paper order and writes nothing. @throws AppError see `Orders.place` */
+/**
+ * Runs the checks of `checkAndWrite` on a paper order before it travels, and writes nothing.
+ * @throws AppError see `Orders.place`
+ */
 export async function checkAndSend(
   orm: Orm,
   input: OrderInput,

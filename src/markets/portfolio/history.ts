@@ -17,7 +17,7 @@ const MAX_WAIT_MS = DAY_MS;
 const DAY_OVER_MS = 2 * DAY_MS;
 
 /** Checked between parts of the work; once false, the rest is left to other instances. */
-type MayGoOn = () => Promise<boolean>;
+type MayContinue = () => Promise<boolean>;
 
 /**
  * Records an account's current value as the portfolio shows it. Skips the point if the value is unknown: stale data, an
@@ -67,13 +67,17 @@ export function createPortfolioHistory(deps: PortfolioDeps & { log: Logger }) {
     /** Adds a point for one account. Never rejects: a missing point is no reason to repeat the caller's work. */
     recordPoint: tryToRecordPoint,
     /** Adds a point for each account that holds something. A failing account does not hold up the others. */
-    recordAll: (mayGoOn: MayGoOn): Promise<void> =>
-      forEachAccount((after) => listHoldingAccounts(orm, after, ACCOUNTS_AT_ONCE), mayGoOn, tryToRecordPoint),
-    thinOut(mayGoOn: MayGoOn): Promise<void> {
+    recordAll: (mayContinue: MayContinue): Promise<void> =>
+      forEachAccount(
+        (after) => listHoldingAccounts(orm, after, ACCOUNTS_AT_ONCE),
+        mayContinue,
+        tryToRecordPoint,
+      ),
+    thinOut(mayContinue: MayContinue): Promise<void> {
       const before = new Date(deps.clock.now() - ALL_POINTS_KEPT_MS);
       return forEachAccount(
         (after) => listAccounts(orm, after, ACCOUNTS_AT_ONCE),
-        mayGoOn,
+        mayContinue,
         (account) => thinOutPoints(orm, account, before),
       );
     },
@@ -82,10 +86,10 @@ export function createPortfolioHistory(deps: PortfolioDeps & { log: Logger }) {
 
 async function forEachAccount(
   list: (after: Account) => Promise<Account[]>,
-  mayGoOn: MayGoOn,
+  mayContinue: MayContinue,
   work: (account: Account) => Promise<unknown>,
 ): Promise<void> {
-  for (let after = beforeAll; await mayGoOn();) {
+  for (let after = beforeAll; await mayContinue();) {
     const accounts = await list(after);
     for (const account of accounts) await work(account);
     if (accounts.length < ACCOUNTS_AT_ONCE) return;

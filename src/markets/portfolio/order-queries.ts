@@ -18,14 +18,14 @@ const {
   booked: _booked,
   printsSeen: _seen,
   feeRule: _rule,
-  ...ofOrder
+  ...orderColumns
 } = getTableColumns(tradingOrders);
 
 /** Orders with their author and the sums of their fills. Each sum reads the few rows of one order. */
 const selectOrders = (orm: Orm) =>
   orm
     .select({
-      ...ofOrder,
+      ...orderColumns,
       keyName: apiKeys.name,
       keyPrefix: apiKeys.prefix,
       /** Null for a former member. */

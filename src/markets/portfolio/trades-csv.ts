@@ -33,7 +33,7 @@ export const tradeColumns = [
 /** Large enough to make round trips negligible, small enough not to hold up other requests. */
 const BATCH_SIZE = 500;
 
-/** Oldest first, one statement per batch. Ends at `until`, because new orders could otherwise keep the export from ending. */
+/** All orders, oldest first, one statement per batch. Orders after `until` are left out, or new ones could keep the export from ending. */
 export async function* exportTrades(
   orm: Orm,
   orgId: string,

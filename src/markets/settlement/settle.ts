@@ -82,7 +82,7 @@ async function write(tx: Orm, account: Account, planned: NamedEvent[], at: Date)
       settlementN: n,
     })),
   );
-  for (const event of planned) await tellSettled(tx, account, event, at);
+  for (const event of planned) await notifySettled(tx, account, event, at);
   const earned = new Map<string, bigint>();
   for (const { ticker, postings } of entries)
     earned.set(ticker, (earned.get(ticker) ?? 0n) - postings.realised);
@@ -94,7 +94,7 @@ async function write(tx: Orm, account: Account, planned: NamedEvent[], at: Date)
   );
 }
 
-async function tellSettled(
+async function notifySettled(
   tx: Orm,
   { orgId, mode }: Account,
   { entry, state, value, temperature, ticker, eventTicker, side, contracts }: NamedEvent,
@@ -120,7 +120,7 @@ async function tellSettled(
 /** How long the venue may amend a result. */
 const AMENDABLE_MS = 7 * DAY_MS;
 /** How often the venue is asked about markets that no refresh reads any more, and about amended results. */
-const LOOK_AGAIN_MS = 5 * MINUTE_MS;
+const RECHECK_MS = 5 * MINUTE_MS;
 const TICKERS_AT_ONCE = 500;
 const ACCOUNTS_AT_ONCE = 100;
 /** Concurrent transactions; they mostly wait for the database. */
@@ -141,7 +141,7 @@ export interface SettleReport {
   failed: number;
 }
 
-/** Knows the venue's settlement events. Markets that no refresh reads any more are requested by ticker, at most every `LOOK_AGAIN_MS`. */
+/** Knows the venue's settlement events. Markets that no refresh reads any more are requested by ticker, at most every `RECHECK_MS`. */
 function createEnds({ markets, clock, log }: Pick<SettleDeps, 'markets' | 'clock' | 'log'>) {
   const askedAt = new Map<string, number>();
   const doubted = new Set<string>();
@@ -194,17 +194,17 @@ export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps
   const ends = createEnds({ markets, clock, log });
   let checkedAt = -Infinity;
   /** Absolute, so that a clock that was set back delays nothing. */
-  const isRecent = (at: number) => Math.abs(clock.now() - at) < LOOK_AGAIN_MS;
+  const isRecent = (at: number) => Math.abs(clock.now() - at) < RECHECK_MS;
 
   type List = (events: ReadonlyMap<string, SettlementEvent>, after: Account) => Promise<Account[]>;
   const holders: List = (events, after) => listHolders(orm, events, after, ACCOUNTS_AT_ONCE);
-  const toldOtherwise: List = (events, after) => listToldOtherwise(orm, events, after, ACCOUNTS_AT_ONCE);
+  const withOutdatedEvents: List = (events, after) => listToldOtherwise(orm, events, after, ACCOUNTS_AT_ONCE);
 
-  /** @param mayGoOn checked between parts of the work; once false, the rest is left to other instances */
+  /** @param mayContinue checked between parts of the work; once false, the rest is left to other instances */
   async function pass(
     snapshot: Snapshot,
     signal: AbortSignal,
-    mayGoOn: () => Promise<boolean>,
+    mayContinue: () => Promise<boolean>,
   ): Promise<SettleReport> {
     const report: SettleReport = { events: 0, moved: 0, failed: 0 };
     const now = clock.now();
@@ -215,7 +215,7 @@ export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps
         if (page.length > 0) {
           const tickers = page.map(({ ticker }) => ticker);
           const events = await ends.learn(snapshot, tickers, signal);
-          if (events.size > 0 && !(await walk(events, list, report, mayGoOn))) return false;
+          if (events.size > 0 && !(await walk(events, list, report, mayContinue))) return false;
         }
         if (page.length < TICKERS_AT_ONCE) return true;
       }
@@ -224,7 +224,7 @@ export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps
     if (isRecent(checkedAt)) return report;
     const since = new Date(now - AMENDABLE_MS);
     const recent = (after: string) => listRecentTickers(orm, since, after, TICKERS_AT_ONCE);
-    if (await settleAll(recent, toldOtherwise)) checkedAt = now;
+    if (await settleAll(recent, withOutdatedEvents)) checkedAt = now;
     return report;
   }
 
@@ -233,10 +233,10 @@ export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps
     events: ReadonlyMap<string, SettlementEvent>,
     list: List,
     report: SettleReport,
-    mayGoOn: () => Promise<boolean>,
+    mayContinue: () => Promise<boolean>,
   ): Promise<boolean> {
     for (let after = beforeAll; ;) {
-      if (!(await mayGoOn())) return false;
+      if (!(await mayContinue())) return false;
       const accounts = await list(events, after);
       for (const some of inChunks(accounts, PARALLEL))
         await Promise.all(some.map((account) => settleOne(account, events, report)));

@@ -26,7 +26,10 @@ export function isFinal(event: SettlementEvent): event is FinalEvent {
   return event.state === 'void' || (event.state === 'finalized' && event.value !== null);
 }
 
-/** Undefined while a market trades, is closed without a report, or is finalized without a payout, because its payout is unknown. */
+/**
+ * Undefined while the market trades or is closed without a report, and if it is finalized without a payout, which leaves its
+ * value unknown.
+ */
 export function settlementEventOf(market: ListedMarket): SettlementEvent | undefined {
   const { status, settlementValue: value, settledTemperature: temperature } = market;
   switch (status) {

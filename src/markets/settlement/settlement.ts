@@ -13,8 +13,8 @@ interface SettlementDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
   history: {
     /** Never rejects: the money is booked, and a missing point must not cause a second booking. */
     recordPoint(account: Account): Promise<void>;
-    recordAll(mayGoOn: () => Promise<boolean>): Promise<void>;
-    thinOut(mayGoOn: () => Promise<boolean>): Promise<void>;
+    recordAll(mayContinue: () => Promise<boolean>): Promise<void>;
+    thinOut(mayContinue: () => Promise<boolean>): Promise<void>;
   };
 }
 
@@ -30,7 +30,7 @@ export type Settlement = ReturnType<typeof createSettlement>;
 export function createSettlement({ db, clock, log, markets, snapshots, history }: SettlementDeps) {
   const stopping = new AbortController();
   const lease = createLease(db.orm, 'settlement', { lengthSeconds: LEASE_SECONDS });
-  const mayGoOn = async () => !stopping.signal.aborted && (await lease.hold());
+  const mayContinue = async () => !stopping.signal.aborted && (await lease.hold());
   const settling = createSettling({
     orm: db.orm,
     markets,
@@ -52,7 +52,7 @@ export function createSettlement({ db, clock, log, markets, snapshots, history }
   }
 
   /** The fresh snapshot. Without one, this instance releases the lease to another. */
-  async function hear(): Promise<Snapshot | undefined> {
+  async function findFreshSnapshot(): Promise<Snapshot | undefined> {
     const { current } = snapshots;
     if (current && ageOf(current, clock.now()) <= MAX_TRADING_AGE_MS) return current;
     await lease.release();
@@ -63,21 +63,22 @@ export function createSettlement({ db, clock, log, markets, snapshots, history }
     /** Books the venue's settlement events. Undefined if this instance did nothing. */
     settle: (): Promise<SettleReport | undefined> =>
       run(async () => {
-        const snapshot = await hear();
-        if (!snapshot || !(await mayGoOn())) return undefined;
-        const report = await settling.pass(snapshot, stopping.signal, mayGoOn);
+        const snapshot = await findFreshSnapshot();
+        if (!snapshot || !(await mayContinue())) return undefined;
+        const report = await settling.pass(snapshot, stopping.signal, mayContinue);
         if (report.events > 0) log.info(report, 'recorded what the venue says about settled markets');
         return report;
       }),
     async recordHistory(): Promise<void> {
       await run(async () => {
-        if (await hear()) await history.recordAll(mayGoOn);
+        if (await findFreshSnapshot()) await history.recordAll(mayContinue);
       });
     },
     async cleanUp(): Promise<void> {
       await run(async () => {
-        await history.thinOut(mayGoOn);
-        if (await mayGoOn()) await deleteOldPaperBooks(db.orm, new Date(clock.now() - PAPER_BOOKS_KEPT_MS));
+        await history.thinOut(mayContinue);
+        if (await mayContinue())
+          await deleteOldPaperBooks(db.orm, new Date(clock.now() - PAPER_BOOKS_KEPT_MS));
       });
     },
     async stop(): Promise<void> {
