@@ -123,7 +123,6 @@ export function markFill(
 
 const priceOf = ({ yesPrice }: Print, side: Side): Micros => (side === 'yes' ? yesPrice : DOLLAR - yesPrice);
 
-/** Middle of best bid and best ask; null if either is missing. */
 function midOf({ yes: [bid], no: [otherBid] }: OrderBook, side: Side): Micros | null {
   if (!bid || !otherBid) return null;
   const mid = (bid.price + DOLLAR - otherBid.price) / 2n;

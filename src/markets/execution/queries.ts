@@ -114,10 +114,8 @@ export interface ExecutionPeriod {
 
 /** 1 for a purchase, which gains as its price rises; -1 for a sale. */
 const direction = sql`case m.action when 'buy' then 1 else -1 end`;
-/** The settled value of a contract of the order's side. */
 const settledValue = sql`case m.side when 'yes' then s.value else ${String(DOLLAR)}::bigint - s.value end`;
 
-/** A period's marks with the final results of their markets, where known. */
 const marksOf = ({ orgId, from, until }: ExecutionPeriod, mode: TradeMode, n: SQL): SQL => sql`
   execution_marks m
   left join (
@@ -167,7 +165,6 @@ export async function sumFills(orm: Orm, period: ExecutionPeriod, mode: TradeMod
     fills: number('fills'),
     contracts: number('contracts'),
     fees: amount('fees')!,
-    /** Fills for which `missed` is known. */
     judged: number('judged'),
     missed: number('missed'),
     missedContracts: number('missedContracts'),
@@ -187,7 +184,6 @@ const toMicros = (text: string | number | null | undefined): Micros | null =>
 
 export type ShadowedOrder = Awaited<ReturnType<typeof listShadowed>>[number];
 
-/** Finished live orders with their shadows `m`. */
 const shadowsOf = (period: ExecutionPeriod): SQL => sql`(
     select m.*, ${settledValue} as settled from ${marksOf(period, 'live', sql`m.n = 0`)}
   ) m

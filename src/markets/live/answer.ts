@@ -23,7 +23,6 @@ type Reading =
 type Failure = Exclude<Reading, { kind: 'body' }>;
 
 export type OrderVerdict =
-  /** `remaining`: contracts left in the book. */
   | { kind: 'accepted'; venueOrderId: string; filled: number; remaining: number }
   | { kind: 'killed'; reason: string }
   | Failure;

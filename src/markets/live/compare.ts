@@ -32,7 +32,6 @@ export interface Ours {
   /** Contracts of others, in hundredths; see `liveAccounts`. */
   foreignPositions: Readonly<Record<string, number>>;
   accepted: readonly string[];
-  /** Settlements that were booked recently. */
   settled: readonly { ticker: string; side: 'yes' | 'no'; contracts: number; cashChange: Micros }[];
 }
 

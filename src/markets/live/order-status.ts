@@ -36,7 +36,6 @@ const ARCHIVE_AFTER_MS = DAY_MS;
 export interface StatusDeps {
   venue: Venue;
   now: () => number;
-  /** Pauses between reads of an incomplete list of fills. */
   fillPausesMs: readonly number[];
 }
 

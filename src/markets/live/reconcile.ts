@@ -221,7 +221,6 @@ export async function watchResting(deps: ReconcileDeps, orgId: string, signal: A
   await recoverOrders(deps, changed.slice(0, MAX_LOOKED_UP), signal);
 }
 
-/** Compares until both sides agree or a difference persists. */
 async function compareUntilSure(
   deps: ReconcileDeps,
   orgId: string,

@@ -64,7 +64,6 @@ export interface LiveReport {
   organization: string;
   state: 'open' | 'closed';
   reason: string | null;
-  /** Times of the last complete comparison and of the last one without a difference. */
   comparedAt: Date | null;
   agreedAt: Date | null;
   differences: readonly LiveDifference[];

@@ -18,7 +18,6 @@ import { toWireOrder } from './wire.js';
 
 export interface SendDeps extends StatusDeps, Pick<ReconcileDeps, 'db' | 'status'> {
   log: Logger;
-  /** Pauses between lookups of an order whose answer was lost. */
   lookUpPausesMs: readonly number[];
   /** Closes live trading after a venue answer that is not understood. */
   close: (reason: string) => void;

@@ -55,7 +55,6 @@ export interface Venue {
   createOrder(order: WireOrder): Promise<VenueAnswer>;
   /** Idempotent, as is a decrease. */
   cancelOrder(order: VenueOrderId): Promise<VenueAnswer>;
-  /** Leaves `remaining` contracts in the book, or fewer if fewer are there. */
   decreaseOrder(order: VenueOrderId, remaining: number): Promise<VenueAnswer>;
   createOrderGroup(): Promise<VenueAnswer>;
   hasOrderGroup(id: string, signal: AbortSignal): Promise<boolean>;
@@ -85,7 +84,6 @@ export interface ShardBalance {
   balance: Micros;
 }
 
-/** Cash that can be spent on the weather, and the cash on other shards if the venue reports it. */
 export interface VenueBalance extends VenueCash {
   otherShards: readonly ShardBalance[];
 }
@@ -99,7 +97,6 @@ export interface VenueOrderId {
 const PAGE_SIZE = 1000;
 const MAX_PAGES = 50;
 const TRANSFERS_PAGE_SIZE = 500;
-/** Markets whose fills one request can read. */
 const TICKERS_PER_CALL = 100;
 /** The path that the rate budget charges for orders and cancellations; the venue may charge less. */
 const ORDERS = '/portfolio/events/orders';
@@ -242,7 +239,6 @@ function createSignedClient({ baseUrl, key, clock, timeoutMs, backoffMs, budget 
     };
   }
 
-  /** Reads all pages; fails if there are too many. */
   async function readAll<T extends z.ZodType<{ cursor?: string | null | undefined }>>(
     path: string,
     query: Query,

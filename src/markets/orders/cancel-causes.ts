@@ -51,7 +51,6 @@ const causes: Causes = {
   },
 };
 
-/** The signal gate of a market's event; undefined if it has none. */
 export const gateOf = (snapshot: Snapshot, ticker: string) => {
   const eventTicker = snapshot.markets.get(ticker)?.eventTicker;
   return refreshOf(snapshot).signals.events.find((event) => event.eventTicker === eventTicker)?.gate;

@@ -33,7 +33,6 @@ export function createOrderChanges({ db, clock, log, live, resting, inTurn }: Ch
     return found;
   }
 
-  /** Runs `work` under the account's lock, after re-reading the author's authority. */
   const decide = (
     { orgId, id, by }: OrderChange,
     mode: OrderRow['mode'],

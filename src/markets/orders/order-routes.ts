@@ -54,7 +54,6 @@ const placed = {
   createdAt: exampleWorld.now,
   finishedAt: exampleWorld.now,
 };
-/** Fields of an order that never rested in the book. */
 const immediate = { expiresAt: null, postOnly: false, cancelOn: [], remainingContracts: 0, queueAhead: null };
 export const filledOrder = {
   ...placed,

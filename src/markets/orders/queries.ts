@@ -116,7 +116,6 @@ export interface WrittenFill {
 export interface Execution {
   order: OrderRow;
   isNew: boolean;
-  /** New fills, with the position and the change in cash after them. */
   filled?: { fills: WrittenFill[]; position: Position | undefined; cashChange: Micros };
   at: Date;
   /** What paper orders, this one included, have taken from the market's book; undefined for live orders. */
@@ -237,7 +236,6 @@ export function listFills(orm: Orm, orgId: string, orderIds: string[]): Promise<
     .orderBy(tradingFills.orderId, tradingFills.n);
 }
 
-/** Newest first; `cursor` is the id of the previous page's last order. */
 export function listOrders(
   orm: Orm,
   { orgId, mode, ticker, cursor, limit }: ListFilter,

@@ -48,7 +48,6 @@ const LEASE_SECONDS = 60;
 const MARKETS_AT_ONCE = 200;
 const MAX_LIVE = 500;
 const READ_TIMEOUT_MS = 5_000;
-/** Time after a start within which the first market data should arrive. */
 const STARTING_MS = 2 * MINUTE_MS;
 const first: Pick<RestingMarket, 'ticker' | 'orgId'> = {
   ticker: '',
@@ -232,7 +231,6 @@ const markLive = (
     return { isBarred: barrier !== undefined };
   });
 
-/** Has the venue change a resting live order, and books the outcome. */
 export async function askVenue(
   { db, clock, log }: Pick<TradingContext, 'db' | 'clock' | 'log'>,
   row: OrderRow,

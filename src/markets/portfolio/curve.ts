@@ -44,7 +44,6 @@ function stepStart(at: Date, stepSeconds: number): Date {
   return new Date(origin + Math.floor((at.getTime() - origin) / stepMs) * stepMs);
 }
 
-/** Start of a range, rounded down to a whole step. */
 export const rangeStart = (range: CurveRange, now: Date): Date =>
   stepStart(new Date(now.getTime() - curveRanges[range].lengthMs), curveRanges[range].stepSeconds);
 

@@ -16,7 +16,6 @@ interface Span extends Account {
 const stepOf = ({ stepSeconds }: Span) =>
   sql`date_bin(make_interval(secs => ${stepSeconds}), at, ${STEP_ORIGIN}::timestamptz)`;
 
-/** Value of the open positions less their cost at the end of each step, where recorded. */
 export async function listUnrealised(orm: Orm, span: Span): Promise<{ step: Date; unrealised: bigint }[]> {
   const rows = await selectRows<{ step: string; unrealised: string }>(
     orm,

@@ -34,7 +34,6 @@ function section(problems: readonly LedgerProblem[]): string[] {
   return toSection(`Broken: ${rule}`, count, [head, ...lines], 3);
 }
 
-/** The problems as JSON, with money in dollars. */
 export const ledgerJson = (problems: readonly LedgerProblem[]) =>
   problems.map(({ orgId: _orgId, ...problem }) => ({
     ...problem,

@@ -135,7 +135,6 @@ function valuePosition(
     /** Average cost per held contract, rounded down to a millionth of a dollar. */
     averagePrice: perContract(row.cost, row.contracts),
     mark,
-    /** Mark less cost; null if the mark is unknown. */
     unrealised: mark.value === null ? null : mark.value - row.cost,
     settlement: said && { ...said, source: name.source },
   };

@@ -182,7 +182,6 @@ function createEnds({ markets, clock, log }: Pick<SettleDeps, 'markets' | 'clock
 
   return {
     learn,
-    /** Forgets old requests, so their markets are requested again. */
     forget(isRecent: (at: number) => boolean): void {
       for (const [ticker, at] of askedAt) if (!isRecent(at)) askedAt.delete(ticker);
     },
@@ -228,7 +227,6 @@ export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps
     return report;
   }
 
-  /** @returns true if the walk reached its end */
   async function walk(
     events: ReadonlyMap<string, SettlementEvent>,
     list: List,

@@ -58,7 +58,6 @@ const marksOf = (orgId: string) =>
     .where(eq(executionMarks.orgId, orgId))
     .orderBy(executionMarks.at, executionMarks.n);
 
-/** Shows a book after some seconds. */
 async function showAfter(seconds: number, book = usualBook) {
   service.clock.advance(seconds * 1000);
   await service.showBook(book);
@@ -212,7 +211,6 @@ describe('GET /scores/execution', () => {
     const { status, body } = await readMine(secret, query);
     expect([status, body.code]).toEqual([400, 'invalid_request']);
     expect(body.errors![0]!.pointer).toBe(pointer);
-    // The key is checked first.
     expect((await readMine(undefined, query)).status).toBe(401);
   });
 });

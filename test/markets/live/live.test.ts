@@ -49,7 +49,6 @@ async function expectConsistent({ orders, cost }: { orders: number; cost: bigint
   expect(account.live.report).toMatchObject({ state: 'open', reason: null, differences: [] });
 }
 
-/** Market reads must continue whatever happens to orders. */
 async function expectReadsGoOn(): Promise<void> {
   await account.service.trading.refresher.refresh();
   expect(account.service.trading.snapshots.current!.sources[0]).toMatchObject({ state: 'ok' });

@@ -186,7 +186,6 @@ function expectSameOrder(trade: Trade): void {
     );
 }
 
-/** Cleans up for the next run. */
 async function end(placed: readonly string[]): Promise<void> {
   for (const id of placed) {
     const trade = await account.find(id);

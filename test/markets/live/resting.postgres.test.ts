@@ -60,7 +60,6 @@ const setSwitch = (ownState: 'halt' | 'open') =>
 const atVenue = ({ venueOrderId }: Trade): FakeOrder =>
   account.venue.exchange.orders.find(({ order_id: id }) => id === venueOrderId)!;
 
-/** Counts the matching requests to the venue from now on. */
 function countRequests(): (pattern: RegExp) => number {
   const from = account.venue.requests.length;
   return (pattern) => account.venue.requests.slice(from).filter((one) => pattern.test(one)).length;
@@ -154,7 +153,7 @@ describe('a live order that rests', () => {
     expect(idle(/portfolio/)).toBe(0);
   });
 
-  it('takes what is within its limit at once, and the rest rests', async () => {
+  it('takes what is within its limit at once, and leaves the rest in the book', async () => {
     const trade = await account.rest({ limitPrice: 450_000n });
     expect(trade).toMatchObject({ status: 'resting', filledContracts: 6, fees: 104_000n });
     // 4 at 0.45 plus a fee of 0.0693.

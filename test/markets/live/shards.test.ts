@@ -58,7 +58,6 @@ const transfers = () =>
     .from(ledgerEntries)
     .where(and(eq(ledgerEntries.orgId, account.organization.id), eq(ledgerEntries.kind, 'transfer')));
 
-/** Counts the matching requests since this call. */
 function countRequests() {
   const from = account.venue.requests.length;
   return (pattern: RegExp) =>

@@ -29,7 +29,6 @@ interface Seen {
   cancelOn?: OrderRow['cancelOn'];
 }
 
-/** Why an order placed at ten is cancelled. */
 function causeOf({ placed = TEN, now, reported, isOpen = true, cancelOn = ['observation'] }: Seen) {
   const data = makeData(
     event,

@@ -33,7 +33,6 @@ beforeEach(async () => {
   service.markets.said = {};
   service.markets.error = undefined;
   service.markets.prints = [];
-  // Removes orders left over from earlier tests.
   await database.db.orm.execute(
     sql`update trading_orders set status = 'cancelled', reserved = 0 where status = 'resting'`,
   );

@@ -294,7 +294,7 @@ describe('a paper order', () => {
     await service.showBook(usualBook);
   });
 
-  it('with many tiny fills never takes more than the available cash', async () => {
+  it('never takes more than the available cash, even with many tiny fills', async () => {
     const { secret, orgId } = await createTrader(db);
     expect((await postTrade(service.url, secret)).trade!.status).toBe('filled');
     // Removes all cash but $0.0004.

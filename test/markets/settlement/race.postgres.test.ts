@@ -21,7 +21,6 @@ import {
   clockOf,
 } from '../../fixtures/settlement.js';
 
-/** Two instances, each with its own connections, clock and view of the venue. */
 let database: TestDatabase;
 let otherDb: Database;
 let services: TestService[];
