@@ -36,7 +36,6 @@ interface SignalParts {
   data: MarketData;
 }
 
-/** The signal with its reasons in words. */
 function toSignal(parts: SignalParts): Signal {
   const { one, data, sizes } = parts;
   const { ticker, ...purchase } = parts.purchase;
@@ -88,7 +87,7 @@ function hintAtRest(market: Market, purchase: Purchase, data: MarketData): RestH
   };
 }
 
-/** From a price to the next one above it. */
+/** Distance from a price to the next one above it. */
 const stepAt = (ranges: Market['priceRanges'], price: Micros): Micros =>
   ranges.find(({ start, end }) => price >= start && price < end)?.step ?? CENT;
 
@@ -96,7 +95,7 @@ const percent = (share: number): string => `${(share * 100).toFixed(1)}%`;
 const points = (difference: number): string => `${(Math.abs(difference) * 100).toFixed(1)} points`;
 const dollars = (amount: bigint): string => `$${formatDollars(amount).replace(/00$/, '')}`;
 
-/** `71.3 ± 1.5 °F`: mean and standard deviation. */
+/** For example `71.3 ± 1.5 °F`: mean and standard deviation. */
 const spread = (mean: number, deviation: number): string => `${mean.toFixed(1)} ± ${deviation.toFixed(1)} °F`;
 
 function theForecast({ side, probability }: Purchase, label: string, day: DayForecast): string {
@@ -168,13 +167,13 @@ interface Situation {
   at: Date;
 }
 
-/** Sized for no account in particular, one that has the bankroll in cash and holds nothing, or for an account as it stands. */
+/** Sizes for a hypothetical account with the bankroll in cash and no holdings, or for a real account. */
 export type SignalInput = Situation &
   ({ bankroll: Micros; account?: undefined } | { bankroll?: undefined; account: SignalAccount });
 
 /**
- * What the forecasts say about the present order books, for every event of which something can still be traded. Each
- * side of each market has either a signal or the reason why it has none. The markets of an event are sized together.
+ * Compares the forecasts with the current order books for every event that can still be traded. Each side of each market
+ * gets either a signal or the reason for having none. The markets of an event are sized together.
  */
 export function* makeSignalsInSteps(input: SignalInput): Steps<SignalReport> {
   const open = input.events.filter(({ markets }) => markets.some(({ status }) => status === 'active'));
@@ -247,7 +246,7 @@ function ofEvent(
 
 const totalsOf = ({ stake, worstCase, growth, gap }: EventSizes) => ({ stake, worstCase, growth, gap });
 
-/** Why a side of which something could be bought is none, by ticker and side. */
+/** Reasons why buyable sides have no signal, by ticker and side. */
 function reasonsOf({ refused, crowdedOut, scarce }: EventSizes) {
   const reasons = new Map(refused.map(({ ticker, side, reason }) => [`${ticker} ${side}`, reason]));
   const crowded = scarce === 'cash' ? 'the cash' : 'the cap of the day';

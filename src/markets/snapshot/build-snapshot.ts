@@ -11,8 +11,8 @@ import { makeSignalsInSteps } from '../signals/signals.js';
 import { refreshOf, type Calibration, type Snapshot, type SourceState } from './snapshot.js';
 
 /**
- * The snapshot with what the venue has told of some markets since its refresh. Everything else is the same objects as
- * before: nothing is forecast or sized anew, and signals of markets whose book is in doubt are withheld until it is not.
+ * Applies venue changes since the refresh to a snapshot. Everything else stays the same objects: nothing is forecast or
+ * sized again, and signals with a book in doubt are withheld until the doubt clears.
  */
 export function patchSnapshot(snapshot: Snapshot, data: MarketData, sequence: number): Snapshot {
   const changed = new Map<string, ListedMarket>();
@@ -42,19 +42,19 @@ function patchEvent(event: MarketEvent, changed: ReadonlyMap<string, ListedMarke
   return { ...event, markets };
 }
 
-/** All that a snapshot is made of, and all that changes from one to the next. */
+/** Everything that a snapshot depends on and that changes between snapshots. */
 export interface SnapshotInputs {
   sequence: number;
-  /** When it is made: nothing later is in it. */
+  /** When the snapshot is made; it contains nothing later. */
   at: Date;
   data: MarketData;
-  /** Undefined until there has been an answer. */
+  /** Undefined until the first answer. */
   weather: WeatherData | undefined;
   calibration: Calibration;
   sources: readonly SourceState[];
 }
 
-/** What stays the same while the service runs. */
+/** Settings that stay fixed while the service runs. */
 export interface SnapshotRules {
   marketSource: string;
   forecastSource: string;
@@ -63,8 +63,8 @@ export interface SnapshotRules {
 }
 
 /**
- * Makes a snapshot of its inputs alone: the same inputs give the same one, here or on another day, in however many pauses.
- * @param before where the model fails its forecasts stay, and grow old
+ * Builds a snapshot from its inputs alone: the same inputs give the same snapshot, whenever and in however many steps.
+ * @param before supplies the forecasts, which then age, if the model fails
  */
 export function* buildSnapshotInSteps(
   inputs: SnapshotInputs,

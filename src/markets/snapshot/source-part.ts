@@ -11,7 +11,7 @@ interface Source<T> {
   read(signal: AbortSignal): Promise<T>;
 }
 
-/** The part of a snapshot that comes from one source: its last good answer, and how things stand. */
+/** A source's last good answer and state. */
 export interface SourcePart<T> {
   readonly data: T | undefined;
   readonly state: SourceState;
@@ -43,7 +43,7 @@ export function createSourcePart<T extends { fetchedAt: Date; notes?: readonly V
     notes: [],
   };
 
-  /** What the source answers in time. An answer that comes later goes nowhere, whether the source listens or not. */
+  /** Reads within the time limit; a late answer is dropped, even if the source ignores its signal. */
   async function read(): Promise<T> {
     const ending = new AbortController();
     const giveUp = () => ending.abort(new Error(`no answer within ${timeOutMs} ms`));
@@ -57,12 +57,12 @@ export function createSourcePart<T extends { fetchedAt: Date; notes?: readonly V
     } finally {
       clearTimeout(timer);
       stopping.removeEventListener('abort', stop);
-      // What still runs is of no use any more.
+      // Stops whatever is still running.
       ending.abort();
     }
   }
 
-  /** Names that are no longer met are no longer shown. */
+  /** Removes the metrics of notes that no longer occur. */
   let shown: readonly VenueNote[] = [];
   function showNotes(): void {
     for (const { kind, name } of shown) metrics.sourceNotes.remove({ part, kind, name });
