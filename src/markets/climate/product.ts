@@ -50,7 +50,6 @@ export function createClimateReader({ baseUrl }: { baseUrl: string }): ClimateRe
   };
 }
 
-/** One Climatological Report (Daily) of a station as issued. */
 export interface ClimateProduct {
   stationId: string;
   date: string;
@@ -58,7 +57,6 @@ export interface ClimateProduct {
   issuedAt: Date;
   /** Covers the whole day, unlike reports of the day so far. */
   isFinal: boolean;
-  /** The report says itself that it replaces another. */
   isCorrection: boolean;
   /** Whole °F; null where the station has no value (`MM`). */
   maximumF: number | null;

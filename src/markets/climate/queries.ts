@@ -20,7 +20,6 @@ export interface NewReport extends DayKey {
   isCertain: boolean;
 }
 
-/** Number of disagreements listed. */
 const SHOWN = 10;
 
 /** Records a report unless it exists. The first certain final report of a day is marked; later ones are not. */

@@ -27,7 +27,6 @@ export const climateProducts = pgTable(
     station: text().notNull(),
     kind: text({ enum: ['daily_maximum', 'daily_minimum'] }).notNull(),
     date: date({ mode: 'string' }).notNull(),
-    /** From the header of the message. */
     issuedAt: timestamp('issued_at', { withTimezone: true, mode: 'date' }).notNull(),
     fetchedAt: timestamp('fetched_at', { withTimezone: true, mode: 'date' }).notNull().defaultNow(),
     stage: text({ enum: climateStages }).notNull().default('final'),

@@ -118,7 +118,6 @@ export function createClimateWatch({
   };
 }
 
-/** Requests the reports of stations and stores the new ones. */
 function createReportKeeper({
   reader,
   orm,

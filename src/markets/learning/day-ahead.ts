@@ -13,7 +13,6 @@ import { fitLinearInSteps, predictLinear, type LinearCase, type LinearRule } fro
 export interface AheadRow {
   /** Days since 1970. */
   day: number;
-  /** Only for hourly forecasts. */
   hour?: number | undefined;
   /** A unit with its own bias and spread, such as a station. */
   group: string;

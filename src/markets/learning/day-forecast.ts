@@ -19,10 +19,8 @@ const noHourFits: HourFits = { fits: [], missing: [] };
 
 const quantileLevels = [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95];
 
-/** An ensemble run as a correction sees it. */
 export interface Ensemble extends Pick<DayEnsemble, keyof Target | 'model' | 'fetchedAt' | 'membersF'> {
   modelRunAt: Date;
-  /** End of the climate day, or the hour itself. */
   end: Date;
   meanF: number;
   /** Sample variance of the members, °F². */
@@ -99,7 +97,6 @@ export const asItIs = ({ meanF, varianceF }: Ensemble, fallback: string | null):
   deviationF: rawDeviation(varianceF),
 });
 
-/** Deviation of an uncorrected ensemble with this variance, °F. */
 export const rawDeviation = (varianceF: number): number =>
   Math.max(MIN_RAW_DEVIATION_F, Math.sqrt(varianceF));
 

@@ -83,9 +83,9 @@ function correctBy(
   const leadHours = fitLeadOf(kind, ensemble.modelRunAt, ensemble.end);
   const wanted = { kind, stationId, leadHours, model: fittedModel(ensemble) };
   const fit = findFit(fits, wanted, at);
-  if (!fit) return whyMissing(fits, wanted, at);
+  if (!fit) return reasonForMissing(fits, wanted, at);
   if (at.getTime() - fit.trainedAt.getTime() > LONGEST_AGE_DAYS * DAY_MS)
-    return `${nameOf(stationId)} is of ${fit.trainedAt.toISOString().slice(0, 10)}, more than ${LONGEST_AGE_DAYS} days ago`;
+    return `${fitName(stationId)} is of ${fit.trainedAt.toISOString().slice(0, 10)}, more than ${LONGEST_AGE_DAYS} days ago`;
   return applyFit(fit, ensemble);
 }
 
@@ -93,10 +93,10 @@ function correctBy(
 const fittedModel = ({ model }: Pick<Ensemble, 'model'>): string | undefined =>
   model === EARLIER_RUN ? undefined : model;
 
-const nameOf = (stationId: string | null): string =>
+const fitName = (stationId: string | null): string =>
   stationId === null ? 'the fit of all stations' : "the station's own fit";
 
-function whyMissing(
+function reasonForMissing(
   { madeAt, missing = [] }: FitBook,
   { kind, stationId, leadHours, model }: FitOf,
   at: Date,
@@ -110,7 +110,7 @@ function whyMissing(
       each.model === model,
   );
   return (
-    found?.reason ?? (stationId === null ? `${nameOf(stationId)} does not exist for this lead` : undefined)
+    found?.reason ?? (stationId === null ? `${fitName(stationId)} does not exist for this lead` : undefined)
   );
 }
 
@@ -118,15 +118,14 @@ function applyFit(fit: Fit, ensemble: Ensemble): Correction | string {
   const within = clamp(ensemble.meanF, { lowest: fit.lowestMeanF, highest: fit.highestMeanF });
   const beyond = ensemble.meanF - within;
   if (Math.abs(beyond) > FAR_F)
-    return `the members' mean of ${ensemble.meanF.toFixed(1)} °F is far from what ${nameOf(fit.stationId)} has seen, ${fit.lowestMeanF.toFixed(1)} to ${fit.highestMeanF.toFixed(1)} °F`;
+    return `the members' mean of ${ensemble.meanF.toFixed(1)} °F is far from what ${fitName(fit.stationId)} has seen, ${fit.lowestMeanF.toFixed(1)} to ${fit.highestMeanF.toFixed(1)} °F`;
   const { mean, deviation } = predictAhead(fit.coefficients, { ...aheadRow(ensemble), mean: within });
-  if (!Number.isFinite(mean + deviation)) return `${nameOf(fit.stationId)} is of an earlier version`;
+  if (!Number.isFinite(mean + deviation)) return `${fitName(fit.stationId)} is of an earlier version`;
   if (Math.abs(mean - within) > LARGEST_CORRECTION_F)
-    return `${nameOf(fit.stationId)} corrects by ${(mean - within).toFixed(1)} °F here, more than ${LARGEST_CORRECTION_F}`;
+    return `${fitName(fit.stationId)} corrects by ${(mean - within).toFixed(1)} °F here, more than ${LARGEST_CORRECTION_F}`;
   return { fit, meanF: mean + beyond, deviationF: clamp(deviation, POSSIBLE_DEVIATION_F) };
 }
 
-/** Target and ensemble moments as fits see them, grouped by place. */
 export const aheadRow = ({
   stationId,
   date,
@@ -163,11 +162,8 @@ export function fitLeadOf(kind: TemperatureKind, modelRunAt: Date, end: Date): n
   return Math.max(LEAD_STEP_HOURS, Math.min(MAX_LEAD_HOURS[kind], steps * LEAD_STEP_HOURS));
 }
 
-/** A correction of ensembles and the data that it was learned from. */
 export interface Fit {
-  /** UUIDv7 in storage. */
   id: string;
-  /** Omitted for the source's first model. */
   model?: string | undefined;
   kind: TemperatureKind;
   /** Station or area of a seasonal fit; null for all together. */
@@ -192,14 +188,10 @@ export interface Fit {
 
 /** The fits in use: one per kind and lead over all stations, and one for each station with a long archive. */
 export interface FitBook {
-  /** Null before the first training. */
   madeAt: Date | null;
   fits: readonly Fit[];
-  /** Reasons for missing fits. */
   missing?: readonly MissingFit[];
-  /** Weights of several models, one mix per kind and lead. */
   mixes?: readonly Mix[];
-  /** Fits for days already in progress. */
   hours?: HourFits;
 }
 

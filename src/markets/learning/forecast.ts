@@ -14,7 +14,6 @@ import type { RunningDay } from './running-day.js';
 export const forecastMethods = ['same_day', 'emos', 'emos_pooled', 'raw_ensemble'] as const;
 export type ForecastMethod = (typeof forecastMethods)[number];
 
-/** One model's own forecast and its share in the mixed one. */
 export interface ModelPart {
   /** `MAIN_MODEL`, `EARLIER_RUN`, or the source's name for it. */
   model: string;
@@ -37,7 +36,6 @@ export interface DayForecast {
   kind: TemperatureKind;
   /** The climate day; for an hour, the local date. */
   date: string;
-  /** Local hour of the place, for hourly forecasts only. */
   hour?: number;
   eventTicker: string | null;
   method: ForecastMethod;
@@ -45,7 +43,6 @@ export interface DayForecast {
   isCalibrated: boolean;
   /** Why no better method was used, in words; null for the best one. */
   fallback: string | null;
-  /** The correction of the members; null if uncorrected. */
   fit: Fit | null;
   /** The station's own seasonal fit, which counts as much as `fit`; omitted without one. */
   seasonalFit?: Fit | undefined;
@@ -57,7 +54,6 @@ export interface DayForecast {
   shape: DistributionShape;
   /** Parts of mean and deviation if several models have a run; omitted if only the first does. */
   models?: readonly ModelPart[] | undefined;
-  /** The members' own values before any correction. */
   rawMeanF: number;
   rawDeviationF: number;
   /** The forecast given the observations; all probabilities derive from it. */
@@ -67,7 +63,6 @@ export interface DayForecast {
   /** °F, given the observations, before rounding. Once the day is over they equal the observed value. */
   quantiles: readonly { probability: number; temperatureF: number }[];
   membersF: readonly number[];
-  /** The members' mean hour by hour; omitted if unknown. */
   curveF?: readonly number[] | undefined;
   modelRunAt: Date;
   fetchedAt: Date;

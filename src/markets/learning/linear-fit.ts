@@ -17,7 +17,6 @@ export interface LinearCase {
 }
 
 export interface LinearRule {
-  /** Number of location variables. */
   ofLocation: number;
   /** Per variable: its coefficient in the absence of data. */
   prior: ArrayLike<number>;
@@ -25,13 +24,11 @@ export interface LinearRule {
   ridge: ArrayLike<number>;
   /** Limits of the scale itself, whatever the coefficients. */
   scale: { lowest: number; highest: number };
-  /** Gradient at which a search ends. */
   tolerance?: number;
 }
 
 interface LinearFit {
   coefficients: Float64Array;
-  /** Mean CRPS of the cases including the ridge. */
   trainingCrps: number;
   /** False if the search stopped before reaching a minimum; the best point found is returned. */
   hasConverged: boolean;
@@ -136,7 +133,7 @@ function* axesOf(rows: Rows, { ofLocation, prior: { length: size } }: LinearRule
     const length = isOwn ? Math.sqrt(left) : 1;
     triangle[i * size + i] = length;
     for (let j = i + 1; j < end; j++) triangle[i * size + j]! *= isOwn ? 1 / length : 0;
-    if (isOwn) takeAway(triangle, size, i, end);
+    if (isOwn) subtractProjection(triangle, size, i, end);
     yield;
   }
   return {
@@ -184,7 +181,7 @@ function productsOf({ begins, scaleBegins, places, values }: Rows, size: number)
 }
 
 /** Removes the i-th variable's share from the products of the later ones. */
-function takeAway(triangle: Float64Array, size: number, i: number, end: number): void {
+function subtractProjection(triangle: Float64Array, size: number, i: number, end: number): void {
   for (let k = i + 1; k < end; k++) {
     const share = triangle[i * size + k]!;
     if (share === 0) continue;

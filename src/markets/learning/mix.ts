@@ -3,16 +3,13 @@ import type { Corrected, Ensemble } from './day-forecast.js';
 import { EARLIER_RUN, MAIN_MODEL } from '../weather/weather.js';
 import { type ModelPart } from './forecast.js';
 
-/** Recent performance of the models relative to each other, and the data behind it. */
 export interface Mix {
-  /** UUIDv7 in storage. */
   id: string;
   kind: TemperatureKind;
   /** Lead of the first model's runs, see `fitLeadOf`. */
   leadHours: number;
   /** Per model: its mean squared error relative to the first model's on the same dates. */
   skill: Readonly<Record<string, Known>>;
-  /** Per pair of models (`pairOf`): the correlation of their errors. */
   correlation: Readonly<Record<string, Known>>;
   firstDate: string;
   lastDate: string;
@@ -71,7 +68,6 @@ export function learnMix(
   return { skill, correlation, firstDate, lastDate };
 }
 
-/** Decayed sums over the targets that both models forecast. */
 function productsOf(
   errors: readonly ModelError[],
   others: ReadonlyMap<string, number>,
@@ -93,7 +89,6 @@ function productsOf(
 
 const daysFrom = (date: string, last: string): number => (Date.parse(last) - Date.parse(date)) / 86_400_000;
 
-/** A model's run and its corrected forecast. */
 export interface Candidate {
   run: Ensemble;
   corrected: Corrected;
@@ -123,7 +118,7 @@ export function mixCandidates(candidates: readonly Candidate[], mix: Mix | undef
       deviationF: corrected.deviationF,
       shape: corrected.shape,
       weight,
-      reason: weight > 0 ? null : whyNoWeight(corrected),
+      reason: weight > 0 ? null : reasonForNoWeight(corrected),
     };
   });
   // The first model describes the method as long as it has a share.
@@ -138,7 +133,7 @@ export function mixCandidates(candidates: readonly Candidate[], mix: Mix | undef
   };
 }
 
-const whyNoWeight = ({ isCalibrated, fallback }: Corrected): string =>
+const reasonForNoWeight = ({ isCalibrated, fallback }: Corrected): string =>
   isCalibrated ? 'it has had nothing to add to the others' : (fallback ?? 'it is not corrected');
 
 const modelOf = ({ run }: Candidate): string => run.model ?? MAIN_MODEL;

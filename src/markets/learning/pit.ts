@@ -80,11 +80,9 @@ export interface PitValue {
   steps: readonly number[];
 }
 
-/** A PIT histogram whose shares sum to one. */
 interface PitShares {
   n: number;
   shares: number[];
-  /** See `flatness`. */
   pFlat: number | null;
 }
 

@@ -13,14 +13,11 @@ export interface SourceNames {
   forecastSource: string;
 }
 
-/** An ensemble run for one temperature, without its members. */
 export interface KnownRun extends Target {
-  /** Omitted for the source's first model. */
   model?: string | undefined;
   modelRunAt: Date;
   fetchedAt: Date;
   members: number;
-  /** °F. */
   meanF: number;
   /** Sample variance of the members, °F²; 0 for a single member. */
   varianceF: number;
@@ -171,7 +168,6 @@ type RunRow = [
   curve: number[] | null,
 ];
 
-/** Hours of a station from a day on, as known at a time, in order. */
 export async function readHours(
   orm: Orm,
   { forecastSource, stationId, from, at }: Omit<Window, 'kind'> & { forecastSource: string },
@@ -209,7 +205,6 @@ type HourRow = [
   lowest: number | null,
 ];
 
-/** The latest known report of each day or hour. */
 export async function readReports(
   orm: Orm,
   { marketSource, kind, stationId, from, at }: Window & { marketSource: string },
@@ -229,7 +224,6 @@ export async function readReports(
   }));
 }
 
-/** The first day with a run; undefined without runs. */
 export async function readFirstDate(
   orm: Orm,
   { forecastSource, kind, stationId }: Pick<Window, 'kind' | 'stationId'> & { forecastSource: string },

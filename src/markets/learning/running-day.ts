@@ -10,16 +10,13 @@ import {
 import type { DailyKind } from '../market/market.js';
 import { LAST_HOUR, predictSameDay, type DaySoFar, type SameDayFit } from './same-day.js';
 
-/** A fit for continuing days at one hour, and the data that it was learned from. */
 export interface HourFit extends SameDayFit {
-  /** UUIDv7 in storage. */
   id: string;
   kind: DailyKind;
   firstDate: string;
   lastDate: string;
   /** °F, over the training data: mean CRPS of the uncorrected forecast curve. */
   rawCrps: number;
-  /** When the newest piece of training data became known. */
   knownThrough: Date;
   trainedAt: Date;
 }
@@ -27,11 +24,9 @@ export interface HourFit extends SameDayFit {
 /** The fits in use, one per kind and hour. */
 export interface HourFits {
   fits: readonly HourFit[];
-  /** Reasons for missing fits. */
   missing: readonly { kind: DailyKind; hour: number; reason: string }[];
 }
 
-/** Knowledge of a day in progress and the method that continued it. */
 export interface RunningDay {
   /** The latest hour (local standard time) with a known temperature; null without one. */
   hour: number | null;
@@ -50,7 +45,6 @@ const RECENT = 3;
 export interface KnownDay {
   kind: DailyKind;
   stationId: string;
-  /** The extreme so far, °F. */
   extremeF: number;
   /** Reports (`hoursF`) and forecast (`curveF`) for hours 0 to 23, °F. */
   hoursF: readonly (number | null)[];
@@ -86,7 +80,6 @@ function latestHour(hoursF: readonly (number | null)[]): number | null {
   return hour < 0 ? null : hour;
 }
 
-/** A day in progress with an observed extreme. */
 export interface RunningInput extends Omit<KnownDay, 'hoursF' | 'curveF'> {
   hoursF: readonly (number | null)[] | undefined;
   curveF: readonly number[] | undefined;
@@ -113,7 +106,7 @@ export function forecastRunning(
   const fit = hour === null ? undefined : findHourFit(fits, { kind, hour }, at);
   if (!day || !fit || isOld(fit, at)) {
     const distribution = censorDayAhead(input, bound, degree);
-    const fallback = whyNone({ kind, hour, curveF, fit }, missing);
+    const fallback = reasonForFallback({ kind, hour, curveF, fit }, missing);
     return { distribution, running: { hour, stays: distribution.stays, fit: null, fallback } };
   }
   const { location, scale, hasPeaked: stays } = predictSameDay(fit, day);
@@ -127,7 +120,7 @@ export function forecastRunning(
   return { distribution, running: { hour, stays, fit, fallback: null } };
 }
 
-function whyNone(
+function reasonForFallback(
   {
     kind,
     hour,
@@ -166,7 +159,6 @@ export const findHourFit = (
   at: Date,
 ): HourFit | undefined => newestAt(fits, at, (fit) => fit.kind === kind && fit.hour === hour);
 
-/** The newest entry that existed at a time. */
 export function newestAt<T extends { trainedAt: Date }>(
   all: readonly T[],
   at: Date,

@@ -25,7 +25,6 @@ export interface DaySoFar {
   curveF: readonly number[];
 }
 
-/** A completed day. */
 export interface SameDayCase extends DaySoFar {
   /** The day's final value, °F, or the bound if it did not rise further. */
   observedF: number;
@@ -41,7 +40,6 @@ export const MIN_SAME_DAY_CASES = 60;
 
 /** Coefficients of the mean, which multiply F⁺ − M and so on. */
 const meanNames = ['a', 'b', 'c', 'd', 'e', 'broad', 'below'] as const;
-/** Coefficients of ln scale. */
 const scaleNames = ['g0', 'g1', 'g2', 'g3', 'g4'] as const;
 const names = [...meanNames, ...scaleNames];
 const everyPlace = [...names.keys()];
@@ -64,7 +62,7 @@ const WIDER = 1.1;
 const PRIOR_DAYS = 10;
 
 /** Variables of the mean, then those of the scale. */
-function describe({ hour, reachedF, recentF, curveF }: DaySoFar, biasF: number): Float64Array {
+function variablesOf({ hour, reachedF, recentF, curveF }: DaySoFar, biasF: number): Float64Array {
   const toCome = curveF.slice(hour + 1).map((f) => f - biasF);
   const peak = Math.max(...toCome);
   const broad = toCome.toSorted((a, b) => b - a).slice(0, BROAD);
@@ -92,10 +90,8 @@ function describe({ hour, reachedF, recentF, curveF }: DaySoFar, biasF: number):
 
 const meanOf = (values: readonly number[]): number => values.reduce((sum, x) => sum + x, 0) / values.length;
 
-/** The fit for one hour of the day. */
 export interface SameDayFit {
   hour: number;
-  /** By name, for the mean and for ln scale. */
   coefficients: Readonly<Record<string, number>>;
   /** Coefficients of the log odds that the day rises further; null where most days rise, so no hurdle is needed. */
   hurdle: readonly number[] | null;
@@ -114,14 +110,13 @@ export interface SameDayFit {
 export const fitSameDay = (cases: readonly SameDayCase[], near?: SameDayFit): SameDayFit | undefined =>
   allAtOnce(fitSameDayInSteps(cases, near));
 
-/** `fitSameDay` one search step at a time. */
 export function* fitSameDayInSteps(
   cases: readonly SameDayCase[],
   near?: SameDayFit,
 ): Steps<SameDayFit | undefined> {
   if (cases.length < MIN_SAME_DAY_CASES) return undefined;
   const stationBiasF = biasesOf(cases);
-  const rows = cases.map((each) => describe(each, stationBiasF[each.stationId] ?? 0));
+  const rows = cases.map((each) => variablesOf(each, stationBiasF[each.stationId] ?? 0));
   yield;
   const found = yield* fitLinearInSteps(linearCasesOf(cases, rows), rule, near && valuesOf(near));
   return {
@@ -137,7 +132,7 @@ export function* fitSameDayInSteps(
 /** °F: mean CRPS of the curve corrected only by the stations' biases. */
 export function crpsOfCurve(cases: readonly SameDayCase[], { stationBiasF }: SameDayFit): number {
   const out = new Float64Array(3);
-  const rows = cases.map((each) => describe(each, stationBiasF[each.stationId] ?? 0));
+  const rows = cases.map((each) => variablesOf(each, stationBiasF[each.stationId] ?? 0));
   let sum = 0;
   for (const { values, observed, bound } of linearCasesOf(cases, rows)) {
     const { location, scale } = predictLinear(prior, values, rule);
@@ -232,7 +227,7 @@ export interface CensoredDistribution {
 }
 
 export function predictSameDay(fit: SameDayFit, day: DaySoFar): CensoredDistribution {
-  const row = describe(day, fit.stationBiasF[day.stationId] ?? 0);
+  const row = variablesOf(day, fit.stationBiasF[day.stationId] ?? 0);
   const { location, ...known } = predictLinear(valuesOf(fit), row, rule);
   const scale = WIDER * known.scale;
   const boundF = boundOf(day);

@@ -28,7 +28,6 @@ import type { Mix } from './mix.js';
  */
 const targetColumns = {
   kind: text().$type<TemperatureKind>().notNull().default('daily_maximum'),
-  /** Id of a station or an area. */
   station: text().notNull(),
   /** The climate day; for an hour, the local date. */
   date: date({ mode: 'string' }).notNull(),
@@ -43,7 +42,6 @@ const sourceColumns = {
   marketSource: text('market_source').notNull(),
 };
 
-/** Training period of a fit and the time up to which data were known. */
 const learnedColumns = {
   id: uuid().primaryKey(),
   ...sourceColumns,
@@ -66,7 +64,6 @@ interface RecordedBracket {
   ticker: string;
   floor: number | null;
   cap: number | null;
-  /** The model's probability. */
   model: number;
   /** The market's probability from mid prices, normalised to one over the possible outcomes. */
   market: number | null;
@@ -74,7 +71,6 @@ interface RecordedBracket {
   cost?: BracketCost | null;
 }
 
-/** One model's own forecast before observations, and its share. */
 interface RecordedModel {
   model: string;
   weight: number;
@@ -85,7 +81,6 @@ interface RecordedModel {
   shape?: DistributionShape;
 }
 
-/** Scores of one model by itself. */
 export interface ModelScore {
   logScore: number;
   crps: number;
@@ -104,7 +99,6 @@ export const forecastRecords = pgTable(
     recordedAt: time('recorded_at').notNull(),
     ...sourceColumns,
     method: text().$type<ForecastMethod>().notNull(),
-    /** The fit that corrected the forecast. */
     fitId: uuid('fit_id'),
     modelRunAt: time('model_run_at').notNull(),
     mean: doublePrecision().notNull(),
@@ -119,7 +113,6 @@ export const forecastRecords = pgTable(
     stays: doublePrecision(),
     /** Null means normal. */
     shape: text().$type<DistributionShape>(),
-    /** The members before any correction, °F. */
     members: doublePrecision().array(),
     /** The models with a share, if several had a run; only for forecasts made before the day. */
     models: jsonb().$type<RecordedModel[]>(),
@@ -141,7 +134,6 @@ export const forecastRecords = pgTable(
      */
     advantage: doublePrecision(),
     worstAdvantage: doublePrecision('worst_advantage'),
-    /** Scores of each model in `models`. */
     modelScores: jsonb('model_scores').$type<Record<string, ModelScore>>(),
     /** °F: CRPS over the same degrees for all four. */
     modelCrps: doublePrecision('model_crps'),
@@ -334,7 +326,6 @@ export const sameDayFits = pgTable(
     /** The latest known hour of a day. */
     hour: smallint().notNull(),
     coefficients: jsonb().$type<Record<string, number>>().notNull(),
-    /** Null where no hurdle is needed. */
     hurdle: jsonb().$type<number[]>(),
     stationBias: jsonb('station_bias').$type<Record<string, number>>().notNull(),
     n: integer().notNull(),

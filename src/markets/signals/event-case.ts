@@ -116,7 +116,6 @@ function withhold(event: EventSignals, doubts: ReadonlyMap<string, Date>): Event
   return { ...event, ...nothingBought, signals: [], suppressed: [...event.suppressed, ...held] };
 }
 
-/** An event with all reasons for or against buying, before sizing. */
 export interface EventCase {
   event: MarketEvent;
   day: DayForecast | undefined;
@@ -142,11 +141,11 @@ export function buildCase(event: MarketEvent, input: SignalInput): EventCase {
     const reason = problem ?? problemOfMarket(market, input);
     if (reason !== undefined) problems.set(market.ticker, reason);
   }
-  return { event, day, gate, problem, problems, withheld: day && withheldBecause(day, gate) };
+  return { event, day, gate, problem, problems, withheld: day && reasonToWithhold(day, gate) };
 }
 
 /** Only calibrated forecasts behind an open gate may trade. */
-function withheldBecause({ isCalibrated, fallback }: DayForecast, gate: Gate): string | undefined {
+function reasonToWithhold({ isCalibrated, fallback }: DayForecast, gate: Gate): string | undefined {
   const because = [
     gate.isOpen ? undefined : asClause(gate.reason),
     isCalibrated

@@ -44,7 +44,6 @@ export interface RestHint {
   contractsAhead: number;
   /** Includes the maker fee. */
   breakEven: number;
-  /** Value less cost, if filled. */
   edge: number;
   /** Fill rate above which resting beats taking; null if resting is not worth its cost either. */
   worthMoreAbove: number | null;
@@ -59,7 +58,6 @@ export interface Signal extends Omit<SizedPurchase, 'ticker' | 'limitedBy'> {
   worstCase: Micros;
   /** Null for a hedge, which has no value by itself. */
   rest: RestHint | null;
-  /** The limit that keeps the size below Kelly's. */
   limitedBy: SizedPurchase['limitedBy'] | 'day';
   reasons: readonly string[];
   expiresAt: Date;
@@ -69,7 +67,6 @@ export interface Suppressed {
   ticker: string;
   side: Side;
   reason: string;
-  /** True if it would have been a signal but was held back. */
   isWithheld: boolean;
 }
 
@@ -78,9 +75,7 @@ export interface EventSignals {
   kind: TemperatureKind;
   stationId: string;
   date: string;
-  /** Local hour of the place, for hourly events only. */
   hour?: number | undefined;
-  /** How the probabilities were made; null without a forecast. */
   method: ForecastMethod | null;
   /** Whether past forecast errors correct the probabilities; required for signals. */
   isCalibrated: boolean;
@@ -89,7 +84,6 @@ export interface EventSignals {
   /** From cold to warm, YES before NO. */
   signals: readonly Signal[];
   suppressed: readonly Suppressed[];
-  /** Total of all signals. */
   stake: Micros;
   /** Largest joint loss over all outcomes. */
   worstCase: Micros;
@@ -99,13 +93,10 @@ export interface EventSignals {
   gap: number;
 }
 
-/** Totals of an event without purchases. */
 export const nothingBought = { stake: 0n, worstCase: 0n, growth: 0, gap: 0 };
 
 export interface SignalReport {
-  /** Basis of the sizes. */
   bankroll: Micros;
-  /** The share of the Kelly fraction that is used. */
   kellyShare: number;
   /** Caps on the stake per market, per event and per climate date, as shares of the bankroll. */
   marketCap: number;
@@ -116,7 +107,6 @@ export interface SignalReport {
   events: readonly EventSignals[];
 }
 
-/** The forecasts that a gate covers. */
 export interface GateKey {
   kind: TemperatureKind;
   stationId: string;
@@ -129,7 +119,7 @@ export interface Gate extends GateKey {
   isOpen: boolean;
   /** Settled days behind the decision. */
   n: number;
-  /** Days in between without a record, a price or a calibrated forecast; they do not count. */
+  /** Days in between without a record, a price or a calibrated forecast; they do not formatHours. */
   dropped: number;
   /** Final value of one dollar bet on the forecast beating the payable prices: 1 is neutral. */
   evidence: number;
@@ -140,7 +130,6 @@ export interface Gate extends GateKey {
    * the model was ahead. Null for too few days.
    */
   difference: { mean: number; low: number; high: number } | null;
-  /** Reason for the state, as a sentence. */
   reason: string;
 }
 
@@ -160,7 +149,7 @@ const MAX_AGE_MS = DAY_MS;
 /**
  * The gate for a time before the end of a day or an hour: that of the next recording time, when the market knows more than
  * now. Nothing is scored within the last recording time or long before the first one, so gates are closed there. Verdicts
- * later than `at` are ignored, and verdicts more than a day old no longer count.
+ * later than `at` are ignored, and verdicts more than a day old no longer formatHours.
  */
 export function gateAt(
   { gates, madeAt }: GateBook,
@@ -182,12 +171,12 @@ export function gateAt(
   if (leadHours === undefined)
     return closed(
       kind === 'hourly'
-        ? `Within ${count(leads.at(-1)!)} of the hour forecasts are not scored.`
-        : `Within ${count(leads.at(-1)!)} of the end of a day forecasts are not scored.`,
+        ? `Within ${formatHours(leads.at(-1)!)} of the hour forecasts are not scored.`
+        : `Within ${formatHours(leads.at(-1)!)} of the end of a day forecasts are not scored.`,
     );
   if (hoursToEnd > longest)
     return closed(
-      `More than ${count(longest)} before ${kind === 'hourly' ? 'the hour' : 'the end of a day'} forecasts are not scored.`,
+      `More than ${formatHours(longest)} before ${kind === 'hourly' ? 'the hour' : 'the end of a day'} forecasts are not scored.`,
     );
   if (madeAt === null || madeAt > at) return closed('The scores have not been added up yet.');
   if (at.getTime() - madeAt.getTime() > MAX_AGE_MS)
@@ -200,4 +189,4 @@ export function gateAt(
   return found ?? closed('Nothing has been scored yet.');
 }
 
-const count = (hours: number): string => (hours === 1 ? '1 hour' : `${hours} hours`);
+const formatHours = (hours: number): string => (hours === 1 ? '1 hour' : `${hours} hours`);

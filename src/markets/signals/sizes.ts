@@ -11,7 +11,6 @@ import { paidFor } from '../sizing/fund.js';
 import type { EventCase } from './event-case.js';
 import { DAY_CAP, EVENT_CAP, KELLY_SHARE, MARKET_CAP } from './signal.js';
 
-/** The account that signals are sized for: available cash and holdings. */
 export interface SignalAccount {
   cash: Micros;
   holdings: ReadonlyMap<string, Holding>;
@@ -44,7 +43,6 @@ export const paidOf = (
 ): Micros =>
   markets.reduce((sum, market) => sum + paidFor(holdings.get(market.ticker), feeRuleOf(data, market)), 0n);
 
-/** Funds available and the basis for sizing. */
 export interface Money extends SignalAccount {
   bankroll: Micros;
 }
@@ -52,9 +50,7 @@ export interface Money extends SignalAccount {
 export interface EventSizes extends SizedEvent {
   /** True if the day's cap left the event less than its own cap. */
   isDayTighter: boolean;
-  /** Purchases that other events crowded out. */
   crowdedOut: readonly SizedPurchase[];
-  /** The resource that `crowdedOut` ran out of first. */
   scarce: 'day' | 'cash';
 }
 

@@ -65,7 +65,7 @@ export function climb(problem: ConcaveProblem, guess: Guess): Guess {
     const tight = indicesOf(isTight);
     const move = newtonStep(problem, s, y, free, tight);
     tight.forEach((i, at) => (y[i] = move[free.length + at]!));
-    const { gain, leg, row } = goAlong(problem, { x, s, free, move, isTight });
+    const { gain, leg, row } = stepAlong(problem, { x, s, free, move, isTight });
     if (leg !== undefined) isFree[leg] = false;
     else if (row !== undefined) isTight[row] = true;
     else if (gain < LITTLE_GAIN && !release(problem, guess))
@@ -115,7 +115,7 @@ function newtonStep(
   return right;
 }
 
-interface Way {
+interface StepStart {
   x: Float64Array;
   s: Float64Array;
   free: readonly number[];
@@ -127,9 +127,9 @@ interface Way {
  * Steps as far as bounds and limits allow. Returns the constraint it met and the gain of the full step predicted by the
  * objective's curvature.
  */
-function goAlong(
+function stepAlong(
   { columns, targets, upper }: ConcaveProblem,
-  { x, s, free, move, isTight }: Way,
+  { x, s, free, move, isTight }: StepStart,
 ): { gain: number; leg?: number; row?: number } {
   const rows = targets.length;
   let share = 1;

@@ -115,7 +115,6 @@ function withPurchases(
   return { ...event, markets, cash, bankroll };
 }
 
-/** State of one event and the contracts to buy per offer. */
 interface Sizing {
   offers: readonly Offer[];
   refused: readonly RefusedOffer[];

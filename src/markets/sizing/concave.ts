@@ -11,7 +11,6 @@ export interface ConcaveProblem {
   upper: Float64Array;
 }
 
-/** s = slack + Gx. */
 export function rowsAt({ columns, slack, upper }: ConcaveProblem, x: Float64Array): Float64Array {
   const s = slack.slice();
   const rows = s.length;

@@ -55,7 +55,6 @@ function worstCaseOf(offers: readonly Offer[], contracts: readonly number[], out
 
 export interface MarketToSize {
   ticker: string;
-  /** Probability that YES pays. */
   probability: number;
   /** Outcomes in which YES pays; defaults to the market's own index, as for mutually exclusive brackets. */
   pays?: Payout;
@@ -74,7 +73,6 @@ export interface EventToSize {
   outcomes?: readonly number[];
   /** Basis of Kelly shares: cash and holdings elsewhere, excluding holdings in this event. */
   bankroll: Micros;
-  /** Most that may be spent. */
   cash: Micros;
   /** Share of the Kelly fraction, above 0 and at most 1. */
   kellyShare: number;
@@ -83,17 +81,13 @@ export interface EventToSize {
   eventRoom: Micros;
 }
 
-/** One side of a market to buy, at its exact cost. */
 export interface SizedPurchase {
   ticker: string;
   side: Side;
-  /** The best ask and its depth. */
   price: Micros;
   depth: number;
-  /** Probability that the side pays. */
   probability: number;
   contracts: number;
-  /** Price of the most expensive level needed. */
   limitPrice: Micros;
   /** Contracts that close a pair with a held opposite side; the venue pays a dollar for each at once. */
   closing: number;
@@ -110,7 +104,6 @@ export interface SizedPurchase {
   fractionalKelly: number;
   /** Bought although it costs more than it is worth by itself, because it reduces the risk of the other purchases. */
   isHedge: boolean;
-  /** The limit that keeps the size below Kelly's. */
   limitedBy: 'market' | 'event' | 'cash' | 'depth' | null;
 }
 

@@ -95,17 +95,13 @@ const freedBy = (paid: Micros, closable: number, contracts: number): Micros =>
  * bought. A purchase turns the purse's cash into contracts and leaves the optimum unchanged, so nothing is bought twice.
  */
 export interface Fund {
-  /** Size before any purchase. */
   whole: Micros;
-  /** Cash left to spend. */
   cash: Micros;
   /** Possible outcomes have at least one in a million, so that no bet relies on the last digits of a tail. */
   probabilities: number[];
   /** Dollars in each outcome without further purchases. */
   wealth: number[];
-  /** Net cash paid into the event, by market. */
   spent: Micros[];
-  /** Cost of the holdings, by market and in total. */
   paid: Micros[];
   totalPaid: Micros;
 }

@@ -71,7 +71,6 @@ function guessOf({ targets, upper }: ConcaveProblem, { x, room, s, y, low, high 
 
 interface State {
   x: Float64Array;
-  /** Distance to the upper bounds. */
   room: Float64Array;
   s: Float64Array;
   y: Float64Array;
@@ -232,7 +231,6 @@ function centreOf({ targets }: ConcaveProblem, state: State, step?: Step): numbe
   return Math.max(sum, 0) / terms;
 }
 
-/** Longest steps of x and of the multipliers that keep everything positive. */
 function stepLengths({ x, room, s, y, low, high }: State, step: Step): [primal: number, dual: number] {
   let primal = 1 / MOST_OF_THE_WAY;
   let dual = 1 / MOST_OF_THE_WAY;

@@ -51,12 +51,10 @@ function* guesses(problem: ConcaveProblem, nothing: Guess): Generator<Guess> {
   yield* approach(problem, NEAR_GAPS);
 }
 
-/** The best unrounded sizes, one per offer. */
 export interface Optimum {
   contracts: number[];
   /** Share of the fund that would be spent without caps. */
   shares: number[];
-  /** The exhausted limit, if the caps reduce the size. */
   limitedBy: SizedPurchase['limitedBy'][];
   gap: number;
 }
@@ -106,7 +104,6 @@ const isFull = ({ room, weights }: Limit, contracts: readonly number[]): boolean
 const used = (weights: readonly number[], contracts: readonly number[]): number =>
   weights.reduce((sum, weight, l) => sum + weight * contracts[l]!, 0);
 
-/** Sums values per leg into values per offer. */
 const split =
   (offers: readonly Offer[]) =>
   (perLeg: readonly number[]): number[] => {
@@ -117,7 +114,6 @@ const split =
     });
   };
 
-/** Contracts of one side of a market available at one price. */
 export interface Leg {
   /** Outcomes in which YES pays a dollar; NO pays in all others. */
   pays: Payout;
@@ -149,7 +145,6 @@ export interface JointOptimum {
   contracts: number[];
   /** Growth gained per extra dollar of room; one per limit. */
   prices: number[];
-  /** Gain in expected log wealth. */
   growth: number;
   /** Upper bound on the growth that any other purchase could add. */
   gap: number;
@@ -275,7 +270,6 @@ function couldBind({ room, weights }: Limit, used: readonly number[], upper: rea
 export const isWon = ({ pays, side }: { pays: Payout; side: Side }, outcome: number): boolean =>
   isPaid(pays, outcome) === (side === 'yes');
 
-/** Gain in expected log wealth from these purchases. */
 function growthOf({ probabilities, wealth, legs }: JointProblem, contracts: readonly number[]): number {
   const after = [...wealth];
   legs.forEach((leg, l) => {

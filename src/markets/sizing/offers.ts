@@ -15,11 +15,9 @@ import type { EventToSize, MarketToSize } from './event.js';
 import type { Fund, Headroom } from './fund.js';
 import type { Leg, Optimum } from './joint.js';
 
-/** Outcomes in which a market's YES pays, see `MarketToSize`. */
 export const payoutOf = (markets: EventToSize['markets'], index: number): Payout =>
   markets[index]!.pays ?? { from: index, to: index };
 
-/** Probability of each outcome, see `EventToSize`. */
 export const outcomesOf = ({
   markets,
   outcomes,
@@ -61,7 +59,6 @@ export function reasonAgainst(offer: Offer, index: number, optimum: Optimum, hea
 
 const signed = (edge: number): string => `${edge < 0 ? '−' : '+'}${Math.abs(edge).toFixed(3)}`;
 
-/** A side of a market with an ask. */
 export interface Offer {
   ticker: string;
   /** Index among the event's markets, and the outcomes in which its YES pays. */
@@ -70,7 +67,6 @@ export interface Offer {
   side: Side;
   asks: readonly Level[];
   depth: number;
-  /** Probability that the side pays. */
   probability: number;
   /** Edge of one contract at the best ask after its unrounded fee. */
   edge: number;
@@ -194,7 +190,6 @@ function toLegs(
   return legs;
 }
 
-/** Cost of an order including fee and rounding. */
 export const stakeOf = (offer: Offer, contracts: number): Micros =>
   contracts === 0 ? 0n : -offer.quote(contracts).balanceChange;
 

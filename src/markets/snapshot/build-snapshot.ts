@@ -42,13 +42,11 @@ function patchEvent(event: MarketEvent, changed: ReadonlyMap<string, ListedMarke
   return { ...event, markets };
 }
 
-/** Everything that a snapshot depends on and that changes between snapshots. */
 export interface SnapshotInputs {
   sequence: number;
   /** When the snapshot is made; it contains nothing later. */
   at: Date;
   data: MarketData;
-  /** Undefined until the first answer. */
   weather: WeatherData | undefined;
   calibration: Calibration;
   sources: readonly SourceState[];

@@ -14,7 +14,6 @@ const DELETED_AT_ONCE = 5_000;
 /** About as many as a small chart has room for. */
 const MOST_POINTS = 48;
 
-/** Records market prices from the published snapshots. */
 export function createPriceRecorder({
   db: { orm },
   store,

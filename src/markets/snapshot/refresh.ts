@@ -15,7 +15,6 @@ export interface RefreshDeps {
   markets: MarketSource;
   weather: WeatherSource;
   model: ForecastModel;
-  /** Read again for each snapshot. */
   calibration: Pick<CalibrationStore, 'current'>;
   store: SnapshotStore;
   bankroll: Micros;
@@ -161,7 +160,6 @@ function createSnapshotMaker(deps: RefreshDeps, { markets, weather }: Parts, sto
   };
 }
 
-/** Resolves with the work or after the timeout. */
 async function within(ms: number, work: Promise<void> | undefined): Promise<void> {
   if (!work) return;
   const over = new AbortController();

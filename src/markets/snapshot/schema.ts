@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { timeField } from '../../core/http/fields.js';
 import { noteKinds } from '../market/source.js';
 
-/** State of one source in every response that shows it. */
 export const sourceSchema = z
   .object({
     part: z.enum(['markets', 'forecasts']),

@@ -36,16 +36,13 @@ export function createCalibrationStore(
   };
 }
 
-/** State of one source as of the last refresh. */
 export interface SourceState {
   part: 'markets' | 'forecasts';
   name: string;
   /** `unexpected`: an untrustworthy answer, which closes trading until a good one arrives. */
   state: 'ok' | 'failing' | 'unexpected' | 'waiting';
-  /** When the last good answer was fetched. */
   fetchedAt: Date | null;
   failingSince: Date | null;
-  /** The last failure. */
   problem: string | null;
   /** Unreadable or unplaceable parts of the last good answer. */
   notes: readonly VenueNote[];
@@ -75,7 +72,6 @@ export interface Snapshot {
   events: readonly MarketEvent[];
   /** By station. */
   forecasts: ReadonlyMap<string, StationForecast>;
-  /** The gates that let signals through or withheld them. */
   gates: GateBook;
   signals: SignalReport;
   sources: readonly SourceState[];

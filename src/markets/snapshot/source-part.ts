@@ -11,7 +11,6 @@ interface Source<T> {
   read(signal: AbortSignal): Promise<T>;
 }
 
-/** A source's last good answer and state. */
 export interface SourcePart<T> {
   readonly data: T | undefined;
   readonly state: SourceState;
@@ -57,7 +56,6 @@ export function createSourcePart<T extends { fetchedAt: Date; notes?: readonly V
     } finally {
       clearTimeout(timer);
       stopping.removeEventListener('abort', stop);
-      // Stops whatever is still running.
       ending.abort();
     }
   }

@@ -10,7 +10,6 @@ export const priceHistory = pgTable(
   {
     marketSource: text('market_source').notNull(),
     eventTicker: text('event_ticker').notNull(),
-    /** Start of the five minutes. */
     at: time('at').notNull(),
     /** By ticker, for all markets of the event, which are always read together. */
     prices: jsonb().$type<Record<string, BestPrices>>().notNull(),

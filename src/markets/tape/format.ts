@@ -5,7 +5,6 @@ import type { PrintsRead } from '../market/source.js';
 import { findPlace, type Place } from '../market/stations.js';
 import type { SnapshotInputs, SnapshotRules } from '../snapshot/build-snapshot.js';
 
-/** The first record of each run of a service, with the settings that stay fixed. */
 export type TapeHeader = Omit<SnapshotRules, 'model'>;
 
 /** One refresh. Omitted fields are the same as in the previous record. */

@@ -19,7 +19,6 @@ export interface TapePlayer {
   forecastSource: string;
   /** Replaces the live refresher: `refresh` only waits until playback has started. */
   createRefresher(deps: { store: SnapshotStore; model: ForecastModel; log: Logger }): Refresher;
-  /** Resolves at the end of the tape or when stopped. */
   ended: Promise<void>;
 }
 
@@ -27,7 +26,6 @@ export interface TapePlayerOptions {
   path: string;
   /** 2 plays two seconds of tape per second; Infinity plays as fast as possible. */
   speed: number;
-  /** Earlier records are skipped. */
   from?: Date | undefined;
 }
 
@@ -95,7 +93,6 @@ async function findFirst(
   }
 }
 
-/** Only the markets currently on the tape. */
 export const tapedMarkets = (name: string, store: Pick<SnapshotStore, 'current'>): MarketSource => ({
   name,
   read: () => Promise.reject(new Error('a tape is not asked: it plays')),

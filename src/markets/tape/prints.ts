@@ -36,7 +36,6 @@ export function createPrintsToTape() {
   }
 }
 
-/** Forwards prints of a source and tapes them as well. */
 export function tapedPrints(
   source: Pick<MarketSource, 'readPrints'>,
   tape: { addPrints(read: PrintsRead): void } | undefined,
@@ -72,7 +71,6 @@ export function createPrintFollower({
   log,
 }: {
   prints: Pick<MarketSource, 'readPrints'>;
-  /** Markets currently worth trading. */
   tickers: () => readonly string[];
   clock: Clock;
   log: Pick<Logger, 'warn'>;

@@ -56,7 +56,6 @@ const MAX_WAITING = 20;
 export interface TapeWriter {
   /** Takes the inputs of a refresh. Never throws or waits; write failures are logged. */
   write(inputs: SnapshotInputs): void;
-  /** Takes prints for the next record. */
   addPrints(read: PrintsRead): void;
   close(): Promise<void>;
 }
@@ -141,7 +140,6 @@ interface Waiting {
   isWhole: boolean;
 }
 
-/** An open tape and the end of this process's last record. */
 interface Tape {
   handle: FileHandle;
   inode: number;

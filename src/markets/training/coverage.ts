@@ -90,7 +90,6 @@ interface DayRuns {
   station: string;
   date: string;
   runs: number;
-  /** Start of the earliest run. */
   firstRunMs: number;
 }
 

@@ -86,7 +86,6 @@ export class KnownHistory {
     return new KnownHistory(knownAt, started, newest, observed);
   }
 
-  /** The reported value; undefined if it was not yet known. */
   reportOf(target: Target): SettledDay | undefined {
     return this.#reports.get(targetKey(target));
   }
@@ -96,7 +95,7 @@ export class KnownHistory {
   }
 }
 
-/** Training windows, a third longer to make up for days without data. */
+/** Longer than the training windows, to make up for days without data. */
 const WINDOW_DAYS: Readonly<Record<TemperatureKind, number>> = {
   daily_maximum: 90,
   daily_minimum: 90,
@@ -106,7 +105,6 @@ const WINDOW_DAYS: Readonly<Record<TemperatureKind, number>> = {
 export const HOURS_WINDOW_DAYS = 65;
 /** Part of a long past read at once, some thousand runs. */
 const LONG_PART_DAYS = 180;
-/** Runs reach this many days ahead. */
 const FURTHEST_DAYS = 5;
 /** Rows per write, which bounds one turn of the event loop. */
 const CHUNK = 500;
@@ -146,7 +144,6 @@ export interface Archive {
 export interface LongPast {
   kind: DailyKind;
   stationId: string;
-  /** Length of the window; `least` is the required minimum. */
   days: number;
   least: number;
 }
@@ -154,7 +151,6 @@ export interface LongPast {
 interface ArchiveOptions {
   db: Pick<Database, 'orm'>;
   forecastSource: string;
-  /** As in `WeatherSource`. */
   furtherModels?: readonly string[] | undefined;
   marketSource: string;
 }
@@ -167,7 +163,6 @@ export function createArchive(options: ArchiveOptions): Archive {
   } = options;
   let changes = 0;
 
-  /** Writes in chunks and yields to other work in between. */
   async function addAll<T>(
     rows: readonly T[],
     add: (chunk: readonly T[]) => Promise<number>,

@@ -25,7 +25,6 @@ import type { Place } from '../market/stations.js';
 import type { KnownHistory } from './forecast-archive.js';
 import type { KnownRun } from '../learning/queries.js';
 
-/** A run for a day or an hour and the reported value. */
 export interface TrainingCase extends KnownRun {
   temperatureF: number;
   knownAt: Date;
@@ -57,7 +56,7 @@ export function casesOf(
   for (const run of runs) {
     const { kind, modelRunAt } = run;
     const key = keyOf(run);
-    if (!reported.has(key)) reported.set(key, whatWasReported(history, station, run));
+    if (!reported.has(key)) reported.set(key, findReport(history, station, run));
     const end = reported.get(key)?.end;
     if (!end) continue;
     const hours = (end.getTime() - modelRunAt.getTime()) / HOUR_MS;
@@ -85,7 +84,7 @@ interface Reported {
 }
 
 /** Looked up once for all runs of a target. */
-function whatWasReported(history: KnownHistory, station: Place, run: KnownRun): Reported | undefined {
+function findReport(history: KnownHistory, station: Place, run: KnownRun): Reported | undefined {
   const found = history.reportOf(run);
   if (!found) return undefined;
   const { temperatureF, knownAt } = found;
@@ -153,7 +152,7 @@ export function* makeFitInSteps(
   const { model, kind, stationId, leadHours, cases } = group;
   const before = findFit(previous, group, trainedAt);
   if (before && isRecent(before, cases.length, trainedAt)) return { fit: before, isNew: false };
-  const seen = whatWasSeen(cases);
+  const seen = summarizeCases(cases);
   yield;
   if (before && isSame(before, seen)) return { fit: before, isNew: false };
   const rows = cases.map((each): AheadCase => ({ ...aheadRow(each), observed: each.temperatureF }));
@@ -161,9 +160,9 @@ export function* makeFitInSteps(
   const design = stationId === null ? 'shrunk' : 'seasonal';
   const found = yield* fitAheadInSteps(rows, design, before?.coefficients);
   if (!found)
-    return `${nameOf(stationId)} could not be made: too few days are known, or they are all the same`;
+    return `${fitName(stationId)} could not be made: too few days are known, or they are all the same`;
   const problem = problemOf(found, seen.rawCrps, rows);
-  if (problem) return `${nameOf(stationId)} is not used: ${problem}`;
+  if (problem) return `${fitName(stationId)} is not used: ${problem}`;
   const { coefficients, trainingCrps } = found;
   const fit = {
     id: newId(),
@@ -179,7 +178,7 @@ export function* makeFitInSteps(
   return { fit, isNew: true };
 }
 
-const nameOf = (stationId: string | null): string =>
+const fitName = (stationId: string | null): string =>
   stationId === null ? 'a fit of all stations' : 'a fit of this station with the seasons';
 
 type Seen = Pick<
@@ -187,7 +186,7 @@ type Seen = Pick<
   'n' | 'firstDate' | 'lastDate' | 'lowestMeanF' | 'highestMeanF' | 'rawCrps' | 'knownThrough'
 >;
 
-function whatWasSeen(cases: readonly TrainingCase[]): Seen {
+function summarizeCases(cases: readonly TrainingCase[]): Seen {
   let [firstDate, lastDate] = [cases[0]!.date, cases[0]!.date];
   let [lowestMeanF, highestMeanF] = [Infinity, -Infinity];
   let crps = 0;
@@ -209,7 +208,6 @@ function whatWasSeen(cases: readonly TrainingCase[]): Seen {
   };
 }
 
-/** When the newest of them became known. */
 export const knownThroughMs = (cases: readonly TrainingCase[]): number =>
   cases.reduce(
     (latest, { modelRunAt, fetchedAt, knownAt }) =>

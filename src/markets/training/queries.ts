@@ -84,7 +84,6 @@ export async function insertHourFits(
 
 type TrainingRow = (typeof sameDayFits.$inferInsert)['training'][number];
 
-/** The newest fit of each kind and hour within the window. */
 export async function newestHourFits(orm: Orm, sources: SourceNames, window: Window): Promise<HourFit[]> {
   const t = sameDayFits;
   const { stationBias: stationBiasF, training: _, ...columns } = getTableColumns(t);
@@ -95,7 +94,6 @@ export async function newestHourFits(orm: Orm, sources: SourceNames, window: Win
     .orderBy(t.kind, t.hour, desc(t.trainedAt));
 }
 
-/** The newest fit of each model, kind, station and lead within the window. */
 export async function newestFits(orm: Orm, sources: SourceNames, window: Window): Promise<Fit[]> {
   const rows = await orm
     .selectDistinctOn([forecastFits.model, forecastFits.kind, forecastFits.station, forecastFits.leadHours], {
@@ -139,7 +137,6 @@ export const insertMixes = (orm: Orm, sources: SourceNames, mixes: readonly Mix[
     mixes.map((mix) => ({ ...sources, ...mix })),
   );
 
-/** The newest mix of each kind and lead within the window. */
 export async function newestMixes(orm: Orm, sources: SourceNames, window: Window): Promise<Mix[]> {
   const t = forecastMixes;
   return orm

@@ -22,15 +22,12 @@ import { dailyKinds, type DailyKind } from '../market/market.js';
 import type { KnownHistory } from './forecast-archive.js';
 import { ofLatestDates } from './make-fit.js';
 
-/** A day as known at an hour, the run that forecast it, and its report. */
 export interface HourCase extends SameDayCase {
   date: string;
   modelRunAt: Date;
-  /** When the newest of these became known. */
   knownAt: Date;
 }
 
-/** A new fit and its training data. */
 export interface TrainedHourFit {
   fit: HourFit;
   cases: readonly HourCase[];
@@ -48,7 +45,6 @@ const WINDOW_DAYS = 60;
 const MIN_DATES = 9;
 /** More cases do not improve a fit and take longer. */
 const MAX_CASES = 1_500;
-/** Cases assembled per step. */
 const CASES_AT_ONCE = 200;
 /** A recent fit is kept unless the data have grown much; making all of them takes seconds. */
 const KEPT_MS = 18 * HOUR_MS;
@@ -109,7 +105,7 @@ function* trainHour(
     return `only ${cases.length} of ${MIN_SAME_DAY_CASES} days are known hour by hour`;
   const dates = new Set(cases.map(({ date }) => date)).size;
   if (dates < MIN_DATES) return `only ${dates} of ${MIN_DATES} dates are known hour by hour`;
-  const seen = whatWasSeen(cases);
+  const seen = summarizeCases(cases);
   if (before && isSame(before, seen)) return { fit: before };
   const found = (yield* fitSameDayInSteps(cases, before))!;
   yield;
@@ -119,7 +115,6 @@ function* trainHour(
   return { fit: { ...found, ...wanted, ...seen, id: newId(), rawCrps, trainedAt }, cases };
 }
 
-/** A climate day of a station, hour by hour. */
 interface KnownStationDay {
   stationId: string;
   date: string;
@@ -195,7 +190,7 @@ function toCase(
 type Seen = Pick<HourFit, 'n' | 'firstDate' | 'lastDate' | 'knownThrough'>;
 
 /** @param cases in descending order of date */
-function whatWasSeen(cases: readonly HourCase[]): Seen {
+function summarizeCases(cases: readonly HourCase[]): Seen {
   return {
     n: cases.length,
     firstDate: cases.at(-1)!.date,
@@ -213,7 +208,6 @@ const isSame = (fit: HourFit, seen: Seen): boolean =>
   fit.lastDate === seen.lastDate &&
   fit.knownThrough.getTime() === seen.knownThrough.getTime();
 
-/** Why a fit is rejected, in words; undefined if it is usable. */
 export function problemOf(fit: SameDayFit, rawCrps: number): string | undefined {
   const { a = NaN, b = NaN } = fit.coefficients;
   const numbers = [

@@ -118,7 +118,6 @@ const HOUR_FITS_KEPT_DAYS = 60;
 export interface Trainer {
   /** Uses the newest stored fits until better ones are made. Never rejects. */
   load(): Promise<void>;
-  /** Records the current snapshot and retrains if anything is new. */
   learn(): Promise<void>;
   /** Deletes data older than 400 days, and the inputs of seasonal fits after two years, a bounded number of rows at a time. */
   cleanUp(): Promise<void>;

@@ -42,7 +42,6 @@ export const MIN_SEASONAL_DAYS = 548;
 /** A third year adds nothing (measured). */
 export const SEASONAL_WINDOW_DAYS = 730;
 
-/** A new fit and its training data. */
 export interface TrainedFit {
   fit: Fit;
   cases: readonly TrainingCase[];
@@ -50,7 +49,6 @@ export interface TrainedFit {
 
 export interface Training {
   book: FitBook;
-  /** The fits in the book that are new. */
   added: readonly TrainedFit[];
   addedHours: readonly TrainedHourFit[];
   addedMixes: readonly Mix[];
@@ -60,7 +58,6 @@ export interface TrainingOptions {
   /** Previous fits are reused, with id and time, until their training set changes: see `makeFitInSteps`. */
   previous: FitBook;
   newId: () => string;
-  /** Hours of days in progress to fit; defaults to all. */
   hours?: readonly number[] | undefined;
 }
 
@@ -129,7 +126,6 @@ const toMissing = ({ model, kind, stationId, leadHours }: Group, reason: string)
   reason,
 });
 
-/** Fits to a station's own long past. */
 export interface StationTraining {
   fits: Fit[];
   added: TrainedFit[];
@@ -163,7 +159,6 @@ export function* trainStationInSteps(
   return made;
 }
 
-/** Replaces one station's own fits in a book. */
 export function withStation(
   book: FitBook,
   { kind, station }: { kind: DailyKind; station: Place },
@@ -190,7 +185,6 @@ function* groupsOf(
   }
 }
 
-/** `trainInSteps` in one go. */
 export const train = (history: KnownHistory, options: TrainingOptions): Training =>
   allAtOnce(trainInSteps(history, options));
 
@@ -216,7 +210,6 @@ function spreadOrNone(cases: readonly TrainingCase[], least: number): TrainingCa
   return daysIn(real) >= least ? real : cases.map((each) => ({ ...each, varianceF: 0 }));
 }
 
-/** A fit over all stations and its cases. */
 interface PooledFit {
   fit: Fit;
   isNew: boolean;

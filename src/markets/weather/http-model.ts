@@ -81,13 +81,11 @@ function standardMembers(): number[] {
   return members.map((z) => z / deviation);
 }
 
-/** An ensemble that carries exactly this mean and sample deviation. */
 const normalMembers = (meanF: number, standardDeviationF: number): number[] =>
   standardMembers().map((z) => meanF + standardDeviationF * z);
 
 /** How far the clock of the model's machine may run ahead. */
 const CLOCK_TOLERANCE_MS = MINUTE_MS;
-/** Earliest that a day may be forecast. */
 const LONGEST_LEAD_MS = 400 * DAY_MS;
 
 /**
@@ -128,7 +126,7 @@ async function askModel(
     if (Date.parse(run.date) - run.modelRunAt.getTime() > LONGEST_LEAD_MS)
       throw refuse([...place, 'modelRunAt'], `is more than 400 days before ${run.date}`);
     const key = `${targetKey(run)} ${run.modelRunAt.getTime()}`;
-    if (seen.has(key)) throw refuse(place, `is there twice: the same ${whatIsSame(run)} and modelRunAt`);
+    if (seen.has(key)) throw refuse(place, `is there twice: the same ${keyFields(run)} and modelRunAt`);
     seen.add(key);
     const isForecast = run.modelRunAt < spanOf(findPlace(run.stationId)!, run).end;
     if (!isForecast && isHistory)
@@ -138,7 +136,7 @@ async function askModel(
   return { model, runs };
 }
 
-const whatIsSame = ({ kind }: DayEnsemble): string =>
+const keyFields = ({ kind }: DayEnsemble): string =>
   kind === 'hourly' ? 'area, date, hour' : 'station, kind, date';
 
 function toRun(
@@ -213,9 +211,7 @@ const FORECASTS_EVERY_MS = 5 * MINUTE_MS;
 const noHistoryStatuses = new Set([404, 410, 501]);
 
 interface HttpModelOptions {
-  /** May include a name, a password and a query. */
   url: string;
-  /** Sources of measured temperatures. */
   observations: readonly ObservationPart[];
   clock: Clock;
   log: Logger;

@@ -58,7 +58,6 @@ const HOURS_KEPT_MS = 3 * DAY_MS;
 const eligible = new Set(['normal', 'degraded']);
 
 interface IndexMember {
-  /** The venue's name for the station. */
   stationId: string;
   /** Share of the index; all weights add up to 1. */
   weight: number;
@@ -66,7 +65,6 @@ interface IndexMember {
   offsetC: number;
 }
 
-/** The venue's data on one area of its index. */
 export interface IndexState {
   area: IndexArea;
   /** The newest value eligible for settlement; null until one arrives. */
@@ -78,7 +76,6 @@ export interface IndexState {
     cityReferenceC: number;
     members: readonly IndexMember[];
   } | null;
-  /** Why the last request failed; null if it succeeded. */
   problem: string | null;
 }
 

@@ -22,7 +22,6 @@ interface ReportedRange {
 
 /** Temperatures that the daily climate report cannot contradict, in tenths of °C as the station measured them. */
 interface ReportedTemperatures {
-  /** At the time of the report, °C. */
   temperatureC: number | null;
   /** Extremes of the six hours before the report. */
   sixHours: ReportedRange;
@@ -55,10 +54,8 @@ function readMetar(stationId: string, report: string, at: Date): ReportedTempera
   };
 }
 
-/** The whole hour that a report is for, ms since 1970. */
 const hourOfReport = (at: Date): number => Math.floor((at.getTime() + EARLY_MS) / HOUR_MS) * HOUR_MS;
 
-/** Decodes a sign (1 means below zero) and tenths of a degree. */
 const tenths = (sign: string | undefined, digits: string | undefined): number | null =>
   digits === undefined ? null : ((sign === '1' ? -1 : 1) * Number(digits)) / 10;
 
@@ -220,15 +217,15 @@ function toReadings(station: Station, report: Observation): Reading[] {
   const isOfDay = hourOfReport(at) === end.getTime();
   return [
     { from: at, highestC: temperatureC, lowestC: temperatureC },
-    { from: new Date(at.getTime() - 6 * HOUR_MS), ...orAt(temperatureC, sixHours) },
-    ...(isOfDay ? [{ from: start, ...orAt(temperatureC, day) }] : []),
+    { from: new Date(at.getTime() - 6 * HOUR_MS), ...extendRange(temperatureC, sixHours) },
+    ...(isOfDay ? [{ from: start, ...extendRange(temperatureC, day) }] : []),
   ]
     .filter(({ highestC, lowestC }) => lowestC >= possibleC.lowest && highestC <= possibleC.highest)
     .map((reading) => ({ at, ...reading }));
 }
 
 /** Extends a period's range by the temperature at its end, which stands alone if the report has no range. */
-const orAt = (temperatureC: number, { highestC, lowestC }: ReportedRange) => ({
+const extendRange = (temperatureC: number, { highestC, lowestC }: ReportedRange) => ({
   highestC: Math.max(temperatureC, highestC ?? temperatureC),
   lowestC: Math.min(temperatureC, lowestC ?? temperatureC),
 });

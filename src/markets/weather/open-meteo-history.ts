@@ -18,11 +18,9 @@ import { readOpenMeteo } from './open-meteo-request.js';
 import { WeatherUnavailableError } from './read-json.js';
 
 interface ArchivedModel {
-  /** As in `DayEnsemble`. */
   model?: string;
   asked: string;
   runMs: number;
-  /** First archived day of its temperatures. */
   firstDay: string;
 }
 
@@ -68,7 +66,7 @@ export async function readPreviousRuns(
     try {
       for (const run of await readRunsOf(archived, options, range, signal)) runs.push(run);
     } catch (error) {
-      if (archived.model === undefined || !isItsOwn(error, signal)) throw error;
+      if (archived.model === undefined || !isModelFailure(error, signal)) throw error;
       options.log.warn(
         { err: error, model: archived.model },
         'what a model forecast in the past is left out',
@@ -78,7 +76,7 @@ export async function readPreviousRuns(
   return runs;
 }
 
-const isItsOwn = (error: unknown, { aborted }: AbortSignal): boolean =>
+const isModelFailure = (error: unknown, { aborted }: AbortSignal): boolean =>
   error instanceof UnexpectedAnswerError ||
   (error instanceof WeatherUnavailableError && error.retryAfterMs === undefined && !aborted);
 
@@ -132,12 +130,10 @@ async function readRunsOf(
   });
 }
 
-/** The last whole hour inside the target's span. */
 const lastHourOf = (place: Place, target: Target): number => {
   const { start, end } = spanOf(place, target);
   return start < end ? end.getTime() - HOUR_MS : end.getTime();
 };
 
-/** The newest run that started at least `days` before an hour. */
 const newestRun = (hourMs: number, days: number, runMs: number): Date =>
   new Date(Math.floor((hourMs - days * DAY_MS) / runMs) * runMs);

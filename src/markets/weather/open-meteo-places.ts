@@ -44,7 +44,6 @@ export function matchPlaces<T extends { latitude: number; longitude: number }>(
   });
 }
 
-/** Forecast targets of a place on a day: maximum and minimum for a station, each local hour for an area. */
 export const targetsOn = (place: Place, date: string): Target[] =>
   isStation(place)
     ? [

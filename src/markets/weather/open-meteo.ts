@@ -122,7 +122,7 @@ async function readEnsembles(model: OnlineModel, hosts: Hosts, signal: AbortSign
   });
   const matched = matchPlaces(url, locations);
   const fetchedAt = new Date(clock.now());
-  // Asked last: a run that arrives in between makes the data look older, never newer, than they are.
+  // Asked last: a run that arrives in between makes the data look newer than they are, never older.
   const modelRunAt = await readRunTime(model, hosts, fetchedAt, signal);
   const of = model.model === undefined ? {} : { model: model.model };
   return matched.flatMap(([place, location]) =>
@@ -178,7 +178,6 @@ function toRuns(
   });
 }
 
-/** Mean of the members at each hour of a climate day; undefined if a value is missing. */
 function meanCurve(
   place: Place,
   date: string,
@@ -203,7 +202,6 @@ const FURTHER_PAUSE_MS = 6 * HOUR_MS;
 const FURTHER_LAST_MS = 9 * HOUR_MS;
 const OLDEST_RUN_MS = DAY_MS;
 
-/** Usable runs of a further model, or the reason why there are none. */
 type Further = { ensembles: readonly DayEnsemble[] } | { missing: string };
 
 /** Polls a further model. Never rejects, and logs a failure once. */
@@ -253,9 +251,7 @@ interface OpenMeteoOptions {
   baseUrl: string;
   /** Host of single runs and of the archive. */
   historyBaseUrl: string;
-  /** Subscription key; omitted for the free service. */
   apiKey?: string | undefined;
-  /** Sources of measured temperatures. */
   observations: readonly ObservationPart[];
   clock: Clock;
   log: Logger;

@@ -4,10 +4,8 @@ import { type Clock, HOUR_MS, MINUTE_MS, readRetryAfter } from '../../core/time.
 import { UnexpectedAnswerError, readLimited } from '../venue/kalshi-client.js';
 
 interface Polled<T> {
-  /** The last good answer; undefined until the first one. */
   value: T | undefined;
   readMs: number;
-  /** Why the last request failed; undefined if it succeeded. */
   problem: unknown;
   /** True only on the read that failed, so that callers report each failure once. */
   isNews: boolean;
@@ -66,7 +64,6 @@ export function lastForecasts<T>(
 
 /** A weather service was unreachable, busy or failing; a later request may succeed. */
 export class WeatherUnavailableError extends Error {
-  /** The pause that the service asked for, if any. */
   readonly retryAfterMs: number | undefined;
   constructor(url: string, what: string, options: ErrorOptions & { retryAfterMs?: number | undefined } = {}) {
     super(`${url}: ${what}`, options);
@@ -92,7 +89,6 @@ interface JsonRequest<T extends z.ZodType> {
   /** Values that no message may show, even if the answer repeats them. */
   secrets?: readonly string[];
   signal: AbortSignal;
-  /** For the whole exchange, including the body. */
   timeoutMs?: number;
 }
 

@@ -26,7 +26,6 @@ import {
   type SimulatedSubject,
 } from '../venue/simulation/world.js';
 
-/** The second model of the simulated world. */
 const SINGLE = 'single';
 
 /** Stations report at 51 minutes past the hour; reports arrive some minutes later. */
@@ -76,7 +75,6 @@ export function createSimulatedWeatherSource(
   };
 }
 
-/** Each hour of a day as reported, with the extremes up to that report. */
 function listHours(
   { weather }: Pick<SimulatedWorld, 'weather'>,
   { station, day: { date, start } }: StationDay,
@@ -152,7 +150,6 @@ function reportedHours(
   return hourlyTemperatures(start, reports);
 }
 
-/** Each run available for a subject so far, as it first appeared. */
 function listRuns({ weather }: SimulatedWorld, subject: SimulatedSubject, now: Date): DayEnsemble[] {
   const { span } = subject;
   return runsOf(span).flatMap((modelRunAt) => {
@@ -161,7 +158,6 @@ function listRuns({ weather }: SimulatedWorld, subject: SimulatedSubject, now: D
   });
 }
 
-/** The runs of both models, which appear at the same time. */
 function runsAt(
   weather: SimulatedWeather,
   subject: SimulatedSubject,
@@ -180,7 +176,6 @@ function runsAt(
   ];
 }
 
-/** Time of the day's last available report. */
 function lastReportAt({ end }: Pick<ClimateDay, 'end'>, at: Date): Date {
   const hour = Math.floor((at.getTime() - REPORT_TAKES_MS - REPORT_MINUTE_MS) / HOUR_MS) * HOUR_MS;
   return new Date(Math.min(hour + REPORT_MINUTE_MS, end.getTime() - HOUR_MS + REPORT_MINUTE_MS));

@@ -47,7 +47,7 @@ export function whatWasKnown({ ensembles, observed }: WeatherData, at: Date) {
     if (fetchedAt > at || observedAt > at || !isPossible(extremeF)) continue;
     const key = targetKey(observation);
     const found = extremes.get(key);
-    extremes.set(key, found ? takeTogether(found, observation) : observation);
+    extremes.set(key, found ? mergeObservations(found, observation) : observation);
   }
   return { ensembles: newest, further: groupBy(further, targetKey), observed: extremes };
 }
@@ -63,7 +63,7 @@ function newestOf(runs: readonly DayEnsemble[]): Map<string, DayEnsemble> {
 }
 
 /** Merges two services' reports of one target: the day's final report wins, otherwise the more extreme value. */
-function takeTogether(a: ObservedExtreme, b: ObservedExtreme): ObservedExtreme {
+function mergeObservations(a: ObservedExtreme, b: ObservedExtreme): ObservedExtreme {
   const [older, newer] = a.observedAt <= b.observedAt ? [a, b] : [b, a];
   if (a.isFinal || b.isFinal) return older.isFinal ? older : newer;
   if (newer.kind === 'hourly') return newer;
@@ -105,7 +105,6 @@ const isNewer = (a: DayEnsemble, b: DayEnsemble): boolean =>
 
 type Observe = (signal: AbortSignal) => Promise<readonly ObservedExtreme[]>;
 
-/** One service that reports measurements. */
 export interface ObservationPart {
   name: string;
   everyMs: number;
@@ -131,7 +130,6 @@ export function createObserver(
   };
 }
 
-/** One ensemble run for one temperature. */
 export interface DayEnsemble extends Target {
   /** Omitted for the source's first model. */
   model?: string | undefined;
@@ -187,7 +185,6 @@ export function hoursOf(
 
 export interface WeatherData {
   fetchedAt: Date;
-  /** Models that are missing. */
   notes?: readonly VenueNote[];
   ensembles: readonly DayEnsemble[];
   observed: readonly ObservedExtreme[];
@@ -195,7 +192,6 @@ export interface WeatherData {
 
 export interface WeatherSource {
   readonly name: string;
-  /** Models that it may have besides the first. */
   readonly furtherModels?: readonly string[] | undefined;
   /** How long its data stay fresh; it is not read again before. */
   readonly freshMs: number;

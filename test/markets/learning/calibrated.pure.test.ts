@@ -66,7 +66,7 @@ const shifted = (degrees: number) => ({ membersF: members.map((f) => f + degrees
 /** Of a logistic distribution with deviation 1. */
 const cdf = (z: number) => 1 / (1 + Math.exp((-z * Math.PI) / Math.sqrt(3)));
 
-/** An observation is not the report. */
+/** Cap while there are only observations and no report. */
 const MOST_SURE = 1 - 1e-7;
 
 describe('the calibrated model', () => {

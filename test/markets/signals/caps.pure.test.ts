@@ -33,7 +33,6 @@ interface City {
   books?: OrderBook[];
   probabilities?: number[];
   date?: string;
-  /** For its minimum instead of its maximum. */
   isMinimum?: boolean;
   over?: Partial<Market>;
 }
@@ -260,8 +259,7 @@ describe('signals for an account', () => {
     );
     const held: [string, Holding][] = [[tickerOf('KNYC', 2), holding(40, 20n * DOLLAR)]];
     const books = [...asks.slice(0, 2), book, ...asks.slice(3)];
-    // 30 at $0.48 and one at $0.40 cover the 40 held; fees 0.07 · 30 · 0.2496 = $0.5242 and $0.0168: $14.259 (0.52416 and
-    // 0.0168).
+    // 30 at $0.48 and one at $0.40 cover the 40 held; fees $0.52416 and $0.0168: $14.259.
     expect(forAccount([{ stationId: 'KNYC', books }], 500n * DOLLAR, held).bankroll).toBe(514_259_000n);
   });
 
@@ -279,8 +277,7 @@ describe('signals for an account', () => {
     const closed: City = { stationId: 'KAUS', over: { status: 'closed' } };
     const held: [string, Holding][] = [[tickerOf('KAUS', 2), holding(400, 180n * DOLLAR)]];
     const { events, bankroll: of } = forAccount([closed, { stationId: 'KNYC' }], bankroll, held);
-    // A closed holding has no buyer, so it adds nothing to the bankroll, but it has used $180 and a fee of $6.93 of the
-    // $200.
+    // A closed holding has no buyer and adds nothing, but has used $180 and a fee of $6.93 of the $200.
     expect(of).toBe(bankroll);
     expect(stakeOf(events)).toBeLessThanOrEqual(13_070_000n);
     expect(stakeOf(events)).toBeGreaterThan(12n * DOLLAR);

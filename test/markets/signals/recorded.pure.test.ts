@@ -236,10 +236,7 @@ const outcome = (signals: readonly Signal[], winner: string): bigint =>
     return sum + (pays ? BigInt(contracts) * DOLLAR : 0n) - stake;
   }, 0n);
 
-/**
- * By hand: the cheapest recorded contracts, plus 7% of contracts × price × (1 − price) per price, rounded up to $0.0001 and
- * then to the cent.
- */
+/** By hand: the cheapest contracts, plus 7% of contracts × price × (1 − price) per price up to $0.0001, then up to the cent. */
 function costByHand(asked: { price: bigint; contracts: number }[], contracts: number): bigint {
   let [left, exact] = [contracts, 0];
   for (const { price, contracts: depth } of asked) {

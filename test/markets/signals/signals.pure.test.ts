@@ -80,7 +80,6 @@ describe('the signals of an event', () => {
   it('appear for a bracket that the forecast is nearly certain of', () => {
     const { signals, suppressed } = only({ probabilities: [0, 0, 1 - 1e-7, 0, 0, 0] });
     expect(signals).toMatchObject([{ side: 'yes', market: { ticker: event.markets[2]!.ticker } }]);
-    // 5 % of the bankroll.
     expect(signals[0]!.stake).toBeLessThanOrEqual((bankroll * 5n) / 100n);
     expect(suppressed.map(({ reason }) => reason).join()).not.toContain('sum of one');
   });

@@ -1,7 +1,6 @@
 export interface ExclusiveStakes {
   /** Shares of the bankroll, in input order. */
   fractions: number[];
-  /** The share that is not staked. */
   reserve: number;
   /** Expected growth of log wealth. */
   growth: number;
@@ -12,7 +11,7 @@ export interface ExclusiveStakes {
 /**
  * Shares of a bankroll that make it grow fastest on mutually exclusive outcomes of which exactly one occurs, each paying
  * one for its cost: exact, for any size at one price. Outcomes join by probability per cost while that exceeds the reserve
- * rate R = (1 − Σp) / (1 − Σk) of those that have joined; then f = p − R·k. So an outcome can be bought above its worth as
+ * rate R = (1 − Σp) / (1 − Σk) of those that have joined; then f = p − R·k. So an outcome can be bought at a loss by itself, as
  * a hedge. If all costs add up to less than one, R is 0 and f = p: wealth grows whatever happens.
  *
  * P. Smoczynski and D. Tomkins, An explicit solution to the problem of optimizing the allocations of a bettor's wealth when

@@ -14,9 +14,7 @@ export function kellyFraction(probability: number, cost: number): number {
 
 interface StakeRule {
   bankroll: Micros;
-  /** Share of the Kelly fraction. */
   kellyShare: number;
-  /** Most that may be spent. */
   maxStake: Micros;
 }
 

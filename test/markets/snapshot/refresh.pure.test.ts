@@ -36,7 +36,6 @@ function start(options: Partial<RefreshDeps> = {}) {
   return { clock, markets, weather, store, metrics };
 }
 
-/** A promise that the test resolves. */
 function later() {
   let resolve = () => undefined as void;
   const promise = new Promise<void>((done) => (resolve = done));

@@ -98,7 +98,6 @@ async function bytesOf({ snapshot, atMs }: Shown): Promise<string[]> {
   });
 }
 
-/** Three cities with all their kinds of markets. */
 const selection = {
   stations: ['KNYC', 'KMIA', 'KDEN'].map((id) => findStation(id)!),
   kinds: everything.kinds,
@@ -153,7 +152,6 @@ async function readAll(path: string): Promise<TapeEntry[]> {
   return entries;
 }
 
-/** Every snapshot that a player shows. */
 async function playAll(path: string, from?: Date) {
   const player = await openTapePlayer({ path, speed: Infinity, from });
   const store = createSnapshotStore();

@@ -216,7 +216,6 @@ describe('past knowledge', () => {
     run({
       stationId: i % 2 ? 'KNYC' : 'KLAX',
       date: `2026-07-0${4 + (i % 3)}`,
-      // Each run differs.
       modelRunAt: new Date(drawTime(i, 'run').getTime() + i),
       fetchedAt: drawTime(i, 'fetched'),
     }),

@@ -124,7 +124,6 @@ describe('several models in the archive', () => {
     await loaded.trainer.load();
     expect(loaded.calibration.current.fits.mixes).toMatchObject([{ ...mix }]);
     expect(loaded.calibration.current.fits.fits.filter(({ model }) => model === 'other')).toHaveLength(1);
-    // Recognised as fits to the same days.
     await loaded.trainer.learn();
     expect(await orm.select().from(forecastMixes)).toHaveLength(1);
   });

@@ -14,7 +14,6 @@ import { findStation } from '../../../src/markets/market/stations.js';
 import { dateAfter, first, makePast, together, type Past } from '../forecast-past.js';
 import { makeEvent, makeHour } from '../../fixtures/events.js';
 
-/** All inputs of a decision. */
 interface World extends Past {
   ensembles: DayEnsemble[];
   observed: ObservedExtreme[];

@@ -110,7 +110,6 @@ describe('the trainer', () => {
     const byId = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);
     const fits = [...service.trading.calibration.current.fits.fits].sort(byId);
     expect([...other.trading.calibration.current.fits.fits].sort(byId)).toEqual(fits);
-    // Recognised as fits to the same training sets.
     await other.trading.trainer.learn();
     expect(await listFits()).toHaveLength(fits.length);
     await other.stop();

@@ -147,7 +147,6 @@ describe("the operator's own model", () => {
       expect((await source.read(signal)).ensembles).toHaveLength(1);
       now += MINUTE_MS;
     }
-    // After one, two and four more minutes.
     expect(requests).toHaveLength(7);
     now += 3 * 60 * MINUTE_MS;
     await expect(source.read(signal)).rejects.toBeInstanceOf(WeatherUnavailableError);
@@ -365,7 +364,6 @@ describe("the history of the operator's own model", () => {
       '2026-06-02T18:00:00.000Z',
       '2026-06-03T12:00:00.000Z',
     ]);
-    // Received now.
     expect(runs.every(({ fetchedAt }) => fetchedAt.getTime() === now)).toBe(true);
     expect(requests[0]!.url).toContain('from=2026-06-01&to=2026-06-30&history=true');
   });

@@ -86,7 +86,6 @@ describe('ensembles', () => {
     expect(day.modelRunAt).toEqual(new Date('2026-07-04T12:00:00Z'));
     expect(day.fetchedAt).toEqual(new Date(now));
     expect(fetchedAt).toEqual(new Date(now));
-    // 24 stations and the index's four areas.
     expect(new Set(ensembles.map(({ stationId }) => stationId)).size).toBe(28);
     // Los Angeles' day begins at 08:00Z, so the heat at 05:00Z belongs to its day of 4 July.
     const coast = find('daily_maximum', 'KLAX');
@@ -175,7 +174,6 @@ describe('ensembles', () => {
       return (await readMain()).ensembles[0]!.modelRunAt.toISOString();
     };
     expect(await run(undefined)).toBe('2026-07-04T12:00:00.000Z');
-    // A run from tomorrow.
     expect(await run(Date.parse('2026-07-05T12:00:00Z') / 1000)).toBe('2026-07-04T12:00:00.000Z');
     expect(await run(Date.parse('2026-07-04T06:00:00Z') / 1000)).toBe('2026-07-04T06:00:00.000Z');
   });
@@ -436,7 +434,6 @@ describe('observations', () => {
     fake.reports.set('KNYC', [
       metar('04T10:51', '18/15', 'T01830150', { valueC: 18.3 }),
       metar('04T09:51', '19/15', 'T01940150', { valueC: 19.4 }),
-      // Before the day began.
       metar('04T04:51', '11/10', 'T01110100', { valueC: 11.1 }),
     ]);
     expect((await lowest())!).toMatchObject({

@@ -70,7 +70,6 @@ describe('the simulated forecasts', () => {
         kinds: ['daily_maximum', 'daily_minimum'],
       });
       for (const station of leadingStations) {
-        // Tomorrow's.
         const of = (kind: string) =>
           ensembles.filter(
             ({ stationId, kind: its, model }) =>
