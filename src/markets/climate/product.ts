@@ -27,7 +27,6 @@ interface ListedProduct {
 export interface ClimateReader {
   /** The station's reports that the weather service still has, about a week of them, oldest first. */
   list(station: Station, signal: AbortSignal): Promise<ListedProduct[]>;
-  /** Reads one report; undefined if the text is not a readable report of this station. */
   read(station: Station, product: ListedProduct, signal: AbortSignal): Promise<ClimateProduct | undefined>;
 }
 

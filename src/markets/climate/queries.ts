@@ -39,7 +39,6 @@ export const insertReport = (
     on conflict do nothing`,
   );
 
-/** Days with a report since a date, and whether one of them is final. */
 export const listReported = (orm: Orm, since: string): Promise<(DayKey & { isFinal: boolean })[]> =>
   selectRows(
     orm,
@@ -80,7 +79,6 @@ export const recordSettled = (orm: Orm, days: readonly (DayKey & { settled: numb
       and p.settled is distinct from d.settled`,
   );
 
-/** How often the venue's settlement equalled the first report. */
 export interface CrossCheck {
   compared: number;
   agreed: number;

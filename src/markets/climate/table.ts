@@ -16,10 +16,7 @@ import {
 export const climateStages = ['preliminary', 'final', 'corrected'] as const;
 export type ClimateStage = (typeof climateStages)[number];
 
-/**
- * Values from the weather service's climate reports, one row per report as issued. Markets settle on the first final one,
- * which is stored when it appears because the weather service drops it within a week.
- */
+/** One row per climate report as issued. Markets settle on the first final one, which the service drops in a week. */
 export const climateProducts = pgTable(
   'climate_products',
   {
@@ -30,7 +27,6 @@ export const climateProducts = pgTable(
     issuedAt: timestamp('issued_at', { withTimezone: true, mode: 'date' }).notNull(),
     fetchedAt: timestamp('fetched_at', { withTimezone: true, mode: 'date' }).notNull().defaultNow(),
     stage: text({ enum: climateStages }).notNull().default('final'),
-    /** Whole °F. */
     value: integer().notNull(),
     /** Certainly the first final report with a value; no earlier one was missed. */
     isFirstFinal: boolean('is_first_final').notNull(),

@@ -39,9 +39,7 @@ const KEPT_DAYS = 400;
 const LEASE_SECONDS = 15 * 60;
 
 export interface ClimateWatch {
-  /** Requests due reports, compares them with the venue's settlements and updates the cross-checks. */
   run(): Promise<void>;
-  /** By station and kind. Each pass creates a new object. */
   readonly crossChecks: CrossChecks;
   cleanUp(): Promise<void>;
   stop(): Promise<void>;
@@ -208,7 +206,6 @@ function isDue(
 
 const keyOf = ({ station, kind, date }: DayKey): string => `${station} ${kind} ${date}`;
 
-/** Days that the venue has fully settled at a single temperature. */
 function settledDays(events: readonly MarketEvent[]): (DayKey & { settled: number })[] {
   return events.flatMap(({ kind, station, date, markets }) => {
     const named = new Set(markets.map(({ settledTemperature }) => settledTemperature));

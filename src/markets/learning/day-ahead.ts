@@ -11,7 +11,6 @@ import { fitLinearInSteps, predictLinear, type LinearCase, type LinearRule } fro
 
 /** An ensemble's statement about a day or an hour, in the unit of the observations. */
 export interface AheadRow {
-  /** Days since 1970. */
   day: number;
   hour?: number | undefined;
   /** A unit with its own bias and spread, such as a station. */
@@ -25,17 +24,11 @@ export interface AheadCase extends AheadRow {
   observed: number;
 }
 
-/**
- * `shrunk` fits all groups together and holds their differences near 0 and the slope near 1; `seasonal` fits one group with
- * harmonics of the year.
- */
+/** `shrunk` fits all groups together, holding differences near 0 and the slope near 1; `seasonal` fits one group. */
 export type AheadDesign = 'shrunk' | 'seasonal';
 
 export interface AheadFit {
-  /**
-   * One entry per variable, plus `bias`, `deviation` (both of the errors), `centre`, `width` (both of the members' means)
-   * and, where it varies, `spread` (ln).
-   */
+  /** By variable, plus the errors' `bias` and `deviation`, the means' `centre` and `width`, and ln `spread` if it varies. */
   coefficients: Readonly<Record<string, number>>;
   /** Mean CRPS of the cases including the ridge, in the unit of the observations. */
   trainingCrps: number;
@@ -215,10 +208,7 @@ export function predictAhead(
   };
 }
 
-/**
- * Reduces coefficients to a line for one day or hour of a group: mean a + b·m and ln deviation c + d·ln s for the members'
- * mean m and deviation s.
- */
+/** The fit as lines for one target: mean a + b·m, ln deviation c + d·ln s, for the members' mean m and deviation s. */
 export function lineOf(
   coefficients: AheadFit['coefficients'],
   row: Pick<AheadRow, 'day' | 'hour' | 'group'>,

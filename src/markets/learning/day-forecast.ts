@@ -23,7 +23,6 @@ export interface Ensemble extends Pick<DayEnsemble, keyof Target | 'model' | 'fe
   modelRunAt: Date;
   end: Date;
   meanF: number;
-  /** Sample variance of the members, °F². */
   varianceF: number;
 }
 
@@ -44,10 +43,7 @@ export type Correction = (
   further: readonly Ensemble[],
 ) => Corrected;
 
-/**
- * A model that corrects the newest run for each day and hour and bounds it by observations. It ignores anything that was
- * unknown at `at`.
- */
+/** Corrects the newest run of each target and bounds it by observations, ignoring whatever was unknown at `at`. */
 export const modelWith =
   (correct: Correction): ForecastModel =>
   ({ source, weather, events, fits, at }) => {

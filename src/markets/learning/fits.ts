@@ -9,10 +9,7 @@ import { newestAt, type HourFits } from './running-day.js';
 
 /** Seasons and weather models change, so older fits are not used. */
 export const LONGEST_AGE_DAYS = 7;
-/**
- * °F. A fit extrapolates with its correction at the edge of its range, up to this distance; a correction learned in a cool
- * month does not apply to a hot spell.
- */
+/** °F. How far beyond its range a fit may extrapolate: a fit to a cool month does not apply to a hot spell. */
 const FAR_F = 10;
 /** °F. No forecast is surer than half a degree, and a deviation above 15 carries no information. */
 export const POSSIBLE_DEVIATION_F = { lowest: 0.5, highest: 15 };
@@ -152,10 +149,7 @@ export const MAX_LEAD_HOURS: Readonly<Record<TemperatureKind, number>> = {
   hourly: 48,
 };
 
-/**
- * Lead under which a run is fitted: hours from its start to the end of the climate day, or to the hour, rounded up to the
- * next half day and limited to the fitted range.
- */
+/** Hours from a run's start to the end of its target, rounded up to half days and limited to the fitted range. */
 export function fitLeadOf(kind: TemperatureKind, modelRunAt: Date, end: Date): number {
   const hours = (end.getTime() - modelRunAt.getTime()) / HOUR_MS;
   const steps = Math.ceil(hours / LEAD_STEP_HOURS);
@@ -181,7 +175,6 @@ export interface Fit {
   /** °F, over the training data: CRPS of the fit, and of the uncorrected ensemble. */
   trainingCrps: number;
   rawCrps: number;
-  /** When the newest piece of training data became known. */
   knownThrough: Date;
   trainedAt: Date;
 }

@@ -34,7 +34,6 @@ export interface ModelPart {
 /** Forecast of one temperature: a climate day's maximum or minimum at a station, or an hour of an area. */
 export interface DayForecast {
   kind: TemperatureKind;
-  /** The climate day; for an hour, the local date. */
   date: string;
   hour?: number;
   eventTicker: string | null;

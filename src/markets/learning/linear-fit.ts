@@ -79,10 +79,7 @@ export function predictLinear(
 
 /** The cases in sparse rows: with a bias for each of 160 stations nearly all variables are 0. */
 interface Rows {
-  /**
-   * Starts of each row in `places` and `values`, with the final end appended; `scaleBegins` marks where a row's scale
-   * variables start.
-   */
+  /** Row starts in `places` and `values`, with the final end appended; `scaleBegins` has the start of the scale part. */
   begins: Int32Array;
   scaleBegins: Int32Array;
   places: Int32Array;

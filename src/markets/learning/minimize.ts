@@ -24,7 +24,6 @@ const SLOPE = 0.9;
 export const minimize = (objective: Objective, start: ArrayLike<number>, tolerance: number): Minimum =>
   allAtOnce(minimizeInSteps(objective, start, tolerance));
 
-/** `minimize` one search step at a time. */
 export function* minimizeInSteps(
   objective: Objective,
   start: ArrayLike<number>,

@@ -13,7 +13,6 @@ export interface Mix {
   correlation: Readonly<Record<string, Known>>;
   firstDate: string;
   lastDate: string;
-  /** When the newest piece of training data became known. */
   knownThrough: Date;
   trainedAt: Date;
 }
@@ -24,7 +23,6 @@ interface Known {
   dates: number;
 }
 
-/** Error of a model for a day or an hour after its correction, °F. */
 export interface ModelError {
   /** Identifies the day or hour at its place, the same for all models. */
   key: string;

@@ -124,10 +124,7 @@ export function flatness(values: readonly PitValue[], bins = PIT_BINS): number |
   return statistic === undefined ? null : chiSquareTail(statistic, size);
 }
 
-/**
- * Pearson's test from the shares alone: exact for continuous forecasts, too lenient for whole degrees. Prefer `flatness`
- * where the forecasts are at hand.
- */
+/** Pearson's test on shares: too lenient for whole degrees. Prefer `flatness` where the forecasts are at hand. */
 export function flatnessOfShares(shares: readonly number[], n: number): number | null {
   const bins = shares.length;
   if (n < MIN_PER_BIN * bins) return null;

@@ -21,7 +21,6 @@ export interface KnownRun extends Target {
   meanF: number;
   /** Sample variance of the members, °F²; 0 for a single member. */
   varianceF: number;
-  /** Only for a day's maximum: the curve of `DayEnsemble`. */
   curveF?: readonly number[] | undefined;
 }
 
@@ -88,7 +87,6 @@ interface Window {
   kind: TemperatureKind;
   stationId: string;
   from: string;
-  /** Later knowledge is excluded. */
   at: Date;
 }
 
@@ -96,10 +94,7 @@ interface Window {
 const MAX_RUNS = 12_000;
 const milliseconds = (column: string) => sql.raw(`(extract(epoch from ${column}) * 1000)::float8`);
 
-/**
- * Further models may run every hour, but training uses one run per half day; reading all would take several times as long.
- * Every run of the first model is read, because its newest one continues days in progress.
- */
+/** Training needs only one run per half day of further models; every run of the first serves days in progress. */
 const oneOfHalfDay = sql.raw('floor(extract(epoch from model_run_at) / 43200)');
 
 /**
@@ -249,7 +244,6 @@ export async function deleteOldRuns(orm: Orm, before: string, long: string): Pro
   for (const where of [sql`date < ${long}::date`, isShort]) await deleteSome(orm, ensembleRuns, where);
 }
 
-/** Deletes a bounded number of rows about earlier days, oldest first. */
 export const deleteDaysBefore = (orm: Orm, table: PgTable, before: string): Promise<unknown> =>
   deleteSome(orm, table, sql`date < ${before}::date`);
 

@@ -83,16 +83,12 @@ function latestHour(hoursF: readonly (number | null)[]): number | null {
 export interface RunningInput extends Omit<KnownDay, 'hoursF' | 'curveF'> {
   hoursF: readonly (number | null)[] | undefined;
   curveF: readonly number[] | undefined;
-  /** Forecast before any observation, °F. */
   meanF: number;
   deviationF: number;
   shape: DistributionShape;
 }
 
-/**
- * Forecasts the day's extreme as the one reached so far or a later one that exceeds it, using the fit for that hour or else
- * the day-ahead forecast.
- */
+/** The day's extreme is the one reached so far or a later one beyond it, by the hour's fit or the day-ahead forecast. */
 export function forecastRunning(
   input: RunningInput,
   { fits, missing }: HourFits,

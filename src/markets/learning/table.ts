@@ -22,14 +22,10 @@ import { type ForecastMethod } from './forecast.js';
 import type { Fit } from './fits.js';
 import type { Mix } from './mix.js';
 
-/**
- * The forecast target. `hour` is local and applies to hourly targets only; for days it is a meaningless 0, so that it can
- * be part of keys.
- */
+/** `hour` is the local hour of hourly targets; days store a meaningless 0, so that it can be part of keys. */
 const targetColumns = {
   kind: text().$type<TemperatureKind>().notNull().default('daily_maximum'),
   station: text().notNull(),
-  /** The climate day; for an hour, the local date. */
   date: date({ mode: 'string' }).notNull(),
   hour: smallint().notNull().default(0),
 };
@@ -54,7 +50,6 @@ const learnedColumns = {
 /** One of the source's models; rows from before further models existed belong to the first. */
 const modelColumn = () => text('model').notNull().default(MAIN_MODEL);
 
-/** Dollars for one contract of each side, including the fee. */
 export interface BracketCost {
   yes: number;
   no: number;
@@ -94,7 +89,6 @@ export const forecastRecords = pgTable(
   'forecast_records',
   {
     ...targetColumns,
-    /** Hours from the record to the end of the climate day, or to the hour. */
     leadHours: integer('lead_hours').notNull(),
     recordedAt: time('recorded_at').notNull(),
     ...sourceColumns,
@@ -103,10 +97,7 @@ export const forecastRecords = pgTable(
     modelRunAt: time('model_run_at').notNull(),
     mean: doublePrecision().notNull(),
     deviation: doublePrecision().notNull(),
-    /**
-     * The whole degree that a maximum's report was certain to reach (`atLeast`), or that a minimum's could not exceed
-     * (`atMost`).
-     */
+    /** The whole degree that a maximum was certain to reach (`atLeast`) or a minimum could not exceed (`atMost`). */
     atLeast: integer('at_least'),
     atMost: integer('at_most'),
     /** Probability that the extreme stays there; null where the ruled-out part was truncated instead. */
@@ -128,10 +119,7 @@ export const forecastRecords = pgTable(
     modelRps: doublePrecision('model_rps'),
     marketLogScore: doublePrecision('market_log_score'),
     marketRps: doublePrecision('market_rps'),
-    /**
-     * The model's log score minus that of the outcome's purchase cost, and its lowest possible value as known beforehand.
-     * Null without prices.
-     */
+    /** Log score of the model minus that of buying the outcome, and its least possible value. Null without prices. */
     advantage: doublePrecision(),
     worstAdvantage: doublePrecision('worst_advantage'),
     modelScores: jsonb('model_scores').$type<Record<string, ModelScore>>(),
@@ -184,10 +172,7 @@ export const ensembleRuns = pgTable(
   ],
 );
 
-/**
- * A station's reports when the temperature of an hour became known, written once to preserve what was known then. Hours are
- * of the climate day, in local standard time.
- */
+/** Reports known when an hour's temperature became known. Written once. Hours are in local standard time. */
 export const observedHours = pgTable(
   'observed_hours',
   {
@@ -244,10 +229,7 @@ export const forecastFits = pgTable(
     /** Null for all stations together. */
     station: text(),
     leadHours: integer('lead_hours').notNull(),
-    /**
-     * By name. Null for fits of earlier versions, which used a normal distribution and are kept as the basis of past
-     * forecasts.
-     */
+    /** Null for fits of earlier versions with a normal distribution, kept as the basis of past forecasts. */
     coefficients: jsonb().$type<Fit['coefficients']>(),
     a: doublePrecision(),
     b: doublePrecision(),
@@ -260,10 +242,7 @@ export const forecastFits = pgTable(
     highestMean: doublePrecision('highest_mean').notNull(),
     trainingCrps: doublePrecision('training_crps').notNull(),
     rawCrps: doublePrecision('raw_crps').notNull(),
-    /**
-     * The fit's input, one entry per day or hour. Empty for a station's own long past, whose data the archive holds as
-     * known then.
-     */
+    /** The fit's input, one entry per target. Empty for a station's own long past, which the archive still holds. */
     training: jsonb()
       .$type<
         {
@@ -323,7 +302,6 @@ export const sameDayFits = pgTable(
   {
     ...learnedColumns,
     kind: text().$type<DailyKind>().notNull(),
-    /** The latest known hour of a day. */
     hour: smallint().notNull(),
     coefficients: jsonb().$type<Record<string, number>>().notNull(),
     hurdle: jsonb().$type<number[]>(),
@@ -331,10 +309,7 @@ export const sameDayFits = pgTable(
     n: integer().notNull(),
     trainingCrps: doublePrecision('training_crps').notNull(),
     rawCrps: doublePrecision('raw_crps').notNull(),
-    /**
-     * One reference per training day. The hours and the run stay in the archive, since the fits of one day cover tens of
-     * thousands of days together.
-     */
+    /** One reference per day; the archive holds the data, because a day's fits cover tens of thousands of days. */
     training: jsonb()
       .$type<[station: string, date: string, modelRunAt: string, observed: number][]>()
       .notNull(),

@@ -24,7 +24,6 @@ interface Present {
   at: Date;
 }
 
-/** Why an event as a whole cannot be traded; undefined if it can. */
 function problemOfEvent(
   event: MarketEvent,
   day: DayForecast | undefined,
@@ -67,7 +66,6 @@ function problemOfAge({ modelRunAt, fetchedAt, observed }: DayForecast, start: D
     : undefined;
 }
 
-/** Why a market cannot be traded; undefined if it can. */
 function problemOfMarket(market: Market, { data, at }: Present): string | undefined {
   const { ticker, status, closeTime } = market;
   if (status !== 'active' || at >= closeTime) return 'the market is not open';
@@ -87,10 +85,7 @@ function problemOfBook(book: OrderBook): string | undefined {
   return isCrossed(book) ? 'its order book is crossed' : undefined;
 }
 
-/**
- * Withholds signals that rely on a book in doubt. The purchases of an event are sized together, so one doubtful book
- * withholds all of them.
- */
+/** Withholds all signals of an event with a book in doubt, because its purchases are sized together. */
 export function withholdDoubtful(
   report: SignalReport,
   doubts: ReadonlyMap<string, Date> | undefined,

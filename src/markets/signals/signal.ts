@@ -15,34 +15,24 @@ export const DAY_CAP = 0.2;
 
 /** There are four runs a day, so an older run means that the forecasts are broken. */
 export const MAX_RUN_AGE_MS = 24 * HOUR_MS;
-/** Longest time since the forecast was fetched. */
 export const MAX_FORECAST_AGE_MS = 6 * HOUR_MS;
 /** During the day, traders who cannot see the thermometer lose to those who can. Stations report hourly. */
 export const MAX_OBSERVATION_AGE_MS = 2 * HOUR_MS;
 
-/**
- * Hours before the end of the climate day at which forecasts are recorded: the evening two days before, the mornings, the
- * afternoon.
- */
+/** Recording times in hours before the end of the climate day, from the evening two days before to the afternoon. */
 export const LEAD_HOURS = [36, 24, 12, 6] as const;
 /** Hours before an hourly target: its markets open at most a day ahead, and by then most runs of the day are alike. */
 const HOURLY_LEADS = [12, 6, 3, 1] as const;
 
 type Leads = readonly [longest: number, second: number, ...rest: number[]];
 
-/** Longest first. */
 export const leadsOf = (kind: TemperatureKind): Leads => (kind === 'hourly' ? HOURLY_LEADS : LEAD_HOURS);
 
-/**
- * Value of a purchase that rests in the book instead of taking the ask. A fill is not certain, and is likelier when the
- * counterparty knows more.
- */
+/** A purchase that rests in the book. A fill is uncertain, and likelier when the counterparty knows more. */
 export interface RestHint {
   /** One step above the side's best bid if that stays below the ask; otherwise the best bid. */
   price: Micros;
-  /** Contracts queued ahead at this price. */
   contractsAhead: number;
-  /** Includes the maker fee. */
   breakEven: number;
   edge: number;
   /** Fill rate above which resting beats taking; null if resting is not worth its cost either. */
@@ -52,7 +42,6 @@ export interface RestHint {
 /** A purchase that the forecast supports, at its real cost. */
 export interface Signal extends Omit<SizedPurchase, 'ticker' | 'limitedBy'> {
   market: Market;
-  /** Probability less break-even. Negative for a hedge. */
   edge: number;
   /** Its stake, the most that it can lose by itself. The purchases of an event together often risk less. */
   worstCase: Micros;
@@ -77,7 +66,6 @@ export interface EventSignals {
   date: string;
   hour?: number | undefined;
   method: ForecastMethod | null;
-  /** Whether past forecast errors correct the probabilities; required for signals. */
   isCalibrated: boolean;
   /** Whether such forecasts have beaten the market; an open gate is required for signals. */
   gate: Gate;
@@ -85,7 +73,6 @@ export interface EventSignals {
   signals: readonly Signal[];
   suppressed: readonly Suppressed[];
   stake: Micros;
-  /** Largest joint loss over all outcomes. */
   worstCase: Micros;
   /** Expected growth of the log of the wealth that the Kelly share puts at stake, at exact cost. */
   growth: number;
@@ -102,7 +89,6 @@ export interface SignalReport {
   marketCap: number;
   eventCap: number;
   dayCap: number;
-  /** The markets of an event are sized together over their distinct outcomes. */
   sizing: 'joint_event';
   events: readonly EventSignals[];
 }
@@ -117,18 +103,14 @@ export interface GateKey {
 /** Whether the evidence suffices to trade forecasts of a kind at a station and lead. */
 export interface Gate extends GateKey {
   isOpen: boolean;
-  /** Settled days behind the decision. */
   n: number;
-  /** Days in between without a record, a price or a calibrated forecast; they do not formatHours. */
+  /** Days in between without a record, a price or a calibrated forecast; they do not count. */
   dropped: number;
   /** Final value of one dollar bet on the forecast beating the payable prices: 1 is neutral. */
   evidence: number;
   /** Evidence that opens the gate, given the evidence of the other gates. */
   needed: number;
-  /**
-   * Mean log score of the model less that of the outcome's purchase cost over the last days, with its interval. Negative if
-   * the model was ahead. Null for too few days.
-   */
+  /** Mean log score of the model less that of buying the outcome, with its interval. Negative: the model was ahead. */
   difference: { mean: number; low: number; high: number } | null;
   reason: string;
 }
@@ -147,9 +129,8 @@ export const noGates: GateBook = Object.freeze({ madeAt: null, gates: [] });
 const MAX_AGE_MS = DAY_MS;
 
 /**
- * The gate for a time before the end of a day or an hour: that of the next recording time, when the market knows more than
- * now. Nothing is scored within the last recording time or long before the first one, so gates are closed there. Verdicts
- * later than `at` are ignored, and verdicts more than a day old no longer formatHours.
+ * The gate of the next recording time, when the market knows more than now. Gates are closed within the last recording time
+ * and long before the first. Verdicts later than `at` or more than a day old do not count.
  */
 export function gateAt(
   { gates, madeAt }: GateBook,

@@ -87,7 +87,6 @@ function hintAtRest(market: Market, purchase: Purchase, data: MarketData): RestH
   };
 }
 
-/** Distance from a price to the next one above it. */
 const stepAt = (ranges: Market['priceRanges'], price: Micros): Micros =>
   ranges.find(({ start, end }) => price >= start && price < end)?.step ?? CENT;
 
@@ -171,10 +170,7 @@ interface Situation {
 export type SignalInput = Situation &
   ({ bankroll: Micros; account?: undefined } | { bankroll?: undefined; account: SignalAccount });
 
-/**
- * Compares the forecasts with the current order books for every event that can still be traded. Each side of each market
- * gets either a signal or the reason for having none. The markets of an event are sized together.
- */
+/** Gives each side of each tradable market a signal or the reason for having none, sizing events as a whole. */
 export function* makeSignalsInSteps(input: SignalInput): Steps<SignalReport> {
   const open = input.events.filter(({ markets }) => markets.some(({ status }) => status === 'active'));
   const cases: EventCase[] = [];

@@ -16,10 +16,7 @@ export interface SignalAccount {
   holdings: ReadonlyMap<string, Holding>;
 }
 
-/**
- * Value of the holdings in some markets: sold into current bids after fees, or the payout that the venue has announced.
- * Holdings without a bid count as zero.
- */
+/** Value of holdings when sold into current bids after fees, or the announced payout. Without a bid it is zero. */
 export function worthOf(
   holdings: SignalAccount['holdings'],
   markets: MarketData['markets'],
@@ -48,7 +45,6 @@ export interface Money extends SignalAccount {
 }
 
 export interface EventSizes extends SizedEvent {
-  /** True if the day's cap left the event less than its own cap. */
   isDayTighter: boolean;
   crowdedOut: readonly SizedPurchase[];
   scarce: 'day' | 'cash';
@@ -107,10 +103,7 @@ const alone = { isDayTighter: false, crowdedOut: [], scarce: 'day' } as const;
 const byGrowth = ([a, { growth }]: [EventCase, SizedEvent], [b, other]: [EventCase, SizedEvent]): number =>
   other.growth - growth || (a.event.eventTicker < b.event.eventTicker ? -1 : 1);
 
-/**
- * Room under each climate date's cap after holdings, including those in closed events. Maxima, minima and hours share the
- * cap because their weather is correlated.
- */
+/** Room under each date's cap after all holdings. Maxima, minima and hours share it: their weather is correlated. */
 function headroomOfDays(
   events: readonly MarketEvent[],
   { bankroll, holdings }: Money,

@@ -81,7 +81,6 @@ function indicesOf(flags: readonly boolean[]): number[] {
   return indices;
 }
 
-/** Changes of the free legs, followed by the multipliers of the tight limits. */
 function newtonStep(
   { columns, targets }: ConcaveProblem,
   s: Float64Array,
@@ -123,10 +122,7 @@ interface StepStart {
   isTight: readonly boolean[];
 }
 
-/**
- * Steps as far as bounds and limits allow. Returns the constraint it met and the gain of the full step predicted by the
- * objective's curvature.
- */
+/** Steps until a bound or limit. Returns the constraint met and the full step's predicted gain in growth. */
 function stepAlong(
   { columns, targets, upper }: ConcaveProblem,
   { x, s, free, move, isTight }: StepStart,

@@ -127,10 +127,7 @@ interface Sizing {
 
 const MAX_ROUNDS = 4;
 
-/**
- * Sizes an event repeatedly: if rounding removed whole contracts, the others may be worth more, so purchases that a
- * repeated call would suggest are made at once, until there are none.
- */
+/** Sizes an event again after each round, because rounding away whole contracts may make others worth more. */
 export function sizeCandidates(event: EventToSize): Sizing {
   const first = sizeOnce(event);
   let contracts = [...first.contracts];

@@ -1,7 +1,4 @@
-/**
- * Maximise Σ targetᵢ·ln(sᵢ) over x, with s = slack + Gx and 0 ≤ x ≤ upper. A row with target 0 is a limit s ≥ 0 instead of
- * a term of the objective.
- */
+/** Maximise Σ targetᵢ·ln(sᵢ) with s = slack + Gx and 0 ≤ x ≤ upper. A row with target 0 is a limit s ≥ 0. */
 export interface ConcaveProblem {
   /** G by column: column l holds the `targets.length` numbers from l·rows on. */
   columns: Float64Array;

@@ -93,7 +93,6 @@ export interface SizedPurchase {
   closing: number;
   averagePrice: Micros;
   fee: Micros;
-  /** Prices and fee as charged. */
   stake: Micros;
   /** `stake` per contract in dollars: the probability above which the purchase pays by itself. */
   breakEven: number;
@@ -110,13 +109,9 @@ export interface SizedPurchase {
 export interface SizedEvent {
   /** By market from cold to warm, YES before NO. */
   purchases: readonly SizedPurchase[];
-  /** Sides that could be bought but are not, with reasons. */
   refused: readonly { ticker: string; side: Side; reason: string }[];
   stake: Micros;
-  /**
-   * Expected growth of the log of the wealth that `kellyShare` puts at stake, from these purchases at exact cost. Never
-   * below 0.
-   */
+  /** Expected growth of the log of the wealth that `kellyShare` puts at stake, at exact cost. Never below 0. */
   growth: number;
   /** Largest loss of these purchases over all outcomes, including those without probability; 0 if they cannot lose. */
   worstCase: Micros;

@@ -1,10 +1,7 @@
 import type { Guess } from './active-set.js';
 import { optimalityGap, rowsAt, type ConcaveProblem } from './concave.js';
 
-/**
- * Cholesky factor L with L·Lᵀ = matrix, in place, from the lower triangle, row-major. Undefined if rounding leaves a
- * nonpositive pivot.
- */
+/** Cholesky factorisation of the lower triangle, in place. Undefined if rounding leaves a nonpositive pivot. */
 function factorise(matrix: Float64Array, size: number): Float64Array | undefined {
   for (let i = 0; i < size; i++)
     for (let j = 0; j <= i; j++) {

@@ -53,7 +53,6 @@ function* guesses(problem: ConcaveProblem, nothing: Guess): Generator<Guess> {
 
 export interface Optimum {
   contracts: number[];
-  /** Share of the fund that would be spent without caps. */
   shares: number[];
   limitedBy: SizedPurchase['limitedBy'][];
   gap: number;
@@ -131,7 +130,6 @@ export interface Limit {
   weights: readonly number[];
 }
 
-/** Exactly one of the outcomes occurs. */
 export interface JointProblem {
   probabilities: readonly number[];
   /** Dollars in each outcome without a purchase, all above 0. */

@@ -61,7 +61,6 @@ const signed = (edge: number): string => `${edge < 0 ? '−' : '+'}${Math.abs(ed
 
 export interface Offer {
   ticker: string;
-  /** Index among the event's markets, and the outcomes in which its YES pays. */
   market: number;
   pays: Payout;
   side: Side;

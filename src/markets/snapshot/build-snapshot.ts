@@ -10,10 +10,7 @@ import { withholdDoubtful } from '../signals/event-case.js';
 import { makeSignalsInSteps } from '../signals/signals.js';
 import { refreshOf, type Calibration, type Snapshot, type SourceState } from './snapshot.js';
 
-/**
- * Applies venue changes since the refresh to a snapshot. Everything else stays the same objects: nothing is forecast or
- * sized again, and signals with a book in doubt are withheld until the doubt clears.
- */
+/** Applies venue changes since the refresh. Nothing is forecast or sized again, but signals in doubt are withheld. */
 export function patchSnapshot(snapshot: Snapshot, data: MarketData, sequence: number): Snapshot {
   const changed = new Map<string, ListedMarket>();
   for (const [i, market] of data.markets.entries())

@@ -68,7 +68,6 @@ export interface PricePoint {
 }
 
 export interface PriceHistory {
-  /** Oldest first. */
   points: PricePoint[];
   /** Spacing of the points where none is missing. */
   stepMs: number;

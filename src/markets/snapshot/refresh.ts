@@ -28,18 +28,12 @@ export interface RefreshDeps {
 }
 
 export interface Refresher {
-  /**
-   * Reads the sources that are due and swaps the snapshot. One at a time: a concurrent call waits for the running one.
-   * Never rejects.
-   */
+  /** Reads the due sources and swaps the snapshot. A concurrent call joins the running one. Never rejects. */
   refresh(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/**
- * Swaps the snapshot as soon as the markets arrive. Forecasts join if they arrive in time; otherwise the last good ones
- * stay, and late ones produce a snapshot of their own.
- */
+/** Swaps the snapshot once the markets arrive. Late forecasts make a snapshot of their own; the last ones stay meanwhile. */
 export function createRefresher(deps: RefreshDeps): Refresher {
   const { clock, log, metrics, timeOutMs = 25_000, forecastWaitMs = 3_000 } = deps;
   const stopping = new AbortController();

@@ -48,10 +48,7 @@ export interface SourceState {
   notes: readonly VenueNote[];
 }
 
-/**
- * The public form. Omits the problem, which may name internal hosts, and the notes, which streams would repeat with every
- * change.
- */
+/** Omits the problem, which may name internal hosts, and the notes, which streams would repeat with each change. */
 export const toStateJson = ({ part, name, state, fetchedAt, failingSince }: Omit<SourceState, 'notes'>) => ({
   part,
   name,
@@ -83,7 +80,6 @@ export interface Snapshot {
 export const refreshOf = (snapshot: Snapshot): Snapshot => snapshot.refreshed ?? snapshot;
 
 export interface SnapshotStore {
-  /** Undefined until the first successful refresh. */
   readonly current: Snapshot | undefined;
   /** All sources, even before the first snapshot. */
   readonly sources: readonly SourceState[];

@@ -60,7 +60,6 @@ export function createSourcePart<T extends { fetchedAt: Date; notes?: readonly V
     }
   }
 
-  /** Removes the metrics of notes that no longer occur. */
   let shown: readonly VenueNote[] = [];
   function showNotes(): void {
     for (const { kind, name } of shown) metrics.sourceNotes.remove({ part, kind, name });

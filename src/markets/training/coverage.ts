@@ -24,7 +24,6 @@ export interface StationCoverage {
 export interface Coverage {
   hasRuns(date: string): boolean;
   hasReports(date: string): boolean;
-  /** Only kinds that one of the sources has history for. */
   stations: StationCoverage[];
 }
 

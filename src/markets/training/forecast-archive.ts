@@ -34,10 +34,7 @@ import {
 } from '../learning/queries.js';
 import { climateReports, observedHours } from '../learning/table.js';
 
-/**
- * Everything known at one time, the only input of training and scoring. `at` is the only way to create one and excludes
- * later data, so nothing can look ahead.
- */
+/** Everything known at one time, and the only input of training and scoring. `at` excludes later data. */
 export class KnownHistory {
   readonly knownAt: Date;
   readonly runs: readonly KnownRun[];
@@ -56,10 +53,7 @@ export class KnownHistory {
     this.hours = hours;
   }
 
-  /**
-   * Keeps what was known by then: runs that had started and been fetched, the last report of each target, and hours that
-   * had been observed and fetched.
-   */
+  /** Keeps runs and hours that were fetched by then, and the last report of each target. */
   static at(
     knownAt: Date,
     {
@@ -132,10 +126,7 @@ export interface Archive {
   addHours(hours: readonly KnownHour[]): Promise<number>;
   /** Knowledge at a time, over the 90 days before it (60 for hours). */
   asOf(at: Date): Promise<KnownHistory>;
-  /**
-   * Years of one kind of temperature at one station, with the first model's runs thinned to one per half day; undefined if
-   * the data do not reach back far enough.
-   */
+  /** Years at one station, the first model's runs thinned to one per half day; undefined if the past is too short. */
   longAsOf(at: Date, wanted: LongPast): Promise<KnownHistory | undefined>;
   /** @param long separate limit for the first model's daily runs and for reports */
   deleteBefore(date: string, long: string): Promise<void>;

@@ -30,10 +30,7 @@ export interface TrainingCase extends KnownRun {
   knownAt: Date;
 }
 
-/**
- * Most recent days with data that a fit uses. Few, because errors differ between seasons; 60 errors determine the deviation
- * to a tenth. A day has many hours.
- */
+/** Latest days with data in a fit: errors differ by season, and 60 of them determine the deviation to a tenth. */
 const WINDOW_DAYS: Readonly<Record<TemperatureKind, number>> = {
   daily_maximum: 60,
   daily_minimum: 60,
@@ -83,7 +80,6 @@ interface Reported {
   report: Pick<TrainingCase, 'temperatureF' | 'knownAt'>;
 }
 
-/** Looked up once for all runs of a target. */
 function findReport(history: KnownHistory, station: Place, run: KnownRun): Reported | undefined {
   const found = history.reportOf(run);
   if (!found) return undefined;
@@ -98,10 +94,7 @@ export const daysIn = (cases: readonly Pick<KnownRun, 'stationId' | 'date'>[]): 
 /** True for a real ensemble, whose spread carries information. */
 export const hasSpread = ({ members }: KnownRun): boolean => members >= MIN_MEMBERS;
 
-/**
- * Of several runs at one lead, prefers real ensembles, then the oldest run: its lead is the longest, so the fit is
- * overcautious rather than overconfident for the others.
- */
+/** Prefers real ensembles, then the oldest run, whose long lead makes the fit overcautious, not overconfident. */
 const isBetter = (a: KnownRun, b: KnownRun): boolean =>
   hasSpread(a) === hasSpread(b) ? a.modelRunAt.getTime() < b.modelRunAt.getTime() : hasSpread(a);
 
@@ -119,18 +112,12 @@ export interface Group extends FitOf {
   cases: readonly TrainingCase[];
 }
 
-/**
- * A warmer ensemble must warm the forecast about equally, to within a half; otherwise the fit learned something other than
- * bias.
- */
+/** A warmer ensemble must warm the forecast about equally; otherwise the fit learned something other than bias. */
 const POSSIBLE_SLOPE = { lowest: 0.5, highest: 1.5 };
 /** °F. Exceeds any known error of a grid point (6.3). */
 const LARGEST_CORRECTION_F = 8;
 
-/**
- * Reports of 48 days arrive one by one each morning, and those of hours all day, so there is always new data. A recent fit
- * is kept unless the data have grown much; a fit to years hardly changes in days.
- */
+/** Reports arrive all day, so a recent fit is kept unless the data have grown much. Fits to years change slowly. */
 const KEPT_MS = { pooled: 18 * HOUR_MS, own: 5 * DAY_MS };
 const MUCH_MORE = 1.1;
 
@@ -228,10 +215,7 @@ const isSame = (fit: Fit, seen: Seen): boolean =>
 /** Days of the year at which a seasonal fit is checked. */
 const SEASONS = [0, 91, 183, 274];
 
-/**
- * Why a fit is rejected, in words; undefined if it is usable. Single stations are checked where the fit is applied, so that
- * one bad station does not reject the fit for all others.
- */
+/** Why a fit is rejected, in words. Single stations are checked on use, so that one does not spoil the fit for all. */
 export function problemOf(
   {
     coefficients,

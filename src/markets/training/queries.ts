@@ -12,7 +12,6 @@ import type { TrainedFit } from './training.js';
 
 type Trained = typeof forecastFits | typeof sameDayFits | typeof forecastMixes;
 
-/** Trained after `after` and available at `at`. */
 interface Window {
   at: Date;
   after: Date;

@@ -54,10 +54,7 @@ const LARGEST_CORRECTION_F = 12;
 
 const ALL_HOURS = Array.from({ length: LAST_HOUR + 1 }, (_, hour) => hour);
 
-/**
- * Learns how days continue, from the knowledge at one time: one fit per kind and hour over all stations. Each step takes a
- * few milliseconds.
- */
+/** Learns how days continue: one fit per kind and hour over all stations. Each step takes a few milliseconds. */
 export function* trainHoursInSteps(
   history: KnownHistory,
   { previous, newId, hours = ALL_HOURS }: HourTrainingOptions,
@@ -123,7 +120,6 @@ interface KnownStationDay {
   runs: KnownRun[];
 }
 
-/** Days with at least one run and hour, latest first. */
 function daysOf({ hours, runs }: KnownHistory): KnownStationDay[] {
   const days = new Map<string, KnownStationDay>();
   for (const hour of hours) {

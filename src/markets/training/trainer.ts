@@ -106,10 +106,7 @@ const keyOfReport = (report: SettledDay): string => `${targetKey(report)} ${repo
 /** Another instance or a command may have added data. */
 const LOOK_EVERY_MS = HOUR_MS;
 const KEPT_DAYS = 400;
-/**
- * The first model's daily runs and the reports feed seasonal fits, so they are kept as long as training looks back, plus a
- * margin.
- */
+/** Seasonal fits need the first model's daily runs and the reports as far back as training looks. */
 const LONG_KEPT_DAYS = SEASONAL_WINDOW_DAYS + 10;
 /** There are 46 of them a day with up to 1,500 days each: three megabytes. */
 const HOUR_FITS_KEPT_DAYS = 60;

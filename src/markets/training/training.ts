@@ -30,10 +30,7 @@ import { learnMix, type Mix, type ModelError } from '../learning/mix.js';
 import type { KnownHistory } from './forecast-archive.js';
 import type { KnownRun } from '../learning/queries.js';
 
-/**
- * Over all stations. 30 errors determine the deviation to an eighth; ridges hold station and slope terms back the more, the
- * fewer the errors.
- */
+/** Over all stations. 30 errors determine the deviation to an eighth; ridges shrink terms with few errors. */
 const MIN_POOLED_DAYS = 30;
 /** Sixty days of all stations, or 31 days of all areas' hours. More cases do not improve a fit and take longer. */
 const MAX_POOLED_CASES = 3_000;
@@ -109,7 +106,6 @@ export function* trainInSteps(history: KnownHistory, options: TrainingOptions): 
   return { book, added, addedHours, addedMixes };
 }
 
-/** Stations' own fits that are recent enough to use, with the reasons for missing ones. */
 function ownOf({ fits, missing = [] }: FitBook, at: Date) {
   const oldestMs = at.getTime() - LONGEST_AGE_DAYS * DAY_MS;
   return {
@@ -201,10 +197,7 @@ function pooledGroup(all: readonly TrainingCase[]): Pick<WantedGroup, 'stationId
   return { stationId: null, cases: spreadOrNone(cases, MIN_POOLED_DAYS), reason };
 }
 
-/**
- * Learns the value of the spread from real ensembles alone, if there are enough. Otherwise uses every run, including single
- * ones, and ignores the spread: the deviation is then the same every day.
- */
+/** Uses the spread of real ensembles if there are enough; otherwise all runs count, and the spread is ignored. */
 function spreadOrNone(cases: readonly TrainingCase[], least: number): TrainingCase[] {
   const real = cases.filter(hasSpread);
   return daysIn(real) >= least ? real : cases.map((each) => ({ ...each, varianceF: 0 }));
@@ -219,10 +212,7 @@ interface PooledFit {
 /** An earlier run of the first model is half a day older. */
 const EARLIER_HOURS = LEAD_STEP_HOURS;
 
-/**
- * Compares the models for each kind and lead by the errors that their fits leave on the training days. A mix is kept as
- * long as all its fits are.
- */
+/** Compares models by the errors that their fits leave in training. A mix is kept as long as all its fits are. */
 function* trainMixesInSteps(
   pooled: readonly PooledFit[],
   trainedAt: Date,

@@ -28,7 +28,6 @@ const forecastSchema = z
       .refine((id) => findPlace(id) !== undefined, 'is not a station or area that there are markets of'),
     kind: z.enum(temperatureKinds).default('daily_maximum'),
     date: z.iso.date(),
-    /** Local hour of the area; only for `hourly`. */
     hour: z.int().min(0).max(23).optional(),
     modelRunAt: z.iso.datetime({ offset: true }),
     membersF: z.array(possibleF).min(MIN_MEMBERS).max(500).optional(),
@@ -189,7 +188,6 @@ function secretsOf(url: string): string[] {
   return [pair ?? '', ...own].filter(({ length }) => length >= SHORTEST_SECRET);
 }
 
-/** Keeps a literal `%`. */
 function decode(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -217,10 +215,7 @@ interface HttpModelOptions {
   log: Logger;
 }
 
-/**
- * The operator's own model over HTTP; docs/examples/README.md has the contract. Failing observations do not affect its
- * forecasts.
- */
+/** The operator's own model; docs/examples/README.md has the contract. Forecasts do not depend on observations. */
 export function createHttpModelSource({ url, observations, clock, log }: HttpModelOptions): WeatherSource {
   let name: string | undefined;
 

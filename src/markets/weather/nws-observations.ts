@@ -98,7 +98,6 @@ const observationsSchema = z.looseObject({
 
 type Observation = z.output<typeof observationsSchema>['features'][number]['properties'];
 
-/** Certain bounds from one report for the days that it lies in, °C. */
 interface Reading {
   at: Date;
   /** Start of the period covered; the same Date object as `at` for a single temperature. */

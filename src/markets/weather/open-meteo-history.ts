@@ -52,10 +52,7 @@ interface HistoryOptions {
   log: Pick<Logger, 'warn'>;
 }
 
-/**
- * Runs of all models. The failure of a further model leaves the others intact, but a busy service rejects so that all are
- * retried.
- */
+/** Runs of all models. A further model that fails is skipped; a busy service rejects, so that all are retried. */
 export async function readPreviousRuns(
   options: HistoryOptions,
   range: { from: string; to: string },

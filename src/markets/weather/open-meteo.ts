@@ -130,10 +130,7 @@ async function readEnsembles(model: OnlineModel, hosts: Hosts, signal: AbortSign
   );
 }
 
-/**
- * Start time of the run behind the data. If the service does not answer, assumes the latest run that can be available, so
- * that data are never dated before they were known.
- */
+/** Start of the run behind the data. Assumes the latest available run if unknown, to never date data too early. */
 async function readRunTime(
   { dataset, from, runMs: everyMs, takesMs }: OnlineModel,
   { baseUrls, apiKey }: Hosts,
@@ -257,10 +254,7 @@ interface OpenMeteoOptions {
   log: Logger;
 }
 
-/**
- * The real weather: runs of several Open-Meteo models and observations, each polled at its own pace. A failure of
- * observations or of a further model leaves the first model's ensembles unaffected.
- */
+/** Open-Meteo models and observations, each polled at its own pace. The first model works without the others. */
 export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource {
   const { baseUrl, historyBaseUrl, apiKey, observations, clock, log } = options;
   const hosts = { baseUrls: { ensemble: baseUrl, forecast: historyBaseUrl }, apiKey, clock };

@@ -95,10 +95,7 @@ function listHours(
   }).filter(({ fetchedAt }) => fetchedAt <= now);
 }
 
-/**
- * Weather of the given subjects as known at a time: the newest run of each model, an earlier run of the first, and
- * observations.
- */
+/** Everything known about the subjects at a time, including an earlier run of the first model. */
 export function readWeatherOf(
   { weather }: Pick<SimulatedWorld, 'weather'>,
   subjects: readonly SimulatedSubject[],

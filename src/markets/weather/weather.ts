@@ -111,10 +111,7 @@ export interface ObservationPart {
   read: Observe;
 }
 
-/**
- * Combines measurements of several services, each polled at its own pace. Never rejects: a failing part keeps its last
- * answer and leaves the others unaffected.
- */
+/** Polls each service at its own pace. Never rejects: a failing one keeps its last answer and affects no other. */
 export function createObserver(
   parts: readonly ObservationPart[],
   { clock, log }: { clock: Clock; log: Logger },
