@@ -7,7 +7,7 @@ import type { EventToSize } from './event.js';
 import type { Limit } from './joint.js';
 import { inDollars, openStakeOf, outcomesOf, payoutOf, stakeOf, type Offer } from './offers.js';
 
-/** What may still be spent: cash, on the event, and on each market. Negative where holdings exceed a cap. */
+/** Remaining budgets for cash, the event and each market. Negative where holdings exceed a cap. */
 export interface Headroom {
   cash: Micros;
   fund: Micros;

@@ -63,7 +63,7 @@ function dayOf(fits: FitBook, over: Partial<DayEnsemble> = {}, observed: Observe
 }
 const shifted = (degrees: number) => ({ membersF: members.map((f) => f + degrees) });
 
-/** Of a logistic distribution with deviation 1. */
+/** Logistic distribution with deviation 1. */
 const cdf = (z: number) => 1 / (1 + Math.exp((-z * Math.PI) / Math.sqrt(3)));
 
 /** Cap while there are only observations and no report. */

@@ -452,7 +452,7 @@ describe('without a signal', () => {
       'its order book is crossed',
     ],
     ['a locked book', makeBook([[50, 10]], [[50, 10]]), 'its order book is crossed'],
-  ])('nothing is sized with %s', (_what, book, reason) => {
+  ])('nothing is sized on %s', (_what, book, reason) => {
     const books = [empty, empty, book];
     expect(only({ books }).signals).toEqual([]);
     expect([reasonFor({ books }, 2, 'yes'), reasonFor({ books }, 2, 'no')]).toEqual([reason, reason]);

@@ -108,7 +108,7 @@ describe("the operator's own model", () => {
         forecast({ kind: 'daily_minimum' }),
         forecast(hour),
         forecast({ ...hour, hour: 13 }),
-        // Made at 16:00Z, when the hour had already struck, so not a forecast.
+        // The hour struck at 16:00Z, before this run, so this is not a forecast.
         forecast({ ...hour, date: '2026-07-03', modelRunAt: '2026-07-03T16:30:00Z' }),
       ],
     });
@@ -388,7 +388,7 @@ it('is available from the example model', async () => {
       child.stderr.once('data', (chunk: Buffer) => reject(new Error(chunk.toString())));
     });
     const address = /http:\S+/.exec(line)![0];
-    // The example has no clock of its own and answers for the present.
+    // The example answers for the present.
     now = Date.now();
     const source = makeSource(address);
     const { ensembles } = await source.read(signal);
