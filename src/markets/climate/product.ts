@@ -25,13 +25,12 @@ interface ListedProduct {
 }
 
 export interface ClimateReader {
-  /** The reports of a station that the weather service still has, about a week of them, oldest first. */
+  /** The station's reports that the weather service still has, about a week of them, oldest first. */
   list(station: Station, signal: AbortSignal): Promise<ListedProduct[]>;
-  /** One of them; undefined for a text that cannot be read as a report of this station. */
   read(station: Station, product: ListedProduct, signal: AbortSignal): Promise<ClimateProduct | undefined>;
 }
 
-/** Both reject as `readJson` does. */
+/** Both methods reject as `readJson` does. */
 export function createClimateReader({ baseUrl }: { baseUrl: string }): ClimateReader {
   const headers = { 'user-agent': NWS_USER_AGENT, accept: 'application/ld+json' };
   return {
@@ -50,15 +49,13 @@ export function createClimateReader({ baseUrl }: { baseUrl: string }): ClimateRe
   };
 }
 
-/** One Climatological Report (Daily) of a station, as it was issued. */
 export interface ClimateProduct {
   stationId: string;
   date: string;
-  /** By the header of the message (WMO). */
+  /** From the WMO header of the message. */
   issuedAt: Date;
-  /** About the whole day: not one of the values of the day so far. */
+  /** Covers the whole day, unlike reports of the day so far. */
   isFinal: boolean;
-  /** It says itself that it replaces another one. */
   isCorrection: boolean;
   /** Whole °F; null where the station has no value (`MM`). */
   maximumF: number | null;
@@ -68,16 +65,17 @@ export interface ClimateProduct {
 const months = `JANUARY FEBRUARY MARCH APRIL MAY JUNE JULY AUGUST SEPTEMBER OCTOBER NOVEMBER DECEMBER`.split(
   ' ',
 );
-/** `CDUS41 KOKX 200644 CCA`, and the report's name below it. */
+/** For example `CDUS41 KOKX 200644 CCA`, with the report's name on the next line. */
 const heading = /^[A-Z]{4}\d\d [A-Z]{4} (\d\d)(\d\d)(\d\d)(?: ([A-Z]{3}))?\s*\n(CLI[A-Z]{3})\s*$/m;
 
 /**
  * Reads the text of a product.
  *
- * Values of the day so far are marked `VALID TODAY AS OF 0400 PM`, in Denver and Austin `VALID AS OF 0600 AM`; a final report has no
- * such line, stands under YESTERDAY and comes after the day. The name of the place is no evidence: CLIMSP is headed TWIN CITIES.
- * @param near when it was listed as issued: the header has neither month nor year
- * @returns undefined for what is not a report of this station
+ * Reports of the day so far contain `VALID TODAY AS OF 0400 PM`, in Denver and Austin `VALID AS OF 0600 AM`. A final report
+ * has no such line, stands under YESTERDAY and is issued after the day. The place name proves nothing: CLIMSP is headed
+ * TWIN CITIES.
+ * @param near listed time of issue, because the header has neither month nor year
+ * @returns undefined if the text is not a report of this station
  */
 export function readClimateProduct(
   text: string,
@@ -110,7 +108,7 @@ function readDate(text: string): string | undefined {
   return dateFrom(year!, index + 1, day!);
 }
 
-/** The time with this day of the month and time that is nearest, if there is one within a day. */
+/** The nearest time with this day of the month and time of day, at most a day away. */
 function issueTime(near: Date, day: number, hour: number, minute: number): Date | undefined {
   return [-1, 0, 1]
     .map((days) => {
@@ -120,7 +118,7 @@ function issueTime(near: Date, day: number, hour: number, minute: number): Date 
     .find((at) => at.getUTCDate() === day && Math.abs(at.getTime() - near.getTime()) <= DAY_MS);
 }
 
-/** `MAXIMUM         78   3:53 PM  92 …`; an `R` behind the value marks a record. */
+/** For example `MAXIMUM         78   3:53 PM  92 …`; an `R` after the value marks a record. */
 function readValue(section: string, name: 'MAXIMUM' | 'MINIMUM'): number | null {
   const [, value] = new RegExp(`^\\s*${name}\\s+(-?\\d{1,3})R?(?=\\s|$)`, 'm').exec(section) ?? [];
   return value === undefined ? null : Number(value);

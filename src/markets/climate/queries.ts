@@ -16,14 +16,13 @@ export interface NewReport extends DayKey {
   fetchedAt: Date;
   stage: ClimateStage;
   value: number;
-  /** No report before it can have been missed. */
+  /** True if no earlier report can have been missed. */
   isCertain: boolean;
 }
 
-/** Days in a list of disagreements. */
 const SHOWN = 10;
 
-/** Records a report. One that is there already stays; the first certain final one is marked, none after it. */
+/** Records a report unless it exists. The first certain final report of a day is marked; later ones are not. */
 export const insertReport = (
   orm: Orm,
   { station, kind, date, issuedAt, fetchedAt, stage, value, isCertain }: NewReport,
@@ -40,7 +39,6 @@ export const insertReport = (
     on conflict do nothing`,
   );
 
-/** The days since one of which a report is there, and whether one of them is final. */
 export const listReported = (orm: Orm, since: string): Promise<(DayKey & { isFinal: boolean })[]> =>
   selectRows(
     orm,
@@ -49,7 +47,7 @@ export const listReported = (orm: Orm, since: string): Promise<(DayKey & { isFin
     group by station, kind, date`,
   );
 
-/** What is certain by the reports of the days since one: the first final one, else the most extreme of the day so far. */
+/** Certain extremes since a date: the first final report, else the most extreme value of the day so far. */
 export async function readObserved(orm: Orm, since: string): Promise<ObservedExtreme[]> {
   const rows = await selectRows<ReportRow>(
     orm,
@@ -72,7 +70,7 @@ export async function readObserved(orm: Orm, since: string): Promise<ObservedExt
 
 type ReportRow = DayKey & { isFinal: boolean; value: number; issuedMs: number; fetchedMs: number };
 
-/** Puts what the venue settled days by beside their first reports, also where it has changed its word. */
+/** Stores the venue's settlement values beside the first reports, replacing revised ones. */
 export const recordSettled = (orm: Orm, days: readonly (DayKey & { settled: number })[]): Promise<unknown> =>
   orm.execute(
     sql`update climate_products p set settled = d.settled
@@ -81,7 +79,6 @@ export const recordSettled = (orm: Orm, days: readonly (DayKey & { settled: numb
       and p.settled is distinct from d.settled`,
   );
 
-/** How often the venue's word and the first report were the same. */
 export interface CrossCheck {
   compared: number;
   agreed: number;

@@ -20,18 +20,18 @@ import {
   type DayKey,
 } from './queries.js';
 
-/** Final reports come from an hour after the day on, most within three. */
+/** Final reports arrive from an hour after the day on, most within three. */
 const EARLIEST_MS = 45 * MINUTE_MS;
 const MOST_COME_WITHIN_MS = 8 * HOUR_MS;
 const WHILE_OPEN_MS = 10 * MINUTE_MS;
-/** What the day has come to is reported from the late afternoon on, and by many offices again in the evening. */
+/** Reports of the day so far appear from late afternoon on; many offices issue another in the evening. */
 const EVENING_MS = 16 * HOUR_MS;
 const UNTIL_EVENING_REPORT_MS = 15 * MINUTE_MS;
 const AFTER_EVENING_REPORT_MS = HOUR_MS;
 const WHILE_LATE_MS = HOUR_MS;
-/** Corrections are kept as well, and are in no hurry. */
+/** Corrections are recorded too, but are not urgent. */
 const WHILE_KNOWN_MS = 3 * HOUR_MS;
-/** Reports older than this are not asked for. */
+/** Older reports are not requested. */
 const WINDOW_MS = 3 * DAY_MS;
 const AT_ONCE = 2;
 const KEPT_DAYS = 400;
@@ -39,9 +39,7 @@ const KEPT_DAYS = 400;
 const LEASE_SECONDS = 15 * 60;
 
 export interface ClimateWatch {
-  /** Asks for what is due, compares it with what the venue says, and adds up how often they agree. */
   run(): Promise<void>;
-  /** By station and kind. A new object with every pass. */
   readonly crossChecks: CrossChecks;
   cleanUp(): Promise<void>;
   stop(): Promise<void>;
@@ -58,10 +56,10 @@ export interface ClimateWatchOptions {
 }
 
 /**
- * Keeps the first final climate report of each station and day, and says how often the venue settled by it: since 2026-08-14 another
- * company stands between the two, and the latest report is no evidence (on 2026-08-29 Miami's was corrected from 90 to 85, and 90
- * was paid). Those of the evening are kept as well: they say what the day has come to. One instance asks: some 40 questions for each
- * station a day, 1,000 in all.
+ * Keeps the first final climate report of each station and day and counts how often the venue settled by it. Since
+ * 2026-08-14 another company stands between the two, and the latest report proves nothing: on 2026-08-29 Miami's was
+ * corrected from 90 to 85 while 90 was paid. Evening reports are kept because they bound the day's extreme. One instance
+ * sends the requests: some 40 per station and day, 1,000 in all.
  */
 export function createClimateWatch({
   reader,
@@ -118,7 +116,6 @@ export function createClimateWatch({
   };
 }
 
-/** Asks for the reports of stations, and keeps each that it has not seen. */
 function createReportKeeper({
   reader,
   orm,
@@ -129,7 +126,7 @@ function createReportKeeper({
   const seen = new Map<string, number>();
 
   return {
-    /** A station that cannot be asked keeps no other from being asked. */
+    /** A station that fails does not block the others. */
     async ask(station: Station, reported: ReadonlyMap<string, boolean>, signal: AbortSignal): Promise<void> {
       const now = clock.now();
       if (!isDue(station, reported, { now, last: askedAt.get(station.id) })) return;
@@ -137,7 +134,7 @@ function createReportKeeper({
       try {
         const listed = await reader.list(station, signal);
         const since = Math.max(now - WINDOW_MS, listed[0]?.issuedAt.getTime() ?? now);
-        // Oldest first, and none after one that failed: else a correction would pass for the first report.
+        // Oldest first, stopping at a failure; otherwise a correction would pass for the first report.
         for (const product of listed.filter(
           ({ id, issuedAt }) => issuedAt.getTime() >= since && !seen.has(id),
         )) {
@@ -164,7 +161,7 @@ function createReportKeeper({
   };
 }
 
-/** @param isWhole none of the day's final reports can have been missed */
+/** @param isWhole true if no final report of the day can have been missed */
 async function keep(
   orm: Orm,
   report: ClimateProduct,
@@ -209,7 +206,6 @@ function isDue(
 
 const keyOf = ({ station, kind, date }: DayKey): string => `${station} ${kind} ${date}`;
 
-/** Days whose markets the venue is done with, and of which it names one temperature. */
 function settledDays(events: readonly MarketEvent[]): (DayKey & { settled: number })[] {
   return events.flatMap(({ kind, station, date, markets }) => {
     const named = new Set(markets.map(({ settledTemperature }) => settledTemperature));

@@ -3,21 +3,20 @@ import { LOGISTIC_DEVIATION } from '../../core/statistics/distributions.js';
 import { fitLinearInSteps, predictLinear, type LinearCase, type LinearRule } from './linear-fit.js';
 
 /*
- * The day ahead: logistic, with the location and ln of the scale linear in what the members say, where, at which hour and in which season.
- * Non-homogeneous regression: T. Gneiting et al., Mon. Wea. Rev. 133 (2005); logistic: M. Gebetsberger et al., Adv. Stat. Clim. Meteorol.
- * Oceanogr. 5 (2019); with the seasons: M. N. Lang et al., Nonlin. Processes Geophys. 27 (2020).
+ * Day-ahead forecast: a logistic distribution whose location and ln scale are linear in the ensemble's mean and spread,
+ * place, hour and season. Non-homogeneous regression: T. Gneiting et al., Mon. Wea. Rev. 133 (2005); logistic: M.
+ * Gebetsberger et al., Adv. Stat. Clim. Meteorol. Oceanogr. 5 (2019); with the seasons: M. N. Lang et al., Nonlin.
+ * Processes Geophys. 27 (2020).
  */
 
-/** What an ensemble said of a day or an hour, in the unit of the observations. */
+/** An ensemble's statement about a day or an hour, in the unit of the observations. */
 export interface AheadRow {
-  /** Days since 1970. */
   day: number;
-  /** Of an hour only. */
   hour?: number | undefined;
-  /** What differs in bias and spread, such as a station. */
+  /** A unit with its own bias and spread, such as a station. */
   group: string;
   mean: number;
-  /** Sample variance of the members; 0 where there is one member only. */
+  /** Sample variance of the members; 0 for a single member. */
   variance: number;
 }
 
@@ -25,31 +24,31 @@ export interface AheadCase extends AheadRow {
   observed: number;
 }
 
-/** `shrunk`: all groups together, and what each differs by is held near 0, the slope near 1; `seasonal`: of one group, with harmonics of the year. */
+/** `shrunk` fits all groups together, holding differences near 0 and the slope near 1; `seasonal` fits one group. */
 export type AheadDesign = 'shrunk' | 'seasonal';
 
 export interface AheadFit {
-  /** Of the rows: `bias`, `deviation` (of the errors), `centre`, `width` (of the members' means), `spread` (ln, where it varies); and of each variable. */
+  /** By variable, plus the errors' `bias` and `deviation`, the means' `centre` and `width`, and ln `spread` if it varies. */
   coefficients: Readonly<Record<string, number>>;
-  /** Mean CRPS of the cases, with the ridge, in the unit of the observations. */
+  /** Mean CRPS of the cases including the ridge, in the unit of the observations. */
   trainingCrps: number;
   hasConverged: boolean;
 }
 
 const YEAR_DAYS = 365.25;
 const LEAST_ROWS = 20;
-/** Measured, a tenth of it changes no score by a thousandth. */
+/** A tenth of this changes no score by a thousandth (measured). */
 const TOLERANCE = 1e-4;
-/** Of the scale, in deviations of the errors. */
+/** Limits of the scale, in deviations of the errors. */
 const SCALE = { lowest: 0.01, highest: 10 };
-/** Shares of the errors' deviation: a spread of less says no more. */
+/** Share of the errors' deviation; a smaller spread carries no more information. */
 const LEAST_SPREAD = 0.02;
-/** ln: beyond a fourth and four times the usual spread nothing more is learned of it. */
+/** ln; spreads below a quarter or above four times the usual one count as these limits. */
 const FURTHEST_SPREAD = Math.log(4);
 
 type Visit = (name: string, value: number) => void;
 
-/** What multiplies a coefficient of this name, of the location and of ln of the scale; of all others it is 0. */
+/** Visits each variable of the location and of ln scale with its value; all other variables are 0. */
 function eachVariable(
   row: AheadRow,
   { centre = 0, width = 1, deviation = 1, spread }: AheadFit['coefficients'],
@@ -92,7 +91,7 @@ const designs: Readonly<Record<AheadDesign, (rows: readonly AheadRow[]) => Named
     const hours = [...new Set(rows.map(({ hour }) => hour))]
       .filter((hour) => hour !== undefined)
       .sort((a, b) => a - b);
-    // Rows of a day have their errors in common: days count.
+    // Rows of one day share their error, so days count.
     const perDay = rows.length / new Set(rows.map(({ group, day }) => `${group} ${day}`)).size;
     const ridges: Record<string, number> = {
       bias: 3 * perDay,
@@ -118,14 +117,14 @@ const designs: Readonly<Record<AheadDesign, (rows: readonly AheadRow[]) => Named
   }),
 };
 
-/** @param near coefficients of a fit to almost the same cases, at which the search starts */
+/** @param near coefficients of a fit to almost the same cases, where the search starts */
 export const fitAhead = (...input: Parameters<typeof fitAheadInSteps>): AheadFit | undefined =>
   allAtOnce(fitAheadInSteps(...input));
 
 /**
- * The same, a step of the search at a time. What the members' mean leaves is fitted in units of its own deviation: so that ridges mean the
- * same whatever the unit.
- * @returns undefined for fewer than 20 rows, or those that nothing can be learned from
+ * `fitAhead` one search step at a time. It fits the residuals of the members' mean in units of their own deviation, so that
+ * ridges do not depend on the unit.
+ * @returns undefined for fewer than 20 rows, or for rows without variation
  */
 export function* fitAheadInSteps(
   cases: readonly AheadCase[],
@@ -181,7 +180,7 @@ export function* fitAheadInSteps(
 
 const ROWS_AT_ONCE = 500;
 
-/** Mean and deviation of what is expected; of a group or an hour that was not there it is what all have in common. */
+/** Mean and deviation of the expected value. A group or hour without coefficients gets the common forecast. */
 export function predictAhead(
   coefficients: AheadFit['coefficients'],
   row: AheadRow,
@@ -209,7 +208,7 @@ export function predictAhead(
   };
 }
 
-/** What coefficients come to for a day or an hour of a group: mean a + b·m and ln of the deviation c + d·ln s, of the members' mean and deviation. */
+/** The fit as lines for one target: mean a + b·m, ln deviation c + d·ln s, for the members' mean m and deviation s. */
 export function lineOf(
   coefficients: AheadFit['coefficients'],
   row: Pick<AheadRow, 'day' | 'hour' | 'group'>,
@@ -221,7 +220,7 @@ export function lineOf(
   return { a, b: at(1).mean - a, c: Math.log(deviation) - d * spread, d };
 }
 
-/** What the members of a group, or of an hour, are taken to be too high by, beyond what all have in common. */
+/** Assumed warm bias of a group's or an hour's members, beyond the common bias. */
 export const biasOf = (
   { deviation = 0, ...coefficients }: AheadFit['coefficients'],
   { group, hour }: Pick<AheadRow, 'group' | 'hour'>,

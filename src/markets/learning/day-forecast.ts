@@ -8,39 +8,33 @@ import { meanAndVariance, whatWasKnown, type DayEnsemble, type ObservedExtreme }
 import { type DayForecast, type ForecastModel, type StationForecast } from './forecast.js';
 import { forecastRunning, reachedDegree, type HourFits, type RunningDay } from './running-day.js';
 
-/**
- * °F. Members that agree to a tenth are not that sure: the model's grid is not the station, and its hours are not the
- * day's peak.
- */
+/** °F. Lower bound for raw ensembles: the model's grid is not the station, and its hourly values miss the day's peak. */
 const MIN_RAW_DEVIATION_F = 1;
-/** An observation this shortly before the day's end, or later, tells of the whole day. */
+/** An observation this shortly before the day's end, or later, covers the whole day. */
 const COVERS_DAY_MS = 90 * MINUTE_MS;
 
-/** What no observation says: that the report comes, and says what stations did. */
+/** Cap on a probability: the report may still be missing or differ from the station. */
 const MOST_SURE = 1 - 1e-7;
 const noHourFits: HourFits = { fits: [], missing: [] };
 
 const quantileLevels = [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95];
 
-/** A run of an ensemble as a correction sees it. */
 export interface Ensemble extends Pick<DayEnsemble, keyof Target | 'model' | 'fetchedAt' | 'membersF'> {
   modelRunAt: Date;
-  /** Of the climate day, or the hour itself. */
   end: Date;
   meanF: number;
-  /** Sample variance of the members, °F². */
   varianceF: number;
 }
 
-/** What an ensemble is taken to say. */
+/** The forecast read from an ensemble, before observations. */
 export type Corrected = Pick<
   DayForecast,
   'method' | 'isCalibrated' | 'fallback' | 'fit' | 'seasonalFit' | 'shape' | 'meanF' | 'deviationF' | 'models'
 >;
 
 /**
- * How what an ensemble says is made of its mean and spread, by what had been learned at a time.
- * @param further what other models say of the same, and the same model before
+ * Turns an ensemble's mean and spread into a forecast, using the fits available at a time.
+ * @param further runs of other models, and an earlier run of the same model, for the same target
  */
 export type Correction = (
   ensemble: Ensemble,
@@ -49,10 +43,7 @@ export type Correction = (
   further: readonly Ensemble[],
 ) => Corrected;
 
-/**
- * A model: the newest run of each day and hour, corrected, and bounded by what was observed. What was not known at the time
- * `at` does not exist for it.
- */
+/** Corrects the newest run of each target and bounds it by observations, ignoring whatever was unknown at `at`. */
 export const modelWith =
   (correct: Correction): ForecastModel =>
   ({ source, weather, events, fits, at }) => {
@@ -91,7 +82,7 @@ const byTarget = (a: DayForecast, b: DayForecast): number =>
   temperatureKinds.indexOf(a.kind) - temperatureKinds.indexOf(b.kind) ||
   (a.date === b.date ? (a.hour ?? 0) - (b.hour ?? 0) : a.date < b.date ? -1 : 1);
 
-/** The ensemble as it is: the members' own mean and spread. */
+/** The uncorrected ensemble with the members' own mean and spread. */
 export const asItIs = ({ meanF, varianceF }: Ensemble, fallback: string | null): Corrected => ({
   method: 'raw_ensemble',
   isCalibrated: false,
@@ -102,7 +93,6 @@ export const asItIs = ({ meanF, varianceF }: Ensemble, fallback: string | null):
   deviationF: rawDeviation(varianceF),
 });
 
-/** The deviation that members of this variance are taken to have as they are, °F. */
 export const rawDeviation = (varianceF: number): number =>
   Math.max(MIN_RAW_DEVIATION_F, Math.sqrt(varianceF));
 
@@ -120,7 +110,7 @@ function forecastDay(known: Known): DayForecast {
   const { ensemble, run, corrected, observed, event } = known;
   const { kind, date, hour, modelRunAt, fetchedAt, membersF, curveF } = ensemble;
   const { distribution, running } = givenObservation(known);
-  // Until the day's own report is there something else may still be said of it.
+  // Until the day's own report arrives its value remains uncertain.
   const isOpen = kind !== 'hourly' && observed?.isFinal !== true;
   const held = (probability: number) => (isOpen ? Math.min(MOST_SURE, probability) : probability);
   return {
@@ -150,7 +140,7 @@ function forecastDay(known: Known): DayForecast {
   };
 }
 
-/** What an index has said of an hour is what its markets settle on; a day's extreme bounds what the report can say. */
+/** The index value of an hour is what its markets settle on; a day's observed extreme only bounds the report. */
 function givenObservation({ ensemble, run, corrected, observed, fits, at }: Known): {
   distribution: TemperatureDistribution;
   running: RunningDay | null;

@@ -7,21 +7,18 @@ import { type ForecastMethod } from './forecast.js';
 import { mixCandidates, type Mix } from './mix.js';
 import { newestAt, type HourFits } from './running-day.js';
 
-/** The weather changes with the season, and weather models are changed: older fits are not used. */
+/** Seasons and weather models change, so older fits are not used. */
 export const LONGEST_AGE_DAYS = 7;
-/**
- * °F. Beyond what it has seen a fit corrects by as much as at the end of that; this far beyond it is not used: a
- * correction learned in a cool month says nothing of a hot spell.
- */
+/** °F. How far beyond its range a fit may extrapolate: a fit to a cool month does not apply to a hot spell. */
 const FAR_F = 10;
-/** °F. Whatever a fit says, what is to come is not known better than to half a degree, and less sure than 15 says nothing. */
+/** °F. No forecast is surer than half a degree, and a deviation above 15 carries no information. */
 export const POSSIBLE_DEVIATION_F = { lowest: 0.5, highest: 15 };
-/** °F. More than a grid point and a day are off together. */
+/** °F. Exceeds any plausible error of a grid point and a day together. */
 const LARGEST_CORRECTION_F = 12;
 
 /**
- * Corrected by how earlier forecasts came out, each model by itself: by the fit of all stations together, of a station whose archive is long half
- * and half by its own fit with the seasons; else as the members are. Several are mixed by how they have done lately.
+ * Corrects each model by past forecast errors: by the pooled fit of all stations, averaged with the station's own seasonal
+ * fit if its archive is long enough, or not at all without a fit. Recent skill weights the models.
  */
 export const calibratedModel = modelWith((ensemble, fits, at, further) => {
   const candidates = [ensemble, ...further].map((run) => ({ run, corrected: correct(run, fits, at) }));
@@ -69,7 +66,10 @@ const toCorrected = (method: ForecastMethod, correction: Correction, fallback: s
   shape: 'logistic',
 });
 
-/** @returns a text: why there is none; undefined for a station's own where none is expected, since its archive is not long */
+/**
+ * @returns a text with the reason for having no correction; undefined for a station whose archive is too short for its own
+ * fit
+ */
 function correctBy(
   fits: FitBook,
   stationId: string | null,
@@ -80,20 +80,20 @@ function correctBy(
   const leadHours = fitLeadOf(kind, ensemble.modelRunAt, ensemble.end);
   const wanted = { kind, stationId, leadHours, model: fittedModel(ensemble) };
   const fit = findFit(fits, wanted, at);
-  if (!fit) return whyMissing(fits, wanted, at);
+  if (!fit) return reasonForMissing(fits, wanted, at);
   if (at.getTime() - fit.trainedAt.getTime() > LONGEST_AGE_DAYS * DAY_MS)
-    return `${nameOf(stationId)} is of ${fit.trainedAt.toISOString().slice(0, 10)}, more than ${LONGEST_AGE_DAYS} days ago`;
+    return `${fitName(stationId)} is of ${fit.trainedAt.toISOString().slice(0, 10)}, more than ${LONGEST_AGE_DAYS} days ago`;
   return applyFit(fit, ensemble);
 }
 
-/** An earlier run of the first model is corrected as its newest one is, at the lead that it has. */
+/** An earlier run of the first model uses that model's fit at its own lead. */
 const fittedModel = ({ model }: Pick<Ensemble, 'model'>): string | undefined =>
   model === EARLIER_RUN ? undefined : model;
 
-const nameOf = (stationId: string | null): string =>
+const fitName = (stationId: string | null): string =>
   stationId === null ? 'the fit of all stations' : "the station's own fit";
 
-function whyMissing(
+function reasonForMissing(
   { madeAt, missing = [] }: FitBook,
   { kind, stationId, leadHours, model }: FitOf,
   at: Date,
@@ -107,7 +107,7 @@ function whyMissing(
       each.model === model,
   );
   return (
-    found?.reason ?? (stationId === null ? `${nameOf(stationId)} does not exist for this lead` : undefined)
+    found?.reason ?? (stationId === null ? `${fitName(stationId)} does not exist for this lead` : undefined)
   );
 }
 
@@ -115,15 +115,14 @@ function applyFit(fit: Fit, ensemble: Ensemble): Correction | string {
   const within = clamp(ensemble.meanF, { lowest: fit.lowestMeanF, highest: fit.highestMeanF });
   const beyond = ensemble.meanF - within;
   if (Math.abs(beyond) > FAR_F)
-    return `the members' mean of ${ensemble.meanF.toFixed(1)} °F is far from what ${nameOf(fit.stationId)} has seen, ${fit.lowestMeanF.toFixed(1)} to ${fit.highestMeanF.toFixed(1)} °F`;
+    return `the members' mean of ${ensemble.meanF.toFixed(1)} °F is far from what ${fitName(fit.stationId)} has seen, ${fit.lowestMeanF.toFixed(1)} to ${fit.highestMeanF.toFixed(1)} °F`;
   const { mean, deviation } = predictAhead(fit.coefficients, { ...aheadRow(ensemble), mean: within });
-  if (!Number.isFinite(mean + deviation)) return `${nameOf(fit.stationId)} is of an earlier version`;
+  if (!Number.isFinite(mean + deviation)) return `${fitName(fit.stationId)} is of an earlier version`;
   if (Math.abs(mean - within) > LARGEST_CORRECTION_F)
-    return `${nameOf(fit.stationId)} corrects by ${(mean - within).toFixed(1)} °F here, more than ${LARGEST_CORRECTION_F}`;
+    return `${fitName(fit.stationId)} corrects by ${(mean - within).toFixed(1)} °F here, more than ${LARGEST_CORRECTION_F}`;
   return { fit, meanF: mean + beyond, deviationF: clamp(deviation, POSSIBLE_DEVIATION_F) };
 }
 
-/** What is said of a day or an hour, as fits see it: places differ. */
 export const aheadRow = ({
   stationId,
   date,
@@ -141,76 +140,63 @@ export const aheadRow = ({
 const clamp = (value: number, { lowest, highest }: { lowest: number; highest: number }): number =>
   Math.max(lowest, Math.min(highest, value));
 
-/** Leads are taken together in steps of this many hours: runs of the same half day are about as good. */
+/** Leads are grouped in steps of this many hours: runs of the same half day perform about equally. */
 export const LEAD_STEP_HOURS = 12;
-/** Markets of an hour open a day before it, and a run is hours old when it is there. */
+/** Markets of an hour open a day before it, and a run is already hours old when it arrives. */
 export const MAX_LEAD_HOURS: Readonly<Record<TemperatureKind, number>> = {
   daily_maximum: 72,
   daily_minimum: 72,
   hourly: 48,
 };
 
-/**
- * The lead that a run is fitted under: hours from its start to the end of the climate day, or to the hour's instant, up to the
- * next half day, at least 12 and at most what is fitted.
- */
+/** Hours from a run's start to the end of its target, rounded up to half days and limited to the fitted range. */
 export function fitLeadOf(kind: TemperatureKind, modelRunAt: Date, end: Date): number {
   const hours = (end.getTime() - modelRunAt.getTime()) / HOUR_MS;
   const steps = Math.ceil(hours / LEAD_STEP_HOURS);
   return Math.max(LEAD_STEP_HOURS, Math.min(MAX_LEAD_HOURS[kind], steps * LEAD_STEP_HOURS));
 }
 
-/** How ensembles are corrected, and what that was learned from. */
 export interface Fit {
-  /** UUIDv7 under which it is stored. */
   id: string;
-  /** Left out: the source's first one. */
   model?: string | undefined;
   kind: TemperatureKind;
-  /** Id of a station or an area, of a fit with the seasons; null: all of them together. */
+  /** Station or area of a seasonal fit; null for all together. */
   stationId: string | null;
   /** See `fitLeadOf`. */
   leadHours: number;
   coefficients: AheadFit['coefficients'];
-  /** Days (of hours: hours) that it was learned from, over all stations, and the first and the last day of them. */
+  /** Number of training days (hours for hourly fits) over all stations; `firstDate` and `lastDate` bound them. */
   n: number;
   firstDate: string;
   lastDate: string;
-  /** °F: the lowest and highest mean of members among them. Beyond it nothing was learned. */
+  /** °F: range of the members' means in training. The fit knows nothing beyond it. */
   lowestMeanF: number;
   highestMeanF: number;
-  /** °F, over what it was learned from: of the fit, and of the members' own mean and spread as they are used without one. */
+  /** °F, over the training data: CRPS of the fit, and of the uncorrected ensemble. */
   trainingCrps: number;
   rawCrps: number;
-  /** The latest time at which something it was learned from became known. */
   knownThrough: Date;
   trainedAt: Date;
 }
 
-/** The fits in use: one for each kind and lead over all stations, and one for each station whose archive is long. */
+/** The fits in use: one per kind and lead over all stations, and one for each station with a long archive. */
 export interface FitBook {
-  /** Null while none have been made. */
   madeAt: Date | null;
   fits: readonly Fit[];
-  /** Why there is none where there is none. */
   missing?: readonly MissingFit[];
-  /** By which several models are mixed, one for each kind and lead. */
   mixes?: readonly Mix[];
-  /** By which days are gone on from while they run. */
   hours?: HourFits;
 }
 
-/** What a fit is for. */
 export type FitOf = Pick<Fit, 'kind' | 'stationId' | 'leadHours' | 'model'>;
 
 export interface MissingFit extends FitOf {
-  /** In words. */
   reason: string;
 }
 
 export const noFits: FitBook = Object.freeze({ madeAt: null, fits: [] });
 
-/** The newest fit that was there at a time; null stands for all stations. */
+/** The newest fit available at a time; null as station means all stations. */
 export const findFit = (
   { fits }: FitBook,
   { kind, stationId, leadHours, model }: FitOf,

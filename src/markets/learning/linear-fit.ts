@@ -2,51 +2,46 @@ import type { Steps } from '../../core/steps.js';
 import { minimizeInSteps, type Objective } from './minimize.js';
 
 /*
- * Censored regression: location and ln of the scale of a logistic distribution are linear in some variables. J. W. Messner,
- * G. J. Mayr, A. Zeileis, Heteroscedastic Censored and Truncated Regression with crch, R J. 8 (2016), by least mean CRPS; the bound is
- * each case's own.
+ * Censored regression: location and ln scale of a logistic distribution are linear in the variables. J. W. Messner, G. J.
+ * Mayr, A. Zeileis, Heteroscedastic Censored and Truncated Regression with crch, R J. 8 (2016), by minimum mean CRPS; each
+ * case has its own bound.
  */
 
 export interface LinearCase {
-  /** Which variables are not 0: those of the location, then those of ln of the scale. */
+  /** Indices of the nonzero variables: first those of the location, then those of ln scale. */
   places: ArrayLike<number>;
-  /** Their values, in that order. */
   values: ArrayLike<number>;
-  /** What came, and what could not be gone below, less what the location is counted from; −Infinity for no bound. */
+  /** Outcome and lower bound, both relative to the location's origin; the bound is −Infinity without censoring. */
   observed: number;
   bound: number;
 }
 
 export interface LinearRule {
-  /** How many of the variables are of the location. */
   ofLocation: number;
-  /** By variable: its coefficient where nothing is known. */
+  /** Per variable: its coefficient in the absence of data. */
   prior: ArrayLike<number>;
-  /** By variable: how firmly: a coefficient that is off by one costs this much CRPS in one case. */
+  /** Per variable: the CRPS that being off the prior by one costs, in units of one case. */
   ridge: ArrayLike<number>;
-  /** Of the scale itself, whatever the coefficients say. */
+  /** Limits of the scale itself, whatever the coefficients. */
   scale: { lowest: number; highest: number };
-  /** How flat it must be where a search ends. */
   tolerance?: number;
 }
 
 interface LinearFit {
-  /** By variable. */
   coefficients: Float64Array;
-  /** Mean CRPS of the cases, with the ridge. */
   trainingCrps: number;
-  /** Whether nothing lies lower near by; if not, it is the best that was found. */
+  /** False if the search stopped before reaching a minimum; the best point found is returned. */
   hasConverged: boolean;
 }
 
-/** Of the gradient, of mean CRPS by a variable's own width, where a rule does not say another one. */
+/** Default limit of the gradient of mean CRPS, per variable scaled to its own width. */
 const TOLERANCE = 1e-5;
-/** What is still taken for converged where rounding has ended the search. */
+/** Gradient that still counts as converged when rounding ended the search. */
 const LOOSE_TOLERANCE = 1e-3;
 
 /**
- * A step of the search at a time.
- * @param near coefficients of a fit to almost the same cases, at which it starts
+ * Runs the fit one search step at a time.
+ * @param near coefficients of a fit to almost the same cases, where the search starts
  */
 export function* fitLinearInSteps(
   cases: readonly LinearCase[],
@@ -69,7 +64,7 @@ export function* fitLinearInSteps(
   };
 }
 
-/** Where a case is expected, and how far around: the location counted from where the case's `observed` is. */
+/** Location and scale of a case; the location is relative to the origin of the case's `observed`. */
 export function predictLinear(
   coefficients: ArrayLike<number>,
   variables: ArrayLike<number>,
@@ -82,9 +77,9 @@ export function predictLinear(
   return { location, scale: Math.min(highest, Math.max(lowest, Math.exp(logScale))) };
 }
 
-/** The cases row by row, without the variables that are 0: with a bias for each of 160 stations nearly all are. */
+/** The cases in sparse rows: with a bias for each of 160 stations nearly all variables are 0. */
 interface Rows {
-  /** Where each row begins in `places` and `values`, where its variables of the scale begin, and where the last row ends. */
+  /** Row starts in `places` and `values`, with the final end appended; `scaleBegins` has the start of the scale part. */
   begins: Int32Array;
   scaleBegins: Int32Array;
   places: Int32Array;
@@ -110,22 +105,22 @@ function toRows(cases: readonly LinearCase[], { ofLocation }: LinearRule): Rows 
 }
 
 /**
- * The variables turned so that none says what another does, each of size 1, in which a search takes a few steps where it would take
- * a hundred. The triangle of their QR decomposition, of the location's and of the scale's for themselves, is Cholesky's of
- * their products: so the turned variables, none of which is 0, are never written down.
+ * Coordinates in which the variables are uncorrelated with unit size; a search takes a few steps there instead of a
+ * hundred. The triangle of the QR decomposition, separate for location and scale, is the Cholesky factor of the variables'
+ * products, so the rotated variables, which are dense, are never stored.
  */
 interface Axes {
   fromCoefficients(values: ArrayLike<number>): Float64Array;
   toCoefficients(point: ArrayLike<number>, values: Float64Array): void;
-  /** How something changes with the point, from how it changes with coefficients. */
+  /** Turns a gradient by coefficients into one by point. */
   toSlopes(byCoefficient: ArrayLike<number>, slopes: Float64Array): void;
 }
 
-/** Shares of a variable's square below which it is rounding that the others have left of it; of 167 stations that is 1e-14. */
+/** If the others leave less than this share of a variable's square, the rest is rounding; for 167 stations rounding is 1e-14. */
 const ROUNDING = 1e-10;
 
 function* axesOf(rows: Rows, { ofLocation, prior: { length: size } }: LinearRule): Steps<Axes> {
-  // Upper triangular, row by row: variable j is the sum of triangle[i, j] times axis i.
+  // Upper triangular, row-major: variable j is the sum of triangle[i, j] times axis i.
   const triangle = productsOf(rows, size);
   const squares = Float64Array.from({ length: size }, (_, j) => triangle[j * size + j]!);
   for (let i = 0; i < size; i++) {
@@ -135,7 +130,7 @@ function* axesOf(rows: Rows, { ofLocation, prior: { length: size } }: LinearRule
     const length = isOwn ? Math.sqrt(left) : 1;
     triangle[i * size + i] = length;
     for (let j = i + 1; j < end; j++) triangle[i * size + j]! *= isOwn ? 1 / length : 0;
-    if (isOwn) takeAway(triangle, size, i, end);
+    if (isOwn) subtractProjection(triangle, size, i, end);
     yield;
   }
   return {
@@ -165,7 +160,7 @@ function* axesOf(rows: Rows, { ofLocation, prior: { length: size } }: LinearRule
   };
 }
 
-/** Mean products of each two variables of the location, and of the scale; above the diagonal. */
+/** Mean products of each pair of location variables and each pair of scale variables; upper triangle only. */
 function productsOf({ begins, scaleBegins, places, values }: Rows, size: number): Float64Array {
   const n = scaleBegins.length;
   const products = new Float64Array(size * size);
@@ -178,12 +173,12 @@ function productsOf({ begins, scaleBegins, places, values }: Rows, size: number)
     add(begins[i]!, scaleBegins[i]!);
     add(scaleBegins[i]!, begins[i + 1]!);
   }
-  // Divided last: counts of a station's rows are exact until then.
+  // Divided last so that counts of a station's rows stay exact.
   return products.map((sum) => sum / n);
 }
 
-/** From the products of the variables after the i-th what it has said of them. */
-function takeAway(triangle: Float64Array, size: number, i: number, end: number): void {
+/** Removes the i-th variable's share from the products of the later ones. */
+function subtractProjection(triangle: Float64Array, size: number, i: number, end: number): void {
   for (let k = i + 1; k < end; k++) {
     const share = triangle[i * size + k]!;
     if (share === 0) continue;
@@ -231,26 +226,26 @@ function scoreOf(cases: readonly LinearCase[], rows: Rows, rule: LinearRule, axe
 }
 
 /**
- * The logistic distribution censored at what has been reached: what may come is logistic, and all of it that lies below is
- * what has been reached. Temperatures that rise; of a minimum all signs are changed.
+ * CRPS of a logistic distribution censored at the extreme reached so far, and its derivatives. All mass below the bound
+ * sits on the bound. Temperatures rise here; minima change all signs.
  *
- * The CRPS of max(reached, R) with R logistic, and how it changes with location and scale. With A(z) = ln(1 + eᶻ) − F(z), the
- * integral of F² up to z, it is s (A(z) − A(l) + A(−z)) for z = (y − m)/s and l = (reached − m)/s.
- * A. Jordan, F. Krüger, S. Lerch, Evaluating Probabilistic Forecasts with scoringRules, J. Stat. Softw. 90 (2019), A.2.
+ * For max(reached, R) with R logistic and A(z) = ln(1 + eᶻ) − F(z), the integral of F² up to z, the CRPS is s (A(z) − A(l)
+ * + A(−z)) with z = (y − m)/s and l = (reached − m)/s. A. Jordan, F. Krüger, S. Lerch, Evaluating Probabilistic Forecasts
+ * with scoringRules, J. Stat. Softw. 90 (2019), A.2.
  * @param error observed − location, at least `bound`
- * @param bound reached − location; −Infinity where nothing has been reached
+ * @param bound reached − location; −Infinity without a bound
  * @param scale above 0
- * @param out gets the score, its change with the location and with the scale
+ * @param out receives the score and its derivatives by location and scale
  */
 export function crpsOfCensored(error: number, bound: number, scale: number, out: Float64Array): void {
   const z = error / scale;
   const l = bound / scale;
-  // Of each the smaller exponential, from which all else follows without overflow: a search does this millions of times.
+  // The smaller exponential cannot overflow, and all other terms follow from it: a search calls this millions of times.
   const tail = Math.exp(-Math.abs(z));
   const most = 1 / (1 + tail);
   const atMost = z > 0 ? most : tail * most;
   const above = z > 0 ? tail * most : most;
-  // F and A of the bound; nothing where there is none, as with days to come.
+  // F and A at the bound; both 0 without a bound, as for future days.
   let [below, least] = [0, 0];
   if (l !== -Infinity) {
     const boundTail = Math.exp(-Math.abs(l));

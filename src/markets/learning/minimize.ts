@@ -1,6 +1,5 @@
 import { allAtOnce, type Steps } from '../../core/steps.js';
 
-/** A smooth function: returns its value at a point and writes its gradient there. */
 export type Objective = (point: Float64Array, gradient: Float64Array) => number;
 
 export interface Minimum {
@@ -12,20 +11,19 @@ export interface Minimum {
 
 const MAX_ITERATIONS = 200;
 const MAX_TRIALS = 50;
-/** Of the weak Wolfe conditions: of the promised descent this much at least, and the slope left this much at most. */
+/** Weak Wolfe conditions: least share of the promised descent, and largest share of the slope that may remain. */
 const DESCENT = 1e-4;
 const SLOPE = 0.9;
 
 /**
  * Finds a local minimum by BFGS with a bisecting line search for the weak Wolfe conditions: J. Nocedal, S. J. Wright,
  * Numerical Optimization (2006), algorithm 6.1; A. S. Lewis, M. L. Overton, Nonsmooth Optimization via Quasi-Newton
- * Methods, Math. Program. 141 (2013), algorithm 2.6. For a handful of variables of about the size 1.
- * Ends where no component of the gradient exceeds the tolerance, or where the function cannot be lowered any more.
+ * Methods, Math. Program. 141 (2013), algorithm 2.6. Suits a handful of variables of size about 1. Ends when no gradient
+ * component exceeds the tolerance, or when the function cannot be lowered further.
  */
 export const minimize = (objective: Objective, start: ArrayLike<number>, tolerance: number): Minimum =>
   allAtOnce(minimizeInSteps(objective, start, tolerance));
 
-/** The same, a step of the search at a time. */
 export function* minimizeInSteps(
   objective: Objective,
   start: ArrayLike<number>,
@@ -45,7 +43,7 @@ export function* minimizeInSteps(
     const step = found.point.map((x, i) => x - point[i]!);
     const change = found.gradient.map((x, i) => x - gradient[i]!);
     const curvature = dot(step, change);
-    // The first step tells the scale (equation 6.20).
+    // The first step sets the scale (equation 6.20).
     if (iterations === 0) setDiagonal(inverse, n, curvature / dot(change, change));
     if (curvature > 0) update(inverse, step, change, curvature);
     ({ point, value, gradient } = found);
@@ -56,7 +54,7 @@ export function* minimizeInSteps(
 
 type Place = Pick<Minimum, 'point' | 'value' | 'gradient'>;
 
-/** A step along the direction that descends enough and far enough; undefined where rounding leaves none. */
+/** A step along the direction that descends enough and far enough; undefined if rounding prevents one. */
 function searchLine(objective: Objective, from: Place, direction: Float64Array): Place | undefined {
   const slope = dot(from.gradient, direction);
   const point = new Float64Array(direction.length);
@@ -75,7 +73,7 @@ function searchLine(objective: Objective, from: Place, direction: Float64Array):
   return undefined;
 }
 
-/** −H g; along −g itself should H have lost its sign to rounding. */
+/** −H g, or −g if rounding has made H lose its sign. */
 function descentFrom(inverse: Float64Array, gradient: Float64Array): Float64Array {
   const direction = multiply(inverse, gradient).map((x) => -x);
   return dot(direction, gradient) < 0 ? direction : gradient.map((x) => -x);

@@ -3,47 +3,43 @@ import type { Corrected, Ensemble } from './day-forecast.js';
 import { EARLIER_RUN, MAIN_MODEL } from '../weather/weather.js';
 import { type ModelPart } from './forecast.js';
 
-/** How models have done lately beside each other, and what that was learned from. */
 export interface Mix {
-  /** UUIDv7 under which it is stored. */
   id: string;
   kind: TemperatureKind;
-  /** Of the first model's runs, see `fitLeadOf`. */
+  /** Lead of the first model's runs, see `fitLeadOf`. */
   leadHours: number;
-  /** By model: its mean squared error as a multiple of the first one's on the same dates, and how many dates those were. */
+  /** Per model: its mean squared error relative to the first model's on the same dates. */
   skill: Readonly<Record<string, Known>>;
-  /** By two models (`pairOf`): the correlation of their errors. */
   correlation: Readonly<Record<string, Known>>;
   firstDate: string;
   lastDate: string;
-  /** The latest time at which something it was learned from became known. */
   knownThrough: Date;
   trainedAt: Date;
 }
 
 interface Known {
   value: number;
-  /** Recent ones count fully, those of `HALF_LIFE_DAYS` before half. */
+  /** Effective number of dates; a date counts half after each `HALF_LIFE_DAYS`. */
   dates: number;
 }
 
-/** What a model said wrong of a day or an hour, °F, after its correction. */
 export interface ModelError {
-  /** Of the day or the hour at its place: the same for all models. */
+  /** Identifies the day or hour at its place, the same for all models. */
   key: string;
   date: string;
   errorF: number;
 }
 
-/** Weather goes by weeks, and models are changed: what was two months ago counts a quarter. */
+/** Weather persists for weeks and models change, so data two months old count a quarter. */
 const HALF_LIFE_DAYS = 30;
-/** How many dates weigh as much as what is taken for granted before there is one. */
+/** Weight of the prior, in dates. */
 const PRIOR_DATES = 10;
 
 export const pairOf = (a: string, b: string): string => [a, b].toSorted().join(' ');
 
 /**
- * What the errors of models say of each other, all stations together; undefined without those of the first one, or of another.
+ * Relative skill and correlation of the models over all stations; undefined without errors of the first model and of
+ * another.
  * @param errors by model, of the same kind and lead
  */
 export function learnMix(
@@ -70,7 +66,6 @@ export function learnMix(
   return { skill, correlation, firstDate, lastDate };
 }
 
-/** Sums over what both have said, the recent first. */
 function productsOf(
   errors: readonly ModelError[],
   others: ReadonlyMap<string, number>,
@@ -92,18 +87,16 @@ function productsOf(
 
 const daysFrom = (date: string, last: string): number => (Date.parse(last) - Date.parse(date)) / 86_400_000;
 
-/** What a model said, and what was made of it. */
 export interface Candidate {
   run: Ensemble;
   corrected: Corrected;
 }
 
 /**
- * The mean of several models, each corrected by its own fit, by their recent skill; and the deviation that their mean has by their own
- * deviations and how far their errors go together. A model that is not corrected has no part in it. Where only one is left its
- * forecast stands as it is.
+ * The mean of several corrected models, weighted by recent skill. Its deviation follows from the models' deviations and the
+ * correlation of their errors. Uncorrected models have no share; a single remaining model keeps its forecast unchanged.
  * @param candidates the first model first
- * @param mix undefined: nothing is known yet, and all count the same
+ * @param mix undefined without past errors, which weights all models equally
  */
 export function mixCandidates(candidates: readonly Candidate[], mix: Mix | undefined): Corrected {
   const [main] = candidates;
@@ -123,10 +116,10 @@ export function mixCandidates(candidates: readonly Candidate[], mix: Mix | undef
       deviationF: corrected.deviationF,
       shape: corrected.shape,
       weight,
-      reason: weight > 0 ? null : whyNoWeight(corrected),
+      reason: weight > 0 ? null : reasonForNoWeight(corrected),
     };
   });
-  // What is said of how it was made is that of the first model, while that has a part in it.
+  // The first model describes the method as long as it has a share.
   const lead = used.includes(main!) ? main! : (heaviest(used, weights) ?? main!);
   if (used.length < 2) return { ...lead.corrected, models };
   const shares = models.filter(({ weight }) => weight > 0);
@@ -138,7 +131,7 @@ export function mixCandidates(candidates: readonly Candidate[], mix: Mix | undef
   };
 }
 
-const whyNoWeight = ({ isCalibrated, fallback }: Corrected): string =>
+const reasonForNoWeight = ({ isCalibrated, fallback }: Corrected): string =>
   isCalibrated ? 'it has had nothing to add to the others' : (fallback ?? 'it is not corrected');
 
 const modelOf = ({ run }: Candidate): string => run.model ?? MAIN_MODEL;
@@ -150,9 +143,9 @@ const heaviest = (
   candidates.toSorted((a, b) => weights.get(modelOf(b))! - weights.get(modelOf(a))!)[0];
 
 /**
- * Those on which the weighted mean of the models would have had the least squared error, none below 0; they sum to one. Pair by pair
- * weight is moved to where it does more good, until none does: J. C. Platt, Sequential Minimal Optimization, MSR-TR-98-14 (1998).
- * C. W. J. Granger, R. Ramanathan, Improved Methods of Combining Forecasts, J. Forecasting 3 (1984).
+ * Weights, none negative, that sum to one and minimise the expected squared error of the mean. Weight moves between pairs
+ * until no move helps: J. C. Platt, Sequential Minimal Optimization, MSR-TR-98-14 (1998). C. W. J. Granger, R. Ramanathan,
+ * Improved Methods of Combining Forecasts, J. Forecasting 3 (1984).
  */
 function weightsOf(models: readonly string[], mix: Mix | undefined): Map<string, number> {
   const products = models.map((a) => models.map((b) => productOf(a, b, mix)));
@@ -181,8 +174,8 @@ const MAX_SWEEPS = 200;
 const SMALL = 1e-9;
 
 /**
- * Of the errors of two models, as a multiple of the first one's square. As long as nothing is known all are as good, with half of their
- * errors in common, so that their weights are the same; but an earlier run has all errors of the others and some of its own, and no weight.
+ * Expected product of two models' errors, relative to the first model's square. The prior gives all models equal skill and
+ * half of their errors in common, hence equal weights; an earlier run has all these errors and more, hence no weight.
  */
 function productOf(a: string, b: string, mix: Mix | undefined): number {
   const prior = 1 + Number(a === b) + Number(a === EARLIER_RUN || b === EARLIER_RUN);
@@ -195,7 +188,7 @@ function productOf(a: string, b: string, mix: Mix | undefined): number {
 const UNKNOWN: Known = { value: 1, dates: 0 };
 const skillOf = (model: string, mix: Mix | undefined): Known => mix?.skill[model] ?? UNKNOWN;
 
-/** Of a weighted mean of errors: √(Σ wᵢ wⱼ ρᵢⱼ σᵢ σⱼ). Where nothing is known of two they are taken to err together. */
+/** Deviation of a weighted mean of errors: √(Σ wᵢ wⱼ ρᵢⱼ σᵢ σⱼ). Pairs without data count as fully correlated. */
 function mixedDeviation(shares: readonly ModelPart[], mix: Mix | undefined): number {
   let variance = 0;
   for (const a of shares)

@@ -1,8 +1,8 @@
 import { normalCdf, normalDensity } from '../../core/statistics/distributions.js';
 
 /**
- * The probability that a chi-square variable of whole degrees of freedom exceeds x.
- * M. Abramowitz, I. A. Stegun, Handbook of Mathematical Functions (1964), 26.4.4 and 26.4.5.
+ * The probability that a chi-square variable with an integer number of degrees of freedom exceeds x. M. Abramowitz, I. A.
+ * Stegun, Handbook of Mathematical Functions (1964), 26.4.4 and 26.4.5.
  */
 export function chiSquareTail(x: number, degreesOfFreedom: number): number {
   if (x <= 0) return 1;
@@ -17,8 +17,8 @@ export function chiSquareTail(x: number, degreesOfFreedom: number): number {
 }
 
 /*
- * Scores of forecasts against what was observed, all negatively oriented: less is better. CRPS is in the unit of the
- * forecast and is the absolute error for a forecast without spread.
+ * Forecast scores, all negatively oriented: less is better. CRPS is in the unit of the forecast and equals the absolute
+ * error for a forecast without spread.
  */
 
 const INV_SQRT_PI = 1 / Math.sqrt(Math.PI);
@@ -34,8 +34,7 @@ export function crpsOfNormal(mean: number, deviation: number, observed: number):
 }
 
 /**
- * The same for an error of observed − mean, with how it changes with the forecast: by mean 1 − 2Φ(z), by deviation
- * 2φ(z) − 1/√π.
+ * CRPS for an error observed − mean with its derivatives: by mean 1 − 2Φ(z), by deviation 2φ(z) − 1/√π.
  * @param deviation above 0
  */
 export function crpsAndGradient(error: number, deviation: number) {
@@ -46,9 +45,9 @@ export function crpsAndGradient(error: number, deviation: number) {
 }
 
 /**
- * The CRPS of an ensemble as it is, that of its members' empirical distribution: mean |xᵢ − y| − ½ mean |xᵢ − xⱼ|, the
- * second over all m² pairs. In sorted order the pairs sum to 2 Σ (2i − m − 1) xᵢ, i from 1.
- * T. Gneiting, A. E. Raftery, Strictly Proper Scoring Rules, J. Amer. Statist. Assoc. 102 (2007), equation 21.
+ * CRPS of a raw ensemble, from the members' empirical distribution: mean |xᵢ − y| − ½ mean |xᵢ − xⱼ|, the second over all
+ * m² pairs. In sorted order the pairs sum to 2 Σ (2i − m − 1) xᵢ, i from 1. T. Gneiting, A. E. Raftery, Strictly Proper
+ * Scoring Rules, J. Amer. Statist. Assoc. 102 (2007), equation 21.
  * @param sorted the members, ascending, at least one
  */
 export function crpsOfEnsemble(sorted: ArrayLike<number>, observed: number): number {
@@ -56,7 +55,7 @@ export function crpsOfEnsemble(sorted: ArrayLike<number>, observed: number): num
   let error = 0;
   let pairs = 0;
   for (let i = 0; i < m; i++) {
-    // Seen from the observation, so that a large common level costs no digits.
+    // Relative to the observation, so that a large common level costs no digits.
     const distance = sorted[i]! - observed;
     error += Math.abs(distance);
     pairs += (2 * i + 1 - m) * distance;
@@ -64,38 +63,36 @@ export function crpsOfEnsemble(sorted: ArrayLike<number>, observed: number): num
   return error / m - pairs / (m * m);
 }
 
-/** The log score of a normal forecast, −log of its density where the observation is: ln σ + ½ ln 2π + ½ z². */
+/** Log score of a normal forecast, −log of its density at the observation: ln σ + ½ ln 2π + ½ z². */
 export function logScoreOfNormal(mean: number, deviation: number, observed: number): number {
   const z = (observed - mean) / deviation;
   return Math.log(deviation) + 0.5 * Math.log(2 * Math.PI) + 0.5 * z * z;
 }
 
 /**
- * Where an observation lies in its forecast distribution (probability integral transform): between the probabilities of
- * less, and of at most what came. For a continuous forecast both are the same, and uniform if it is calibrated.
+ * Probability integral transform: the forecast probabilities of less than the outcome and of at most the outcome. For a
+ * continuous forecast both are equal, and uniform if it is calibrated.
  */
 export interface PitValue {
   below: number;
   atMost: number;
-  /** Of a forecast of ordered outcomes: the probability of at most each of them, ascending to 1. Else empty. */
+  /** For ordered outcomes: cumulative probabilities, ascending to 1. Otherwise empty. */
   steps: readonly number[];
 }
 
-/** Shares of a PIT histogram, which sum to one. */
 interface PitShares {
   n: number;
   shares: number[];
-  /** See `flatness`. */
   pFlat: number | null;
 }
 
 const PIT_BINS = 10;
-/** Expected in each bin at the least, so that sums over the cases are about normal. */
+/** Least expected count per bin, so that sums over the cases are about normal. */
 const MIN_PER_BIN = 5;
 /**
- * The PIT histogram: flat for a calibrated forecast, a bowl for one that is too sure of itself, a hill for one that is
- * not sure enough. An outcome that covers a range of probabilities counts in each bin with its share of the range.
- * C. Czado, T. Gneiting, L. Held, Predictive Model Assessment for Count Data, Biometrics 65 (2009), section 2.1.
+ * The PIT histogram: flat for a calibrated forecast, a bowl for an overconfident one, a hill for an underconfident one. An
+ * outcome that covers a range of probabilities counts in each bin with its share of the range. C. Czado, T. Gneiting, L.
+ * Held, Predictive Model Assessment for Count Data, Biometrics 65 (2009), section 2.1.
  */
 export function pitHistogram(values: readonly PitValue[], bins = PIT_BINS): PitShares {
   const n = values.length;
@@ -105,17 +102,17 @@ export function pitHistogram(values: readonly PitValue[], bins = PIT_BINS): PitS
 }
 
 /**
- * The probability that the histogram of a calibrated forecast is as uneven as this one or more; null for too few cases.
+ * The probability that a calibrated forecast has a histogram at least this uneven; null for too few cases.
  *
- * For a continuous forecast it is Pearson's chi-square test. Whole degrees are spread over bins, which makes histograms
- * smoother than counts of draws, and Pearson's test blind: so the bins' deviations are measured with the covariance that
- * they have if each forecast is right, Σ (Σₖ pₖ wₖ wₖᵀ − 11ᵀ/B²) with wₖ the shares of outcome k, of probability pₖ, in the
- * B bins. The quadratic form is chi-square with B − 1 degrees of freedom by the central limit theorem.
+ * For a continuous forecast this is Pearson's chi-square test. Whole degrees spread over bins, so their histograms are
+ * smoother than counts of draws and Pearson's test misses deviations. The bins' deviations are therefore measured with
+ * their covariance under correct forecasts, Σ (Σₖ pₖ wₖ wₖᵀ − 11ᵀ/B²), with wₖ the shares of outcome k, of probability pₖ,
+ * in the B bins. By the central limit theorem the quadratic form is chi-square with B − 1 degrees of freedom.
  */
 export function flatness(values: readonly PitValue[], bins = PIT_BINS): number | null {
   const n = values.length;
   if (n < MIN_PER_BIN * bins) return null;
-  // The last bin is what the others leave.
+  // The other bins determine the last one.
   const size = bins - 1;
   const deviations = Array.from({ length: bins }, () => -n / bins);
   const covariance = Array.from({ length: size }, () => new Float64Array(size).fill(-n / bins ** 2));
@@ -127,10 +124,7 @@ export function flatness(values: readonly PitValue[], bins = PIT_BINS): number |
   return statistic === undefined ? null : chiSquareTail(statistic, size);
 }
 
-/**
- * Pearson's test for a histogram of which only the shares are left: exact for continuous forecasts; for whole degrees it
- * finds too little. `flatness` knows better where the forecasts themselves are at hand.
- */
+/** Pearson's test on shares: too lenient for whole degrees. Prefer `flatness` where the forecasts are at hand. */
 export function flatnessOfShares(shares: readonly number[], n: number): number | null {
   const bins = shares.length;
   if (n < MIN_PER_BIN * bins) return null;
@@ -138,7 +132,7 @@ export function flatnessOfShares(shares: readonly number[], n: number): number |
   return chiSquareTail(statistic, bins - 1);
 }
 
-/** Adds a weight to the bins, by the part of the range from `below` to `atMost` that lies in each. */
+/** Spreads a weight over the bins between `below` and `atMost`, in proportion to overlap. */
 function addShares(shares: number[], below: number, atMost: number, weight: number): void {
   const bins = shares.length;
   const first = Math.min(bins - 1, Math.floor(below * bins));
@@ -154,7 +148,7 @@ function addShares(shares: number[], below: number, atMost: number, weight: numb
   }
 }
 
-/** Adds Σₖ pₖ wₖ wₖᵀ of one forecast; without steps every outcome lies in one bin, and all bins are as likely. */
+/** Adds Σₖ pₖ wₖ wₖᵀ of one forecast; without steps each outcome falls into a single bin and all bins are equally likely. */
 function addCovariance(covariance: Float64Array[], steps: readonly number[], bins: number): void {
   const size = covariance.length;
   if (steps.length === 0) for (let i = 0; i < size; i++) covariance[i]![i]! += 1 / bins;
@@ -174,7 +168,7 @@ function addCovariance(covariance: Float64Array[], steps: readonly number[], bin
   }
 }
 
-/** vᵀ A⁻¹ v for a symmetric positive A by Cholesky's decomposition, which is left in A; undefined if A is singular. */
+/** vᵀ A⁻¹ v for a symmetric positive A by Cholesky decomposition, which overwrites A; undefined if A is singular. */
 function quadraticForm(matrix: Float64Array[], vector: readonly number[]): number | undefined {
   const solved: number[] = [];
   for (const [i, row] of matrix.entries()) {

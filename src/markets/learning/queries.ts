@@ -7,31 +7,27 @@ import type { SettledDay } from '../market/source.js';
 import { MAIN_MODEL, type DayEnsemble, type KnownHour } from '../weather/weather.js';
 import { ensembleRuns } from './table.js';
 
-/** Where prices and forecasts came from: what is learned and scored of one pair says nothing of another. */
+/** Origin of prices and forecasts; training and scores of one pair do not apply to another. */
 export interface SourceNames {
   marketSource: string;
   forecastSource: string;
 }
 
-/** A run of an ensemble for one temperature, without its members. */
 export interface KnownRun extends Target {
-  /** Left out: the source's first one. */
   model?: string | undefined;
   modelRunAt: Date;
   fetchedAt: Date;
   members: number;
-  /** °F. */
   meanF: number;
-  /** Sample variance of the members, °F²; 0 for a single one. */
+  /** Sample variance of the members, °F²; 0 for a single member. */
   varianceF: number;
-  /** Of a day's maximum alone: what `DayEnsemble` has by this name. */
   curveF?: readonly number[] | undefined;
 }
 
-/** A statement deletes no more than this; what is left goes the next time. */
+/** Limit per statement; the next clean-up continues. */
 const DELETED_AT_ONCE = 5_000;
 
-/** The first writer of a row wins. Resolves with the number of rows that are new. */
+/** Keeps existing rows. Resolves with the number of new rows. */
 async function insertNew(orm: Orm, insert: SQL): Promise<number> {
   const [added] = await selectRows<{ count: number }>(
     orm,
@@ -66,7 +62,7 @@ export const insertHours = (orm: Orm, forecastSource: string, hours: readonly Kn
       )`,
   );
 
-/** Only what differs from what was known by then is a new row. */
+/** Inserts only reports that differ from the one known by then. */
 export const insertReports = (
   orm: Orm,
   marketSource: string,
@@ -90,28 +86,20 @@ export const insertReports = (
 interface Window {
   kind: TemperatureKind;
   stationId: string;
-  /** The first day. */
   from: string;
-  /** What became known later is not there. */
   at: Date;
 }
 
-/**
- * A source that runs every hour has this many runs of 90 days at leads up to three days; one that runs four times a day has as
- * many of 60 days' hours.
- */
+/** Enough for 90 days of hourly runs at leads up to three days, or for 60 days' hours from four runs a day. */
 const MAX_RUNS = 12_000;
 const milliseconds = (column: string) => sql.raw(`(extract(epoch from ${column}) * 1000)::float8`);
 
-/**
- * Further models may have a run every hour. All that is learned of is one of each half day; with all of them it would take several times as
- * long. Of the first model each run is read, since days that run are gone on from by its newest.
- */
+/** Training needs only one run per half day of further models; every run of the first serves days in progress. */
 const oneOfHalfDay = sql.raw('floor(extract(epoch from model_run_at) / 43200)');
 
 /**
- * The rows come as one JSON text: thousands of them are read in a quarter of the time that as many rows of columns take.
- * @param to the day after the last one; of a past that ends one run of each half day is read, of the first model, too
+ * Returns the rows as one JSON text, which reads thousands of rows in a quarter of the time that columns take.
+ * @param to the day after the last one; with an end, only one run per half day is read of every model
  */
 export async function readRuns(
   orm: Orm,
@@ -160,7 +148,7 @@ export async function readRuns(
   }));
 }
 
-/** The hour that is stored of a day means nothing. */
+/** Drops the stored hour of a day, which is meaningless. */
 export const toTarget = ({ hour, ...target }: Target): Target =>
   target.kind === 'hourly' ? { ...target, hour } : target;
 
@@ -175,7 +163,6 @@ type RunRow = [
   curve: number[] | null,
 ];
 
-/** The hours of a station from a day on that were known at a time, in their order. */
 export async function readHours(
   orm: Orm,
   { forecastSource, stationId, from, at }: Omit<Window, 'kind'> & { forecastSource: string },
@@ -213,7 +200,6 @@ type HourRow = [
   lowest: number | null,
 ];
 
-/** The report of each day or hour that was known last. */
 export async function readReports(
   orm: Orm,
   { marketSource, kind, stationId, from, at }: Window & { marketSource: string },
@@ -233,7 +219,6 @@ export async function readReports(
   }));
 }
 
-/** The first day that there is a run of; undefined where there is none. */
 export async function readFirstDate(
   orm: Orm,
   { forecastSource, kind, stationId }: Pick<Window, 'kind' | 'stationId'> & { forecastSource: string },
@@ -247,19 +232,18 @@ export async function readFirstDate(
   return first?.date;
 }
 
-/** What is passed over of rows that are kept, each time that old ones are looked for. */
+/** Limits how many kept rows each clean-up scans. */
 const LOOKED_BACK_DAYS = 31;
 
 /**
- * The first model's runs of days are kept longer: seasons are learned of them.
- * @param long what is before it goes, whatever it is of
+ * The first model's daily runs are kept longer because seasonal fits learn from them.
+ * @param long everything before this date is deleted
  */
 export async function deleteOldRuns(orm: Orm, before: string, long: string): Promise<void> {
   const isShort = sql`date < ${before}::date and date >= ${before}::date - ${LOOKED_BACK_DAYS}::int and (model <> ${MAIN_MODEL} or kind = 'hourly')`;
   for (const where of [sql`date < ${long}::date`, isShort]) await deleteSome(orm, ensembleRuns, where);
 }
 
-/** Removes a bounded number of rows about days before this one, the oldest first. */
 export const deleteDaysBefore = (orm: Orm, table: PgTable, before: string): Promise<unknown> =>
   deleteSome(orm, table, sql`date < ${before}::date`);
 

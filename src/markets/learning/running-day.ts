@@ -10,62 +10,55 @@ import {
 import type { DailyKind } from '../market/market.js';
 import { LAST_HOUR, predictSameDay, type DaySoFar, type SameDayFit } from './same-day.js';
 
-/** How the hours of one kind of extreme are gone on from, and what that was learned from. */
 export interface HourFit extends SameDayFit {
-  /** UUIDv7 under which it is stored. */
   id: string;
   kind: DailyKind;
-  /** The first and the last day that it was learned from. */
   firstDate: string;
   lastDate: string;
-  /** °F, over what it was learned from: the mean CRPS of the forecast's course of the day as it is. */
+  /** °F, over the training data: mean CRPS of the uncorrected forecast curve. */
   rawCrps: number;
-  /** The latest time at which something it was learned from became known. */
   knownThrough: Date;
   trainedAt: Date;
 }
 
-/** The fits in use: one for each kind and hour that could be fitted. */
+/** The fits in use, one per kind and hour. */
 export interface HourFits {
   fits: readonly HourFit[];
-  /** Why there is none where there is none. */
   missing: readonly { kind: DailyKind; hour: number; reason: string }[];
 }
 
-/** What is known of a day while it runs, and how it was gone on from there. */
 export interface RunningDay {
-  /** The latest hour by local standard time whose temperature is known; null where none is. */
+  /** The latest hour (local standard time) with a known temperature; null without one. */
   hour: number | null;
-  /** The probability that the report says just what has been reached. */
+  /** Probability that the report equals the extreme reached so far. */
   stays: number;
-  /** What was learned of days at that hour; null where the forecast from before the day was gone on from instead. */
+  /** The fit for days at that hour; null if the day-ahead forecast was used instead. */
   fit: HourFit | null;
-  /** Why there is none, in words; null where there is. */
+  /** Why no fit was used, in words; null if one was. */
   fallback: string | null;
 }
 
-/** Days at an hour change with the season as forecasts do: older fits are not used. */
+/** Days at an hour change with the season as forecasts do, so older fits are not used. */
 const LONGEST_AGE_DAYS = 7;
 const RECENT = 3;
 
 export interface KnownDay {
   kind: DailyKind;
   stationId: string;
-  /** The extreme so far, °F. */
   extremeF: number;
-  /** What was reported for the hours 0 to 23 and is forecast of them, °F. */
+  /** Reports (`hoursF`) and forecast (`curveF`) for hours 0 to 23, °F. */
   hoursF: readonly (number | null)[];
   curveF: readonly number[];
 }
 
-/** The whole degree that the report of a day is sure to reach. */
+/** The whole degree that the day's report is certain to reach. */
 export const reachedDegree = (kind: DailyKind, extremeF: number): number =>
   kind === 'daily_maximum' ? sureDegree(extremeF) : sureMinimum(extremeF);
 
-/** −1 for minima, which are maxima of the temperature with its sign changed. */
+/** −1 for minima, which are treated as maxima of negated temperatures. */
 export const signOf = (kind: DailyKind): 1 | -1 => (kind === 'daily_maximum' ? 1 : -1);
 
-/** A day as fits see it, as of the latest of its hours; undefined while none is known. */
+/** The day as fits see it at its latest known hour; undefined before the first. */
 export function daySoFarOf({ kind, stationId, extremeF, hoursF, curveF }: KnownDay): DaySoFar | undefined {
   const hour = latestHour(hoursF);
   if (hour === null) return undefined;
@@ -87,20 +80,15 @@ function latestHour(hoursF: readonly (number | null)[]): number | null {
   return hour < 0 ? null : hour;
 }
 
-/** What is known of a day whose extreme has been observed so far. */
 export interface RunningInput extends Omit<KnownDay, 'hoursF' | 'curveF'> {
   hoursF: readonly (number | null)[] | undefined;
   curveF: readonly number[] | undefined;
-  /** What was expected before anything was observed, °F. */
   meanF: number;
   deviationF: number;
   shape: DistributionShape;
 }
 
-/**
- * The day's extreme is what has been reached, or what is still to come if that is more: by what was learned of days at that hour,
- * else by the forecast from before the day.
- */
+/** The day's extreme is the one reached so far or a later one beyond it, by the hour's fit or the day-ahead forecast. */
 export function forecastRunning(
   input: RunningInput,
   { fits, missing }: HourFits,
@@ -114,7 +102,7 @@ export function forecastRunning(
   const fit = hour === null ? undefined : findHourFit(fits, { kind, hour }, at);
   if (!day || !fit || isOld(fit, at)) {
     const distribution = censorDayAhead(input, bound, degree);
-    const fallback = whyNone({ kind, hour, curveF, fit }, missing);
+    const fallback = reasonForFallback({ kind, hour, curveF, fit }, missing);
     return { distribution, running: { hour, stays: distribution.stays, fit: null, fallback } };
   }
   const { location, scale, hasPeaked: stays } = predictSameDay(fit, day);
@@ -128,7 +116,7 @@ export function forecastRunning(
   return { distribution, running: { hour, stays, fit, fallback: null } };
 }
 
-function whyNone(
+function reasonForFallback(
   {
     kind,
     hour,
@@ -148,7 +136,7 @@ function whyNone(
 const isOld = ({ trainedAt }: HourFit, at: Date): boolean =>
   at.getTime() - trainedAt.getTime() > LONGEST_AGE_DAYS * DAY_MS;
 
-/** All of what was expected that would be no more than what has been reached is just that. */
+/** Censors the day-ahead forecast: all mass beyond the reached degree moves onto it. */
 function censorDayAhead(
   { kind, meanF: mean, deviationF: deviation, shape }: RunningInput,
   bound: Pick<TemperatureDistribution, 'atLeast' | 'atMost'>,
@@ -167,7 +155,6 @@ export const findHourFit = (
   at: Date,
 ): HourFit | undefined => newestAt(fits, at, (fit) => fit.kind === kind && fit.hour === hour);
 
-/** The newest that was there at a time. */
 export function newestAt<T extends { trainedAt: Date }>(
   all: readonly T[],
   at: Date,

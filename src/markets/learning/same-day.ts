@@ -4,48 +4,46 @@ import { crpsOfCensored, fitLinearInSteps, predictLinear, type LinearCase } from
 import { minimizeInSteps, type Objective } from './minimize.js';
 
 /**
- * The day while it runs: its maximum is what has been reached, or what is still to come if that is more. One fit for each
- * local hour, all stations together. Censored EMOS after T. L. Thorarinsdottir, T. Gneiting, Probabilistic Forecasts of Wind
- * Speed, J. R. Stat. Soc. A 173 (2010), and J. W. Messner, G. J. Mayr, A. Zeileis, Heteroscedastic Censored and Truncated Regression
- * with crch, R J. 8 (2016); the bound is the day's own.
+ * Forecast of a day in progress: its maximum is the one reached so far or a later one that exceeds it. One fit per local
+ * hour, over all stations. Censored EMOS after T. L. Thorarinsdottir, T. Gneiting, Probabilistic Forecasts of Wind Speed,
+ * J. R. Stat. Soc. A 173 (2010), and J. W. Messner, G. J. Mayr, A. Zeileis, Heteroscedastic Censored and Truncated
+ * Regression with crch, R J. 8 (2016); each day has its own bound.
  */
 
-/** What is known of a day at an hour, °F. Of a minimum every temperature has its sign changed. */
+/** A day as known at an hour, °F. Minima negate every temperature. */
 export interface DaySoFar {
   stationId: string;
-  /** The latest hour by the local standard clock whose temperature is known, 0 to 22. */
+  /** The latest hour (local standard time) with a known temperature, 0 to 22. */
   hour: number;
-  /** The highest so far, reports between the hours included. */
+  /** The highest so far, including reports between the hours. */
   reachedF: number;
-  /** What is still to come changes nothing unless it is above this: of reports in whole degrees half of one more. Left out: `reachedF`. */
+  /** A later temperature matters only above this: for whole-degree reports, half a degree more. Defaults to `reachedF`. */
   boundF?: number;
-  /** At the hours up to the latest, the latest last: three of them, or as many as the day has had. */
+  /** Up to three hours ending with the latest. */
   recentF: readonly number[];
-  /** The mean of the ensemble at the hours 0 to 23. */
+  /** Mean of the ensemble at hours 0 to 23. */
   curveF: readonly number[];
 }
 
-/** A day that is over. */
 export interface SameDayCase extends DaySoFar {
-  /** What the day came to, °F; the bound where it came to no more. */
+  /** The day's final value, °F, or the bound if it did not rise further. */
   observedF: number;
 }
 
 export const LAST_HOUR = 22;
-/** Hours over which changes and means are taken, with the latest. */
+/** Number of latest hours that changes and means cover. */
 const RECENT = 3;
-/** Hours still to come whose mean says whether the peak is broad. */
+/** Number of remaining hours whose mean tells whether the peak is broad. */
 const BROAD = 4;
-/** Three times as many as there are coefficients in the mean and the scale, with some to spare. */
+/** Three times the number of coefficients in mean and scale, and some more. */
 export const MIN_SAME_DAY_CASES = 60;
 
-/** Names of the coefficients of the mean, by which F⁺ − M and so on are multiplied. */
+/** Coefficients of the mean, which multiply F⁺ − M and so on. */
 const meanNames = ['a', 'b', 'c', 'd', 'e', 'broad', 'below'] as const;
-/** Of the logarithm of the scale. */
 const scaleNames = ['g0', 'g1', 'g2', 'g3', 'g4'] as const;
 const names = [...meanNames, ...scaleNames];
 const everyPlace = [...names.keys()];
-/** Where nothing is known what is still to come is the curve as it is, to about 2 °F. */
+/** Without data the rest of the day follows the curve, to within about 2 °F. */
 const prior = names.map((name) => ({ b: 1, g0: 0.2 })[name as string] ?? 0);
 const rule = Object.freeze({
   ofLocation: meanNames.length,
@@ -56,15 +54,15 @@ const rule = Object.freeze({
 });
 const HURDLE_RIDGE = 2.5;
 const TOLERANCE = 1e-6;
-/** Days in which no further rise is the rule have a hurdle of their own: from there on the censored fit alone becomes unstable. */
+/** Share of rising days below which the fit adds a hurdle; the censored fit alone becomes unstable there. */
 const LATE = 0.5;
-/** Days to come are a little less like those that were learned from than these are like each other: measured, a tenth. */
+/** Future days differ from the training days a tenth more than these differ from each other (measured). */
 const WIDER = 1.1;
-/** Days of a station that weigh as much as all stations together, see archive/training.ts. */
+/** Days of a station that weigh as much as the pooled data. */
 const PRIOR_DAYS = 10;
 
-/** The variables of the mean, then those of the scale. */
-function describe({ hour, reachedF, recentF, curveF }: DaySoFar, biasF: number): Float64Array {
+/** Variables of the mean, then those of the scale. */
+function variablesOf({ hour, reachedF, recentF, curveF }: DaySoFar, biasF: number): Float64Array {
   const toCome = curveF.slice(hour + 1).map((f) => f - biasF);
   const peak = Math.max(...toCome);
   const broad = toCome.toSorted((a, b) => b - a).slice(0, BROAD);
@@ -92,36 +90,33 @@ function describe({ hour, reachedF, recentF, curveF }: DaySoFar, biasF: number):
 
 const meanOf = (values: readonly number[]): number => values.reduce((sum, x) => sum + x, 0) / values.length;
 
-/** What the days of one hour have taught. */
 export interface SameDayFit {
   hour: number;
-  /** By name, of the mean and of the logarithm of the scale. */
   coefficients: Readonly<Record<string, number>>;
-  /** Of ln odds that the day rises further; null where most days do, and none is needed. */
+  /** Coefficients of the log odds that the day rises further; null where most days rise, so no hurdle is needed. */
   hurdle: readonly number[] | null;
-  /** °F that a station's curve is too warm by. */
+  /** °F by which each station's curve is too warm. */
   stationBiasF: Readonly<Record<string, number>>;
   n: number;
   trainingCrps: number;
 }
 
 /**
- * Least mean CRPS of the censored distribution, with a ridge.
+ * Minimises the mean CRPS of the censored distribution with a ridge.
  * @param cases of one hour
- * @param near a fit to almost the same cases, at which the search starts
+ * @param near a fit to almost the same cases, where the search starts
  * @returns undefined for fewer than `MIN_SAME_DAY_CASES`
  */
 export const fitSameDay = (cases: readonly SameDayCase[], near?: SameDayFit): SameDayFit | undefined =>
   allAtOnce(fitSameDayInSteps(cases, near));
 
-/** The same, a step of the search at a time. */
 export function* fitSameDayInSteps(
   cases: readonly SameDayCase[],
   near?: SameDayFit,
 ): Steps<SameDayFit | undefined> {
   if (cases.length < MIN_SAME_DAY_CASES) return undefined;
   const stationBiasF = biasesOf(cases);
-  const rows = cases.map((each) => describe(each, stationBiasF[each.stationId] ?? 0));
+  const rows = cases.map((each) => variablesOf(each, stationBiasF[each.stationId] ?? 0));
   yield;
   const found = yield* fitLinearInSteps(linearCasesOf(cases, rows), rule, near && valuesOf(near));
   return {
@@ -134,10 +129,10 @@ export function* fitSameDayInSteps(
   };
 }
 
-/** °F: the mean CRPS of the curve as it is, where nothing has been learned but the stations' biases. */
+/** °F: mean CRPS of the curve corrected only by the stations' biases. */
 export function crpsOfCurve(cases: readonly SameDayCase[], { stationBiasF }: SameDayFit): number {
   const out = new Float64Array(3);
-  const rows = cases.map((each) => describe(each, stationBiasF[each.stationId] ?? 0));
+  const rows = cases.map((each) => variablesOf(each, stationBiasF[each.stationId] ?? 0));
   let sum = 0;
   for (const { values, observed, bound } of linearCasesOf(cases, rows)) {
     const { location, scale } = predictLinear(prior, values, rule);
@@ -147,7 +142,7 @@ export function crpsOfCurve(cases: readonly SameDayCase[], { stationBiasF }: Sam
   return sum / cases.length;
 }
 
-/** What is still to come is counted from what has been reached. */
+/** Temperatures are relative to the extreme reached so far. */
 const linearCasesOf = (cases: readonly SameDayCase[], rows: readonly Float64Array[]): LinearCase[] =>
   cases.map((each, i) => {
     const bound = boundOf(each) - each.reachedF;
@@ -165,7 +160,7 @@ const hasRisen = (each: SameDayCase): boolean => each.observedF > boundOf(each);
 
 const valuesOf = ({ coefficients }: SameDayFit): number[] => names.map((name) => coefficients[name]!);
 
-/** °F: each station's mean error of the curve, shrunk towards that of all stations. */
+/** °F: each station's mean error of the curve, shrunk towards the mean of all stations. */
 function biasesOf(cases: readonly SameDayCase[]): Record<string, number> {
   const byStation = new Map<string, number[]>();
   for (const { stationId, hour, recentF, curveF } of cases) {
@@ -182,7 +177,7 @@ function biasesOf(cases: readonly SameDayCase[]): Record<string, number> {
   );
 }
 
-/** Logistic regression of further rises on the same variables, with a ridge; the constant keeps near the share of days. */
+/** Logistic regression, with a ridge, of whether the day rises further; the constant stays near the share of rising days. */
 function* fitHurdle(
   cases: readonly SameDayCase[],
   rows: readonly Float64Array[],
@@ -219,20 +214,20 @@ function* fitHurdle(
   return hurdleVariables.map((_, k) => point[k]! / widths[k]!);
 }
 
-/** All of the mean, and how far off the curve's peak is. */
+/** All variables of the mean, plus the distance to the curve's peak. */
 const hurdleVariables: readonly number[] = [0, 1, 2, 3, 4, 5, 6, 9];
 
-/** A day's maximum as it is known at an hour, °F. Of a minimum every temperature has its sign changed. */
+/** A day's maximum as known at an hour, °F. Minima negate every temperature. */
 export interface CensoredDistribution {
   boundF: number;
   location: number;
   scale: number;
-  /** The probability that nothing higher comes. */
+  /** Probability that no higher temperature follows. */
   hasPeaked: number;
 }
 
 export function predictSameDay(fit: SameDayFit, day: DaySoFar): CensoredDistribution {
-  const row = describe(day, fit.stationBiasF[day.stationId] ?? 0);
+  const row = variablesOf(day, fit.stationBiasF[day.stationId] ?? 0);
   const { location, ...known } = predictLinear(valuesOf(fit), row, rule);
   const scale = WIDER * known.scale;
   const boundF = boundOf(day);
@@ -240,13 +235,13 @@ export function predictSameDay(fit: SameDayFit, day: DaySoFar): CensoredDistribu
   let hasPeaked = censored;
   if (fit.hurdle) {
     const odds = hurdleVariables.reduce((sum, from, k) => sum + fit.hurdle![k]! * row[from]!, 0);
-    // Half and half: each is wrong where the other is not.
+    // The average of both, because each is wrong where the other is not.
     hasPeaked = (censored + sigmoid(-odds)) / 2;
   }
   return { boundF, location: day.reachedF + location, scale, hasPeaked };
 }
 
-/** The probability of at most a temperature before it is rounded; 0 below the bound. */
+/** Probability of at most this temperature before rounding; 0 below the bound. */
 export function probabilityAtMost(
   { boundF, location, scale, hasPeaked }: CensoredDistribution,
   temperatureF: number,
@@ -257,7 +252,7 @@ export function probabilityAtMost(
   return 1 - (1 - hasPeaked) * above;
 }
 
-/** The probability of more, which keeps its digits where it is small. */
+/** Probability of more than this temperature; stays precise when it is small. */
 export function probabilityAbove(distribution: CensoredDistribution, temperatureF: number): number {
   const { boundF, location, scale, hasPeaked } = distribution;
   if (temperatureF < boundF) return 1;

@@ -24,7 +24,6 @@ interface Present {
   at: Date;
 }
 
-/** Why nothing may be said about a whole event; undefined if something may. */
 function problemOfEvent(
   event: MarketEvent,
   day: DayForecast | undefined,
@@ -43,10 +42,10 @@ function problemOfEvent(
   return problemOfProbabilities(brackets, probabilities) ?? problemOfAge(day, start, at);
 }
 
-/** Of a sure bracket a forecast keeps a little back; sizes are made of as much less than one. */
+/** Forecasts keep a little back from a certain bracket, so sizing tolerates sums this much below one. */
 const NEARLY_ONE = 1e-6;
 
-/** Of the outcomes they must sum to one. Between thresholds that holds unless a higher one is likelier than a lower. */
+/** Outcome probabilities must sum to one. Threshold markets fail only if a higher threshold is likelier than a lower one. */
 function problemOfProbabilities(brackets: readonly Bracket[], probabilities: readonly number[]) {
   const total = outcomeProbabilities(outcomesOf(brackets), probabilities).reduce((sum, p) => sum + p, 0);
   return Math.abs(total - 1) < NEARLY_ONE
@@ -67,7 +66,6 @@ function problemOfAge({ modelRunAt, fetchedAt, observed }: DayForecast, start: D
     : undefined;
 }
 
-/** Why nothing may be said about a market; undefined if something may. */
 function problemOfMarket(market: Market, { data, at }: Present): string | undefined {
   const { ticker, status, closeTime } = market;
   if (status !== 'active' || at >= closeTime) return 'the market is not open';
@@ -79,7 +77,7 @@ function problemOfMarket(market: Market, { data, at }: Present): string | undefi
   return problemOfBook(book);
 }
 
-/** A price that nothing stands against is no market's, and what is bought there could not be sold again. */
+/** A one-sided price is not a market price, and a purchase there could not be sold again. */
 function problemOfBook(book: OrderBook): string | undefined {
   if (book.yes.length === 0 && book.no.length === 0) return 'its order book is empty';
   if (book.yes.length === 0) return 'its order book has one side only: there are no bids for YES';
@@ -87,10 +85,7 @@ function problemOfBook(book: OrderBook): string | undefined {
   return isCrossed(book) ? 'its order book is crossed' : undefined;
 }
 
-/**
- * The report without signals that lean on a book in doubt. All purchases of an event were sized together: without one of
- * them the others are not what was reckoned, and are held back, too.
- */
+/** Withholds all signals of an event with a book in doubt, because its purchases are sized together. */
 export function withholdDoubtful(
   report: SignalReport,
   doubts: ReadonlyMap<string, Date> | undefined,
@@ -116,15 +111,14 @@ function withhold(event: EventSignals, doubts: ReadonlyMap<string, Date>): Event
   return { ...event, ...nothingBought, signals: [], suppressed: [...event.suppressed, ...held] };
 }
 
-/** An event with everything that speaks for or against buying something of it, before anything is sized. */
 export interface EventCase {
   event: MarketEvent;
   day: DayForecast | undefined;
   gate: Gate;
-  /** Why nothing may be sized: of the whole event, or by ticker of a market. */
+  /** Why nothing may be sized: for the whole event, or by market ticker. */
   problem: string | undefined;
   problems: ReadonlyMap<string, string>;
-  /** Why what is sized is no signal all the same; undefined where it is one. */
+  /** Why sized purchases are not signals; undefined if they are. */
   withheld: string | undefined;
 }
 
@@ -142,11 +136,11 @@ export function buildCase(event: MarketEvent, input: SignalInput): EventCase {
     const reason = problem ?? problemOfMarket(market, input);
     if (reason !== undefined) problems.set(market.ticker, reason);
   }
-  return { event, day, gate, problem, problems, withheld: day && withheldBecause(day, gate) };
+  return { event, day, gate, problem, problems, withheld: day && reasonToWithhold(day, gate) };
 }
 
-/** A forecast has to have earned it, and to be of the kind that has. */
-function withheldBecause({ isCalibrated, fallback }: DayForecast, gate: Gate): string | undefined {
+/** Only calibrated forecasts behind an open gate may trade. */
+function reasonToWithhold({ isCalibrated, fallback }: DayForecast, gate: Gate): string | undefined {
   const because = [
     gate.isOpen ? undefined : asClause(gate.reason),
     isCalibrated

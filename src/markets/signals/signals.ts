@@ -36,7 +36,6 @@ interface SignalParts {
   data: MarketData;
 }
 
-/** The signal with its reasons in words. */
 function toSignal(parts: SignalParts): Signal {
   const { one, data, sizes } = parts;
   const { ticker, ...purchase } = parts.purchase;
@@ -51,9 +50,9 @@ function toSignal(parts: SignalParts): Signal {
     rest: hintAtRest(market, purchase, data),
     limitedBy,
     reasons: [
-      theForecast(purchase, bracketLabel(market.bracket), parts.day),
-      thePrice(purchase),
-      theSize(purchase, limitedBy, parts),
+      describeForecast(purchase, bracketLabel(market.bracket), parts.day),
+      describePrice(purchase),
+      describeSize(purchase, limitedBy, parts),
       one.gate.reason,
     ],
     expiresAt: new Date(Math.min(lives, market.closeTime.getTime())),
@@ -88,7 +87,6 @@ function hintAtRest(market: Market, purchase: Purchase, data: MarketData): RestH
   };
 }
 
-/** From a price to the next one above it. */
 const stepAt = (ranges: Market['priceRanges'], price: Micros): Micros =>
   ranges.find(({ start, end }) => price >= start && price < end)?.step ?? CENT;
 
@@ -96,40 +94,40 @@ const percent = (share: number): string => `${(share * 100).toFixed(1)}%`;
 const points = (difference: number): string => `${(Math.abs(difference) * 100).toFixed(1)} points`;
 const dollars = (amount: bigint): string => `$${formatDollars(amount).replace(/00$/, '')}`;
 
-/** `71.3 ± 1.5 °F`: mean and standard deviation. */
+/** For example `71.3 ± 1.5 °F`: mean and standard deviation. */
 const spread = (mean: number, deviation: number): string => `${mean.toFixed(1)} ± ${deviation.toFixed(1)} °F`;
 
-function theForecast({ side, probability }: Purchase, label: string, day: DayForecast): string {
+function describeForecast({ side, probability }: Purchase, label: string, day: DayForecast): string {
   const { membersF, modelRunAt, rawMeanF, rawDeviationF } = day;
   const bracket = `${side === 'yes' ? '' : 'not '}${label}`;
   return (
     `${percent(probability)} for ${bracket}: ${membersF.length} members of the run of ` +
-    `${modelRunAt.toISOString().slice(0, 16)}Z expect ${spread(rawMeanF, rawDeviationF)}, ${theCorrection(day)}${soFar(day)}.`
+    `${modelRunAt.toISOString().slice(0, 16)}Z expect ${spread(rawMeanF, rawDeviationF)}, ${describeCorrection(day)}${describeProgress(day)}.`
   );
 }
 
-function soFar({ distribution: { atLeast, atMost = null }, running }: DayForecast): string {
+function describeProgress({ distribution: { atLeast, atMost = null }, running }: DayForecast): string {
   if (atLeast === null && atMost === null) return '';
   const reached =
     atMost === null
       ? `the day has reached ${atLeast} °F for certain`
       : `the day has been down to ${atMost} °F for certain`;
-  return `; ${reached}${running ? `, and it stays there with ${percent(running.stays)}${theDays(running)}` : ''}`;
+  return `; ${reached}${running ? `, and it stays there with ${percent(running.stays)}${describeDays(running)}` : ''}`;
 }
 
-const theDays = ({ fit }: RunningDay): string =>
+const describeDays = ({ fit }: RunningDay): string =>
   fit ? ` by ${fit.n} days that had come to the same hour` : '';
 
-function theCorrection({ fit, seasonalFit, meanF, deviationF }: DayForecast): string {
+function describeCorrection({ fit, seasonalFit, meanF, deviationF }: DayForecast): string {
   if (fit === null) return 'corrected by nothing';
   const whose = fit.stationId === null ? ' of all stations' : '';
-  return `corrected by ${fit.n} ${fit.kind === 'hourly' ? 'hours' : 'days'}${whose}${theSeasons(seasonalFit)} to ${spread(meanF, deviationF)}`;
+  return `corrected by ${fit.n} ${fit.kind === 'hourly' ? 'hours' : 'days'}${whose}${describeSeasons(seasonalFit)} to ${spread(meanF, deviationF)}`;
 }
 
-const theSeasons = (fit: DayForecast['seasonalFit']): string =>
+const describeSeasons = (fit: DayForecast['seasonalFit']): string =>
   fit ? `, and half by ${fit.n} days of this one with its seasons,` : '';
 
-function thePrice({ side, price, depth, probability, breakEven, isHedge }: Purchase): string {
+function describePrice({ side, price, depth, probability, breakEven, isHedge }: Purchase): string {
   const edge = probability - breakEven;
   const asked = `${side.toUpperCase()} is asked at ${formatPrice(price)} (${depth} contracts); with the exact fee`;
   return isHedge
@@ -137,12 +135,12 @@ function thePrice({ side, price, depth, probability, breakEven, isHedge }: Purch
     : `${asked} it is worth buying from ${percent(breakEven)} on: an edge of ${points(edge)}.`;
 }
 
-function theSize(purchase: Purchase, limitedBy: Signal['limitedBy'], parts: SignalParts): string {
+function describeSize(purchase: Purchase, limitedBy: Signal['limitedBy'], parts: SignalParts): string {
   const { fullKelly, contracts, limitPrice, stake } = purchase;
   const { sizes, money, one } = parts;
   const isHeld = one.event.markets.some(({ ticker }) => money.holdings.has(ticker));
   const held = isHeld ? ', given what is held of it,' : '';
-  const limit = limitedBy === null ? '' : `, held down by ${theLimit[limitedBy]}`;
+  const limit = limitedBy === null ? '' : `, held down by ${limitNames[limitedBy]}`;
   return (
     `The best joint purchase of the event's brackets${held} puts ${percent(fullKelly)} of the bankroll here, of which a quarter ` +
     `is used${limit}: ${contracts} contracts up to ${formatPrice(limitPrice)} for ${dollars(stake)}. At worst the event's purchases ` +
@@ -152,7 +150,7 @@ function theSize(purchase: Purchase, limitedBy: Signal['limitedBy'], parts: Sign
 
 const capOf = (share: number): string => `${share * 100}% of the bankroll`;
 
-const theLimit = {
+const limitNames = {
   market: `the cap of ${capOf(MARKET_CAP)} for a market`,
   event: `the cap of ${capOf(EVENT_CAP)} for an event`,
   day: `the cap of ${capOf(DAY_CAP)} for all events of a day, of which those with more growth come first`,
@@ -168,14 +166,11 @@ interface Situation {
   at: Date;
 }
 
-/** Sized for no account in particular, one that has the bankroll in cash and holds nothing, or for an account as it stands. */
+/** Sizes for a hypothetical account with the bankroll in cash and no holdings, or for a real account. */
 export type SignalInput = Situation &
   ({ bankroll: Micros; account?: undefined } | { bankroll?: undefined; account: SignalAccount });
 
-/**
- * What the forecasts say about the present order books, for every event of which something can still be traded. Each
- * side of each market has either a signal or the reason why it has none. The markets of an event are sized together.
- */
+/** Gives each side of each tradable market a signal or the reason for having none, sizing events as a whole. */
 export function* makeSignalsInSteps(input: SignalInput): Steps<SignalReport> {
   const open = input.events.filter(({ markets }) => markets.some(({ status }) => status === 'active'));
   const cases: EventCase[] = [];
@@ -192,7 +187,7 @@ export function* makeSignalsInSteps(input: SignalInput): Steps<SignalReport> {
     eventCap: EVENT_CAP,
     dayCap: DAY_CAP,
     sizing: 'joint_event',
-    events: cases.map((one) => ofEvent(one, sizes.get(one), money, input.data)),
+    events: cases.map((one) => toEventSignals(one, sizes.get(one), money, input.data)),
   };
 }
 
@@ -207,7 +202,7 @@ function moneyOf({ account, bankroll, data }: SignalInput): Money {
 
 const sides: readonly Side[] = ['yes', 'no'];
 
-function ofEvent(
+function toEventSignals(
   one: EventCase,
   sizes: EventSizes | undefined,
   money: Money,
@@ -247,7 +242,6 @@ function ofEvent(
 
 const totalsOf = ({ stake, worstCase, growth, gap }: EventSizes) => ({ stake, worstCase, growth, gap });
 
-/** Why a side of which something could be bought is none, by ticker and side. */
 function reasonsOf({ refused, crowdedOut, scarce }: EventSizes) {
   const reasons = new Map(refused.map(({ ticker, side, reason }) => [`${ticker} ${side}`, reason]));
   const crowded = scarce === 'cash' ? 'the cash' : 'the cap of the day';

@@ -11,17 +11,12 @@ import { paidFor } from '../sizing/fund.js';
 import type { EventCase } from './event-case.js';
 import { DAY_CAP, EVENT_CAP, KELLY_SHARE, MARKET_CAP } from './signal.js';
 
-/** Whom signals are sized for: what can be spent, and what is held already. */
 export interface SignalAccount {
   cash: Micros;
-  /** By ticker. */
   holdings: ReadonlyMap<string, Holding>;
 }
 
-/**
- * What the holdings in some markets are worth: sold into the present bids after fees, or what the venue has said that they
- * pay. What has no bid is worth nothing.
- */
+/** Value of holdings when sold into current bids after fees, or the announced payout. Without a bid it is zero. */
 export function worthOf(
   holdings: SignalAccount['holdings'],
   markets: MarketData['markets'],
@@ -37,7 +32,7 @@ export function worthOf(
   return worth;
 }
 
-/** What was paid for the holdings in some markets, with fees: what of a cap is used up. */
+/** Cost of the holdings in some markets including fees, which is the used part of a cap. */
 export const paidOf = (
   holdings: SignalAccount['holdings'],
   markets: MarketData['markets'],
@@ -45,30 +40,25 @@ export const paidOf = (
 ): Micros =>
   markets.reduce((sum, market) => sum + paidFor(holdings.get(market.ticker), feeRuleOf(data, market)), 0n);
 
-/** What there is to spend, and what it is reckoned from. */
 export interface Money extends SignalAccount {
   bankroll: Micros;
 }
 
 export interface EventSizes extends SizedEvent {
-  /** The cap of the day left the event less than its own cap would. */
   isDayTighter: boolean;
-  /** What would have been bought if there were no other events, and is not. */
   crowdedOut: readonly SizedPurchase[];
-  /** What ran out first for `crowdedOut`. */
   scarce: 'day' | 'cash';
 }
 
 interface Room {
-  /** What may still be staked on the climate date; undefined: no matter. */
+  /** Remaining room on the climate date; undefined for no limit. */
   day: Micros | undefined;
   cash: Micros;
 }
 
 /**
- * Sizes each event, and shares the cap of a day and the cash out among the events that could be signals: whichever brings
- * the most growth by itself comes first, and who comes later is sized anew within what is left. Ties go by ticker, so the
- * order in which events come makes no difference.
+ * Sizes each event and shares the day's cap and the cash among the events that could be signals. The event with the most
+ * growth comes first; later ones are resized to fit the rest. Ties go by ticker, so the order of events does not matter.
  */
 export function* sizeEvents(
   cases: readonly EventCase[],
@@ -100,7 +90,7 @@ export function* sizeEvents(
   return sizes;
 }
 
-/** What closes a pair brings its dollar at once, and frees what was paid for it. */
+/** Closing a pair returns its dollar at once and frees what it cost. */
 const spentOn = ({ purchases }: SizedEvent): Micros =>
   purchases.reduce((sum, { contracts, closing, stake }) => (closing < contracts ? sum + stake : sum), 0n);
 
@@ -113,10 +103,7 @@ const alone = { isDayTighter: false, crowdedOut: [], scarce: 'day' } as const;
 const byGrowth = ([a, { growth }]: [EventCase, SizedEvent], [b, other]: [EventCase, SizedEvent]): number =>
   other.growth - growth || (a.event.eventTicker < b.event.eventTicker ? -1 : 1);
 
-/**
- * What the cap of each climate date leaves beside what is held of its events, also of those that have closed: of maxima, minima and
- * hours together, since the weather of a day goes together.
- */
+/** Room under each date's cap after all holdings. Maxima, minima and hours share it: their weather is correlated. */
 function headroomOfDays(
   events: readonly MarketEvent[],
   { bankroll, holdings }: Money,
@@ -146,7 +133,7 @@ function resize(
     sized.purchases.some((bought) => bought.ticker === ticker && bought.side === side);
   return {
     ...sized,
-    // What is not worth it with the whole cap, either, keeps the reason of that.
+    // Purchases that fail even with the whole cap keep that reason.
     refused: wanted.refused,
     isDayTighter:
       paidOf(money.holdings, one.event.markets, data) + left.day < shareOf(money.bankroll, EVENT_CAP),

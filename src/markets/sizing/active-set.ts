@@ -1,6 +1,6 @@
 import { rowsAt, type ConcaveProblem } from './concave.js';
 
-/** Turns `right` into the solution of matrix·v = right, by elimination with pivots; both are overwritten. False if it is singular. */
+/** Solves matrix·v = right into `right` by Gaussian elimination with pivoting; overwrites both. False if singular. */
 function solveLinear(matrix: Float64Array, right: Float64Array): boolean {
   const size = right.length;
   for (let c = 0; c < size; c++) {
@@ -31,17 +31,17 @@ function swapRows(matrix: Float64Array, right: Float64Array, a: number, b: numbe
 }
 
 const MAX_STEPS = 200;
-/** In growth per unit of wealth: below it a multiplier has no sign. */
+/** In growth per unit of wealth; smaller multipliers have no reliable sign. */
 const NO_WORTH = 1e-14;
-/** What a step would gain, in growth, where the bounds are checked again, and where it is not worth going. */
+/** Predicted gain of a step, in growth: below the first the bounds are rechecked, below the second the search ends. */
 const LITTLE_GAIN = 1e-8;
 const NO_GAIN = 1e-22;
-/** What may be left of a limit that binds, as a share of wealth. */
+/** Tolerated slack of a binding limit, as a share of wealth. */
 const NO_SLACK = 1e-13;
-/** Makes the system of legs that are worth the same solvable; where none are it only takes a step more. */
+/** Regularises the system when several legs are equivalent; otherwise it only costs an extra step. */
 const REGULAR = 1e-12;
 
-/** A point near the optimum. Legs that are not free are at a bound; limits that are tight have no slack. */
+/** A point near the optimum. Legs that are not free sit at a bound; tight limits have no slack. */
 export interface Guess {
   x: Float64Array;
   multipliers: Float64Array;
@@ -50,14 +50,14 @@ export interface Guess {
 }
 
 /**
- * Improves a point that is nearly optimal until rounding is all that is left: Newton's method on the legs between their bounds and
- * the limits that bind, which sets change by one wherever a step meets a bound or a multiplier has the wrong sign
- * (J. Nocedal and S. Wright, Numerical Optimization, 2nd ed., ch. 16.5).
+ * Refines a nearly optimal point to rounding accuracy: Newton's method on the legs between their bounds and the binding
+ * limits. These sets change by one whenever a step reaches a bound or a multiplier has the wrong sign (J. Nocedal and S.
+ * Wright, Numerical Optimization, 2nd ed., ch. 16.5).
  */
 export function climb(problem: ConcaveProblem, guess: Guess): Guess {
   const { targets } = problem;
   const { x, multipliers: y, isFree, isTight } = guess;
-  // Kept beside x: near zero their difference from `slack` has no digits left, and the derivatives are made of them.
+  // Tracked separately from x: near zero, recomputing from `slack` cancels all digits, and the derivatives depend on them.
   const s = rowsAt(problem, x);
   for (let steps = 0; steps < MAX_STEPS; steps++) {
     for (let i = 0; i < s.length; i++) y[i] = targets[i]! > 0 ? targets[i]! / s[i]! : isTight[i] ? y[i]! : 0;
@@ -65,7 +65,7 @@ export function climb(problem: ConcaveProblem, guess: Guess): Guess {
     const tight = indicesOf(isTight);
     const move = newtonStep(problem, s, y, free, tight);
     tight.forEach((i, at) => (y[i] = move[free.length + at]!));
-    const { gain, leg, row } = goAlong(problem, { x, s, free, move, isTight });
+    const { gain, leg, row } = stepAlong(problem, { x, s, free, move, isTight });
     if (leg !== undefined) isFree[leg] = false;
     else if (row !== undefined) isTight[row] = true;
     else if (gain < LITTLE_GAIN && !release(problem, guess))
@@ -81,7 +81,6 @@ function indicesOf(flags: readonly boolean[]): number[] {
   return indices;
 }
 
-/** Changes of the free legs, then the multipliers of the tight limits. */
 function newtonStep(
   { columns, targets }: ConcaveProblem,
   s: Float64Array,
@@ -115,7 +114,7 @@ function newtonStep(
   return right;
 }
 
-interface Way {
+interface StepStart {
   x: Float64Array;
   s: Float64Array;
   free: readonly number[];
@@ -123,10 +122,10 @@ interface Way {
   isTight: readonly boolean[];
 }
 
-/** Goes as far as bounds and limits let it. Says what was met, and what the whole step is worth by the objective's curvature. */
-function goAlong(
+/** Steps until a bound or limit. Returns the constraint met and the full step's predicted gain in growth. */
+function stepAlong(
   { columns, targets, upper }: ConcaveProblem,
-  { x, s, free, move, isTight }: Way,
+  { x, s, free, move, isTight }: StepStart,
 ): { gain: number; leg?: number; row?: number } {
   const rows = targets.length;
   let share = 1;
@@ -142,7 +141,7 @@ function goAlong(
   for (let i = 0; i < rows; i++) {
     if (targets[i]! > 0) gain += targets[i]! * (fall[i]! / s[i]!) ** 2;
     if (isTight[i] || !(fall[i]! > 0)) continue;
-    // A logarithm never reaches zero; a limit does.
+    // A logarithm never reaches zero, but a limit does.
     const most = ((targets[i]! > 0 ? 0.9 : 1) * Math.max(0, s[i]!)) / fall[i]!;
     if (most < share) [share, met] = [most, targets[i]! > 0 ? {} : { row: i }];
   }
@@ -154,7 +153,7 @@ function goAlong(
   return { gain, ...met };
 }
 
-/** Lets go of what is held at its bound against its multiplier's sign, the most wrong one; false if none is. */
+/** Releases the bound or limit whose multiplier is most wrong in sign; false if none is. */
 function release({ columns, targets }: ConcaveProblem, { x, multipliers, isFree, isTight }: Guess): boolean {
   const rows = targets.length;
   let most = NO_WORTH;

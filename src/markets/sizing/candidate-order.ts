@@ -14,9 +14,9 @@ import {
   type RefusedOffer,
 } from './offers.js';
 
-/** A purchase must add more growth than rounding could. */
+/** Least gain of a purchase, above rounding error. */
 const NO_GROWTH = 1e-13;
-/** A size that falls short of a whole contract by less was meant to be whole. */
+/** Sizes this close below a whole contract count as whole. */
 const NEARLY_WHOLE = 1e-7;
 
 interface Sizes {
@@ -26,9 +26,10 @@ interface Sizes {
 }
 
 /**
- * Whole contracts near an optimum, one number per offer: rounded down, then made smaller as long as that makes the event as a whole
- * better at its exact cost (each order's is rounded up to $0.0001) or the headroom demand it. Never more than the optimum. Where the
- * headroom is exceeded only what opens is made smaller: what closes pairs brings money, and without it the others had to go as well.
+ * Rounds the optimum down to whole contracts, one number per offer, then reduces them while that improves the whole event
+ * at exact cost (each order rounds up to $0.0001) or while a limit is exceeded. Never exceeds the optimum. For an exceeded
+ * limit only opening contracts shrink: closing pairs brings in cash, and without that cash the others would have to shrink
+ * as well.
  */
 function toWholeContracts(sizes: Sizes, optimum: readonly number[]): number[] {
   const contracts = optimum.map(roundDown);
@@ -37,7 +38,7 @@ function toWholeContracts(sizes: Sizes, optimum: readonly number[]): number[] {
     const least = isOver ? -Infinity : exactGrowth(sizes, contracts) + NO_GROWTH;
     const isMeant = (offer: Offer, now: number) => !isOver || (isOver(offer) && now > offer.closable);
     const smaller = bestSmaller(sizes, contracts, isMeant, least);
-    // Purchases that only make sense together may cost more together, too.
+    // Purchases that only make sense together may also cost more together.
     if (smaller === undefined) return exactGrowth(sizes, contracts) > 0 ? contracts : contracts.map(() => 0);
     contracts[smaller.index] = smaller.contracts;
   }
@@ -45,11 +46,11 @@ function toWholeContracts(sizes: Sizes, optimum: readonly number[]): number[] {
 
 const roundDown = (size: number): number => Math.floor(size + NEARLY_WHOLE);
 
-/** True if only parts of contracts were left out. */
+/** True if rounding removed only fractions of contracts. */
 const isRoundedDown = (optimum: readonly number[], contracts: readonly number[]): boolean =>
   optimum.every((size, i) => roundDown(size) === contracts[i]);
 
-/** The best way to buy one contract less, or nothing, of one offer, if it makes growth larger than `least`. */
+/** The best reduction of one offer, by one contract or to none, if growth then exceeds `least`. */
 function bestSmaller(
   sizes: Sizes,
   contracts: readonly number[],
@@ -60,7 +61,7 @@ function bestSmaller(
   sizes.offers.forEach((offer, index) => {
     const now = contracts[index]!;
     if (now === 0 || !isMeant(offer, now)) return;
-    // What opens goes before what closes.
+    // Opening contracts go before closing ones.
     const none = now > offer.closable ? Math.floor(offer.closable) : 0;
     for (const fewer of new Set([now - 1, none])) {
       const growth = exactGrowth(sizes, contracts.with(index, fewer));
@@ -71,7 +72,7 @@ function bestSmaller(
   return best;
 }
 
-/** Expected growth of the logarithm of the fund by these purchases at their exact cost; −∞ where it could lose everything. */
+/** Expected growth of the log of the fund from these purchases at exact cost; −∞ if it could lose everything. */
 export function exactGrowth({ offers, fund }: Sizes, contracts: readonly number[]): number {
   const after = [...fund.wealth];
   offers.forEach((offer, i) => {
@@ -87,7 +88,7 @@ export function exactGrowth({ offers, fund }: Sizes, contracts: readonly number[
   );
 }
 
-/** The event as it is to be sized when these contracts have been bought. What closing pairs brings is no cash to go by yet. */
+/** The event after these purchases. Proceeds of closing pairs do not count as cash yet. */
 function withPurchases(
   event: EventToSize,
   offers: readonly Offer[],
@@ -114,7 +115,6 @@ function withPurchases(
   return { ...event, markets, cash, bankroll };
 }
 
-/** What is known of an event, and how many contracts of each offer to buy. */
 interface Sizing {
   offers: readonly Offer[];
   refused: readonly RefusedOffer[];
@@ -127,17 +127,14 @@ interface Sizing {
 
 const MAX_ROUNDS = 4;
 
-/**
- * Where rounding has left out more than parts of contracts, the rest may have become worth more: what would be bought if it
- * were asked again is bought at once, until that is nothing.
- */
+/** Sizes an event again after each round, because rounding away whole contracts may make others worth more. */
 export function sizeCandidates(event: EventToSize): Sizing {
   const first = sizeOnce(event);
   let contracts = [...first.contracts];
   let last = first;
   for (let round = 1; round < MAX_ROUNDS && !isSettled(last); round++) {
     last = sizeOnce(withPurchases(event, first.offers, contracts, first.fund));
-    // What has been bought out is no offer any more.
+    // Offers that are bought up are missing from the repeated call.
     const more = first.offers.map((offer) => {
       const at = last.offers.findIndex(({ market, side }) => market === offer.market && side === offer.side);
       return last.contracts[at] ?? 0;

@@ -1,17 +1,13 @@
-/**
- * Maximise Σ targetᵢ·ln(sᵢ) over x, with s = slack + Gx and 0 ≤ x ≤ upper. A row with target 0 is no term of the objective but a
- * limit: s ≥ 0.
- */
+/** Maximise Σ targetᵢ·ln(sᵢ) with s = slack + Gx and 0 ≤ x ≤ upper. A row with target 0 is a limit s ≥ 0. */
 export interface ConcaveProblem {
-  /** G by column: column l has the `targets.length` numbers from l·rows on. */
+  /** G by column: column l holds the `targets.length` numbers from l·rows on. */
   columns: Float64Array;
-  /** s at x = 0; above zero everywhere. */
+  /** s at x = 0; all above zero. */
   slack: Float64Array;
   targets: Float64Array;
   upper: Float64Array;
 }
 
-/** s = slack + Gx. */
 export function rowsAt({ columns, slack, upper }: ConcaveProblem, x: Float64Array): Float64Array {
   const s = slack.slice();
   const rows = s.length;
@@ -21,13 +17,13 @@ export function rowsAt({ columns, slack, upper }: ConcaveProblem, x: Float64Arra
 }
 
 /**
- * No feasible point is better than x by more than this: what x lacks of the value of Lagrange's dual at these multipliers, which
- * are all above 0 for the objective's rows and at least 0 for limits. It holds for any of them, so it needs no trust in how they
- * and x were found. Infinity for an x that is not feasible.
+ * Upper bound on how much better than x any feasible point can be: the duality gap of x at these multipliers, which must be
+ * above 0 for the objective's rows and at least 0 for limits. It holds for any such multipliers, however they and x were
+ * found. Infinity for an infeasible x.
  *
- * With s̃ = target/multiplier, row by row: the objective lies below its tangent at s̃, on which no point is better than x by more
- * than the limits' slack at their multipliers and, leg by leg, what the multipliers leave of its worth times the way to its
- * bound; and x is off the tangent by target·(s/s̃ − 1 − ln s/s̃).
+ * With s̃ = target/multiplier per row, the objective lies below its tangent at s̃. On the tangent no point beats x by more
+ * than the limits' slack at their multipliers plus, per leg, its remaining worth times the distance to its bound; x itself
+ * lies target·(s/s̃ − 1 − ln s/s̃) off the tangent.
  */
 export function optimalityGap(problem: ConcaveProblem, x: Float64Array, multipliers: Float64Array): number {
   const { columns, targets, upper } = problem;
@@ -53,5 +49,5 @@ export function optimalityGap(problem: ConcaveProblem, x: Float64Array, multipli
   return gap;
 }
 
-/** What rounding may leave of a limit that binds, as a share of wealth. */
+/** Tolerated violation of a binding limit through rounding, as a share of wealth. */
 const FEASIBLE = 1e-12;

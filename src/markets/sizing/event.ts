@@ -17,7 +17,7 @@ function toPurchase(
   const { ticker, side, asks, probability, closable } = offer;
   const quote = offer.quote(contracts);
   const stake = stakeOf(offer, contracts);
-  // Rounded down: a value that is promised must be there.
+  // Rounded down so that a promised value is never overstated.
   const expectedValue = shareOf(valueOf(DOLLAR, contracts), probability) - stake;
   return {
     ticker,
@@ -40,7 +40,7 @@ function toPurchase(
   };
 }
 
-/** The most that purchases lose in any outcome; what the forecast holds for impossible is none the less counted. */
+/** Largest loss of the purchases over all outcomes, including those that the forecast considers impossible. */
 function worstCaseOf(offers: readonly Offer[], contracts: readonly number[], outcomes: number): Micros {
   let worst: Micros = 0n;
   for (let outcome = 0; outcome < outcomes; outcome++) {
@@ -55,92 +55,77 @@ function worstCaseOf(offers: readonly Offer[], contracts: readonly number[], out
 
 export interface MarketToSize {
   ticker: string;
-  /** That YES pays. */
   probability: number;
-  /** The outcomes in which YES pays; left out: the one that has the market's place, as with brackets that exclude each other. */
+  /** Outcomes in which YES pays; defaults to the market's own index, as for mutually exclusive brackets. */
   pays?: Payout;
-  /** Undefined: nothing may be bought here (closed, no book, a crossed one); what is held counts all the same. */
+  /** Undefined if nothing may be bought here (closed, no book or a crossed one); holdings still count. */
   book: OrderBook | undefined;
   feeRule: FeeRule | undefined;
   held: Holding | undefined;
-  /**
-   * Cash that has gone into this market less cash that has come out of it, fees included; negative where it has earned. Left out
-   * it is what the held contracts have cost by themselves.
-   */
+  /** Net cash paid into this market, fees included; negative after profits. Defaults to the cost of the held contracts. */
   spent?: Micros | undefined;
 }
 
 export interface EventToSize {
   /** From cold to warm. */
   markets: readonly MarketToSize[];
-  /** The probability of each outcome, of which one comes; they sum to one. Left out: the markets are the outcomes. */
+  /** Probability of each outcome, summing to one; exactly one occurs. Defaults to one outcome per market. */
   outcomes?: readonly number[];
-  /** What Kelly shares are reckoned from: cash, and what is held elsewhere. Without what is held of this event. */
+  /** Basis of Kelly shares: cash and holdings elsewhere, excluding holdings in this event. */
   bankroll: Micros;
-  /** What may be spent at the most. */
   cash: Micros;
-  /** Of the Kelly fraction, above 0 and at most 1. */
+  /** Share of the Kelly fraction, above 0 and at most 1. */
   kellyShare: number;
-  /** The most that is staked on one market and on the whole event, with what is held already. */
+  /** Most that may be staked on one market and on the whole event, including holdings. */
   marketRoom: Micros;
   eventRoom: Micros;
 }
 
-/** What to buy of one side of a market, at its exact cost. */
 export interface SizedPurchase {
   ticker: string;
   side: Side;
-  /** The best ask and what stands there. */
   price: Micros;
   depth: number;
-  /** That the side pays. */
   probability: number;
   contracts: number;
-  /** Of the dearest level that is needed. */
   limitPrice: Micros;
-  /** Of the contracts, how many close a pair with the other side that is held: the venue pays a dollar for each at once. */
+  /** Contracts that close a pair with a held opposite side; the venue pays a dollar for each at once. */
   closing: number;
   averagePrice: Micros;
   fee: Micros;
-  /** Prices and fee, as they will be charged. */
   stake: Micros;
-  /** `stake` per contract, in dollars: from which probability on the purchase is worth it by itself. */
+  /** `stake` per contract in dollars: the probability above which the purchase pays by itself. */
   breakEven: number;
-  /** By the forecast, less `stake`. Negative for a purchase that pays where the others lose: see `isHedge`. */
+  /** Expected payout less `stake`. Negative for a hedge. */
   expectedValue: Micros;
-  /** Shares of the bankroll that the optimum of the whole event puts here, in full and at `kellyShare`. */
+  /** Share of the bankroll that the event's joint optimum puts here, in full and at `kellyShare`. */
   fullKelly: number;
   fractionalKelly: number;
-  /** Worth less than it costs by itself; it is bought for what it takes from the risk of the others. */
+  /** Bought although it costs more than it is worth by itself, because it reduces the risk of the other purchases. */
   isHedge: boolean;
-  /** What kept it smaller than Kelly would have it. */
   limitedBy: 'market' | 'event' | 'cash' | 'depth' | null;
 }
 
 export interface SizedEvent {
-  /** Ordered by market, from cold to warm, and YES before NO. */
+  /** By market from cold to warm, YES before NO. */
   purchases: readonly SizedPurchase[];
-  /** Sides that can be bought and are not, with the reason. */
   refused: readonly { ticker: string; side: Side; reason: string }[];
   stake: Micros;
-  /**
-   * Expected growth of the logarithm of wealth by what is bought now, exact costs included: of the wealth that `kellyShare`
-   * puts at stake. Never below 0.
-   */
+  /** Expected growth of the log of the wealth that `kellyShare` puts at stake, at exact cost. Never below 0. */
   growth: number;
-  /** The most that what is bought now loses in any outcome, those without probability included; 0 if it cannot lose. */
+  /** Largest loss of these purchases over all outcomes, including those without probability; 0 if they cannot lose. */
   worstCase: Micros;
-  /** How far the continuous optimum may be from the true one, in growth; from the optimum's own conditions. */
+  /** Bound on the growth that the continuous optimum misses, from the optimality conditions alone. */
   gap: number;
 }
 
 /**
- * What to buy of an event so that wealth grows fastest, all of its markets together.
+ * Sizes all markets of an event together so that wealth grows fastest.
  *
- * The Kelly share is put at stake as a fund of its own (see `Fund`), which takes the optimum of its wealth as it would without a
- * share, what is held of the event included, and within cash, depth and the caps. That is rounded down to whole contracts, and
- * what is not worth its exact cost to the whole is left out. Once all of it has been bought, asking again gives nothing more;
- * only what closing pairs brings into an empty purse is not spent before it is there.
+ * The Kelly share is a separate fund (see `Fund`) that takes its own optimum, given holdings in the event and within cash,
+ * depth and the caps. The result is rounded down to whole contracts, and contracts not worth their exact cost are dropped.
+ * Repeating the call after buying everything yields nothing more, except that proceeds of closed pairs are spent only once
+ * they have arrived.
  */
 export function sizeEvent(event: EventToSize): SizedEvent {
   const { kellyShare } = event;

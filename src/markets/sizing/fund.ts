@@ -7,7 +7,7 @@ import type { EventToSize } from './event.js';
 import type { Limit } from './joint.js';
 import { inDollars, openStakeOf, outcomesOf, payoutOf, stakeOf, type Offer } from './offers.js';
 
-/** What may still be spent: of cash, on the event, and on each market. Below zero where more is held than may be. */
+/** Remaining budgets for cash, the event and each market. Negative where holdings exceed a cap. */
 export interface Headroom {
   cash: Micros;
   fund: Micros;
@@ -15,7 +15,7 @@ export interface Headroom {
   markets: Micros[];
 }
 
-/** No more than the fund has is spent, so that a sure gain is not bought with the rest of the bankroll. */
+/** Spending is limited to the fund, so that a sure gain is not bought with the rest of the bankroll. */
 export const toHeadroom = ({ cash, eventRoom, marketRoom }: EventToSize, fund: Fund): Headroom => ({
   cash,
   fund: fund.cash,
@@ -23,13 +23,13 @@ export const toHeadroom = ({ cash, eventRoom, marketRoom }: EventToSize, fund: F
   markets: fund.paid.map((paid) => marketRoom - paid),
 });
 
-/** What could be spent at the very most, in dollars: the fund's cash, and a dollar for each pair that is closed. */
+/** Upper bound on spending, in dollars: the fund's cash plus a dollar for each pair that could be closed. */
 export const reachOf = ({ markets }: EventToSize, fund: Fund): number =>
   markets.reduce((sum, { held }) => sum + (held?.contracts ?? 0), Math.max(0, inDollars(fund.cash)));
 
 /**
- * As limits on the offers' legs. Closing a pair brings its dollar at once and frees what was paid for the contract
- * that is closed. The dollar is the fund's, but no cash to go by: orders are not carried out together.
+ * Converts headroom to limits on the offers' legs. Closing a pair returns its dollar at once and frees what the closed
+ * contract cost. The dollar goes to the fund but not to spendable cash, because orders do not execute together.
  */
 export function toLimits(headroom: Headroom, offers: readonly Offer[], { paid }: Fund) {
   const legs = offers.flatMap((offer) => offer.legs);
@@ -55,7 +55,7 @@ export function toLimits(headroom: Headroom, offers: readonly Offer[], { paid }:
   };
 }
 
-/** Which room the purchases go beyond, at their exact cost; undefined if none. */
+/** Which offers exceed headroom at exact cost; undefined if none do. */
 export function exceededHeadroom(
   headroom: Headroom,
   offers: readonly Offer[],
@@ -81,7 +81,7 @@ export function exceededHeadroom(
   return undefined;
 }
 
-/** For the pairs that are closed, less what their second halves cost. */
+/** Proceeds of closed pairs less the cost of their second halves. */
 function receivedFor(offer: Offer, contracts: number): Micros {
   const closing = Math.min(offer.closable, contracts);
   return valueOf(DOLLAR, closing) - stakeOf(offer, closing);
@@ -91,22 +91,17 @@ const freedBy = (paid: Micros, closable: number, contracts: number): Micros =>
   closable === 0 ? 0n : partOf(paid, Math.min(closable, contracts), closable);
 
 /**
- * The part of the bankroll that is put at stake, as a purse of its own: the Kelly share of everything, and what is held of the
- * event was bought out of it. So what has been bought is not bought again: after a purchase the purse has its contracts instead
- * of its cash, and the same optimum.
+ * The part of the bankroll at stake, as a purse: the Kelly share of everything, from which holdings in the event were
+ * bought. A purchase turns the purse's cash into contracts and leaves the optimum unchanged, so nothing is bought twice.
  */
 export interface Fund {
-  /** What it was before anything was bought. */
   whole: Micros;
-  /** What is left of it to spend. */
   cash: Micros;
-  /** Of the outcomes: what is possible is not held for less likely than one in a million, so that no tail's last digits are bet on. */
+  /** Possible outcomes have at least one in a million, so that no bet relies on the last digits of a tail. */
   probabilities: number[];
-  /** Dollars in each outcome if nothing more is bought. */
+  /** Dollars in each outcome without further purchases. */
   wealth: number[];
-  /** Cash that went into the event and has not come back, by market. */
   spent: Micros[];
-  /** What was paid for what is held, by market and in all. */
   paid: Micros[];
   totalPaid: Micros;
 }
@@ -116,7 +111,7 @@ export function toFund(event: EventToSize): Fund {
   const outcomes = outcomesOf(event);
   const paid = markets.map(({ held, feeRule }) => paidFor(held, feeRule));
   const totalPaid = paid.reduce((sum, micros) => sum + micros, 0n);
-  // What has gone into the event and the bankroll are the same in sum before and after every trade.
+  // The sum of net spending and bankroll is the same before and after each trade.
   const spent = markets.map((market, i) => market.spent ?? paid[i]!);
   const totalSpent = spent.reduce((sum, micros) => sum + micros, 0n);
   const whole = shareOf(bankroll + totalSpent, kellyShare);
@@ -141,8 +136,8 @@ function prudent(probabilities: readonly number[]): number[] {
 }
 
 /**
- * What is held is known at its price without the fee. That of the average price is taken, which is at least what was charged for
- * one order at several prices: the fee is concave in the price.
+ * Cost of a holding including its fee. Holdings record prices without fees; the fee at the average price is at least the
+ * fee charged for one order at several prices, because fees are concave in the price.
  */
 export function paidFor(held: Holding | undefined, feeRule: FeeRule | undefined): Micros {
   if (held === undefined || held.contracts === 0) return 0n;

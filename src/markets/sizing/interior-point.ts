@@ -1,10 +1,7 @@
 import type { Guess } from './active-set.js';
 import { optimalityGap, rowsAt, type ConcaveProblem } from './concave.js';
 
-/**
- * L with L·Lᵀ = matrix, in place: of the symmetric matrix, row by row, only the lower triangle is read. Undefined where
- * rounding has left it without a positive pivot.
- */
+/** Cholesky factorisation of the lower triangle, in place. Undefined if rounding leaves a nonpositive pivot. */
 function factorise(matrix: Float64Array, size: number): Float64Array | undefined {
   for (let i = 0; i < size; i++)
     for (let j = 0; j <= i; j++) {
@@ -17,7 +14,7 @@ function factorise(matrix: Float64Array, size: number): Float64Array | undefined
   return matrix;
 }
 
-/** Turns the right side of L·Lᵀ·v = right into v. */
+/** Solves L·Lᵀ·v = right in place. */
 function solveFactored(factor: Float64Array, right: Float64Array): void {
   const size = right.length;
   for (let i = 0; i < size; i++) {
@@ -33,16 +30,16 @@ function solveFactored(factor: Float64Array, right: Float64Array): void {
 }
 
 const MAX_ITERATIONS = 60;
-/** How much of the way to the nearest bound a step goes. */
+/** Share of the distance to the nearest bound that a step covers. */
 const MOST_OF_THE_WAY = 0.995;
 
 /**
- * Comes near the maximum from any start, by a primal–dual interior-point method with predictor and corrector (S. Mehrotra, On the
- * implementation of a primal–dual interior point method, SIAM J. Optim. 2, 1992). A logarithm sᵢ with weight pᵢ is a
- * complementarity sᵢ·yᵢ = pᵢ that does not tend to zero, so that objective and limits are treated alike. The Newton system is
- * diagonal plus a matrix of the rank of the rows, which are few: Woodbury's identity leaves a system of their size, at the price
- * of digits close to the maximum.
- * @returns a guess each time that the gap has come below the next of `gaps`, which fall, and at the end
+ * Approaches the maximum from any start by a primal–dual interior-point method with predictor and corrector (S. Mehrotra,
+ * On the implementation of a primal–dual interior point method, SIAM J. Optim. 2, 1992). A logarithm sᵢ with weight pᵢ is a
+ * complementarity sᵢ·yᵢ = pᵢ that does not tend to zero, so objective and limits are treated alike. The Newton system is
+ * diagonal plus a matrix whose rank is the small number of rows; Woodbury's identity reduces it to that size, at the price
+ * of digits near the maximum.
+ * @returns a guess whenever the gap falls below the next of the descending `gaps`, and one at the end
  */
 export function* approach(problem: ConcaveProblem, gaps: readonly number[]): Generator<Guess> {
   const state = start(problem);
@@ -57,7 +54,7 @@ export function* approach(problem: ConcaveProblem, gaps: readonly number[]): Gen
   yield guessOf(problem, state);
 }
 
-/** What is between its bounds and which limits bind, to judge by what is nearer to zero of each pair. */
+/** Guesses free legs and binding limits by which number of each complementary pair is nearer to zero. */
 function guessOf({ targets, upper }: ConcaveProblem, { x, room, s, y, low, high }: State): Guess {
   const isLow = x.map((value, l) => Number(value <= low[l]!));
   const isHigh = room.map((value, l) => Number(value <= high[l]!));
@@ -71,7 +68,6 @@ function guessOf({ targets, upper }: ConcaveProblem, { x, room, s, y, low, high 
 
 interface State {
   x: Float64Array;
-  /** What is left to the upper bounds. */
   room: Float64Array;
   s: Float64Array;
   y: Float64Array;
@@ -107,7 +103,7 @@ function updateSlacks(problem: ConcaveProblem, { x, room, s }: State): void {
   for (let l = 0; l < x.length; l++) room[l] = problem.upper[l]! - x[l]!;
 }
 
-/** One step of predictor and corrector; false where arithmetic has come to its end. */
+/** One predictor–corrector step; false once floating-point accuracy is exhausted. */
 function advance(problem: ConcaveProblem, state: State): boolean {
   const { columns, targets, upper } = problem;
   const [rows, count] = [targets.length, upper.length];
@@ -162,7 +158,7 @@ interface Newton {
   factor: Float64Array;
 }
 
-/** Newton's step to the point of the central path at `centre`, with the second-order terms of a first guess at it. */
+/** Newton step towards the central path at `centre`, with second-order terms from a first guess. */
 function direction(newton: Newton, centre: number, guess?: Step): Step {
   const { problem, state } = newton;
   const { columns, targets } = problem;
@@ -212,7 +208,7 @@ function solveNewton({ problem: { columns }, inverse, factor }: Newton, force: F
   }
 }
 
-/** The mean of the products that are to tend to zero, after a step if one is given. */
+/** Mean of the products that tend to zero, optionally after a step. */
 function centreOf({ targets }: ConcaveProblem, state: State, step?: Step): number {
   const { x, room, s, y, low, high } = state;
   const [primal, dual] = step ? stepLengths(state, step) : [0, 0];
@@ -232,7 +228,6 @@ function centreOf({ targets }: ConcaveProblem, state: State, step?: Step): numbe
   return Math.max(sum, 0) / terms;
 }
 
-/** How far x and the multipliers may go along a step so that all that is positive stays so. */
 function stepLengths({ x, room, s, y, low, high }: State, step: Step): [primal: number, dual: number] {
   let primal = 1 / MOST_OF_THE_WAY;
   let dual = 1 / MOST_OF_THE_WAY;

@@ -9,19 +9,18 @@ import { inDollars, type Offer } from './offers.js';
 
 interface Maximum {
   x: Float64Array;
-  /** One per row: of the objective's its derivative, of a limit its price. */
+  /** One per row: the derivative for the objective, the price for a limit. */
   multipliers: Float64Array;
-  /** See `optimalityGap`. */
   gap: number;
 }
 
 const TARGET_GAP = 1e-10;
-/** Where it is mostly known which legs are between their bounds, and where it is for certain. */
+/** Gaps at which the set of legs between their bounds is probable, then certain. */
 const NEAR_GAPS = [1e-3, 1e-6, 1e-9];
 
 /**
- * The maximum, with the proof of it. Climbing from nothing is quickest and all but always arrives; where degenerate bounds lead it
- * in a circle, it starts again from where the interior-point method has come. The best point that was seen is returned.
+ * The maximum and its proof. The active-set method from zero is fastest and almost always succeeds; if degenerate bounds
+ * make it cycle, it restarts from interior-point guesses. Returns the best point found.
  */
 function maximise(problem: ConcaveProblem): Maximum {
   const { slack, targets, upper } = problem;
@@ -41,7 +40,7 @@ function maximise(problem: ConcaveProblem): Maximum {
   for (const guess of guesses(problem, nothing)) {
     const found = measure(climb(problem, guess));
     if (found.gap < best.gap) best = found;
-    // Before the next guess is made: that takes longer than the climb.
+    // Checked before the next guess, which takes longer than the climb.
     if (best.gap <= TARGET_GAP) break;
   }
   return best;
@@ -52,21 +51,18 @@ function* guesses(problem: ConcaveProblem, nothing: Guess): Generator<Guess> {
   yield* approach(problem, NEAR_GAPS);
 }
 
-/** The best sizes as real numbers: one of each per offer. */
 export interface Optimum {
   contracts: number[];
-  /** Share of the fund that would be spent if there were no caps. */
   shares: number[];
-  /** Which room is used up, where more would be bought without the caps. */
   limitedBy: SizedPurchase['limitedBy'][];
   gap: number;
 }
 
-/** As a share and in contracts: what is smaller is rounding. */
+/** Relative and absolute tolerance for rounding. */
 const NEARLY = 1e-6;
 const NO_CONTRACTS = 1e-6;
 
-/** First without caps: mostly they hold by themselves, and what Kelly would have is to be said beside what the caps leave of it. */
+/** Solves without caps first: they mostly hold anyway, and reports show the uncapped Kelly share beside the capped size. */
 export function findOptimum(fund: Fund, headroom: Headroom, offers: readonly Offer[]): Optimum {
   const limits = toLimits(headroom, offers, fund);
   const legs = offers.flatMap((offer) => offer.legs);
@@ -100,14 +96,13 @@ export function findOptimum(fund: Fund, headroom: Headroom, offers: readonly Off
   };
 }
 
-/** By what is used of it: the price of a limit that binds one leg alone may be hidden in that leg's own bound. */
+/** Judged by usage, because the price of a limit that binds a single leg may be hidden in that leg's own bound. */
 const isFull = ({ room, weights }: Limit, contracts: readonly number[]): boolean =>
   used(weights, contracts) >= Math.max(0, room) * (1 - NEARLY);
 
 const used = (weights: readonly number[], contracts: readonly number[]): number =>
   weights.reduce((sum, weight, l) => sum + weight * contracts[l]!, 0);
 
-/** Sums of what is per leg, per offer. */
 const split =
   (offers: readonly Offer[]) =>
   (perLeg: readonly number[]): number[] => {
@@ -118,54 +113,52 @@ const split =
     });
   };
 
-/** Contracts of one side of one market that can be had at one price. */
 export interface Leg {
-  /** The outcomes in which YES pays a dollar; NO pays it in all others. */
+  /** Outcomes in which YES pays a dollar; NO pays in all others. */
   pays: Payout;
   side: Side;
   /** Dollars per contract, fee included. */
   cost: number;
-  /** How many there are: above 0, and finite only together with the limits. */
+  /** Available contracts, above 0; finite only together with the limits. */
   contracts: number;
 }
 
 /** Σ weight·contracts over all legs is at most `room`. */
 export interface Limit {
   room: number;
-  /** One per leg. Where it is negative a purchase makes room. */
+  /** One per leg; a negative weight frees room. */
   weights: readonly number[];
 }
 
-/** One of the outcomes occurs. */
 export interface JointProblem {
   probabilities: readonly number[];
-  /** Dollars in each outcome without a purchase. All are above 0. */
+  /** Dollars in each outcome without a purchase, all above 0. */
   wealth: readonly number[];
   legs: readonly Leg[];
   limits: readonly Limit[];
 }
 
 export interface JointOptimum {
-  /** One per leg, not rounded. */
+  /** One per leg, unrounded. */
   contracts: number[];
-  /** What one dollar more of room is worth, in growth; one per limit. */
+  /** Growth gained per extra dollar of room; one per limit. */
   prices: number[];
-  /** Of the expected logarithm of wealth. */
   growth: number;
-  /** How much more growth any other purchase could bring at the most. */
+  /** Upper bound on the growth that any other purchase could add. */
   gap: number;
 }
 
-/** Shares of wealth below which room is none. */
+/** Headroom below this share of wealth counts as zero. */
 const NOTHING = 1e-9;
-/** Legs that are further below their worth than this join only if they turn out to be needed: most never are. */
+/** Legs further below their worth than this join only when needed, which is rare. */
 const FAR_BELOW = 0.05;
 
 /**
- * The purchases that make wealth grow fastest: maximise Σ pⱼ·ln Wⱼ with Wⱼ = wealthⱼ + Σ x·(what the leg pays in j − cost), within depth
- * and limits. Outcomes without probability are no part of the objective, but may not cost more than there is: Wⱼ ≥ 0.
+ * Purchases that make wealth grow fastest: maximise Σ pⱼ·ln Wⱼ with Wⱼ = wealthⱼ + Σ x·(the leg's payout in j − cost),
+ * within depth and limits. Outcomes without probability do not enter the objective but require Wⱼ ≥ 0.
  *
- * The problem is concave, so the conditions of its optimum are proof of it: `gap` is made of them alone, see `optimalityGap`.
+ * The problem is concave, so its optimality conditions prove the optimum: `gap` follows from them alone, see
+ * `optimalityGap`.
  */
 export function solveJoint(problem: JointProblem): JointOptimum {
   const { probabilities, wealth, legs, limits } = problem;
@@ -204,7 +197,7 @@ export function solveJoint(problem: JointProblem): JointOptimum {
   }
 }
 
-/** What a contract of each leg adds to growth, in units of wealth, at derivatives by outcome and prices of the limits. */
+/** Growth per contract of each leg, in units of wealth, at given derivatives by outcome and prices of limits. */
 function worthsOf(
   { legs, limits }: JointProblem,
   derivatives: readonly number[],
@@ -214,7 +207,7 @@ function worthsOf(
   for (const value of derivatives) below.push(below.at(-1)! + value);
   const all = below.at(-1)!;
   return legs.map(({ pays, side, cost }, l) => {
-    // One outcome by itself: as a difference of sums it would lose digits.
+    // A single outcome is read directly; a difference of sums would lose digits.
     const here = pays.from === pays.to ? derivatives[pays.from]! : below[pays.to + 1]! - below[pays.from]!;
     let worth = (side === 'yes' ? here : all - here) - cost * all;
     for (let i = 0; i < prices.length; i++) if (prices[i]! > 0) worth -= prices[i]! * limits[i]!.weights[l]!;
@@ -249,7 +242,7 @@ function toConcave(
   };
 }
 
-/** Depth, or twice what the limits leave by themselves: it is the limit that is to bind then, and to have the price. */
+/** Depth, or twice what the limits leave, so that the limit binds and carries the price instead of the bound. */
 function upperBounds({ legs, limits }: JointProblem, unit: number): number[] {
   const upper = legs.map(({ contracts }) => contracts);
   for (const { room, weights } of limits) {
@@ -271,11 +264,10 @@ function couldBind({ room, weights }: Limit, used: readonly number[], upper: rea
   return most > room;
 }
 
-/** True if a contract of this side pays in an outcome. */
+/** True if a contract of this side pays in the outcome. */
 export const isWon = ({ pays, side }: { pays: Payout; side: Side }, outcome: number): boolean =>
   isPaid(pays, outcome) === (side === 'yes');
 
-/** Of the logarithm of wealth, by these purchases. */
 function growthOf({ probabilities, wealth, legs }: JointProblem, contracts: readonly number[]): number {
   const after = [...wealth];
   legs.forEach((leg, l) => {

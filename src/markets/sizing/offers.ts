@@ -15,22 +15,20 @@ import type { EventToSize, MarketToSize } from './event.js';
 import type { Fund, Headroom } from './fund.js';
 import type { Leg, Optimum } from './joint.js';
 
-/** Where a market's YES pays: see `MarketToSize`. */
 export const payoutOf = (markets: EventToSize['markets'], index: number): Payout =>
   markets[index]!.pays ?? { from: index, to: index };
 
-/** The probability of each outcome: see `EventToSize`. */
 export const outcomesOf = ({
   markets,
   outcomes,
 }: Pick<EventToSize, 'markets' | 'outcomes'>): readonly number[] =>
   outcomes ?? markets.map(({ probability }) => probability);
 
-/** Further from the true optimum, in growth, no size is used. */
+/** Sizes with a larger gap to the true optimum, in growth, are rejected. */
 export const MAX_GAP = 1e-9;
 const NO_CONTRACTS = 1e-6;
 
-/** Why nothing of an event can be sized; undefined if something can. */
+/** Why nothing in an event can be sized; undefined if something can. */
 export function problemOfSizing(event: EventToSize, { whole, wealth }: Fund): string | undefined {
   const { kellyShare } = event;
   const probabilities = outcomesOf(event);
@@ -61,24 +59,21 @@ export function reasonAgainst(offer: Offer, index: number, optimum: Optimum, hea
 
 const signed = (edge: number): string => `${edge < 0 ? '−' : '+'}${Math.abs(edge).toFixed(3)}`;
 
-/** A side of a market with an ask. */
 export interface Offer {
   ticker: string;
-  /** Which of the event's markets it is, and the outcomes in which its YES pays. */
   market: number;
   pays: Payout;
   side: Side;
   asks: readonly Level[];
   depth: number;
-  /** That the side pays. */
   probability: number;
-  /** Of one contract at the best ask, after its unrounded fee. */
+  /** Edge of one contract at the best ask after its unrounded fee. */
   edge: number;
-  /** Of the other side is held so much: the first contracts that are bought here close pairs with it. */
+  /** Held contracts of the other side; the first contracts bought here close pairs with them. */
   closable: number;
-  /** At its exact cost; a level's whole depth at the most. */
+  /** At exact cost; limited to the depth of the book. */
   quote: (contracts: number) => Quote;
-  /** The levels, in two where the pairs end; from the cheapest. */
+  /** Price levels from the cheapest on, split where the pairs end. */
   legs: readonly OfferLeg[];
 }
 
@@ -87,7 +82,6 @@ interface OfferLeg extends Leg {
   isClosing: boolean;
 }
 
-/** A side that cannot be sized, and why. */
 export interface RefusedOffer {
   ticker: string;
   side: Side;
@@ -97,8 +91,8 @@ export interface RefusedOffer {
 const sides: readonly Side[] = ['yes', 'no'];
 
 /**
- * What can be bought, from cold to warm and YES before NO; markets without a book are passed over.
- * @param spendable dollars: levels that lie behind more than that are never reached
+ * Offers from cold to warm, YES before NO; markets without a book are skipped.
+ * @param spendable dollars; levels beyond this amount are omitted
  */
 export function readOffers(
   { markets }: EventToSize,
@@ -195,11 +189,10 @@ function toLegs(
   return legs;
 }
 
-/** What an order costs, fee and rounding included. */
 export const stakeOf = (offer: Offer, contracts: number): Micros =>
   contracts === 0 ? 0n : -offer.quote(contracts).balanceChange;
 
-/** The part of it for contracts that close no pair: those give a dollar back at once. */
+/** The part of the cost for contracts that do not close a pair; closing ones return a dollar at once. */
 export const openStakeOf = (offer: Offer, contracts: number): Micros =>
   contracts <= offer.closable ? 0n : stakeOf(offer, contracts) - stakeOf(offer, offer.closable);
 

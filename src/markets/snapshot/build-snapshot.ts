@@ -10,10 +10,7 @@ import { withholdDoubtful } from '../signals/event-case.js';
 import { makeSignalsInSteps } from '../signals/signals.js';
 import { refreshOf, type Calibration, type Snapshot, type SourceState } from './snapshot.js';
 
-/**
- * The snapshot with what the venue has told of some markets since its refresh. Everything else is the same objects as
- * before: nothing is forecast or sized anew, and signals of markets whose book is in doubt are withheld until it is not.
- */
+/** Applies venue changes since the refresh. Nothing is forecast or sized again, but signals in doubt are withheld. */
 export function patchSnapshot(snapshot: Snapshot, data: MarketData, sequence: number): Snapshot {
   const changed = new Map<string, ListedMarket>();
   for (const [i, market] of data.markets.entries())
@@ -42,19 +39,17 @@ function patchEvent(event: MarketEvent, changed: ReadonlyMap<string, ListedMarke
   return { ...event, markets };
 }
 
-/** All that a snapshot is made of, and all that changes from one to the next. */
 export interface SnapshotInputs {
   sequence: number;
-  /** When it is made: nothing later is in it. */
+  /** When the snapshot is made; it contains nothing later. */
   at: Date;
   data: MarketData;
-  /** Undefined until there has been an answer. */
   weather: WeatherData | undefined;
   calibration: Calibration;
   sources: readonly SourceState[];
 }
 
-/** What stays the same while the service runs. */
+/** Settings that stay fixed while the service runs. */
 export interface SnapshotRules {
   marketSource: string;
   forecastSource: string;
@@ -63,8 +58,8 @@ export interface SnapshotRules {
 }
 
 /**
- * Makes a snapshot of its inputs alone: the same inputs give the same one, here or on another day, in however many pauses.
- * @param before where the model fails its forecasts stay, and grow old
+ * Builds a snapshot from its inputs alone: the same inputs give the same snapshot, whenever and in however many steps.
+ * @param before supplies the forecasts, which then age, if the model fails
  */
 export function* buildSnapshotInSteps(
   inputs: SnapshotInputs,

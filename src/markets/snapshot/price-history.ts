@@ -11,10 +11,9 @@ import { priceHistory, type BestPrices } from './table.js';
 export const PRICE_STEP_MS = 5 * MINUTE_MS;
 const KEPT_MS = 3 * DAY_MS;
 const DELETED_AT_ONCE = 5_000;
-/** A small drawing has room for about this many. */
+/** About as many as a small chart has room for. */
 const MOST_POINTS = 48;
 
-/** Records what the markets cost, from the snapshots that the reads are answered from. */
 export function createPriceRecorder({
   db: { orm },
   store,
@@ -26,7 +25,7 @@ export function createPriceRecorder({
 }) {
   let lastMs = 0;
   return {
-    /** Once in five minutes, and only what is current: of a time without prices nothing is recorded. */
+    /** Records once per five minutes, from current snapshots only; a time without prices leaves a gap. */
     async record(): Promise<void> {
       const snapshot = store.current;
       const now = clock.now();
@@ -35,7 +34,7 @@ export function createPriceRecorder({
       const open = snapshot.events.filter(({ markets }) => markets.some(({ status }) => status === 'active'));
       const { marketSource } = snapshot;
       const at = new Date(stepMs);
-      // The first writer wins: another instance may have recorded the same five minutes.
+      // The first writer wins, because another instance may have recorded the same five minutes.
       if (open.length > 0)
         await insertRows(
           orm,
@@ -55,13 +54,12 @@ export function createPriceRecorder({
   };
 }
 
-/** By ticker. */
 export const bestPrices = ({ markets }: MarketEvent): Record<string, BestPrices> =>
   Object.fromEntries(
     markets.map(({ ticker, yesBid, yesAsk }) => [ticker, [toNumber(yesBid), toNumber(yesAsk)]]),
   );
 
-/** A price is at most a million millionths. */
+/** Safe as a number: a price is at most a million millionths. */
 const toNumber = (price: Micros | null): number | null => (price === null ? null : Number(price));
 
 export interface PricePoint {
@@ -70,13 +68,12 @@ export interface PricePoint {
 }
 
 export interface PriceHistory {
-  /** Oldest first. */
   points: PricePoint[];
-  /** How far they are apart where nothing is missing between them. */
+  /** Spacing of the points where none is missing. */
   stepMs: number;
 }
 
-/** What was recorded of an event, evenly thinned out, with the newest. */
+/** Recorded prices of an event, evenly thinned, always including the newest. */
 export async function readPriceHistory(
   orm: Orm,
   { marketSource, eventTicker }: { marketSource: string; eventTicker: string },

@@ -15,7 +15,6 @@ export interface RefreshDeps {
   markets: MarketSource;
   weather: WeatherSource;
   model: ForecastModel;
-  /** What has been learned so far; read anew with each snapshot. */
   calibration: Pick<CalibrationStore, 'current'>;
   store: SnapshotStore;
   bankroll: Micros;
@@ -23,25 +22,18 @@ export interface RefreshDeps {
   clock: Clock;
   log: Logger;
   metrics: Pick<Metrics, 'refreshes' | 'refreshSeconds' | 'snapshotTime' | 'sourceNotes'>;
-  /** A source that takes longer is given up, even if it does not listen. */
+  /** A slower source is abandoned, even if it ignores its signal. */
   timeOutMs?: number;
-  /** How long fresh markets wait for fresh forecasts. */
   forecastWaitMs?: number;
 }
 
 export interface Refresher {
-  /**
-   * Asks the sources whose data are due and swaps the snapshot. One at a time: a call while it runs waits for that one.
-   * Never rejects.
-   */
+  /** Reads the due sources and swaps the snapshot. A concurrent call joins the running one. Never rejects. */
   refresh(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/**
- * Markets are what a snapshot is about: it is swapped as soon as they are there. Forecasts have their own pace and
- * come along if they come in time; otherwise the last good ones stay, and the late ones make a snapshot of their own.
- */
+/** Swaps the snapshot once the markets arrive. Late forecasts make a snapshot of their own; the last ones stay meanwhile. */
 export function createRefresher(deps: RefreshDeps): Refresher {
   const { clock, log, metrics, timeOutMs = 25_000, forecastWaitMs = 3_000 } = deps;
   const stopping = new AbortController();
@@ -88,10 +80,7 @@ interface Parts {
   weather: SourcePart<WeatherData>;
 }
 
-/**
- * Makes snapshots of what the parts have. What the venue tells between two of them changes the present one's books and
- * prices, and nothing else of it.
- */
+/** Makes snapshots from the parts. Venue changes between two of them update only books and prices of the current one. */
 function createSnapshotMaker(deps: RefreshDeps, { markets, weather }: Parts, stopping: AbortSignal) {
   const { clock, store, log, metrics } = deps;
   const rules = {
@@ -123,7 +112,7 @@ function createSnapshotMaker(deps: RefreshDeps, { markets, weather }: Parts, sto
     }
   }
 
-  /** What the venue has told while the snapshot was made is put into it, and counts after what was shown meanwhile. */
+  /** Applies venue changes made during the build, and numbers the snapshot after any published meanwhile. */
   function publish(made: Snapshot): void {
     const isOvertaken = made.sequence <= (store.current?.sequence ?? 0);
     const snapshot = isOvertaken ? Object.freeze({ ...made, sequence: ++sequence }) : made;
@@ -138,7 +127,7 @@ function createSnapshotMaker(deps: RefreshDeps, { markets, weather }: Parts, sto
     store.replace(patchSnapshot(current, data, ++sequence));
   }
 
-  /** In slices: hundreds of events are a tenth of a second of work, and no request waits that long for an answer. */
+  /** In slices: hundreds of events take a tenth of a second, and no request should wait that long. */
   function build(data: MarketData, sources: Snapshot['sources']): Promise<Snapshot> {
     const inputs: SnapshotInputs = {
       sequence: ++sequence,
@@ -153,7 +142,7 @@ function createSnapshotMaker(deps: RefreshDeps, { markets, weather }: Parts, sto
   }
 
   return {
-    /** One after the other: each is made of what is there when its turn comes. */
+    /** Runs one swap after another; each uses the data present when its turn comes. */
     swap: (): Promise<void> => (swapping = swapping.then(swapNow)),
     get swapping() {
       return swapping;
@@ -165,7 +154,6 @@ function createSnapshotMaker(deps: RefreshDeps, { markets, weather }: Parts, sto
   };
 }
 
-/** Resolves with the work, or when the time is over. */
 async function within(ms: number, work: Promise<void> | undefined): Promise<void> {
   if (!work) return;
   const over = new AbortController();

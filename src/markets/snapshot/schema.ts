@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { timeField } from '../../core/http/fields.js';
 import { noteKinds } from '../market/source.js';
 
-/** How things stand with one source, wherever an answer says so. */
 export const sourceSchema = z
   .object({
     part: z.enum(['markets', 'forecasts']),

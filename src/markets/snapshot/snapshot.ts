@@ -6,7 +6,7 @@ import type { ListedMarket } from '../market/market.js';
 import type { MarketData, VenueNote } from '../market/source.js';
 import { noGates, type GateBook, type SignalReport } from '../signals/signal.js';
 
-/** What has been learned of the past. Immutable; jobs put a new one in its place, refreshes read it. */
+/** The results of training. Immutable: jobs replace it, refreshes read it. */
 export interface Calibration {
   fits: FitBook;
   gates: GateBook;
@@ -19,7 +19,6 @@ export interface CalibrationStore {
   replace(part: Partial<Calibration>): void;
 }
 
-/** @param metrics left out: none are kept */
 export function createCalibrationStore(
   initial: Calibration = nothingLearned,
   metrics?: Pick<Metrics, 'fitsTime' | 'openGates'>,
@@ -37,22 +36,19 @@ export function createCalibrationStore(
   };
 }
 
-/** How things stand with one source as of the last refresh. */
 export interface SourceState {
   part: 'markets' | 'forecasts';
   name: string;
-  /** `unexpected`: it answered with something that cannot be trusted; trading is closed until it does again. */
+  /** `unexpected`: an untrustworthy answer, which closes trading until a good one arrives. */
   state: 'ok' | 'failing' | 'unexpected' | 'waiting';
-  /** Of its last good answer. */
   fetchedAt: Date | null;
   failingSince: Date | null;
-  /** What was wrong the last time. */
   problem: string | null;
-  /** What of its last good answer could not be read or placed. */
+  /** Unreadable or unplaceable parts of the last good answer. */
   notes: readonly VenueNote[];
 }
 
-/** As readers are told. What went wrong is for the log: it may name internal hosts. The notes are not for a stream, which tells it with every change. */
+/** Omits the problem, which may name internal hosts, and the notes, which streams would repeat with each change. */
 export const toStateJson = ({ part, name, state, fetchedAt, failingSince }: Omit<SourceState, 'notes'>) => ({
   part,
   name,
@@ -61,11 +57,11 @@ export const toStateJson = ({ part, name, state, fetchedAt, failingSince }: Omit
   failingSince: failingSince?.toISOString() ?? null,
 });
 
-/** Markets, forecasts and signals that belong together. Never changed: each refresh, and each change between two, puts a new one in its place. */
+/** Markets, forecasts and signals that belong together. Immutable: each refresh and each change in between replaces it. */
 export interface Snapshot {
   /** 1, 2, 3 … within this process. */
   sequence: number;
-  /** When the markets were fetched: what everything else is measured from. */
+  /** When the markets were fetched; ages are relative to this. */
   asOf: Date;
   marketSource: string;
   data: MarketData;
@@ -73,25 +69,23 @@ export interface Snapshot {
   events: readonly MarketEvent[];
   /** By station. */
   forecasts: ReadonlyMap<string, StationForecast>;
-  /** What the signals were let through or withheld by. */
   gates: GateBook;
   signals: SignalReport;
   sources: readonly SourceState[];
-  /** The refresh's own snapshot, of which this one differs in prices and books alone; left out: this is a refresh's own. */
+  /** The refresh's own snapshot if this one differs from it in prices and books; omitted on the refresh's own. */
   refreshed?: Snapshot;
 }
 
-/** The snapshot of the last refresh: forecasts and signals are of its books. */
+/** The last refresh's snapshot, whose books underlie the forecasts and signals. */
 export const refreshOf = (snapshot: Snapshot): Snapshot => snapshot.refreshed ?? snapshot;
 
 export interface SnapshotStore {
-  /** Undefined until the first refresh has succeeded. */
   readonly current: Snapshot | undefined;
-  /** Of every source, also before there is a snapshot. */
+  /** All sources, even before the first snapshot. */
   readonly sources: readonly SourceState[];
   replace(snapshot: Snapshot): void;
   setSources(sources: readonly SourceState[]): void;
-  /** Calls back after each replacement, until the returned function is called. */
+  /** Calls back after each replacement; the returned function unsubscribes. */
   subscribe(listener: (snapshot: Snapshot, before: Snapshot | undefined) => void): () => void;
 }
 
@@ -122,6 +116,5 @@ export function createSnapshotStore(): SnapshotStore {
   };
 }
 
-/** How old the markets of a snapshot are. */
 export const ageOf = ({ asOf }: Pick<Snapshot, 'asOf'>, nowMs: number): number =>
   Math.max(0, nowMs - asOf.getTime());

@@ -11,7 +11,6 @@ interface Source<T> {
   read(signal: AbortSignal): Promise<T>;
 }
 
-/** The part of a snapshot that comes from one source: its last good answer, and how things stand. */
 export interface SourcePart<T> {
   readonly data: T | undefined;
   readonly state: SourceState;
@@ -43,7 +42,7 @@ export function createSourcePart<T extends { fetchedAt: Date; notes?: readonly V
     notes: [],
   };
 
-  /** What the source answers in time. An answer that comes later goes nowhere, whether the source listens or not. */
+  /** Reads within the time limit; a late answer is dropped, even if the source ignores its signal. */
   async function read(): Promise<T> {
     const ending = new AbortController();
     const giveUp = () => ending.abort(new Error(`no answer within ${timeOutMs} ms`));
@@ -57,12 +56,10 @@ export function createSourcePart<T extends { fetchedAt: Date; notes?: readonly V
     } finally {
       clearTimeout(timer);
       stopping.removeEventListener('abort', stop);
-      // What still runs is of no use any more.
       ending.abort();
     }
   }
 
-  /** Names that are no longer met are no longer shown. */
   let shown: readonly VenueNote[] = [];
   function showNotes(): void {
     for (const { kind, name } of shown) metrics.sourceNotes.remove({ part, kind, name });

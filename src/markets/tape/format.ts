@@ -5,26 +5,25 @@ import type { PrintsRead } from '../market/source.js';
 import { findPlace, type Place } from '../market/stations.js';
 import type { SnapshotInputs, SnapshotRules } from '../snapshot/build-snapshot.js';
 
-/** The first record of each run of a service: what stays the same while it runs. */
 export type TapeHeader = Omit<SnapshotRules, 'model'>;
 
-/** One refresh. What is left out is what it was in the record before. */
+/** One refresh. Omitted fields are the same as in the previous record. */
 export type TapeRecord = Omit<SnapshotInputs, 'weather' | 'calibration'> &
   Partial<Pick<SnapshotInputs, 'weather' | 'calibration'>> & {
-    /** What was read since the record before; prints that stand in an earlier record are left out. */
+    /** Prints read since the previous record, without those in earlier records. */
     prints?: readonly PrintsRead[];
   };
 
-/** What stands in the header record beside the header. A tape of another format is refused. */
+/** Part of the header record. Tapes of other formats are refused. */
 export const TAPE_FORMAT = 1;
 
 /**
- * JSON with what JSON does not have: `{"$n":"12"}` is a bigint, `{"$t":0}` a time in milliseconds, `{"$m":[[k,v]]}` a map and
- * `{"$s":"KNYC"}` a station or an area, of which there is only one object. Nothing that is written has such keys of its own.
+ * JSON with additional types: `{"$n":"12"}` is a bigint, `{"$t":0}` a time in milliseconds, `{"$m":[[k,v]]}` a map and
+ * `{"$s":"KNYC"}` a station or an area, which must stay the one shared object. No written value has such keys itself.
  */
 export const writeValue = (value: unknown): string => JSON.stringify(encode(value));
 
-/** @throws SyntaxError or RangeError for what `writeValue` has not written */
+/** @throws SyntaxError or RangeError for text that `writeValue` did not produce */
 export const readValue = (text: string): unknown => decode(JSON.parse(text));
 
 function encode(value: unknown): unknown {
@@ -52,7 +51,7 @@ function decode(value: unknown): unknown {
 
 const special: Partial<Record<string, (value: unknown) => unknown>> = {
   $n(value) {
-    // No account has more money, and a number without end would take as long to read.
+    // Bounded, because parsing an endless number would take endless time; no amount needs more digits.
     if (typeof value !== 'string' || !/^-?\d{1,100}$/.test(value))
       throw new RangeError('$n is not a whole number');
     return BigInt(value);
@@ -75,23 +74,23 @@ const special: Partial<Record<string, (value: unknown) => unknown>> = {
 };
 
 /*
- * A tape is a gzip file of many members, one for each record, so that `zcat` reads it and a record can be added without
- * touching what is there. Each member says its own length in the header's extra field, as BGZF does (SAM specification,
- * section 4.1): so a reader goes from one to the next, and finds one that was cut off.
+ * A tape is a gzip file with one member per record, so `zcat` reads it and records append without touching earlier ones.
+ * Each member stores its length in the header's extra field, as in BGZF (SAM specification, section 4.1), which lets a
+ * reader skip from member to member and detect a truncated one.
  */
 const compress = promisify(gzip);
 const expand = promisify(gunzip);
 
 const PLAIN_HEADER = 10;
-/** Header, length of the extra field, its name, its own length, the length of the member. */
+/** Plain header, extra length, field name, field length and member length. */
 const HEADER = 20;
 const HAS_EXTRA = 4;
-/** No record is longer: a file that says so is no tape. */
+/** Longest record; a file with a larger length is not a tape. */
 const MAX_MEMBER = 16 * 1024 * 1024;
-/** No record holds more, however well it is packed. */
+/** Longest uncompressed record, against decompression bombs. */
 const MAX_TEXT = 64 * 1024 * 1024;
 
-/** @throws RangeError for more than could be read again */
+/** @throws RangeError for a record too long to be read again */
 export async function writeMember(text: string): Promise<Buffer> {
   const bytes = Buffer.from(text);
   const plain = await compress(bytes, { level: 6 });
@@ -107,19 +106,18 @@ export async function writeMember(text: string): Promise<Buffer> {
   return Buffer.concat([header, plain.subarray(PLAIN_HEADER)]);
 }
 
-/** Where members begin and end. */
 interface Frame {
   start: number;
   end: number;
 }
 
-/** The whole members of a file, in order. One that was cut off at the end is left out. @throws RangeError for no tape */
+/** The complete members of a file, in order; skips one truncated at the end. @throws RangeError if the file is not a tape */
 export async function* listFrames(file: FileHandle): AsyncGenerator<Frame> {
   const { size } = await file.stat();
   for (let start = 0; start < size;) {
     const header = Buffer.alloc(Math.min(HEADER, size - start));
     await file.read(header, 0, header.length, start);
-    // What is cut off within its header must have begun as a record: else the file is something else.
+    // A truncated header must still begin like a record; otherwise the file is not a tape.
     if (header.length < HEADER && isStart(header)) return;
     const length = header.length < HEADER ? undefined : lengthOf(header);
     if (length === undefined) throw new RangeError(`no record of a tape begins at byte ${start}`);
@@ -130,7 +128,7 @@ export async function* listFrames(file: FileHandle): AsyncGenerator<Frame> {
   }
 }
 
-/** False for the first bytes of what is certainly no tape. */
+/** False if the bytes certainly do not start a tape. */
 export const beginsAsTape = (start: Buffer): boolean =>
   start.length < HEADER ? isStart(start) : lengthOf(start.subarray(0, HEADER)) !== undefined;
 
@@ -143,7 +141,7 @@ function lengthOf(header: Buffer): number | undefined {
   return length > HEADER && length <= MAX_MEMBER ? length : undefined;
 }
 
-/** @throws Error for a damaged record: each carries a checksum */
+/** @throws Error for a damaged record, which the checksum detects */
 export async function readMember(file: FileHandle, { start, end }: Frame): Promise<string> {
   const bytes = Buffer.alloc(end - start);
   await file.read(bytes, 0, bytes.length, start);

@@ -9,31 +9,29 @@ import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { inSlices } from '../../core/steps.js';
 import { readTape, TapeError, type TapeEntry } from './reader.js';
 
-/** Hours in which nothing was taped are skipped. */
+/** Longer gaps on the tape are skipped. */
 const LONGEST_GAP_MS = 2 * MINUTE_MS;
 
 export interface TapePlayer {
-  /** What time it is on the tape. It stands still before the start, and at the end. */
+  /** Current time on the tape. It stands still before the start and at the end. */
   clock: Clock;
   marketSource: string;
   forecastSource: string;
-  /** In place of the refresher of live sources: its `refresh` waits until the tape has been started, and does nothing else. */
+  /** Replaces the live refresher: `refresh` only waits until playback has started. */
   createRefresher(deps: { store: SnapshotStore; model: ForecastModel; log: Logger }): Refresher;
-  /** Resolves when the tape is at its end, or was stopped. */
   ended: Promise<void>;
 }
 
 export interface TapePlayerOptions {
   path: string;
-  /** 2: two seconds of the tape in one. Infinity: as fast as it goes. */
+  /** 2 plays two seconds of tape per second; Infinity plays as fast as possible. */
   speed: number;
-  /** What was taped before is skipped. */
   from?: Date | undefined;
 }
 
 /**
- * Plays a tape: each snapshot is made of the inputs that were taped, by the same code, at the time of the tape.
- * @throws TapeError for a file that is no tape, or has nothing on it after `from`
+ * Plays a tape: builds each snapshot from the taped inputs with the live code, at tape time.
+ * @throws TapeError if the file is not a tape, or has nothing after `from`
  */
 export async function openTapePlayer({ path, speed, from }: TapePlayerOptions): Promise<TapePlayer> {
   const entries = readTape(path);
@@ -45,7 +43,7 @@ export async function openTapePlayer({ path, speed, from }: TapePlayerOptions): 
   const ended = new Promise<void>((resolve) => (tellEnd = resolve));
 
   async function play({ store, model, log }: Parameters<TapePlayer['createRefresher']>[0]): Promise<void> {
-    // The first one at once: the service begins with it.
+    // Published at once, because the service starts with it.
     store.replace(buildSnapshot(first!.inputs, { ...first!.header, model }, store.current, log));
     clock.start();
     for await (const entry of entries) {
@@ -95,7 +93,6 @@ async function findFirst(
   }
 }
 
-/** Markets as the tape has them at the moment: it knows none but those. */
 export const tapedMarkets = (name: string, store: Pick<SnapshotStore, 'current'>): MarketSource => ({
   name,
   read: () => Promise.reject(new Error('a tape is not asked: it plays')),
@@ -103,7 +100,7 @@ export const tapedMarkets = (name: string, store: Pick<SnapshotStore, 'current'>
 });
 
 function createTapeClock(startMs: number, speed: number) {
-  /** The tape's time and the process's at the same moment; undefined while it stands still. */
+  /** Tape time and process time of the same moment; undefined while the clock stands still. */
   let running: { tapeMs: number; processMs: number } | undefined;
   let pausedAtMs = startMs;
   const now = () =>
@@ -122,7 +119,7 @@ function createTapeClock(startMs: number, speed: number) {
       running = undefined;
     },
     async waitFor(tapeMs: number, signal: AbortSignal): Promise<void> {
-      // Far back: the clock of the machine was set, or another tape was appended.
+      // A jump means that the machine's clock was set, or that another tape was appended.
       if (speed === Infinity || Math.abs(tapeMs - now()) > LONGEST_GAP_MS) set(tapeMs);
       const waitMs = (tapeMs - now()) / speed;
       if (waitMs > 0) await sleep(waitMs, undefined, { signal }).catch(() => undefined);

@@ -2,12 +2,12 @@ import type { Logger } from 'pino';
 import { type Clock, MINUTE_MS } from '../../core/time.js';
 import { LISTING_LAG_MS, PRINTS_SPAN_MS, type MarketSource, type PrintsRead } from '../market/source.js';
 
-/** Prints and readings that wait for a record. What is more is left out: nothing is known of its time then. */
+/** Prints and readings waiting for a record. Any beyond this are dropped, leaving their time unknown. */
 const MAX_WAITING = 20_000;
-/** Prints that are known to stand on the tape; it may have those before them twice. */
+/** Prints remembered as taped; older ones may appear twice on the tape. */
 const MAX_TAPED = 50_000;
 
-/** What was printed, on its way to a tape. The same is read again and again, and taped once. */
+/** Queues prints for a tape. Repeated reads of a print are taped once. */
 export function createPrintsToTape() {
   let waiting: PrintsRead[] = [];
   let size = 0;
@@ -19,7 +19,7 @@ export function createPrintsToTape() {
       size += 1 + read.prints.length;
       waiting.push(read);
     },
-    /** @param isWhole whether it must make sense without the records before */
+    /** @param isWhole true if the record must stand alone, without earlier ones */
     take({ isWhole }: { isWhole: boolean }): PrintsRead[] {
       if (isWhole || taped.size > MAX_TAPED) taped.clear();
       const reads = waiting.map((read) => ({ ...read, prints: read.prints.filter(isNew) }));
@@ -36,7 +36,6 @@ export function createPrintsToTape() {
   }
 }
 
-/** The prints of a source, which a tape hears as well. */
 export function tapedPrints(
   source: Pick<MarketSource, 'readPrints'>,
   tape: { addPrints(read: PrintsRead): void } | undefined,
@@ -45,7 +44,7 @@ export function tapedPrints(
   if (!tape || !source.readPrints) return source;
   return {
     async readPrints(tickers, since, signal) {
-      // What comes in while it is asked may be missing in the answer.
+      // Prints that arrive during the request may be missing from the answer.
       const until = new Date(Math.min(clock.now(), since.getTime() + PRINTS_SPAN_MS));
       const prints = await source.readPrints!(tickers, since, signal);
       tape.addPrints({ tickers: [...tickers], since, until, prints });
@@ -54,12 +53,12 @@ export function tapedPrints(
   };
 }
 
-/** Each costs a call. */
+/** Each market costs a call. */
 const MARKETS_AT_ONCE = 40;
-/** Longer than what a fill is looked back at, and the pause between two readings. */
+/** Exceeds both the lookback of a fill and the pause between two readings. */
 const FOLLOWED_MS = 3 * MINUTE_MS;
 
-/** Reads what is printed in markets that are worth trading in, so that it is taped whether or not something was ordered there. */
+/** Reads prints of markets worth trading, so that they are taped whether or not an order was placed. */
 export interface PrintFollower {
   follow(): Promise<void>;
   stop(): void;
@@ -71,15 +70,13 @@ export function createPrintFollower({
   clock,
   log,
 }: {
-  /** Taped. */
   prints: Pick<MarketSource, 'readPrints'>;
-  /** That are worth trading in at present. */
   tickers: () => readonly string[];
   clock: Clock;
   log: Pick<Logger, 'warn'>;
 }): PrintFollower {
   const stopping = new AbortController();
-  /** By market: until when it is followed. */
+  /** Per market, the time in ms until which it is followed. */
   const followed = new Map<string, number>();
   let readMs = clock.now();
 
@@ -90,7 +87,7 @@ export function createPrintFollower({
       for (const ticker of tickers())
         if (followed.has(ticker) || followed.size < MARKETS_AT_ONCE)
           followed.set(ticker, nowMs + FOLLOWED_MS);
-      // Not of long ago: what was missed is not known.
+      // Bounded lookback; earlier missed prints stay unknown.
       const since = new Date(Math.max(readMs - LISTING_LAG_MS, nowMs - FOLLOWED_MS));
       if (stopping.signal.aborted) return;
       try {

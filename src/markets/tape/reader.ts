@@ -11,15 +11,15 @@ import {
   type TapeRecord,
 } from './format.js';
 
-/** The file is no tape, or a damaged one; the message says where. */
+/** The file is not a tape, or is damaged; the message says where. */
 export class TapeError extends Error {}
 
 export interface TapeEntry {
   header: TapeHeader;
   inputs: SnapshotInputs;
-  /** Read since the entry before; none on tapes of a time when they were not taped. */
+  /** Prints read since the previous entry; empty on tapes from before prints were taped. */
   prints: readonly PrintsRead[];
-  /** Counted from 1, headers included. */
+  /** Counted from 1, including headers. */
   record: number;
 }
 
@@ -29,7 +29,7 @@ const headerSchema = z.object({
   forecastSource: z.string(),
   bankroll: z.bigint(),
 });
-/** The insides are as they were written: each record carries a checksum. */
+/** Inner values are not validated, because each record carries a checksum. */
 const recordSchema = z.object({
   sequence: z.int().positive(),
   at: z.date(),
@@ -54,8 +54,8 @@ const recordSchema = z.object({
 });
 
 /**
- * The refreshes of a tape, one after the other; a record that was cut off at the end is left out.
- * @throws TapeError as soon as it comes to what is damaged; what cannot be opened throws as `open` does
+ * The refreshes of a tape in order; skips a record truncated at the end.
+ * @throws TapeError at the first damaged record; opening errors pass through
  */
 export async function* readTape(path: string): AsyncGenerator<TapeEntry> {
   const file = await open(path, 'r');

@@ -17,7 +17,7 @@ import {
 import { createPrintsToTape } from './prints.js';
 
 /**
- * Says at the start what would keep a tape from being written: a day that was not taped cannot be made up for.
+ * Fails at startup if the tape could not be written, because a missed day cannot be taped later.
  * @throws ConfigError
  */
 export function requireTapeTarget(file: string): void {
@@ -50,23 +50,21 @@ function isTape(path: string): boolean {
   }
 }
 
-/** Records that wait for a slow disk. Beyond that refreshes are left out, rather than the memory filled. */
+/** Records waiting for a slow disk. Further refreshes are dropped to protect memory. */
 const MAX_WAITING = 20;
 
 export interface TapeWriter {
-  /** Takes what a refresh was made of. Never throws and never waits: what cannot be written is logged. */
+  /** Takes the inputs of a refresh. Never throws or waits; write failures are logged. */
   write(inputs: SnapshotInputs): void;
-  /** Takes prints that were read, for the next record. */
   addPrints(read: PrintsRead): void;
   close(): Promise<void>;
 }
 
-/** Another process writes the same tape. */
 class SharedTapeError extends Error {}
 
 /**
- * Appends each refresh to a file. What stands there already stays, up to a record that was cut off. A file that is moved away
- * or emptied is begun anew. Records of two services would not belong together: who finds another one's on the tape stops.
+ * Appends each refresh to a file, keeping existing records except one truncated at the end. A file that was moved or
+ * emptied is started over. Records of two services must not mix, so a writer that finds another's records stops.
  */
 export function createTapeWriter({
   file,
@@ -79,7 +77,7 @@ export function createTapeWriter({
 }): TapeWriter {
   let tape: Tape | undefined;
   let isShared = false;
-  /** The last record that was taken; undefined: the next one says everything. */
+  /** The last record taken; undefined makes the next one complete. */
   let last: Pick<SnapshotInputs, 'weather' | 'calibration'> | undefined;
   const prints = createPrintsToTape();
   let work = Promise.resolve();
@@ -88,7 +86,7 @@ export function createTapeWriter({
 
   async function append({ text, isWhole }: Waiting): Promise<void> {
     waiting--;
-    // What leans on a record that was not written says nothing.
+    // A partial record is useless if its predecessor was not written.
     if (isShared || (!tape && !isWhole)) return;
     if (tape && !(await isStillThere(file, tape))) throw new Error('the tape was moved away or emptied');
     tape ??= await begin(file, header);
@@ -97,7 +95,7 @@ export function createTapeWriter({
     isFailing = false;
   }
 
-  /** A record that is only half there would hide those after it: the file is opened anew, and ends before it. */
+  /** Closes the tape. A partial record would hide later ones, so the next write reopens the file and truncates it. */
   async function giveUp(problem: unknown): Promise<void> {
     isShared = problem instanceof SharedTapeError;
     if (isShared) log.error({ file }, 'another process writes this tape: nothing more is taped here');
@@ -119,7 +117,7 @@ export function createTapeWriter({
         isFailing = true;
         return;
       }
-      // Written down now: what comes later must not be in it.
+      // Serialised now, so that later changes cannot enter.
       const isWhole = last === undefined;
       const reads = prints.take({ isWhole });
       const record = { ...toRecord(inputs, last), ...(reads.length > 0 && { prints: reads }) };
@@ -138,11 +136,10 @@ export function createTapeWriter({
 
 interface Waiting {
   text: string;
-  /** Says everything, and not only what is new since the record before. */
+  /** Complete, instead of only the changes since the previous record. */
   isWhole: boolean;
 }
 
-/** An open tape, and where this process's last record ended. */
 interface Tape {
   handle: FileHandle;
   inode: number;
@@ -150,7 +147,7 @@ interface Tape {
 }
 
 async function begin(file: string, header: TapeHeader): Promise<Tape> {
-  // Not for appending alone: a record that was cut off by a crash is cut away. Other users of the machine may not read it.
+  // Opened for reading too, to truncate a record cut off by a crash. Mode 0600 keeps other users out.
   const handle = await open(file, 'a+', 0o600);
   try {
     let end = 0;
@@ -172,7 +169,7 @@ async function addTo(tape: Tape, text: string): Promise<void> {
   tape.size += member.length;
 }
 
-/** @throws SharedTapeError if another process has written more */
+/** @throws SharedTapeError if another process has written to the file */
 async function isStillThere(file: string, { inode, size }: Tape): Promise<boolean> {
   const found = await stat(file).catch(() => undefined);
   if (found?.ino !== inode || found.size < size) return false;

@@ -6,7 +6,7 @@ import type { TemperatureKind } from '../market/market.js';
 import { climateDayOf } from '../market/climate-day.js';
 import { findPlace, placesOf, type Place } from '../market/stations.js';
 
-/** Climate days, both included. */
+/** Climate days, both ends included. */
 export interface DateRange {
   from: string;
   to: string;
@@ -15,7 +15,7 @@ export interface DateRange {
 export interface StationCoverage {
   kind: TemperatureKind;
   station: Place;
-  /** Days with a run from before the day began. */
+  /** Days with a run that started before the day began. */
   forecastDays: number;
   runs: number;
   reports: number;
@@ -24,7 +24,6 @@ export interface StationCoverage {
 export interface Coverage {
   hasRuns(date: string): boolean;
   hasReports(date: string): boolean;
-  /** Of each kind that one of the sources has a past of. */
   stations: StationCoverage[];
 }
 
@@ -36,8 +35,9 @@ export interface CoverageSources {
 }
 
 /**
- * A day has its forecasts once every station has a run of every kind that was started before the day began there: the service
- * itself may have come up during the day. It has its reports once every station has one of every kind; of hours one of the day.
+ * A day has its forecasts once every station has a run of every kind that started before the local day began, because the
+ * service may have come up during the day. It has its reports once every station has one of every kind; a single hour is
+ * enough for hourly reports.
  */
 export async function readCoverage(
   orm: Orm,
@@ -74,7 +74,7 @@ export async function readCoverage(
   };
 }
 
-/** Hours are of areas, of which all count. */
+/** Hourly data belong to areas, and every area counts. */
 const countedPlaces = (kind: TemperatureKind, stations: readonly Place[]): readonly Place[] =>
   kind === 'hourly' ? placesOf(kind) : stations;
 
@@ -89,11 +89,10 @@ interface DayRuns {
   station: string;
   date: string;
   runs: number;
-  /** When the earliest of them was started. */
   firstRunMs: number;
 }
 
-/** How many runs of the first model there are of each day: a row for each kind, station and day of the range that has any. */
+/** Counts the first model's runs per kind, station and day; days without runs have no row. */
 async function countRuns(
   orm: Orm,
   source: string,

@@ -34,10 +34,7 @@ import {
 } from '../learning/queries.js';
 import { climateReports, observedHours } from '../learning/table.js';
 
-/**
- * What was known at one time. Nothing else is trained on or scored by, and there is no other way to make one than `at`,
- * which leaves out whatever came later: more cannot be asked for.
- */
+/** Everything known at one time, and the only input of training and scoring. `at` excludes later data. */
 export class KnownHistory {
   readonly knownAt: Date;
   readonly runs: readonly KnownRun[];
@@ -56,11 +53,7 @@ export class KnownHistory {
     this.hours = hours;
   }
 
-  /**
-   * @param runs a run counts once it was started and fetched
-   * @param reports of several of a target the one counts that became known last
-   * @param hours an hour counts once it was observed and fetched
-   */
+  /** Keeps runs and hours that were fetched by then, and the last report of each target. */
   static at(
     knownAt: Date,
     {
@@ -70,7 +63,7 @@ export class KnownHistory {
     }: { runs: readonly KnownRun[]; reports: readonly SettledDay[]; hours?: readonly KnownHour[] },
   ): KnownHistory {
     const newest = new Map<string, SettledDay>();
-    // As numbers: comparing dates themselves takes ten times as long, and there are thousands.
+    // Numbers, because comparing thousands of Date objects takes ten times as long.
     const atMs = knownAt.getTime();
     for (const report of reports) {
       if (report.knownAt.getTime() > atMs) continue;
@@ -87,68 +80,61 @@ export class KnownHistory {
     return new KnownHistory(knownAt, started, newest, observed);
   }
 
-  /** What was reported; undefined while nothing was known. */
   reportOf(target: Target): SettledDay | undefined {
     return this.#reports.get(targetKey(target));
   }
 
-  /** The newest report of each target. */
   get reports(): Iterable<SettledDay> {
     return this.#reports.values();
   }
 }
 
-/** A training window of days that have data, and a third as many that may lack them. */
+/** Longer than the training windows, to make up for days without data. */
 const WINDOW_DAYS: Readonly<Record<TemperatureKind, number>> = {
   daily_maximum: 90,
   daily_minimum: 90,
   hourly: 60,
 };
-/** Stations are learned from together: sixty days of all of them are more than are used. */
+/** Stations are pooled, so sixty days of all of them exceed what training uses. */
 export const HOURS_WINDOW_DAYS = 65;
-/** Of a long past: read at once, some thousand runs. */
+/** Part of a long past read at once, some thousand runs. */
 const LONG_PART_DAYS = 180;
-/** Days to come that runs are of. */
 const FURTHEST_DAYS = 5;
-/** Written at once; also what a turn of the event loop takes at most. */
+/** Rows per write, which bounds one turn of the event loop. */
 const CHUNK = 500;
 
-/** What was forecast and what was reported, each with the time at which it was known. */
+/** Forecasts and reports, each with the time at which it became known. */
 export interface Archive {
-  /** How often something new was written through this object. */
+  /** Number of writes through this object that added something. */
   readonly changes: number;
   /**
-   * Records runs; one that is there already stays as it was. Left out: those with members that cannot be, and those that
-   * were started when the day or the hour was over, which forecast nothing.
-   * @returns how many were new
+   * Records runs; existing ones stay unchanged. Skips runs with impossible members and runs that started after the end of
+   * their target, which are not forecasts.
+   * @returns number of new runs
    */
   addRuns(runs: readonly DayEnsemble[]): Promise<number>;
   /**
-   * Records reports; one that says what was known by then already changes nothing, another temperature is a correction.
-   * @returns how many were new
+   * Records reports. A report equal to the one known by then changes nothing; another temperature is a correction.
+   * @returns number of new reports
    */
   addReports(reports: readonly SettledDay[]): Promise<number>;
   /**
-   * Records what was reported of hours; one that is there already stays as it was. It is no change: there is something to learn of
-   * an hour once the day's report is there.
-   * @returns how many were new
+   * Records hourly reports; existing ones stay unchanged. Does not count as a change, because an hour teaches nothing
+   * before the day's report.
+   * @returns number of new hours
    */
   addHours(hours: readonly KnownHour[]): Promise<number>;
-  /** What was known at a time, of the 90 days before it (of hours 60). */
+  /** Knowledge at a time, over the 90 days before it (60 for hours). */
   asOf(at: Date): Promise<KnownHistory>;
-  /**
-   * The same of one kind of temperature at one station over years, by the first model and one of its runs of each half day; undefined where
-   * nothing is there from before a date. Otherwise there is no way to read.
-   */
+  /** Years at one station, the first model's runs thinned to one per half day; undefined if the past is too short. */
   longAsOf(at: Date, wanted: LongPast): Promise<KnownHistory | undefined>;
-  /** @param long of the first model's runs of days, and of reports */
+  /** @param long separate limit for the first model's daily runs and for reports */
   deleteBefore(date: string, long: string): Promise<void>;
 }
 
 export interface LongPast {
   kind: DailyKind;
   stationId: string;
-  /** How long it is, and how long it must be at least. */
   days: number;
   least: number;
 }
@@ -156,7 +142,6 @@ export interface LongPast {
 interface ArchiveOptions {
   db: Pick<Database, 'orm'>;
   forecastSource: string;
-  /** What `WeatherSource` has by this name. */
   furtherModels?: readonly string[] | undefined;
   marketSource: string;
 }
@@ -169,7 +154,6 @@ export function createArchive(options: ArchiveOptions): Archive {
   } = options;
   let changes = 0;
 
-  /** Writes chunk after chunk; other work gets its turn in between. */
   async function addAll<T>(
     rows: readonly T[],
     add: (chunk: readonly T[]) => Promise<number>,
@@ -218,7 +202,7 @@ async function readKnown(
   const runs: KnownRun[] = [];
   const reports: SettledDay[] = [];
   const hours: KnownHour[] = [];
-  // A kind and a station at a time: other work gets its turn in between.
+  // One kind and station at a time, yielding to other work in between.
   for (const kind of temperatureKinds) {
     const window = { kind, at, from: dateBefore(at, WINDOW_DAYS[kind]) };
     for (const { id } of placesOf(kind)) {

@@ -25,17 +25,12 @@ import type { Place } from '../market/stations.js';
 import type { KnownHistory } from './forecast-archive.js';
 import type { KnownRun } from '../learning/queries.js';
 
-/** What a run said of a day or an hour, and what was reported of it. */
 export interface TrainingCase extends KnownRun {
   temperatureF: number;
-  /** When the report became known. */
   knownAt: Date;
 }
 
-/**
- * Most recent days with data that a fit learns from. Errors of summer are not those of winter, so not many more; the
- * deviation of 60 errors is known to a tenth. A day has many hours.
- */
+/** Latest days with data in a fit: errors differ by season, and 60 of them determine the deviation to a tenth. */
 const WINDOW_DAYS: Readonly<Record<TemperatureKind, number>> = {
   daily_maximum: 60,
   daily_minimum: 60,
@@ -43,9 +38,9 @@ const WINDOW_DAYS: Readonly<Record<TemperatureKind, number>> = {
 };
 
 /**
- * The cases of one station by lead, the latest first: one for each day or hour.
+ * The cases of one station by lead, latest first, one per day or hour.
  * @param runs of one kind
- * @param days the latest that have data; left out: as many as are learned from over all stations
+ * @param days the latest days with data; defaults to the window for fits over all stations
  */
 export function casesOf(
   history: KnownHistory,
@@ -58,7 +53,7 @@ export function casesOf(
   for (const run of runs) {
     const { kind, modelRunAt } = run;
     const key = keyOf(run);
-    if (!reported.has(key)) reported.set(key, whatWasReported(history, station, run));
+    if (!reported.has(key)) reported.set(key, findReport(history, station, run));
     const end = reported.get(key)?.end;
     if (!end) continue;
     const hours = (end.getTime() - modelRunAt.getTime()) / HOUR_MS;
@@ -85,29 +80,25 @@ interface Reported {
   report: Pick<TrainingCase, 'temperatureF' | 'knownAt'>;
 }
 
-/** Read once for all runs of a day or an hour. */
-function whatWasReported(history: KnownHistory, station: Place, run: KnownRun): Reported | undefined {
+function findReport(history: KnownHistory, station: Place, run: KnownRun): Reported | undefined {
   const found = history.reportOf(run);
   if (!found) return undefined;
   const { temperatureF, knownAt } = found;
   return { end: spanOf(station, run).end, report: { temperatureF, knownAt } };
 }
 
-/** Hours of one day have their errors in common: what is known is counted in days. */
+/** Hours of one day share their error, so knowledge is counted in days. */
 export const daysIn = (cases: readonly Pick<KnownRun, 'stationId' | 'date'>[]): number =>
   new Set(cases.map(({ stationId, date }) => `${stationId} ${date}`)).size;
 
-/** True for the members of a real ensemble: their spread says something. */
+/** True for a real ensemble, whose spread carries information. */
 export const hasSpread = ({ members }: KnownRun): boolean => members >= MIN_MEMBERS;
 
-/**
- * Of several runs of one lead a real ensemble counts before a single run; of those the oldest. It had the longest way to go:
- * a fit by it is rather too careful for the others than too sure.
- */
+/** Prefers real ensembles, then the oldest run, whose long lead makes the fit overcautious, not overconfident. */
 const isBetter = (a: KnownRun, b: KnownRun): boolean =>
   hasSpread(a) === hasSpread(b) ? a.modelRunAt.getTime() < b.modelRunAt.getTime() : hasSpread(a);
 
-/** @param rows the latest first */
+/** @param rows latest first */
 export function ofLatestDates<T extends { date: string }>(rows: readonly T[], count: number): T[] {
   const dates = [...new Set(rows.map(({ date }) => date))];
   const first = dates[count - 1] ?? '';
@@ -121,27 +112,24 @@ export interface Group extends FitOf {
   cases: readonly TrainingCase[];
 }
 
-/** A degree more in the members is a degree more in the forecast, to a half: else something other than their bias was learned. */
+/** A warmer ensemble must warm the forecast about equally; otherwise the fit learned something other than bias. */
 const POSSIBLE_SLOPE = { lowest: 0.5, highest: 1.5 };
-/** °F. More than any grid point is known to be off (6.3). */
+/** °F. Exceeds any known error of a grid point (6.3). */
 const LARGEST_CORRECTION_F = 8;
 
-/**
- * With reports of 48 days coming in one by one every morning and those of hours all day, something is new all the time: a fit of
- * the last hours is kept, unless much more is known than it has seen. One of years hardly changes in days.
- */
+/** Reports arrive all day, so a recent fit is kept unless the data have grown much. Fits to years change slowly. */
 const KEPT_MS = { pooled: 18 * HOUR_MS, own: 5 * DAY_MS };
 const MUCH_MORE = 1.1;
 
-/** Whether a fit that was made before is as good as one that would be made now of this many cases. */
+/** Whether an earlier fit is as good as a new one to this many cases. */
 export const isRecent = (fit: Fit, cases: number, at: Date): boolean =>
   at.getTime() - fit.trainedAt.getTime() < KEPT_MS[fit.stationId === null ? 'pooled' : 'own'] &&
   cases < MUCH_MORE * fit.n;
 
 /**
- * Fits a group, unless that was done for the same training set before, or for almost the same a short time ago: all stations together, or
- * a station's own long past with the seasons.
- * @returns a text: why there is no fit that may be used
+ * Fits a group: all stations together, or a station's own long past with seasons. Keeps the previous fit if it is recent or
+ * its training set has not changed.
+ * @returns a text with the reason if no usable fit results
  */
 export function* makeFitInSteps(
   group: Group,
@@ -151,7 +139,7 @@ export function* makeFitInSteps(
   const { model, kind, stationId, leadHours, cases } = group;
   const before = findFit(previous, group, trainedAt);
   if (before && isRecent(before, cases.length, trainedAt)) return { fit: before, isNew: false };
-  const seen = whatWasSeen(cases);
+  const seen = summarizeCases(cases);
   yield;
   if (before && isSame(before, seen)) return { fit: before, isNew: false };
   const rows = cases.map((each): AheadCase => ({ ...aheadRow(each), observed: each.temperatureF }));
@@ -159,9 +147,9 @@ export function* makeFitInSteps(
   const design = stationId === null ? 'shrunk' : 'seasonal';
   const found = yield* fitAheadInSteps(rows, design, before?.coefficients);
   if (!found)
-    return `${nameOf(stationId)} could not be made: too few days are known, or they are all the same`;
+    return `${fitName(stationId)} could not be made: too few days are known, or they are all the same`;
   const problem = problemOf(found, seen.rawCrps, rows);
-  if (problem) return `${nameOf(stationId)} is not used: ${problem}`;
+  if (problem) return `${fitName(stationId)} is not used: ${problem}`;
   const { coefficients, trainingCrps } = found;
   const fit = {
     id: newId(),
@@ -177,7 +165,7 @@ export function* makeFitInSteps(
   return { fit, isNew: true };
 }
 
-const nameOf = (stationId: string | null): string =>
+const fitName = (stationId: string | null): string =>
   stationId === null ? 'a fit of all stations' : 'a fit of this station with the seasons';
 
 type Seen = Pick<
@@ -185,7 +173,7 @@ type Seen = Pick<
   'n' | 'firstDate' | 'lastDate' | 'lowestMeanF' | 'highestMeanF' | 'rawCrps' | 'knownThrough'
 >;
 
-function whatWasSeen(cases: readonly TrainingCase[]): Seen {
+function summarizeCases(cases: readonly TrainingCase[]): Seen {
   let [firstDate, lastDate] = [cases[0]!.date, cases[0]!.date];
   let [lowestMeanF, highestMeanF] = [Infinity, -Infinity];
   let crps = 0;
@@ -207,7 +195,6 @@ function whatWasSeen(cases: readonly TrainingCase[]): Seen {
   };
 }
 
-/** When the last of them became known. */
 export const knownThroughMs = (cases: readonly TrainingCase[]): number =>
   cases.reduce(
     (latest, { modelRunAt, fetchedAt, knownAt }) =>
@@ -215,7 +202,7 @@ export const knownThroughMs = (cases: readonly TrainingCase[]): number =>
     -Infinity,
   );
 
-/** The score of the members as they are is made of every number in a training set: where it is the same, the set is. */
+/** The raw score depends on every number of a training set, so equal scores mean equal sets. */
 const isSame = (fit: Fit, seen: Seen): boolean =>
   fit.n === seen.n &&
   fit.firstDate === seen.firstDate &&
@@ -225,13 +212,10 @@ const isSame = (fit: Fit, seen: Seen): boolean =>
   fit.highestMeanF === seen.highestMeanF &&
   fit.rawCrps === seen.rawCrps;
 
-/** Days of the year on which a fit with the seasons is looked at. */
+/** Days of the year at which a seasonal fit is checked. */
 const SEASONS = [0, 91, 183, 274];
 
-/**
- * What keeps a fit out, in words; undefined for one that may be used. What it makes of a single station is looked at where it is used: one
- * that is far off must not take the fit from the others.
- */
+/** Why a fit is rejected, in words. Single stations are checked on use, so that one does not spoil the fit for all. */
 export function problemOf(
   {
     coefficients,
@@ -257,7 +241,7 @@ export function problemOf(
     ({ deviation }) =>
       !(deviation >= POSSIBLE_DEVIATION_F.lowest && deviation <= POSSIBLE_DEVIATION_F.highest),
   );
-  // Asked in this way a number that is none fails, too.
+  // Negated comparisons also reject NaN.
   if (!hasConverged) return 'it has not converged';
   if (wrong !== undefined) return `its slope of ${wrong.toFixed(2)} is not between ${lowest} and ${highest}`;
   if (far !== undefined) return `it corrects by ${far.toFixed(1)} °F, more than ${LARGEST_CORRECTION_F}`;

@@ -12,7 +12,6 @@ import type { TrainedFit } from './training.js';
 
 type Trained = typeof forecastFits | typeof sameDayFits | typeof forecastMixes;
 
-/** Trained after a time, and there at another one. */
 interface Window {
   at: Date;
   after: Date;
@@ -26,7 +25,7 @@ const trainedIn = (t: Trained, { forecastSource, marketSource }: SourceNames, { 
     lte(t.trainedAt, at),
   );
 
-/** A statement deletes no more than this; what is left goes the next time. */
+/** Limit per statement; the next clean-up continues. */
 const FITS_DELETED_AT_ONCE = 500;
 
 export async function insertFits(orm: Orm, sources: SourceNames, fits: readonly TrainedFit[]): Promise<void> {
@@ -84,7 +83,6 @@ export async function insertHourFits(
 
 type TrainingRow = (typeof sameDayFits.$inferInsert)['training'][number];
 
-/** The newest fit of each kind and hour that was there at a time, of those that were trained after another one. */
 export async function newestHourFits(orm: Orm, sources: SourceNames, window: Window): Promise<HourFit[]> {
   const t = sameDayFits;
   const { stationBias: stationBiasF, training: _, ...columns } = getTableColumns(t);
@@ -95,7 +93,6 @@ export async function newestHourFits(orm: Orm, sources: SourceNames, window: Win
     .orderBy(t.kind, t.hour, desc(t.trainedAt));
 }
 
-/** The newest fit of each model, kind, station and lead that was there at a time, of those that were trained after another one. */
 export async function newestFits(orm: Orm, sources: SourceNames, window: Window): Promise<Fit[]> {
   const rows = await orm
     .selectDistinctOn([forecastFits.model, forecastFits.kind, forecastFits.station, forecastFits.leadHours], {
@@ -139,7 +136,6 @@ export const insertMixes = (orm: Orm, sources: SourceNames, mixes: readonly Mix[
     mixes.map((mix) => ({ ...sources, ...mix })),
   );
 
-/** The newest mix of each kind and lead that was there at a time, of those that were made after another one. */
 export async function newestMixes(orm: Orm, sources: SourceNames, window: Window): Promise<Mix[]> {
   const t = forecastMixes;
   return orm
@@ -149,7 +145,6 @@ export async function newestMixes(orm: Orm, sources: SourceNames, window: Window
     .orderBy(t.kind, t.leadHours, desc(t.trainedAt));
 }
 
-/** Of days, of hours or of mixes. */
 export async function deleteOldFits(
   orm: Orm,
   table: Trained,

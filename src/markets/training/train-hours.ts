@@ -22,15 +22,12 @@ import { dailyKinds, type DailyKind } from '../market/market.js';
 import type { KnownHistory } from './forecast-archive.js';
 import { ofLatestDates } from './make-fit.js';
 
-/** What was known of a day at an hour, which run it was forecast by, and what was reported of it. */
 export interface HourCase extends SameDayCase {
   date: string;
   modelRunAt: Date;
-  /** The latest time at which something of it became known. */
   knownAt: Date;
 }
 
-/** A fit that is new, with what it was trained on. */
 export interface TrainedHourFit {
   fit: HourFit;
   cases: readonly HourCase[];
@@ -42,26 +39,22 @@ export interface HourTrainingOptions {
   hours?: readonly number[] | undefined;
 }
 
-/** Dates that are learned from, the latest: measured, sixty days of seven stations are almost as good as two years. */
+/** Number of latest dates used: sixty days of seven stations are almost as good as two years (measured). */
 const WINDOW_DAYS = 60;
-/** Stations share the weather of a date. Measured: from nine dates of seven stations on a fit is ahead of none at every hour. */
+/** Stations share the weather of a date. From nine dates of seven stations on, a fit beats no fit at every hour (measured). */
 const MIN_DATES = 9;
-/** The latest cases that are taken together: a fit of more is no better, and takes longer. */
+/** More cases do not improve a fit and take longer. */
 const MAX_CASES = 1_500;
-/** Put together in one step. */
 const CASES_AT_ONCE = 200;
-/** As for other fits: one of the last hours is kept, unless much more is known than it has seen. All of them are seconds of work. */
+/** A recent fit is kept unless the data have grown much; making all of them takes seconds. */
 const KEPT_MS = 18 * HOUR_MS;
 const MUCH_MORE = 2;
-/** °F. No day comes further than this above what was reached and forecast for the hours to come. */
+/** °F. No day rises further above what it had reached and what was forecast for its remaining hours. */
 const LARGEST_CORRECTION_F = 12;
 
 const ALL_HOURS = Array.from({ length: LAST_HOUR + 1 }, (_, hour) => hour);
 
-/**
- * Learns from what was known at one time how days go on: one fit for each kind and hour, all stations together. Each step is a few
- * milliseconds of work.
- */
+/** Learns how days continue: one fit per kind and hour over all stations. Each step takes a few milliseconds. */
 export function* trainHoursInSteps(
   history: KnownHistory,
   { previous, newId, hours = ALL_HOURS }: HourTrainingOptions,
@@ -88,7 +81,7 @@ export function* trainHoursInSteps(
 
 type Wanted = Pick<HourFit, 'kind' | 'hour'>;
 
-/** @returns a text: why there is no fit that may be used; without cases for one that was there before */
+/** @returns a text with the reason if there is no usable fit; no cases for a kept fit */
 function* trainHour(
   history: KnownHistory,
   days: readonly KnownStationDay[],
@@ -109,7 +102,7 @@ function* trainHour(
     return `only ${cases.length} of ${MIN_SAME_DAY_CASES} days are known hour by hour`;
   const dates = new Set(cases.map(({ date }) => date)).size;
   if (dates < MIN_DATES) return `only ${dates} of ${MIN_DATES} dates are known hour by hour`;
-  const seen = whatWasSeen(cases);
+  const seen = summarizeCases(cases);
   if (before && isSame(before, seen)) return { fit: before };
   const found = (yield* fitSameDayInSteps(cases, before))!;
   yield;
@@ -119,17 +112,14 @@ function* trainHour(
   return { fit: { ...found, ...wanted, ...seen, id: newId(), rawCrps, trainedAt }, cases };
 }
 
-/** A climate day of a station, hour by hour. */
 interface KnownStationDay {
   stationId: string;
   date: string;
-  /** By hour. */
   hours: (KnownHour | undefined)[];
-  /** With the course of the day, the newest first. */
+  /** Runs with an hourly curve, newest first. */
   runs: KnownRun[];
 }
 
-/** The days of which there is something to learn, the latest first. */
 function daysOf({ hours, runs }: KnownHistory): KnownStationDay[] {
   const days = new Map<string, KnownStationDay>();
   for (const hour of hours) {
@@ -147,11 +137,11 @@ function daysOf({ hours, runs }: KnownHistory): KnownStationDay[] {
   );
 }
 
-/** The course of a day is the same for its maximum and its minimum. */
+/** Maximum and minimum of a day share its curve. */
 const hasCurve = ({ kind, curveF }: KnownRun): boolean =>
   kind === 'daily_maximum' && curveF?.length === 24 && curveF.every(isPossible);
 
-/** How many days could be learned from, at the most: what takes no time to say. */
+/** Upper bound on the number of usable days, which is cheap to compute. */
 function countDays(history: KnownHistory, days: readonly KnownStationDay[], { kind, hour }: Wanted): number {
   const known = days.filter(
     ({ stationId, date, hours }) =>
@@ -163,7 +153,7 @@ function countDays(history: KnownHistory, days: readonly KnownStationDay[], { ki
 const extremeOf = (hour: KnownHour | undefined, kind: DailyKind): number | null =>
   (kind === 'daily_maximum' ? hour?.highestF : hour?.lowestF) ?? null;
 
-/** What was known of a day when the hour was, and nothing that came later but the report. */
+/** A day as known at the hour, with nothing later except the report. */
 function toCase(
   history: KnownHistory,
   { stationId, date, hours, runs }: KnownStationDay,
@@ -195,8 +185,8 @@ function toCase(
 
 type Seen = Pick<HourFit, 'n' | 'firstDate' | 'lastDate' | 'knownThrough'>;
 
-/** Of cases whose dates fall. */
-function whatWasSeen(cases: readonly HourCase[]): Seen {
+/** @param cases in descending order of date */
+function summarizeCases(cases: readonly HourCase[]): Seen {
   return {
     n: cases.length,
     firstDate: cases.at(-1)!.date,
@@ -207,14 +197,13 @@ function whatWasSeen(cases: readonly HourCase[]): Seen {
   };
 }
 
-/** What a fit has seen stays as it was known: where nothing has come to be known since, the training set is the same. */
+/** A fit's inputs never change, so without newer knowledge the training set is the same. */
 const isSame = (fit: HourFit, seen: Seen): boolean =>
   fit.n === seen.n &&
   fit.firstDate === seen.firstDate &&
   fit.lastDate === seen.lastDate &&
   fit.knownThrough.getTime() === seen.knownThrough.getTime();
 
-/** What keeps a fit out, in words; undefined for one that may be used. */
 export function problemOf(fit: SameDayFit, rawCrps: number): string | undefined {
   const { a = NaN, b = NaN } = fit.coefficients;
   const numbers = [
@@ -223,7 +212,7 @@ export function problemOf(fit: SameDayFit, rawCrps: number): string | undefined 
     ...Object.values(fit.stationBiasF),
   ];
   const bias = Math.max(...Object.values(fit.stationBiasF).map(Math.abs));
-  // Asked in this way a number that is none fails, too.
+  // Negated comparisons also reject NaN.
   if (!numbers.every(Number.isFinite)) return 'it is broken';
   if (!(b >= POSSIBLE_SLOPE.lowest && b <= POSSIBLE_SLOPE.highest))
     return `its slope of ${b.toFixed(2)} is not between ${POSSIBLE_SLOPE.lowest} and ${POSSIBLE_SLOPE.highest}`;
@@ -235,5 +224,5 @@ export function problemOf(fit: SameDayFit, rawCrps: number): string | undefined 
   return undefined;
 }
 
-/** °F more in what is reached for each in what is forecast of the hours to come. */
+/** °F of change in the extreme per °F of change in the forecast for the remaining hours. */
 const POSSIBLE_SLOPE = { lowest: -0.5, highest: 3 };

@@ -36,9 +36,9 @@ import {
 import { type SourceNames } from '../learning/queries.js';
 
 /**
- * Records what snapshots show. Runs stay the same for hours and reports for good: only what the last snapshot did not
- * show is written.
- * @returns whether there was anything new
+ * Records the contents of snapshots. Runs stay the same for hours and reports for good, so only items missing from the last
+ * snapshot are written.
+ * @returns whether there was a new run or report
  */
 function createCollector(
   archive: Pick<Archive, 'addRuns' | 'addReports' | 'addHours'>,
@@ -93,7 +93,7 @@ const reportsIn = ({ events, asOf }: Snapshot): SettledDay[] =>
 
 const keyOfHour = ({ stationId, date, hour }: KnownHour): string => `${stationId} ${date} hour ${hour}`;
 
-/** Of a further model, which may have a run every hour, the first of six is enough. */
+/** Further models may run hourly; one run in six hours is enough. */
 const FURTHER_RUN_MS = 6 * HOUR_MS;
 
 const keyOfRun = (run: DayEnsemble): string => {
@@ -103,21 +103,20 @@ const keyOfRun = (run: DayEnsemble): string => {
 
 const keyOfReport = (report: SettledDay): string => `${targetKey(report)} ${report.temperatureF} °F`;
 
-/** Another instance, or a command, may have written what this one has not seen. */
+/** Another instance or a command may have added data. */
 const LOOK_EVERY_MS = HOUR_MS;
 const KEPT_DAYS = 400;
-/** The first model's runs of days and the reports, which seasons are learned of: as far as training looks back, with some to spare. */
+/** Seasonal fits need the first model's daily runs and the reports as far back as training looks. */
 const LONG_KEPT_DAYS = SEASONAL_WINDOW_DAYS + 10;
-/** There are 46 of them a day, with up to 1,500 days each: three megabytes. */
+/** There are 46 of them a day with up to 1,500 days each: three megabytes. */
 const HOUR_FITS_KEPT_DAYS = 60;
 
-/** Keeps the forecast calibrated. Several instances do the same, and none harms another. */
+/** Keeps the forecast calibrated. Several instances may run it side by side. */
 export interface Trainer {
-  /** Puts the newest fits that are stored in use, until better ones are made. Never rejects. */
+  /** Uses the newest stored fits until better ones are made. Never rejects. */
   load(): Promise<void>;
-  /** Records what the present shows, and learns anew if something new is known. */
   learn(): Promise<void>;
-  /** Removes what is older than 400 days, what seasons are learned of after two years; a bounded number of rows at a time. */
+  /** Deletes data older than 400 days, and the inputs of seasonal fits after two years, a bounded number of rows at a time. */
   cleanUp(): Promise<void>;
   stop(): void;
 }
@@ -140,7 +139,7 @@ export function createTrainer(options: TrainerOptions): Trainer {
   let isNew = false;
   const trainStations = createStationTraining(options, () => isStopped);
 
-  /** Fits are stored before they are used. Undefined when stopped before the end. */
+  /** Stores fits before they are used. Undefined if stopped early. */
   async function train(at: Date): Promise<Training | undefined> {
     const history = await archive.asOf(at);
     const steps = trainInSteps(history, {
@@ -196,7 +195,7 @@ export function createTrainer(options: TrainerOptions): Trainer {
   };
 }
 
-/** Stations with a long past learn of it by themselves: once in five days, of years. Looked for once a day. */
+/** Fits stations with a long past to years of their own data, every five days; looks for such stations once a day. */
 function createStationTraining(
   { db, archive, sources, calibration }: TrainerOptions,
   isStopped: () => boolean,
@@ -222,7 +221,7 @@ function createStationTraining(
   };
 }
 
-/** One at a time, with turns for other work: the embedded database answers without one. */
+/** One at a time, yielding in between: the embedded database blocks the event loop. */
 async function storeFits(
   { db, sources }: Pick<TrainerOptions, 'db' | 'sources'>,
   fits: readonly TrainedFit[],

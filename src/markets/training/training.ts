@@ -30,42 +30,38 @@ import { learnMix, type Mix, type ModelError } from '../learning/mix.js';
 import type { KnownHistory } from './forecast-archive.js';
 import type { KnownRun } from '../learning/queries.js';
 
-/** Over all stations. Of 30 errors the deviation is known to an eighth; what a station or a slope is off by is held back the more the fewer there are. */
+/** Over all stations. 30 errors determine the deviation to an eighth; ridges shrink terms with few errors. */
 const MIN_POOLED_DAYS = 30;
-/** The latest cases that are taken together: sixty days of all stations, or 31 of all areas' hours. A fit of more is no better, and takes longer. */
+/** Sixty days of all stations, or 31 days of all areas' hours. More cases do not improve a fit and take longer. */
 const MAX_POOLED_CASES = 3_000;
-/** Of one station, at a lead. With less than a year and a half a season has been seen once, and is that year's. */
+/** For one station at one lead. Less than a year and a half shows each season only once, with that year's weather. */
 export const MIN_SEASONAL_DAYS = 548;
-/** Measured, a third year adds nothing. */
+/** A third year adds nothing (measured). */
 export const SEASONAL_WINDOW_DAYS = 730;
 
-/** A fit that is new, with what it was trained on. */
 export interface TrainedFit {
   fit: Fit;
   cases: readonly TrainingCase[];
 }
 
 export interface Training {
-  /** What to forecast by. */
   book: FitBook;
-  /** The fits in it that were made anew. */
   added: readonly TrainedFit[];
   addedHours: readonly TrainedHourFit[];
   addedMixes: readonly Mix[];
 }
 
 export interface TrainingOptions {
-  /** A fit of these stays as it is, with its id and its time, until a day has brought another training set: see `makeFit`. */
+  /** Previous fits are reused, with id and time, until their training set changes: see `makeFitInSteps`. */
   previous: FitBook;
   newId: () => string;
-  /** The hours of running days that are learned of; left out: all. */
   hours?: readonly number[] | undefined;
 }
 
 /**
- * Learns from what was known at one time, and from nothing else: for each model, kind and lead one fit of all stations together, of hours with a
- * bias of each hour of the day, and days that run hour by hour. Stations' own fits stay as they are: see `trainStationInSteps`. Each step is a few
- * milliseconds of work: the caller may do other things in between.
+ * Learns from the knowledge at one time: one fit over all stations per model, kind and lead (hourly fits with a bias per
+ * hour of the day), the mixes, and the fits for days in progress. Stations' own fits carry over: see `trainStationInSteps`.
+ * Each step takes a few milliseconds, so the caller can yield in between.
  */
 export function* trainInSteps(history: KnownHistory, options: TrainingOptions): Steps<Training> {
   const runs = groupBy(history.runs, groupKey);
@@ -110,7 +106,6 @@ export function* trainInSteps(history: KnownHistory, options: TrainingOptions): 
   return { book, added, addedHours, addedMixes };
 }
 
-/** What is known of stations' own fits, but those that are too old to be used. */
 function ownOf({ fits, missing = [] }: FitBook, at: Date) {
   const oldestMs = at.getTime() - LONGEST_AGE_DAYS * DAY_MS;
   return {
@@ -127,7 +122,6 @@ const toMissing = ({ model, kind, stationId, leadHours }: Group, reason: string)
   reason,
 });
 
-/** What was learned of a station's own long past. */
 export interface StationTraining {
   fits: Fit[];
   added: TrainedFit[];
@@ -135,7 +129,7 @@ export interface StationTraining {
 }
 
 /**
- * Learns the seasons of one kind of temperature at one station from its long past, for each lead that has enough of it; of the first model alone.
+ * Learns the seasons of one kind of temperature at one station, for each lead with enough data; first model only.
  * @param history of this kind and station
  */
 export function* trainStationInSteps(
@@ -161,7 +155,6 @@ export function* trainStationInSteps(
   return made;
 }
 
-/** A book with what was learned of one station in place of what was known of it. */
 export function withStation(
   book: FitBook,
   { kind, station }: { kind: DailyKind; station: Place },
@@ -188,7 +181,6 @@ function* groupsOf(
   }
 }
 
-/** The same at once. */
 export const train = (history: KnownHistory, options: TrainingOptions): Training =>
   allAtOnce(trainInSteps(history, options));
 
@@ -205,16 +197,12 @@ function pooledGroup(all: readonly TrainingCase[]): Pick<WantedGroup, 'stationId
   return { stationId: null, cases: spreadOrNone(cases, MIN_POOLED_DAYS), reason };
 }
 
-/**
- * What the spread is worth is learned from real ensembles alone, where there are enough of them. Else all runs teach, the
- * single ones of a model's past too, and none of them by its spread: the deviation is then the same every day.
- */
+/** Uses the spread of real ensembles if there are enough; otherwise all runs count, and the spread is ignored. */
 function spreadOrNone(cases: readonly TrainingCase[], least: number): TrainingCase[] {
   const real = cases.filter(hasSpread);
   return daysIn(real) >= least ? real : cases.map((each) => ({ ...each, varianceF: 0 }));
 }
 
-/** A fit of all stations together, and the cases that there are for it. */
 interface PooledFit {
   fit: Fit;
   isNew: boolean;
@@ -224,10 +212,7 @@ interface PooledFit {
 /** An earlier run of the first model is half a day older. */
 const EARLIER_HOURS = LEAD_STEP_HOURS;
 
-/**
- * For each kind and lead how the models have done beside each other: by the errors that their fits leave of the days that these were
- * learned from. A mix that was there before stays while all its fits do.
- */
+/** Compares models by the errors that their fits leave in training. A mix is kept as long as all its fits are. */
 function* trainMixesInSteps(
   pooled: readonly PooledFit[],
   trainedAt: Date,
@@ -257,7 +242,7 @@ function* trainMixesInSteps(
       : learnMix(new Map(fits.map(([name, each]) => [name, recallErrors(each)])));
     if (isKept) mixes.push(before);
     else if (learned) {
-      // It may be later than what the fits have seen.
+      // May be later than the data of the fits.
       const knownThrough = new Date(Math.max(...fits.map(([, { cases }]) => knownThroughMs(cases))));
       const mix = { id: newId(), kind, leadHours, ...learned, knownThrough, trainedAt };
       mixes.push(mix);
@@ -270,7 +255,7 @@ function* trainMixesInSteps(
 
 const isIn = ({ skill }: Mix, model: string): boolean => model === MAIN_MODEL || model in skill;
 
-/** A fit of all stations is the same line at a station, and at an hour of it, on every day. */
+/** A fit over all stations is the same line on every day for a given station and hour. */
 function errorsOf({ fit, cases }: PooledFit): ModelError[] {
   const lines = new Map<string, ReturnType<typeof lineOf>>();
   return cases.map((each) => {

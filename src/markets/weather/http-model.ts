@@ -16,11 +16,11 @@ import {
 } from './weather.js';
 import { UnexpectedStatusError, createPoll, lastForecasts, placeOf, readJson } from './read-json.js';
 
-/** Of 31 days: five runs of each maximum and minimum at 24 stations, and of each hour in 4 areas. */
+/** 31 days with five runs of each maximum and minimum at 24 stations and of each hour in 4 areas. */
 const MAX_FORECASTS = 25_000;
 const possibleF = z.number().min(-100).max(150);
 
-/** One run of the operator's model for one day's maximum or minimum, or one hour: its members, or what it thinks in two numbers. */
+/** One run for one maximum, minimum or hour, given as members or as a mean and a standard deviation. */
 const forecastSchema = z
   .object({
     station: z
@@ -28,13 +28,12 @@ const forecastSchema = z
       .refine((id) => findPlace(id) !== undefined, 'is not a station or area that there are markets of'),
     kind: z.enum(temperatureKinds).default('daily_maximum'),
     date: z.iso.date(),
-    /** By the clock of the area; of `hourly` only. */
     hour: z.int().min(0).max(23).optional(),
     modelRunAt: z.iso.datetime({ offset: true }),
     membersF: z.array(possibleF).min(MIN_MEMBERS).max(500).optional(),
     meanF: possibleF.optional(),
     standardDeviationF: z.number().min(0.1).max(40).optional(),
-    /** At the hours 0 to 23 of a climate day. */
+    /** Means at hours 0 to 23 of a climate day. */
     hourlyMeanF: z.array(possibleF).length(24).optional(),
   })
   .superRefine(({ station, kind, hour, membersF, meanF, standardDeviationF, hourlyMeanF }, context) => {
@@ -64,37 +63,35 @@ const forecastSchema = z
       });
   });
 
-/** What a model answers. Other fields may be there and are not read. */
+/** Unknown fields are ignored. */
 const modelAnswerSchema = z.object({
-  /** A name for the log. */
   model: z.string().min(1).max(100).optional(),
   forecasts: z.array(forecastSchema).max(MAX_FORECASTS),
 });
 
 const MEMBERS = 31;
 
-/** Quantiles at the middles of 31 equal parts, which have a mean of nothing, made to have a sample deviation of one. */
+/** Quantiles at the midpoints of 31 equal parts, scaled to a sample deviation of one; their mean is zero. */
 function standardMembers(): number[] {
   const half = Array.from({ length: (MEMBERS - 1) / 2 }, (_, i) => normalQuantile((i + 0.5) / MEMBERS));
-  // Mirrored, so that the mean is exact.
+  // Mirroring makes the mean exactly zero.
   const members = [...half, 0, ...half.toReversed().map((z) => -z)];
   const deviation = Math.sqrt(members.reduce((sum, z) => sum + z * z, 0) / (MEMBERS - 1));
   return members.map((z) => z / deviation);
 }
 
-/** An ensemble that says as much as a mean and a deviation: always the same one, with just these as its own. */
 const normalMembers = (meanF: number, standardDeviationF: number): number[] =>
   standardMembers().map((z) => meanF + standardDeviationF * z);
 
-/** How far ahead the clock of the model's machine may be. */
+/** How far the clock of the model's machine may run ahead. */
 const CLOCK_TOLERANCE_MS = MINUTE_MS;
-/** A day is not forecast earlier than this before it. */
 const LONGEST_LEAD_MS = 400 * DAY_MS;
 
 /**
- * Asks the operator's model. Days that were not asked for are left out, so that a file can answer as well; whatever else is not
- * as agreed fails the whole answer, with its place. A run that was made after its day has ended is no forecast.
- * @param question the climate days that are asked for, both included; `isHistory`: what was forecast of days that are over
+ * Asks the operator's model. Days outside the requested range are dropped, so a static file can serve as the model; any
+ * other violation of the contract fails the whole answer and names its place. A run made after its day has ended is not a
+ * forecast.
+ * @param question climate days, both ends included; `isHistory` asks for forecasts of past days
  * @throws UnexpectedAnswerError, WeatherUnavailableError
  */
 async function askModel(
@@ -128,7 +125,7 @@ async function askModel(
     if (Date.parse(run.date) - run.modelRunAt.getTime() > LONGEST_LEAD_MS)
       throw refuse([...place, 'modelRunAt'], `is more than 400 days before ${run.date}`);
     const key = `${targetKey(run)} ${run.modelRunAt.getTime()}`;
-    if (seen.has(key)) throw refuse(place, `is there twice: the same ${whatIsSame(run)} and modelRunAt`);
+    if (seen.has(key)) throw refuse(place, `is there twice: the same ${keyFields(run)} and modelRunAt`);
     seen.add(key);
     const isForecast = run.modelRunAt < spanOf(findPlace(run.stationId)!, run).end;
     if (!isForecast && isHistory)
@@ -138,7 +135,7 @@ async function askModel(
   return { model, runs };
 }
 
-const whatIsSame = ({ kind }: DayEnsemble): string =>
+const keyFields = ({ kind }: DayEnsemble): string =>
   kind === 'hourly' ? 'area, date, hour' : 'station, kind, date';
 
 function toRun(
@@ -158,7 +155,7 @@ function toRun(
     stationId,
     date,
     ...(hour === undefined ? {} : { hour }),
-    // A clock that is a little ahead makes no run that is not there yet.
+    // A clock slightly ahead must not produce a run from the future.
     modelRunAt: new Date(Math.min(Date.parse(modelRunAt), fetchedAt.getTime())),
     fetchedAt,
     membersF: said.membersF ?? normalMembers(said.meanF!, said.standardDeviationF!),
@@ -166,7 +163,7 @@ function toRun(
   };
 }
 
-/** Without the name and password that may stand in it: they go into a header, where no log shows them. */
+/** Strips the name and password; they go into a header, which no log shows. */
 function addressOf(url: string): URL {
   const address = new URL(url);
   address.username = '';
@@ -175,10 +172,10 @@ function addressOf(url: string): URL {
   return address;
 }
 
-/** Shorter ones are in every sentence, and protect nothing. */
+/** Shorter values occur in ordinary text, so hiding them protects nothing. */
 const SHORTEST_SECRET = 4;
 
-/** Whatever of the URL is not public, in each form: models say back what they were asked. */
+/** Every secret part of the URL in every encoding, because models echo what they were asked. */
 function secretsOf(url: string): string[] {
   const { username, password, searchParams } = new URL(url);
   const [pair] = Object.values(credentialsOf(url)).map((header) => header.split(' ')[1]!);
@@ -191,7 +188,6 @@ function secretsOf(url: string): string[] {
   return [pair ?? '', ...own].filter(({ length }) => length >= SHORTEST_SECRET);
 }
 
-/** A `%` that means itself stays. */
 function decode(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -207,24 +203,19 @@ function credentialsOf(url: string): Record<string, string> {
   return { authorization: `Basic ${Buffer.from(pair).toString('base64')}` };
 }
 
-/** However often markets are read, the model has its peace: 288 questions a day. */
+/** At most 288 requests a day, however often markets are read. */
 const FORECASTS_EVERY_MS = 5 * MINUTE_MS;
-/** Not found, gone, not implemented: it keeps no past. */
+/** The model keeps no history: not found, gone, not implemented. */
 const noHistoryStatuses = new Set([404, 410, 501]);
 
 interface HttpModelOptions {
-  /** May have a name, a password and a query of its own. */
   url: string;
-  /** What was measured in the world that the markets are about. */
   observations: readonly ObservationPart[];
   clock: Clock;
   log: Logger;
 }
 
-/**
- * A model of the operator's own, asked over HTTP; docs/examples/README.md has the contract. Without observations its
- * forecasts are as good as before.
- */
+/** The operator's own model; docs/examples/README.md has the contract. Forecasts do not depend on observations. */
 export function createHttpModelSource({ url, observations, clock, log }: HttpModelOptions): WeatherSource {
   let name: string | undefined;
 
@@ -266,7 +257,7 @@ export function createHttpModelSource({ url, observations, clock, log }: HttpMod
   };
 }
 
-/** From yesterday, whose markets may not be settled yet, to tomorrow, whose markets are open: at whichever station. */
+/** From yesterday, whose markets may not be settled yet, to tomorrow, whose markets are open, across all stations. */
 function daysInView(clock: Clock): { from: string; to: string } {
   const today = stations.map((station) => climateDayAt(station, new Date(clock.now())).date).toSorted();
   return { from: addDays(today[0]!, -1), to: addDays(today.at(-1)!, 1) };

@@ -13,10 +13,10 @@ const MAX_MEMBERS = 100;
 const pointSchema = z.looseObject({
   /** The minute, ms since 1970. */
   t: z.int(),
-  /** °F in hundredths; left out while there is no value. */
+  /** °F with two decimals; omitted while the minute has no value. */
   v: z.number().min(-100).max(150).optional(),
   status: z.string(),
-  /** Only on points that were filled in afterwards: nothing settles on them. */
+  /** Present only on points filled in later, which never settle a market. */
   receipt_basis: z.string().optional(),
 });
 type IndexPoint = z.output<typeof pointSchema>;
@@ -37,56 +37,52 @@ const calibrationSchema = z.looseObject({
     .max(MAX_MEMBERS),
 });
 
-/** `GET /live_data/weather/{city}/calibrations`: all that ever were, oldest first. */
+/** `GET /live_data/weather/{city}/calibrations`: every calibration so far, oldest first. */
 const calibrationsAnswerSchema = z.looseObject({
   city: z.string(),
   units: z.literal('celsius'),
   calibrations: z.array(calibrationSchema).max(10_000),
 });
 
-/** A minute's value is there after two or three. Four areas at 10 tokens each: 40 of the 12,000 of a minute. */
+/** A minute's value appears after two or three minutes. Four areas at 10 tokens each use 40 of the 12,000 tokens per minute. */
 const INDEX_EVERY_MS = MINUTE_MS;
 const CALIBRATIONS_EVERY_MS = DAY_MS;
-/** Readings count if they come within so long after their minute: before that a value is not the last word. */
+/** Readings count if they arrive within this time after their minute, so a younger value is not final. */
 const RECEIPT_MS = 5 * MINUTE_MS;
-/** Asked for at first: every hour of today. */
+/** First request: every hour of today. */
 const FIRST_WINDOW_MS = 26 * HOUR_MS;
-/** Asked for again: what was late with the last answer. */
+/** Later requests reach back this far to catch late values. */
 const OVERLAP_MS = 15 * MINUTE_MS;
 const HOURS_KEPT_MS = 3 * DAY_MS;
-/** `degraded`: a station was absent or stood in for; markets settle on it all the same. */
+/** `degraded` means that a station was absent or substituted; markets still settle on the value. */
 const eligible = new Set(['normal', 'degraded']);
 
-/** A station of the index. */
 interface IndexMember {
-  /** The venue's own name of it. */
   stationId: string;
-  /** Of all together: 1. */
+  /** Share of the index; all weights add up to 1. */
   weight: number;
-  /** How much warmer than its peers it is taken to be, °C. */
+  /** Assumed excess over its peers, °C. */
   offsetC: number;
 }
 
-/** What the venue says of one area of its index. */
 export interface IndexState {
   area: IndexArea;
-  /** The newest value on which a market could settle; null until there is one. */
+  /** The newest value eligible for settlement; null until one arrives. */
   latest: { at: Date; temperatureF: number; status: 'normal' | 'degraded' } | null;
-  /** How the index is made now; null until the venue has said so. */
+  /** The calibration in effect; null until the venue has published one. */
   calibration: {
     version: string;
     effectiveAt: Date;
     cityReferenceC: number;
     members: readonly IndexMember[];
   } | null;
-  /** Why there is nothing new; null while there is. */
   problem: string | null;
 }
 
 export interface IndexReader {
-  /** The value of each whole hour that has struck. Asks each area at its own pace, and never rejects. */
+  /** Values of the whole hours so far. Polls each area at its own pace and never rejects. */
   read(signal: AbortSignal): Promise<readonly ObservedExtreme[]>;
-  /** As of the last read, in the order of areas. */
+  /** As of the last read, in the order of `indexAreas`. */
   readonly states: readonly IndexState[];
 }
 
@@ -96,7 +92,7 @@ interface IndexOptions {
   log: Logger;
 }
 
-/** The venue's own temperature index, which its hourly markets settle on: several stations, weighed and corrected by it. */
+/** The venue's own temperature index, a weighted and corrected mean of several stations, on which its hourly markets settle. */
 export function createIndexReader({ client, clock, log }: IndexOptions): IndexReader {
   const areas = indexAreas.map((area) => createAreaReader(area, { client, clock, log }));
   let states: readonly IndexState[] = areas.map(({ state }) => state);
@@ -154,7 +150,7 @@ function createAreaReader(area: IndexArea, { client, clock, log }: IndexOptions)
   function keepHour(at: Date, extremeF: number, now: number): void {
     if (at.getTime() % HOUR_MS !== 0 || now - at.getTime() < RECEIPT_MS) return;
     const { date, hour } = clockAt(area, at);
-    // When clocks are set back an hour strikes twice: markets are about the first.
+    // When clocks go back an hour occurs twice; markets are about the first one.
     if (hourOf(area, date, hour).getTime() !== at.getTime()) return;
     if (hours.get(at.getTime())?.extremeF === extremeF) return;
     const fetchedAt = new Date(now);
@@ -185,7 +181,7 @@ function createAreaReader(area: IndexArea, { client, clock, log }: IndexOptions)
   };
 }
 
-/** What is in effect: weekly records are published before they take effect. */
+/** The calibration in effect: weekly records are published before they take effect. */
 function calibrationOf(
   calibrations: readonly z.output<typeof calibrationSchema>[] | undefined,
   now: number,
@@ -204,7 +200,7 @@ function calibrationOf(
   };
 }
 
-/** Nothing settles on points without a value, in doubt, or filled in afterwards. */
+/** Points that are missing, doubtful or filled in later never settle a market. */
 function toValue({ t, v, status, receipt_basis: basis }: IndexPoint): NonNullable<IndexState['latest']>[] {
   if (v === undefined || basis !== undefined || !eligible.has(status)) return [];
   return [{ at: new Date(t), temperatureF: v, status: status as 'normal' | 'degraded' }];

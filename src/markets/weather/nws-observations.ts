@@ -8,35 +8,34 @@ import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import { hourlyTemperatures, type ObservedExtreme } from './weather.js';
 import { readJson } from './read-json.js';
 
-/** Who asks: the National Weather Service wants to know, and may block callers that do not say. */
+/** The National Weather Service may block callers without a User-Agent. */
 export const NWS_USER_AGENT = 'gauge-weather-markets/1.0';
 
-/** Reports are made some minutes before the hour that they are for. */
+/** Reports are made up to this long before the hour that they are for. */
 const EARLY_MS = 15 * MINUTE_MS;
 
-/** The hottest and the coldest of some hours, °C; null where the report does not say. */
+/** Extremes of a period, °C; null if the report does not include them. */
 interface ReportedRange {
   highestC: number | null;
   lowestC: number | null;
 }
 
-/** Temperatures of a report that the daily climate report cannot contradict, in tenths of °C as the station measured. */
+/** Temperatures that the daily climate report cannot contradict, in tenths of °C as the station measured them. */
 interface ReportedTemperatures {
-  /** At the time of the report, °C. */
   temperatureC: number | null;
-  /** Of the six hours before. */
+  /** Extremes of the six hours before the report. */
   sixHours: ReportedRange;
-  /** Of the calendar day in local standard time, in the report at its end. */
+  /** Extremes of the calendar day in local standard time, given in the report at its end. */
   day: ReportedRange;
 }
 
 const unknown: ReportedRange = { highestC: null, lowestC: null };
 
 /**
- * The remarks of a METAR (FMH-1, chapter 12): `T02330150` is 23.3 °C; `10256 20144` the six hours' maximum of 25.6 °C and minimum
- * of 14.4 °C in the reports for 00, 06, 12 and 18 UTC; `402890144` the day's maximum of 28.9 °C and minimum of 14.4 °C in the report
- * for midnight. The body's whole degrees do not count: turned into °F they are up to one off. A report may end in `=` or, where the
- * station wants looking after, in `$`.
+ * Reads the remarks of a METAR (FMH-1, chapter 12). `T02330150` is 23.3 °C. `10256 20144` is the six-hour maximum of 25.6
+ * °C and minimum of 14.4 °C, in the reports for 00, 06, 12 and 18 UTC. `402890144` is the day's maximum of 28.9 °C and
+ * minimum of 14.4 °C, in the report for midnight. The whole degrees of the body are ignored: converted to °F they are off
+ * by up to one degree. A report may end in `=`, or in `$` if the station needs maintenance.
  */
 function readMetar(stationId: string, report: string, at: Date): ReportedTemperatures {
   const [body = '', remarks = ''] = report.split(/\sRMK\s/);
@@ -55,27 +54,25 @@ function readMetar(stationId: string, report: string, at: Date): ReportedTempera
   };
 }
 
-/** The whole hour that a report is for, in ms since 1970. */
 const hourOfReport = (at: Date): number => Math.floor((at.getTime() + EARLY_MS) / HOUR_MS) * HOUR_MS;
 
-/** A sign, 1 for below zero, and tenths of a degree. */
 const tenths = (sign: string | undefined, digits: string | undefined): number | null =>
   digits === undefined ? null : ((sign === '1' ? -1 : 1) * Number(digits)) / 10;
 
 const toFahrenheit = (celsius: number): number => celsius * 1.8 + 32;
 
-/** After midnight the day before is still asked for: its last report comes late. */
+/** How long after midnight the previous day is still requested, because its last report comes late. */
 const ASK_BACK_MS = 3 * HOUR_MS;
-/** Reports may come late, and corrections later: so long before the latest one everything is asked for again. */
+/** Reports may come late and corrections later, so each request reaches back this far before the latest report. */
 const OVERLAP_MS = 3 * HOUR_MS;
-/** Questions side by side: a minute's 24 are asked within some seconds, not all at once. */
+/** Concurrent requests: 24 stations take some seconds instead of one burst. */
 const AT_ONCE = 4;
-/** For all of them: forecasts must not wait for a service that is slow. */
+/** For all stations together: forecasts must not wait for a slow service. */
 const TIMEOUT_MS = 15_000;
-/** °C that the decoded value may be from the one in the report: it is rounded. More: one of them is wrong. */
+/** Rounding allows this difference between the decoded value and the report, °C. More means that one of them is wrong. */
 const SAME_C = 1;
 const possibleC = { lowest: -60, highest: 60 };
-/** Failed or in doubt (MADIS). */
+/** MADIS codes for failed or questionable readings. */
 const badQuality = new Set(['X', 'Q', 'B']);
 
 const observationsSchema = z.looseObject({
@@ -101,10 +98,9 @@ const observationsSchema = z.looseObject({
 
 type Observation = z.output<typeof observationsSchema>['features'][number]['properties'];
 
-/** What one report says for certain of the days that it lies in, °C. */
 interface Reading {
   at: Date;
-  /** The earliest time that its temperatures can be of; `at` itself where they are one temperature. */
+  /** Start of the period covered; the same Date object as `at` for a single temperature. */
   from: Date;
   highestC: number;
   lowestC: number;
@@ -118,8 +114,8 @@ interface ReaderOptions {
 }
 
 /**
- * Reads the stations' own reports from the National Weather Service: the first time those of the whole climate day, then what is
- * new. What a station has reported stays known while the next question about it fails; the reader rejects if all of them do.
+ * Reads station reports from the National Weather Service: the whole climate day at first, then only new reports. A station
+ * keeps its last reports while its requests fail; the reader rejects if every station fails.
  */
 export function createObservationReader({ baseUrl, clock, log, timeoutMs = TIMEOUT_MS }: ReaderOptions) {
   const readings = new Map<string, Reading[]>();
@@ -132,7 +128,7 @@ export function createObservationReader({ baseUrl, clock, log, timeoutMs = TIMEO
     const latest = before.reduce((last, { at }) => Math.max(last, at.getTime()), -Infinity);
     const since = new Date(Math.max(first.start.getTime(), latest - OVERLAP_MS));
     const reports = await ask(station, since, signal);
-    // Asked for again is believed anew: what was withdrawn meanwhile is gone.
+    // A repeated request replaces its period, which drops withdrawn reports.
     const kept = before.filter(({ at }) => at < since);
     const all = [...kept, ...reports.flatMap((report) => toReadings(station, report))];
     readings.set(station.id, all);
@@ -182,7 +178,7 @@ export function createObservationReader({ baseUrl, clock, log, timeoutMs = TIMEO
   };
 }
 
-/** The extremes that reports made within the day cannot be wrong about; none if there is no such report. */
+/** Extremes that reports within the day establish for certain; empty without such a report. */
 function extremesOf(
   station: Station,
   { date, start, end }: ClimateDay,
@@ -208,8 +204,8 @@ function extremesOf(
 }
 
 /**
- * A report's own temperature is one reading, and so are the extremes of the time before it, as far back as they may reach: six
- * hours that began before the day did may have had theirs in the day before. Those of a calendar day are of no other.
+ * Splits a report into its own temperature and the extremes of the preceding periods. A six-hour period that began before
+ * the day may have had its extremes on the previous day; calendar-day extremes belong to one day.
  */
 function toReadings(station: Station, report: Observation): Reading[] {
   const at = new Date(report.timestamp);
@@ -220,15 +216,15 @@ function toReadings(station: Station, report: Observation): Reading[] {
   const isOfDay = hourOfReport(at) === end.getTime();
   return [
     { from: at, highestC: temperatureC, lowestC: temperatureC },
-    { from: new Date(at.getTime() - 6 * HOUR_MS), ...orAt(temperatureC, sixHours) },
-    ...(isOfDay ? [{ from: start, ...orAt(temperatureC, day) }] : []),
+    { from: new Date(at.getTime() - 6 * HOUR_MS), ...extendRange(temperatureC, sixHours) },
+    ...(isOfDay ? [{ from: start, ...extendRange(temperatureC, day) }] : []),
   ]
     .filter(({ highestC, lowestC }) => lowestC >= possibleC.lowest && highestC <= possibleC.highest)
     .map((reading) => ({ at, ...reading }));
 }
 
-/** The range of some hours with the temperature at their end; where the report says nothing of them, that alone. */
-const orAt = (temperatureC: number, { highestC, lowestC }: ReportedRange) => ({
+/** Extends a period's range by the temperature at its end, which stands alone if the report has no range. */
+const extendRange = (temperatureC: number, { highestC, lowestC }: ReportedRange) => ({
   highestC: Math.max(temperatureC, highestC ?? temperatureC),
   lowestC: Math.min(temperatureC, lowestC ?? temperatureC),
 });

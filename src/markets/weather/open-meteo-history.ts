@@ -17,19 +17,16 @@ import {
 import { readOpenMeteo } from './open-meteo-request.js';
 import { WeatherUnavailableError } from './read-json.js';
 
-/** A model as the archive has it. */
 interface ArchivedModel {
-  /** As `DayEnsemble` has it. */
   model?: string;
   asked: string;
   runMs: number;
-  /** The archive begins on this day for its temperatures. */
   firstDay: string;
 }
 
 /**
- * NOAA's GFS alone, the model that the ensemble is made with (`gfs_seamless` would be another one near the stations), and ECMWF's in the
- * same way; HRRR and NBM, of which some hours are of runs in between.
+ * The deterministic GFS, the model behind NOAA's ensemble (`gfs_seamless` would mix in another model near the stations);
+ * ECMWF's equivalent; and HRRR and NBM, some of whose hours come from intermediate runs.
  */
 const archivedModels: readonly ArchivedModel[] = [
   { asked: 'gfs_global', runMs: 6 * HOUR_MS, firstDay: '2021-04-01' },
@@ -38,7 +35,7 @@ const archivedModels: readonly ArchivedModel[] = [
   { model: 'nbm', asked: 'ncep_nbm_conus', runMs: HOUR_MS, firstDay: '2024-01-01' },
 ];
 
-/** By the days that the forecast is older than the hour that it is about. */
+/** Columns by the age of the forecast, in days before the hour it is about. */
 const columns = ['temperature_2m_previous_day1', 'temperature_2m_previous_day2'] as const;
 const [dayBefore, twoDaysBefore] = columns;
 
@@ -55,7 +52,7 @@ interface HistoryOptions {
   log: Pick<Logger, 'warn'>;
 }
 
-/** The runs of all models. A further one that fails takes nothing from the others; where it is busy all are asked again later. */
+/** Runs of all models. A further model that fails is skipped; a busy service rejects, so that all are retried. */
 export async function readPreviousRuns(
   options: HistoryOptions,
   range: { from: string; to: string },
@@ -66,7 +63,7 @@ export async function readPreviousRuns(
     try {
       for (const run of await readRunsOf(archived, options, range, signal)) runs.push(run);
     } catch (error) {
-      if (archived.model === undefined || !isItsOwn(error, signal)) throw error;
+      if (archived.model === undefined || !isModelFailure(error, signal)) throw error;
       options.log.warn(
         { err: error, model: archived.model },
         'what a model forecast in the past is left out',
@@ -76,21 +73,21 @@ export async function readPreviousRuns(
   return runs;
 }
 
-const isItsOwn = (error: unknown, { aborted }: AbortSignal): boolean =>
+const isModelFailure = (error: unknown, { aborted }: AbortSignal): boolean =>
   error instanceof UnexpectedAnswerError ||
   (error instanceof WeatherUnavailableError && error.retryAfterMs === undefined && !aborted);
 
 /**
- * What a single run of the model said of past days, one and two days before: ensembles of one member each. The
- * archive of ensembles themselves keeps only what each run said of its own first hours, which were not known in time.
+ * Forecasts by single runs of the model for past days, one and two days ahead, as ensembles of one member each. The archive
+ * of real ensembles keeps only the first hours of each run, which were not known in time.
  *
- * When such a forecast was made: the archive gives for each hour the value of the newest run that was started at least one (two)
- * days before that hour, so a day's hours are of several runs. The newest one among them, that of the day's last hour,
- * stands for all: none of the values was known before an earlier run and none is of a later one. With four runs a day
- * that is 25 to 30 (49 to 54) hours before the day's end. An hour of an area is of one run.
+ * For each hour the archive gives the value of the newest run that started at least one (two) days before that hour, so a
+ * day's hours come from several runs. The run of the day's last hour is the newest of them and dates the whole day: no
+ * value comes from a later run. With four runs a day that is 25 to 30 (49 to 54) hours before the day's end. An hour of an
+ * area comes from one run.
  *
- * Asks for all places at once: 31 days (and one more) count as 28 places × 32/7 weeks, so 128, and 512 for all four models; a year
- * as 6,160, which is more than an hour's.
+ * One request covers all places: 31 days plus one count as 28 places × 32/7 weeks = 128 calls, 512 for all four models; a
+ * year counts as 6,160, which exceeds the hourly limit.
  */
 async function readRunsOf(
   { model, asked, runMs, firstDay }: ArchivedModel,
@@ -130,12 +127,10 @@ async function readRunsOf(
   });
 }
 
-/** The last whole hour whose value is in what is forecast. */
 const lastHourOf = (place: Place, target: Target): number => {
   const { start, end } = spanOf(place, target);
   return start < end ? end.getTime() - HOUR_MS : end.getTime();
 };
 
-/** The newest run that was started at least so many days before an hour. */
 const newestRun = (hourMs: number, days: number, runMs: number): Date =>
   new Date(Math.floor((hourMs - days * DAY_MS) / runMs) * runMs);

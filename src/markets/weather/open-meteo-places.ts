@@ -5,20 +5,20 @@ import type { Target } from '../market/market.js';
 import { isStation, places, type Place } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 
-/** The grids' points are at most a quarter of a degree apart. */
+/** Grid points are at most a quarter of a degree apart. */
 const NEAR_DEGREES = 0.5;
 
-/** One hourly series, °F; null where the service has nothing. */
+/** One hourly series, °F; null where the service has no value. */
 export const hourlyF = z.array(z.number().min(-100).max(150).nullable());
 
 export const placeFields = { latitude: z.number(), longitude: z.number(), utc_offset_seconds: z.literal(0) };
 
 /**
- * All stations and areas in one question, hours in UTC, temperatures in °F.
+ * One request for all stations and areas, hours in UTC, temperatures in °F.
  *
- * A question counts as several of the free 600 a minute, 5,000 an hour and 10,000 a day: once for each place, times a tenth of the
- * series for each (members count as series) if they are more than ten, times the weeks if it is more than one. Never asked for by
- * station: 28 questions would count as much, and take 28 times as long.
+ * A request counts as several of the free 600 a minute, 5,000 an hour and 10,000 a day: one per place, times a tenth of the
+ * series per place (each member is a series) above ten, times the weeks above one. Requests per station would count as much
+ * and take 28 times as long.
  */
 export const placeQuery = {
   latitude: places.map(({ latitude }) => latitude).join(','),
@@ -28,7 +28,7 @@ export const placeQuery = {
   timeformat: 'unixtime',
 } as const;
 
-/** Each place with its answer: they come in the order of the question. */
+/** Pairs each place with its answer; answers come in request order. */
 export function matchPlaces<T extends { latitude: number; longitude: number }>(
   url: string,
   answers: readonly T[],
@@ -44,7 +44,6 @@ export function matchPlaces<T extends { latitude: number; longitude: number }>(
   });
 }
 
-/** What is forecast for a place on a day: its maximum and minimum, or of an area each hour by its clock. */
 export const targetsOn = (place: Place, date: string): Target[] =>
   isStation(place)
     ? [
@@ -54,8 +53,7 @@ export const targetsOn = (place: Place, date: string): Target[] =>
     : Array.from({ length: 24 }, (_, hour) => ({ kind: 'hourly', stationId: place.id, date, hour }));
 
 /**
- * Reads a target from series that have a value for each hour; null if one is missing that it needs: the day's peak might have been
- * in it.
+ * Reads a target from hourly series; null if a value is missing, because it might have been the day's peak.
  * @param time of each value, seconds since 1970, an hour apart
  */
 export function targetReader(

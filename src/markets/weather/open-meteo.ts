@@ -26,26 +26,25 @@ import {
 import { readOpenMeteo } from './open-meteo-request.js';
 import { createPoll, lastForecasts } from './read-json.js';
 
-/** A model as the service has it. */
 interface OnlineModel {
-  /** As `DayEnsemble` has it; left out: the first one. */
+  /** As in `DayEnsemble`; omitted for the first model. */
   model?: string;
-  /** As it is asked for, and the name under which the service tells of its runs. */
+  /** The model's name in forecast requests; `dataset` is its name in the run metadata. */
   asked: string;
   dataset: string;
-  /** Of ensembles or of single runs, which come from different hosts. */
+  /** Ensembles and single runs come from different hosts. */
   from: 'ensemble' | 'forecast';
   leastMembers: number;
   runMs: number;
-  /** No run of this model has ever been there sooner after its start. */
+  /** Runs of this model have never been available sooner after their start. */
   takesMs: number;
   everyMs: number;
 }
 
 /**
- * NOAA's GEFS at a quarter of a degree: a control run and 30 members, four runs a day: asking more often than once an hour brings little.
- * 24 questions a day count as about 2,100 of the 10,000 that are free, one as 88 of 600 a minute; while the service fails up to 96
- * questions as 8,400.
+ * NOAA's GEFS at a quarter of a degree: a control run and 30 members, four runs a day, so polling more often than hourly
+ * gains little. 24 requests a day count as about 2,100 of the 10,000 free ones, and one as 88 of 600 a minute; while the
+ * service fails, up to 96 requests count as 8,400.
  */
 const gefs: OnlineModel = {
   asked: 'gfs025',
@@ -58,8 +57,8 @@ const gefs: OnlineModel = {
 };
 
 /**
- * ECMWF's ensemble of 51, and NOAA's HRRR and NBM, which have a run each hour, of HRRR every sixth one for more than 18 hours. A question
- * counts as 144, and twice as 29: together 1,330 a day, and 800 while they fail.
+ * ECMWF's ensemble of 51, and NOAA's HRRR and NBM with a run each hour; only every sixth HRRR run reaches beyond 18 hours.
+ * One request counts as 144 and two as 29 each: together 1,330 a day, or 800 while they fail.
  */
 const furtherModels: readonly (OnlineModel & { model: string })[] = [
   {
@@ -91,7 +90,6 @@ const locationSchema = z.looseObject({
 });
 
 const metadataSchema = z.looseObject({
-  /** Seconds since 1970. */
   last_run_initialisation_time: z.int(),
 });
 
@@ -102,8 +100,9 @@ interface Hosts {
 }
 
 /**
- * Asks Open-Meteo for all places in one call: each member's maximum and minimum over a station's climate days, from its hourly
- * values, and its hours for the areas of the index. A call counts as 28 places × 31 members ÷ 10, so 87, and one for the run's time.
+ * Asks Open-Meteo for all places in one call: each member's maximum and minimum over a station's climate days, from its
+ * hourly values, and the hours of the index areas. A call counts as 28 places × 31 members ÷ 10 = 87, plus one for the run
+ * time.
  */
 async function readEnsembles(model: OnlineModel, hosts: Hosts, signal: AbortSignal): Promise<DayEnsemble[]> {
   const { baseUrls, apiKey, clock } = hosts;
@@ -123,7 +122,7 @@ async function readEnsembles(model: OnlineModel, hosts: Hosts, signal: AbortSign
   });
   const matched = matchPlaces(url, locations);
   const fetchedAt = new Date(clock.now());
-  // Asked last: if a new run arrives in between, the data are taken for newer than they are, never for older.
+  // Asked last: a run that arrives in between makes the data look newer than they are, never older.
   const modelRunAt = await readRunTime(model, hosts, fetchedAt, signal);
   const of = model.model === undefined ? {} : { model: model.model };
   return matched.flatMap(([place, location]) =>
@@ -131,10 +130,7 @@ async function readEnsembles(model: OnlineModel, hosts: Hosts, signal: AbortSign
   );
 }
 
-/**
- * When the run was started that the data are from. Where the service does not tell: the last one that can be there, so
- * that the data are not taken to have been known earlier than they were.
- */
+/** Start of the run behind the data. Assumes the latest available run if unknown, to never date data too early. */
 async function readRunTime(
   { dataset, from, runMs: everyMs, takesMs }: OnlineModel,
   { baseUrls, apiKey }: Hosts,
@@ -152,7 +148,7 @@ async function readRunTime(
   }
 }
 
-/** What every member has every hour of. */
+/** Targets for which every member has every hour. */
 function toRuns(
   { model, leastMembers }: OnlineModel,
   url: string,
@@ -169,7 +165,7 @@ function toRuns(
   if (members.some((values) => values.length !== time.length))
     throw new UnexpectedAnswerError(url, 'the members do not have a value for each hour');
   return datesInView(place, at).flatMap((date) => {
-    // A day that runs is gone on from by the first model alone.
+    // Only the first model continues a day that has already begun.
     const isWanted = isStation(place) && model === undefined;
     const curveF = isWanted ? meanCurve(place, date, { time, members }) : undefined;
     return targetsOn(place, date).flatMap((target) => {
@@ -179,7 +175,6 @@ function toRuns(
   });
 }
 
-/** The mean of the members at each hour of a climate day; undefined if one of them is missing. */
 function meanCurve(
   place: Place,
   date: string,
@@ -192,22 +187,21 @@ function meanCurve(
   return Array.from({ length: 24 }, (_, hour) => meanAndVariance(hours.map((values) => values[hour]!)).mean);
 }
 
-/** Of a station yesterday, whose markets may not be settled, to tomorrow; of an area today and tomorrow by its clock. */
+/** A station's days from yesterday, whose markets may be unsettled, to tomorrow; an area's local today and tomorrow. */
 function datesInView(place: Place, at: Date): string[] {
   const today = isStation(place) ? climateDayAt(place, at).date : clockAt(place, at).date;
   return (isStation(place) ? [-1, 0, 1] : [0, 1]).map((days) => addDays(today, days));
 }
 
-/** After a failure: a question that is not answered may count, too. */
+/** Pause after a failure: an unanswered request may count as well. */
 const FURTHER_PAUSE_MS = 6 * HOUR_MS;
-/** A further model's runs are used as long; of a service that goes on answering with an older one they are not. */
+/** Further models' runs stay in use this long, unless the service keeps returning an older run. */
 const FURTHER_LAST_MS = 9 * HOUR_MS;
 const OLDEST_RUN_MS = DAY_MS;
 
-/** What a further model has that may be used; why there is nothing, if there is not. */
 type Further = { ensembles: readonly DayEnsemble[] } | { missing: string };
 
-/** Reads a model at its own pace. It never rejects, and its failure is told once. */
+/** Polls a further model. Never rejects, and logs a failure once. */
 function createFurtherModel(
   model: OnlineModel & { model: string },
   hosts: Hosts,
@@ -233,10 +227,10 @@ function createFurtherModel(
   };
 }
 
-/** Longer ago nothing is of use: a run of a day before is corrected by a fit for twice the way. */
+/** Older runs are useless: the fit for a one-day-old run covers twice that lead. */
 const KEPT_RUNS_MS = DAY_MS;
 
-/** Keeps the first model's runs, so that the one of half a day before can stand beside the newest. */
+/** Keeps the first model's runs so that the run from half a day earlier can accompany the newest. */
 function createEarlierRuns(): (newest: readonly DayEnsemble[]) => DayEnsemble[] {
   const byRun = new Map<number, readonly DayEnsemble[]>();
   return (newest) => {
@@ -250,22 +244,17 @@ function createEarlierRuns(): (newest: readonly DayEnsemble[]) => DayEnsemble[] 
 }
 
 interface OpenMeteoOptions {
-  /** Of the ensembles. */
+  /** Host of the ensembles. */
   baseUrl: string;
-  /** Of single runs, and of the archive of earlier ones. */
+  /** Host of single runs and of the archive. */
   historyBaseUrl: string;
-  /** The key of a subscription; left out: the free service. */
   apiKey?: string | undefined;
-  /** What was measured in the world that the markets are about. */
   observations: readonly ObservationPart[];
   clock: Clock;
   log: Logger;
 }
 
-/**
- * The real weather: runs of several models from Open-Meteo beside what was observed, each at its own pace. Without observations
- * or further models the first one's ensembles are as good as before, so a service that fails there takes nothing away.
- */
+/** Open-Meteo models and observations, each polled at its own pace. The first model works without the others. */
 export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource {
   const { baseUrl, historyBaseUrl, apiKey, observations, clock, log } = options;
   const hosts = { baseUrls: { ensemble: baseUrl, forecast: historyBaseUrl }, apiKey, clock };

@@ -3,14 +3,11 @@ import type { z } from 'zod';
 import { type Clock, HOUR_MS, MINUTE_MS, readRetryAfter } from '../../core/time.js';
 import { UnexpectedAnswerError, readLimited } from '../venue/kalshi-client.js';
 
-/** What is known of one service. */
 interface Polled<T> {
-  /** The last good answer, and when it came; undefined until there is one. */
   value: T | undefined;
   readMs: number;
-  /** Why the last question failed; undefined if it did not. */
   problem: unknown;
-  /** It failed just now: to be told once, not with every read until the next question. */
+  /** True only on the read that failed, so that callers report each failure once. */
   isNews: boolean;
 }
 
@@ -18,9 +15,9 @@ const FIRST_PAUSE_MS = MINUTE_MS;
 const LONGEST_PAUSE_MS = 15 * MINUTE_MS;
 
 /**
- * Asks a service at its own pace, however often it is called: every `everyMs`, and after failures with growing pauses.
- * In between the last answer stands. Never rejects.
- * @param leastPauseMs after a failure; left out: none
+ * Polls a service every `everyMs`, however often it is called, with growing pauses after failures. The last answer stands
+ * in between. Never rejects.
+ * @param leastPauseMs shortest pause after a failure
  */
 export function createPoll<T>(
   clock: Clock,
@@ -48,12 +45,12 @@ export function createPoll<T>(
   };
 }
 
-/** Forecasts are used on for as long while the service fails: until about the next run they are still the newest. */
+/** Forecasts stay in use this long while the service fails; they remain the newest until about the next run. */
 const FORECASTS_LAST_MS = 3 * HOUR_MS;
 
 /**
- * The last forecasts, while they may stand in for new ones.
- * @throws why there are none: also for an answer that was not as agreed, whatever came before it
+ * The last forecasts, while they may replace new ones.
+ * @throws the problem if there are none, and always after an answer that broke the contract
  */
 export function lastForecasts<T>(
   { value, readMs, problem, isNews }: Polled<T>,
@@ -65,9 +62,8 @@ export function lastForecasts<T>(
   return value;
 }
 
-/** A weather service could not be reached, was too busy or failed: it may answer later. */
+/** A weather service was unreachable, busy or failing; a later request may succeed. */
 export class WeatherUnavailableError extends Error {
-  /** How long the service asks to be left alone, if it says so. */
   readonly retryAfterMs: number | undefined;
   constructor(url: string, what: string, options: ErrorOptions & { retryAfterMs?: number | undefined } = {}) {
     super(`${url}: ${what}`, options);
@@ -76,7 +72,7 @@ export class WeatherUnavailableError extends Error {
   }
 }
 
-/** A weather service answered with a status that is no success, and will again. */
+/** A weather service answered with an error status that a retry will not change. */
 export class UnexpectedStatusError extends UnexpectedAnswerError {
   readonly status: number;
   constructor(url: string, status: number, said: string) {
@@ -90,24 +86,23 @@ interface JsonRequest<T extends z.ZodType> {
   url: string;
   headers?: Record<string, string>;
   schema: T;
-  /** What no message may show, even if the answer says it back. */
+  /** Values that no message may show, even if the answer repeats them. */
   secrets?: readonly string[];
   signal: AbortSignal;
-  /** For all of it, the body included. */
   timeoutMs?: number;
 }
 
 const TIMEOUT_MS = 10_000;
-/** For a service that has had too many questions and does not say how long: the free ones count by the minute. */
+/** Pause for a 429 without Retry-After; free services count requests per minute. */
 const BUSY_PAUSE_MS = MINUTE_MS;
 
 /**
- * Asks once, and believes only what has the documented shape.
+ * Makes one request and accepts only the documented shape.
  * @throws UnexpectedAnswerError, WeatherUnavailableError
  */
 export async function readJson<T extends z.ZodType>(request: JsonRequest<T>): Promise<z.output<T>> {
   const { schema, signal, secrets = [], timeoutMs = TIMEOUT_MS } = request;
-  // Coordinates and start times say nothing to a reader of the log.
+  // Coordinates and start times are noise in the log.
   const url = request.url.split('?')[0]!;
   const { status, retryAfterMs, body } = await load(
     request,
@@ -115,7 +110,7 @@ export async function readJson<T extends z.ZodType>(request: JsonRequest<T>): Pr
     AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
   );
   const said = () => excerpt(hide(body, secrets));
-  // 501: it is not able to, and will not be later.
+  // 501 is permanent.
   if (status === 429 || (status >= 500 && status !== 501))
     throw new WeatherUnavailableError(url, `status ${status}: ${said()}`, {
       retryAfterMs: retryAfterMs ?? (status === 429 ? BUSY_PAUSE_MS : undefined),
@@ -133,7 +128,7 @@ export async function readJson<T extends z.ZodType>(request: JsonRequest<T>): Pr
   throw new UnexpectedAnswerError(url, `${placeOf(path)}: ${message}`);
 }
 
-/** `forecasts[3].membersF[2]` */
+/** For example `forecasts[3].membersF[2]`. */
 export const placeOf = (path: readonly PropertyKey[]): string =>
   path
     .map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`))

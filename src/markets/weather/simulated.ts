@@ -26,16 +26,15 @@ import {
   type SimulatedSubject,
 } from '../venue/simulation/world.js';
 
-/** The other model of the invented world. */
 const SINGLE = 'single';
 
-/** Stations report at 9 minutes to the hour, and a report is there some minutes later. */
+/** Stations report at 51 minutes past the hour; reports arrive some minutes later. */
 const REPORT_MINUTE_MS = 51 * MINUTE_MS;
 const REPORT_TAKES_MS = 4 * MINUTE_MS;
-/** What the index says of a time is there some minutes later. */
+/** Delay until the index value of a time is available. */
 const INDEX_TAKES_MS = 5 * MINUTE_MS;
 
-/** Forecasts and observations of the invented world, which its markets settle on. They follow from the seed and the clock. */
+/** Forecasts and observations of the simulated world, on which its markets settle. The seed and the clock determine them. */
 export function createSimulatedWeatherSource(
   world: SimulatedWorld,
   selection: Selection = everything,
@@ -76,7 +75,6 @@ export function createSimulatedWeatherSource(
   };
 }
 
-/** What was reported of each hour of a day, with the extremes so far, when that report came. */
 function listHours(
   { weather }: Pick<SimulatedWorld, 'weather'>,
   { station, day: { date, start } }: StationDay,
@@ -97,7 +95,7 @@ function listHours(
   }).filter(({ fetchedAt }) => fetchedAt <= now);
 }
 
-/** What was known of any subjects at any time: the newest run of each model, an earlier one of the first, and what has been measured of it so far. */
+/** Everything known about the subjects at a time, including an earlier run of the first model. */
 export function readWeatherOf(
   { weather }: Pick<SimulatedWorld, 'weather'>,
   subjects: readonly SimulatedSubject[],
@@ -118,7 +116,7 @@ export function readWeatherOf(
   return { fetchedAt: at, ensembles, observed };
 }
 
-/** The extreme of a day so far, by the last report that is there; an hour's own temperature, once that is. */
+/** The running extreme from the last available report; for an hour, its temperature once available. */
 function observe(
   weather: SimulatedWeather,
   subject: SimulatedSubject,
@@ -149,7 +147,6 @@ function reportedHours(
   return hourlyTemperatures(start, reports);
 }
 
-/** Each run that has been there for a subject, as it was when it came. */
 function listRuns({ weather }: SimulatedWorld, subject: SimulatedSubject, now: Date): DayEnsemble[] {
   const { span } = subject;
   return runsOf(span).flatMap((modelRunAt) => {
@@ -158,7 +155,6 @@ function listRuns({ weather }: SimulatedWorld, subject: SimulatedSubject, now: D
   });
 }
 
-/** What a run of each model says of a subject: they are there at the same time. */
 function runsAt(
   weather: SimulatedWeather,
   subject: SimulatedSubject,
@@ -177,7 +173,6 @@ function runsAt(
   ];
 }
 
-/** The time of the day's last report that is there. */
 function lastReportAt({ end }: Pick<ClimateDay, 'end'>, at: Date): Date {
   const hour = Math.floor((at.getTime() - REPORT_TAKES_MS - REPORT_MINUTE_MS) / HOUR_MS) * HOUR_MS;
   return new Date(Math.min(hour + REPORT_MINUTE_MS, end.getTime() - HOUR_MS + REPORT_MINUTE_MS));

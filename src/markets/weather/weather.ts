@@ -5,29 +5,29 @@ import { targetKey, type Target } from '../market/market.js';
 import type { VenueNote } from '../market/source.js';
 import { createPoll } from './read-json.js';
 
-/** Mean and sample variance of the members; the variance of a single one is 0. */
+/** Mean and sample variance of the members; a single member has variance 0. */
 export function meanAndVariance(membersF: readonly number[]): { mean: number; variance: number } {
   const mean = membersF.reduce((sum, x) => sum + x, 0) / membersF.length;
   const squares = membersF.reduce((sum, x) => sum + (x - mean) ** 2, 0);
   return { mean, variance: membersF.length > 1 ? squares / (membersF.length - 1) : 0 };
 }
 
-/** What the air has never been. An ensemble with such a member is broken. */
+/** Physical limits. An ensemble with a member outside them is broken. */
 const POSSIBLE_F = { lowest: -100, highest: 150 };
 
 export const isPossible = (temperatureF: number): boolean =>
   temperatureF >= POSSIBLE_F.lowest && temperatureF <= POSSIBLE_F.highest;
 
-/** A spread of fewer members says nothing. */
+/** Fewer members give no meaningful spread. */
 export const MIN_MEMBERS = 10;
 
-/** A source's first model: it alone decides whether there is a forecast, and how old that is. */
+/** A source's first model, which alone decides whether a forecast exists and how old it is. */
 export const MAIN_MODEL = 'main';
-/** The first model's run of half a day before its newest one, or the last before that: another vintage of the same. */
+/** The first model's latest run at least half a day older than its newest one. */
 export const EARLIER_RUN = 'earlier';
 export const EARLIER_MS = 12 * HOUR_MS;
 
-/** By target: the newest ensemble that can be used, what else there is beside it, and the extreme that was reported. */
+/** Groups what was known at a time by target: newest usable ensemble, further models and the reported extreme. */
 export function whatWasKnown({ ensembles, observed }: WeatherData, at: Date) {
   const there = ensembles.filter((ensemble) => ensemble.fetchedAt <= at && ensemble.modelRunAt <= at);
   const newest = newestOf(there.filter(({ model, membersF }) => model === undefined && isUsable(membersF)));
@@ -47,7 +47,7 @@ export function whatWasKnown({ ensembles, observed }: WeatherData, at: Date) {
     if (fetchedAt > at || observedAt > at || !isPossible(extremeF)) continue;
     const key = targetKey(observation);
     const found = extremes.get(key);
-    extremes.set(key, found ? takeTogether(found, observation) : observation);
+    extremes.set(key, found ? mergeObservations(found, observation) : observation);
   }
   return { ensembles: newest, further: groupBy(further, targetKey), observed: extremes };
 }
@@ -62,8 +62,8 @@ function newestOf(runs: readonly DayEnsemble[]): Map<string, DayEnsemble> {
   return newest;
 }
 
-/** What two services have said of the same: the day's own report is the last word, before it the more extreme counts. */
-function takeTogether(a: ObservedExtreme, b: ObservedExtreme): ObservedExtreme {
+/** Merges two services' reports of one target: the day's final report wins, otherwise the more extreme value. */
+function mergeObservations(a: ObservedExtreme, b: ObservedExtreme): ObservedExtreme {
   const [older, newer] = a.observedAt <= b.observedAt ? [a, b] : [b, a];
   if (a.isFinal || b.isFinal) return older.isFinal ? older : newer;
   if (newer.kind === 'hourly') return newer;
@@ -73,10 +73,10 @@ function takeTogether(a: ObservedExtreme, b: ObservedExtreme): ObservedExtreme {
 }
 
 const HOURS = 24;
-/** A report this near a whole hour tells of it: most are made some minutes before. */
+/** A report this close to a whole hour counts for it; most are made some minutes before. */
 const NEAR_HOUR_MS = { before: 15 * MINUTE_MS, after: 10 * MINUTE_MS };
 
-/** The temperature at each hour of a climate day, by the report nearest to it; null where there is none. */
+/** The temperature at each hour of a climate day from the nearest report; null without one. */
 export function hourlyTemperatures(
   dayStart: Date,
   reports: readonly { at: Date; temperatureF: number }[],
@@ -97,7 +97,7 @@ export function hourlyTemperatures(
 const isUsable = (membersF: readonly number[]): boolean =>
   membersF.length >= MIN_MEMBERS && isSound(membersF);
 
-/** A single run is enough where nothing is made of it uncorrected. */
+/** One member is enough where the run is only used after correction. */
 const isSound = (membersF: readonly number[]): boolean => membersF.length > 0 && membersF.every(isPossible);
 
 const isNewer = (a: DayEnsemble, b: DayEnsemble): boolean =>
@@ -105,18 +105,13 @@ const isNewer = (a: DayEnsemble, b: DayEnsemble): boolean =>
 
 type Observe = (signal: AbortSignal) => Promise<readonly ObservedExtreme[]>;
 
-/** One service that knows what was measured. */
 export interface ObservationPart {
-  /** For the log. */
   name: string;
   everyMs: number;
   read: Observe;
 }
 
-/**
- * What several services have measured, each asked at its own pace. Never rejects: a part that fails keeps what it said last and
- * takes nothing from the others.
- */
+/** Polls each service at its own pace. Never rejects: a failing one keeps its last answer and affects no other. */
 export function createObserver(
   parts: readonly ObservationPart[],
   { clock, log }: { clock: Clock; log: Logger },
@@ -132,37 +127,34 @@ export function createObserver(
   };
 }
 
-/** One run of an ensemble for one temperature. */
 export interface DayEnsemble extends Target {
-  /** Left out: the source's first one. */
+  /** Omitted for the source's first model. */
   model?: string | undefined;
-  /** When the weather model was started: nothing later is in it. */
+  /** Start of the model run; it contains no later data. */
   modelRunAt: Date;
-  /** When we got it. */
+  /** When Gauge received the run. */
   fetchedAt: Date;
-  /** What each member says, °F. */
   membersF: readonly number[];
-  /** Of a day: the members' mean at its hours 0 to 23 by local standard time, °F; left out where it is not known. */
+  /** For a day: the members' mean at hours 0 to 23 local standard time, °F; omitted if unknown. */
   curveF?: readonly number[] | undefined;
 }
 
 /**
- * The highest (of a minimum: the lowest) temperature that a station has reported within a climate day so far; of an hour what the
- * index says of it, once it does. Only what the day's report cannot be below (above) may stand here: readings that are rounded
- * twice on their way are a degree or two off.
+ * The highest (for a minimum: lowest) temperature that a station has reported so far within a climate day; for an hour, the
+ * index value once published. Only values that the daily report cannot fall below (exceed) belong here: readings rounded
+ * twice in transit are a degree or two off.
  */
 export interface ObservedExtreme extends Target {
   extremeF: number;
-  /** When the latest report was made. */
   observedAt: Date;
   fetchedAt: Date;
-  /** Of a day: what was reported for its hours 0 to 23 by local standard time, °F; null where nothing was. */
+  /** For a day: reports for hours 0 to 23 local standard time, °F; null without a report. */
   hoursF?: readonly (number | null)[];
-  /** It is the day's own report, after which nothing counts. */
+  /** Set for the day's own report, which overrides all others. */
   isFinal?: true;
 }
 
-/** What a station had reported when the temperature of an hour became known, see `observedHours`. */
+/** A station's reports when the temperature of an hour became known, see `observedHours`. */
 export interface KnownHour {
   stationId: string;
   date: string;
@@ -174,7 +166,7 @@ export interface KnownHour {
   fetchedAt: Date;
 }
 
-/** What was known of the hours of a day as of its observation: its extremes are those of the latest hour. */
+/** Hours of a day as known at its observation; the extremes belong to the latest hour. */
 export function hoursOf(
   day: Pick<KnownHour, 'stationId' | 'date'>,
   { hoursF = [], extremeF, observedAt, fetchedAt }: ObservedExtreme,
@@ -188,43 +180,37 @@ export function hoursOf(
   });
 }
 
-/** What a weather source knew at one time. */
 export interface WeatherData {
   fetchedAt: Date;
-  /** Models that are missing, beside those that are there; left out: none. */
   notes?: readonly VenueNote[];
   ensembles: readonly DayEnsemble[];
   observed: readonly ObservedExtreme[];
 }
 
-/** Where forecasts and observations come from. */
 export interface WeatherSource {
   readonly name: string;
-  /** Beside the first model those whose runs it may have, too; left out: none. */
   readonly furtherModels?: readonly string[] | undefined;
-  /** How long its data are good for: it is not asked again before. */
+  /** How long its data stay fresh; it is not read again before. */
   readonly freshMs: number;
-  /** Rejects with whatever cannot be trusted; the caller keeps what it had. */
+  /** Rejects data that cannot be trusted; the caller keeps its last data. */
   read(signal: AbortSignal): Promise<WeatherData>;
-  /** Left out where it cannot be known any more what was forecast in the past. */
+  /** Omitted where past forecasts can no longer be known. */
   readonly history?: WeatherHistory;
 }
 
-/** It cannot be known any more what was forecast in the past. */
+/** Past forecasts can no longer be known. */
 export class NoHistoryError extends Error {
   override readonly name = 'NoHistoryError';
 }
 
-/** What was forecast in the past. A forecast that was made of later data has no place here. */
+/** Past forecasts. Forecasts made with later data do not belong here. */
 export interface WeatherHistory {
   /**
-   * The runs that were made for some climate days and their hours, at most 31 days.
-   * @param from the first day; @param to the last one
-   * @returns with `fetchedAt` as the time at which each run really came into our hands: for what is asked for afterwards that
-   * is now
+   * The runs made for climate days and their hours, at most 31 days, both ends included.
+   * @returns `fetchedAt` is when Gauge really received each run: the present for runs requested afterwards
    * @throws NoHistoryError, or as `read` does
    */
   readRuns(range: { from: string; to: string }, signal: AbortSignal): Promise<DayEnsemble[]>;
-  /** What stations had reported hour by hour, as it came into our hands. Left out where that cannot be known any more. */
+  /** Hourly station reports as they were received. Omitted where these can no longer be known. */
   readHours?(range: { from: string; to: string }, signal: AbortSignal): Promise<KnownHour[]>;
 }

@@ -8,7 +8,7 @@ const read = (id: string, text: string, near: string) =>
   readClimateProduct(text, findStation(id)!, new Date(near));
 
 describe('a daily climate report', () => {
-  it('is final when it is about the whole day', () => {
+  it('is final when it covers the whole day', () => {
     const text = climateText({
       report: 'CLINYC',
       issued: '200644',
@@ -30,13 +30,13 @@ describe('a daily climate report', () => {
   it.each([
     ['New York', 'KNYC', 'VALID TODAY AS OF 0400 PM LOCAL TIME.'],
     ['Denver', 'KDEN', 'VALID AS OF 0600 AM LOCAL TIME.'],
-  ])('is preliminary as %s marks it, whenever it comes', (_city, id, valid) => {
+  ])('is preliminary with the mark of %s, whenever it arrives', (_city, id, valid) => {
     const { report } = findStation(id)!;
     const text = climateText({ report, issued: '200830', date: 'AUGUST 19 2026', valid });
     expect(read(id, text, '2026-08-20T08:30:00Z')!.isFinal).toBe(false);
   });
 
-  it('is preliminary before its day is over in standard time, and under TODAY', () => {
+  it('is preliminary before its day ends in standard time, and under TODAY', () => {
     // New York's day of 19 August ends at 05:00Z.
     const early = climateText({ report: 'CLINYC', issued: '200459', date: 'AUGUST 19 2026' });
     expect(read('KNYC', early, '2026-08-20T04:59:00Z')!.isFinal).toBe(false);
@@ -49,7 +49,7 @@ describe('a daily climate report', () => {
     expect(read('KNYC', today, '2026-08-20T06:44:00Z')!.isFinal).toBe(false);
   });
 
-  it('may lack a value, be below zero, or be a record', () => {
+  it('may lack a value, be below zero, or mark a record', () => {
     const base = { report: 'CLIMSP', issued: '130830', date: 'JANUARY 12 2027' };
     expect(read('KMSP', climateText({ ...base, maximum: 'MM' }), '2027-01-13T08:30:00Z')).toMatchObject({
       maximumF: null,
@@ -59,7 +59,7 @@ describe('a daily climate report', () => {
     expect(read('KMSP', cold, '2027-01-13T08:30:00Z')).toMatchObject({ maximumF: -3, minimumF: -21 });
   });
 
-  it('takes the time of the header, also around midnight and the end of a month', () => {
+  it("takes the header's time, even around midnight and the end of a month", () => {
     const late = climateText({ report: 'CLINYC', issued: '010005', date: 'AUGUST 30 2026' });
     expect(read('KNYC', late, '2026-08-31T23:59:00Z')!.issuedAt).toEqual(new Date('2026-09-01T00:05:00Z'));
     const other = climateText({ report: 'CLINYC', issued: '150644', date: 'AUGUST 30 2026' });
@@ -81,7 +81,7 @@ describe('a daily climate report', () => {
       climateText({ report: 'CLINYC', issued: '200644', date: 'AUGUST 32 2026' }),
     ],
     [
-      'a month report',
+      'a monthly report',
       climateText({ report: 'CLINYC', issued: '200644', date: 'AUGUST 19 2026' }).replace(
         'CLIMATE SUMMARY FOR',
         'CLIMATE SUMMARY FOR THE MONTH OF',

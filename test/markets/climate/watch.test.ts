@@ -35,7 +35,7 @@ beforeEach(async () => {
   Object.assign(fake, { products: new Map(), fault: undefined, requests: [] });
   current = undefined;
   watch = makeWatch();
-  // Shortly before Miami's day of 29 August is over, at 05:00Z.
+  // Shortly before Miami's day of 29 August ends at 05:00Z.
   now = Date.parse('2026-08-30T04:50:00Z');
 });
 
@@ -70,7 +70,7 @@ const product = (
 const add = (location: string, ...added: Product[]) =>
   fake.products.set(location, [...(fake.products.get(location) ?? []), ...added]);
 
-/** Every ten minutes, as the reports are issued. */
+/** Runs every ten minutes while reports are issued. */
 async function runUntil(time: string) {
   const all = new Map(fake.products);
   for (const end = Date.parse(`2026-08-${time}:00Z`); now <= end; now += 10 * MINUTE_MS) {
@@ -93,7 +93,7 @@ const rows = async () =>
     )
     .sort();
 
-/** A day that the venue is done with. */
+/** A day that the venue has settled. */
 function settle(days: { id: string; kind?: Market['kind']; date?: string; temperature: number | null }[]) {
   const events = days.map(({ id, kind = 'daily_maximum', date = '2026-08-29', temperature }): MarketEvent => {
     const market = { status: 'finalized', settledTemperature: temperature } as Market;
@@ -102,7 +102,7 @@ function settle(days: { id: string; kind?: Market['kind']; date?: string; temper
   current = { events } as unknown as Snapshot;
 }
 
-it('Miami, 29 August 2026: the venue paid the first final report, and its correction is no disagreement', async () => {
+it('Miami, 29 August 2026: the venue paid the first final report, and its correction is not a disagreement', async () => {
   add(
     'MIA',
     product('MIA', '29T20:24', { maximum: '88', valid: 'VALID TODAY AS OF 0400 PM LOCAL TIME.' }),
@@ -126,7 +126,7 @@ it('Miami, 29 August 2026: the venue paid the first final report, and its correc
   );
 });
 
-it('a disagreement is shown with both values, and gone when the venue amends its word', async () => {
+it('a disagreement shows both values, and disappears when the venue amends its settlement', async () => {
   add(
     'MIA',
     product('MIA', '29T20:24', { valid: 'VALID TODAY AS OF 0400 PM LOCAL TIME.' }),
@@ -136,7 +136,7 @@ it('a disagreement is shown with both values, and gone when the venue amends its
   settle([
     { id: 'KMIA', temperature: 89 },
     { id: 'KMIA', kind: 'daily_minimum', temperature: 78 },
-    // Without a report, without a value, and of a day that is not known: nothing to compare.
+    // Days without a report, without a value or unknown cannot be compared.
     { id: 'KNYC', temperature: 80 },
     { id: 'KMIA', date: '2026-08-28', temperature: 91 },
     { id: 'KBOS', temperature: null },
@@ -158,16 +158,16 @@ it('a disagreement is shown with both values, and gone when the venue amends its
   expect(watch.crossChecks.get('KMIA')!.daily_maximum).toEqual({ ...minimum });
 });
 
-it('what may not be the first report is never taken for it', async () => {
-  // The list begins with a final report: another may have come before it.
+it('a report that may not be the first is never taken for it', async () => {
+  // The list begins with a final report, so an earlier one may be missing.
   add('MIA', product('MIA', '30T08:24', { maximum: '90' }));
-  // Only the correction is there.
+  // Only the correction exists.
   add(
     'NYC',
     product('NYC', '29T20:24', { valid: 'VALID TODAY AS OF 0400 PM LOCAL TIME.' }),
     product('NYC', '30T09:10', { issued: '300910 CCA' }),
   );
-  // The first one cannot be fetched for a while, the second could.
+  // The first cannot be fetched for a while; the second could.
   const first = product('BOS', '30T07:00', { maximum: '77' });
   add('BOS', product('BOS', '29T20:24', { valid: 'VALID TODAY AS OF 0400 PM LOCAL TIME.' }), first);
   add('BOS', product('BOS', '30T07:30', { maximum: '76' }));
@@ -184,7 +184,7 @@ it('what may not be the first report is never taken for it', async () => {
   ]);
 });
 
-it('a value that is missing is not of the first report, the other one is', async () => {
+it('a report that lacks one value is the first report only for the other', async () => {
   add(
     'MIA',
     product('MIA', '29T20:24', { valid: 'VALID TODAY AS OF 0400 PM LOCAL TIME.' }),
@@ -198,7 +198,7 @@ it('a value that is missing is not of the first report, the other one is', async
   ]);
 });
 
-it('asks each station a few times a night, reads each report once, and one instance does it', async () => {
+it('one instance asks each station a few times a night and reads each report once', async () => {
   for (const location of ['MIA', 'EWR', 'MSP'])
     add(
       location,
@@ -211,14 +211,14 @@ it('asks each station a few times a night, reads each report once, and one insta
   await other.stop();
   const lists = (location: string) =>
     fake.requests.filter(({ path }) => path.endsWith(`/locations/${location}`)).length;
-  // Once at the start, from 05:45Z on every ten minutes, with the report of 08:24 every three hours.
+  // Once at the start, every ten minutes from 05:45Z, and every three hours after the 08:24 report.
   expect(lists('MIA')).toBe(1 + 17 + 2);
-  // Of Boston there is no report: after eight hours every hour.
+  // Boston has no report, so after eight hours it is asked hourly.
   expect(lists('BOS')).toBe(1 + 43 + 2);
   expect(fake.requests.filter(({ path }) => /\/products\/product-/.test(path))).toHaveLength(6);
   expect(fake.requests.every(({ agent }) => agent?.startsWith('gauge') === true)).toBe(true);
   expect((await rows()).filter((row) => row.includes('true'))).toHaveLength(6);
-  // After a restart everything is read once more, and nothing is written twice.
+  // A restart reads everything once more and writes nothing twice.
   await watch.stop();
   watch = makeWatch();
   now += HOUR_MS;
@@ -226,7 +226,7 @@ it('asks each station a few times a night, reads each report once, and one insta
   expect(await rows()).toHaveLength(6);
 });
 
-it('old reports are removed', async () => {
+it('old reports are deleted', async () => {
   await database.db.orm.insert(climateProducts).values(
     ['2025-07-01', '2026-08-01'].map((date) => ({
       station: 'KMIA',
@@ -241,7 +241,7 @@ it('old reports are removed', async () => {
   expect((await rows()).map((row) => row.split(' ')[2])).toEqual(['2026-08-01']);
 });
 
-it('keeps what the evening says, told apart from the final report and its correction, with the time at which it was known', async () => {
+it('evening reports are kept apart from the final report and its correction, with the time of arrival', async () => {
   now = Date.parse('2026-08-29T19:00:00Z');
   await watch.run();
   add(
@@ -260,7 +260,7 @@ it('keeps what the evening says, told apart from the final report and its correc
       ...evening,
       extremeF: 88,
       observedAt: new Date('2026-08-29T20:24:00Z'),
-      // From 21:00Z on, 16 h by the station's standard time, every quarter of an hour.
+      // Every quarter of an hour from 21:00Z on, 16:00 in the station's standard time.
       fetchedAt: new Date('2026-08-29T21:00:00Z'),
     },
   ]);
@@ -268,7 +268,7 @@ it('keeps what the evening says, told apart from the final report and its correc
   expect(await observed()).toMatchObject([{ ...evening, extremeF: 91 }]);
   expect((await observed())[0]).not.toHaveProperty('isFinal');
   await runUntil('30T11:30');
-  // The first final report is what counts, not its correction; nor what an evening has said.
+  // The first final report counts, not its correction or an evening report.
   expect(await observed()).toEqual([
     {
       ...evening,

@@ -5,7 +5,7 @@ import { lineCoefficients } from '../forecast-past.js';
 import { rawEnsemble } from './raw-ensemble.js';
 import { makeEvent } from '../../fixtures/events.js';
 
-// The climate day of New York on this date ends on the next one at 05:00Z: 17 hours after the run.
+// New York's climate day ends at 05:00Z on the next date, 17 hours after the run.
 const date = '2026-07-04';
 const at = new Date('2026-07-04T18:00:00Z');
 const event = makeEvent({ date, lowest: 68 });
@@ -63,14 +63,14 @@ function dayOf(fits: FitBook, over: Partial<DayEnsemble> = {}, observed: Observe
 }
 const shifted = (degrees: number) => ({ membersF: members.map((f) => f + degrees) });
 
-/** Of a logistic distribution with a deviation of 1. */
+/** Logistic distribution with deviation 1. */
 const cdf = (z: number) => 1 / (1 + Math.exp((-z * Math.PI) / Math.sqrt(3)));
 
-/** No observation is the report. */
+/** Cap while there are only observations and no report. */
 const MOST_SURE = 1 - 1e-7;
 
 describe('the calibrated model', () => {
-  it('corrects by the fit of all stations, with what this one is off by', () => {
+  it("corrects by the pooled fit, including the station's own bias", () => {
     const day = dayOf(book(pooled()));
     expect(day).toMatchObject({ method: 'emos_pooled', isCalibrated: true, fallback: null, leadHours: 17 });
     expect(day).toMatchObject({ shape: 'logistic', distribution: { shape: 'logistic', atLeast: null } });
@@ -87,7 +87,7 @@ describe('the calibrated model', () => {
       expect(cdf((temperatureF - 69.5) / 2)).toBeCloseTo(probability, 12);
   });
 
-  it("is half of a station's own fit where its past is long", () => {
+  it("averages in the station's own fit if its history is long", () => {
     const day = dayOf(book(fit(), pooled()));
     expect(day).toMatchObject({ method: 'emos', isCalibrated: true, fallback: null, shape: 'logistic' });
     expect(day.fit!.stationId).toBeNull();
@@ -101,13 +101,13 @@ describe('the calibrated model', () => {
     });
   });
 
-  it('learns a spread from the members where they say one', () => {
+  it("uses the members' spread where they have one", () => {
     const coefficients = lineCoefficients({ a: 0, b: 1, c: Math.log(2), d: 0.5 });
     const { deviationF } = dayOf(book(pooled({ coefficients })));
     expect(deviationF).toBeCloseTo(2 * (20 / 9) ** 0.25, 12);
   });
 
-  it('falls back to the members as they are, and says why', () => {
+  it('falls back to the raw members and says why', () => {
     const [day] = rawEnsemble({
       source: 'test',
       weather: { fetchedAt: at, ensembles: [ensemble], observed: [] },
@@ -123,7 +123,7 @@ describe('the calibrated model', () => {
     expect(dayOf({ madeAt: null, fits: [] }).fallback).toBe('nothing has been learned yet; not corrected');
   });
 
-  it('leaves out what a fit makes of one station where that cannot be, and fits of earlier versions', () => {
+  it('rejects an impossible correction for one station, and fits of earlier versions', () => {
     const far = pooled({ coefficients: lineCoefficients({ a: 0, b: 1, c: 0 }, { KNYC: 12.1 }) });
     expect(dayOf(book(far))).toMatchObject({
       method: 'raw_ensemble',
@@ -135,7 +135,7 @@ describe('the calibrated model', () => {
     });
   });
 
-  it('does not use a fit that was made later', () => {
+  it('ignores a fit made later', () => {
     const tomorrow = fit({ trainedAt: daysAgo(-1) });
     expect(dayOf(book(tomorrow)).method).toBe('raw_ensemble');
     expect(dayOf({ ...book(tomorrow), madeAt: daysAgo(-1) }).fallback).toBe(
@@ -143,7 +143,7 @@ describe('the calibrated model', () => {
     );
   });
 
-  it('uses a fit for a week, and then says how old it is', () => {
+  it('uses a fit for a week, then reports its age', () => {
     expect(dayOf(book(pooled({ trainedAt: daysAgo(7) }))).method).toBe('emos_pooled');
     const old = dayOf(book(fit({ trainedAt: daysAgo(7.01) }), pooled()));
     expect(old).toMatchObject({
@@ -152,7 +152,7 @@ describe('the calibrated model', () => {
     });
   });
 
-  it('uses only what was learned at the same lead', () => {
+  it('uses only fits for the same lead', () => {
     expect(dayOf(book(fit({ leadHours: 12 }), fit({ leadHours: 36 }))).method).toBe('raw_ensemble');
     const early = new Date('2026-07-02T04:00:00Z');
     expect(dayOf(book(fit({ leadHours: 72 })), { modelRunAt: early })).toMatchObject({
@@ -161,7 +161,7 @@ describe('the calibrated model', () => {
     });
   });
 
-  it('corrects beyond what was seen by as much as at its end, and not at all far beyond it', () => {
+  it('extrapolates with the correction at the edge of the training range, but not far beyond it', () => {
     // At 80: 1 + 0.95 · 80 − 80 = −3.
     expect(dayOf(book(fit()), shifted(10)).meanF).toBeCloseTo(81 - 3, 12);
     expect(dayOf(book(fit()), shifted(19)).meanF).toBeCloseTo(90 - 3, 12);
@@ -174,14 +174,14 @@ describe('the calibrated model', () => {
     });
   });
 
-  it('is never surer than half a degree, and never less sure than fifteen', () => {
+  it('keeps the deviation between half a degree and fifteen', () => {
     const sure = (c: number) =>
       dayOf(book(fit({ coefficients: lineCoefficients({ a: 0, b: 1, c }) }))).deviationF;
     expect(sure(-9)).toBe(0.5);
     expect(sure(9)).toBe(15);
   });
 
-  it('stays at what was observed, or goes on from there; it is almost certain once the whole day was, and certain by its report', () => {
+  it('is bounded by observations, almost certain once they cover the day, and certain with the report', () => {
     const observed = {
       kind: 'daily_maximum' as const,
       stationId: 'KNYC',
@@ -192,7 +192,7 @@ describe('the calibrated model', () => {
     };
     const day = dayOf(book(fit()), {}, [observed]);
     expect(day).toMatchObject({ distribution: { atLeast: 71 }, meanF: 68.45, method: 'emos' });
-    // All that would be 71 or less is 71.
+    // All mass at 71 or below sits on 71.
     const stays = cdf((71.5 - 68.45) / 2);
     const [less, cool, warm, warmer] = day.probabilities.values();
     expect([less, cool]).toEqual([0, 0]);

@@ -22,7 +22,7 @@ const meanCrps = ({ coefficients }: AheadFit, cases: readonly AheadCase[]): numb
     return sum + crpsOut[0]! / cases.length;
   }, 0);
 
-/** Members that are too warm by a bias of their own, with errors as wide as the group. */
+/** Members with a group-specific warm bias, and errors as wide as the group's. */
 const past = (days: number, of = groups): AheadCase[] =>
   of.flatMap((group) =>
     Array.from({ length: days }, (_, i) => {
@@ -35,8 +35,8 @@ const past = (days: number, of = groups): AheadCase[] =>
   );
 const row = { day: 20_100, mean: 72, variance: 1.44 };
 
-describe('the CRPS that is least', () => {
-  it('is the logistic one in closed form: z − 2 ln F(z) − 1', () => {
+describe('the CRPS', () => {
+  it('matches the closed logistic form z − 2 ln F(z) − 1', () => {
     const out = new Float64Array(3);
     const crps = (error: number, scale: number) => {
       crpsOfCensored(error, -Infinity, scale, out);
@@ -47,7 +47,7 @@ describe('the CRPS that is least', () => {
     expect(crps(1, 1)).toBeCloseTo(0.626523375, 10);
     expect(crps(2.7, 1.5)).toBeCloseTo(1.5 * (0.8 + 2 * Math.log1p(Math.exp(-1.8))), 12);
     expect(crps(-2.7, 1.5)).toBeCloseTo(crps(2.7, 1.5), 12);
-    // ∫ (F − 1)² above and F² below, by its definition.
+    // ∫ (F − 1)² above and F² below, by definition.
     const step = 1e-3;
     let sum = 0;
     for (let x = -40 + step / 2; x < 40; x += step)
@@ -57,18 +57,18 @@ describe('the CRPS that is least', () => {
   });
 });
 
-describe('the day ahead of several groups', () => {
+describe('the day-ahead fit of several groups', () => {
   const { coefficients, hasConverged, trainingCrps } = fitAhead(past(60), 'shrunk')!;
 
-  it('finds what each was given: bias and spread of its own, and a slope of 1', () => {
+  it("recovers each group's bias and spread, and a slope of 1", () => {
     expect(hasConverged).toBe(true);
     expect(trainingCrps).toBeGreaterThan(0.8);
     expect(trainingCrps).toBeLessThan(1.5);
     for (const group of groups) {
       const { mean, deviation } = predictAhead(coefficients, { ...row, group });
-      // Of a mean error of 60 days three deviations, where it is twice as wide.
+      // Three deviations of the mean of 60 daily errors, here twice as wide.
       expect(Math.abs(mean - (72 - biasF[group]!))).toBeLessThan((3 * 2.3 * wide[group]!) / Math.sqrt(60));
-      // Held near what all have in common.
+      // Held near the common value.
       const common = predictAhead(coefficients, { ...row, group: 'unknown' }).deviation;
       if (wide[group] !== 1) expect(Math.sign(deviation - common)).toBe(Math.sign(wide[group]! - 1));
       expect(deviation / (2 * wide[group]!)).toBeGreaterThan(0.75);
@@ -77,7 +77,7 @@ describe('the day ahead of several groups', () => {
     expect(lineOf(coefficients, { group: 'A', day: 20_100 }).b).toBeCloseTo(1, 1);
   });
 
-  it('is a line in the mean of the members, and one of the logarithms of their spread and its own', () => {
+  it("is linear in the members' mean, and log-linear in spread and deviation", () => {
     for (const [mean, spread] of [
       [50, 0.8],
       [90, 2.1],
@@ -93,7 +93,7 @@ describe('the day ahead of several groups', () => {
     expect(own - common).toBeCloseTo(-biasOf(coefficients, { group: 'B' }), 9);
   });
 
-  it('believes less of what a few days say, and of another spread than it has seen no more than of four times the usual', () => {
+  it('shrinks a group with few days, and caps an unusual spread at four times the usual', () => {
     const few = [...past(60, ['B', 'C', 'D']), ...past(3, ['A'])];
     const { coefficients: learned } = fitAhead(few, 'shrunk')!;
     const [own, common] = ['A', 'unknown'].map((group) => predictAhead(learned, { ...row, group }).mean);
@@ -106,7 +106,7 @@ describe('the day ahead of several groups', () => {
     expect(wide(0)).toBeGreaterThan(0.3);
   });
 
-  it('is the same for the same cases, and in another unit', () => {
+  it('is the same for the same cases, in any unit', () => {
     expect(fitAhead(past(60), 'shrunk')!.coefficients).toEqual(coefficients);
     const inCelsius = past(60).map((each) => ({
       ...each,
@@ -125,7 +125,7 @@ describe('the day ahead of several groups', () => {
     expect(found.deviation * 1.8).toBeCloseTo(expected.deviation, 3);
   });
 
-  it('starts near an earlier one without ending elsewhere', () => {
+  it('reaches the same optimum when started from an earlier fit', () => {
     const near = fitAhead(past(62), 'shrunk', coefficients)!;
     const anew = fitAhead(past(62), 'shrunk')!;
     const [a, b] = [near, anew].map((fit) => predictAhead(fit.coefficients, { ...row, group: 'A' }));
@@ -133,7 +133,7 @@ describe('the day ahead of several groups', () => {
     expect(a!.deviation).toBeCloseTo(b!.deviation, 2);
   });
 
-  it('scores, with each fit begun at the one of the day before, as with fits made anew, also of 167 groups', () => {
+  it("scores the same with each fit started from the previous day's as with fresh fits, even for 167 groups", () => {
     const many = past(63, [...groups, ...Array.from({ length: 161 }, (_, i) => `G${i}`)]);
     const between = (from: number, to: number) =>
       many.filter(({ day }) => day >= 20_000 + from && day < 20_000 + to);
@@ -159,7 +159,7 @@ describe('the day ahead of several groups', () => {
   });
 });
 
-describe('the day ahead with the seasons', () => {
+describe('the seasonal day-ahead fit', () => {
   const seasons = (days: number): AheadCase[] =>
     Array.from({ length: days }, (_, i) => {
       const day = 20_000 + i;
@@ -169,22 +169,22 @@ describe('the day ahead with the seasons', () => {
       return { group: 'A', day, mean, variance: 0, observed };
     });
 
-  it('finds a bias and a spread that go with them', () => {
+  it('recovers a seasonal bias and spread', () => {
     const { coefficients } = fitAhead(seasons(900), 'seasonal')!;
     const winter = 365.25 * 55;
     const summer = winter + 365.25 / 2;
     const at = (day: number, mean: number) =>
       predictAhead(coefficients, { group: 'A', day, mean, variance: 0 });
-    // The members say 49 where it is 45, and 71 where it is 75; errors are of 3 and of 1.
+    // The members say 49 where the truth is 45, and 71 where it is 75; errors deviate by 3 and by 1.
     const [cold, warm] = [at(winter, 49), at(summer, 71)];
     expect(Math.abs(cold.mean - 45)).toBeLessThan(0.7);
     expect(Math.abs(warm.mean - 75)).toBeLessThan(0.4);
     expect(cold.deviation / warm.deviation).toBeGreaterThan(2);
-    // Single runs say no spread, and are not asked for one.
+    // Single runs have no spread and need none.
     expect(coefficients).not.toHaveProperty('spread');
   });
 
-  it('beats what does not know them on days to come', () => {
+  it('beats a fit without seasons on later days', () => {
     const [before, after] = [seasons(900), seasons(1_000).slice(900)];
     const errorOf = (design: 'shrunk' | 'seasonal') => {
       const { coefficients } = fitAhead(before, design)!;

@@ -17,7 +17,7 @@ import { makeEvent, makeHour } from '../../fixtures/events.js';
 
 const later = new Date('2026-12-31T00:00:00Z');
 
-/** The bracket of the temperatures with their signs changed. */
+/** The bracket with the signs of its temperatures reversed. */
 function mirror({ kind, floor, cap }: Bracket): Bracket {
   if (kind === 'less') return { kind: 'greater', floor: -cap, cap: null };
   return kind === 'greater'
@@ -25,14 +25,14 @@ function mirror({ kind, floor, cap }: Bracket): Bracket {
     : { kind: 'between', floor: -cap, cap: -floor };
 }
 
-describe('a minimum that is known to be at most something', () => {
+describe('a minimum with an upper bound', () => {
   const drawn = fc.record({
     mean: fc.double({ min: -20, max: 90, noNaN: true }),
     deviation: fc.double({ min: 0.3, max: 8, noNaN: true }),
     away: fc.integer({ min: -40, max: 40 }),
   });
 
-  it('is a maximum with its sign changed', () => {
+  it('mirrors a maximum with reversed sign', () => {
     fc.assert(
       fc.property(drawn, fc.integer({ min: -6, max: 6 }), ({ mean, deviation, away }, at) => {
         const atMost = Math.round(mean) + away;
@@ -52,7 +52,7 @@ describe('a minimum that is known to be at most something', () => {
     );
   });
 
-  it('is bounded by the degree that the report cannot be above, the warmer one exactly between two', () => {
+  it('is bounded by the highest degree that the report can show, the warmer one exactly between two', () => {
     expect([40.4, 40.5, 40.6, 41].map(sureMinimum)).toEqual([40, 41, 41, 41]);
   });
 });
@@ -88,7 +88,7 @@ describe('the model', () => {
     return rawEnsemble({ source: 'test', weather, events, fits: noFits, at: time });
   };
 
-  it('gives brackets above the lowest temperature so far nothing, and keeps maxima apart', () => {
+  it('gives brackets above the lowest temperature so far no probability, and leaves maxima unaffected', () => {
     const maximum = makeEvent({ date, lowest: 68 });
     const minimum = { ...makeEvent({ date, lowest: 68 }), kind: 'daily_minimum' as const };
     const forecasts = model(
@@ -98,7 +98,7 @@ describe('the model', () => {
     );
     const low = forecastOf(forecasts, minimum)!;
     expect(low).toMatchObject({ kind: 'daily_minimum', distribution: { atMost: 70, atLeast: null } });
-    // 68 to 69 and 70 to 71: what would be above 70 is 70; 72 and more cannot be.
+    // 68 to 69 and 70 to 71: all mass above 70 sits on 70; 72 and more is impossible.
     const chances = [...low.probabilities.values()];
     expect(chances.slice(3)).toEqual([0, 0, 0]);
     expect(chances.reduce((sum, p) => sum + p, 0)).toBeCloseTo(1, 12);
@@ -115,15 +115,15 @@ describe('the model', () => {
     const end = new Date('2026-09-14T06:00:00Z');
     const seen = observed({ observedAt: new Date('2026-09-14T04:51:00Z'), fetchedAt: end });
     const day = forecastOf(model([minimum], [ensemble({})], [seen], end), minimum)!;
-    // The report itself is not there yet.
+    // The report has not been issued yet.
     expect([...day.probabilities.values()]).toEqual([0, 0, 1 - 1e-7, 0, 0, 0]);
   });
 
-  it('gives thresholds of an hour nested probabilities by hundredths, and what the index has said for certain', () => {
+  it("nests an hour's threshold probabilities by hundredths, and is certain once the index has the hour", () => {
     const hour = makeHour({ date, hour: 12, floors: [70.99, 71.49, 71.99] });
     const members = ensemble({ kind: 'hourly', stationId: 'INDEX-NYC', hour: 12 });
     const day = forecastOf(model([hour], [members], []), hour)!;
-    // Noon by the clock is 16:00Z.
+    // Local noon is 16:00Z.
     expect(day).toMatchObject({ kind: 'hourly', hour: 12, leadHours: 16 });
     const chances = [...day.probabilities.values()];
     expect(chances[1]).toBeCloseTo(0.5 + 0.005 * 0.2 * Math.SQRT2, 2);
@@ -144,10 +144,10 @@ describe('the model', () => {
   });
 });
 
-describe('what is learned of hours', () => {
+describe('the fit of hours', () => {
   const truth = { kind: 'hourly' as const, stationId: 'INDEX-NYC', errorF: 1.5, spreadF: 1 };
 
-  it('is learned together, with a bias of each hour of the day', () => {
+  it('is shared by all hours, with a bias for each hour of the day', () => {
     const past = together(
       makePast({ ...truth, hour: 9, biasF: -2 }, 45),
       makePast({ ...truth, hour: 15, biasF: 3 }, 45),
@@ -157,7 +157,7 @@ describe('what is learned of hours', () => {
     const correctionAt = (hour: number) =>
       predictAhead(fit!.coefficients, { group: 'INDEX-NYC', day: 20_600, hour, mean: 75, variance: 1 }).mean -
       75;
-    // Nearly all of what 45 days say, and of an hour that was not there what both have in common.
+    // Almost the full bias of 45 days, and the common bias for an unseen hour.
     expect(Math.abs(correctionAt(9) - 2)).toBeLessThan(0.8);
     expect(Math.abs(correctionAt(15) + 3)).toBeLessThan(0.8);
     expect(Math.abs(correctionAt(3) + 0.5)).toBeLessThan(0.8);
@@ -175,7 +175,7 @@ describe('what is learned of hours', () => {
 });
 
 describe('a fit', () => {
-  it('is kept for the rest of the day, whatever comes in, and made anew the next', () => {
+  it('is kept for the rest of the day whatever arrives, and made again the next day', () => {
     const truth = { stationId: 'KNYC', biasF: 2, errorF: 2, spreadF: 1 };
     const day = (n: number) => new Date(Date.parse('2026-06-15T12:00:00Z') + n * 86_400_000);
     const [before, after] = [makePast(truth, 44), makePast(truth, 46)];
@@ -185,7 +185,7 @@ describe('a fit', () => {
     expect(soon.added).toEqual([]);
     const next = learn(after, day(1), first.book);
     expect(next.added[0]!.fit.lastDate > first.added[0]!.fit.lastDate).toBe(true);
-    // Much more than it has seen is not left lying.
+    // A large increase in data is used at once.
     expect(learn(makePast(truth, 60), later, learn(makePast(truth, 30), later).book).added).toHaveLength(1);
   });
 });

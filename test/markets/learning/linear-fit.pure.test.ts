@@ -13,7 +13,7 @@ const STATIONS = 12;
 const LOCATION = 2 + STATIONS;
 const SIZE = 2 * LOCATION;
 
-/** A constant and a slope, and for each station a bias and a width: the constant is the sum of all biases. */
+/** A constant and a slope, plus a bias and a width per station; the constant is the sum of all biases. */
 function casesFrom(firstDay: number, days: number): LinearCase[] {
   return Array.from({ length: days * STATIONS }, (_, i): LinearCase => {
     const [day, station] = [firstDay + Math.floor(i / STATIONS), i % STATIONS];
@@ -37,7 +37,7 @@ const rule: LinearRule = {
 const dot = (a: ArrayLike<number>, b: ArrayLike<number>): number =>
   Array.from(a).reduce((sum, value, i) => sum + value * b[i]!, 0);
 
-/** The same search over rows that are written down with all their zeros, turned by Gram and Schmidt. */
+/** The same search over dense rows, orthogonalised by Gram–Schmidt. */
 function fitDense(cases: readonly LinearCase[], near: ArrayLike<number>): Float64Array {
   const n = cases.length;
   const columns = Array.from({ length: SIZE }, (_, k) =>
@@ -100,7 +100,7 @@ function fitDense(cases: readonly LinearCase[], near: ArrayLike<number>): Float6
   return toCoefficients(point);
 }
 
-it('finds, up to rounding, what a search over rows with all their zeros finds, day after day', () => {
+it('the sparse search finds what a dense search finds, up to rounding, day after day', () => {
   let near: ArrayLike<number> = rule.prior;
   for (const firstDay of [0, 1, 2]) {
     const cases = casesFrom(firstDay, 30);

@@ -10,12 +10,12 @@ import { dateAfter, first, learn, makePast, together, type Past, type Truth } fr
 const HOUR_MS = 3_600_000;
 const days = 45;
 const date = dateAfter(first, days + 2);
-// Before the climate day of New York, which begins at 05:00Z and ends a day later.
+// New York's climate day begins at 05:00Z, after this, and ends a day later.
 const at = new Date(`${date}T04:00:00Z`);
 const end = new Date(`${dateAfter(date, 1)}T05:00:00Z`);
 const truth: Truth = { stationId: 'KNYC', biasF: 2, errorF: 3, spreadF: 1 };
 
-/** What a model said of the same days, with errors of its own. */
+/** One model's forecasts for the same days, with its own errors. */
 function pastOf(model: string | undefined, over: Partial<Truth> = {}, leadHours = 36, of = days): Past {
   const places = ['KNYC', 'KMIA'].map((stationId) =>
     makePast({ ...truth, ...over, stationId }, of, { leadHours, from: days - of }),
@@ -46,7 +46,7 @@ const forecast = (ensembles: DayEnsemble[], fits: FitBook): DayForecast =>
 const shares = ({ models = [] }: DayForecast): Record<string, number> =>
   Object.fromEntries(models.map(({ model, weight }) => [model, weight]));
 
-/** A single run teaches by its errors alone; its lead of 35 hours is one of the same half day, and its errors are others. */
+/** A single run contributes only its errors; its lead of 35 hours belongs to the same half day, with other errors. */
 const single = { members: 1, biasF: -1 };
 const main = pastOf(undefined);
 const better = pastOf('other', { ...single, errorF: 1 }, 35);
@@ -54,11 +54,11 @@ const learned = (...pasts: Past[]) => learn({ ...together(...pasts), reports: ma
 const runs = [runOf(undefined, 77), runOf('other', 71)];
 
 describe('the mix of several models', () => {
-  it('of one model is just what that says, to the last bit', () => {
+  it('of one model equals that model exactly', () => {
     const { book } = learn(main, at);
     const alone = forecast([runs[0]!], book);
     expect(alone).not.toHaveProperty('models');
-    // Another model that is there, but was never learned from, has no part in it.
+    // An available model without training has no share.
     const { models, ...beside } = forecast(runs, book);
     expect(beside).toEqual(alone);
     expect(models).toMatchObject([
@@ -66,20 +66,20 @@ describe('the mix of several models', () => {
       { model: 'other', weight: 0, rawMeanF: 71 },
     ]);
     expect(models![1]!.reason).toContain('not corrected');
-    // What was learned of others changes nothing of it either.
+    // Training on other models does not change the forecast either.
     const several = learned(main, better);
     expect(forecast([runs[0]!], several)).toEqual(
       forecast([runs[0]!], { ...several, mixes: [], fits: several.fits.filter((fit) => !fit.model) }),
     );
   });
 
-  it('of models that are not corrected is the first one as it is', () => {
+  it('of uncorrected models is the first one unchanged', () => {
     const day = forecast(runs, noFits);
     expect(day).toMatchObject({ method: 'raw_ensemble', isCalibrated: false, meanF: 77 });
     expect(shares(day)).toEqual({ main: 1, other: 0 });
   });
 
-  it('begins with equal weights, and with errors that are taken to be the same', () => {
+  it('starts with equal weights and fully correlated errors', () => {
     const { mixes: _, ...book } = learned(main, better);
     const day = forecast(runs, book);
     expect(shares(day)).toEqual({ main: 0.5, other: 0.5 });
@@ -89,7 +89,7 @@ describe('the mix of several models', () => {
     expect([...day.probabilities.values()].reduce((sum, p) => sum + p, 0)).toBeCloseTo(1, 12);
   });
 
-  it('moves to the model that has been better, the further the longer it has', () => {
+  it('shifts to the better model, further with more data', () => {
     const lately = (of: number) =>
       shares(
         forecast(
@@ -110,19 +110,19 @@ describe('the mix of several models', () => {
     expect(shares(forecast(runs, worse))['other']).toBeLessThan(0.3);
   });
 
-  it('is surer than its models where their errors have little in common', () => {
+  it('is surer than its models if their errors are nearly independent', () => {
     const day = forecast(runs, learned(main, pastOf('other', { ...single, errorF: 3 }, 35)));
     for (const { weight, deviationF } of day.models!) {
       expect(weight).toBeGreaterThan(0.3);
       expect(day.deviationF).toBeLessThan(0.92 * deviationF);
     }
-    // Half of what is left is theirs in common.
+    // They share half of the remaining error.
     expect(day.deviationF).toBeGreaterThan(
       0.6 * Math.min(...day.models!.map(({ deviationF }) => deviationF)),
     );
   });
 
-  it('goes on with the others where the first one has no fit, and says how they were made', () => {
+  it('continues without the first model if that has no fit, and reports the method of the others', () => {
     const { book } = learn({ runs: better.runs, reports: main.reports }, at);
     const day = forecast(runs, book);
     expect(shares(day)).toEqual({ main: 0, other: 1 });
@@ -131,33 +131,33 @@ describe('the mix of several models', () => {
     expect(day.models![0]!.reason).toContain('not corrected');
   });
 
-  it('has an earlier run of the first model beside its newest one, with no weight until it has shown one', () => {
+  it('gives an earlier run of the first model no weight until it has earned one', () => {
     const earlier = runOf(undefined, 74, 48);
     const { mixes, ...book } = learned(main, pastOf(undefined, {}, 48));
     const start = forecast([runs[0]!, earlier], book);
     expect(shares(start)).toEqual({ main: 1, earlier: 0 });
     expect(start.models![1]!.reason).toBe('it has had nothing to add to the others');
     expect(start.meanF).toBe(forecast([runs[0]!], book).meanF);
-    // Errors of runs that have nothing in common: each tells something.
+    // The runs' errors are independent, so each adds information.
     const day = forecast([runs[0]!, earlier], { ...book, mixes: mixes! });
     expect(shares(day)['earlier']).toBeGreaterThan(0.2);
-    // Nearer than half a day it is the same vintage.
+    // Less than half a day apart counts as the same run.
     expect(forecast([runs[0]!, runOf(undefined, 74, 47)], book)).not.toHaveProperty('models');
   });
 
-  it('counts nothing that was learned later', () => {
+  it('ignores later training', () => {
     const book = learned(main, better);
     const tomorrow = book.mixes!.map((mix) => ({ ...mix, trainedAt: new Date(at.getTime() + 1) }));
     expect(shares(forecast(runs, { ...book, mixes: tomorrow }))).toEqual({ main: 0.5, other: 0.5 });
   });
 
-  it('stays as it is while nothing new is known', () => {
+  it('stays the same without new data', () => {
     const past = { ...together(main, better), reports: main.reports };
     const { book } = learn(past, at);
     const again = learn(past, new Date(at.getTime() + 60_000), book);
     expect(again.addedMixes).toEqual([]);
     expect(again.book.mixes).toEqual(book.mixes);
-    // Another model makes it another one.
+    // A new model changes the mix.
     const third = { ...past, runs: [...past.runs, ...pastOf('third', single, 34).runs] };
     const { addedMixes } = learn(third, new Date(at.getTime() + 60_000), book);
     expect(addedMixes).toMatchObject([{ kind: 'daily_maximum', leadHours: 36 }]);
@@ -165,26 +165,26 @@ describe('the mix of several models', () => {
   });
 });
 
-describe('what is learned of models beside each other', () => {
+describe('the comparison of models', () => {
   const errors = (values: readonly number[], from = 0): ModelError[] =>
     values.map((errorF, i) => ({ key: `day ${i + from}`, date: dateAfter(first, i + from), errorF }));
 
-  it('is how large their errors are on the days of both, and how far they go together', () => {
+  it('measures relative error size and correlation on the days that both forecast', () => {
     const found = learnMix(
       new Map([
         ['main', errors([2, -2, 2, -2])],
-        // Not of the first day, on which it might have been worse.
+        // Excludes the first day, which may have been harder.
         ['other', errors([-1, 1, 1], 1)],
       ]),
     )!;
     expect(found.skill['other']).toMatchObject({ value: 0.25, dates: expect.closeTo(2.93, 2) as number });
     expect(found.skill['main']!.value).toBe(1);
-    // +2, +2, −2 with shares that are nearly the same.
+    // +2, +2, −2 with almost equal shares.
     expect(found.correlation[pairOf('other', 'main')]!.value).toBeCloseTo(1 / 3, 1);
     expect([found.firstDate, found.lastDate]).toEqual([first, dateAfter(first, 3)]);
   });
 
-  it('forgets: what was two months ago counts a quarter', () => {
+  it('forgets: data two months old count a quarter', () => {
     const of = (error: number) => [error, ...Array.from({ length: 59 }, () => NaN), 1];
     const isThere = ({ errorF }: ModelError) => !Number.isNaN(errorF);
     const found = learnMix(
@@ -196,7 +196,7 @@ describe('what is learned of models beside each other', () => {
     expect(found.skill['other']).toMatchObject({ value: (9 / 4 + 1) / (1 / 4 + 1), dates: 1.25 });
   });
 
-  it('is nothing without the first model, or without another', () => {
+  it('needs the first model and another', () => {
     expect(learnMix(new Map([['main', errors([1])]]))).toBeUndefined();
     expect(
       learnMix(
@@ -208,7 +208,7 @@ describe('what is learned of models beside each other', () => {
     ).toBeUndefined();
   });
 
-  it('gives weights that sum to one, none below 0, and no better ones can be had by moving some', () => {
+  it('yields nonnegative weights that sum to one, and no shift between two of them improves the error', () => {
     const { mixes: _, ...book } = learned(main, better, pastOf('third', single, 34));
     const known = (value: fc.Arbitrary<number>) =>
       fc.record({ value, dates: fc.double({ min: 0, max: 60, noNaN: true }) });

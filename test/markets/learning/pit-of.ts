@@ -2,24 +2,23 @@ import { normalCdf } from '../../../src/core/statistics/distributions.js';
 import type { PitValue } from '../../../src/markets/learning/pit.js';
 import { probabilityOf, type TemperatureDistribution } from '../../../src/markets/market/distribution.js';
 
-/** In deviations from the mean: degrees further out are taken together. */
+/** In deviations from the mean; degrees further out are grouped. */
 const REACH = 6;
 
-/** The PIT of a continuous forecast, whose probability of at most what came is this. */
+/** PIT of a continuous forecast, from its probability of at most the outcome. */
 const continuousPit = (probability: number): PitValue => ({
   below: probability,
   atMost: probability,
   steps: [],
 });
 
-/** The PIT of a normal forecast. */
 export function pitOfNormal(mean: number, deviation: number, observed: number): PitValue {
   if (deviation === 0) return continuousPit(observed < mean ? 0 : 1);
   return continuousPit(normalCdf((observed - mean) / deviation));
 }
 
 /**
- * The PIT of a forecast of ordered outcomes, one of which came: brackets of a ladder, or whole degrees.
+ * PIT of a forecast over ordered outcomes: brackets of a ladder, or whole degrees.
  * @param probabilities in order, summing to one
  */
 export function pitOfOutcome(probabilities: readonly number[], outcome: number): PitValue {
@@ -33,7 +32,6 @@ export function pitOfOutcome(probabilities: readonly number[], outcome: number):
   return { below: outcome === 0 ? 0 : steps[outcome - 1]!, atMost: steps[outcome]!, steps };
 }
 
-/** The PIT of a day's settled maximum. */
 export function pitOfMaximum(distribution: TemperatureDistribution, reportedF: number): PitValue {
   const { mean, deviation, atLeast } = distribution;
   const reach = Math.ceil(REACH * deviation) + 1;

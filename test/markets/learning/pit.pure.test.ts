@@ -26,20 +26,20 @@ it.each([
 });
 
 describe('the PIT', () => {
-  it('of a normal forecast is its probability of at most what came', () => {
+  it('of a normal forecast is its probability of at most the outcome', () => {
     expect(pitOfNormal(70, 2, 72).atMost).toBeCloseTo(0.8413447460685429, 12);
     expect(pitOfNormal(70, 0, 69.9).atMost).toBe(0);
     expect(pitOfNormal(70, 0, 70).atMost).toBe(1);
   });
 
-  it('of an outcome is the range of its probability', () => {
+  it('of a discrete outcome is the range of its probability', () => {
     expect(pitOfOutcome([0.25, 0.5, 0.25], 1)).toEqual({ below: 0.25, atMost: 0.75, steps: [0.25, 0.75, 1] });
     expect(pitOfOutcome([0.25, 0.5, 0.25], 0)).toMatchObject({ below: 0, atMost: 0.25 });
     expect(pitOfOutcome([0.25, 0.5, 0.25], 2)).toMatchObject({ below: 0.75, atMost: 1 });
   });
 
-  it('of a settled maximum is the range of its degree, given what had been reached', () => {
-    // The reference's brackets of N(71.3, 2.4): 67 or below, and 75 or below; then with 71 reached.
+  it('of a settled maximum is the range of its degree, given the maximum so far', () => {
+    // The reference's brackets of N(71.3, 2.4): 67 or below and 75 or below, then with 71 reached.
     const whole = { mean: 71.3, deviation: 2.4, atLeast: null };
     expect(pitOfMaximum(whole, 68).below).toBeCloseTo(0.056673, 6);
     expect(pitOfMaximum(whole, 75).atMost).toBeCloseTo(1 - 0.040059, 6);
@@ -54,8 +54,8 @@ describe('the PIT', () => {
   });
 });
 
-describe('the histogram', () => {
-  it('counts a range with its share of each bin', () => {
+describe('the PIT histogram', () => {
+  it('spreads a range over the bins that it covers', () => {
     const { n, shares } = pitHistogram(
       [
         { below: 0.05, atMost: 0.25, steps: [] },
@@ -70,8 +70,8 @@ describe('the histogram', () => {
     for (const [i, share] of expected.entries()) expect(shares[i]).toBeCloseTo(share, 12);
   });
 
-  it('is tested as counts of draws for continuous forecasts', () => {
-    // 100 cases, one bin has 20 and another none: 100/10 · (1 + 1) = 20 by hand.
+  it('uses the count-based test for continuous forecasts', () => {
+    // 100 cases, one bin with 20 and another empty: 100/10 · (1 + 1) = 20 by hand.
     const counts = [20, 0, 10, 10, 10, 10, 10, 10, 10, 10];
     const values = counts.flatMap((count, bin) => Array.from({ length: count }, () => at((bin + 0.5) / 10)));
     expect(flatness(values)).toBeCloseTo(chiSquareTail(20, 9), 10);
@@ -83,7 +83,7 @@ describe('the histogram', () => {
     ).toBeCloseTo(chiSquareTail(20, 9), 10);
   });
 
-  it('has no verdict for few cases, or for forecasts that leave nothing open', () => {
+  it('gives no verdict on few cases, or on forecasts without uncertainty', () => {
     expect(flatness(Array.from({ length: 49 }, () => at(0.5)))).toBeNull();
     expect(
       flatnessOfShares(
@@ -98,7 +98,7 @@ describe('the histogram', () => {
 
 const at = (probability: number): PitValue => ({ below: probability, atMost: probability, steps: [] });
 
-/** A winter of days whose ensemble is 3° too cold and half as wide as it should be. */
+/** A winter whose ensemble is 3° too cold and half as wide as it should be. */
 const truth = { a: 3, b: 1, c: 1, d: 4 };
 function winter(seed: string, n: number): EmosCase[] {
   return Array.from({ length: n }, (_, i) => {
@@ -112,11 +112,11 @@ function winter(seed: string, n: number): EmosCase[] {
 const wholeDegrees = (mean: number, deviation: number, observed: number) =>
   pitOfMaximum({ mean, deviation, atLeast: null }, Math.round(observed));
 
-describe('on data of a known truth', () => {
+describe('with a known truth', () => {
   it.each([
     ['as measured', pitOfNormal],
     ['in whole degrees', wholeDegrees],
-  ])('the test finds the fit flat and the raw ensemble not, %s', (_unit, pitOf) => {
+  ])('the test accepts the fit and rejects the raw ensemble, %s', (_unit, pitOf) => {
     const learned = winter('train', 400);
     const fit = fitEmos(learned);
     if (!('coefficients' in fit)) throw new Error(fit.reason);
@@ -137,7 +137,7 @@ describe('on data of a known truth', () => {
   it.each([
     ['as measured', pitOfNormal],
     ['in whole degrees', wholeDegrees],
-  ])('the test rejects the truth itself about as often as it says, %s', (unit, pitOf) => {
+  ])('the test rejects the truth itself about as often as its level says, %s', (unit, pitOf) => {
     const seasons = 150;
     let rejected = 0;
     for (let season = 0; season < seasons; season++) {
@@ -147,7 +147,7 @@ describe('on data of a known truth', () => {
       });
       if (flatness(values)! < 0.1) rejected++;
     }
-    // 15 expected; four deviations of the binomial around it.
+    // 15 expected, within four deviations of the binomial.
     expect(rejected).toBeGreaterThan(0);
     expect(rejected).toBeLessThan(30);
   });

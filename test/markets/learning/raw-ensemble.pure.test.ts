@@ -5,7 +5,7 @@ import { noFits } from '../../../src/markets/learning/fits.js';
 import { rawEnsemble } from './raw-ensemble.js';
 import { makeEvent } from '../../fixtures/events.js';
 
-// The climate day of New York on this date: 05:00Z to 05:00Z.
+// New York's climate day on this date: 05:00Z to 05:00Z.
 const date = '2026-07-04';
 const at = new Date('2026-07-04T18:00:00Z');
 const event = makeEvent({ date, lowest: 68 });
@@ -42,8 +42,8 @@ const dayOf = (weather: Partial<WeatherData>, now = at) => run(weather, now).get
 const chances = (weather: Partial<WeatherData>, now = at) => [...dayOf(weather, now)!.probabilities.values()];
 
 describe('the raw ensemble', () => {
-  it("is the members' mean and sample deviation, and says that it is not calibrated", () => {
-    // Two each of −2, −1, 0, 1, 2 around 71: squares sum to 20, over nine.
+  it("uses the members' mean and sample deviation, and says that it is not calibrated", () => {
+    // Two each of −2, −1, 0, 1, 2 around 71; squares sum to 20, over nine.
     const day = dayOf({})!;
     expect(day.meanF).toBe(71);
     expect(day.deviationF).toBeCloseTo(Math.sqrt(20 / 9), 12);
@@ -64,34 +64,34 @@ describe('the raw ensemble', () => {
     ).toBe(1);
   });
 
-  it('rules out what the station has already reached, rounded to whole degrees', () => {
+  it('rules out temperatures below the maximum reached, rounded to whole degrees', () => {
     const [below, cool, warm] = chances({ observed: [observation()] });
     expect([below, cool]).toEqual([0, 0]);
     expect(warm).toBeGreaterThan(0);
   });
 
-  it('is what the observations say once the day is over, if they reach to its end', () => {
+  it('equals the observations once the day is over, if they cover it', () => {
     const over = new Date('2026-07-05T05:00:00Z');
     const late = observation({
       extremeF: 73.04,
       observedAt: new Date('2026-07-05T04:51:00Z'),
       fetchedAt: new Date('2026-07-05T04:55:00Z'),
     });
-    // The report itself is not there yet.
+    // The report has not been issued yet.
     expect(chances({ observed: [late] }, over)).toEqual([0, 0, 0, 1 - 1e-7, 0, 0]);
     expect(dayOf({ observed: [late] }, over)!.quantiles[0]).toEqual({ probability: 0.05, temperatureF: 73 });
-    // A station that fell silent at noon may have been warmer since.
+    // A station that stopped reporting at noon may have been warmer since.
     expect(Math.max(...chances({ observed: [observation()] }, over))).toBeLessThan(1);
   });
 
   it.each([
     ['a member that is not a number', { membersF: [...members.slice(1), Number.NaN] }],
-    ['an endless member', { membersF: [...members.slice(1), Infinity] }],
-    ['a member that no air ever was', { membersF: [...members.slice(1), -459] }],
+    ['an infinite member', { membersF: [...members.slice(1), Infinity] }],
+    ['an impossible member', { membersF: [...members.slice(1), -459] }],
     ['too few members', { membersF: members.slice(1) }],
     ['no members', { membersF: [] }],
-    ['a station that is not known', { stationId: 'KJFK' }],
-  ])('makes no forecast of %s', (_what, over) => {
+    ['an unknown station', { stationId: 'KJFK' }],
+  ])('makes no forecast from %s', (_what, over) => {
     expect(run({ ensembles: [ensemble(over)] }).size).toBe(0);
   });
 
@@ -107,7 +107,7 @@ describe('the raw ensemble', () => {
       expect(dayOf({ ensembles })!.meanF).toBe(71);
   });
 
-  it('forecasts days that have no markets, too, in the order of days', () => {
+  it('also forecasts days without markets, in order of days', () => {
     const tomorrow = ensemble({ date: '2026-07-05' });
     const { days } = run({ ensembles: [tomorrow, ensemble()] }).get('KNYC')!;
     expect(days.map(({ date, eventTicker }) => [date, eventTicker])).toEqual([
@@ -116,7 +116,7 @@ describe('the raw ensemble', () => {
     ]);
   });
 
-  it('does not know what was fetched, started or reported after the time it is asked about', () => {
+  it('ignores data fetched, started or reported after the requested time', () => {
     const time = fc
       .integer({ min: -48 * 60, max: 48 * 60 })
       .map((minutes) => new Date(at.getTime() + minutes * 60_000));
@@ -139,7 +139,7 @@ describe('the raw ensemble', () => {
     );
   });
 
-  it('changes its output when a datum is moved past the decision', () => {
+  it('changes its output when a datum moves past the decision', () => {
     const warmer = ensemble({
       modelRunAt: new Date('2026-07-04T13:00:00Z'),
       membersF: members.map((f) => f + 5),

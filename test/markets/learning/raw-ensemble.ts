@@ -1,4 +1,4 @@
 import { asItIs, modelWith } from '../../../src/markets/learning/day-forecast.js';
 
-/** The ensemble as it is: the members' own mean and spread, normally distributed, not corrected by anything. */
+/** The uncorrected ensemble: the members' own mean and spread, normally distributed. */
 export const rawEnsemble = modelWith((ensemble) => asItIs(ensemble, null));

@@ -10,7 +10,7 @@ const fit = (over: Partial<HourFit> = {}): HourFit => ({
   id: '019b8d9a-6400-7000-8000-000000000902',
   kind: 'daily_maximum',
   hour: 14,
-  // What is still to come is the curve as it is, to about 2 °F.
+  // The rest of the day follows the curve, to about 2 °F.
   coefficients: Object.fromEntries(
     ['a', 'b', 'c', 'd', 'e', 'broad', 'below', 'g0', 'g1', 'g2', 'g3', 'g4'].map((name) => [
       name,
@@ -39,17 +39,17 @@ const input = {
   shape: 'normal' as const,
 };
 
-describe('a day that runs', () => {
-  it('is described as of its latest hour, with the hours before it that are known without a gap', () => {
+describe('a day in progress', () => {
+  it('is described at its latest hour, with the known hours just before it up to the first gap', () => {
     expect(daySoFarOf(input)).toMatchObject({
       hour: 14,
       reachedF: 78.62,
-      // 78.62 is 79 in the report: only more than 79.5 changes it.
+      // 78.62 is reported as 79, so only more than 79.5 changes it.
       boundF: 79.5,
       recentF: [76, 77, 78.08],
     });
     expect(daySoFarOf({ ...input, hoursF: hours({ 12: 76, 14: 78.08 }) })!.recentF).toEqual([78.08]);
-    // After 22 h nothing of the forecast is left to come.
+    // After hour 22 no forecast hours remain.
     expect(daySoFarOf({ ...input, hoursF: hours({ 21: 70, 22: 69, 23: 68 }) })).toMatchObject({
       hour: 22,
       recentF: [70, 69],
@@ -62,10 +62,10 @@ describe('a day that runs', () => {
     });
   });
 
-  it('is gone on from by the fit of its kind and hour, and says how probable it is that it stays', () => {
+  it('continues with the fit of its kind and hour, which gives the probability that it has peaked', () => {
     const other = [fit({ kind: 'daily_minimum' }), fit({ hour: 13 })];
     const { distribution, running } = forecastRunning(input, { fits: [...other, fit()], missing: [] }, at);
-    // The curve's peak to come is 83.
+    // The curve's remaining peak is 83.
     expect(distribution).toMatchObject({ atLeast: 79, mean: 83, shape: 'logistic' });
     expect(running).toEqual({ hour: 14, stays: distribution.stays, fit: fit(), fallback: null });
     const scale = 1.1 * Math.exp(0.2);
@@ -76,7 +76,7 @@ describe('a day that runs', () => {
     expect(upTo(83)).toBeCloseTo(1 / (1 + Math.exp(-0.5 / scale)), 12);
   });
 
-  it('is a minimum in the same way, with what is still to come from below', () => {
+  it('works the same for a minimum, with later values from below', () => {
     const low = {
       ...input,
       kind: 'daily_minimum' as const,
@@ -99,7 +99,7 @@ describe('a day that runs', () => {
   it.each([
     ['no hour', { hoursF: undefined }, [fit()], 'no hour of the day has been reported yet'],
     [
-      'no course',
+      'no curve',
       { curveF: undefined },
       [fit()],
       'the forecast does not say how the day goes, only its extreme',
@@ -112,7 +112,7 @@ describe('a day that runs', () => {
       'what was learned of days at this hour is of 2026-06-20, more than 7 days ago',
     ],
   ])(
-    'with %s is the forecast from before it, censored at what has been reached',
+    'with %s keeps the day-ahead forecast, censored at the maximum reached',
     (_what, over, fits, fallback) => {
       const reason = 'only 20 of 60 days are known hour by hour';
       const missing = [{ kind: 'daily_maximum' as const, hour: 14, reason }];
@@ -129,7 +129,7 @@ describe('a day that runs', () => {
   );
 });
 
-describe('what two services have said of a day', () => {
+describe('reports of one day from two services', () => {
   const said = (over: Partial<ObservedExtreme>): ObservedExtreme => ({
     kind: 'daily_maximum',
     stationId: 'KNYC',
@@ -147,7 +147,7 @@ describe('what two services have said of a day', () => {
   const known = (observed: ObservedExtreme[], time = at) =>
     [...whatWasKnown({ fetchedAt: time, ensembles: [], observed }, time).observed.values()][0];
 
-  it('is taken together: the more extreme, the newer time, and the hours', () => {
+  it('are merged: the more extreme value, the newer time, and the hours', () => {
     const hoursF = hours({ 14: 78 });
     for (const both of [
       [said({ hoursF }), evening],
@@ -163,7 +163,7 @@ describe('what two services have said of a day', () => {
     expect(known([minimum(said({})), minimum(cooler)])).toMatchObject({ extremeF: 77 });
   });
 
-  it('ends with the first report that is final', () => {
+  it('end with the first final one', () => {
     const final = said({
       extremeF: 80,
       isFinal: true,
@@ -173,12 +173,12 @@ describe('what two services have said of a day', () => {
     const later = new Date('2026-07-05T12:00:00Z');
     expect(known([evening, final], later)).toEqual(final);
     expect(known([final, evening], later)).toEqual(final);
-    // Before it was there it was not known.
+    // Unknown before it arrived.
     expect(known([evening, final])).toEqual(evening);
     expect(known([evening, final], new Date('2026-07-05T08:29:00Z'))).toEqual(evening);
   });
 
-  it('is not known before it was issued and had come', () => {
+  it('stay unknown until issued and received', () => {
     const early = new Date('2026-07-04T20:04:00Z');
     expect(known([said({}), evening], early)).toEqual(said({}));
     expect(

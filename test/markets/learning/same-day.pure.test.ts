@@ -33,7 +33,7 @@ describe('the CRPS of a censored logistic distribution', () => {
     expect(score(error, bound, scale)[0]).toBeCloseTo(integral, 4);
   });
 
-  it('changes with location and scale as it says', () => {
+  it('has the stated derivatives by location and scale', () => {
     const number = fc.double({ min: -20, max: 20, noNaN: true });
     fc.assert(
       fc.property(
@@ -52,13 +52,13 @@ describe('the CRPS of a censored logistic distribution', () => {
     );
   });
 
-  it('stays finite however far the bound is off', () => {
+  it('stays finite however far away the bound is', () => {
     for (const bound of [-1e4, 1e4])
       for (const x of score(bound + 1, bound, 0.15)) expect(x).toSatisfy(isFinite);
   });
 });
 
-/** A day that warms up to 15 h, whose forecast is off by an error that lasts, and by a station's bias. */
+/** A day that warms until 15 h, whose forecast has a persistent error and a station bias. */
 function day(i: number, hour: number, { sign = 1, biasF = 0 } = {}): SameDayCase {
   const error = 2.5 * gaussian('day', 'error', i);
   const size = 12 + 3 * gaussian('day', 'size', i);
@@ -87,12 +87,12 @@ const crpsOf = (fit: NonNullable<ReturnType<typeof fitSameDay>>, cases: readonly
   }, 0) / cases.length;
 
 describe('a fit of an hour', () => {
-  it('is not made of too few days', () => {
+  it('needs enough days', () => {
     expect(fitSameDay(days(MIN_SAME_DAY_CASES - 1, 12))).toBeUndefined();
     expect(fitSameDay(days(MIN_SAME_DAY_CASES, 12))).toMatchObject({ n: MIN_SAME_DAY_CASES });
   });
 
-  it('knows more of a day the later it is', () => {
+  it('is surer the later in the day it is', () => {
     const scores = [6, 10, 14, 18].map((hour) =>
       crpsOf(fitSameDay(days(300, hour))!, days(400, hour).slice(300)),
     );
@@ -100,7 +100,7 @@ describe('a fit of an hour', () => {
     expect(scores.at(-1)).toBeLessThan(0.05);
   });
 
-  it('takes off what a station’s curve is too warm by', () => {
+  it("removes a station's warm bias from the curve", () => {
     const plain = fitSameDay(days(300, 10))!;
     const biased = fitSameDay(days(300, 10, { biasF: 6 }))!;
     expect(biased.stationBiasF['KNYC']! - plain.stationBiasF['KNYC']!).toBeCloseTo(6, 6);
@@ -110,7 +110,7 @@ describe('a fit of an hour', () => {
     );
   });
 
-  it('does the same for minima, with all signs changed', () => {
+  it('does the same for minima, with reversed signs', () => {
     const fit = fitSameDay(days(300, 3, { sign: -1 }))!;
     const [late] = days(301, 3, { sign: -1 }).slice(300);
     const { boundF, hasPeaked } = predictSameDay(fit, late!);
@@ -119,7 +119,7 @@ describe('a fit of an hour', () => {
     expect(hasPeaked).toBeLessThan(1);
   });
 
-  it('has a hurdle where most days do not rise any more, and says that they have peaked', () => {
+  it('has a hurdle if most days rise no further, and then says that they have peaked', () => {
     expect(fitSameDay(days(300, 9))!.hurdle).toBeNull();
     const fit = fitSameDay(days(300, 19))!;
     expect(fit.hurdle).not.toBeNull();
@@ -129,7 +129,7 @@ describe('a fit of an hour', () => {
     expect(Math.abs(said - peaked)).toBeLessThan(0.05);
   });
 
-  it('found from near an earlier one is the same', () => {
+  it('is the same when started near an earlier one', () => {
     const near = fitSameDay(days(280, 12))!;
     const [a, b] = [fitSameDay(days(300, 12))!, fitSameDay(days(300, 12), near)!];
     for (const [name, value] of Object.entries(a.coefficients))
@@ -137,7 +137,7 @@ describe('a fit of an hour', () => {
     expect(b.trainingCrps).toBeCloseTo(a.trainingCrps, 6);
   });
 
-  it('bears a variable that never varies', () => {
+  it('tolerates a variable that never varies', () => {
     const same = days(100, 12).map((each) => ({
       ...each,
       recentF: [each.reachedF],
@@ -148,7 +148,7 @@ describe('a fit of an hour', () => {
 });
 
 describe('a distribution', () => {
-  it('has nothing below what was reached, all of it in the end, and never turns back', () => {
+  it('puts no mass below the maximum reached, all of it in the end, and never decreases', () => {
     fc.assert(
       fc.property(
         fc.double({ min: -30, max: 110, noNaN: true }),

@@ -24,7 +24,7 @@ const at = new Date('2026-07-04T06:00:00Z');
 const bankroll = 1_000n * DOLLAR;
 const stations = ['KNYC', 'KAUS', 'KDEN', 'KMIA'];
 
-/** The reference's case B: at a bankroll of $1,000 a quarter of it costs $73.85 at the most. */
+/** The reference's case B: at a bankroll of $1,000 a quarter of it costs at most $73.85. */
 const chances = [0.05, 0.15, 0.35, 0.28, 0.12, 0.05];
 const asks = [3, 12, 27, 30, 20, 13].map((ask) => makeBook([[1, 1]], [[100 - ask, 1_000_000]]));
 
@@ -33,7 +33,6 @@ interface City {
   books?: OrderBook[];
   probabilities?: number[];
   date?: string;
-  /** Of its minimum instead of its maximum. */
   isMinimum?: boolean;
   over?: Partial<Market>;
 }
@@ -44,7 +43,7 @@ const openGates = {
   gates: gates.gates.flatMap((gate) => [gate, { ...gate, kind: 'daily_minimum' as const }]),
 };
 
-/** The same ladder of the day's minimum. */
+/** The same ladder for the day's minimum. */
 function toMinimum({ station, date, markets }: MarketEvent): MarketEvent {
   const seriesTicker = findStation(station.id)!.series.minimum;
   const eventTicker = `${seriesTicker}-${date}`;
@@ -97,7 +96,7 @@ const byStation = ({ events }: SignalReport) =>
 
 describe('the caps of a market and of an event', () => {
   it('are 5% and 10% of the bankroll, to the cent', () => {
-    // Three brackets at $0.20 that are worth $0.30 each, and cost $0.2112 with the fee.
+    // Three brackets at $0.20, worth $0.30 each, that cost $0.2112 with the fee.
     const cheap = makeBook([[1, 1]], [[80, 100_000]]);
     const wide = [20, 20, 20, 90, 90, 90].map((ask) => (ask === 20 ? cheap : makeBook([[1, 1]], [[10, 1]])));
     const { events } = forBankroll([
@@ -123,10 +122,10 @@ describe('the caps of a market and of an event', () => {
 });
 
 describe('the cap of a day', () => {
-  it('is shared out among its cities, and what it cuts is sized anew and says so', () => {
+  it('is shared among its cities, and a city it cuts is resized and says so', () => {
     const report = forBankroll(stations.map((stationId) => ({ stationId })));
     const events = byStation(report);
-    // All alike: ties go by ticker. AUS and DEN have what they want, MIA what is left of $200, NY nothing.
+    // All alike, so ties go by ticker: AUS and DEN get their full size, MIA the rest of the $200, NY nothing.
     const wanted = forBankroll([{ stationId: 'KNYC' }]).events[0]!.stake;
     expect(wanted).toBeGreaterThan(72n * DOLLAR);
     for (const city of ['KAUS', 'KDEN']) expect(events.get(`${city} ${date}`)!.stake).toBe(wanted);
@@ -147,7 +146,7 @@ describe('the cap of a day', () => {
     expect(crowded.length).toBeGreaterThan(0);
   });
 
-  it('goes first to whichever event brings the most growth by itself', () => {
+  it('goes first to the event with the most growth by itself', () => {
     const better = [0.05, 0.15, 0.38, 0.28, 0.1, 0.04];
     const events = byStation(
       forBankroll(
@@ -160,15 +159,15 @@ describe('the cap of a day', () => {
     const alone = forBankroll([{ stationId: 'KNYC', probabilities: better }]).events[0]!;
     expect(events.get(`KNYC ${date}`)).toEqual(alone);
     expect(alone.growth).toBeGreaterThan(0.0274);
-    // Now the last of the tied ones is left with the rest.
+    // Now the last of the tied events gets the rest.
     expect(events.get(`KMIA ${date}`)!.stake).toBeLessThan(50n * DOLLAR);
   });
 
-  it('is shared by maxima and minima: the weather of a day goes together', () => {
+  it("covers maxima and minima together, because a day's weather is correlated", () => {
     const cities = ['KNYC', 'KAUS'].flatMap((stationId) => [{ stationId }, { stationId, isMinimum: true }]);
     const { events } = forBankroll(cities);
     const wanted = forBankroll([{ stationId: 'KNYC', isMinimum: true }]).events[0]!.stake;
-    // Two have what they want, the third what is left of $200, the last one nothing: ties go by ticker.
+    // Two get their full size, the third the rest of the $200, the last nothing: ties go by ticker.
     expect(events.map(({ stake }) => stake).filter((stake) => stake === wanted)).toHaveLength(2);
     expect(stakeOf(events)).toBeLessThanOrEqual(200n * DOLLAR);
     expect(stakeOf(events)).toBeGreaterThan(190n * DOLLAR);
@@ -179,7 +178,7 @@ describe('the cap of a day', () => {
     expect(cut.signals.some(({ limitedBy }) => limitedBy === 'day')).toBe(true);
   });
 
-  it('has what is held of a minimum taken off what a maximum may get', () => {
+  it('counts a held minimum against a maximum', () => {
     const both = [{ stationId: 'KNYC' }, { stationId: 'KNYC', isMinimum: true }];
     const held: [string, Holding][] = [
       [`KXLOWTNYC-${date}-5`, { side: 'yes', contracts: 1_000, cost: 120n * DOLLAR }],
@@ -187,13 +186,13 @@ describe('the cap of a day', () => {
     const free = forAccount(both, 1_000n * DOLLAR).events[0]!;
     const left = forAccount(both, 880n * DOLLAR, held).events[0]!;
     expect(free.stake).toBeGreaterThan(70n * DOLLAR);
-    // A fifth of what the account is worth, less $120.
+    // A fifth of the account's worth, less $120.
     expect(left.stake).toBeLessThanOrEqual(62n * DOLLAR);
     expect(left.stake).toBeGreaterThan(45n * DOLLAR);
     expect(left.signals.some(({ limitedBy }) => limitedBy === 'day')).toBe(true);
   });
 
-  it('is that of each climate date by itself', () => {
+  it('applies to each climate date separately', () => {
     const report = forBankroll(
       stations.flatMap((stationId) => [{ stationId }, { stationId, date: '2026-07-05' }]),
     );
@@ -212,7 +211,7 @@ describe('the cap of a day', () => {
     ]);
   });
 
-  it('does not depend on the order in which events and markets come', () => {
+  it('does not depend on the order of events and markets', () => {
     const cities = stations.map((stationId, i) => ({
       stationId,
       probabilities: i % 2 === 0 ? chances : [0.05, 0.16, 0.35, 0.28, 0.11, 0.05],
@@ -237,7 +236,7 @@ describe('the cap of a day', () => {
   });
 });
 
-describe('for an account', () => {
+describe('signals for an account', () => {
   const tickerOf = (stationId: string, i: number): string =>
     makeEvent({ date, lowest: 68, stationId }).markets[i]!.ticker;
   const holding = (contracts: number, cost: Micros, side: Holding['side'] = 'yes'): Holding => ({
@@ -246,11 +245,11 @@ describe('for an account', () => {
     cost,
   });
 
-  it('that holds nothing it is as for a bankroll of its cash', () => {
+  it('without holdings equal those for a bankroll of its cash', () => {
     expect(forAccount([{ stationId: 'KNYC' }], bankroll)).toEqual(forBankroll([{ stationId: 'KNYC' }]));
   });
 
-  it('what it holds counts for the bankroll at what it could be sold for now', () => {
+  it('count holdings in the bankroll at their current sale value', () => {
     const book = makeBook(
       [
         [48, 30],
@@ -260,11 +259,11 @@ describe('for an account', () => {
     );
     const held: [string, Holding][] = [[tickerOf('KNYC', 2), holding(40, 20n * DOLLAR)]];
     const books = [...asks.slice(0, 2), book, ...asks.slice(3)];
-    // 30 at $0.48 and one at $0.40 for 40 that are held; fees 0.07 · 30 · 0.2496 = $0.5242 and $0.0168: $14.259 (0.52416 and 0.0168).
+    // 30 at $0.48 and one at $0.40 cover the 40 held; fees $0.52416 and $0.0168: $14.259.
     expect(forAccount([{ stationId: 'KNYC', books }], 500n * DOLLAR, held).bankroll).toBe(514_259_000n);
   });
 
-  it('what it holds of an event already is not bought twice', () => {
+  it('do not buy again what the account already holds of an event', () => {
     const one: City = { stationId: 'KNYC', books: [2, 2, 50, 2, 2, 2].map(oneSided), probabilities: sure };
     const [wanted] = forAccount([one], bankroll).events[0]!.signals;
     const { contracts, stake } = wanted!;
@@ -274,19 +273,19 @@ describe('for an account', () => {
     expect(rest.reduce((sum, signal) => sum + signal.contracts, 0)).toBeLessThanOrEqual(2);
   });
 
-  it('caps count what is held, also of events of the day that have closed', () => {
+  it('count holdings against the caps, including those in closed events of the day', () => {
     const closed: City = { stationId: 'KAUS', over: { status: 'closed' } };
     const held: [string, Holding][] = [[tickerOf('KAUS', 2), holding(400, 180n * DOLLAR)]];
     const { events, bankroll: of } = forAccount([closed, { stationId: 'KNYC' }], bankroll, held);
-    // Nobody buys from who holds what has closed: it is worth nothing for the bankroll, but it has cost $180 and a fee of $6.93 of $200.
+    // A closed holding has no buyer and adds nothing, but has used $180 and a fee of $6.93 of the $200.
     expect(of).toBe(bankroll);
     expect(stakeOf(events)).toBeLessThanOrEqual(13_070_000n);
     expect(stakeOf(events)).toBeGreaterThan(12n * DOLLAR);
     expect(events).toHaveLength(1);
   });
 
-  it('no more is spent on all events than there is cash', () => {
-    // Worth $4,000 elsewhere: caps and Kelly would allow far more than the cash.
+  it('spend no more on all events than the cash', () => {
+    // Worth $4,000 elsewhere, so caps and Kelly would allow far more than the cash.
     const rich = makeEvent({ date: '2026-07-06', lowest: 68, stationId: 'KPHL' }).markets[0]!;
     const books = [makeBook([[40, 100_000]], [[55, 1]]), ...asks.slice(1)];
     const cities: City[] = [
@@ -310,7 +309,7 @@ describe('for an account', () => {
 
 const sumOf = (amounts: readonly Micros[]): Micros => amounts.reduce((sum, amount) => sum + amount, 0n);
 
-/** What a signal costs beyond the contracts that close pairs, which come first. */
+/** Cost of a signal beyond the contracts that close pairs, which come first. */
 function openStakeOf(
   { market, side, contracts, closing, limitPrice, stake }: Signal,
   books: ReadonlyMap<string, OrderBook>,
@@ -322,7 +321,7 @@ function openStakeOf(
   return stake + closed.balanceChange;
 }
 
-describe('whatever the books, the forecasts and the account are', () => {
+describe('for random books, forecasts and accounts', () => {
   const levels = fc.uniqueArray(fc.tuple(fc.integer({ min: 1, max: 99 }), fc.integer({ min: 1, max: 500 })), {
     maxLength: 3,
     selector: ([cents]) => cents,
@@ -342,7 +341,7 @@ describe('whatever the books, the forecasts and the account are', () => {
     }),
   );
 
-  it('each side has a signal or a reason, caps and cash are kept to the cent, and each signal can be bought as it says', () => {
+  it('each side has a signal or a reason, caps and cash hold to the cent, and each signal can be bought as stated', () => {
     fc.assert(
       fc.property(
         fc.tuple(anyCity, anyCity, anyCity),
@@ -365,7 +364,7 @@ describe('whatever the books, the forecasts and the account are', () => {
           );
           expect(sumOf(spent)).toBeLessThanOrEqual(cash);
           const dayRoom = report.bankroll / 5n - paid;
-          // What is sold by closing pairs is no stake, and leaves more room than there was.
+          // Closing pairs is not a stake and frees room.
           const isClosing = report.events.some(({ signals }) => signals.some(({ closing }) => closing > 0));
           if (!isClosing) expect(sumOf(spent)).toBeLessThanOrEqual(dayRoom > 0n ? dayRoom : 0n);
           for (const [i, { signals, suppressed, stake, worstCase }] of report.events.entries()) {

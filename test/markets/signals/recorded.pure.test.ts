@@ -20,7 +20,7 @@ const eventFiles = ['NY', 'CHI', 'MIA'].map((city) => `events_KXHIGH${city}.json
 const tradeFile = 'raw_trades_5cities_2025-04-15.json.gz';
 const isThere = [...eventFiles, tradeFile].every((name) => existsSync(fileOf(name)));
 
-/** What a signal would have said at a time: a toy forecast that gives every bracket the same. */
+/** Signals at a time from a toy forecast that gives every bracket the same probability. */
 function signalsAt(
   event: MarketEvent,
   books: ReadonlyMap<string, OrderBook>,
@@ -64,7 +64,7 @@ interface WireEvent {
   markets: { status: string; yes_bid_dollars: string; yes_ask_dollars: string; yes_bid_size_fp?: string }[];
 }
 
-/** As recorded, or where that is not at hand a few of ours in the venue's words: settled, one-sided and two-sided. */
+/** Recorded markets, or a few made-up ones in the venue's format if the recording is absent: settled, one-sided and two-sided. */
 const recorded: WireEvent[] = isThere
   ? eventFiles.flatMap((name) =>
       readGzip(name)
@@ -94,7 +94,7 @@ function ownEvent(status: string, [bid, ask]: [string, string]): WireEvent {
   return { markets: markets as unknown as WireEvent['markets'] };
 }
 
-/** The book of the recorded best prices, with as many contracts as are recorded, or these. */
+/** A book with the recorded best prices, and the recorded or the given number of contracts. */
 function bestPrices(wire: WireEvent['markets'][number], contracts?: number): OrderBook {
   const size = contracts ?? Number(wire.yes_bid_size_fp ?? 0);
   const level = (price: bigint) => toLevels([{ price, contracts: size }]);
@@ -104,7 +104,7 @@ function bestPrices(wire: WireEvent['markets'][number], contracts?: number): Ord
   };
 }
 
-/** Seven hours before the end of the day: as late as anything is let through. */
+/** Seven hours before the end of the day, as late as signals are allowed. */
 const lateIn = ({ station, date }: MarketEvent): Date =>
   new Date(climateDayOf(station, date).end.getTime() - 7 * HOUR_MS);
 
@@ -114,7 +114,7 @@ const whole = recorded.map(({ markets: wires }) => {
   return { event: event!, markets, wires };
 });
 
-describe('of recorded events', () => {
+describe('for recorded events', () => {
   it('nothing is sized on settled or closed markets, or on a book without sizes', () => {
     for (const { event, markets, wires } of whole) {
       const books = new Map(markets.map(({ ticker }, i) => [ticker, bestPrices(wires[i]!)]));
@@ -129,7 +129,7 @@ describe('of recorded events', () => {
     }
   });
 
-  it('nothing is sized where a side is empty, and elsewhere at no better price than the recorded one', () => {
+  it('nothing is sized where a side is empty, nor anywhere at a better price than recorded', () => {
     const count = { signals: 0, oneSided: 0 };
     for (const { event, markets, wires } of whole) {
       const books = new Map(markets.map(({ ticker }, i) => [ticker, bestPrices(wires[i]!, 100)]));
@@ -171,7 +171,7 @@ interface Trade {
 }
 type Tape = Record<string, Record<string, Trade[]>>;
 
-/** A few trades of one minute of our own, for where the recorded ones are not at hand: the third market is crossed. */
+/** A few made-up trades within one minute, if the recording is absent; the third market is crossed. */
 const ownTape: Tape = {
   KXHIGHNY: {
     'KXHIGHNY-25APR15-T62': [],
@@ -195,7 +195,7 @@ function trades(...of: [yesPrice: number, takerSide: 'yes' | 'no', count: number
 
 const tape: Tape = isThere ? (JSON.parse(readGzip(tradeFile)) as Tape) : ownTape;
 
-/** The event of a day's trades, by the strikes in its tickers. */
+/** The event of a day's trades, from the strikes in its tickers. */
 function eventOf(tickers: string[]): MarketEvent {
   const eventTicker = tickers[0]!.slice(0, tickers[0]!.lastIndexOf('-'));
   const strikes = tickers.map((ticker) => ticker.slice(eventTicker.length + 1));
@@ -206,7 +206,7 @@ function eventOf(tickers: string[]): MarketEvent {
     return value === Math.min(...tails) ? { cap: value } : { floor: value };
   };
   const close_time = '2025-04-16T03:59:00Z';
-  // The tape has no rules: they are written as the venue wrote them then.
+  // The tape has no rules, so these are the venue's at the time.
   const markets = strikes.map((strike) =>
     readMarket(wireMarket(eventTicker, toStrikes(strike), { close_time }), createNoteBook())!,
   );
@@ -215,7 +215,7 @@ function eventOf(tickers: string[]): MarketEvent {
 
 const minuteOf = (time: string): string => time.slice(0, 16);
 
-/** Whoever bought YES at a price found it asked there, for as many contracts; whoever bought NO found as much bid for YES. */
+/** A YES trade at a price proves an ask there for as many contracts; a NO trade proves a bid for YES. */
 const bookOf = (ofMinute: Trade[]): OrderBook => ({
   yes: toLevels(
     ofMinute
@@ -229,14 +229,14 @@ const bookOf = (ofMinute: Trade[]): OrderBook => ({
   ),
 });
 
-/** What the signals of an event come to if a market wins, in millionths. */
+/** Total result of an event's signals if a market wins, in millionths. */
 const outcome = (signals: readonly Signal[], winner: string): bigint =>
   signals.reduce((sum, { market, side, contracts, stake }) => {
     const pays = (market.ticker === winner) === (side === 'yes');
     return sum + (pays ? BigInt(contracts) * DOLLAR : 0n) - stake;
   }, 0n);
 
-/** By hand: the cheapest recorded contracts, 7% of contracts × price × (1 − price) of each price up to $0.0001, cents up. */
+/** By hand: the cheapest contracts, plus 7% of contracts × price × (1 − price) per price up to $0.0001, then up to the cent. */
 function costByHand(asked: { price: bigint; contracts: number }[], contracts: number): bigint {
   let [left, exact] = [contracts, 0];
   for (const { price, contracts: depth } of asked) {
@@ -248,8 +248,8 @@ function costByHand(asked: { price: bigint; contracts: number }[], contracts: nu
   return BigInt(Math.ceil(Number((exact / 100).toFixed(4)))) * 100n;
 }
 
-describe('of the trades of a recorded day', () => {
-  it('each signal buys what was really sold at that minute, at what it really cost', () => {
+describe('for the trades of a recorded day', () => {
+  it('each signal buys what was really sold in that minute, at its real cost', () => {
     const count = { signals: 0, crossed: 0, minutes: 0, hedges: 0 };
     for (const ofMarkets of Object.values(tape)) {
       const event = eventOf(Object.keys(ofMarkets));
@@ -291,7 +291,7 @@ describe('of the trades of a recorded day', () => {
           count.signals += 1;
           if (signal.isHedge) count.hedges += 1;
         }
-        // One bracket wins, whichever it is: the worst of them is the stated worst case, and nothing loses more than its stake.
+        // Whichever bracket wins, the worst result is the stated worst case, and no signal loses more than its stake.
         const outcomes = event.markets.map(({ ticker }) => outcome(signals, ticker));
         const worst = outcomes.reduce((least, value) => (value < least ? value : least));
         expect(worstCase).toBe(worst < 0n ? -worst : 0n);

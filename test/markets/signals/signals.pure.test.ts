@@ -19,7 +19,7 @@ import {
 } from '../../fixtures/events.js';
 
 const date = '2026-07-04';
-/** An hour into the climate day of New York, so that no report is expected yet. */
+/** An hour into New York's climate day, so no report is expected yet. */
 const at = new Date('2026-07-04T06:00:00Z');
 const event = makeEvent({ date, lowest: 68 });
 const chances = [0.05, 0.1, 0.6, 0.15, 0.07, 0.03];
@@ -67,25 +67,24 @@ const reasonsOf = (changes: Changes) => {
 const reasonFor = (changes: Changes, i: number, side: string) =>
   only(changes).suppressed.find((s) => s.ticker === event.markets[i]!.ticker && s.side === side)?.reason;
 
-/** Asks for YES in cents, deep, with a bid of a cent for one contract, so that NO at 99 cents is worth nothing. */
+/** YES asks in cents, deep, with a one-cent bid for one contract, so that NO at 99 cents is worthless. */
 const deepAsks = (...cents: number[]) => cents.map((ask) => makeBook([[1, 1]], [[100 - ask, 1_000_000]]));
 
 describe('the signals of an event', () => {
-  it('are none in a market that takes no orders, for the reason that it names', () => {
+  it('are absent in a market that takes no orders, with its stated reason', () => {
     const untradable = 'YES always pays $0.0500 or more, and markets with such a floor are not traded here';
     expect(only().signals).toHaveLength(1);
     expect(reasonsOf({ market: { untradable } })).toEqual({ count: 0, reasons: [untradable] });
   });
 
-  it('are there for a bracket that a forecast is all but sure of', () => {
+  it('appear for a bracket that the forecast is nearly certain of', () => {
     const { signals, suppressed } = only({ probabilities: [0, 0, 1 - 1e-7, 0, 0, 0] });
     expect(signals).toMatchObject([{ side: 'yes', market: { ticker: event.markets[2]!.ticker } }]);
-    // 5 % of the bankroll.
     expect(signals[0]!.stake).toBeLessThanOrEqual((bankroll * 5n) / 100n);
     expect(suppressed.map(({ reason }) => reason).join()).not.toContain('sum of one');
   });
 
-  it('have the price that can be paid, the exact fee and what a quarter of Kelly buys', () => {
+  it('have the payable price, the exact fee and the size of quarter Kelly', () => {
     const { signals } = only();
     // f* = 0.170984; a quarter of it of $975 is $41.677, / $0.5175 = 80.5 contracts; $40 and 0.07 · 80 · 0.25 = $1.40.
     expect(signals).toMatchObject([
@@ -114,25 +113,25 @@ describe('the signals of an event', () => {
     expect(signal!.edge).toBeCloseTo(0.0825, 12);
   });
 
-  it('say what waiting would be worth if it fills, and from which share on that is more than taking', () => {
+  it('state the value of resting if filled, and the fill rate above which resting beats taking', () => {
     const books = (bid: number, ask: number) => [empty, empty, makeBook([[bid, 30]], [[100 - ask, 1_000]])];
     const restAt = (bid: number, ask: number) => only({ books: books(bid, ask) }).signals[0]!.rest!;
-    // One step above the best bid, where nobody stands, without a fee: 60% at 46 cents.
+    // One step above the best bid, with no queue and no fee: 60% at 46 cents.
     const better = restAt(45, 50);
     expect(better).toMatchObject({ price: 46n * CENT, contractsAhead: 0, breakEven: 0.46 });
     expect(better.edge).toBeCloseTo(0.14, 12);
     expect(better.worthMoreAbove).toBeCloseTo(0.0825 / 0.14, 12);
-    // A step more would take what is offered: it joins those that bid already.
+    // One step more would take the ask, so it joins the existing bids.
     expect(restAt(49, 50)).toMatchObject({ price: 49n * CENT, contractsAhead: 30, breakEven: 0.49 });
   });
 
-  /** Asks and probabilities of the reference's vector B: four brackets, the fourth of them a hedge. */
+  /** Asks and probabilities of the reference's vector B: four brackets, the fourth a hedge. */
   const four = {
     probabilities: [0.05, 0.15, 0.35, 0.28, 0.12, 0.05],
     books: deepAsks(3, 12, 27, 30, 20, 13),
   };
 
-  it('are sized together, hedges included: the reference case B', () => {
+  it('are sized together, including hedges: reference case B', () => {
     const { signals, stake, worstCase, growth, gap } = makeSignals({
       ...situation(four),
       bankroll: 1_000n * DOLLAR,
@@ -145,7 +144,7 @@ describe('the signals of an event', () => {
       expect(fullKelly).toBeCloseTo(full[i]!, 6);
       expect(fractionalKelly).toBeCloseTo(full[i]! / 4, 6);
     }
-    // A quarter of $1,000 times those, in whole contracts: at most 214.6, 118.8, 132.8 and 46.9, and hardly fewer.
+    // A quarter of $1,000 times these shares, in whole contracts: at most 214.6, 118.8, 132.8 and 46.9, and barely fewer.
     const most = [214, 118, 132, 46];
     const cost = (contracts: number, price: number) =>
       Math.ceil(Number(((contracts * price + 0.07 * contracts * price * (1 - price)) * 1e4).toFixed(4))) /
@@ -161,10 +160,10 @@ describe('the signals of an event', () => {
       );
     }
     expect(signals.map(({ isHedge }) => isHedge)).toEqual([false, false, false, true]);
-    // If one of the two that are not bought wins, all of it is lost.
+    // If one of the two unbought brackets wins, everything is lost.
     expect(worstCase).toBe(stake);
     expect(stake).toBe(signals.reduce((sum, signal) => sum + signal.stake, 0n));
-    // Of the $250 that a quarter puts at stake; without rounding it would be 0.0273493.
+    // Of the $250 that a quarter puts at stake; 0.0273493 without rounding.
     const growthOf = (contracts: number[]) => {
       const spent = contracts.reduce((sum, n, i) => sum + cost(n, [0.03, 0.12, 0.27, 0.3][i]!), 0);
       const after = four.probabilities.map((_, i) => 250 + (contracts[i] ?? 0) - spent);
@@ -177,7 +176,7 @@ describe('the signals of an event', () => {
     expect(gap).toBeLessThan(1e-9);
   });
 
-  it('buy YES and NO of one event where that is best: the reference case E', () => {
+  it('buy YES and NO of one event where that is best: reference case E', () => {
     const asks = [3, 12, 27, 30, 20, 13];
     const bids = [2, 11, 25, 27, 18, 11];
     const books = asks.map((ask, i) => makeBook([[bids[i]!, 1_000_000]], [[100 - ask, 1_000_000]]));
@@ -197,13 +196,13 @@ describe('the signals of an event', () => {
     };
     expect([...full.keys()].every((key) => key in expected)).toBe(true);
     for (const [key, share] of Object.entries(expected))
-      // The caps of market and event may leave nothing of the smallest.
+      // The market and event caps may leave nothing for the smallest.
       if (full.has(key)) expect(full.get(key)).toBeCloseTo(share, 6);
     expect(full.has('4 no') && full.has('5 no')).toBe(true);
     expect(gap).toBeLessThan(1e-9);
   });
 
-  it('say of a hedge that it costs more than it is worth by itself', () => {
+  it('say that a hedge costs more than it is worth by itself', () => {
     const hedge = only(four).signals[3]!;
     expect(hedge.edge).toBeCloseTo(0.28 - 0.3147, 3);
     expect(hedge.reasons[1]).toBe(
@@ -217,7 +216,7 @@ describe('the signals of an event', () => {
       [48, 100],
     ];
     const [signal] = only({ books: [empty, empty, makeBook([[40, 10]], levels)] }).signals;
-    // The optimum at $0.52 is (0.60 − 0.537472) / (1 − 0.537472) of what it would be without the cheaper ten.
+    // The optimum at $0.52 is (0.60 − 0.537472) / (1 − 0.537472) of that without the cheaper ten.
     expect(signal).toMatchObject({ limitPrice: 52n * CENT, side: 'yes' });
     expect(signal!.contracts).toBeGreaterThan(10);
     expect(signal!.contracts).toBeLessThan(82);
@@ -227,7 +226,7 @@ describe('the signals of an event', () => {
   });
 
   it('buy NO where the forecast is below the bid', () => {
-    // The fifth market: p = 0.07, YES is wanted at $0.20, so NO costs $0.80 and pays with 0.93.
+    // The fifth market: p = 0.07 and YES is bid at $0.20, so NO costs $0.80 and pays with 0.93.
     const books = [empty, empty, empty, empty, makeBook([[20, 50]], [[70, 50]])];
     const { signals } = only({ books });
     expect(signals).toMatchObject([{ side: 'no', price: 80n * CENT, contracts: 50, limitedBy: 'depth' }]);
@@ -236,7 +235,7 @@ describe('the signals of an event', () => {
     expect(signals[0]!.stake).toBe(40_560_000n);
   });
 
-  it('say in words why, with their numbers', () => {
+  it('explain themselves in words with numbers', () => {
     const [signal] = only().signals;
     expect(signal!.reasons).toEqual([
       '60.0% for 70° to 71°: 31 members of the run of 2026-07-04T00:00Z expect 71.3 ± 2.4 °F, corrected by 58 days to 69.9 ± 2.8 °F.',
@@ -251,7 +250,7 @@ describe('the signals of an event', () => {
     );
   });
 
-  it('end with the market, if that closes before the prices expire', () => {
+  it('expire with the market if it closes before the prices expire', () => {
     const closeTime = new Date(at.getTime() + 10_000);
     expect(only({ market: { closeTime } }).signals[0]!.expiresAt).toEqual(closeTime);
   });
@@ -264,7 +263,7 @@ describe('the signals of an event', () => {
 describe('the gate', () => {
   const closed = makeGates(false);
 
-  it('withholds, where it is closed, what would be a signal, and says so with its score', () => {
+  it('withholds signals while closed, and states its score', () => {
     const { signals, suppressed, gate, ...rest } = only({ gates: closed });
     expect(signals).toEqual([]);
     expect(gate).toMatchObject({ isOpen: false, leadHours: 12, n: 62 });
@@ -278,19 +277,19 @@ describe('the gate', () => {
       },
     ]);
     expect(rest).toMatchObject({ stake: 0n, worstCase: 0n, growth: 0, isCalibrated: true, method: 'emos' });
-    // What is not worth its price keeps the reason that it has with an open gate.
+    // Purchases not worth their price keep the reason that they have with an open gate.
     expect(reasonFor({ gates: closed }, 2, 'no')).toBe(reasonFor({}, 2, 'no'));
     expect(suppressed).toHaveLength(12);
   });
 
-  it('withholds every purchase of an event that would be sized together', () => {
+  it('withholds every purchase of a jointly sized event', () => {
     const books = deepAsks(3, 12, 27, 30, 20, 13);
     const probabilities = [0.05, 0.15, 0.35, 0.28, 0.12, 0.05];
     const { suppressed } = only({ gates: closed, books, probabilities });
     expect(suppressed.filter(({ isWithheld }) => isWithheld)).toHaveLength(4);
   });
 
-  it('is closed while nothing has been scored, and for a lead that is not', () => {
+  it('is closed before anything is scored, and for a lead that is not scored', () => {
     expect(reasonFor({ gates: noGates }, 2, 'yes')).toBe('withheld: the scores have not been added up yet');
     // 23:30Z is 5.5 hours before the end of New York's day.
     const now = new Date('2026-07-04T23:30:00Z');
@@ -309,7 +308,7 @@ describe('the gate', () => {
     );
   });
 
-  it('is closed longer before the day than forecasts are scored', () => {
+  it('is closed further ahead than forecasts are scored', () => {
     const { end } = climateDayOf(findStation('KNYC')!, date);
     const hoursBefore = (hours: number) => new Date(end.getTime() - hours * 3_600_000);
     const openAt = (hours: number, at = hoursBefore(hours)) =>
@@ -325,7 +324,7 @@ describe('the gate', () => {
     });
   });
 
-  it('is not gone by before it was judged, nor a day after that', () => {
+  it('ignores verdicts from the future and those over a day old', () => {
     const judgedAt = (ms: number): GateBook => ({ ...makeGates(true), madeAt: new Date(at.getTime() + ms) });
     const signalsWith = (gates: GateBook) => only({ gates }).signals.length;
     expect(signalsWith(judgedAt(0))).toBe(1);
@@ -340,7 +339,7 @@ describe('the gate', () => {
     );
   });
 
-  it('is that of the station and of the next lead that is scored', () => {
+  it('belongs to the station and the next scored lead', () => {
     const { gates } = makeGates(false);
     const openAt = (leadHours: number, stationId = 'KNYC'): GateBook => ({
       madeAt: at,
@@ -356,7 +355,7 @@ describe('the gate', () => {
     expect(only({ gates: openAt(12, 'KMIA') }).signals).toEqual([]);
   });
 
-  it('lets nothing through that was made of a forecast that is not calibrated', () => {
+  it('passes nothing from an uncalibrated forecast', () => {
     const raw = {
       method: 'raw_ensemble',
       isCalibrated: false,
@@ -373,8 +372,8 @@ describe('the gate', () => {
   });
 });
 
-describe('what has no signal', () => {
-  it('says for each side of each market why', () => {
+describe('without a signal', () => {
+  it('each side of each market states why', () => {
     const { suppressed } = only();
     expect(suppressed).toHaveLength(11);
     expect(suppressed.every(({ isWithheld }) => !isWithheld)).toBe(true);
@@ -384,7 +383,7 @@ describe('what has no signal', () => {
     expect(reasonFor({}, 2, 'yes')).toBeUndefined();
   });
 
-  it('is an event of which nothing can be traded any more', () => {
+  it('an event is left out once nothing in it can be traded', () => {
     expect(makeSignals(input({ market: { status: 'closed' } })).events).toEqual([]);
   });
 
@@ -393,7 +392,7 @@ describe('what has no signal', () => {
     ['stale prices', { now: new Date(at.getTime() + 61_000) }, 'the prices are 61 s old'],
     ['a paused exchange', { data: { isTrading: false } }, 'the exchange is not trading'],
     ['no forecast', { day: { date: '2026-07-05' } }, 'no forecast'],
-    ['a forecast of the future', { day: { fetchedAt: new Date(at.getTime() + 1) } }, 'no forecast'],
+    ['a forecast from the future', { day: { fetchedAt: new Date(at.getTime() + 1) } }, 'no forecast'],
     ['an old run', { day: { modelRunAt: hours(-25) } }, "the forecast's run is 25.0 h old"],
     [
       'a forecast fetched long ago',
@@ -416,7 +415,7 @@ describe('what has no signal', () => {
       'the brackets of the event do not cover every degree once',
     ],
     ['a market that has closed by the clock', { market: { closeTime: at } }, 'the market is not open'],
-    ['a fee that is not known', { data: { feeRules: new Map() } }, 'its fee is not known'],
+    ['an unknown fee', { data: { feeRules: new Map() } }, 'its fee is not known'],
     [
       'a fee that cannot be computed',
       { data: { feeRules: new Map([['KXHIGHNY', { ...quadratic, type: 'flat' as const }]]) } },
@@ -428,7 +427,7 @@ describe('what has no signal', () => {
       { account: { cash: 0n, holdings: new Map() } },
       'there is no cash to buy with',
     ],
-  ])('is %s', (_what, changes, reason) => {
+  ])('nothing is sized with %s', (_what, changes, reason) => {
     expect(reasonsOf(changes)).toEqual({ count: 0, reasons: [reason] });
   });
 
@@ -453,13 +452,13 @@ describe('what has no signal', () => {
       'its order book is crossed',
     ],
     ['a locked book', makeBook([[50, 10]], [[50, 10]]), 'its order book is crossed'],
-  ])('is %s', (_what, book, reason) => {
+  ])('nothing is sized on %s', (_what, book, reason) => {
     const books = [empty, empty, book];
     expect(only({ books }).signals).toEqual([]);
     expect([reasonFor({ books }, 2, 'yes'), reasonFor({ books }, 2, 'no')]).toEqual([reason, reason]);
   });
 
-  it('is a closed market, though the others of its event are sized, and it counts among the outcomes', () => {
+  it('a closed market still counts among the outcomes while the others of its event are sized', () => {
     const open = makeEvent({ date, lowest: 68 });
     const closed = {
       ...open,
@@ -486,7 +485,7 @@ describe('what has no signal', () => {
     expect(suppressed.filter(({ reason }) => reason === 'the market is not open')).toHaveLength(2);
   });
 
-  it('is a day that is over, though its markets are still open', () => {
+  it('a day that is over stays unsized even though its markets are open', () => {
     const now = new Date('2026-07-05T05:00:00Z');
     const market = { closeTime: new Date('2026-07-06T00:00:00Z') };
     expect(reasonsOf({ now, market, data: { fetchedAt: now } })).toEqual({
@@ -495,7 +494,7 @@ describe('what has no signal', () => {
     });
   });
 
-  it('is a day of which the thermometer is not known', () => {
+  it('a day without station reports stays unsized', () => {
     const now = hours(6);
     const fresh: Changes = { now, data: { fetchedAt: now }, market: { closeTime: hours(20) } };
     const day = { fetchedAt: hours(5), modelRunAt: at };

@@ -12,8 +12,8 @@ const reasonFor = ({ refused }: SizedEvent, ticker: string, side: string) =>
   refused.find((refusal) => refusal.ticker === ticker && refusal.side === side)?.reason;
 
 describe('the sizes of an event', () => {
-  it('are a quarter of the shares of the general optimum, rounded down', () => {
-    // The asks and bids of the event whose optimum a general optimiser gives: of $10,000 a quarter is at stake.
+  it("are a quarter of the general optimum's shares, rounded down", () => {
+    // Asks and bids of the event that a general optimiser solved; a quarter of $10,000 is at stake.
     const p = [0.05, 0.15, 0.35, 0.28, 0.12, 0.05];
     const asks = [3, 12, 27, 30, 20, 13];
     const bids = [2, 11, 25, 27, 18, 11];
@@ -33,7 +33,7 @@ describe('the sizes of an event', () => {
       'M4no',
       'M5no',
     ]);
-    // A contract or two less save a cent of rounding.
+    // A contract or two fewer save a cent of rounding.
     sized.purchases.forEach(({ contracts }, i) => {
       expect(contracts).toBeLessThanOrEqual(expected[i]!);
       expect(contracts).toBeGreaterThan(expected[i]! - 4);
@@ -45,7 +45,7 @@ describe('the sizes of an event', () => {
     expect(reasonFor(sized, 'M3', 'yes')).toBe('edge −0.035 after fee');
   });
 
-  it('buy what is not worth its cost where it takes risk from the others, and say so', () => {
+  it('include purchases not worth their cost if they reduce the risk of the others, and say so', () => {
     const markets = [
       toMarket('A', 0.6, [], [[55, 100_000]]),
       toMarket('B', 0.3, [], [[69, 100_000]]),
@@ -56,19 +56,19 @@ describe('the sizes of an event', () => {
     expect(hedge!.expectedValue).toBeLessThan(0n);
   });
 
-  it('close what is held where the other side is cheap, without cash', () => {
+  it('close holdings where the other side is cheap, even without cash', () => {
     const held = { side: 'yes', contracts: 40, cents: 50 } as const;
-    // YES is worth 0.2 and can be sold at 0.4: the other side at 0.6 pays 0.8.
+    // YES is worth 0.2 and can be sold at 0.4: NO costs 0.6 and pays 0.8.
     const markets = [toMarket('A', 0.2, [[40, 1_000]], [], held), toMarket('B', 0.8, [], [])];
     const sized = sizeEvent(toEvent(markets, { cash: 0n }));
     expect(bought(sized)).toEqual(['A no 40']);
     expect(sized.purchases[0]).toMatchObject({ closing: 40 });
   });
 
-  it('name what kept them small, and what stood against each side', () => {
+  it('name the limit on each size and the reason against each side', () => {
     const markets = [toMarket('A', 0.6, [[30, 5]], [[60, 100_000]]), toMarket('B', 0.4, [[10, 5]], [])];
     const sized = sizeEvent(toEvent(markets, { marketRoom: dollars(10) }));
-    // $10.00 at $0.40 and $0.0168 a contract: 23.99; the other side of B cannot be asked for.
+    // $10.00 at $0.40 and $0.0168 per contract: 23.99; the other side of B has no asks.
     expect(sized.purchases[0]).toMatchObject({
       ticker: 'A',
       side: 'yes',
@@ -84,7 +84,7 @@ describe('the sizes of an event', () => {
     expect(reasonFor(none, 'A', 'yes')).toBe('the cap of the event is used up');
   });
 
-  it('are nothing on a crossed book, without a fee, without a bankroll or for probabilities that are none', () => {
+  it('are empty for a crossed book, an unknown fee, no bankroll or invalid probabilities', () => {
     const good = toMarket('A', 0.6, [], [[60, 1_000]]);
     const other = toMarket('B', 0.4, [], []);
     const crossed = toMarket('A', 0.6, [[50, 9]], [[60, 9]]);
@@ -107,7 +107,7 @@ describe('the sizes of an event', () => {
     expect(bookless.refused.filter(({ ticker }) => ticker === 'A')).toEqual([]);
   });
 
-  it('are nothing where more is held than the share of the bankroll may lose', () => {
+  it('are empty if holdings exceed the share that the bankroll may lose', () => {
     const held = { side: 'yes', contracts: 1_000, cents: 90 } as const;
     const sized = sizeEvent(toEvent([toMarket('A', 0.5, [], [[60, 10]], held), toMarket('B', 0.5, [], [])]));
     expect(sized.purchases).toEqual([]);
@@ -115,14 +115,14 @@ describe('the sizes of an event', () => {
   });
 });
 
-describe('the sizes of any event', () => {
+describe('the sizes of random events', () => {
   const random = randomOf(12);
   const events = Array.from({ length: 240 }, (_, run) =>
     randomEvent(random, [30, 100, 1_000, 10_000][run % 4]!, { hasHeld: run % 2 === 0, hasCaps: run % 3 > 0 }),
   );
   const sizes = events.map(sizeEvent);
 
-  it('are whole contracts at the exact cost that the book and the venue’s fee make of them', () => {
+  it("are whole contracts at the exact cost of the book and the venue's fee", () => {
     events.forEach((event, i) => {
       const { purchases, stake } = sizes[i]!;
       for (const purchase of purchases) {
@@ -136,7 +136,7 @@ describe('the sizes of any event', () => {
     expect(sizes.filter(({ purchases }) => purchases.length > 1).length).toBeGreaterThan(150);
   });
 
-  it('keep what closes pairs where the caps leave less room for whole contracts', () => {
+  it('keep purchases that close pairs when caps leave less room for whole contracts', () => {
     const drawn = randomOf(13);
     const tight = Array.from({ length: 225 }, (_, run) =>
       randomEvent(drawn, [30, 100, 1_000, 10_000][run % 4]!, {
@@ -146,11 +146,11 @@ describe('the sizes of any event', () => {
     ).at(-1)!;
     const sized = sizeEvent(tight);
     expect(sized.purchases.some(({ closing }) => closing > 0)).toBe(true);
-    // It was nothing at all while closing purchases were given up first.
+    // Empty in an earlier version, which gave up closing purchases first.
     expect(sized.growth).toBeGreaterThan(1e-3);
   });
 
-  it('never cost growth, are proved, and lose at the most what is said', () => {
+  it('never reduce growth, are proved optimal, and lose at most the stated worst case', () => {
     events.forEach((event, i) => {
       const sized = sizes[i]!;
       expect(sized.gap).toBeLessThan(1e-9);
@@ -161,7 +161,7 @@ describe('the sizes of any event', () => {
     });
   });
 
-  it('stay within cash and caps to the cent, with what is held already', () => {
+  it('stay within cash and caps to the cent, including holdings', () => {
     events.forEach((event, i) => {
       const { purchases } = sizes[i]!;
       const before = paidOf(event);
@@ -180,7 +180,7 @@ describe('the sizes of any event', () => {
     });
   });
 
-  it('are nothing more when all has been bought and is asked again', () => {
+  it('are empty when sized again after buying everything', () => {
     events.slice(0, 160).forEach((event, i) => {
       const again = sizeEvent(buyAll(event, sizes[i]!, paidOf(event)));
       expect(bought(again)).toEqual([]);
@@ -194,7 +194,7 @@ describe('the sizes of any event', () => {
     });
   });
 
-  it('are the same for the same event, and name every side of every market once', () => {
+  it('are deterministic and mention every side of every market once', () => {
     events.slice(0, 40).forEach((event, i) => {
       expect(sizeEvent(event)).toEqual(sizes[i]);
       const sides = [...sizes[i]!.purchases, ...sizes[i]!.refused].map(
@@ -205,8 +205,8 @@ describe('the sizes of any event', () => {
     });
   });
 
-  it('grow the wealth that is at stake about as much as contracts that could be split', () => {
-    // A hundred times the bankroll and the depth is the same event with contracts a hundredth as large.
+  it('grow the wealth at stake about as much as fractional contracts would', () => {
+    // Scaling bankroll and depth by a hundred equals contracts a hundredth of the size.
     const whole = events.filter((_, i) => i % 4 === 3).slice(0, 30);
     const scale = (amount: bigint) => amount * 100n;
     for (const event of whole) {
@@ -235,7 +235,7 @@ describe('the sizes of any event', () => {
     }
   });
 
-  it('pay a dollar for what is worth one only up to the fund', () => {
+  it('buy a sure dollar only up to the fund', () => {
     const sure = [toMarket('A', 1, [], [[10, 1_000_000]]), toMarket('B', 0, [], [])];
     const { purchases, worstCase } = sizeEvent(toEvent(sure));
     // A quarter of $1,000 at $0.90 and $0.0063.

@@ -21,7 +21,7 @@ const withFee = (price: number): number => price + 0.07 * price * (1 - price);
 const p = [0.05, 0.15, 0.35, 0.28, 0.12, 0.05];
 
 describe('the optimum over YES and NO of all brackets', () => {
-  it('is the one that twenty starts of a general optimiser agree on', () => {
+  it('equals the one that twenty starts of a general optimiser agree on', () => {
     const asks = [0.03, 0.12, 0.27, 0.3, 0.2, 0.13];
     const bids = [0.02, 0.11, 0.25, 0.27, 0.18, 0.11];
     const legs: JointProblem['legs'] = [
@@ -50,7 +50,7 @@ describe('the optimum over YES and NO of all brackets', () => {
     expect(found.gap).toBeLessThan(1e-12);
   });
 
-  it('is that of Smoczynski and Tomkins where only YES can be bought, at one price and any size', () => {
+  it('equals Smoczynski and Tomkins if only YES can be bought, at one price and in any size', () => {
     const random = randomOf(10);
     for (let run = 0; run < 120; run++) {
       const problem = randomProblem(random, {
@@ -71,7 +71,7 @@ describe('the optimum over YES and NO of all brackets', () => {
       expect(found.gap).toBeLessThan(1e-9);
       expect(Math.abs(found.growth - exact.growth)).toBeLessThan(1e-9);
       legs.forEach(({ pays: { from: outcome }, cost }, l) => {
-        // What cannot occur may be bought or not without any difference.
+        // Buying an impossible outcome makes no difference.
         if (probabilities[outcome] === 0) return;
         const share = (found.contracts[l]! * cost) / wealth[0]!;
         expect(Math.abs(share - exact.fractions[outcome]!)).toBeLessThan(1e-6);
@@ -81,14 +81,14 @@ describe('the optimum over YES and NO of all brackets', () => {
 });
 
 /**
- * The conditions of Karush, Kuhn and Tucker from the problem's own words: no leg between its bounds has a marginal value that is
- * not that of what it uses up, none at its depth has less, none that is not bought has more; only what is used up has a price.
+ * The Karush–Kuhn–Tucker conditions, from the problem as stated: a leg between its bounds is worth exactly the room that it
+ * uses, a leg at its depth at least that, an unbought leg at most that; and only exhausted limits have a price.
  */
 function brokenConditions(problem: JointProblem, found: JointOptimum): string[] {
   const { probabilities, legs, limits } = problem;
   const unit = Math.min(...problem.wealth);
   const after = wealthAt(problem, found.contracts);
-  // A floor that is met where an outcome is impossible has a price too, which is not told: such events are left to the slow method.
+  // A floor reached in an impossible outcome also has a price, which is not reported; the slow method covers such events.
   if (after.some((dollars, j) => probabilities[j] === 0 && dollars < 1e-6 * unit)) return ['floor'];
   const slope = probabilities.map((p, j) => (p > 0 ? (p / after[j]!) * unit : 0));
   const tolerance = 1e-7 * Math.max(1, ...slope);
@@ -112,8 +112,8 @@ function brokenConditions(problem: JointProblem, found: JointOptimum): string[] 
 }
 
 /**
- * A slow method of another kind: Frank and Wolfe's direction among pairs of legs. Whatever one leg can give to another, or a leg
- * can gain by itself within its bounds, is looked for by golden section until nothing is better.
+ * A slow method of another kind: Frank–Wolfe directions among pairs of legs. A golden-section search tries every transfer
+ * between two legs, and every change of one leg within its bounds, until none improves.
  */
 function improveByPairs(problem: JointProblem, from: readonly number[]): number {
   const { legs, limits } = problem;
@@ -122,7 +122,7 @@ function improveByPairs(problem: JointProblem, from: readonly number[]): number 
   for (let a = 0; a < legs.length; a++)
     for (let b = a; b < legs.length; b++)
       for (const sign of [1, -1]) {
-        // One dollar more of a, and of b a dollar less, or nothing of it.
+        // A dollar more of a against a dollar less of b, or against nothing.
         const step = legs.map((leg, l) => (l === a ? sign / leg.cost : l === b ? -sign / leg.cost : 0));
         const moved = (t: number) => contracts.map((x, l) => x + t * step[l]!);
         const most = longest(problem, contracts, step);
@@ -175,22 +175,22 @@ describe.each([
   );
   const optima = events.map(solveJoint);
 
-  it('is certified to a millionth of a millionth of growth in nearly all, and in all far below what is used', () => {
+  it('is certified to 1e-12 of growth in nearly all, and far below the accepted gap in all', () => {
     const gaps = optima.map(({ gap }) => gap).toSorted((a, b) => a - b);
     expect(gaps[989]).toBeLessThan(1e-12);
     expect(gaps.at(-1)).toBeLessThan(1e-9);
-    // There is something to find: most events are worth buying.
+    // Most events are worth buying, so the test is not vacuous.
     expect(optima.filter(({ growth }) => growth > 1e-6).length).toBeGreaterThan(700);
   });
 
-  it('satisfies the conditions of an optimum, checked on the problem as it is stated', () => {
+  it('satisfies the optimality conditions of the problem as stated', () => {
     const broken = events.map((problem, i) => brokenConditions(problem, optima[i]!));
     const floors = broken.filter(([name]) => name === 'floor').length;
     expect(floors).toBeLessThan(150);
     expect(broken.flat().filter((name) => name !== 'floor')).toEqual([]);
   });
 
-  it('cannot be improved by moving money between any two legs', () => {
+  it('cannot be improved by moving money between two legs', () => {
     const small = events.flatMap((problem, i) => (problem.legs.length <= 14 ? [i] : [])).slice(0, 12);
     expect(small).toHaveLength(12);
     for (const i of small) {
@@ -199,7 +199,7 @@ describe.each([
     }
   });
 
-  it('is within its gap of what that slow method finds from nothing', () => {
+  it('is within its gap of what the slow method finds from zero', () => {
     const small = events.filter(({ legs }) => legs.length <= 8).slice(0, 12);
     for (const problem of small) {
       const nothing = problem.legs.map(() => 0);
@@ -216,7 +216,7 @@ describe.each([
     }
   });
 
-  it('grows no less when there is one more leg, however bad that is', () => {
+  it('does not decrease with an additional leg, however bad', () => {
     events.slice(0, 120).forEach((problem, i) => {
       const worse = { pays: only(0), side: 'yes' as const, cost: 0.97, contracts: 50 };
       const more = solveJoint({
@@ -228,7 +228,7 @@ describe.each([
     });
   });
 
-  it('grows with the bankroll where depth does, in proportion', () => {
+  it('grows in proportion to bankroll and depth', () => {
     events.slice(0, 120).forEach((problem, i) => {
       const tenfold = solveJoint({
         ...problem,
@@ -250,7 +250,7 @@ describe('an event with nothing to gain', () => {
     limits: [{ room, weights: cost }],
   });
 
-  it('is left alone, whatever its depth, and one without room too', () => {
+  it('gets no purchases at any depth, nor does one without room', () => {
     for (const depth of [1, 1_000_000])
       expect(solveJoint(problem(depth, 100))).toMatchObject({ contracts: [0, 0], growth: 0, gap: 0 });
     const cheap = problem(1_000, 0);
@@ -264,7 +264,7 @@ describe('an event with nothing to gain', () => {
     });
   });
 
-  it('spends all there is on what cannot lose, and leaves what cannot occur without a cent at the least', () => {
+  it('spends everything on a sure gain, and may leave nothing in an impossible outcome', () => {
     const sure = solveJoint({
       probabilities: [1, 0],
       wealth: [100, 100],

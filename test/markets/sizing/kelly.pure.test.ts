@@ -20,7 +20,7 @@ describe('the Kelly fraction', () => {
     expect(Math.abs(kellyFraction(p, cost) - withFee)).toBeLessThan(1e-6);
   });
 
-  it('grows the bankroll faster than any other share does', () => {
+  it('grows the bankroll faster than any other share', () => {
     const input = fc.record({
       p: fc.double({ min: 0.01, max: 0.99, noNaN: true }),
       cost: fc.double({ min: 0.01, max: 0.99, noNaN: true }),
@@ -37,7 +37,7 @@ describe('the Kelly fraction', () => {
     );
   });
 
-  it('is nothing without an edge, and never for what cannot be', () => {
+  it('is zero without an edge or for impossible values', () => {
     expect(kellyFraction(0.5, 0.5)).toBe(0);
     expect(kellyFraction(0.4, 0.5)).toBe(0);
     expect(kellyFraction(1, 1)).toBe(0);
@@ -56,22 +56,23 @@ describe('the walk through a book', () => {
     });
   });
 
-  it('buys at a dearer price only what that price still speaks for', () => {
-    // At $0.52 all is $0.537472: f* = 0.135187, a quarter of it $33.7967. Ten contracts took $5.175; $28.6217 / $0.5375 = 53.2.
+  it('buys at a higher price only as much as that price justifies', () => {
+    // At $0.52 the cost is $0.537472: f* = 0.135187, a quarter of it $33.7967. Ten contracts took $5.175; $28.6217 /
+    // $0.5375 = 53.2.
     expect(walkLevels(asks([50, 10], [52, 100]), 0.6, quadratic, rule)).toMatchObject({
       contracts: 63,
       limitPrice: 52n * CENT,
     });
   });
 
-  it('does not touch a level that is not worth its price', () => {
+  it('skips a level that is not worth its price', () => {
     expect(walkLevels(asks([50, 10], [59, 100]), 0.6, quadratic, rule)).toMatchObject({
       contracts: 10,
       limitPrice: 50n * CENT,
     });
   });
 
-  it('keeps to the cap, and buys nothing where that or the edge is too small for one contract', () => {
+  it('respects the cap, and buys nothing if the cap or the edge is too small for one contract', () => {
     const maxStake = 5n * DOLLAR;
     expect(walkLevels(asks([50, 1_000]), 0.6, quadratic, { ...rule, maxStake })).toMatchObject({
       contracts: 9,

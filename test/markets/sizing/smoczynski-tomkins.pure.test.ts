@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { stakeOnExclusive } from './smoczynski-tomkins.js';
 
 const p = [0.05, 0.15, 0.35, 0.28, 0.12, 0.05];
-/** Shares, reserve rate and growth as a general optimiser finds them too. */
+/** A general optimiser finds the same shares, reserve rate and growth. */
 const cases = [
   {
     name: 'asks without a fee',
@@ -42,7 +42,7 @@ const cases = [
   },
 ];
 
-describe('stakes on outcomes that exclude each other', () => {
+describe('stakes on mutually exclusive outcomes', () => {
   it.each(cases)('are exact for $name', ({ p, cost, f, reserve, growth, order }) => {
     const found = stakeOnExclusive(p, cost);
     found.fractions.forEach((share, i) => expect(Math.abs(share - f[i]!)).toBeLessThan(1e-6));
@@ -51,7 +51,7 @@ describe('stakes on outcomes that exclude each other', () => {
     expect(found.order).toEqual(order);
   });
 
-  it('are nothing where nothing is worth its cost, and everything on what is certain', () => {
+  it('are zero where nothing is worth its cost, and everything on a certain outcome', () => {
     expect(stakeOnExclusive([0.5, 0.5], [0.5, 0.6])).toEqual({
       fractions: [0, 0],
       reserve: 1,

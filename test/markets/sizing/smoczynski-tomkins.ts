@@ -1,24 +1,23 @@
 export interface ExclusiveStakes {
-  /** Shares of the bankroll, in the order that was given. */
+  /** Shares of the bankroll, in input order. */
   fractions: number[];
-  /** The share that is not staked. */
   reserve: number;
-  /** Expected growth of the logarithm of wealth. */
+  /** Expected growth of log wealth. */
   growth: number;
-  /** Which outcomes are bought, the most worthwhile first. */
+  /** The outcomes bought, most worthwhile first. */
   order: number[];
 }
 
 /**
- * The shares of a bankroll that make it grow fastest on outcomes that exclude each other and of which one occurs, each paying one
- * for its cost: exact, for purchases of any size at one price. Outcomes join by probability per cost while that is above the
- * reserve rate R = (1 − Σp) / (1 − Σk) of those that have joined; then f = p − R·k. So an outcome can be bought below its worth,
- * as a hedge. Where all costs together are below one, R is 0 and f = p: whatever comes, wealth grows.
+ * Shares of a bankroll that make it grow fastest on mutually exclusive outcomes of which exactly one occurs, each paying
+ * one for its cost: exact, for any size at one price. Outcomes join by probability per cost while that exceeds the reserve
+ * rate R = (1 − Σp) / (1 − Σk) of those that have joined; then f = p − R·k. So an outcome can be bought at a loss by itself, as
+ * a hedge. If all costs add up to less than one, R is 0 and f = p: wealth grows whatever happens.
  *
  * P. Smoczynski and D. Tomkins, An explicit solution to the problem of optimizing the allocations of a bettor's wealth when
  * wagering on horse races, Mathematical Scientist 35 (2010).
  * @param probabilities sum to one
- * @param costs of a contract that pays one, fee included; all above 0
+ * @param costs per contract that pays one, fee included; all above 0
  */
 export function stakeOnExclusive(
   probabilities: readonly number[],
@@ -32,7 +31,7 @@ export function stakeOnExclusive(
     order.push(i);
     restOfChance -= probabilities[i]!;
     restOfCost -= costs[i]!;
-    // Every outcome is bought, or those that are left cannot occur: nothing need be kept.
+    // Every outcome is bought, or the rest cannot occur, so no reserve is needed.
     reserve = restOfChance > 1e-12 && restOfCost > 0 ? restOfChance / restOfCost : 0;
   }
   const fractions = probabilities.map((p, i) => (order.includes(i) ? p - reserve * costs[i]! : 0));

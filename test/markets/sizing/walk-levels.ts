@@ -3,9 +3,9 @@ import { allInCost, tradeFee, type FeeRule } from '../../../src/markets/market/f
 import { shareOf, type Micros } from '../../../src/markets/market/money.js';
 
 /**
- * The share of a bankroll that makes it grow fastest, for a contract that costs `cost` dollars, pays one with this
- * probability and is worth nothing otherwise. 0 where it is not worth its cost.
- * J. L. Kelly, A New Interpretation of Information Rate, Bell System Technical Journal 35 (1956).
+ * The share of a bankroll that makes it grow fastest on a contract that costs `cost` dollars and pays one with this
+ * probability, otherwise nothing. 0 where it is not worth its cost. J. L. Kelly, A New Interpretation of Information Rate,
+ * Bell System Technical Journal 35 (1956).
  */
 export function kellyFraction(probability: number, cost: number): number {
   if (!(probability > cost) || !(cost < 1)) return 0;
@@ -14,24 +14,22 @@ export function kellyFraction(probability: number, cost: number): number {
 
 interface StakeRule {
   bankroll: Micros;
-  /** Of the Kelly fraction. */
   kellyShare: number;
-  /** The most that may be spent. */
   maxStake: Micros;
 }
 
 interface Walked {
   contracts: number;
-  /** Of the dearest contract. */
+  /** Price of the most expensive contract. */
   limitPrice: Micros;
-  /** What all of them may cost, at that price. */
+  /** Budget for all of them at that price. */
   budget: Micros;
 }
 
 /**
- * How many contracts to buy, level by level from the cheapest: at each price as many as keep the whole stake within the
- * used share of what Kelly gives for that price. So the last contract, too, is worth what it costs. What the order's
- * fee is rounded by is not in it: the caller quotes the exact cost and holds it against the budget.
+ * Contracts to buy, level by level from the cheapest: at each price as many as keep the whole stake within the used share
+ * of Kelly's stake at that price, so the last contract is also worth its cost. Ignores the rounding of the order's fee; the
+ * caller checks the exact cost against the budget.
  */
 export function walkLevels(
   asks: readonly Level[],

@@ -15,7 +15,7 @@ const event = (eventTicker: string, tickers: string[]) =>
   }) as unknown as EventSignals;
 const report = { events: [event('A', ['A1', 'A2']), event('B', ['B1'])] } as unknown as SignalReport;
 
-it('signals of an event are withheld together while the book of one of them is in doubt', () => {
+it('signals of an event are withheld together while one of their books is in doubt', () => {
   const { events } = withholdDoubtful(report, new Map([['A1', new Date(0)]]));
   expect(events[0]).toMatchObject({ signals: [], stake: 0n, worstCase: 0n, growth: 0, gap: 0 });
   expect(events[0]!.suppressed.slice(1)).toEqual([
@@ -30,7 +30,7 @@ it('signals of an event are withheld together while the book of one of them is i
   expect(events[1]).toBe(report.events[1]);
 });
 
-it('a doubt about a market without a signal, or none at all, changes nothing', () => {
+it('a doubt about a market without a signal, or the end of all doubts, changes nothing', () => {
   expect(withholdDoubtful(report, new Map([['C1', new Date(0)]]))).toBe(report);
   expect(withholdDoubtful(report, undefined)).toBe(report);
 });

@@ -25,7 +25,7 @@ const market = (ticker: string, status: string, yesBid: bigint | null, yesAsk: b
   yesAsk,
 });
 
-/** A recorder of two events, one of them over, whose prices are as old as is said. */
+/** Records two events, one of them over, with prices of the given age. */
 function scene(marketSource: string, ageMs = 0) {
   const clock = { ms: NOON, now: () => clock.ms };
   const store = {
@@ -48,7 +48,7 @@ function scene(marketSource: string, ageMs = 0) {
   return { clock, read, create: () => createPriceRecorder(deps) };
 }
 
-it('best prices are recorded once in five minutes, of events that are open, whoever records them', async () => {
+it('best prices of open events are recorded once in five minutes, whichever instance records them', async () => {
   const { clock, read, create } = scene('once');
   const [first, second] = [create(), create()];
   for (const minutes of [0, 1, 4, 5, 9]) {
@@ -66,13 +66,13 @@ it('best prices are recorded once in five minutes, of events that are open, whoe
   expect((await read('OVER')).points).toEqual([]);
 });
 
-it('nothing is recorded of a time whose prices are stale', async () => {
+it('stale prices are not recorded', async () => {
   const { read, create } = scene('stale', MINUTE_MS);
   await create().record();
   expect((await read()).points).toEqual([]);
 });
 
-it('what is older than three days is deleted, and a long history is thinned out evenly', async () => {
+it('entries older than three days are deleted, and a long history is thinned evenly', async () => {
   const { clock, read, create } = scene('long');
   const recorder = create();
   await database.db.orm.execute(sql`

@@ -36,7 +36,6 @@ function start(options: Partial<RefreshDeps> = {}) {
   return { clock, markets, weather, store, metrics };
 }
 
-/** A promise that somebody else resolves. */
 function later() {
   let resolve = () => undefined as void;
   const promise = new Promise<void>((done) => (resolve = done));
@@ -57,13 +56,13 @@ describe('a refresh', () => {
     expect(current!.sequence).toBe(1);
   });
 
-  it('runs once however many ask for it', async () => {
+  it('runs once however many callers ask for it', async () => {
     const { markets, store } = start();
     await Promise.all([refresher.refresh(), refresher.refresh(), refresher.refresh()]);
     expect([markets.asked, store.current!.sequence]).toEqual([1, 1]);
   });
 
-  it('asks for weather only when what it has is no longer fresh', async () => {
+  it('reads the weather only when its data are no longer fresh', async () => {
     const { weather, clock } = start();
     weather.freshMs = 300_000;
     await refresher.refresh();
@@ -76,8 +75,8 @@ describe('a refresh', () => {
   });
 });
 
-describe('a source of markets', () => {
-  it('that fails from the start leaves no snapshot, and says since when', async () => {
+describe('a market source', () => {
+  it('that fails from the start leaves no snapshot, and its state says since when', async () => {
     const { markets, store, clock } = start();
     markets.behaviour = new Error('down');
     await refresher.refresh();
@@ -94,7 +93,7 @@ describe('a source of markets', () => {
 
   it.each([
     ['fails', new Error('down'), 'failing'],
-    ['answers what nobody expects', new UnexpectedAnswerError('/markets', 'no JSON'), 'unexpected'],
+    ['gives an unexpected answer', new UnexpectedAnswerError('/markets', 'no JSON'), 'unexpected'],
   ] as const)('that %s keeps its last good part until it recovers', async (_how, failure, state) => {
     const { markets, store, clock, metrics } = start();
     await refresher.refresh();
@@ -120,7 +119,7 @@ describe('a source of markets', () => {
     expect(text).toContain('gauge_refresh_duration_seconds_count{part="markets"} 3');
   });
 
-  it('that hangs is told to stop and given up, even if it does not listen', async () => {
+  it('that hangs is told to stop and abandoned, even if it ignores the signal', async () => {
     const { markets, store } = start();
     await refresher.refresh();
     markets.behaviour = 'hang';
@@ -132,7 +131,7 @@ describe('a source of markets', () => {
     expect(store.current!.sources[0]!.state).toBe('ok');
   });
 
-  it('that answers after it was given up changes nothing any more', async () => {
+  it('that answers after it was abandoned changes nothing', async () => {
     const { markets, store } = start();
     await refresher.refresh();
     const { promise, resolve } = later();
@@ -146,7 +145,7 @@ describe('a source of markets', () => {
   });
 });
 
-describe('a source of weather', () => {
+describe('a weather source', () => {
   it('that fails leaves the markets fresh and its last forecasts in place', async () => {
     const { weather, store, clock } = start();
     await refresher.refresh();
@@ -159,7 +158,7 @@ describe('a source of weather', () => {
     expect(sources.map(({ state }) => state)).toEqual(['ok', 'failing']);
   });
 
-  it('that is slow holds nobody up: its forecasts make a snapshot of their own', async () => {
+  it('that is slow delays nothing: its forecasts make a snapshot of their own', async () => {
     const { weather, store } = start({ timeOutMs: 5_000 });
     const { promise, resolve } = later();
     weather.behaviour = promise;
@@ -195,7 +194,7 @@ describe('a model that throws', () => {
 });
 
 describe('a stop', () => {
-  it('ends a refresh that is under way, at once, and swaps nothing', async () => {
+  it('ends a running refresh at once, without a swap', async () => {
     const { markets, weather, store } = start({ timeOutMs: 60_000, forecastWaitMs: 60_000 });
     markets.behaviour = weather.behaviour = 'hang';
     const running = refresher.refresh();

@@ -54,7 +54,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const newFile = () => join(folder, `${++files}.tape.gz`);
 let file: string;
 let files = 0;
-/** A tape of five refreshes, and what was shown after each of them. */
+/** A tape of five refreshes with the snapshots shown after each. */
 let taped: string;
 let recorded: Awaited<ReturnType<typeof record>>;
 beforeAll(async () => {
@@ -80,7 +80,7 @@ const fit: Fit = {
   trainedAt: new Date('2026-11-20T14:05:00Z'),
 };
 
-/** What anybody can read of a snapshot a moment after it was made, to the byte. */
+/** All public output of a snapshot a moment after it was made, to the byte. */
 async function bytesOf({ snapshot, atMs }: Shown): Promise<string[]> {
   const store = createSnapshotStore();
   store.replace(snapshot);
@@ -98,7 +98,6 @@ async function bytesOf({ snapshot, atMs }: Shown): Promise<string[]> {
   });
 }
 
-/** Three cities with all their kinds of markets. */
 const selection = {
   stations: ['KNYC', 'KMIA', 'KDEN'].map((id) => findStation(id)!),
   kinds: everything.kinds,
@@ -109,7 +108,7 @@ interface Shown {
   atMs: number;
 }
 
-/** A simulated service that runs for some refreshes with a tape; what it showed after each of them. */
+/** Runs a simulated service with a tape for some refreshes and returns the snapshot after each. */
 async function record(refreshes: number) {
   const clock = new TestClock();
   clock.set('2026-11-20T17:40:00Z');
@@ -153,7 +152,6 @@ async function readAll(path: string): Promise<TapeEntry[]> {
   return entries;
 }
 
-/** Every snapshot that a player shows. */
 async function playAll(path: string, from?: Date) {
   const player = await openTapePlayer({ path, speed: Infinity, from });
   const store = createSnapshotStore();
@@ -185,10 +183,10 @@ const sequencesOf = async (path: string): Promise<number[]> =>
 const until = (read: () => Promise<number[]>, expected: number[]) =>
   expect.poll(read, { interval: 5 }).toEqual(expected);
 
-/** What waits has failed by then. */
+/** Waiting records have failed by then. */
 const nextFailure = () => sleep(100);
 
-/** A whole record, of whatever bytes. */
+/** A complete record with arbitrary bytes. */
 async function writeFramed(content: Buffer): Promise<void> {
   const member = await writeMember('');
   const plain = gzipSync(content).subarray(10);
@@ -197,20 +195,20 @@ async function writeFramed(content: Buffer): Promise<void> {
 }
 
 describe('a tape', () => {
-  it('plays to the same answers, byte by byte, at the same times', async () => {
+  it('plays back the same responses, byte by byte, at the same times', async () => {
     const shown = await playAll(taped);
     expect(shown.map(({ atMs }) => atMs)).toEqual(recorded.map(({ atMs }) => atMs));
     const bytes = await Promise.all(recorded.map(bytesOf));
     expect(await Promise.all(shown.map(bytesOf))).toEqual(bytes);
-    // Prices move from one to the next: the same bytes each time would prove nothing.
+    // Prices move between refreshes; identical bytes each time would prove nothing.
     expect(new Set(bytes.map(([markets]) => markets)).size).toBe(5);
   });
 
-  it('says what was learned at the moment it was learned, and nothing twice', async () => {
+  it('records training results when they appear, and nothing twice', async () => {
     const entries = await readAll(taped);
     expect(entries.map(({ inputs }) => inputs.calibration.fits.fits)).toEqual([[], [], [fit], [fit], [fit]]);
     expect(entries[3]!.inputs.calibration).toBe(entries[2]!.inputs.calibration);
-    // Forecasts are good for a minute: two refreshes share them.
+    // Forecasts stay fresh for a minute, so two refreshes share them.
     expect(entries[1]!.inputs.weather).toBe(entries[0]!.inputs.weather);
     expect(entries[2]!.inputs.weather).not.toBe(entries[1]!.inputs.weather);
   });
@@ -227,7 +225,7 @@ describe('a tape', () => {
     ]);
   });
 
-  it('begins where it is asked to', async () => {
+  it('starts at the requested time', async () => {
     const shown = await playAll(taped, new Date(recorded[2]!.atMs + 1));
     expect(shown.map(({ snapshot }) => snapshot.sequence)).toEqual([4, 5]);
     expect(await bytesOf(shown[0]!)).toEqual(await bytesOf(recorded[3]!));
@@ -236,7 +234,7 @@ describe('a tape', () => {
     );
   });
 
-  it('goes on after a restart, and after a record that a crash has cut off', async () => {
+  it('continues after a restart, and after a record truncated by a crash', async () => {
     copyFileSync(taped, file);
     truncateSync(file, statSync(file).size - 10);
     expect(await sequencesOf(file)).toEqual([1, 2, 3, 4]);
@@ -244,7 +242,7 @@ describe('a tape', () => {
     expect(await sequencesOf(file)).toEqual([1, 2, 3, 4, 1, 2]);
   });
 
-  it('that is damaged is refused with the place', async () => {
+  it('that is damaged is rejected with the position', async () => {
     const bytes = await readFile(taped);
     bytes[bytes.length - 200]! ^= 0xff;
     writeFileSync(file, bytes);
@@ -256,7 +254,7 @@ describe('a tape', () => {
   it.each([
     ['an empty file', '', 'there is nothing on this tape'],
     ['a text', 'not a tape at all, but longer than a header', 'byte 0: no record of a tape begins at byte 0'],
-  ])('is not %s', async (_, content, message) => {
+  ])('cannot be %s', async (_, content, message) => {
     writeFileSync(file, content);
     await expect(readAll(file)).rejects.toThrow(message);
   });
@@ -265,14 +263,14 @@ describe('a tape', () => {
     ['a text that is short', 'short'],
     ['a text', 'what is longer than the header of a record, and not one'],
     ['a gzip file of another kind', gzipSync('x'.repeat(10))],
-  ])('is never written over %s', async (_, content) => {
+  ])('never overwrites %s', async (_, content) => {
     writeFileSync(file, content);
     expect(await record(1)).toHaveLength(1);
     expect(await readFile(file)).toEqual(Buffer.from(content));
     expect(() => requireTapeTarget(file)).toThrow('is not a tape');
   });
 
-  it('is refused at the start where it could not be written', async () => {
+  it('is rejected at startup if it could not be written', async () => {
     expect(() => requireTapeTarget(join(folder, 'missing', 'a.tape.gz'))).toThrow(
       `TAPE_FILE: there is no folder ${join(folder, 'missing')}`,
     );
@@ -285,11 +283,11 @@ describe('a tape', () => {
     expect(() => requireTapeTarget(join(folder, 'new.tape.gz'))).not.toThrow();
   });
 
-  it("is for the service's own user to read", () => {
+  it("is readable only by the service's own user", () => {
     expect(statSync(taped).mode & 0o777).toBe(0o600);
   });
 
-  it('is begun anew when the file is moved away, with all that its first record needs', async () => {
+  it('starts over when the file is moved away, with a complete first record', async () => {
     const tape = createTapeWriter({ file, header, log });
     const inputs = await oneRefresh();
     for (const sequence of [1, 2]) tape.write({ ...inputs, sequence });
@@ -303,7 +301,7 @@ describe('a tape', () => {
     expect(await sequencesOf(file)).toEqual([4, 5]);
   });
 
-  it('has records of one service only: the one that finds others leaves it to them', async () => {
+  it('holds records of one service only: a second writer stops', async () => {
     const [first, second] = [
       createTapeWriter({ file, header, log }),
       createTapeWriter({ file, header, log }),
@@ -320,11 +318,11 @@ describe('a tape', () => {
     expect(await sequencesOf(file)).toEqual([1, 10, 11]);
   });
 
-  it('can be read to its end when writing failed while records waited', async () => {
+  it('can be read to its end after writing failed while records waited', async () => {
     file = join(folder, 'later', `${files}.tape.gz`);
     const tape = createTapeWriter({ file, header, log });
     const inputs = await oneRefresh();
-    // The first fails; those behind it say only what is new since.
+    // The first fails; those behind it contain only changes.
     for (const sequence of [1, 2, 3]) tape.write({ ...inputs, sequence });
     await nextFailure();
     mkdirSync(join(folder, 'later'));
@@ -333,12 +331,12 @@ describe('a tape', () => {
     expect(await sequencesOf(file)).toEqual([4, 5]);
   });
 
-  it('that unpacks to more than a record can be is refused before it fills the memory', async () => {
+  it('that expands beyond the size limit of a record is rejected before it fills the memory', async () => {
     await writeFramed(Buffer.alloc(80 * 1024 * 1024));
     await expect(readAll(file)).rejects.toThrow(/byte 0: Cannot create a Buffer larger than/);
   });
 
-  it('that cannot be written costs refreshes on it, and nothing else', async () => {
+  it('that cannot be written loses refreshes and affects nothing else', async () => {
     file = join(folder, 'missing', 'folder.tape.gz');
     expect(await record(3)).toHaveLength(3);
   });
@@ -364,7 +362,7 @@ const readFrom = (from: number, until: number, prints: Print[] = []): PrintsRead
 describe('the prints on a tape', () => {
   const printsOf = async (path = file) => (await readAll(path)).map(({ prints }) => prints);
 
-  it('are those that were read since the record before, each of them once', async () => {
+  it('are those read since the previous record, each one once', async () => {
     const tape = createTapeWriter({ file, header, log });
     const inputs = await oneRefresh();
     tape.write(inputs);
@@ -379,7 +377,7 @@ describe('the prints on a tape', () => {
       [readFrom(0, 60, [print(20)]), readFrom(10, 75, [print(70)])],
       [readFrom(15, 90, [print(80)])],
     ]);
-    // What a refresh was made of is the same with them and without.
+    // The inputs of a refresh are the same with and without prints.
     for (const entry of await readAll(file))
       expect(Object.keys(entry.inputs).sort()).toEqual([
         'at',
@@ -391,7 +389,7 @@ describe('the prints on a tape', () => {
       ]);
   });
 
-  it('are whole again after records that could not be written', async () => {
+  it('are complete again after records that could not be written', async () => {
     const tape = createTapeWriter({ file, header, log });
     const inputs = await oneRefresh();
     tape.addPrints(readFrom(0, 60, [print(20)]));
@@ -407,7 +405,7 @@ describe('the prints on a tape', () => {
     expect(await printsOf()).toEqual([[readFrom(15, 90, [print(20), print(70)])]]);
   });
 
-  it('are bounded: a reading that is too much is left out whole', async () => {
+  it('are bounded: a reading that exceeds the limit is dropped whole', async () => {
     const tape = createTapeWriter({ file, header, log });
     const many = Array.from({ length: 20_000 }, (_, i) => print(i / 1000));
     tape.addPrints(readFrom(0, 60, many));
@@ -418,14 +416,14 @@ describe('the prints on a tape', () => {
     expect((await printsOf()).map((reads) => reads.map(({ prints }) => prints.length))).toEqual([[19_999]]);
   });
 
-  it('that are damaged are refused with the place', async () => {
+  it('that are damaged are rejected with the position', async () => {
     const record = { ...(await oneRefresh()), prints: [{ tickers: [TICKER], since: 'yesterday' }] };
     const members = [{ format: 1, ...header }, record].map((value) => writeMember(`${writeValue(value)}\n`));
     writeFileSync(file, Buffer.concat(await Promise.all(members)));
     await expect(readAll(file)).rejects.toThrow('record 2: not a refresh of Gauge');
   });
 
-  it('are heard from whoever reads them', async () => {
+  it('are captured from every reader', async () => {
     const clock = new TestClock();
     clock.set('2026-11-20T17:41:00Z');
     const heard: PrintsRead[] = [];
@@ -438,7 +436,7 @@ describe('the prints on a tape', () => {
     const taped = tapedPrints(source, { addPrints: (read) => heard.push(read) }, clock);
     const { signal } = new AbortController();
     expect(await taped.readPrints!([TICKER], at(0), signal)).toEqual([print(20)]);
-    // Until it was asked; of no more than an hour.
+    // Up to the time of the request, and at most an hour.
     expect(heard).toEqual([readFrom(0, 60, [print(20)])]);
     await taped.readPrints!([TICKER], at(-7_200), signal);
     expect(heard[1]).toMatchObject({ until: at(-3_600) });
@@ -449,7 +447,7 @@ describe('the prints on a tape', () => {
     expect(heard).toHaveLength(2);
   });
 
-  it('are read of markets that are worth trading in, and of those that were until a moment ago', async () => {
+  it('are read for markets worth trading, and for those that were until a moment ago', async () => {
     const clock = new TestClock();
     clock.set('2026-11-20T17:40:00Z');
     const asked: [string[], number][] = [];
@@ -472,7 +470,7 @@ describe('the prints on a tape', () => {
     expect(asked).toEqual([]);
     expect(await next(['A'])).toEqual([['A'], -30]);
     expect(await next(['B'])).toEqual([['A', 'B'], 0]);
-    // What could not be read is asked for again.
+    // A failed read is repeated.
     problem = new Error('away');
     expect(await next(['B'])).toEqual([['A', 'B'], 30]);
     problem = undefined;
@@ -486,7 +484,7 @@ describe('the prints on a tape', () => {
     expect(asked).toHaveLength(length);
   });
 
-  it('say what became of fills among the books of the tape, and nothing where there are none', async () => {
+  it('show the fate of fills in the taped books, and nothing without prints', async () => {
     const clock = new TestClock();
     clock.set('2026-11-20T17:40:00Z');
     const world = simulateWeather('tape');
@@ -529,7 +527,7 @@ describe('the prints on a tape', () => {
     expect(known.filter(({ after }) => after[2] !== null).length).toBeGreaterThan(fills.length / 2);
     expect(known.some(({ missed }) => missed === true)).toBe(true);
     expect(known.some(({ missed }) => missed === false)).toBe(true);
-    // Without prints none is said to have missed or not; the books say what prices did.
+    // Without prints no fill counts as missed or confirmed; the books show the price moves.
     const bare = await marks(`${file}.2`);
     expect(bare.every(({ hasPrints, missed }) => !hasPrints && missed === null)).toBe(true);
     expect(bare.filter(({ after }) => after[2] !== null)).not.toEqual([]);
@@ -537,7 +535,7 @@ describe('the prints on a tape', () => {
 });
 
 describe('the time of a tape', () => {
-  it('passes as fast as it is asked to, and stands still before and after', async () => {
+  it('passes at the requested speed, and stands still before and after', async () => {
     const player = await openTapePlayer({ path: taped, speed: 600 });
     expect(player.clock.now()).toBe(recorded[0]!.atMs);
     const store = createSnapshotStore();
@@ -553,8 +551,8 @@ describe('the time of a tape', () => {
   });
 });
 
-describe('what is written on a tape', () => {
-  it('is read as it was: bigints, times, maps, stations, in every nesting', () => {
+describe('values on a tape', () => {
+  it('read back unchanged: bigints, times, maps and stations, in every nesting', () => {
     const value = fc.letrec((tie) => ({
       any: fc.oneof(
         { maxDepth: 4 },
@@ -576,12 +574,12 @@ describe('what is written on a tape', () => {
       fc.property(value, (one) => {
         expect(readValue(writeValue(one))).toEqual(one);
       }),
-      // A key that every object has by inheritance is a key like others.
+      // A key that every object inherits is a key like any other.
       { numRuns: 200, examples: [[{ toString: 'a' }], [{ constructor: null }]] },
     );
   });
 
-  it('names stations that exist', () => {
+  it('name existing stations', () => {
     expect(() => readValue('{"$s":"KXYZ"}')).toThrow('the station KXYZ is not known');
   });
 
@@ -594,12 +592,12 @@ describe('what is written on a tape', () => {
     ['{"$t":null}', '$t is no time'],
     ['{"$m":"ab"}', '$m is no map'],
     ['{"$m":[["key"]]}', '$m is no map'],
-  ])('is refused as %.20s', (text, message) => {
+  ])('are rejected as %.20s', (text, message) => {
     expect(() => readValue(text)).toThrow(message);
   });
 });
 
-it('a source that has not answered yet is not on the tape as an answer', async () => {
+it('a source that has not answered yet is left off the tape', async () => {
   const weather = new ScriptedWeather();
   weather.behaviour = new Error('away');
   const clock = new TestClock();

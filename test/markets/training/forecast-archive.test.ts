@@ -23,7 +23,7 @@ beforeEach(async () => {
   await database.db.orm.delete(climateReports);
 });
 
-// The climate day of New York on this date ends on the next one at 05:00Z.
+// New York's climate day ends at 05:00Z on the next date.
 const date = '2026-07-04';
 const run = (over: Partial<DayEnsemble> = {}): DayEnsemble => ({
   kind: 'daily_maximum',
@@ -45,7 +45,7 @@ const report = (over: Partial<SettledDay> = {}): SettledDay => ({
 const later = new Date('2026-07-06T00:00:00Z');
 
 describe('the archive', () => {
-  it('writes a run once, as it was when it came first', async () => {
+  it('stores a run once, as it first arrived', async () => {
     expect(await archive.addRuns([run()])).toBe(1);
     const again = run({ fetchedAt: new Date('2026-07-04T06:00:00Z'), membersF: [1, 2, 3] });
     expect(await archive.addRuns([again, run({ stationId: 'KDEN' })])).toBe(1);
@@ -80,7 +80,7 @@ describe('the archive', () => {
       report({ ...hour, hour: 0, temperatureF: 60.07 }),
       report({ ...hour, hour: 9, temperatureF: 61.5 }),
     ];
-    // Midnight by the clock was an hour before the end of the day before: a run that was started later forecasts nothing.
+    // Local midnight fell an hour before the end of the previous day; a run started later is not a forecast.
     expect(
       await archive.addRuns([
         ...runs,
@@ -101,7 +101,7 @@ describe('the archive', () => {
     expect(known.reportOf({ ...reports[3]!, hour: 10 })).toBeUndefined();
   });
 
-  it('takes thousands at once, twice, and runs of one member or of many', async () => {
+  it('accepts thousands of runs at once, twice, with one member or many', async () => {
     const runs = Array.from({ length: 1_500 }, (_, i) =>
       run({
         date: new Date(Date.UTC(2026, 5, 1 + Math.floor(i / 50))).toISOString().slice(0, 10),
@@ -120,15 +120,15 @@ describe('the archive', () => {
 
   it.each([
     ['a member that is not a number', { membersF: [70, Number.NaN] }],
-    ['a member that no air ever was', { membersF: [70, 451] }],
+    ['an impossible member', { membersF: [70, 451] }],
     ['no members', { membersF: [] }],
-    ['a station that is not known', { stationId: 'KJFK' }],
+    ['an unknown station', { stationId: 'KJFK' }],
     ['a start after the end of the day', { modelRunAt: new Date('2026-07-05T05:00:00Z') }],
   ])('leaves out a run with %s', async (_what, over) => {
     expect(await archive.addRuns([run(over)])).toBe(0);
   });
 
-  it('keeps what was known before a correction', async () => {
+  it('preserves what was known before a correction', async () => {
     const correction = report({ temperatureF: 72, knownAt: new Date('2026-07-05T20:00:00Z') });
     expect(await archive.addReports([report()])).toBe(1);
     expect(await archive.addReports([report({ knownAt: new Date('2026-07-05T15:00:00Z') })])).toBe(0);
@@ -149,12 +149,12 @@ describe('the archive', () => {
     expect(await count('2026-07-04T05:00:00Z')).toBe(1);
   });
 
-  it('does not know a run before it was started, whatever else is said about it', async () => {
+  it('does not know a run before it started, whatever else claims otherwise', async () => {
     await archive.addRuns([run({ fetchedAt: new Date('2026-07-03T20:00:00Z') })]);
     expect((await archive.asOf(new Date('2026-07-03T23:00:00Z'))).runs).toEqual([]);
   });
 
-  it('reads the last 90 days and one pair of sources', async () => {
+  it('reads the last 90 days of one pair of sources', async () => {
     await archive.addRuns([run()]);
     await archive.addReports([report()]);
     const counts = async (reader: Archive, time: string) => {
@@ -169,7 +169,7 @@ describe('the archive', () => {
     ]);
   });
 
-  it('reads of a long past one run of each half day, known at a time, and nothing where it is not long', async () => {
+  it('thins a long past to one run per half day, as known at a time, and returns nothing for a short one', async () => {
     const at = new Date(`${dateAfter(first, 600)}T00:00:00Z`);
     const { runs, reports } = makePast({ stationId: 'KNYC', biasF: 0, errorF: 1, spreadF: 1 }, 600);
     const asEnsemble = (known: KnownRun, laterMs = 0): DayEnsemble => ({
@@ -177,7 +177,7 @@ describe('the archive', () => {
       modelRunAt: new Date(known.modelRunAt.getTime() + laterMs),
       membersF: [known.meanF],
     });
-    // 05:00Z is in the first half of a day: an hour later is in the same, and so in place of nothing.
+    // 05:00Z is in the first half of a day; an hour later is in the same half, so it adds nothing.
     await archive.addRuns(runs.flatMap((known) => [asEnsemble(known), asEnsemble(known, 3_600_000)]));
     await archive.addRuns(runs.map((known) => ({ ...asEnsemble(known), model: 'other' })));
     await archive.addReports(reports);
@@ -195,7 +195,7 @@ describe('the archive', () => {
     expect(await archive.longAsOf(at, { ...wanted, stationId: 'KMIA' })).toBeUndefined();
   });
 
-  it('removes what is older than a day', async () => {
+  it('deletes data older than a given day', async () => {
     await archive.addRuns([run(), run({ date: '2026-07-05' })]);
     await archive.addReports([report(), report({ date: '2026-07-05' })]);
     await archive.deleteBefore('2026-07-05', '2026-07-05');
@@ -207,8 +207,8 @@ describe('the archive', () => {
   });
 });
 
-describe('what was known', () => {
-  /** Times around the decision, some of them the moment itself. */
+describe('past knowledge', () => {
+  /** Times around the decision, some of them exactly at it. */
   const at = new Date('2026-07-04T12:00:00Z');
   const drawTime = (...name: (string | number)[]) =>
     new Date(at.getTime() + Math.round(4 * gaussian(...name, 'hours')) * 3_600_000);
@@ -216,7 +216,6 @@ describe('what was known', () => {
     run({
       stationId: i % 2 ? 'KNYC' : 'KLAX',
       date: `2026-07-0${4 + (i % 3)}`,
-      // Each run is another one.
       modelRunAt: new Date(drawTime(i, 'run').getTime() + i),
       fetchedAt: drawTime(i, 'fetched'),
     }),
@@ -229,7 +228,7 @@ describe('what was known', () => {
     }),
   );
 
-  it('is in the database what it is by definition, at any time', async () => {
+  it('is the same in the database as by definition, at any time', async () => {
     await archive.addRuns(runs);
     await archive.addReports(reports);
     const rows = runs.map(({ kind, stationId, date, modelRunAt, fetchedAt }): KnownRun => ({
@@ -253,7 +252,7 @@ describe('what was known', () => {
     }
   });
 
-  it('teaches a fit nothing of what came after a decision', async () => {
+  it('teaches a fit nothing that came after the decision', async () => {
     const past = makePast({ stationId: 'KNYC', biasF: 2, errorF: 2, spreadF: 1 }, 31);
     const decidedAt = new Date(`${dateAfter(first, 33)}T12:00:00Z`);
     const late = new Date(decidedAt.getTime() + 1);

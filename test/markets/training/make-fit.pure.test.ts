@@ -28,7 +28,7 @@ const correctionOf = ({ coefficients }: Pick<Fit, 'coefficients'>, group = 'KNYC
   predictAhead(coefficients, { group, day: 20_600, mean: 75, variance: 1 }).mean - 75;
 
 describe('training', () => {
-  it('takes all stations together from 30 days on, and says what is missing before', () => {
+  it('pools all stations from 30 days on, and before that says how many are missing', () => {
     const two = (days: number) =>
       together(makePast(newYork, days), makePast({ ...newYork, stationId: 'KMIA' }, days));
     expect(fitOf(two(14))).toBeUndefined();
@@ -37,10 +37,10 @@ describe('training', () => {
     expect(fitOf(makePast(newYork, 30))).toMatchObject({ n: 30 });
   });
 
-  it('learns from the 60 latest days that have data, wherever days are missing', () => {
+  it('uses the 60 latest days with data, whichever days are missing', () => {
     const past = makePast(newYork, 80);
     const gap = past.reports.filter((_, i) => i < 70 || i > 74);
-    // Of the 80 days five are missing, so the 60 latest begin 65 days before the end.
+    // Five of the 80 days are missing, so the 60 latest begin 65 days before the end.
     expect(fitOf({ ...past, reports: gap })).toMatchObject({
       n: 60,
       firstDate: dateAfter(first, 15),
@@ -48,7 +48,7 @@ describe('training', () => {
     });
   });
 
-  it('learns each lead for itself, and of several runs of one the one that had the longest way to go', () => {
+  it('fits each lead by itself, from the run with the longest lead of several', () => {
     const at24 = makePast(newYork, 40);
     const at18 = makePast({ ...newYork, errorF: 0.1 }, 40, { leadHours: 18 });
     const at48 = makePast({ ...newYork, errorF: 5 }, 40, { leadHours: 48 });
@@ -58,7 +58,7 @@ describe('training', () => {
     expect(fitOf(past, 12)).toBeUndefined();
   });
 
-  it('learns nothing of runs that were started after the day or more than three days before its end', () => {
+  it('ignores runs started after the day or more than three days before its end', () => {
     for (const leadHours of [0, -6, 73])
       expect(
         learn(makePast(newYork, 40, { leadHours }), later).book.missing!.every(({ reason }) =>
@@ -67,22 +67,22 @@ describe('training', () => {
       ).toBe(true);
   });
 
-  it('lets single runs teach the bias but not what the spread is worth', () => {
+  it('learns bias but not spread from single runs', () => {
     const single = makePast({ ...newYork, biasF: 3, members: 1 }, 45);
     const fit = fitOf(single)!;
     expect(fit.coefficients).not.toHaveProperty('spread');
     expect(correctionOf(fit)).toBeCloseTo(-3, 0);
-    // A week of real ensembles is too short to learn a spread from: all teach, and none by its spread.
+    // A week of real ensembles is too short to learn spread from, so all runs count, without their spread.
     const few = fitOf(together(single, makePast(newYork, 7, { from: 45 })))!;
     expect(few.n).toBe(52);
     expect(few.coefficients).not.toHaveProperty('spread');
-    // Enough of them teach alone.
+    // With enough real ensembles, only they count.
     const many = makePast({ ...newYork, biasF: -1 }, 35, { from: 45 });
     expect(fitOf(together(single, many))).toEqual(fitOf(many));
     expect(fitOf(many)!.coefficients).toHaveProperty('spread');
   });
 
-  it('corrects each station by its own bias, the nearer to what all have in common the fewer of its days are known', () => {
+  it('corrects each station by its own bias, closer to the common one the fewer its days', () => {
     const past = together(
       makePast({ ...newYork, biasF: 5, stationId: 'KLAX' }, 40),
       makePast({ ...newYork, biasF: 1 }, 40),
@@ -91,14 +91,14 @@ describe('training', () => {
     const fit = fitOf(past)!;
     expect(Math.abs(correctionOf(fit, 'KLAX') + 5)).toBeLessThan(0.8);
     expect(Math.abs(correctionOf(fit) + 1)).toBeLessThan(0.8);
-    // Three days of Denver are not taken at their word, nor for nothing.
+    // Three days in Denver count in part.
     const [denver, unknown] = [correctionOf(fit, 'KDEN'), correctionOf(fit, 'KPHL')];
     expect(denver).toBeGreaterThan(unknown + 0.5);
     expect(denver).toBeLessThan(2.5);
     expect(unknown).toBeLessThan(correctionOf(fit));
   });
 
-  it('leaves a fit as it is while its training set is the same, and makes another when anything in it changes', () => {
+  it('keeps a fit while its training set is the same, and replaces it when anything in the set changes', () => {
     const past = makePast(newYork, 40);
     const day = new Date('2026-06-20T00:00:00Z');
     const { book } = learn(past, day);
@@ -112,7 +112,7 @@ describe('training', () => {
     expect(changed.added.map(({ fit }) => fit.trainedAt)).toEqual([later]);
   });
 
-  it('says what it was learned from', () => {
+  it('records its training data', () => {
     const past = makePast(newYork, 40);
     const [{ fit, cases } = { fit: undefined, cases: [] }] = learn(past, later).added;
     expect(cases).toHaveLength(40);
@@ -126,7 +126,7 @@ describe('training', () => {
   });
 });
 
-/** One station whose bias and errors go with the seasons, over the days before `later`. */
+/** One station with seasonal bias and errors, over the days before `later`. */
 function seasons(days: number, over: Partial<Truth> = {}): Past {
   const past = makePast({ ...newYork, errorF: 1, ...over }, days, { from: lastDay - days });
   return {
@@ -141,7 +141,7 @@ const learnSeasons = (past: Past, previous = noFits, at = later) =>
   allAtOnce(trainStationInSteps(KnownHistory.at(at, past), ofNewYork, { previous, newId: () => 'a fit' }));
 
 describe("a station's own fit", () => {
-  it('learns the seasons of a year and a half, and is not made of less', () => {
+  it('learns the seasons from at least a year and a half of data', () => {
     expect(learnSeasons(seasons(547))).toEqual({ fits: [], added: [], missing: [] });
     const { fits, added } = learnSeasons(seasons(700));
     expect(fits).toMatchObject([{ stationId: 'KNYC', leadHours: 24, n: 700 }]);
@@ -153,13 +153,13 @@ describe("a station's own fit", () => {
     }
   });
 
-  it('takes its place in the book beside that of all stations, and keeps it for days', () => {
+  it('joins the pooled fit in the book and stays for days', () => {
     const past = seasons(700);
     const pooled = learn(past, later).book;
     const made = learnSeasons(past);
     const book = withStation(pooled, ofNewYork, made);
     expect(book.fits.map(({ stationId }) => stationId)).toEqual([null, 'KNYC']);
-    // What all stations are learned from says nothing of years.
+    // The pooled training data say nothing about years.
     expect(learn(past, later, book).book.fits).toEqual(book.fits);
     const inDays = (days: number) => new Date(later.getTime() + days * 86_400_000);
     expect(learnSeasons(seasons(702), book, inDays(4)).added).toEqual([]);
@@ -169,7 +169,7 @@ describe("a station's own fit", () => {
     expect(learn(past, inDays(8), book).book.fits.some(({ stationId }) => stationId !== null)).toBe(false);
   });
 
-  it('is kept out where it is wrong, and that is said', () => {
+  it('is rejected when wrong, with a reason', () => {
     const made = learnSeasons(seasons(700, { biasF: 9 }));
     expect(made.fits).toEqual([]);
     expect(made.missing).toMatchObject([
@@ -197,23 +197,23 @@ describe('bounds on a fit', () => {
     ...over,
   });
   it.each([
-    ['one that is good', made({}), undefined],
-    ['one that has not converged', made({}, { hasConverged: false }), /converged/],
-    ['a slope that is too flat', made({ a: 41, b: 0.4 }), /slope of 0.40/],
-    ['a slope that is too steep', made({ a: -41, b: 1.6 }), /slope/],
+    ['a good fit', made({}), undefined],
+    ['a fit that has not converged', made({}, { hasConverged: false }), /converged/],
+    ['too flat a slope', made({ a: 41, b: 0.4 }), /slope of 0.40/],
+    ['too steep a slope', made({ a: -41, b: 1.6 }), /slope/],
     ['a slope that is not a number', made({ b: Number.NaN }), /slope/],
     ['a correction beyond any bias', made({ a: 8.1 }), /8.1 °F/],
     ['a slope within bounds', made({ a: 35.5, b: 0.5 }), undefined],
-    ['a deviation of nothing', made({ c: Math.log(0.32) }), /deviation of 0.32/],
-    ['a deviation without end', made({ c: Math.log(16) }), /deviation of 16/],
-    ['one that is no better than raw', made({}, { trainingCrps: 1.5 }), /no better/],
+    ['too small a deviation', made({ c: Math.log(0.32) }), /deviation of 0.32/],
+    ['too large a deviation', made({ c: Math.log(16) }), /deviation of 16/],
+    ['a fit no better than raw', made({}, { trainingCrps: 1.5 }), /no better/],
   ])('judge %s', (_what, fit, problem) => {
     const found = problemOf(fit, 1.5, cases);
     if (problem) expect(found).toMatch(problem);
     else expect(found).toBeUndefined();
   });
 
-  it('look at every season of a fit with the seasons', () => {
+  it('check every season of a seasonal fit', () => {
     const { coefficients, ...fit } = made({});
     const summer = { ...coefficients, sin: 5, cos: -7 };
     expect(problemOf({ ...fit, coefficients: summer }, 1.5, cases)).toBeUndefined();

@@ -31,12 +31,12 @@ const run: DayEnsemble = {
 const at = new Date('2026-07-05T00:00:00Z');
 
 describe('several models in the archive', () => {
-  it('stand beside the first one, and what was there before the migration is that one’s', async () => {
+  it('stand beside the first one, which owns all rows from before the migration', async () => {
     const { orm } = database.db;
     const execute = async (statements: readonly string[]) => {
       for (const statement of statements) await orm.execute(sql.raw(statement));
     };
-    // As it was before: without models.
+    // The old schema, without models.
     await execute([
       'drop table forecast_mixes',
       'alter table ensemble_runs drop constraint ensemble_runs_pk, drop column model',
@@ -59,7 +59,7 @@ describe('several models in the archive', () => {
       [undefined, 81],
       ['other', 70],
     ]);
-    // Of one that has a run every hour the first one of each half day.
+    // Only the first run of each half day of a model with hourly runs.
     const hourly = ['00', '01', '11', '12', '18', '23'].map((hour) => ({
       ...run,
       date: '2026-07-03',
@@ -74,11 +74,11 @@ describe('several models in the archive', () => {
       ['other', 12],
       ['other', 0],
     ]);
-    // One that the source does not have any more.
+    // A model that the source no longer has.
     expect(await ofModels(createArchive({ db: database.db, ...names }))).toEqual([[undefined, 81]]);
   });
 
-  it('have fits of their own and a mix, which are stored before they are used and loaded again', async () => {
+  it('have fits and a mix of their own, stored before use and loaded again', async () => {
     const { orm } = database.db;
     const archive = createArchive({ db: database.db, ...names, furtherModels: ['other'] });
     const membersOf = (run: Past['runs'][number]): DayEnsemble => {
@@ -113,7 +113,7 @@ describe('several models in the archive', () => {
     const learned = makeTrainer();
     await learned.trainer.learn();
     const { fits } = learned.calibration.current;
-    // Of the other model all stations together alone.
+    // Only the pooled fit for the other model.
     expect(fits.fits.filter(({ model }) => model === 'other')).toMatchObject([
       { stationId: null, leadHours: 24 },
     ]);
@@ -124,7 +124,6 @@ describe('several models in the archive', () => {
     await loaded.trainer.load();
     expect(loaded.calibration.current.fits.mixes).toMatchObject([{ ...mix }]);
     expect(loaded.calibration.current.fits.fits.filter(({ model }) => model === 'other')).toHaveLength(1);
-    // They are recognised as those of the same days.
     await loaded.trainer.learn();
     expect(await orm.select().from(forecastMixes)).toHaveLength(1);
   });

@@ -14,7 +14,6 @@ import { findStation } from '../../../src/markets/market/stations.js';
 import { dateAfter, first, makePast, together, type Past } from '../forecast-past.js';
 import { makeEvent, makeHour } from '../../fixtures/events.js';
 
-/** Everything that a decision is made of. */
 interface World extends Past {
   ensembles: DayEnsemble[];
   observed: ObservedExtreme[];
@@ -24,13 +23,13 @@ type Reader = (past: Past, at: Date) => KnownHistory;
 const HOUR_MS = 3_600_000;
 const days = 32;
 const date = dateAfter(first, days + 1);
-// The climate day of New York begins at 05:00Z.
+// New York's climate day begins at 05:00Z.
 const at = new Date(`${date}T18:00:00Z`);
 const before = (hours: number) => new Date(at.getTime() - hours * HOUR_MS);
 const newYork = { stationId: 'KNYC', biasF: 2, errorF: 2, spreadF: 1 };
 
 const world: World = {
-  // Just enough days: without one of them there is no fit.
+  // Just enough days: with one fewer there is no fit.
   ...together(
     makePast(newYork, 17, { from: 15 }),
     makePast({ ...newYork, stationId: 'KMIA', biasF: -3 }, 13, { from: 19 }),
@@ -54,7 +53,7 @@ const world: World = {
 };
 const event = makeEvent({ date, lowest: 68 });
 
-/** The same world of minima, and of an hour of New York's index, which is at the end of the decision's day by its clock. */
+/** The same world for minima, and for the hour of New York's index at the end of the decision's local day. */
 const minimaOf = <T extends { kind: string }>(all: readonly T[]) =>
   all.map((each) => ({ ...each, kind: 'daily_minimum' as const }));
 const minima: World = {
@@ -74,7 +73,7 @@ const hours: World = {
 };
 const hour = makeHour({ date, hour: 23 });
 
-/** The same world with a second model, of which fewer days are known, and an earlier run of the first. */
+/** The same world with a second model that has fewer days, and an earlier run of the first. */
 const asOther = <T extends object>(all: readonly T[]) => all.map((each) => ({ ...each, model: 'other' }));
 const longer = together(
   makePast(newYork, 30, { from: 2 }),
@@ -97,7 +96,7 @@ const several: World = {
   ],
 };
 
-/** A whole decision: what was known → fits → model → probabilities. */
+/** A whole decision: knowledge → fits → model → probabilities. */
 function decide({ ensembles, observed, ...past }: World, read: Reader) {
   const { book } = train(read(past, at), { previous: noFits, newId: () => 'a fit' });
   const weather = { fetchedAt: at, ensembles, observed };
@@ -118,7 +117,7 @@ const times = {
   observed: ['observedAt', 'fetchedAt'],
 } as const;
 
-/** Any datum, one of its times, and how far past the decision that is moved. */
+/** Any datum, one of its times, and how far past the decision that time moves. */
 const move = fc.constantFrom(...parts).chain((part) =>
   fc.record({
     part: fc.constant(part),
@@ -140,7 +139,7 @@ const without = ({ part, index }: Move): World => ({
   [part]: world[part].filter((_, i) => i !== index),
 });
 
-/** What is moved past a decision is for the decision as if it did not exist. */
+/** A decision ignores whatever moves past it. */
 const knowsNothingLater = (read: Reader) =>
   fc.property(move, (change) => {
     expect(decide(moved(change), read)).toEqual(decide(without(change), read));
@@ -149,11 +148,11 @@ const knowsNothingLater = (read: Reader) =>
 const honest: Reader = (past, time) => KnownHistory.at(time, past);
 
 describe('no look-ahead', () => {
-  it('holds for a whole decision: a datum that was known later might as well not exist', () => {
+  it('holds for a whole decision: a later datum might as well not exist', () => {
     fc.assert(knowsNothingLater(honest), { numRuns: 150 });
   });
 
-  it('says something: the decision does depend on every part of what is known', () => {
+  it('is a real test: the decision depends on every part of the data', () => {
     const decision = decide(world, honest);
     expect(decision.get('KNYC')!.days[0]!.method).toBe('emos_pooled');
     const newest = { runs: 16, reports: 16, ensembles: 1, observed: 1 };
@@ -165,7 +164,7 @@ describe('no look-ahead', () => {
 
   it.each<[string, Reader]>([
     [
-      'reports that carry the time of the day they are about',
+      'reports dated by the day they cover',
       (past, time) =>
         KnownHistory.at(time, {
           ...past,
@@ -176,7 +175,7 @@ describe('no look-ahead', () => {
         }),
     ],
     [
-      'runs that carry the time of their start as the time at which they came',
+      'runs dated by their start instead of their arrival',
       (past, time) =>
         KnownHistory.at(time, {
           ...past,
@@ -184,7 +183,7 @@ describe('no look-ahead', () => {
         }),
     ],
     [
-      'forecasts stitched of later runs, said to be of before',
+      'forecasts stitched from later runs and backdated',
       (past, time) =>
         KnownHistory.at(time, {
           ...past,
@@ -197,7 +196,7 @@ describe('no look-ahead', () => {
     expect(['runs', 'reports']).toContain(counterexample![0].part);
   });
 
-  it('leaves what was learned from more than was known unused: fits know when they were made', () => {
+  it('ignores training from later data, because fits record when they were made', () => {
     const tomorrow: Reader = (past) => KnownHistory.at(new Date(at.getTime() + 24 * HOUR_MS), past);
     expect(decide(world, tomorrow).get('KNYC')!.days[0]).toMatchObject({
       method: 'raw_ensemble',
@@ -206,12 +205,12 @@ describe('no look-ahead', () => {
     });
   });
 
-  it('has no other way to make a history than by a time', () => {
+  it('offers no way to make a history except by a time', () => {
     const made = { knownAt: at, runs: world.runs, reports: world.reports, reportOf: () => undefined };
-    // @ts-expect-error: what only looks like a history is none
+    // @ts-expect-error: a look-alike is not a history
     const history: KnownHistory = made;
     expect(history).not.toBeInstanceOf(KnownHistory);
-    // @ts-expect-error: nor may one be constructed
+    // @ts-expect-error: the constructor is private
     const construct = () => new KnownHistory(at, world.runs, new Map());
     expect(construct).toBeTypeOf('function');
   });
@@ -221,7 +220,7 @@ describe.each([
   ['several models', several, 'KNYC'],
   ['minima', minima, 'KNYC'],
   ['hours', hours, 'INDEX-NYC'],
-])('no look-ahead at %s', (_what, ofKind, stationId) => {
+])('no look-ahead for %s', (_what, ofKind, stationId) => {
   const move = fc.constantFrom(...parts).chain((part) =>
     fc.record({
       part: fc.constant(part),
@@ -241,7 +240,7 @@ describe.each([
       );
     });
 
-  it('holds for a whole decision, which depends on what is known', () => {
+  it('holds for a whole decision, which depends on the known data', () => {
     fc.assert(knowsNothing(honest), { numRuns: 100 });
     const decision = decide(ofKind, honest).get(stationId)!.days[0]!;
     expect(decision).toMatchObject({ method: 'emos_pooled', kind: ofKind.ensembles[0]!.kind });
@@ -250,7 +249,7 @@ describe.each([
       expect(decide({ ...ofKind, [part]: [] }, honest).get(stationId)?.days[0]).not.toEqual(decision);
   });
 
-  it('catches reports that are known before they come', () => {
+  it('catches reports known before they arrive', () => {
     const leaky: Reader = (past, time) =>
       KnownHistory.at(time, {
         ...past,
@@ -260,8 +259,8 @@ describe.each([
   });
 });
 
-describe('no look-ahead at the seasons of a long past', () => {
-  // Just enough days of New York, which alone has them.
+describe('no look-ahead for seasonal fits', () => {
+  // Just enough days, and only for New York.
   const past = makePast(newYork, MIN_SEASONAL_DAYS, { from: days - MIN_SEASONAL_DAYS });
   const ofNewYork = { kind: 'daily_maximum' as const, station: findStation('KNYC')! };
   const options = { previous: noFits, newId: () => 'a fit' };
@@ -299,7 +298,7 @@ describe('no look-ahead at the seasons of a long past', () => {
 
   it.each<[string, Reader]>([
     [
-      'reports that are known before they come',
+      'reports known before they arrive',
       (past, time) =>
         KnownHistory.at(time, {
           ...past,
@@ -310,7 +309,7 @@ describe('no look-ahead at the seasons of a long past', () => {
         }),
     ],
     [
-      'runs that carry the time of their start as the time at which they came',
+      'runs dated by their start instead of their arrival',
       (past, time) =>
         KnownHistory.at(time, {
           ...past,
@@ -323,7 +322,7 @@ describe('no look-ahead at the seasons of a long past', () => {
 });
 
 describe('kinds', () => {
-  it('learn nothing from each other', () => {
+  it('do not learn from each other', () => {
     const together: World = {
       runs: [...world.runs, ...minima.runs, ...hours.runs],
       reports: [...world.reports, ...minima.reports, ...hours.reports],
@@ -343,13 +342,13 @@ describe('kinds', () => {
 });
 
 describe('several models', () => {
-  it('all have a share in the decision that is held to it', () => {
+  it('all have a share in the tested decision', () => {
     const { models } = decide(several, honest).get('KNYC')!.days[0]!;
     expect(models!.map(({ model }) => model).toSorted()).toEqual(['earlier', 'main', 'other']);
     expect(models!.filter(({ weight }) => weight > 0.02)).toHaveLength(3);
   });
 
-  it('are weighed by nothing that is known later: readers that leak are caught', () => {
+  it('are weighted without later knowledge: leaking readers are caught', () => {
     const ofWeights = (world: World, read: Reader) =>
       decide(world, read)
         .get('KNYC')!

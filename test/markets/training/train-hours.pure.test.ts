@@ -20,7 +20,7 @@ import {
 const HOUR_MS = 3_600_000;
 const days = 32;
 const date = dateAfter(first, days + 1);
-/** 13:00 by New York's standard time: its hours 11 to 13 are known. */
+/** 13:00 in New York's standard time; hours 11 to 13 are known. */
 const at = new Date(`${date}T18:00:00Z`);
 const before = (hours: number) => new Date(at.getTime() - hours * HOUR_MS);
 const past = runningTogether(
@@ -71,8 +71,8 @@ function decide({ ensembles, observed, ...known }: World, read: Reader = honest)
   return calibratedModel({ source: 'test', weather, events: [event], fits, at }).get('KNYC')?.days[0];
 }
 
-describe('what is learned of days that run', () => {
-  it('is one fit for all stations, with what it saw', () => {
+describe('training on days in progress', () => {
+  it('makes one fit for all stations and records its data', () => {
     const { fits, missing, added } = train(past);
     expect(missing).toEqual([]);
     expect(fits.map(({ kind, hour }) => `${kind} ${hour}`)).toEqual(['daily_maximum 13', 'daily_minimum 13']);
@@ -85,14 +85,14 @@ describe('what is learned of days that run', () => {
     });
     expect(fit!.knownThrough <= at).toBe(true);
     expect(fit!.trainingCrps).toBeLessThan(fit!.rawCrps);
-    // The error of the forecast so far is taken off what is forecast of the rest.
+    // The forecast's error so far is subtracted from its remaining hours.
     expect(Math.abs(fit!.stationBiasF.KNYC! - 2)).toBeLessThan(1.5);
     expect(Math.abs(fit!.stationBiasF.KMIA! + 3)).toBeLessThan(1.5);
     expect(added[0]!.cases).toHaveLength(64);
     expect(added[0]!.cases.every(({ knownAt }) => knownAt <= at)).toBe(true);
   });
 
-  it('waits for sixty days, and says how many there are', () => {
+  it('waits for sixty days and says how many there are', () => {
     const few = makeRunning({ stationId: 'KNYC', biasF: 2 }, 20);
     const { fits, missing } = train(few);
     expect(fits).toEqual([]);
@@ -103,14 +103,14 @@ describe('what is learned of days that run', () => {
     });
   });
 
-  it('waits for nine dates as well, however many stations they have', () => {
+  it('also waits for nine dates, however many stations they cover', () => {
     const many = runningTogether(...stations.map(({ id }) => makeRunning({ stationId: id, biasF: 1 }, 8)));
     expect(train(many).missing[0]!.reason).toBe('only 8 of 9 dates are known hour by hour');
     const enough = runningTogether(...stations.map(({ id }) => makeRunning({ stationId: id, biasF: 1 }, 9)));
     expect(train(enough).fits.map(({ n }) => n)).toEqual([9 * 24, 9 * 24]);
   });
 
-  it('stays as it is while it is new or nothing has come to be known, and is made anew after that', () => {
+  it('keeps a fit while it is recent or its data are unchanged, and replaces it after that', () => {
     const { fits } = train(past);
     const soon = train(past, { previous: fits, time: new Date(at.getTime() + HOUR_MS) });
     expect(soon).toMatchObject({ fits, added: [] });
@@ -122,7 +122,7 @@ describe('what is learned of days that run', () => {
     expect(next.fits[0]!.lastDate).toBe(dateAfter(first, days));
   });
 
-  it('is kept out where it is broken, or no better than the forecast itself', () => {
+  it('rejects a fit that is broken or no better than the forecast itself', () => {
     const [fit] = train(past).fits;
     expect(problemOf(fit!, fit!.rawCrps)).toBeUndefined();
     expect(problemOf(fit!, fit!.trainingCrps)).toMatch(/no better/);
@@ -164,7 +164,7 @@ describe('no look-ahead while the day runs', () => {
       expect(decide({ ...world, [part]: later }, read)).toEqual(decide(without(part, index), read));
     });
 
-  it('holds for a whole decision, which depends on every part of what is known', () => {
+  it('holds for a whole decision, which depends on every part of the known data', () => {
     fc.assert(knowsNothingLater(honest), { numRuns: 60 });
     const decision = decide(world)!;
     expect(decision).toMatchObject({ method: 'same_day', running: { hour: 13, fallback: null } });
@@ -174,7 +174,7 @@ describe('no look-ahead while the day runs', () => {
 
   it.each<[string, (typeof parts)[number], Reader]>([
     [
-      'hours that carry the time of their report as the time at which they came',
+      'hours dated by their report instead of their arrival',
       'hours',
       (known, time) =>
         KnownHistory.at(time, {
@@ -183,7 +183,7 @@ describe('no look-ahead while the day runs', () => {
         }),
     ],
     [
-      'hours that were observed later, said to be of before',
+      'hours observed later and backdated',
       'hours',
       (known, time) =>
         KnownHistory.at(time, {
@@ -192,7 +192,7 @@ describe('no look-ahead while the day runs', () => {
         }),
     ],
     [
-      'reports that carry the time of the day they are about',
+      'reports dated by the day they cover',
       'reports',
       (known, time) =>
         KnownHistory.at(time, {
@@ -209,9 +209,9 @@ describe('no look-ahead while the day runs', () => {
     expect(counterexample![0].part).toBe(part);
   });
 
-  it('takes of each day that is learned from what was known when its hour was, and no later run or hour', () => {
+  it('uses each training day as known at its hour, without later runs or hours', () => {
     const fit = fitOf(past);
-    // Known before the decision, and after the hours of its day: a forecast that has seen them.
+    // Known before the decision but after the hours of its day: a forecast that has seen them.
     const later = past.runs.map((run) => {
       const known = past.hours.find((hour) => hour.date === run.date && hour.hour === 13)!;
       const fetchedAt = new Date(known.fetchedAt.getTime() + HOUR_MS);
@@ -220,7 +220,7 @@ describe('no look-ahead while the day runs', () => {
     expect(fitOf({ ...past, runs: [...past.runs, ...later] })).toEqual(fit);
     const inTime = later.map((run) => ({ ...run, fetchedAt: new Date(run.modelRunAt.getTime() + 1) }));
     expect(fitOf({ ...past, runs: [...past.runs, ...inTime] })).not.toEqual(fit);
-    // An hour that came after the next one was not there for it.
+    // An hour that arrived after the next one was unknown at that time.
     const late = past.hours.map((hour) =>
       hour.hour === 12 ? { ...hour, fetchedAt: new Date(hour.fetchedAt.getTime() + 2 * HOUR_MS) } : hour,
     );
@@ -229,7 +229,7 @@ describe('no look-ahead while the day runs', () => {
     expect(fitOf({ ...past, hours: late })).not.toEqual(fit);
   });
 
-  it('leaves a fit that was made later unused, and one that is old', () => {
+  it('ignores fits made later and old ones', () => {
     const { fits } = train(past);
     const decideBy = (trainedAt: Date) =>
       calibratedModel({

@@ -14,9 +14,9 @@ import { startTestService, type TestService } from '../../support/service.js';
 
 let database: TestDatabase;
 let service: TestService;
-/** Of the seven leading cities; four of them have an area whose hours there are markets of. */
+/** The seven leading cities, four of which have an area with hourly markets. */
 const selection = { ...everything, stations: leadingStations };
-/** Yesterday, today and tomorrow, maxima and minima; of hours those of a day ahead and of the last two. Of two models. */
+/** Two models for yesterday, today and tomorrow, maxima and minima, plus hours a day ahead and the last two. */
 const RUNS = 2 * (7 * 3 * 2 + 4 * 13);
 const never = new AbortController().signal;
 beforeAll(async () => {
@@ -36,14 +36,14 @@ const days = () => {
 const listFits = () => database.db.orm.select().from(forecastFits);
 
 describe('the trainer', () => {
-  it('writes down what the present shows, once', async () => {
+  it('records the current snapshot once', async () => {
     const { refresher, trainer, archive } = service.trading;
     await refresher.refresh();
     await trainer.learn();
     const at = new Date(service.clock.now());
     const known = await archive.asOf(at);
     expect(known.runs).toHaveLength(RUNS);
-    // Yesterday is reported and final where it ended nine hours ago or more.
+    // Yesterday is reported and final if it ended at least nine hours ago.
     const reported = [...known.reports];
     const snapshot = service.trading.snapshots.current!;
     const final = snapshot.events.filter(({ markets }) => markets[0]!.status === 'finalized');
@@ -58,10 +58,10 @@ describe('the trainer', () => {
     expect(days().every(({ method }) => method === 'raw_ensemble')).toBe(true);
   });
 
-  it('learns when something new is known, stores each fit with what it saw, and forecasts by it', async () => {
+  it('learns from new data, stores each fit with its data, and uses it for forecasts', async () => {
     const { refresher, trainer, archive, calibration } = service.trading;
     const world = { clock: service.clock, seed: 'gauge', weather: simulateWeather('gauge') };
-    // Of the others nothing but the present is known.
+    // For the others only the present is known.
     const selection = { stations: leadingStations, kinds: ['daily_maximum' as const] };
     const weather = createSimulatedWeatherSource(world, selection);
     const markets = createSimulatedSource(world, selection);
@@ -75,7 +75,7 @@ describe('the trainer', () => {
     await trainer.learn();
     const { fits } = calibration.current;
     expect(fits.madeAt).toEqual(new Date(service.clock.now()));
-    // All stations together, of both models at the leads that their runs for today and tomorrow have.
+    // Pooled fits of both models at the leads of their runs for today and tomorrow.
     expect(fits.fits.every(({ stationId }) => stationId === null)).toBe(true);
     expect(new Set(fits.fits.map(({ model, leadHours }) => `${model} ${leadHours}`)).size).toBeGreaterThan(4);
     expect(fits.fits.every(({ knownThrough, trainedAt }) => knownThrough <= trainedAt)).toBe(true);
@@ -95,7 +95,7 @@ describe('the trainer', () => {
     expect(corrected.every(({ isCalibrated, fallback, fit }) => isCalibrated && !fallback && fit)).toBe(true);
   });
 
-  it('makes no fit twice for the same training set', async () => {
+  it('does not repeat a fit for the same training set', async () => {
     const before = service.trading.calibration.current.fits.fits;
     service.clock.advance(3_600_000);
     await service.trading.trainer.learn();
@@ -103,20 +103,19 @@ describe('the trainer', () => {
     expect(await listFits()).toHaveLength(before.length);
   });
 
-  it('begins with the newest stored fits, as they were', async () => {
+  it('starts with the newest stored fits unchanged', async () => {
     const other = await startTestService(database.db, { trading: { selection } });
     other.clock.set('2026-11-21T14:00:00Z');
     await other.trading.trainer.load();
     const byId = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);
     const fits = [...service.trading.calibration.current.fits.fits].sort(byId);
     expect([...other.trading.calibration.current.fits.fits].sort(byId)).toEqual(fits);
-    // They are recognised as those of the same training sets.
     await other.trading.trainer.learn();
     expect(await listFits()).toHaveLength(fits.length);
     await other.stop();
   });
 
-  it('loads nothing that is too old to be used', async () => {
+  it('loads nothing too old to use', async () => {
     const later = await startTestService(database.db, { trading: { selection } });
     later.clock.set('2026-11-28T12:01:01Z');
     await later.trading.trainer.load();
@@ -124,7 +123,7 @@ describe('the trainer', () => {
     await later.stop();
   });
 
-  it('loads nothing that was made later, and what was there then in its place', async () => {
+  it('loads nothing made later, but the fits that existed then', async () => {
     const [stored] = await listFits();
     const id = '019b8d9a-6400-7000-8000-000000000999';
     const later = { ...stored!, id, trainedAt: new Date('2026-11-21T16:00:00Z') };
@@ -145,7 +144,7 @@ describe('the trainer', () => {
     await database.db.orm.delete(forecastFits).where(eq(forecastFits.id, id));
   });
 
-  it('removes what is older than 400 days, and what seasons are learned of after two years', async () => {
+  it('deletes data older than 400 days, and the inputs of seasonal fits after two years', async () => {
     const { trainer, archive } = service.trading;
     const dates = async (isMain: boolean) => {
       const { runs } = await archive.asOf(new Date('2026-11-21T12:00:00Z'));
@@ -156,7 +155,7 @@ describe('the trainer', () => {
     };
     expect((await dates(false))[0]! < '2026-11-21').toBe(true);
     const [first] = await dates(true);
-    // A bounded number of rows at a time, and those that have become too old in a month.
+    // A bounded number of rows at a time, including those that became too old within a month.
     for (const now of ['2027-12-05', '2027-12-26'])
       for (let turn = 0; turn < 3; turn++) {
         service.clock.set(`${now}T12:00:00Z`);
@@ -184,8 +183,8 @@ describe('the trainer', () => {
   });
 });
 
-describe('a station with a long past', () => {
-  it('learns the seasons of it by itself, stores and loads that, and goes half by it', async () => {
+describe('a station with a long history', () => {
+  it('learns its own seasons, stores and loads them, and averages them in', async () => {
     const own = await createTestDatabase();
     const started = await startTestService(own.db, { trading: { selection } });
     started.clock.set('2026-11-21T12:00:00Z');
@@ -194,7 +193,7 @@ describe('a station with a long past', () => {
     const past = makePast({ stationId: 'KNYC', biasF: 1, errorF: 2, spreadF: 1 }, 560, {
       from: yesterday - 560,
     });
-    // As cold as the invented November, give or take.
+    // As cold as the simulated November, roughly.
     const colder = (temperatureF: number) => temperatureF - 22;
     await archive.addRuns(past.runs.map((run) => ({ ...run, membersF: [colder(run.meanF)] })));
     await archive.addReports(
@@ -206,7 +205,7 @@ describe('a station with a long past', () => {
     expect(seasonal.every(({ kind, n }) => kind === 'daily_maximum' && n >= 548)).toBe(true);
     const rows = await own.db.orm.select().from(forecastFits).where(eq(forecastFits.station, 'KNYC'));
     expect(rows.map(({ id }) => id).toSorted()).toEqual(seasonal.map(({ id }) => id).toSorted());
-    // Years are in the archive as they were known, and not once more in each fit.
+    // The archive holds years of data as known then; fits do not repeat them.
     expect(rows.every(({ training }) => training.length === 0)).toBe(true);
     await refresher.refresh();
     const days = snapshots.current!.forecasts.get('KNYC')!.days;
@@ -214,7 +213,7 @@ describe('a station with a long past', () => {
     expect(maxima.length).toBeGreaterThan(0);
     expect(maxima.every(({ shape }) => shape === 'logistic')).toBe(true);
     expect(days.some(({ kind, seasonalFit }) => kind === 'daily_minimum' && seasonalFit)).toBe(false);
-    // They stay while other fits are made anew, and are there after a start.
+    // They remain while other fits are replaced, and after a restart.
     started.clock.advance(DAY_MS);
     await refresher.refresh();
     await trainer.learn();

@@ -11,7 +11,7 @@ import { dateAfter, first, makePast, together, type Past } from '../forecast-pas
 import type { KnownRun } from '../../../src/markets/learning/queries.js';
 import { pitOfMaximum } from '../learning/pit-of.js';
 
-/** Members that are biased, and agree better than they are right: their mean is off by 2.5 °F, they deviate by 1.2 °F. */
+/** Biased, overconfident members: their mean is off by 2.5 °F, but they deviate by 1.2 °F. */
 const planted = leadingStations.map(({ id }, i) => ({
   stationId: id,
   biasF: [0.4, 1.2, -2.1, 0.8, -1.5, 3.5, -0.6][i]!,
@@ -24,18 +24,18 @@ const at = new Date(`${dateAfter(first, trainingDays + 1)}T00:00:00Z`);
 const learned = (known: Past) =>
   train(KnownHistory.at(at, known), { previous: noFits, newId: () => 'a fit' }).book;
 
-describe('fits of a world whose truth is known', () => {
+describe('fits in a world with a known truth', () => {
   const book = learned(past);
   const { coefficients } = book.fits.find(({ stationId }) => stationId === null)!;
 
-  // A mean error of 60 days is known to 2.5 · 1.2 / √60 = 0.4 °F: three of those.
-  it.each(planted)("find the station's bias of $biasF °F at $stationId", ({ stationId, biasF }) => {
+  // The mean of 60 daily errors is known to 2.5 · 1.2 / √60 = 0.4 °F; this allows three of those.
+  it.each(planted)('recover the bias of $biasF °F at $stationId', ({ stationId, biasF }) => {
     const { mean } = predictAhead(coefficients, { group: stationId, day: 0, mean: 75, variance: 1 });
     expect(Math.abs(mean - 75 + biasF)).toBeLessThan(1.2);
   });
 
-  it('find that the members agree better than they are right', () => {
-    // Where they deviate by 1.2 °F the error is of 2.5 °F, and a twelfth for the rounding of reports.
+  it('learn that the members are overconfident', () => {
+    // Where members deviate by 1.2 °F the error is 2.5 °F, plus a twelfth for rounding in reports.
     const { c, d } = lineOf(coefficients, { group: '', day: 0 });
     expect(Math.exp(c + d * Math.log(1.2))).toBeGreaterThan(2.2);
     expect(Math.exp(c + d * Math.log(1.2))).toBeLessThan(2.9);
@@ -43,7 +43,7 @@ describe('fits of a world whose truth is known', () => {
     expect(d).toBeGreaterThan(0.25);
   });
 
-  it('make forecasts whose PIT is flat by test on days that they have not seen; that of the members is not', () => {
+  it('make forecasts whose PIT passes the flatness test on unseen days, while that of the members fails', () => {
     const next = together(...planted.map((truth) => makePast(truth, 60, { from: trainingDays + 1 })));
     const flatness = (model: typeof rawEnsemble) => pitHistogram(pits(model, book, next)).pFlat!;
     expect(flatness(calibratedModel)).toBeGreaterThan(0.01);
@@ -51,7 +51,7 @@ describe('fits of a world whose truth is known', () => {
   });
 });
 
-/** Where what came lies in what a model said of each day, made by the same fits. */
+/** The outcome's place in one model's forecast of each day, from the same fits. */
 function pits(model: typeof rawEnsemble, fits: FitBook, { runs, reports }: Past): PitValue[] {
   const reported = new Map(
     reports.map((report) => [`${report.stationId} ${report.date}`, report.temperatureF]),
@@ -64,7 +64,7 @@ function pits(model: typeof rawEnsemble, fits: FitBook, { runs, reports }: Past)
       modelRunAt: run.modelRunAt,
       membersF: membersOf(run),
     };
-    // Each day is forecast when its run is there, by the fits of the beginning.
+    // Each day is forecast when its run arrives, with the fits from the beginning.
     const now = new Date(Math.max(run.fetchedAt.getTime(), at.getTime()));
     const usable = { ...fits, fits: fits.fits.map((fit) => ({ ...fit, trainedAt: now })) };
     const weather = { fetchedAt: now, ensembles: [ensemble], observed: [] };

@@ -73,8 +73,8 @@ const makeSource = (address = url, observe = () => Promise.resolve([observed])) 
 const read = (address?: string) => makeSource(address).read(signal);
 const errorOf = async (work: Promise<unknown>) => work.then(() => undefined, String);
 
-describe('a model of one’s own', () => {
-  it('is asked for yesterday to tomorrow at all stations, and believed with its run time', async () => {
+describe("the operator's own model", () => {
+  it('gets requests for yesterday to tomorrow at all stations and supplies its own run time', async () => {
     const data = await read();
     expect(data.ensembles).toEqual([
       {
@@ -94,13 +94,13 @@ describe('a model of one’s own', () => {
       from: '2026-07-03',
       to: '2026-07-05',
     });
-    // After midnight in New York the day before is still today in Los Angeles: both have their tomorrow.
+    // After midnight in New York the previous day is still today in Los Angeles; both need their tomorrow.
     now = Date.parse('2026-07-05T06:00:00Z');
     await read();
     expect(requests[1]!.url).toContain('from=2026-07-03&to=2026-07-06');
   });
 
-  it('may speak of minima and of the hours of an area; what it does not name is a maximum', async () => {
+  it('may forecast minima and hours of an area; a forecast without a kind is a maximum', async () => {
     const hour = { station: 'INDEX-MIAMI', kind: 'hourly', hour: 12 };
     say({
       forecasts: [
@@ -108,7 +108,7 @@ describe('a model of one’s own', () => {
         forecast({ kind: 'daily_minimum' }),
         forecast(hour),
         forecast({ ...hour, hour: 13 }),
-        // Made when the hour had struck, at 16:00Z: no forecast.
+        // The hour struck at 16:00Z, before this run, so this is not a forecast.
         forecast({ ...hour, date: '2026-07-03', modelRunAt: '2026-07-03T16:30:00Z' }),
       ],
     });
@@ -120,7 +120,7 @@ describe('a model of one’s own', () => {
     ]);
   });
 
-  it('may say a mean and a deviation: 31 members have just these', async () => {
+  it('may answer with a mean and a deviation, which 31 members reproduce exactly', async () => {
     say({ forecasts: [inNumbers()] });
     const { membersF } = (await read()).ensembles[0]!;
     const mean = membersF.reduce((sum, x) => sum + x, 0) / 31;
@@ -128,13 +128,13 @@ describe('a model of one’s own', () => {
     expect(membersF).toHaveLength(31);
     expect(mean).toBeCloseTo(70.3, 12);
     expect(Math.sqrt(squares / 30)).toBeCloseTo(2.4, 12);
-    // Quantiles: from cold to warm, the middle one is the mean, and the same again every time.
+    // Ascending quantiles with the mean in the middle, identical every time.
     expect(membersF.toSorted((a, b) => a - b)).toEqual(membersF);
     expect(membersF[15]).toBe(70.3);
     expect((await read()).ensembles[0]!.membersF).toEqual(membersF);
   });
 
-  it('is asked every five minutes, however often it is read, and after failures less often', async () => {
+  it('gets a request every five minutes however often it is read, and fewer after failures', async () => {
     const source = makeSource();
     for (let minute = 0; minute < 10; minute++) {
       await source.read(signal);
@@ -143,11 +143,10 @@ describe('a model of one’s own', () => {
     expect(requests).toHaveLength(2);
     say({ error: 'out of order' }, 503);
     for (let minute = 0; minute < 16; minute++) {
-      // What it said last stays, as long as it is not three hours old.
+      // The last answer stays in use until it is three hours old.
       expect((await source.read(signal)).ensembles).toHaveLength(1);
       now += MINUTE_MS;
     }
-    // After one minute, two and four more.
     expect(requests).toHaveLength(7);
     now += 3 * 60 * MINUTE_MS;
     await expect(source.read(signal)).rejects.toBeInstanceOf(WeatherUnavailableError);
@@ -155,21 +154,21 @@ describe('a model of one’s own', () => {
   });
 
   it.each<[string, unknown, string]>([
-    ['no object', [forecast()], 'the body: '],
-    ['no list', { forecasts: {} }, 'forecasts: '],
+    ['a list as the body', [forecast()], 'the body: '],
+    ['an object instead of a list', { forecasts: {} }, 'forecasts: '],
     [
       'text for a member',
       { forecasts: [forecast(), forecast({ membersF: [...members, '85'] })] },
       'forecasts[1].membersF[10]: ',
     ],
     [
-      'a temperature that no air has',
+      'an impossible temperature',
       { forecasts: [forecast({ membersF: [...members, 451] })] },
       'forecasts[0].membersF[10]: ',
     ],
     ['too few members', { forecasts: [forecast({ membersF: members.slice(1) })] }, 'forecasts[0].membersF: '],
     [
-      'members and numbers',
+      'both members and numbers',
       { forecasts: [inNumbers({ membersF: members })] },
       'forecasts[0]: must have either',
     ],
@@ -179,11 +178,15 @@ describe('a model of one’s own', () => {
       'forecasts[0]: must have either',
     ],
     [
-      'nothing but a name',
+      'neither members nor numbers',
       { forecasts: [forecast({ membersF: undefined })] },
       'forecasts[0]: must have either',
     ],
-    ['no spread', { forecasts: [inNumbers({ standardDeviationF: 0 })] }, 'forecasts[0].standardDeviationF: '],
+    [
+      'a deviation of zero',
+      { forecasts: [inNumbers({ standardDeviationF: 0 })] },
+      'forecasts[0].standardDeviationF: ',
+    ],
     [
       'a station without markets',
       { forecasts: [forecast({ station: 'KJFK' })] },
@@ -201,49 +204,53 @@ describe('a model of one’s own', () => {
       'forecasts[0].modelRunAt: ',
     ],
     [
-      'a run of the future',
+      'a run in the future',
       { forecasts: [forecast(), forecast({ modelRunAt: '2026-07-04T15:02:00Z' })] },
       'forecasts[1].modelRunAt: is in the future',
     ],
     [
-      'a run of another age',
+      'a run from another era',
       { forecasts: [forecast({ modelRunAt: '0000-01-01T00:00:00+23:59' })] },
       'forecasts[0].modelRunAt: is more than 400 days before 2026-07-04',
     ],
     [
-      'a run twice',
+      'a duplicate run',
       { forecasts: [forecast(), forecast({ modelRunAt: '2026-07-03T14:00:00-04:00' })] },
       'forecasts[1]: is there twice',
     ],
-    ['a kind that is none', { forecasts: [forecast({ kind: 'rain' })] }, 'forecasts[0].kind: '],
+    ['an unknown kind', { forecasts: [forecast({ kind: 'rain' })] }, 'forecasts[0].kind: '],
     [
-      'an hour without its number',
+      'an hourly forecast without an hour',
       { forecasts: [forecast({ station: 'INDEX-NYC', kind: 'hourly' })] },
       'forecasts[0].hour: is missing',
     ],
     [
-      'an hour that no clock has',
+      'an impossible hour',
       { forecasts: [forecast({ station: 'INDEX-NYC', kind: 'hourly', hour: 24 })] },
       'forecasts[0].hour: ',
     ],
-    ['a day with an hour', { forecasts: [forecast({ hour: 3 })] }, 'forecasts[0].hour: is of hourly'],
     [
-      'an hour at a station',
+      'a daily forecast with an hour',
+      { forecasts: [forecast({ hour: 3 })] },
+      'forecasts[0].hour: is of hourly',
+    ],
+    [
+      'an hourly forecast for a station',
       { forecasts: [forecast({ kind: 'hourly', hour: 3 })] },
       'forecasts[0].kind: is of areas only',
     ],
     [
-      'a day of an area',
+      'a daily forecast for an area',
       { forecasts: [forecast({ station: 'INDEX-NYC' })] },
       'forecasts[0].kind: must be hourly',
     ],
     [
-      'a minimum twice',
+      'a duplicate minimum',
       { forecasts: [forecast(), forecast({ kind: 'daily_minimum' }), forecast({ kind: 'daily_minimum' })] },
       'forecasts[2]: is there twice',
     ],
-    ['a name that is none', { model: '', forecasts: [] }, 'model: '],
-  ])('is not believed with %s, and the place is named', async (_what, body, place) => {
+    ['an empty name', { model: '', forecasts: [] }, 'model: '],
+  ])('is rejected for %s, with its place in the answer', async (_what, body, place) => {
     say(body);
     const error = await makeSource()
       .read(signal)
@@ -252,9 +259,9 @@ describe('a model of one’s own', () => {
     expect((error as Error).message).toContain(`${url}: ${place}`);
   });
 
-  it('may answer more days than it was asked for, and nothing that is no forecast counts', async () => {
+  it('may answer for more days than requested, and anything that is not a forecast is dropped', async () => {
     const [over, tomorrow, later] = [
-      // Made after the day of 3 July was over in New York, at 05:00Z.
+      // Made after New York's day of 3 July ended at 05:00Z.
       forecast({ date: '2026-07-03', modelRunAt: '2026-07-04T06:00:00Z' }),
       inNumbers({ date: '2026-07-05' }),
       inNumbers({ date: '2026-07-06' }),
@@ -263,22 +270,22 @@ describe('a model of one’s own', () => {
     expect((await read()).ensembles.map(({ date }) => date)).toEqual(['2026-07-05']);
   });
 
-  it('whose clock is a little ahead has made its run now', async () => {
+  it('with a clock slightly ahead counts its run as made now', async () => {
     say({ forecasts: [forecast({ modelRunAt: '2026-07-04T15:00:30Z' })] });
     expect((await read()).ensembles[0]!.modelRunAt).toEqual(new Date(now));
   });
 
   it.each<[string, (res: ServerResponse) => void, new (...args: never[]) => Error]>([
-    ['leads elsewhere', (res) => res.writeHead(302, { location: '/other' }).end(), WeatherUnavailableError],
-    ['is a page', (res) => res.end('<html>'), UnexpectedAnswerError],
-    ['is a refusal', (res) => res.writeHead(403).end('no'), UnexpectedAnswerError],
+    ['redirects', (res) => res.writeHead(302, { location: '/other' }).end(), WeatherUnavailableError],
+    ['is an HTML page', (res) => res.end('<html>'), UnexpectedAnswerError],
+    ['is a 403', (res) => res.writeHead(403).end('no'), UnexpectedAnswerError],
     [
       'breaks off',
       (res) => res.writeHead(200, { 'content-length': '100' }).write('{"forecasts":[', () => res.destroy()),
       WeatherUnavailableError,
     ],
     [
-      'does not end',
+      'never ends',
       (res) => {
         const more = () => {
           while (!res.destroyed && res.write('9'.repeat(1 << 20)));
@@ -288,19 +295,19 @@ describe('a model of one’s own', () => {
       },
       UnexpectedAnswerError,
     ],
-  ])('is not believed when its answer %s', async (_what, respond, kind) => {
+  ])('is rejected when its answer %s', async (_what, respond, kind) => {
     answer = (_req, res) => respond(res);
     await expect(read()).rejects.toBeInstanceOf(kind);
     expect(requests).toHaveLength(1);
   });
 
-  it('that does not answer is given up with the signal', async () => {
+  it('is abandoned with the signal if it does not answer', async () => {
     answer = () => undefined;
     const work = makeSource().read(AbortSignal.timeout(50));
     await expect(work).rejects.toBeInstanceOf(WeatherUnavailableError);
   });
 
-  it('gets its name, password and query, and no log or error shows them', async () => {
+  it('receives its name, password and query, and no log or error shows them', async () => {
     const address = url.replace('//', '//me:p%40ss@') + '?token=secret';
     await read(address);
     const { headers, url: path } = requests[0]!;
@@ -323,7 +330,7 @@ describe('a model of one’s own', () => {
   });
 
   it.each([401, 404, 500, 200])(
-    'may say back what it was asked, status %s: nobody is shown it',
+    'may echo its request with status %s, and nobody is shown the secrets',
     async (status) => {
       const address = url.replace('//', '//me:p%40ss@') + '?token=se%20cret';
       answer = (req, res) => {
@@ -337,18 +344,18 @@ describe('a model of one’s own', () => {
     },
   );
 
-  it('is as good without observations', async () => {
+  it('works just as well without observations', async () => {
     const source = makeSource(url, () => Promise.reject(new Error('NWS is down')));
     expect(await source.read(signal)).toMatchObject({ ensembles: [{ stationId: 'KNYC' }], observed: [] });
     expect(log.join()).toContain('no new observations');
   });
 });
 
-describe('the past of a model of one’s own', () => {
+describe("the history of the operator's own model", () => {
   const range = { from: '2026-06-01', to: '2026-06-30' };
   const past = () => makeSource().history!.readRuns(range, signal);
 
-  it('is what it said in time, with every run of a day', async () => {
+  it('contains every run that was made in time', async () => {
     const early = forecast({ date: '2026-06-03', modelRunAt: '2026-06-02T18:00:00Z' });
     const late = inNumbers({ date: '2026-06-03', modelRunAt: '2026-06-03T12:00:00Z' });
     say({ forecasts: [early, late] });
@@ -357,23 +364,22 @@ describe('the past of a model of one’s own', () => {
       '2026-06-02T18:00:00.000Z',
       '2026-06-03T12:00:00.000Z',
     ]);
-    // They came into our hands now.
     expect(runs.every(({ fetchedAt }) => fetchedAt.getTime() === now)).toBe(true);
     expect(requests[0]!.url).toContain('from=2026-06-01&to=2026-06-30&history=true');
   });
 
-  it('is refused whole if a run was made when the day was over', async () => {
+  it('is rejected as a whole if a run was made after its day ended', async () => {
     say({ forecasts: [inNumbers({ date: '2026-06-03', modelRunAt: '2026-06-04T05:00:00Z' })] });
     await expect(past()).rejects.toThrow('forecasts[0].modelRunAt: is after the end of 2026-06-03');
   });
 
-  it.each([404, 410, 501])('is not there if it answers %i', async (status) => {
+  it.each([404, 410, 501])('is unavailable if the model answers %i', async (status) => {
     say({}, status);
     await expect(past()).rejects.toBeInstanceOf(NoHistoryError);
   });
 });
 
-it('the example is a model, and it has a past', async () => {
+it('is available from the example model', async () => {
   const file = fileURLToPath(new URL('../../../docs/examples/model-server.mjs', import.meta.url));
   const child = spawn(process.execPath, [file], { env: { PATH: process.env.PATH, PORT: '0' } });
   try {
@@ -382,7 +388,7 @@ it('the example is a model, and it has a past', async () => {
       child.stderr.once('data', (chunk: Buffer) => reject(new Error(chunk.toString())));
     });
     const address = /http:\S+/.exec(line)![0];
-    // It lives in the present.
+    // The example answers for the present.
     now = Date.now();
     const source = makeSource(address);
     const { ensembles } = await source.read(signal);
@@ -405,7 +411,7 @@ it('the example is a model, and it has a past', async () => {
       mean(
         runs.filter((run) => run.kind === kind && run.stationId === id).map(({ membersF }) => mean(membersF)),
       );
-    // Of the 30-year normals of January: 39.5 and 27.9 °F in New York, 76 and 61 °F in Miami.
+    // From the 30-year normals of January: 39.5 and 27.9 °F in New York, 76 and 61 °F in Miami.
     expect(Math.abs(january('daily_maximum', 'KNYC') - 39.5)).toBeLessThan(4);
     expect(Math.abs(january('daily_minimum', 'KNYC') - 27.9)).toBeLessThan(4);
     expect(Math.abs(january('daily_maximum', 'KMIA') - 76)).toBeLessThan(4);

@@ -62,8 +62,8 @@ const point = (time: string, v: number | undefined, more: Json = {}): Json => ({
   ...more,
 });
 
-describe('the venue’s index', () => {
-  it('says what the hours were that have struck, by the clock of the city', async () => {
+describe("the venue's index", () => {
+  it("reports the hours that have struck, in the city's local time", async () => {
     points = {
       miami: [point('15:59', 89.7), point('16:00', 90.01), point('17:00', 91.5), point('17:30', 92)],
       'la-coastal': [point('17:00', 71.23)],
@@ -82,12 +82,12 @@ describe('the venue’s index', () => {
   });
 
   it.each<[string, Json]>([
-    ['without a value', point('18:00', undefined, { status: 'incomplete' })],
-    ['in doubt that have one', point('18:00', 95, { status: 'incomplete' })],
-    ['in a state that is not known', point('18:00', 95, { status: 'paused' })],
-    ['that were filled in afterwards', point('18:00', 95, { receipt_basis: 'synoptic_latency' })],
-    ['of the future', point('19:00', 95)],
-  ])('has no value of points %s', async (_what, odd) => {
+    ['has no value', point('18:00', undefined, { status: 'incomplete' })],
+    ['has a doubtful value', point('18:00', 95, { status: 'incomplete' })],
+    ['has an unknown status', point('18:00', 95, { status: 'paused' })],
+    ['was filled in later', point('18:00', 95, { receipt_basis: 'synoptic_latency' })],
+    ['lies in the future', point('19:00', 95)],
+  ])('ignores a point that %s', async (_what, odd) => {
     points = { miami: [point('17:59', 93.2), odd] };
     const reader = makeReader();
     expect(await reader.read(signal)).toEqual([]);
@@ -98,7 +98,7 @@ describe('the venue’s index', () => {
     });
   });
 
-  it('counts a degraded value, and an hour only when nothing can come in for it any more', async () => {
+  it('counts a degraded value, and an hour only once no late reading can change it', async () => {
     points = { nyc: [point('18:00', 77.77, { status: 'degraded', contributors: 7 })] };
     now = Date.parse('2026-09-13T18:04:00Z');
     const reader = makeReader();
@@ -109,9 +109,9 @@ describe('the venue’s index', () => {
     expect(await reader.read(signal)).toMatchObject([{ stationId: 'INDEX-NYC', hour: 14, extremeF: 77.78 }]);
   });
 
-  it('of the hour that strikes twice in autumn counts the first', async () => {
+  it('counts the first occurrence of the hour that repeats in autumn', async () => {
     now = Date.parse('2026-11-01T09:00:00Z');
-    // 1:00 in summer time, and again in standard time.
+    // 1:00 in daylight time, then again in standard time.
     points = {
       nyc: ['05', '06'].map((hour, i) => ({
         t: Date.parse(`2026-11-01T${hour}:00:00Z`),
@@ -122,7 +122,7 @@ describe('the venue’s index', () => {
     expect(await makeReader().read(signal)).toMatchObject([{ date: '2026-11-01', hour: 1, extremeF: 50 }]);
   });
 
-  it('is asked once a minute for what is new, and after a pause for all that was missed', async () => {
+  it('gets one request a minute for new values, and for all missed values after a pause', async () => {
     const reader = makeReader();
     for (let i = 0; i < 6; i++) {
       await reader.read(signal);
@@ -140,7 +140,7 @@ describe('the venue’s index', () => {
     expect(requests.findLast((path) => path.includes('/miami?'))).toContain('last_sec=11760');
   });
 
-  it('tells how it is made now: the last record that is in force', async () => {
+  it('reports its current calibration, the last one in effect', async () => {
     const record = (version: string, effective: string, weight: number) => ({
       config_version: version,
       effective_at_ms: Date.parse(effective),
@@ -166,41 +166,44 @@ describe('the venue’s index', () => {
   });
 
   it.each<[string, { status: number; body: unknown }]>([
-    ['is not known there', { status: 400, body: { code: 'bad_request', message: 'unknown city' } }],
-    ['is busy', { status: 429, body: { error: 'too many requests' } }],
+    ['the venue does not know', { status: 400, body: { code: 'bad_request', message: 'unknown city' } }],
+    ['is rate-limited', { status: 429, body: { error: 'too many requests' } }],
     [
-      'answers with another one',
+      'answers for another city',
       { status: 200, body: { city: 'miami', units: 'fahrenheit', timeseries: [] } },
     ],
     ['is in °C', { status: 200, body: { city: 'chicago', units: 'celsius', timeseries: [] } }],
     [
-      'has text for a value',
+      'has a text value',
       {
         status: 200,
         body: { city: 'chicago', units: 'fahrenheit', timeseries: [{ t: 1, v: '9', status: 'normal' }] },
       },
     ],
-  ])('goes on without an area that %s, keeps what it said, and tells it once', async (_what, answer) => {
-    points = { miami: [point('16:00', 90.01)], chicago: [point('16:00', 80.5)] };
-    const reader = makeReader();
-    expect(await reader.read(signal)).toHaveLength(2);
-    spoil = (path) => (path.includes('chicago') ? answer : undefined);
-    points.miami!.push(point('18:00', 92.5));
-    for (let i = 0; i < 5; i++) {
-      now += 2 * MINUTE_MS;
+  ])(
+    'keeps the last values of an area that %s, logs it once and serves the others',
+    async (_what, answer) => {
+      points = { miami: [point('16:00', 90.01)], chicago: [point('16:00', 80.5)] };
+      const reader = makeReader();
+      expect(await reader.read(signal)).toHaveLength(2);
+      spoil = (path) => (path.includes('chicago') ? answer : undefined);
+      points.miami!.push(point('18:00', 92.5));
+      for (let i = 0; i < 5; i++) {
+        now += 2 * MINUTE_MS;
+        await reader.read(signal);
+      }
+      const found = await reader.read(signal);
+      expect(found.map(({ stationId, extremeF }) => [stationId, extremeF])).toEqual([
+        ['INDEX-MIAMI', 90.01],
+        ['INDEX-MIAMI', 92.5],
+        ['INDEX-CHICAGO', 80.5],
+      ]);
+      expect(reader.states[2]!.problem).not.toBeNull();
+      expect(log.filter((line) => line.includes('INDEX-CHICAGO'))).toHaveLength(1);
+      spoil = undefined;
+      now += 20 * MINUTE_MS;
       await reader.read(signal);
-    }
-    const found = await reader.read(signal);
-    expect(found.map(({ stationId, extremeF }) => [stationId, extremeF])).toEqual([
-      ['INDEX-MIAMI', 90.01],
-      ['INDEX-MIAMI', 92.5],
-      ['INDEX-CHICAGO', 80.5],
-    ]);
-    expect(reader.states[2]!.problem).not.toBeNull();
-    expect(log.filter((line) => line.includes('INDEX-CHICAGO'))).toHaveLength(1);
-    spoil = undefined;
-    now += 20 * MINUTE_MS;
-    await reader.read(signal);
-    expect(reader.states[2]!.problem).toBeNull();
-  });
+      expect(reader.states[2]!.problem).toBeNull();
+    },
+  );
 });

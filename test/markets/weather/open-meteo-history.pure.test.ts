@@ -19,7 +19,6 @@ beforeEach(() => {
   Object.assign(fake, { previous: () => 60, spoil: undefined, fault: undefined, requests: [] });
 });
 
-/** Of all models. */
 const readAll = (from: string, to: string) =>
   createOpenMeteoSource({
     baseUrl: 'http://unused.invalid',
@@ -32,9 +31,9 @@ const readAll = (from: string, to: string) =>
 const readRuns = async (from: string, to: string) =>
   (await readAll(from, to)).filter(({ model }) => model === undefined);
 
-describe('what was forecast of past days', () => {
-  it('is the highest hour of the climate day in standard time, one and two days before, as ensembles of one', async () => {
-    // New York's day of 3 July is 05:00Z to 05:00Z of the 4th; the heat of the hours around it is not part of it.
+describe('past forecasts', () => {
+  it('are the highest hour of the climate day in standard time, one and two days ahead, as ensembles of one', async () => {
+    // New York's day of 3 July is 05:00Z to 05:00Z of the 4th; the hotter hours on either side do not count.
     fake.previous = (station, ms, days) => {
       const time = new Date(ms).toISOString().slice(5, 13);
       if (time === '07-03T04' || time === '07-04T05') return 110;
@@ -50,7 +49,7 @@ describe('what was forecast of past days', () => {
         kind: 'daily_maximum',
         stationId: 'KNYC',
         date: '2026-07-03',
-        // The last hour of the day is 04:00Z of the 4th. A day before that the newest run is the one of 00:00Z of the 3rd.
+        // The day's last hour is 04:00Z of the 4th; the newest run a day before that is 00:00Z of the 3rd.
         modelRunAt: new Date('2026-07-03T00:00:00Z'),
         fetchedAt: new Date(now),
         membersF: [81],
@@ -66,9 +65,9 @@ describe('what was forecast of past days', () => {
     ]);
   });
 
-  it('has the time of the newest run that any of its hours can be of, and of no newer one', async () => {
+  it('carry the time of the newest run that any of their hours can come from, and no newer one', async () => {
     const runs = await readRuns('2026-06-01', '2026-07-01');
-    // Of 24 stations maximum and minimum, of four areas each hour, a day and two days before.
+    // Maximum and minimum of 24 stations and each hour of four areas, one and two days ahead.
     expect(runs).toHaveLength((24 * 2 + 4 * 24) * 31 * 2);
     const hours = runs.filter(({ kind }) => kind === 'hourly');
     for (const [i, { stationId, date, hour, modelRunAt }] of hours.entries()) {
@@ -82,18 +81,18 @@ describe('what was forecast of past days', () => {
       const { start } = climateDayOf(findStation(newer!.stationId)!, newer!.date);
       const ofDay = Array.from({ length: 24 }, (_, hour) => start.getTime() + hour * HOUR_MS);
       for (const [days, run] of [newer!, older!].entries()) {
-        // Each hour's value is of the newest of the runs at 00, 06, 12 and 18Z that is so many days older than it.
+        // Each hour comes from the newest 00, 06, 12 or 18Z run that is this many days older.
         const made = ofDay.map(
           (ms) => Math.floor((ms - (days + 1) * 24 * HOUR_MS) / (6 * HOUR_MS)) * 6 * HOUR_MS,
         );
         expect(run.modelRunAt.getTime()).toBe(Math.max(...made));
       }
-      // A forecast of the day before was there before the day began.
+      // A forecast from the day before existed before the day began.
       expect(newer!.modelRunAt.getTime()).toBeLessThan(start.getTime());
     }
   });
 
-  it('is asked of each model alone, for all stations at once, and never of the archive that was put together afterwards', async () => {
+  it('come from each model by itself, for all stations in one request, and never from the reassembled archive', async () => {
     await readRuns('2026-06-01', '2026-07-01');
     expect(fake.requests).toHaveLength(4);
     const query = new URL(fake.requests[0]!.path, 'http://x').searchParams;
@@ -106,30 +105,30 @@ describe('what was forecast of past days', () => {
   });
 
   it.each([400, 503])(
-    'is of each model that has a past; one that answers %d takes nothing from the others',
+    'include every model with history; a model that answers %d does not affect the others',
     async (status) => {
       fake.previous = (_station, _ms, _days, model) => (model === 'ncep_nbm_conus' ? null : 60);
       fake.fault = (req, res) => req.url!.includes('ecmwf') && (res.writeHead(status).end('{}'), true);
       const runs = await readAll('2026-06-01', '2026-06-01');
       expect(new Set(runs.map(({ model }) => model))).toEqual(new Set([undefined, 'hrrr']));
-      // A run each hour: the last hour of New York's day is 04:00Z of the next.
+      // Hourly runs; the last hour of New York's day is 04:00Z of the next.
       expect(runs.find(({ model }) => model === 'hrrr')).toMatchObject({
         stationId: 'KNYC',
         modelRunAt: new Date('2026-06-01T04:00:00Z'),
       });
-      // The others might be too busy as well, and are asked again with it.
+      // The others may be busy as well, so all are retried together.
       fake.fault = (req, res) => req.url!.includes('ecmwf') && (res.writeHead(429).end(), true);
       await expect(readAll('2026-06-01', '2026-06-01')).rejects.toBeInstanceOf(WeatherUnavailableError);
     },
   );
 
-  it('is nothing of a day that lacks an hour or is not over', async () => {
+  it('omit a day that lacks an hour or is not over', async () => {
     const gap = Date.parse('2026-07-03T12:00:00Z');
     fake.previous = (station, ms, days) => (station === 'KNYC' && ms === gap && days === 1 ? null : 60);
     const runs = (await readRuns('2026-07-02', '2026-07-05')).filter(
       ({ stationId, kind }) => stationId === 'KNYC' && kind === 'daily_maximum',
     );
-    // 4 July ended at 05:00Z of the 5th, 5 July has not.
+    // 4 July ended at 05:00Z of the 5th; 5 July has not ended.
     expect(runs.map(({ date, modelRunAt }) => `${date} ${modelRunAt.toISOString().slice(5, 10)}`)).toEqual([
       '2026-07-02 07-02',
       '2026-07-02 07-01',
@@ -139,7 +138,7 @@ describe('what was forecast of past days', () => {
     ]);
   });
 
-  it('is not asked for from before the archive began', async () => {
+  it('are not requested for days before the archive began', async () => {
     expect(await readRuns('2020-01-01', '2020-01-31')).toEqual([]);
     expect(fake.requests).toEqual([]);
     await readRuns('2021-03-15', '2021-04-10');
@@ -151,7 +150,7 @@ describe('what was forecast of past days', () => {
     ['places in another order', (places) => places.toReversed()],
     ['another time zone', (places) => places.map((place) => ({ ...place, utc_offset_seconds: 7_200 }))],
     [
-      'one of the series only',
+      'only one of the series',
       (places) =>
         places.map((place) => ({
           ...place,
@@ -166,12 +165,12 @@ describe('what was forecast of past days', () => {
           hourly: { ...(place.hourly as object), temperature_2m_previous_day1: [60] },
         })),
     ],
-  ])('is refused when the answer has %s', async (_what, spoil) => {
+  ])('are rejected when the answer has %s', async (_what, spoil) => {
     fake.spoil = spoil;
     await expect(readRuns('2026-07-01', '2026-07-02')).rejects.toBeInstanceOf(UnexpectedAnswerError);
   });
 
-  it('names the place of what is wrong, and how long a busy service wants to be left alone', async () => {
+  it('name the place of a fault, and how long a busy service asks to be left alone', async () => {
     fake.spoil = (places) =>
       places.map((place, i) =>
         i === 2

@@ -45,19 +45,18 @@ const makeSource = (timeoutMs?: number) =>
     clock,
     log,
   });
-/** What the first model says. */
 const readMain = async (source = makeSource()) => {
   const data = await source.read(signal);
   return { ...data, ensembles: data.ensembles.filter(({ model }) => model === undefined) };
 };
 const ofMaximum = ({ kind }: { kind: string }) => kind === 'daily_maximum';
 const asked = (part: string) => fake.requests.filter(({ path }) => path.startsWith(part)).length;
-/** Where it is about the first model, the others fail. */
+/** All further models fail in tests about the first one. */
 const failFurther: FakeWeather['fault'] = (req, res) =>
   /models=(?!gfs025)/.test(req.url!) && (res.writeHead(503).end(), true);
 const askedOfMain = () => fake.requests.filter(({ path }) => path.includes('models=gfs025')).length;
 
-/** A report of Central Park as it comes: body in whole degrees, remarks in tenths. */
+/** A Central Park report as received: whole degrees in the body, tenths in the remarks. */
 const metar = (time: string, body: string, remarks: string, over: Partial<Report> = {}): Report => ({
   timestamp: `2026-07-${time}:00+00:00`,
   rawMessage: `KNYC ${time.slice(0, 2)}${time.slice(3).replace(':', '')}Z AUTO 00000KT 10SM CLR ${body} A3001 RMK AO2 SLP160 ${remarks}`,
@@ -70,9 +69,9 @@ describe('ensembles', () => {
     fake.fault = failFurther;
   });
 
-  it("are each member's maximum over the climate day in standard time, asked for in one call", async () => {
-    // New York's day of 4 July is 05:00Z to 05:00Z. Each member is 70 plus its number at 21:00Z; a heat just outside of the
-    // day, at 04:00Z and at 05:00Z of the next, is not part of it.
+  it("contain each member's maximum over the climate day in standard time, from one request", async () => {
+    // New York's day of 4 July is 05:00Z to 05:00Z. Each member is 70 plus its number at 21:00Z; the hotter hours just
+    // outside the day, at 04:00Z and at 05:00Z of the next, do not count.
     fake.temperature = (_station, member, ms) => {
       const time = new Date(ms).toISOString();
       if (time === '2026-07-04T04:00:00.000Z' || time === '2026-07-05T05:00:00.000Z') return 110;
@@ -87,9 +86,8 @@ describe('ensembles', () => {
     expect(day.modelRunAt).toEqual(new Date('2026-07-04T12:00:00Z'));
     expect(day.fetchedAt).toEqual(new Date(now));
     expect(fetchedAt).toEqual(new Date(now));
-    // 24 stations, four areas of the index.
     expect(new Set(ensembles.map(({ stationId }) => stationId)).size).toBe(28);
-    // Los Angeles' day begins at 08:00Z, so the heat at 05:00Z is in its day of 4 July.
+    // Los Angeles' day begins at 08:00Z, so the heat at 05:00Z belongs to its day of 4 July.
     const coast = find('daily_maximum', 'KLAX');
     expect(Math.min(...coast.membersF)).toBe(110);
     expect(askedOfMain()).toBe(1);
@@ -97,7 +95,7 @@ describe('ensembles', () => {
     expect(fake.requests[0]!.path).toContain('past_days=2&forecast_days=3');
   });
 
-  it("say how the day goes: the members' mean at each hour of the climate day, for both of its extremes", async () => {
+  it("include the members' mean at each hour of the climate day, for both extremes", async () => {
     fake.temperature = (_station, member, ms) => 50 + new Date(ms).getUTCHours() + (member % 3);
     const { ensembles } = await readMain();
     const ofDay = (stationId: string) =>
@@ -111,11 +109,11 @@ describe('ensembles', () => {
       expect(curveF).toBeCloseTo(mean + ((hour + 5) % 24), 9);
     expect(low!.curveF).toEqual(high!.curveF);
     expect(ofDay('KLAX')[0]!.curveF![0]).toBeCloseTo(mean + 8, 9);
-    // Hours of an area have no course.
+    // Hourly forecasts of an area have no curve.
     expect(ensembles.filter(({ kind, curveF }) => kind === 'hourly' && curveF !== undefined)).toEqual([]);
   });
 
-  it('are minima as well, over the same hours', async () => {
+  it('contain minima over the same hours', async () => {
     fake.temperature = (_station, member, ms) => {
       const time = new Date(ms).toISOString();
       if (time === '2026-07-04T04:00:00.000Z' || time === '2026-07-05T05:00:00.000Z') return 10;
@@ -127,15 +125,15 @@ describe('ensembles', () => {
         kind === 'daily_minimum' && stationId === 'KNYC' && date === '2026-07-04',
     )!;
     expect(day.membersF).toEqual(Array.from({ length: 31 }, (_, member) => 50 - member));
-    // Of each station the same days of both.
+    // Every station has the same days for both.
     const keysOf = (kind: string) =>
       ensembles.filter((run) => run.kind === kind).map(({ stationId, date }) => `${stationId} ${date}`);
     expect(keysOf('daily_minimum')).toEqual(keysOf('daily_maximum'));
     expect(keysOf('daily_minimum')).toHaveLength(24 * 3);
   });
 
-  it('are the hours of today and tomorrow by the clock for the areas of the index, and their days nowhere', async () => {
-    // 12 o'clock in Miami in summer is 16:00Z, in Los Angeles 19:00Z.
+  it('contain the local hours of today and tomorrow for index areas, and no days', async () => {
+    // 12:00 in Miami in summer is 16:00Z, in Los Angeles 19:00Z.
     fake.temperature = (station, member, ms) =>
       station === 'INDEX-MIAMI' && new Date(ms).toISOString() === '2026-07-04T16:00:00.000Z'
         ? 88 + member / 10
@@ -150,7 +148,7 @@ describe('ensembles', () => {
     const warm = hours.filter(({ membersF }) => membersF[0] !== 61);
     expect(warm).toMatchObject([{ stationId: 'INDEX-MIAMI', date: '2026-07-04', hour: 12 }]);
     expect(warm[0]!.membersF[30]).toBe(91);
-    // After midnight by Miami's clock, before it by the standard time of its climate day.
+    // After midnight by Miami's clock, but before it in the standard time of its climate day.
     now = Date.parse('2026-07-05T04:30:00Z');
     fake.today = '2026-07-05';
     const later = (await readMain()).ensembles.filter(({ stationId }) => stationId === 'INDEX-MIAMI');
@@ -158,7 +156,7 @@ describe('ensembles', () => {
     expect(new Set(later.map(({ date }) => date))).toEqual(new Set(['2026-07-05', '2026-07-06']));
   });
 
-  it('are not made of a part of a day', async () => {
+  it('omit incomplete days', async () => {
     const gap = Date.parse('2026-07-04T18:00:00Z');
     fake.temperature = (station, member, ms) =>
       station === 'KNYC' && member === 7 && ms === gap ? null : 60;
@@ -169,14 +167,13 @@ describe('ensembles', () => {
     expect(dates).toEqual(['2026-07-03', '2026-07-05']);
   });
 
-  it('are taken for those of the last run that can be there, where the service does not tell of another', async () => {
-    // 3.5 hours before 20:02Z: the run of 12:00Z.
+  it('count as the last run that can be available if the service does not name one', async () => {
+    // 3.5 hours before 20:02Z: the 12:00Z run.
     const run = async (lastRun: number | undefined) => {
       fake.lastRun = lastRun;
       return (await readMain()).ensembles[0]!.modelRunAt.toISOString();
     };
     expect(await run(undefined)).toBe('2026-07-04T12:00:00.000Z');
-    // A run of tomorrow.
     expect(await run(Date.parse('2026-07-05T12:00:00Z') / 1000)).toBe('2026-07-04T12:00:00.000Z');
     expect(await run(Date.parse('2026-07-04T06:00:00Z') / 1000)).toBe('2026-07-04T06:00:00.000Z');
   });
@@ -208,7 +205,7 @@ describe('ensembles', () => {
         })),
     ],
     [
-      'a temperature that no air has',
+      'an impossible temperature',
       (places) =>
         places.map((place) => ({
           ...place,
@@ -217,18 +214,18 @@ describe('ensembles', () => {
     ],
     ['an error', () => ({ error: true, reason: 'the parameters have changed' })],
     ['nothing', () => null],
-  ])('are refused when the answer has %s', async (_what, spoil) => {
+  ])('are rejected when the answer has %s', async (_what, spoil) => {
     fake.spoil = spoil;
     await expect(makeSource().read(signal)).rejects.toBeInstanceOf(UnexpectedAnswerError);
   });
 
   it.each<[string, number, string, new (...args: never[]) => Error]>([
     ['a web page', 200, '<html>maintenance</html>', UnexpectedAnswerError],
-    ['numbers that JSON does not have', 200, '[{"latitude": NaN}]', UnexpectedAnswerError],
-    ['a refusal', 400, '{"error":true,"reason":"unknown model"}', UnexpectedAnswerError],
+    ['invalid JSON numbers', 200, '[{"latitude": NaN}]', UnexpectedAnswerError],
+    ['a 400', 400, '{"error":true,"reason":"unknown model"}', UnexpectedAnswerError],
     ['too many requests', 429, '{"error":true}', WeatherUnavailableError],
-    ['a failure', 503, 'no', WeatherUnavailableError],
-  ])('are not made of %s', async (_what, status, body, kind) => {
+    ['a 503', 503, 'no', WeatherUnavailableError],
+  ])('are rejected for %s', async (_what, status, body, kind) => {
     fake.fault = (_req, res, path) => {
       if (path !== '/v1/ensemble') return false;
       res.writeHead(status).end(body);
@@ -242,7 +239,7 @@ describe('further models', () => {
   const ofModel = ({ ensembles }: { ensembles: readonly { model?: string | undefined }[] }, model: string) =>
     ensembles.filter((run) => run.model === model);
 
-  it('are read beside the first one, each with its own members and the time of its own run', async () => {
+  it('arrive beside the first model, each with its own members and run time', async () => {
     fake.temperature = (_station, _member, _ms, model) =>
       ({ gfs025: 60, ecmwf_ifs025: 61, ncep_hrrr_conus: 62, ncep_nbm_conus: 63 })[model] ?? null;
     fake.lastRun = Date.parse('2026-07-04T12:00:00Z') / 1000;
@@ -266,18 +263,18 @@ describe('further models', () => {
   it.each<[string, string, (path: string) => [status: number, body: string] | undefined]>([
     ['one that fails', 'nbm', (path) => (path.includes('ncep_nbm') ? [503, 'down'] : undefined)],
     ['one that is busy', 'hrrr', (path) => (path.includes('ncep_hrrr') ? [429, 'limit'] : undefined)],
-    ['one that is not known any more', 'ecmwf', (path) => (path.includes('ecmwf') ? [400, '{}'] : undefined)],
+    ['one that no longer exists', 'ecmwf', (path) => (path.includes('ecmwf') ? [400, '{}'] : undefined)],
     [
-      'one that answers with no JSON',
+      'one that does not answer with JSON',
       'ecmwf',
       (path) => (path.includes('ecmwf') ? [200, '<html>'] : undefined),
     ],
     [
-      'one that says something else',
+      'one with an unexpected answer',
       'nbm',
       (path) => (path.includes('ncep_nbm') ? [200, '[{}]'] : undefined),
     ],
-  ])('take nothing from the others: %s is counted and left out', async (_what, name, answer) => {
+  ])('do not affect each other: %s is counted and left out', async (_what, name, answer) => {
     fake.fault = (req, res) => {
       const found = answer(decodeURIComponent(req.url!));
       if (found) res.writeHead(found[0]).end(found[1]);
@@ -290,12 +287,12 @@ describe('further models', () => {
     expect(new Set(data.ensembles.map(({ model }) => model)).size).toBe(3);
   });
 
-  it('are no reason to go on without the first one', async () => {
+  it('cannot replace the first model', async () => {
     fake.fault = (req, res) => req.url!.includes('models=gfs025') && (res.writeHead(503).end(), true);
     await expect(makeSource().read(signal)).rejects.toBeInstanceOf(WeatherUnavailableError);
   });
 
-  it('are left out where the newest run is of more than a day ago, or the last answer of nine hours', async () => {
+  it('are left out once the newest run is over a day old, or the last answer nine hours old', async () => {
     const source = makeSource();
     const names = async () => new Set((await source.read(signal)).ensembles.map(({ model }) => model));
     expect((await names()).has('hrrr')).toBe(true);
@@ -312,7 +309,7 @@ describe('further models', () => {
     expect(notes![0]!.example).toContain('its newest run is of');
   });
 
-  it('are joined by the first one’s run of half a day before', async () => {
+  it("are joined by the first model's run from half a day earlier", async () => {
     fake.fault = failFurther;
     const source = makeSource();
     const runsOfMain = async () =>
@@ -342,11 +339,11 @@ describe('observations', () => {
   const observed = () => extreme('daily_maximum');
   const lowest = () => extreme('daily_minimum');
 
-  it('are the highest temperature in tenths that the station reported within the day', async () => {
+  it('include the highest temperature in tenths that the station reported within the day', async () => {
     fake.reports.set('KNYC', [
       metar('04T19:51', '29/15', 'T02890150', { valueC: 28.9 }),
       metar('04T18:51', '28/15', 'T02830150', { valueC: 28.3 }),
-      // Before the day began: 04:51Z.
+      // At 04:51Z, before the day began.
       metar('04T04:51', '33/15', 'T03330150', { valueC: 33.3 }),
     ]);
     // 28.9 °C is 84.02 °F.
@@ -361,16 +358,16 @@ describe('observations', () => {
     });
   });
 
-  it('are kept hour by hour: what the report nearest to each hour says, and nothing between the hours', async () => {
+  it('record each hour from the nearest report, and nothing between the hours', async () => {
     fake.reports.set('KNYC', [
       metar('04T17:51', '28/15', 'T02780150'),
-      // A special report between the hours, and one that is nearer to 18:00Z than the first.
+      // A special report between the hours, and one closer to 18:00Z than the first.
       metar('04T17:20', '30/15', 'T03000150'),
       metar('04T17:56', '28/15', 'T02830150'),
       metar('04T18:51', '29/15', 'T02890150'),
     ]);
     const { hoursF, extremeF } = (await observed())!;
-    // 13 and 14 h in New York are 18:00Z and 19:00Z.
+    // 13:00 and 14:00 in New York are 18:00Z and 19:00Z.
     expect(hoursF).toHaveLength(24);
     expect(hoursF![13]).toBeCloseTo(28.3 * 1.8 + 32, 9);
     expect(hoursF![14]).toBeCloseTo(28.9 * 1.8 + 32, 9);
@@ -379,15 +376,15 @@ describe('observations', () => {
     expect((await lowest())!.hoursF).toEqual(hoursF);
   });
 
-  it.each(['=', '$', ' $', ' $='])('are read up to a report’s end, which may be “%s”', async (end) => {
+  it.each(['=', '$', ' $', ' $='])('accept reports that end in “%s”', async (end) => {
     fake.reports.set('KNYC', [metar('04T19:51', '29/15', `T02890150${end}`, { valueC: 28.9 })]);
     expect((await observed())!.extremeF).toBeCloseTo(84.02, 9);
   });
 
-  it('know the maximum between two reports, where the six hours before lie within the day', async () => {
+  it('include the maximum between two reports if its six hours lie within the day', async () => {
     fake.reports.set('KNYC', [metar('04T17:51', '27/15', 'T02720150 10283 20200', { valueC: 27.2 })]);
     expect((await observed())!.extremeF).toBeCloseTo(28.3 * 1.8 + 32, 9);
-    // 10283 at another hour is no maximum, and six hours that began before the day may have had theirs in it.
+    // 10283 at another hour is not a maximum, and six hours that began before the day may have peaked before it.
     fake.reports.set('KNYC', [metar('04T18:51', '27/15', 'T02720150 10283', { valueC: 27.2 })]);
     expect((await observed())!.extremeF).toBeCloseTo(27.2 * 1.8 + 32, 9);
     now = Date.parse('2026-07-04T06:00:00Z');
@@ -397,7 +394,7 @@ describe('observations', () => {
 
   it.each<[string, Report]>([
     [
-      'readings every five minutes, which are rounded twice',
+      'five-minute readings, which are rounded twice',
       { timestamp: '2026-07-04T19:55:00+00:00', rawMessage: null, valueC: 35 },
     ],
     [
@@ -412,32 +409,31 @@ describe('observations', () => {
       'a reading that failed its check',
       metar('04T19:51', '35/15', 'T03500150', { valueC: 35, qualityControl: 'X' }),
     ],
-    ['a remark that is not what was decoded', metar('04T19:51', '25/15', 'T03500150', { valueC: 25 })],
+    ['a remark that contradicts the decoded value', metar('04T19:51', '25/15', 'T03500150', { valueC: 25 })],
     [
-      'a report of another station',
+      'a report from another station',
       {
         ...metar('04T19:51', '35/15', 'T03500150', { valueC: 35 }),
         rawMessage: 'KJFK 041951Z AUTO 35/15 A3001 RMK AO2 T03500150',
       },
     ],
-    ['a report of the future', metar('04T20:51', '35/15', 'T03500150', { valueC: 35 })],
-    ['a temperature that no air has', metar('04T19:51', '99/15', 'T09990150')],
+    ['a report from the future', metar('04T20:51', '35/15', 'T03500150', { valueC: 35 })],
+    ['an impossible temperature', metar('04T19:51', '99/15', 'T09990150')],
     [
       'a wind that looks like a maximum',
       metar('04T17:51', '26/15', 'PK WND 10350/1715 20100/1720 T02610150', { valueC: 26.1 }),
     ],
-  ])('do not count %s', async (_what, report) => {
+  ])('ignore %s', async (_what, report) => {
     const trusted = metar('04T16:51', '26/15', 'T02610150', { valueC: 26.1 });
     fake.reports.set('KNYC', [report, trusted]);
     expect((await observed())!.extremeF).toBeCloseTo(26.1 * 1.8 + 32, 9);
     expect((await lowest())!.extremeF).toBeCloseTo(26.1 * 1.8 + 32, 9);
   });
 
-  it('know the lowest temperature in the same way', async () => {
+  it('include the lowest temperature in the same way', async () => {
     fake.reports.set('KNYC', [
       metar('04T10:51', '18/15', 'T01830150', { valueC: 18.3 }),
       metar('04T09:51', '19/15', 'T01940150', { valueC: 19.4 }),
-      // Before the day began.
       metar('04T04:51', '11/10', 'T01110100', { valueC: 11.1 }),
     ]);
     expect((await lowest())!).toMatchObject({
@@ -445,7 +441,7 @@ describe('observations', () => {
       extremeF: expect.closeTo(18.3 * 1.8 + 32, 9) as number,
       observedAt: new Date('2026-07-04T10:51:00Z'),
     });
-    // The six hours to 12Z began within the day; those to 06Z had five of theirs in the day before.
+    // The six hours to 12Z began within the day; five of those to 06Z belong to the day before.
     fake.reports.set('KNYC', [metar('04T11:51', '20/15', 'T02000150 10256 20172', { valueC: 20 })]);
     expect((await lowest())!.extremeF).toBeCloseTo(17.2 * 1.8 + 32, 9);
     fake.reports.set('KNYC', [metar('04T05:51', '20/15', 'T02000150 10256 20172', { valueC: 20 })]);
@@ -454,7 +450,7 @@ describe('observations', () => {
     expect((await lowest())!.extremeF).toBeCloseTo(32 - 4.4 * 1.8, 9);
   });
 
-  it('know both extremes of the day from the report at its end, and from no other', async () => {
+  it('take both extremes of the day from the report at its end, and from no other', async () => {
     now = Date.parse('2026-07-05T05:30:00Z');
     const atEnd = metar('05T04:51', '22/15', 'T02220150 402940167', { valueC: 22.2 });
     fake.reports.set('KNYC', [atEnd]);
@@ -465,12 +461,12 @@ describe('observations', () => {
     expect((await lowest())!.extremeF).toBeCloseTo(22.2 * 1.8 + 32, 9);
   });
 
-  it('below freezing are below freezing', async () => {
+  it('can be below freezing', async () => {
     fake.reports.set('KNYC', [metar('04T19:51', 'M02/M10', 'T10171100', { valueC: -1.7 })]);
     expect((await observed())!.extremeF).toBeCloseTo(32 - 1.7 * 1.8, 9);
   });
 
-  it('take nothing away when they fail, and keep what a station has reported', async () => {
+  it("keep a station's reports, and leave forecasts unaffected, when they fail", async () => {
     const source = makeSource();
     fake.reports.set('KNYC', [metar('04T19:51', '29/15', 'T02890150', { valueC: 28.9 })]);
     await source.read(signal);
@@ -491,7 +487,7 @@ describe('observations', () => {
   });
 });
 
-describe('the key of a subscription', () => {
+describe('a subscription key', () => {
   const apiKey = 'abcDEF-123456';
   const makeSubscribed = (to = log) =>
     createOpenMeteoSource({
@@ -504,14 +500,14 @@ describe('the key of a subscription', () => {
     });
   const keyIn = (path: string) => new URL(path, 'http://x').searchParams.get('apikey');
 
-  it('goes with each question to Open-Meteo, and with no other', async () => {
+  it('goes with each request to Open-Meteo, and with no other request', async () => {
     const source = makeSubscribed();
     await source.read(signal);
     await source.history!.readRuns({ from: '2026-07-01', to: '2026-07-02' }, signal);
     const paths = fake.requests.map(({ path }) => path);
     const ofWeatherService = paths.filter((path) => path.startsWith('/stations/'));
     const others = paths.filter((path) => !path.startsWith('/stations/'));
-    // Four models now, the time of the run of each, and four models of the past.
+    // Four current models, the run time of each, and four models of the past.
     expect(others).toHaveLength(12);
     expect(others.map(keyIn)).toEqual(others.map(() => apiKey));
     expect(ofWeatherService).toHaveLength(24);
@@ -523,19 +519,19 @@ describe('the key of a subscription', () => {
 
   it.each<[string, NonNullable<FakeWeather['fault']>]>([
     [
-      'says the question back',
+      'echoes the request',
       (req, res) => (
         res.writeHead(400).end(`{"reason":"Unknown key ${keyIn(req.url!)}","error":true}`),
         true
       ),
     ],
-    ['is busy', (req, res) => (res.writeHead(429).end(`too many questions of ${keyIn(req.url!)}`), true)],
-    ['is no JSON', (req, res) => (res.writeHead(200).end(`<b>${keyIn(req.url!)}</b>`), true)],
-    ['leads elsewhere', (req, res) => (res.writeHead(302, { location: req.url! }).end(), true)],
+    ['is a 429', (req, res) => (res.writeHead(429).end(`too many questions of ${keyIn(req.url!)}`), true)],
+    ['is not JSON', (req, res) => (res.writeHead(200).end(`<b>${keyIn(req.url!)}</b>`), true)],
+    ['redirects', (req, res) => (res.writeHead(302, { location: req.url! }).end(), true)],
     ['is cut off', (req) => Boolean(req.socket.destroy())],
-  ])('is in no message, log line or note where an answer %s', async (_what, fault) => {
+  ])('appears in no message, log line or note when an answer %s', async (_what, fault) => {
     const lines: string[] = [];
-    // A log that masks nothing.
+    // A log without masking.
     const source = makeSubscribed(pino({ level: 'trace' }, { write: (line) => lines.push(line) }));
     fake.fault = (req, res, path) => !path.startsWith('/stations/') && fault(req, res, path);
     const failure = await source.read(signal).catch((error: unknown) => error);
@@ -543,7 +539,7 @@ describe('the key of a subscription', () => {
       .history!.readRuns({ from: '2026-07-01', to: '2026-07-02' }, signal)
       .catch((error: unknown) => error);
     for (const error of [failure, pastFailure]) expect(error).toBeInstanceOf(Error);
-    // The first model answers again: the notes of the others are left.
+    // The first model answers again; the notes of the others remain.
     fake.fault = failFurther;
     now += 2 * MINUTE_MS;
     const { notes } = await source.read(signal);
@@ -555,8 +551,8 @@ describe('the key of a subscription', () => {
   });
 });
 
-describe('the pace', () => {
-  it('leaves the weather service in peace: four questions at a time, and only for what is new', async () => {
+describe('polling', () => {
+  it('spares the weather service: four requests at a time, only for new reports', async () => {
     let [running, most] = [0, 0];
     fake.fault = (_req, res, path) => {
       if (!path.startsWith('/stations')) return false;
@@ -583,7 +579,7 @@ describe('the pace', () => {
     expect(startOf()).toBe('2026-07-04T05:00:00.000Z');
     now += 5 * MINUTE_MS;
     await source.read(signal);
-    // Three hours before the latest report: late ones and corrections are heard.
+    // Three hours before the latest report, to catch late ones and corrections.
     expect(startOf()).toBe('2026-07-04T16:51:00.000Z');
     fake.reports.set('KNYC', [metar('04T17:30', '31/15', 'T03110150', { valueC: 31.1 })]);
     now += 5 * MINUTE_MS;
@@ -591,8 +587,8 @@ describe('the pace', () => {
     expect(observed.find(ofMaximum)!.extremeF).toBeCloseTo(31.1 * 1.8 + 32, 9);
   });
 
-  it('stays far below what is free at Open-Meteo, also while it fails', async () => {
-    // As the service counts: places × a tenth of the series of each, here the members.
+  it("stays far below Open-Meteo's free limits, even while it fails", async () => {
+    // The service counts places × a tenth of the series of each, here the members.
     const calls = () =>
       fake.requests.reduce((sum, { path }) => {
         const query = new URL(path, 'http://x').searchParams;
@@ -616,7 +612,7 @@ describe('the pace', () => {
       return calls();
     };
     now = Date.parse('2026-07-04T12:00:00Z');
-    // What is said of the hours after the first makes no difference to what is asked.
+    // The hours after the first do not change the requests.
     fake.spoil = (places) => places.map((place) => ({ ...place, hourly: firstOf(place.hourly as object) }));
     const firstOf = (hourly: object) =>
       Object.fromEntries(Object.entries(hourly).map(([name, values]) => [name, values.slice(0, 1)]));
@@ -628,7 +624,7 @@ describe('the pace', () => {
     expect(whileItFails).toBeLessThan(9_500);
   });
 
-  it('is every hour for ensembles and every five minutes for observations, however often it is read', async () => {
+  it('happens every hour for ensembles and every five minutes for observations, however often the source is read', async () => {
     const source = makeSource();
     for (let minute = 0; minute < 120; minute++) {
       await source.read(signal);
@@ -651,16 +647,16 @@ describe('the pace', () => {
       fates.push(read !== undefined);
       if (read) expect(read.ensembles).toEqual(first.ensembles);
     }
-    // Up to three hours after the last answer, and not beyond.
+    // Until three hours after the last answer.
     expect(fates.indexOf(false)).toBe(35);
-    // Once an attempt is due after an hour, then with pauses of 1, 2, 4, 8 and 15 minutes: not one for each read.
+    // The first retry is due after an hour, then pauses grow to 1, 2, 4, 8 and 15 minutes; reads do not add requests.
     expect(askedOfMain()).toBeLessThan(22);
     fake.fault = undefined;
     now += 15 * MINUTE_MS;
     expect((await source.read(signal)).ensembles[0]!.fetchedAt).toEqual(new Date(now));
   });
 
-  it('goes on with forecasts where the weather service does not answer, and with the stations that did', async () => {
+  it('continues with forecasts if the weather service fails, and with the stations that answered', async () => {
     fake.reports.set('KMIA', [
       { timestamp: '2026-07-04T19:53:00Z', rawMessage: 'KMIA 041953Z 31/25 RMK AO2 T03110250', valueC: 31.1 },
     ]);
@@ -670,7 +666,7 @@ describe('the pace', () => {
     expect(observed.map(({ stationId }) => stationId)).toEqual(['KMIA', 'KMIA']);
   });
 
-  it('does not wait for a service that does not answer beyond the time given', async () => {
+  it('waits no longer than the timeout for a service that does not answer', async () => {
     fake.fault = (_req, _res, path) => path === '/v1/ensemble';
     await expect(makeSource().read(AbortSignal.timeout(100))).rejects.toBeInstanceOf(WeatherUnavailableError);
   });

@@ -24,7 +24,7 @@ function readAt(time: number | string, selection = everything) {
 }
 
 describe('the simulated forecasts', () => {
-  it('follow from the seed and the clock alone, whatever was asked before', async () => {
+  it('depend on seed and clock alone, whatever was requested before', async () => {
     let now = Date.parse('2026-07-04T20:00:00Z');
     const source = createSimulatedWeatherSource({ clock: { now: () => now }, seed, weather });
     const first = await source.read(signal);
@@ -35,7 +35,7 @@ describe('the simulated forecasts', () => {
     expect(await readAt(now)).toEqual(first);
   });
 
-  it('know nothing that is not there yet', async () => {
+  it('contain nothing that is not yet available', async () => {
     for (let hour = 0; hour < 24; hour++) {
       const at = new Date(Date.parse('2026-07-04T00:30:00Z') + hour * 3_600_000);
       const { ensembles, observed } = await readAt(at.getTime(), leading);
@@ -51,7 +51,7 @@ describe('the simulated forecasts', () => {
         else if (kind === 'daily_minimum')
           expect(extremeF).toBeGreaterThanOrEqual(weather.minimum(station, date));
         else {
-          // The index tells of an hour five minutes after it.
+          // The index publishes an hour five minutes after it.
           expect(at.getTime() - observedAt.getTime()).toBeGreaterThanOrEqual(300_000);
           expect(observedAt).toEqual(hourOf(station, date, hour!));
           expect(extremeF).toBe(weather.value(hourSubject(station, date, hour!)));
@@ -60,7 +60,7 @@ describe('the simulated forecasts', () => {
     }
   });
 
-  it('are biased by station and surer than they may be', async () => {
+  it('are biased by station and overconfident', async () => {
     const errors = new Map<string, number[]>();
     const spreads: number[] = [];
     const note = (of: string, error: number) => errors.set(of, [...(errors.get(of) ?? []), error]);
@@ -70,7 +70,6 @@ describe('the simulated forecasts', () => {
         kinds: ['daily_maximum', 'daily_minimum'],
       });
       for (const station of leadingStations) {
-        // Tomorrow's.
         const of = (kind: string) =>
           ensembles.filter(
             ({ stationId, kind: its, model }) =>
@@ -88,7 +87,7 @@ describe('the simulated forecasts', () => {
       }
     }
     const mean = (values: number[]) => values.reduce((sum, x) => sum + x, 0) / values.length;
-    // Means of 200 errors whose standard deviation is above 2: known to about 0.25.
+    // Means of 200 errors with a standard deviation above 2 are known to about 0.25.
     expect(mean(errors.get('KLAX')!)).toBeCloseTo(3.5, 0);
     expect(mean(errors.get('KMIA')!)).toBeCloseTo(-2.1, 0);
     // Nights are too cold where days are too warm.
@@ -98,7 +97,7 @@ describe('the simulated forecasts', () => {
     expect(mean(spreads)).toBeLessThan(0.8 * deviation);
   });
 
-  it('end as what the report says', async () => {
+  it('end at the reported value', async () => {
     const date = '2026-07-04';
     const { markets } = await createSimulatedSource({
       clock: { now: () => Date.parse('2026-07-05T09:00:00Z') },
@@ -121,7 +120,7 @@ describe('the simulated forecasts', () => {
     }
   });
 
-  it('give every open market of the demo a forecast and a signal or a reason', async () => {
+  it('give every open demo market a forecast and either a signal or a reason', async () => {
     const at = new Date('2026-11-21T18:00:00Z');
     const clock = { now: () => at.getTime() };
     const data = await createSimulatedSource({ clock, seed, weather }).read(signal);
