@@ -4,17 +4,17 @@ import { formatAge } from '../../core/pages/format.js';
 import { MAX_TRADING_AGE_MS, TIME_TO_LIVE_MS } from '../market/source.js';
 
 export const MARKETS_SECTION = 'markets';
-/** What stands in place of the markets until the first prices are there. */
+/** Shown until the first prices have loaded. */
 export const loadingPage: Page = { view: 'markets/loading', title: 'Markets', section: MARKETS_SECTION };
 
-/** How far the prices on a page can be trusted. */
+/** How fresh the prices on a page are. */
 export interface Freshness {
-  /** `closed`: no order is taken. */
+  /** `closed`: orders are refused. */
   state: 'current' | 'stale' | 'closed';
   asOf: Date;
   isSimulated: boolean;
   ageText: string;
-  /** What to know about the sources, as sentences. */
+  /** Sentences about the state of the sources. */
   notes: string[];
   /** Why no order can be placed; null if one can. */
   closedBecause: string | null;

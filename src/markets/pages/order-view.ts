@@ -33,7 +33,7 @@ export const toOrderView = (order: ListedOrder, snapshot: Snapshot | undefined) 
   placedBy: toPlacedBy(order),
 });
 
-/** What an order has just done, of a purchase as of a sale. */
+/** Result of a purchase or sale that was just placed. */
 export function describePlaced(order: ListedOrder): string {
   const { status, action, side, contracts, filledContracts, balanceChange } = order;
   if (status === 'pending') return 'Order placed. Its outcome is not known yet.';
@@ -48,7 +48,7 @@ export function describePlaced(order: ListedOrder): string {
     : `Sold ${count} for ${formatMoney(balanceChange)} after the fee.${rest}`;
 }
 
-/** The key or the person that placed an order, with a link while there is something to look at. */
+/** The key or person that placed an order, linked while its page exists. */
 function toPlacedBy({ apiKeyId, userId, keyName, keyPrefix, personName }: ListedOrder) {
   if (apiKeyId !== null)
     return {
@@ -120,7 +120,7 @@ const states: Record<SettlementState, { label: string; tone: string }> = {
   void: { label: 'Void', tone: 'bad' },
 };
 
-/** What the venue has said of a market's end, and why it pays what it pays. */
+/** The venue's settlement of a market, and why it pays that amount. */
 export function toSettlementView(settlement: SettlementEventRow, snapshot: Snapshot | undefined) {
   const { ticker, label, side, contracts } = settlement;
   const valueOfYes = settlement.value === null ? null : BigInt(settlement.value);
@@ -135,7 +135,7 @@ export function toSettlementView(settlement: SettlementEventRow, snapshot: Snaps
     why: whyOf(settlement, valueOfYes, name),
     held: `${contracts} ${side.toUpperCase()}`,
     cost,
-    /** Null for what the venue has only announced. */
+    /** Null while the venue has only announced the payment. */
     moved: cashChange === 0n && !isPaid ? null : cashChange,
     result: isPaid ? cashChange - cost : null,
   };

@@ -14,8 +14,8 @@ export const ofSources = ({ marketSource, forecastSource }: SourceNames) =>
   and(eq(forecastRecords.marketSource, marketSource), eq(forecastRecords.forecastSource, forecastSource));
 
 /**
- * Keeps how gates were judged.
- * @returns the places of those that have changed: not of new ones, nor where something later is known
+ * Stores how gates were judged.
+ * @returns the indices of gates that changed, without new gates and those with a later judgement
  */
 export async function storeGates(
   tx: Tx,
@@ -43,7 +43,7 @@ export async function storeGates(
   return changed.map(({ place }) => place);
 }
 
-/** The first writer wins: a record is never changed by another instance that records the same time. */
+/** The first writer wins: a second instance never changes a record of the same time. */
 export const insertRecords = (orm: Orm, records: readonly NewRecord[]): Promise<void> =>
   insertRows(orm, forecastRecords, records);
 
@@ -88,8 +88,8 @@ export async function setOutcome(
 }
 
 /**
- * The forecasts for a place since a date that had settled by a time. As one JSON text: thousands of rows are read in a fraction of
- * the time that as many rows of columns take.
+ * Forecasts for a place since a date that had settled by a time. Reading thousands of rows as one JSON text takes a
+ * fraction of the time of reading columns.
  */
 export async function listJudgedRecords(
   orm: Orm,

@@ -11,11 +11,11 @@ import { INTERVAL, planWindows } from './training.js';
 /** Scores of a model over the rows that every model has forecast. */
 interface ModelScores extends RawScores, Decomposition {
   logScore: number;
-  /** Of what lies beyond a threshold only; where one was named. */
+  /** Threshold-weighted CRPS, if a threshold was given. */
   twCrps?: number;
 }
 
-/** How much less a model's score is than another's on the same rows, with the 95% interval. */
+/** Mean score difference between two models on the same rows, with its 95% interval; positive if `model` is better. */
 interface Comparison {
   model: ModelName;
   against: ModelName;
@@ -28,7 +28,7 @@ export type ComparedModels = { n: number; raw: RawScores } & Partial<Record<Mode
     comparison?: Comparison[];
   };
 
-/** What a model says of each row; NaN where it says nothing. */
+/** A model's forecast for each row; NaN without one. */
 interface Said {
   name: ModelName;
   mean: Float64Array;
@@ -37,8 +37,8 @@ interface Said {
 }
 
 /**
- * Trains and tests models, all on the same rows.
- * @throws CommandError where there are no such rows
+ * Trains and tests all models on the same rows.
+ * @throws CommandError if there are no such rows
  */
 export function compareModels(
   options: EvaluateOptions,
@@ -113,7 +113,7 @@ function forecastBy(
 interface Scored {
   name: ModelName;
   scores: ModelScores;
-  /** By row, in the order of days. */
+  /** By row, in date order. */
   crps: number[];
   logScore: number[];
 }
@@ -153,7 +153,10 @@ function scoreModel(said: Said, rows: readonly number[], table: CaseTable, tail:
 
 const interval = { blockLength: 7, resamples: 2_000, confidence: 0.95, seed: 1 };
 
-/** Each model against the first. Errors of a date have much in common, and last some days: blocks of seven dates are drawn. */
+/**
+ * Compares each model with the first. Errors within a date are correlated and last some days, so blocks of seven
+ * dates are drawn.
+ */
 function compare(
   [first, ...others]: readonly Scored[],
   rows: readonly number[],
@@ -179,7 +182,7 @@ function compare(
   }));
 }
 
-/** Lines of a table for a person: scores of each model, and its difference from the first. */
+/** Table with the scores of each model and its difference from the first. */
 export function comparisonTable(summary: ComparedModels, names: readonly ModelName[]): string[] {
   const number = (x: number | undefined) => (x === undefined ? '' : x.toFixed(4)).padStart(9);
   const range = ({ mean, low, high }: Interval) =>

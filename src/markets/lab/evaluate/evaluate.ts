@@ -24,8 +24,8 @@ import {
 import { crpsOfNormal } from '../../learning/pit.js';
 
 /**
- * Trains and tests what was read from a file.
- * @throws CommandError where there is nothing to train on, nothing to test, or nothing that can be fitted
+ * Trains and tests on the cases of a file.
+ * @throws CommandError if there is nothing to train on, to test or to fit
  */
 export function evaluate(
   options: EvaluateOptions,
@@ -66,7 +66,7 @@ interface Run {
   file: FileCases;
   order: Uint32Array;
   forecasts: Forecasts;
-  /** Why windows could not be fitted, and how many rows were to be tested with them. */
+  /** Reasons why windows could not be fitted, with the number of rows they would have tested. */
   problems: Map<NoFitReason, number>;
   tooEarly: number;
   notFitted: number;
@@ -139,16 +139,16 @@ function whyNothing(run: Run): string {
   return `No row can be tested: none of ${tooEarly} has ${training.days} dates with data before it.`;
 }
 
-/** A tested case with what only its sum is needed of. */
+/** A tested case, with scores that are only needed as sums. */
 interface ScoredCase extends EvaluatedCase {
   logScore: number;
 }
 
-/** The forecasts that were made, in the order of dates. They are worked out while they are read. */
+/** The forecasts in date order, computed lazily during iteration. */
 interface Forecasts extends Iterable<ScoredCase> {
   readonly length: number;
   add(row: number, trained: Trained): void;
-  /** The rows of the table that were forecast, in that order. */
+  /** Table rows with a forecast, in the same order. */
   rows(): number[];
 }
 
@@ -212,7 +212,7 @@ function createForecasts(
 
 /**
  * Means over all forecasts.
- * @param coefficients one set, or by the value that was fitted by
+ * @param coefficients one set, or one for each value of the `by` column
  */
 function summarize(
   forecasts: Forecasts,
