@@ -15,7 +15,7 @@ interface ModelScores extends RawScores, Decomposition {
   twCrps?: number;
 }
 
-/** Mean score difference between two models on the same rows, with its 95% interval; positive if `model` is better. */
+/** Mean score of `model` − `against` over the same rows, with the 95% interval; negative if `model` is better. */
 interface Comparison {
   model: ModelName;
   against: ModelName;
