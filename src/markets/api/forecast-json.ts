@@ -8,7 +8,7 @@ import { signOf, type HourFit } from '../learning/running-day.js';
 import { labelOf, spanOf, type ListedMarket, type TemperatureKind } from '../market/market.js';
 import type { Place, Station } from '../market/stations.js';
 
-/** A station's daily forecasts, and the hourly ones of its city's area. */
+/** `hours` are those of the area of the station's city. */
 export interface ForecastToWrite {
   station: Station;
   /** Undefined without a forecast; the same holds for `hours`. */
@@ -16,10 +16,7 @@ export interface ForecastToWrite {
   hours: StationForecast | undefined;
 }
 
-/**
- * A station's forecast as `/forecast/:station` shows it.
- * @returns an open JSON object, up to its last field
- */
+/** @returns an open JSON object, up to its last field */
 export function writeForecast(
   { station, days, hours }: ForecastToWrite,
   markets: ReadonlyMap<string, ListedMarket>,
@@ -96,7 +93,7 @@ const toDayJson = (day: DayForecast, { station, source, markets }: Setting) => (
   models: toModelsJson(day),
 });
 
-/** The distribution behind the quantiles and probabilities. */
+/** Describes the distribution of the quantiles and probabilities. */
 const toDistributionJson = ({
   distribution: { mean, deviation, shape = 'normal', stays = null },
 }: DayForecast) => ({

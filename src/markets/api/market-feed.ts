@@ -4,7 +4,6 @@ import { dollarsOrNull } from '../market/money.js';
 import { toBookStateJson, toQuoteJson } from './market-json.js';
 import { toStateJson, type Snapshot } from '../snapshot/snapshot.js';
 
-/** A market in the feed, with the number of the last refresh that changed it. */
 interface Entry {
   /** Null for a market without a place. */
   stationId: string | null;

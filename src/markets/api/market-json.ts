@@ -6,11 +6,7 @@ import type { MarketData } from '../market/source.js';
 import { findPlace, isStation } from '../market/stations.js';
 import type { Gate, EventSignals, Signal, SignalReport } from '../signals/signal.js';
 
-/**
- * The report as `/signals` shows it.
- * @param marketJson the JSON of a market by its ticker
- * @returns an open JSON object, up to its last field
- */
+/** @returns an open JSON object, up to its last field */
 export function writeSignals(report: SignalReport, marketJson: (ticker: string) => string): string {
   const { bankroll, events, ...rules } = report;
   const signals = events.flatMap((event) => event.signals.map((signal) => writeSignal(signal, marketJson)));
@@ -74,7 +70,6 @@ const toGateJson = ({ isOpen, leadHours, n, evidence, needed, difference, reason
   reason,
 });
 
-/** Measured quantity by kind; null if unknown. */
 const measures = {
   daily_maximum: 'daily_maximum_temperature',
   daily_minimum: 'daily_minimum_temperature',
@@ -83,7 +78,6 @@ const measures = {
   other: null,
 } as const satisfies Record<MarketKind, string | null>;
 
-/** A market as `/markets` shows it. */
 export function toMarketJson(market: ListedMarket, book: OrderBook, marketSource: string) {
   const { kind, bracket, settlement } = market;
   const station = market.station && isStation(market.station) ? market.station.id : null;
@@ -121,7 +115,6 @@ export function toMarketJson(market: ListedMarket, book: OrderBook, marketSource
   };
 }
 
-/** Best prices in the book, and the contracts at them. */
 export const toQuoteJson = (market: ListedMarket, book: OrderBook) => ({
   yesBid: dollarsOrNull(market.yesBid),
   yesAsk: dollarsOrNull(market.yesAsk),

@@ -7,13 +7,9 @@ import type { Example, ExampleRequest } from '../../core/reference/define-route.
 import { exampleWorld } from '../../core/reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 
-/** How long browsers cache a preflight response. */
 const PREFLIGHT_SECONDS = 3600;
 
-/**
- * Middleware for all reads of market data in one layer: JSON headers, CORS and the rate limit per address. No
- * credential is needed or read.
- */
+/** JSON headers, CORS and the rate limit per address for all reads. No credential is needed or read. */
 export function readLayer(context: Context): RequestHandler {
   const ready = requireReady(context.lifecycle);
   const limit = perAddressLimit(context, { name: 'reads', perMinute: context.config.limits.readsPerMinute });
@@ -46,7 +42,6 @@ const source = (part: string) => ({
   notes: [],
 });
 
-/** Freshness fields of the example world. */
 export const freshness = {
   asOf: exampleWorld.now,
   sources: [source('markets'), source('forecasts')],

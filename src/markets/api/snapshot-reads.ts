@@ -37,10 +37,7 @@ export interface MarketFilter extends Omit<z.output<typeof marketsQuerySchema>, 
   stationId?: string | undefined;
 }
 
-/**
- * Books can change many times a second, and the full list is a megabyte, so an answer is rebuilt at most once in this
- * time between refreshes. `/stream` reports changes at once.
- */
+/** Least age of an answer that a book change replaces: the full list is a megabyte, and `/stream` has changes at once. */
 const ANSWER_MS = 250;
 
 interface Answer {
@@ -51,7 +48,6 @@ interface Answer {
 
 interface Made {
   refreshed: Snapshot;
-  /** Fields shared by all answers of the refresh. */
   head: string;
   answers: Map<string, Answer>;
   bankrolls: Map<Micros, Promise<SignalReport>>;
@@ -129,7 +125,6 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
       return send(once(`signals ${bankroll}`, write, at), () => '', at);
     },
 
-    /** @param stationId id of a known station */
     forecast(stationId: string): Sent {
       const { snapshot } = present();
       const station = findStation(stationId)!;

@@ -35,7 +35,6 @@ export function createStationList({ climate, index }: PlaceFacts): () => CachedA
   };
 }
 
-/** A station as `/stations` shows it. */
 export const toStationJson = (
   { series, evidence, ...station }: Station,
   checks: Readonly<Partial<Record<DailyKind, CrossCheck>>> = {},
@@ -57,7 +56,7 @@ export const toStationJson = (
   crossCheck: { maximum: checks.daily_maximum ?? null, minimum: checks.daily_minimum ?? null },
 });
 
-/** An area of the venue's index as `/stations` shows it, with the venue's own data where available. */
+/** Includes the venue's own data where available. */
 export const toAreaJson = (area: IndexArea, state: IndexState | undefined) => ({
   id: area.id,
   indexId: area.indexId,

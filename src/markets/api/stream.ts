@@ -42,8 +42,8 @@ export interface ReaderWish {
 
 export interface MarketStream {
   /**
-   * Sends events until the reader leaves or falls behind, or the stream stops.
-   * @throws AppError rate_limited, unavailable
+   * Sends events until the reader leaves or falls behind, or the stream stops. @throws AppError rate_limited,
+   * unavailable
    */
   open(res: Response, wish: ReaderWish): void;
   stop(): void;
@@ -150,7 +150,7 @@ export function setStreamHeaders(res: Response): void {
 
 const retryMs = (): number => RETRY_MS + Math.floor(Math.random() * RETRY_SPREAD_MS);
 
-/** Refresh number of an event id from this process. */
+/** Undefined for an event id from another process. */
 function readSequence(eventId: string | undefined, instance: string): number | undefined {
   const [, digits] = new RegExp(`^${instance}-(\\d{1,15})$`).exec(eventId ?? '') ?? [];
   return digits === undefined ? undefined : Number(digits);

@@ -27,13 +27,11 @@ export interface BackfillOptions {
 export interface BackfillResult {
   newRuns: number;
   newReports: number;
-  /** Sentences about what could not be filled in. */
   problems: string[];
   isInterrupted: boolean;
   coverage: Coverage;
 }
 
-/** Common form of the two histories. */
 interface Part {
   what: 'forecasts' | 'reports';
   source: string;
@@ -130,8 +128,8 @@ export interface Pauses {
 }
 
 /**
- * Retries up to five attempts while a service is busy or failing, after the pause it requests or a growing one. Other
- * errors are not retried. An abort ends a pause, not a request.
+ * Retries up to five attempts while a service is busy or failing, after the pause it requests or a growing one. An
+ * abort ends a pause, not a request.
  */
 export async function askAgain<T>(
   ask: () => Promise<T>,
@@ -164,10 +162,7 @@ interface Chunk extends DateRange {
 export const lastDayOver = (stations: readonly Station[], nowMs: number): string =>
   stations.map((station) => climateDayAt(station, new Date(nowMs - DAY_MS)).date).toSorted()[0]!;
 
-/**
- * Ordered requests that cover every missing day. Each spans at most about 31 days and starts and ends with a missing
- * one.
- */
+/** Requests that cover every missing day; each spans about 31 days at most and starts and ends with a missing day. */
 export function planChunks({ from, to }: DateRange, isThere: (date: string) => boolean): Chunk[] {
   const chunks: Chunk[] = [];
   for (const date of daysBetween(from, to)) {
@@ -192,10 +187,7 @@ export interface RangeFlags {
   to?: string;
 }
 
-/**
- * The date range of the flags, which must be over at every station.
- * @throws CommandError
- */
+/** The date range of the flags, which must be over at every station. @throws CommandError */
 export function readRange(flags: RangeFlags, stations: readonly Station[], nowMs: number): DateRange {
   const last = lastDayOver(stations, nowMs);
   const to = readDate('--to', flags.to) ?? last;

@@ -96,7 +96,6 @@ async function work(db: MaintenanceDatabase, flags: RangeFlags): Promise<number>
   return result.problems.length > 0 ? 2 : 0;
 }
 
-/** Summary of the backfill and the resulting coverage. */
 function backfillText(
   { newRuns, newReports, coverage }: BackfillResult,
   { from, to }: DateRange,

@@ -34,7 +34,7 @@ const toInput = (fields: FormFields): Record<string, unknown> =>
     ]),
   );
 
-/** `/console/customers/{slug}/trading`: restrictions on a customer's orders. */
+/** `/console/customers/{slug}/trading` */
 export function customerTradingPages(deps: MarketConsoleDeps): Router {
   const { orm } = deps.db;
   const router = pageRouter();

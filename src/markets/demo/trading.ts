@@ -33,8 +33,8 @@ const MAX_RESTING = 5;
 const RESTING_MS = 15 * MINUTE_MS;
 
 /**
- * Paper-trades the signals of the last days with the production code, at the times of the simulated world at which
- * they were given, with the fits and open gates of those times. The demo shows the resulting profit and loss.
+ * Paper-trades the signals of the last days with the production code, at their times in the simulated world and with
+ * the fits and open gates of those times. The demo shows the resulting profit and loss.
  */
 export async function seedDemoTrading(
   context: TradingContext,
@@ -101,7 +101,6 @@ async function awaitLease(settlement: Settlement, signal: AbortSignal): Promise<
     await setTimeout(1_000, undefined, { signal });
 }
 
-/** The fields that gates are judged by. */
 const toJudged = ({ record, report }: Recalled): JudgedRecord => ({
   ...record,
   ...(report ? scoreBrackets(record, report.temperatureF) : { advantage: null, worstAdvantage: null }),

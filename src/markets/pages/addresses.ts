@@ -13,7 +13,7 @@ import { formatDollars, type Micros } from '../market/money.js';
 import { curveRanges, type CurveRange } from '../portfolio/curve.js';
 import type { SettlementEventPosition } from '../portfolio/history-queries.js';
 
-/** Query parameters of the portfolio's pages; others are ignored. */
+/** Other parameters are ignored. */
 const pageQuerySchema = z.object({
   mode: z.enum(tradeModes, 'must be paper or live').optional(),
   range: z.enum(Object.keys(curveRanges) as CurveRange[], 'must be day, week, month or year').optional(),
@@ -52,7 +52,6 @@ const unknownCursor = () => fieldError('cursor', 'is not a cursor that this list
 export const MARKETS_PATH = '/dashboard/markets';
 export const SCORES_PATH = '/dashboard/scores';
 
-/** Tabs of the overview: one kind of temperature each, and one for all other markets. */
 export type Tab = TemperatureKind | 'others';
 
 const nameOf = (tab: Tab): string | undefined => (tab === 'daily_maximum' ? undefined : tab);
@@ -82,7 +81,6 @@ export const addressOfEvent = (
   q?: string,
 ): string => eventAddress({ station: station.id, kind, date, hour, q });
 
-/** Stream of new prices for one station, or for all. */
 export const streamAddress = (station?: string): string => toAddress('/stream', { station });
 
 /** Query parameters of a ticket; the ticket chooses what is omitted. */

@@ -53,7 +53,7 @@ export interface Choice {
   /** The place of the events; without events, the requested one. */
   station: Place;
   kind: TemperatureKind;
-  /** The events of the city and kind, in chronological order. */
+  /** In chronological order. */
   events: MarketEvent[];
   /** Undefined if the city has no current event, or none at the requested time. */
   event: MarketEvent | undefined;

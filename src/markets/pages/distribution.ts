@@ -55,7 +55,6 @@ export function toDistribution(day: DayForecast, event: MarketEvent) {
       label: formatDegrees(temperature),
       isMinor: (temperature - first) % every !== 0,
     })),
-    /** Borders between brackets. */
     borders: degrees.flatMap(({ ticker }, i) =>
       i > 0 && degrees[i - 1]!.ticker !== ticker ? [percent(step * i)] : [],
     ),

@@ -45,7 +45,7 @@ const toFillsRow = (
   })),
 });
 
-/** Formats a change of price: `+1.6¢`. */
+/** `+1.6¢` */
 const formatMove = (move: Micros): string =>
   move < 0n ? `−${formatPrice(-move)}` : `${move > 0n ? '+' : ''}${formatPrice(move)}`;
 

@@ -4,19 +4,16 @@ import { formatAge } from '../../core/pages/format.js';
 import { MAX_TRADING_AGE_MS, TIME_TO_LIVE_MS } from '../market/source.js';
 
 export const MARKETS_SECTION = 'markets';
-/** Shown until the first prices have loaded. */
 export const loadingPage: Page = { view: 'markets/loading', title: 'Markets', section: MARKETS_SECTION };
 
-/** How fresh the prices on a page are. */
 export interface Freshness {
   /** `closed`: orders are refused. */
   state: 'current' | 'stale' | 'closed';
   asOf: Date;
   isSimulated: boolean;
   ageText: string;
-  /** Sentences about the state of the sources. */
   notes: string[];
-  /** Why no order can be placed; null if one can. */
+  /** Null if orders can be placed. */
   closedBecause: string | null;
 }
 

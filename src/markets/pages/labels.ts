@@ -41,7 +41,6 @@ export const kindLabels = {
   },
 } as const satisfies Record<TemperatureKind, Record<string, string>>;
 
-/** Kind names for markets without a place. */
 export const kindNames: Readonly<Record<MarketKind, string>> = {
   daily_maximum: 'High',
   daily_minimum: 'Low',
@@ -64,10 +63,9 @@ const modelNames: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 
 export const modelName = (source: string, model: string): string => modelNames[source]?.[model] ?? model;
 
-/** Formats an hour of local time: `07:00`. */
+/** `07:00` */
 export const formatHour = (hour: number): string => `${String(hour).padStart(2, '0')}:00`;
 
-/** Labels for the venue's market states. */
 export const marketStatusLabels: Readonly<Record<MarketStatus, { label: string; tone: string }>> = {
   initialized: { label: 'Not open yet', tone: 'info' },
   inactive: { label: 'Paused', tone: 'warn' },
@@ -82,7 +80,6 @@ export const marketStatusLabels: Readonly<Record<MarketStatus, { label: string; 
 /** A climate day is a date of the station's own calendar, so it has no time zone. */
 export const formatDate = (date: string): string => formatDay(new Date(`${date}T00:00:00Z`));
 
-/** A market's display name and link. */
 export const toMarketView = (name: MarketName) => ({
   ticker: name.ticker,
   label: name.label,

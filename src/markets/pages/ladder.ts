@@ -18,7 +18,6 @@ interface LadderInput {
   day: DayForecast | undefined;
   holdings: ReadonlyMap<string, Holding>;
   mayOpen: boolean;
-  /** The event's valid signals. */
   signals: readonly Signal[];
 }
 
@@ -49,7 +48,6 @@ export function toLadder({ event, books, day, holdings, mayOpen, signals }: Ladd
         event.kind !== 'hourly' && isOpen && forecast !== null && forecast > 0 && forecast === highest,
       forecast: market.settlementValue === null ? forecast : null,
       market: crowd,
-      /** Forecast minus market probability. */
       gap: isOpen && forecast !== null && crowd !== null ? forecast - crowd : null,
       yes: impossible ? { ...quoted('yes'), buyHref: null } : quoted('yes'),
       no: quoted('no'),
@@ -62,16 +60,13 @@ export function toLadder({ event, books, day, holdings, mayOpen, signals }: Ladd
   });
 }
 
-/**
- * Why YES can no longer pay: the measured temperature, or null if only the forecast rules it out. Null while YES can
- * pay.
- */
+/** Why YES cannot pay: the measured temperature, or null if only the forecast rules it out. Null while it can pay. */
 function impossibilityOf({ ticker, bracket, kind }: Market, day: DayForecast) {
   if (day.observed && isPassed(bracket, day.observed, kind)) return { measuredF: day.observed.extremeF };
   return day.probabilities.get(ticker) === 0 ? { measuredF: null } : null;
 }
 
-/** Label for a market that is not simply open. */
+/** Null for a market that is simply open. */
 function statusOf({ status, settlementValue, untradable }: Market) {
   if (status === 'active') return untradable === undefined ? null : { label: 'No orders', tone: 'warn' };
   if (settlementValue !== null && status !== 'disputed') {

@@ -19,7 +19,6 @@ import { toLadder } from './ladder.js';
 import { expectedOf } from './probabilities.js';
 import { sentence, signalsOf, toSignalsView } from './signals-view.js';
 
-/** Settlement sources as the rules name them. */
 export const sourceNames: Record<SettlementSource, string> = {
   'National Weather Service': 'National Weather Service: the daily climate report of the station',
   'The Weather Company': 'The Weather Company, as the venue reads it',
@@ -27,7 +26,6 @@ export const sourceNames: Record<SettlementSource, string> = {
   AccuWeather: 'AccuWeather',
 };
 
-/** Time span of a day or an hour, and what it settles on. */
 function toSettlementView(
   event: MarketEvent,
   { start, end }: { start: Date; end: Date },

@@ -46,7 +46,6 @@ const repeated = 'This order was already sent, and was carried out once. Nothing
 
 type OrderPagesDeps = Pick<TradingServices, 'snapshots' | 'orders'>;
 
-/** Pages for the lists of orders and settlements, for one order, and the export of all trades. */
 export function addOrderPages(router: Router, context: Context, deps: OrderPagesDeps): void {
   const { db, clock, log } = context;
   const { snapshots } = deps;
@@ -97,7 +96,6 @@ const toListView = (path: string, mode: TradeMode, cursors: Parameters<typeof to
   portfolioHref: toAddress(PORTFOLIO_PATH, modeQuery(mode)),
 });
 
-/** The page of an order, with the actions it allows while it rests. */
 function addOrder(router: Router, context: Context, { snapshots, orders }: OrderPagesDeps): void {
   const { orm } = context.db;
 

@@ -33,7 +33,6 @@ export const toOrderView = (order: ListedOrder, snapshot: Snapshot | undefined) 
   placedBy: toPlacedBy(order),
 });
 
-/** Result of a purchase or sale that was just placed. */
 export function describePlaced(order: ListedOrder): string {
   const { status, action, side, contracts, filledContracts, balanceChange } = order;
   if (status === 'pending') return 'Order placed. Its outcome is not known yet.';
@@ -48,7 +47,7 @@ export function describePlaced(order: ListedOrder): string {
     : `Sold ${count} for ${formatMoney(balanceChange)} after the fee.${rest}`;
 }
 
-/** The key or person that placed an order, linked while its page exists. */
+/** Linked while the key's or person's page exists. */
 function toPlacedBy({ apiKeyId, userId, keyName, keyPrefix, personName }: ListedOrder) {
   if (apiKeyId !== null)
     return {
@@ -120,7 +119,6 @@ const states: Record<SettlementState, { label: string; tone: string }> = {
   void: { label: 'Void', tone: 'bad' },
 };
 
-/** The venue's settlement of a market, and why it pays that amount. */
 export function toSettlementView(settlement: SettlementEventRow, snapshot: Snapshot | undefined) {
   const { ticker, label, side, contracts } = settlement;
   const valueOfYes = settlement.value === null ? null : BigInt(settlement.value);

@@ -32,10 +32,7 @@ import { bestSignals, currentSignals, sentence, signalsOff, toSignalView } from 
 
 const OTHERS_PAGE = 200;
 
-/**
- * One page of the markets without a forecast place, which settle by the venue's decision alone.
- * @param cursor last ticker of the previous page; an unknown ticker starts over
- */
+/** @param cursor last ticker of the previous page; an unknown ticker starts over */
 export function toOthers(
   { data }: Snapshot,
   { q, cursor, mayOpen }: { q: string; cursor: string | undefined; mayOpen: boolean },
@@ -102,7 +99,7 @@ export function toTabs({ events, data }: Snapshot, current: Tab, q: string) {
   ];
 }
 
-/** The events of each city in chronological order. */
+/** In chronological order. */
 function citiesOf(events: readonly MarketEvent[], kind: TemperatureKind): Map<string, MarketEvent[]> {
   const ofKind = events.filter((event) => event.kind === kind);
   const found = groupBy(ofKind, ({ station }) => station.city);

@@ -67,7 +67,6 @@ export async function signalsFor(
   return making;
 }
 
-/** Links to the kinds that a city has markets for. */
 const toCityTabs = ({ events }: Snapshot, { station, kind }: Choice, q: string) =>
   temperatureKinds.flatMap((each) => {
     const [first] = eventsOf(events, station, each);
@@ -80,7 +79,7 @@ const toCityTabs = ({ events }: Snapshot, { station, kind }: Choice, q: string) 
     };
   });
 
-/** Links to the days of the chosen city; past days come newest first. */
+/** Past days come newest first. */
 function toDays({ station, kind, events, event: chosen, missing }: Choice, q: string, now: Date) {
   const today = todayAt({ station, kind }, now);
   const open = new Set(events.filter((event) => isTradable(event, now)).map(({ date }) => date));
@@ -96,7 +95,7 @@ function toDays({ station, kind, events, event: chosen, missing }: Choice, q: st
   }));
 }
 
-/** Links to the hours of the chosen day; empty for daily kinds. */
+/** Empty for daily kinds. */
 function toHours({ kind, events, event: chosen, missing }: Choice, q: string, now: Date) {
   if (kind !== 'hourly') return [];
   const date = chosen?.date ?? missing?.date;

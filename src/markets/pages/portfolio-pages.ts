@@ -98,7 +98,7 @@ function drawCurve(points: readonly CurvePoint[], range: CurveRange) {
   });
 }
 
-/** Rows shown on the overview for lists with pages of their own. */
+/** Rows of lists that have pages of their own. */
 const RECENT = 5;
 
 /** `/dashboard/portfolio`: positions and their history, for every role. */

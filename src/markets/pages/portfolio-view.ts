@@ -69,7 +69,7 @@ function toPositionView(position: ValuedPosition, canSell: boolean) {
   };
 }
 
-/** Basis of the value where it is not the order book. */
+/** Undefined if the value is simply the order book's. */
 function noteOf({ mark, contracts, settlement }: ValuedPosition): string | undefined {
   const { valuation, unsellableContracts } = mark;
   const value = settlement?.value ?? null;

@@ -12,10 +12,7 @@ import { isTradable } from './choice.js';
 const WIDTH = 300;
 const HEIGHT = 60;
 
-/**
- * The recorded prices of an event, followed by the current ones. Lines have gaps where nothing was recorded and where
- * a bid or ask was missing. Null before anything is recorded.
- */
+/** Prices up to the current ones, with gaps for missing records, bids and asks. Null before anything is recorded. */
 export function toPriceHistoryView(
   { points: recorded, stepMs }: PriceHistory,
   event: MarketEvent,
@@ -36,7 +33,6 @@ export function toPriceHistoryView(
     height: HEIGHT,
     from,
     to,
-    /** Bid and ask of each bracket's YES. */
     charts: event.markets.map((market) => ({
       label: bracketLabel(market.bracket),
       lines: (['ask', 'bid'] as const).map((name) => ({

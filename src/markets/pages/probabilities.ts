@@ -7,8 +7,8 @@ import { DOLLAR } from '../market/money.js';
 import { areThresholds, bracketRange, type Bracket } from '../market/brackets.js';
 
 /**
- * The market's own probabilities by ticker: mid prices, normalised to sum to one over a day's brackets. Thresholds
- * are not normalised, because several can pay. Null without bids or asks.
+ * Mid prices by ticker, normalised over a day's brackets but not over thresholds, as several can pay. Null without
+ * quotes.
  */
 export function impliedProbabilities({ markets }: MarketEvent): ReadonlyMap<string, number | null> {
   const mids = markets.map(midOf);
@@ -109,10 +109,7 @@ interface Part extends Bounds {
   probability: number;
 }
 
-/**
- * The ranges into which an event's markets divide all temperatures, from cold to warm, in whole degrees with both
- * ends included.
- */
+/** Splits all temperatures at the event's markets, from cold to warm, in whole degrees with both ends included. */
 function partsOf({ probabilities }: DayForecast, { markets }: MarketEvent): Part[] {
   const given = (ticker: string) => probabilities.get(ticker) ?? 0;
   if (!areThresholds(markets.map(({ bracket }) => bracket)))

@@ -33,10 +33,8 @@ export interface ReviewInput {
 
 export interface Review {
   headline: string;
-  /** Which part fills now. */
   outcome: { tone: 'good' | 'warn' | 'bad'; text: string };
   facts: Fact[];
-  /** Result of each possible outcome. */
   results: { label: string; change: Micros }[];
   /** Probabilities of the side, the order's edge over its cost, and its expected value. */
   chance: {

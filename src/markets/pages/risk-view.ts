@@ -101,7 +101,6 @@ function aboutOf(name: keyof RiskLimits, use: LimitUse, snapshot: Snapshot | und
   return undefined;
 }
 
-/** Text for a limit without a measured use. */
 function unusedText(
   name: keyof RiskLimits,
   use: LimitUse | undefined,
@@ -118,7 +117,6 @@ function write(value: Micros | number, name: keyof RiskLimits): string {
   return name === 'maxOpenOrders' ? formatDecimal(value) : formatCount(value, 'contract');
 }
 
-/** Actions on the Organization's own switch, with their consequences. */
 export const switchActions: Record<
   SwitchState,
   {

@@ -169,7 +169,6 @@ function toMeans({ model, market, crps }: ScoreSummary) {
   ];
 }
 
-/** By descending weight. */
 const toModels = ({ forecastSource, models }: ScoresAnswer) =>
   models
     .toSorted((a, b) => (b.weight ?? 0) - (a.weight ?? 0))

@@ -27,17 +27,14 @@ export function toSignalsView(report: SignalReport, event: MarketEvent, now: Dat
   };
 }
 
-/**
- * The valid signals of all events by descending edge. Hedges are left out: they are only worth their cost beside
- * other positions.
- */
+/** By descending edge; without hedges, which are only worth their cost beside other positions. */
 export const bestSignals = ({ events }: SignalReport, now: Date): Signal[] =>
   events
     .flatMap((found) => currentSignals(found, now))
     .filter(({ isHedge }) => !isHedge)
     .sort((a, b) => b.edge - a.edge);
 
-/** The valid signals of an event by descending edge; every view of the event uses this list. */
+/** By descending edge; every view of the event uses this list. */
 export const signalsOf = (
   { events }: SignalReport,
   { eventTicker }: Pick<MarketEvent, 'eventTicker'>,
@@ -51,7 +48,6 @@ export const signalsOf = (
 export const currentSignals = (found: EventSignals | undefined, now: Date): Signal[] =>
   (found?.signals ?? []).filter(({ expiresAt }) => expiresAt > now).toSorted((a, b) => b.edge - a.edge);
 
-/** Text for when no gate is open. */
 export const signalsOff = (gates: number): string =>
   gates === 0
     ? 'Signals are off: no gate has been evaluated yet.'

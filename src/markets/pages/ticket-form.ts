@@ -71,7 +71,7 @@ const readWord = (given: FormFields, name: string, words: string[], fallback: st
   return word !== undefined && words.includes(word) ? word : fallback;
 };
 
-/** Price of the next contract; undefined without an offer. */
+/** Undefined without an offer. */
 export const bestPrice = (book: OrderBook, side: Side, action: Action): Micros | undefined =>
   (action === 'buy' ? asksOf(book, side) : bidsOf(book, side))[0]?.price;
 
@@ -87,10 +87,7 @@ function priceToSell(bids: readonly Level[], contracts: number): Micros | undefi
   return price;
 }
 
-/**
- * Parses a completed ticket.
- * @throws AppError invalid_request, by field
- */
+/** @throws AppError invalid_request, by field */
 export function readTicket(
   fields: FormFields,
   { priceRanges }: Pick<Market, 'priceRanges'>,

@@ -41,10 +41,7 @@ export interface MarketsPagesDeps {
 
 type Reviewed = Pick<TicketInput, 'refusal'> & { review: Review };
 
-/**
- * The ticket for one market. A GET with an order in the address shows its review, that is what the order would do
- * now. Placing sends the reviewed order, with an id that makes repeated submissions one order.
- */
+/** A GET with an order in the address is the review. Placing sends that order, with an id that makes repeats one order. */
 export function addTicketPages(router: Router, context: TradingContext, deps: MarketsPagesDeps): void {
   const { clock } = context;
 

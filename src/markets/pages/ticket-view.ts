@@ -83,7 +83,6 @@ export function toTicketView(input: TicketInput) {
   };
 }
 
-/** The market's subject, and a link to related markets. */
 function toSubject(market: ListedMarket) {
   if (isPlaced(market)) {
     const { station, kind } = market;
@@ -216,7 +215,6 @@ const problems: Partial<Record<ErrorCode, [title: string, advice: string]>> = {
   live_trading_disabled: ['Live trading is not available here', 'Orders of this page are paper orders.'],
 };
 
-/** Explains why an order was refused. */
 function problemOf({
   code,
   message,

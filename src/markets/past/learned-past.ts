@@ -15,7 +15,6 @@ import { createPace } from '../venue/simulation/random.js';
 import { subjectsOn, type Selection, type SimulatedSubject } from '../venue/simulation/world.js';
 import type { KnownRun } from '../learning/queries.js';
 
-/** A time at which forecasts for some subjects were due. */
 export interface SnapshotTime {
   at: Date;
   subjects: readonly SimulatedSubject[];
@@ -57,15 +56,13 @@ const RECORDED_HOURS = LEAD_HOURS.map((lead) => 24 - lead).filter((hour) => hour
 /** What would have been learned at any time in the past, from data known by then. */
 export interface LearnedPast {
   fitsAt(at: Date): Promise<FitBook>;
-  /** A fit with its training data. */
   find(fitId: string): TrainedFit | undefined;
   findHours(fitId: string): TrainedHourFit | undefined;
   climatesAt(at: Date): Climates;
-  /** The report, if it was known at that time. */
+  /** Undefined if not yet known at that time. */
   reportOf(target: Target, at: Date): SettledDay | undefined;
 }
 
-/** Runs and reports of one date. */
 interface KnownDay {
   runs: readonly KnownRun[];
   reports: readonly SettledDay[];
@@ -77,10 +74,7 @@ interface Histories {
   markets: MarketHistory;
 }
 
-/**
- * Reads the world's history of one kind once, one day at a time so that other work runs in between.
- * @param from the first day from which the past is read; @param to the last one
- */
+/** Reads each part of the world's history once, one day at a time so that other work runs in between. */
 export async function learnPast(
   { weather, markets }: Histories,
   { from, to }: { from: Date; to: Date },

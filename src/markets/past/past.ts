@@ -65,16 +65,12 @@ export interface Past extends PastFiller {
   learn(part: PastPart, signal: AbortSignal): Promise<LearnedPast>;
   /** The forecasts that would have been made in the last days, grouped by time. */
   recall(part: PastPart, learned: LearnedPast, signal: AbortSignal): AsyncGenerator<Recalled[]>;
-  /**
-   * Records the missing forecasts of the last days with their outcomes. Resumes where an earlier run stopped.
-   * @returns how many were missing
-   */
+  /** @returns how many forecasts were missing; resumes where an earlier run stopped */
   fillRecords(part: PastPart, learned: LearnedPast, signal: AbortSignal): Promise<number>;
   /** Records the runs and reports that forecasts learn from, over twice as many days. */
   fillArchive(part: PastPart, signal: AbortSignal): Promise<void>;
 }
 
-/** A reconstructed forecast, and the day's report if known. */
 export interface Recalled {
   record: NewRecord;
   report: SettledDay | undefined;
@@ -199,7 +195,6 @@ async function scoreOpen(
   }
 }
 
-/** The fields that a known report adds to a record. */
 const outcomeOf = (record: ScorableRecord, { temperatureF, knownAt }: SettledDay) => ({
   ...scoreRecord(record, temperatureF),
   outcome: temperatureF,

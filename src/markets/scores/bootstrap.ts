@@ -43,7 +43,7 @@ export function blockBootstrap(values: readonly number[], options: BootstrapOpti
 const averageOf = (values: readonly number[]): number =>
   values.reduce((sum, value) => sum + value, 0) / values.length;
 
-/** The mean of each block. Blocks at the end wrap around, so that every value is in equally many. */
+/** Blocks at the end wrap around, so that every value is in equally many. */
 function blockMeans(values: readonly number[], blockLength: number): number[] {
   return values.map((_, start) => {
     let sum = 0;

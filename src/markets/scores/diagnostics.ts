@@ -66,17 +66,12 @@ const BINS = 10;
 export type SaidRecord = Pick<ForecastRecord, 'kind' | 'brackets'> & { outcome: number };
 export type Side = 'model' | 'market';
 
-/** Forecast probabilities and observed wins in one bin. */
 export interface ReliabilityCount {
-  /** Counted from 0. */
   bin: number;
   n: number;
   probabilitySum: number;
   wins: number;
-  /**
-   * Variance of the number of wins if each probability is right. Forecasts for one market at several leads count as
-   * fully dependent.
-   */
+  /** Variance of `wins` if each probability is right; forecasts for one market at several leads are fully dependent. */
   variance: number;
 }
 
@@ -109,8 +104,8 @@ export function countReliability(records: readonly SaidRecord[], side: Side): Re
 }
 
 /**
- * The bins of a reliability diagram; each of the counts covers different markets. J. Bröcker & L. A. Smith,
- * Increasing the Reliability of Reliability Diagrams, Weather and Forecasting 22 (2007).
+ * J. Bröcker & L. A. Smith, Increasing the Reliability of Reliability Diagrams, Weather and Forecasting 22 (2007).
+ * @param counts each of different markets
  */
 export function toReliability(counts: readonly ReliabilityCount[]): ReliabilityBin[] {
   return Array.from({ length: BINS }, (_, bin) => {

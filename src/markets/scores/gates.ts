@@ -19,10 +19,7 @@ export const gateRule = Object.freeze({
   minimumDays: 30,
   /** Length of the recent window, in which the forecast must not have fallen behind. */
   windowDays: 90,
-  /**
-   * Block length for the interval of the window's mean: about the cube root of the window, and as long as a weather
-   * pattern.
-   */
+  /** Block length for the interval of the mean: the cube root of the window, and as long as a weather pattern. */
   blockDays: 7,
   confidence: 0.95,
 });
@@ -39,33 +36,21 @@ const MOST_GAINED = 4;
 const LEAST_EVIDENCE = 1 / gateRule.falseShare;
 const RESAMPLES = 1_000;
 
-/**
- * Error rates of the gate rule with 28 gates, from simulation; tests check the rule against them. See
- * docs/decisions/030-gates-that-cannot-be-lucky.md.
- */
+/** From simulations of 28 gates; tests check the rule against them. See the same decision. */
 export const gateErrorRates = Object.freeze({
   gates: 28,
-  /**
-   * Upper bound on the mean number of gates that ever open in a year if each day's expected advantage over the prices
-   * paid is zero.
-   */
+  /** At most, on average: gates ever open in a year if each day's expected advantage over the prices paid is zero. */
   boundary: 0.2,
-  /** The same for models as good as their markets' mid prices that pay `costs`. */
+  /** The same for models that match their markets' mid prices and pay `costs`. */
   equal: 0.2,
   /** Spread and fee in nats a day: one cent above the mid price in whole cents, and the taker's fee. */
   costs: 0.15,
-  /**
-   * Lower bound on the gates that ever open in a year for models that beat mid prices by `betterBy` in log score and
-   * pay `costs`.
-   */
+  /** At least: gates ever open in a year for models that beat mid prices by `betterBy` in log score and pay `costs`. */
   better: 25,
   betterBy: 0.32,
   /** Days until half of these gates are open. */
   betterAfterDays: 140,
-  /**
-   * Lower bound on the gates that ever open in two years if the expected advantage over the prices paid is `smallBy`
-   * nats a day.
-   */
+  /** At least: gates ever open in two years for an expected advantage over the prices paid of `smallBy` nats a day. */
   small: 15,
   smallBy: 0.05,
 });
@@ -77,10 +62,8 @@ export const gateRuleText =
   `It is no promise about models that are equally good on average: one of them can be expected to be ahead on days that are recognizable beforehand, and without spread and fees its gate can open. ` +
   `At least ${gateRule.minimumDays} days must have settled, and a forecast that has been behind over the last ${gateRule.windowDays} closes its gate. While a gate is closed, its signals are withheld.`;
 
-/** First day of the window that scores are shown for. */
 export const judgedSince = (at: Date): string => dateOf(at.getTime() - gateRule.windowDays * DAY_MS);
 
-/** The parts of a forecast record that gates are judged by. */
 export type JudgedRecord = Pick<
   ForecastRecord,
   'kind' | 'station' | 'date' | 'leadHours' | 'method' | 'advantage' | 'worstAdvantage' | 'settledAt'
@@ -102,10 +85,7 @@ export function judgeGates(records: readonly JudgedRecord[], at: Date): GateBook
   );
 }
 
-/**
- * Judges all gates by what the database knew at a time. Reads one place at a time, so that requests are served in
- * between.
- */
+/** Judges all gates by what the database knew at a time, one place at a time, so that requests run in between. */
 export async function readGates({ orm }: Database, sources: SourceNames, at: Date): Promise<GateBook> {
   const tracks: GateTrack[] = [];
   const since = firstDayOf(quarterAt(at) - QUARTERS + 1);
@@ -133,7 +113,6 @@ export const gateKeys = (): GateKey[] =>
 const nameOf = (kind: TemperatureKind, stationId: string, leadHours: number): string =>
   `${kind} ${stationId} ${leadHours}`;
 
-/** Calendar quarters since year 0. */
 const quarterAt = (at: Date): number => at.getUTCFullYear() * 4 + Math.floor(at.getUTCMonth() / 3);
 
 const firstDayOf = (quarter: number): string =>
@@ -147,7 +126,6 @@ interface JudgedDay {
   records: { advantage: number; worst: number }[];
 }
 
-/** What is known about one gate, regardless of the others. */
 interface Track {
   n: number;
   dropped: number;

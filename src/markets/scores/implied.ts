@@ -7,17 +7,13 @@ export interface Share extends DegreeRange {
   probability: number;
 }
 
-/**
- * Prices are whole cents, so their sums are accurate to about this. Without the tolerance, a minimum bid of one cent
- * would be taken for a long tail.
- */
+/** Error of sums of whole-cent prices. Without it, a minimum bid of one cent would be taken for a long tail. */
 const PRICE_ERROR = 0.015;
 /** °F. Prior for a market's standard deviation, within a factor of e^SPREAD. Matters only where prices say little. */
 const USUAL_DEVIATION = 2;
 const SPREAD = 0.5;
 const LEAST_DEVIATION = 0.4;
 
-/** Temperatures that were still possible when prices were recorded. */
 interface Possible {
   /** Lower bound of a maximum. `atMost` is the upper bound of a minimum. */
   atLeast: number | null;
@@ -62,7 +58,6 @@ function possible(
   };
 }
 
-/** Share of a range's probability at or below a degree. */
 function shareUpTo(
   shape: TemperatureDistribution,
   { lowest, highest }: DegreeRange,
@@ -123,10 +118,7 @@ function cumulative(shares: readonly Share[], step: number): { edge: number; bel
 const centreOf = ({ lowest, highest }: DegreeRange): number =>
   ((lowest ?? highest! - 2) + (highest ?? lowest! + 2)) / 2;
 
-/**
- * The cost with half of its gradient and half of its Gauss-Newton curvature, which drops terms that vanish near the
- * optimum.
- */
+/** The cost, half of its gradient and half of its Gauss-Newton curvature (without terms that vanish near the optimum). */
 function costAt(edges: readonly { edge: number; below: number }[], mean: number, log: number) {
   const deviation = Math.exp(log);
   const usual = (log - Math.log(USUAL_DEVIATION)) / SPREAD;

@@ -65,7 +65,6 @@ export interface ScoreKeeper {
 export interface ScoreKeeperOptions {
   db: Database;
   store: SnapshotStore;
-  /** Receives the gates. */
   calibration: CalibrationStore;
   marketSource: string;
   forecastSource: string;
@@ -77,14 +76,10 @@ export interface ScoreKeeperOptions {
 
 /** Fills in the forecasts that would have been recorded in a simulated world's past. */
 export interface PastFiller {
-  /**
-   * Resumes where an earlier run stopped.
-   * @returns how many forecasts were missing
-   */
+  /** Resumes where an earlier run stopped. @returns how many forecasts were missing */
   fillIn(into: FilledIn, signal: AbortSignal): Promise<number>;
 }
 
-/** Callbacks after each part of the past. */
 export interface FilledIn {
   /** Receives the fits that forecasts would use now. */
   useFits: (fitsAt: (at: Date) => Promise<FitBook>) => Promise<void>;

@@ -13,10 +13,7 @@ import type { Scores } from './score.js';
 export const ofSources = ({ marketSource, forecastSource }: SourceNames) =>
   and(eq(forecastRecords.marketSource, marketSource), eq(forecastRecords.forecastSource, forecastSource));
 
-/**
- * Stores how gates were judged.
- * @returns the indices of gates that changed, without new gates and those with a later judgement
- */
+/** @returns indices of the gates that changed, without new gates and those with a later judgement */
 export async function storeGates(
   tx: Tx,
   { marketSource, forecastSource }: SourceNames,
@@ -87,10 +84,7 @@ export async function setOutcome(
     );
 }
 
-/**
- * Forecasts for a place since a date that had settled by a time. Reading thousands of rows as one JSON text takes a
- * fraction of the time of reading columns.
- */
+/** Forecasts that had settled by a time, read as one JSON text in a fraction of the time of columns. */
 export async function listJudgedRecords(
   orm: Orm,
   { marketSource, forecastSource }: SourceNames,

@@ -16,13 +16,11 @@ import { costsOf, impliedProbabilities, type ScorableRecord } from './score.js';
 
 /** A record is made within this time or not at all, so no forecast is recorded in hindsight. */
 export const RECORD_WINDOW_MS = 5 * MINUTE_MS;
-/** Days of history reconstructed for a simulated world. */
 export const PAST_DAYS = 75;
 /** Older prices do not count as current. */
 const MAX_AGE_MS = MINUTE_MS;
 
 export type ForecastRecord = typeof forecastRecords.$inferSelect;
-/** A new record with all fields that scoring needs. */
 export type NewRecord = typeof forecastRecords.$inferInsert & ScorableRecord & Pick<ForecastRecord, 'hour'>;
 
 export const targetOfRecord = ({
@@ -33,7 +31,6 @@ export const targetOfRecord = ({
 }: Pick<ForecastRecord, 'kind' | 'station' | 'date' | 'hour'>): Target =>
   toTarget({ kind, stationId, date, hour });
 
-/** Market and weather data known at one time. */
 export interface RecordInputs {
   marketSource: string;
   forecastSource: string;
@@ -139,7 +136,7 @@ export interface Climate {
   deviation: number;
 }
 
-/** By `climateKey`. */
+/** Keyed by `climateKey`. */
 export type Climates = ReadonlyMap<string, Climate>;
 
 /** Maxima, minima and each hour have their own climate. */

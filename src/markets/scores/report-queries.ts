@@ -35,7 +35,6 @@ export async function listSaid(orm: Orm, wanted: Wanted & { station: string }): 
   );
 }
 
-/** The newest positions of outcomes in their forecasts. */
 export async function listPits(orm: Orm, wanted: Wanted): Promise<DatedPit[]> {
   return selectRows<DatedPit>(
     orm,
@@ -49,7 +48,7 @@ export async function listPits(orm: Orm, wanted: Wanted): Promise<DatedPit[]> {
   );
 }
 
-/** Mean CRPS of each day over the forecasts that have all four, in date order. */
+/** Over the forecasts that have all four, in date order. */
 export async function listCrpsByDay(orm: Orm, wanted: Wanted): Promise<CrpsPoint[]> {
   return selectRows<CrpsPoint>(
     orm,
@@ -116,7 +115,6 @@ export async function meanModelScores(orm: Orm, wanted: Wanted): Promise<ModelMe
 
 export interface Wanted extends SourceNames {
   kind: TemperatureKind;
-  /** The first date. */
   since: string;
   /** Undefined: all. The same holds for the lead. */
   station?: string | undefined;

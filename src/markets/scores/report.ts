@@ -32,7 +32,6 @@ interface ScoresDeps {
   db: Database;
   clock: Clock;
   sources: SourceNames;
-  /** Provides the gates that signals use. */
   calibration: Pick<CalibrationStore, 'current'>;
 }
 

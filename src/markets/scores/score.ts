@@ -86,7 +86,7 @@ export const scoreRecord = (record: ScorableRecord, temperatureF: number) => ({
   modelScores: scoreModels(record, temperatureF),
 });
 
-/** Scores each model on its own, by the same rules as the mixture. */
+/** By the same rules as the mixture. */
 function scoreModels(
   { kind, brackets, models }: ScorableRecord,
   temperatureF: number,
@@ -143,8 +143,8 @@ function scoreAgainstCosts(
 const LEAST_COST = 0.01;
 
 /**
- * Cost of a dollar paid on each outcome. In a ladder it is the bracket's YES. Between two thresholds it is YES of the
- * lower one and NO of the higher one, which together pay a dollar in any case.
+ * Cost of a dollar per outcome: YES of its bracket; between thresholds YES of the lower plus NO of the higher, minus
+ * the dollar that both pay together in any case.
  */
 function outcomeCosts({ ranges, pays }: Outcomes, costs: readonly BracketCost[]): number[] {
   if (ranges.length === pays.length) return costs.map(({ yes }) => yes);
@@ -213,7 +213,7 @@ function impliedOf({ kind, brackets, atLeast, atMost }: ScorableRecord) {
   return atMostOfMarket(shares, { atLeast, atMost, step: outcomes.step });
 }
 
-/** The market's probability of each bracket; null unless all have one. */
+/** Null unless all brackets have a price. */
 function pricesOf(brackets: ForecastRecord['brackets']): number[] | null {
   const prices = brackets.map(({ market }) => market);
   return prices.every((price) => price !== null) ? prices : null;
@@ -232,7 +232,7 @@ const LEAST_PROBABILITY = 1e-4;
 /** Dollars. A wider spread gives no meaningful price. */
 const WIDEST_SPREAD = DOLLAR / 5n;
 
-/** Number of contracts for which costs are quoted. */
+/** Costs are quoted for this many contracts. */
 const COSTED_CONTRACTS = 10;
 
 /**

@@ -116,7 +116,6 @@ export interface TradingOverrides {
   refreshTimes?: Pick<RefreshDeps, 'timeOutMs' | 'forecastWaitMs'>;
   /** Snapshots come from a tape; no source is queried, and nothing is trained or scored. */
   replay?: TapePlayer;
-  /** Replaces the venue's executor. */
   live?: LiveExecutor;
   /** Replaces the simulated latency of a paper order. */
   onTheWay?: (ms: number) => Promise<void>;
@@ -129,7 +128,6 @@ export interface TradingOverrides {
   selection?: Selection;
 }
 
-/** Everything the trading product keeps running between requests. */
 export function createTradingServices(context: TradingContext, overrides: TradingOverrides = {}) {
   const { db, clock, log, config, metrics } = context;
   const { kalshi, paperCash, tapeFile } = config.trading;
@@ -180,14 +178,12 @@ export function createTradingServices(context: TradingContext, overrides: Tradin
     /** Undefined unless the configuration allows an Organization to trade live. */
     live,
     prices: createPriceRecorder({ db, store, clock }),
-    /** Marks fills a minute later. */
     marker,
-    /** Undefined if nothing is recorded on tape. */
     printFollower,
     settlement,
-    /** Undefined for an invented world. */
+    /** Undefined for a simulated world. */
     climate,
-    /** The venue's own temperature index; undefined for an invented world. */
+    /** Undefined for a simulated world. */
     index,
     /** Snapshots come from a tape, so there is nothing to learn. */
     isReplay: overrides.replay !== undefined,
@@ -216,7 +212,7 @@ interface Shared {
   names: SourceNames;
 }
 
-/** The configured sources, unless a tape or the caller provides others. */
+/** Uses the configured sources unless a tape or the caller provides others. */
 function chooseSources(
   { db, clock, log, config, metrics }: TradingContext,
   { markets, weather, replay, streamTimings, selection }: TradingOverrides,
@@ -273,7 +269,6 @@ function createSnapshots(
   return { refresher, tape };
 }
 
-/** The archive, and everything that learns from it. */
 function createLearning(
   { db, clock, log, config }: TradingContext,
   { pastDays: days = PAST_DAYS, markets, weather, replay }: TradingOverrides,
@@ -291,7 +286,6 @@ function createLearning(
   const archive = createArchive({ db, ...names, furtherModels });
   const past = isInvented && days > 0 ? createPast({ db, archive, clock, names, world, days }) : undefined;
   return {
-    /** Records what was known at which time. */
     archive,
     trainer: createTrainer({ db, archive, sources: names, store, calibration, clock, log }),
     /** Undefined if the past cannot be reconstructed. */

@@ -23,10 +23,7 @@ import type { VenueBudget } from '../venue/venue-budget.js';
 /** With more held markets, preferring them would no longer be a preference. */
 const MAX_HELD = 200;
 
-/**
- * Markets in which an account has a position or a resting order, as of the last lookup. Each call starts a new lookup
- * in the background.
- */
+/** Markets with positions or resting orders as of the last lookup. Each call starts a new lookup in the background. */
 export function createHeldTickers({ db, log }: { db: Database; log: Pick<Logger, 'warn'> }) {
   let tickers: readonly string[] = [];
   let asking: Promise<void> | undefined;
@@ -54,14 +51,12 @@ export function createHeldTickers({ db, log }: { db: Database; log: Pick<Logger,
   };
 }
 
-/** Markets with a signal. */
 export const signalTickers = (snapshot: Snapshot | undefined): string[] =>
   (snapshot?.signals.events ?? []).flatMap(({ signals }) => signals.map(({ market }) => market.ticker));
 
 /**
- * Stations report once an hour, and more often when the weather changes. 24 stations at this pace make 7,000 requests
- * a day, four at a time, each for the last three hours. The weather service publishes no limit but asks clients to
- * request no more than they need.
+ * Stations report hourly, and more often when the weather changes. This makes 7,000 requests a day for 24 stations.
+ * The weather service publishes no limit but asks clients to request no more than they need.
  */
 const OBSERVATIONS_EVERY_MS = 5 * MINUTE_MS;
 
@@ -75,7 +70,6 @@ export interface SourceOptions {
   budget: VenueBudget;
   /** Markets whose books are read first if not all can be. */
   interest?: () => ReadonlySet<string>;
-  /** Further observations besides the stations' own reports. */
   observations?: readonly ObservationPart[] | undefined;
   /** Settings for the venue's stream. Default: no updates between two reads. */
   stream?: Pick<KeptBooksOptions, 'metrics' | 'timings'>;
@@ -88,9 +82,8 @@ export interface SourceOptions {
 export interface Sources {
   markets: MarketSource;
   weather: WeatherSource;
-  /** The venue's own temperature index; undefined for an invented world. */
+  /** Undefined for a simulated world. */
   index: IndexReader | undefined;
-  /** Seed and weather of the simulated world. */
   world: Pick<SimulatedWorld, 'seed' | 'weather'>;
 }
 

@@ -46,12 +46,8 @@ export async function backtest(feed: Feed, options: BacktestOptions) {
     source: feed.name,
     isUngated,
     ...summary,
-    /** Prices after the fills. */
     execution,
-    /**
-     * The same with each event's prices and result paired with another day's forecast; null for the reason in
-     * `notShuffled`.
-     */
+    /** With each event's prices and result paired with another day's forecast; null for the reason in `notShuffled`. */
     shuffled: typeof shuffled === 'string' ? null : shuffled,
     notShuffled: typeof shuffled === 'string' ? shuffled : null,
   };
@@ -132,7 +128,7 @@ function openGates(): (point: PointInTime) => PointInTime {
   return (point) => ({ ...point, gates: { madeAt: point.at, gates } });
 }
 
-/** An event and its forecasts, earliest first. */
+/** Forecasts are in chronological order. */
 interface ForecastEvent {
   event: MarketEvent;
   forecasts: { msToEnd: number; day: DayForecast }[];

@@ -24,7 +24,6 @@ export interface PointInTime {
 
 /** Points in time in order; can be iterated repeatedly. */
 export interface Feed {
-  /** Data source, for the report. */
   name: string;
   /** Number of points; undefined if unknown. */
   count: number | undefined;
@@ -43,10 +42,7 @@ export interface TapeOptions {
   everyMs: number;
 }
 
-/**
- * Today's model makes forecasts from taped inputs; gates are the taped ones. Rejects with TapeError for a file that
- * is not a tape.
- */
+/** Forecasts by today's model from taped inputs, with taped gates. Rejects with TapeError for a file that is not a tape. */
 export function tapeFeed({ files, everyMs }: TapeOptions): Feed {
   return {
     name: `tape ${files.join(', ')}`,

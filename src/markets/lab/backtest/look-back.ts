@@ -8,7 +8,6 @@ import type { MarketData, Print, PrintsRead } from '../../market/source.js';
 import { inDollars } from '../../sizing/offers.js';
 import { bookOfTrades, toPrint, type RecordedTrade } from './records.js';
 
-/** Prices after a fill, by the rules of the service. */
 export interface FillMark extends PriceMark {
   /** Whether all prints of its market within the minute are known. Without them, no fill is judged as missed. */
   hasPrints: boolean;
@@ -36,7 +35,7 @@ export interface LookBack {
   marks(): FillMark[];
 }
 
-/** @param fills in the order of time */
+/** @param fills in chronological order */
 export function createLookBack(fills: readonly MarkableFill[]): LookBack {
   const known = new Map(
     fills.map(({ ticker }) => [ticker, { reads: [] as PrintsRead[], prints: new Map<string, Print>() }]),
@@ -73,10 +72,7 @@ export function createLookBack(fills: readonly MarkableFill[]): LookBack {
   };
 }
 
-/**
- * Marks a fill by recorded trades alone: the book after it is what later trades prove. Markets without recorded
- * trades stay unknown.
- */
+/** The book after a fill is what later trades prove. Markets without recorded trades stay unknown. */
 export function markByTrades(
   fill: MarkableFill,
   trades: ReadonlyMap<string, readonly RecordedTrade[]>,
@@ -97,7 +93,6 @@ export function markByTrades(
   );
 }
 
-/** A fill of the backtest, with its profit once its market has settled. */
 export interface PaperFill extends MarkableFill {
   /** After fees; null until the market settles. */
   profit: Micros | null;

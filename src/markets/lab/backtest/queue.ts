@@ -7,10 +7,8 @@ import { advanceQueue, type QueuedOrder } from '../../orders/queue.js';
 import { summariseExecution, type FillMark, type PaperFill } from './look-back.js';
 import { toPrint, type RecordedTrade } from './records.js';
 
-/** Size and lifetime of each bid. */
 const CONTRACTS = 10;
 const LASTS_MS = 60 * MINUTE_MS;
-/** Interval between bids in one market. */
 const EVERY_MS = 15 * MINUTE_MS;
 
 export type QueueResult = ReturnType<typeof restAmongTrades>;
@@ -26,7 +24,6 @@ export function restAmongTrades(
   return {
     trades: sumCounts(markets.map((prints) => prints.length)),
     markets: markets.length,
-    /** Size and lifetime of each bid. */
     contracts: CONTRACTS,
     minutes: LASTS_MS / MINUTE_MS,
     rows: queues.map((queueAhead) => rest(markets, queueAhead)),

@@ -37,7 +37,7 @@ const TRACE_MS = 2 * HOUR_MS;
 export interface RecordOptions {
   events: RecordedEvents['events'];
   trades: ReadonlyMap<string, readonly RecordedTrade[]>;
-  /** Fee rules of events that have their own. */
+  /** For events with their own fees. */
   feeRules?: RecordedEvents['feeRules'];
   /** Undefined: the latest reports serve as the forecast, see `analogsOf`. */
   runs: readonly DayEnsemble[] | undefined;
@@ -47,8 +47,8 @@ export interface RecordOptions {
 }
 
 /**
- * Recorded days. Books are what trades of the last ten minutes prove, fees are the venue's for these series, and
- * forecasts are corrected with data known at the time. Nothing was scored, so every gate is closed.
+ * Books are what trades of the last ten minutes prove, fees are the venue's for these series, and forecasts are
+ * corrected with data known at the time. Nothing was scored, so every gate is closed.
  */
 export function recordsFeed(options: RecordOptions): Feed {
   const past = readPast(options);
@@ -123,7 +123,6 @@ function* listPoints({ traded, times, ...past }: Past, options: RecordOptions): 
   }
 }
 
-/** The extreme a station had measured for an event's day by a time. */
 function extremeOf(
   event: MarketEvent,
   observations: readonly RecordedObservation[],
@@ -155,7 +154,6 @@ function extremeOf(
 
 const endOf = (event: MarketEvent): number => spanOf(event.station, event).end.getTime();
 
-/** Reports with the times at which they would have become known. */
 const reportsOf = (events: readonly MarketEvent[]): SettledDay[] =>
   events.flatMap((event) => {
     const knownAt = new Date(endOf(event) + FINAL_AFTER_MS);
@@ -212,7 +210,7 @@ function dataAt(
   };
 }
 
-/** The window that the service's archive uses. */
+/** As in the service's archive. */
 const WINDOW_MS = 90 * DAY_MS;
 
 /**

@@ -36,7 +36,7 @@ export interface RecordedEvents {
   unusable: readonly string[];
   /** Events settled by closing prices, because the files lack the venue's result. */
   byClosingPrice: number;
-  /** By event, for events with their own fees. */
+  /** For events with their own fees. */
   feeRules: ReadonlyMap<string, FeeRule>;
 }
 
@@ -115,7 +115,6 @@ function feeRuleOf({
   };
 }
 
-/** Fees of the daily temperature series. */
 export const temperatureFees: FeeRule = Object.freeze({ type: 'quadratic', multiplier: DOLLAR });
 
 function parseJson(text: string, place: string): unknown {
@@ -193,7 +192,6 @@ const observationSchema = z.looseObject({
     .refine(isPossible, 'no temperature in °F'),
 });
 
-/** A station's measurement, with the time at which it was known. */
 export interface RecordedObservation {
   stationId: string;
   observedAt: Date;
@@ -252,10 +250,7 @@ export interface RecordedTrade {
   takerSide: 'yes' | 'no';
 }
 
-/**
- * Reads `{series: {ticker: [trade]}}` in whole cents, plain or gzipped; trades per market in chronological order.
- * @throws CommandError
- */
+/** Reads `{series: {ticker: [trade]}}` in whole cents, plain or gzipped, in chronological order. @throws CommandError */
 export async function readTrades(files: readonly string[]): Promise<Map<string, RecordedTrade[]>> {
   const trades = new Map<string, RecordedTrade[]>();
   for (const file of files) {
@@ -342,7 +337,6 @@ export function bookWithTraces(
   return isCrossed(traced) ? book : traced;
 }
 
-/** The index of the first trade after a time. */
 function firstAfter(trades: readonly RecordedTrade[], ms: number): number {
   let [low, high] = [0, trades.length];
   while (low < high) {

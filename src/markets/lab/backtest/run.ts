@@ -22,11 +22,9 @@ export interface Trail {
   start: Micros;
   /** Equity at each point in time, with positions valued at the last bids. */
   equity: readonly { at: Date; amount: Micros }[];
-  /** Final equity, and its cash. */
   end: Micros;
   endCash: Micros;
   purchases: readonly Purchase[];
-  /** Climate dates with decisions, in order. */
   dates: readonly string[];
   /** Decisions per event and time; signals that were followed or withheld. */
   decisions: number;
@@ -38,7 +36,6 @@ export interface Trail {
 
 export interface RunOptions {
   cash: Micros;
-  /** Changes the forecasts. Default: no change. */
   change?: (point: PointInTime) => PointInTime;
   /** See `Feed`. */
   takenMs?: number | undefined;
@@ -116,7 +113,6 @@ const onlyOf = (forecasts: PointInTime['forecasts'], events: ReadonlySet<string>
     ]),
   );
 
-/** A filled purchase and its result. */
 export interface Purchase {
   at: Date;
   ticker: string;
@@ -128,10 +124,7 @@ export interface Purchase {
   /** Price and fee as charged. */
   cost: Micros;
   fee: Micros;
-  /**
-   * The forecast's probability that the side pays, and the break-even probability (dollars paid per contract, fee
-   * included).
-   */
+  /** The forecast's probability that the side pays; `breakEven` is the cost per contract in dollars, fee included. */
   probability: number;
   breakEven: number;
   /** Payout; null until the market settles. */
@@ -175,7 +168,6 @@ export function createBroker(start: Micros, takenMs?: number) {
     },
     holdings,
     purchases,
-    /** The books without the contracts already taken. */
     see(data: MarketData): MarketData {
       if (taken.size === 0) return data;
       const books = new Map(

@@ -33,14 +33,10 @@ interface SimulationOptions {
   stations?: readonly Station[] | undefined;
   /** Days scored before the first purchase; training uses earlier days. Default: 45. */
   scoreDays?: number;
-  /** Called after each prepared day. */
   onDay?: (done: number, total: number) => void;
 }
 
-/**
- * The recording times of a simulated world, with exactly what its sources would have published by then. Fits are made
- * as when the service fills in the world's past, and gates are judged daily throughout.
- */
+/** The recording times of a simulated world, with exactly what its sources would have published by then. */
 export async function simulationFeed({
   seed,
   from,
@@ -99,7 +95,6 @@ export async function simulationFeed({
 /** The interval at which simulated books change. */
 const BOOKS_AT_MS = [0, 15_000, 30_000, 45_000, 60_000];
 
-/** What would have been seen in each fill's market during the minute after it. */
 async function lookBackIn(
   world: Pick<SimulatedWorld, 'seed' | 'weather'>,
   fills: readonly MarkableFill[],
@@ -156,16 +151,12 @@ const daysBefore = (date: string, days: number): string =>
 
 interface Step {
   atMs: number;
-  /** Days whose forecasts are recorded and acted on. */
   due: StationDay[];
   /** `due`, and days with possible positions, whose value and share of the daily cap must always be known. */
   shown: StationDay[];
 }
 
-/**
- * The times at which forecasts are recorded and days settle, in order.
- * @param from first day with purchases
- */
+/** The times at which forecasts are recorded and days settle, in order. @param from first day with purchases */
 export function planOf(days: readonly StationDay[], from: string): Step[] {
   const due = new Map<number, StationDay[]>();
   for (const each of days) {
@@ -184,6 +175,5 @@ export function planOf(days: readonly StationDay[], from: string): Step[] {
     });
 }
 
-/** From the first decision to settlement. */
 const isOpenAt = ({ day }: StationDay, atMs: number): boolean =>
   atMs >= day.end.getTime() - LEAD_HOURS[0] * HOUR_MS && atMs <= finalTimeOf(day).getTime();

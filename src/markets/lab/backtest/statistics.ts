@@ -27,7 +27,7 @@ export function summarise(trail: Trail) {
     /** Sale value of the positions still open at the end, after fees; end equity is this plus cash. */
     openWorth: inDollars(trail.end - trail.endCash),
     endEquity: inDollars(trail.end),
-    /** Over all purchases, settled or open. */
+    /** Over settled and open purchases. */
     equityChange: equityChangeOf(trail),
     /** Over settled purchases, after fees; with the mean per climate date and its 95% interval. */
     profit: inDollars(profit),
@@ -40,14 +40,12 @@ export function summarise(trail: Trail) {
     staked: inDollars(staked),
     fees: inDollars(sum(purchases.map(({ fee }) => fee))),
     returnOnStake: settledStake === 0n ? null : inDollars(profit) / inDollars(settledStake),
-    /** Stake divided by mean equity. */
     turnover: meanEquity === 0 ? 0 : inDollars(staked) / meanEquity,
     /** Maximum drawdown of equity, in dollars and as a share of its peak. */
     maximumDrawdown: drawdownOf(trail),
     decisions: trail.decisions,
     signals: trail.signals,
     withheld: trail.withheld,
-    /** The most frequent reasons for not buying a side of a market. */
     reasons: [...trail.reasons]
       .map(([reason, times]) => ({ reason, times }))
       .sort((a, b) => b.times - a.times || (a.reason < b.reason ? -1 : 1))
@@ -108,7 +106,6 @@ function calibrationOf(settled: readonly Purchase[]) {
       purchases: found.length,
       meanProbability: mean(({ probability }) => probability),
       frequency: mean(({ payout, contracts }) => inDollars(payout!) / contracts),
-      /** Mean break-even probability, from which on the purchases were worth their cost. */
       meanBreakEven: mean(({ breakEven }) => breakEven),
     };
   });

@@ -1,7 +1,6 @@
 import type { AheadCase } from '../../learning/day-ahead.js';
 import { crpsOfEnsemble } from '../../learning/pit.js';
 
-/** A row of the file: ensemble, scores and observation. */
 export interface CaseRow {
   day: number;
   /** Index of the row's group in the `by` column; 0 without one. */
@@ -11,7 +10,7 @@ export interface CaseRow {
   variance: number;
   lowest: number;
   highest: number;
-  /** The central 90% interval of the members. */
+  /** The central 90% interval. */
   low: number;
   high: number;
   crps: number;

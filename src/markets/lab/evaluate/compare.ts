@@ -36,10 +36,7 @@ interface Said {
   coefficients: Record<string, unknown>;
 }
 
-/**
- * Trains and tests all models on the same rows.
- * @throws CommandError if there are no such rows
- */
+/** @throws CommandError if no rows have forecasts from every model */
 export function compareModels(
   options: EvaluateOptions,
   file: FileCases,
@@ -153,10 +150,7 @@ function scoreModel(said: Said, rows: readonly number[], table: CaseTable, tail:
 
 const interval = { blockLength: 7, resamples: 2_000, confidence: 0.95, seed: 1 };
 
-/**
- * Compares each model with the first. Errors within a date are correlated and last some days, so blocks of seven
- * dates are drawn.
- */
+/** Errors within a date are correlated and last some days, so blocks of seven dates are drawn. */
 function compare(
   [first, ...others]: readonly Scored[],
   rows: readonly number[],
@@ -182,7 +176,6 @@ function compare(
   }));
 }
 
-/** Table with the scores of each model and its difference from the first. */
 export function comparisonTable(summary: ComparedModels, names: readonly ModelName[]): string[] {
   const number = (x: number | undefined) => (x === undefined ? '' : x.toFixed(4)).padStart(9);
   const range = ({ mean, low, high }: Interval) =>

@@ -12,7 +12,6 @@ export interface Tail {
   threshold: number;
 }
 
-/** Number of points for the integrals over temperature. */
 const POINTS = 200;
 
 /** Range outside which all forecasts and observations are effectively 0 or 1. */
@@ -29,8 +28,8 @@ const probabilityAt = ({ mean, deviation }: Case, cdf: Cdf, t: number): number =
   deviation === 0 ? Number(t >= mean) : cdf((t - mean) / deviation);
 
 /**
- * Mean threshold-weighted CRPS, ∫ (F(t) − 1{y ≤ t})² dt over the temperatures that count. T. Gneiting, R. Ranjan,
- * Comparing Density Forecasts Using Threshold- and Quantile-Weighted Scoring Rules, J. Bus. Econ. Stat. 29 (2011).
+ * ∫ (F(t) − 1{y ≤ t})² dt over the temperatures that count, averaged. T. Gneiting, R. Ranjan, Comparing Density
+ * Forecasts Using Threshold- and Quantile-Weighted Scoring Rules, J. Bus. Econ. Stat. 29 (2011).
  */
 export function weightedCrps(cases: readonly Case[], cdf: Cdf, { side, threshold }: Tail): number {
   let sum = 0;

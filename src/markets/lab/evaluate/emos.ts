@@ -76,9 +76,7 @@ function toCoefficients(point: Float64Array, scale: Scale): EmosCoefficients {
   return { a, b, c, d: variance === 0 ? 0 : (rootD * residual) ** 2 / variance };
 }
 
-/** An ensemble and its observation. */
 export interface EmosCase {
-  /** Mean of the members. */
   mean: number;
   /** Sample variance of the members; 0 for a single member. */
   variance: number;
@@ -87,7 +85,6 @@ export interface EmosCase {
 
 export interface EmosFit {
   coefficients: EmosCoefficients;
-  /** Mean CRPS over the fitted cases. */
   trainingCrps: number;
   /** Whether the optimality conditions hold; otherwise the fit is the best one found. */
   hasConverged: boolean;
@@ -229,7 +226,6 @@ export interface EmosCoefficients {
   d: number;
 }
 
-/** The normal distribution for an ensemble's mean and sample variance. */
 export function predictEmos(
   { a, b, c, d }: EmosCoefficients,
   mean: number,

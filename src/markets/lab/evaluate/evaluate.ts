@@ -23,10 +23,7 @@ import {
 } from './training.js';
 import { crpsOfNormal } from '../../learning/pit.js';
 
-/**
- * Trains and tests on the cases of a file.
- * @throws CommandError if there is nothing to train on, to test or to fit
- */
+/** @throws CommandError if there is nothing to train on, to test or to fit */
 export function evaluate(
   options: EvaluateOptions,
   file: FileCases,
@@ -66,7 +63,7 @@ interface Run {
   file: FileCases;
   order: Uint32Array;
   forecasts: Forecasts;
-  /** Reasons why windows could not be fitted, with the number of rows they would have tested. */
+  /** Rows that unfitted windows would have tested, by reason. */
   problems: Map<NoFitReason, number>;
   tooEarly: number;
   notFitted: number;
@@ -210,10 +207,7 @@ function createForecasts(
   };
 }
 
-/**
- * Means over all forecasts.
- * @param coefficients one set, or one for each value of the `by` column
- */
+/** @param coefficients one set, or one for each value of the `by` column */
 function summarize(
   forecasts: Forecasts,
   table: CaseTable,

@@ -57,7 +57,6 @@ export interface RawScores {
 export const meansOf = <Sums extends object>(sums: Sums, n: number): Sums =>
   Object.fromEntries(Object.entries(sums).map(([name, sum]) => [name, (sum as number) / n])) as Sums;
 
-/** Scores of the raw ensembles. */
 export function rawScores(rows: readonly number[], table: CaseTable): RawScores {
   const sums = { crps: 0, mae: 0, bias: 0, coverage: 0 };
   for (const row of rows) {
@@ -71,7 +70,7 @@ export function rawScores(rows: readonly number[], table: CaseTable): RawScores 
   return meansOf(sums, rows.length);
 }
 
-/** One out-of-sample forecast and its observation. */
+/** One out-of-sample forecast. */
 export interface EvaluatedCase {
   /** YYYY-MM-DD. */
   date: string;

@@ -196,10 +196,7 @@ const LISTED = 20;
 const LONGEST_NAME = 60;
 const MATCHING_MS = 2_000;
 
-/**
- * Finds the columns in the header.
- * @throws CommandError for a missing or duplicate column, and for a pattern without matches
- */
+/** @throws CommandError for a missing or duplicate column, and for a pattern without matches */
 function findColumns(
   header: readonly string[],
   options: Pick<EvaluateOptions, 'file' | 'date' | 'observed' | 'by' | 'members'>,

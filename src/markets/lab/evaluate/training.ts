@@ -57,10 +57,7 @@ interface Step {
   test: RowRange;
 }
 
-/**
- * Plans which rows each test uses for training.
- * @param days of the rows of a group, ascending
- */
+/** @param days of the rows of a group, ascending */
 export function planWindows(days: ArrayLike<number>, training: RollingTraining | FixedTraining): Step[] {
   if ('until' in training) {
     const until = parseDay(training.until)!;
@@ -95,7 +92,6 @@ function datesOf(days: ArrayLike<number>): { day: number; from: number; to: numb
   return dates;
 }
 
-/** The position of the first row on this day or later. */
 function firstFrom(days: ArrayLike<number>, day: number): number {
   let position = 0;
   while (position < days.length && days[position]! < day) position++;
@@ -118,7 +114,6 @@ interface TrainingRule {
   isWidened: boolean;
 }
 
-/** Fits a window, or returns why it cannot. */
 export function train(
   cases: readonly EmosCase[],
   { distribution, isWidened }: TrainingRule,
@@ -164,7 +159,6 @@ function climateOf(cases: readonly EmosCase[]): Trained['climate'] {
 /** A family of symmetric distributions with mean and deviation; z counts deviations from the mean. */
 interface Distribution {
   kernel: ScoreKernel;
-  /** The probability of at most z. */
   cdf: (z: number) => number;
   quantile: (probability: number) => number;
   logScore: (mean: number, deviation: number, observed: number) => number;
