@@ -145,7 +145,7 @@ function tickSizeOf({ priceRanges, yesAsk, yesBid, lastPrice }: ListedMarket): M
   return priceRanges.map(({ step }) => step).reduce((least, step) => (step < least ? step : least));
 }
 
-/** The market's page at the venue, or ours for a simulated venue. */
+/** At the venue, or our own page for a simulated venue. */
 function urlOf(market: ListedMarket, marketSource: string): string {
   if (marketSource === 'kalshi') return `https://kalshi.com/markets/${market.seriesTicker.toLowerCase()}`;
   if (!isPlaced(market)) return '/dashboard/markets?kind=others';

@@ -30,7 +30,6 @@ export function readLayer(context: Context): RequestHandler {
   };
 }
 
-/** Settings shared by all public routes behind `readLayer`. */
 export const publicRead = { method: 'get', tag: 'Market data', credential: 'none', limit: 'reads' } as const;
 
 const source = (part: string) => ({

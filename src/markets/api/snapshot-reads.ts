@@ -120,8 +120,7 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
       const report = await sizing;
       const write = (snapshot: Snapshot) =>
         writeSignals(withholdDoubtful(report, snapshot.data.doubts), writeMarketOf(snapshot));
-      // A request from before a refresh is answered from its own snapshot, because the markets may have changed
-      // since.
+      // Answers from the request's own snapshot, because a refresh may have changed the markets.
       return send(once(`signals ${bankroll}`, write, at), () => '', at);
     },
 

@@ -6,13 +6,13 @@ import type { ClimateWatch, CrossChecks } from '../climate/watch.js';
 import type { IndexReader, IndexState } from '../weather/kalshi-index.js';
 import { indexAreas, stations, type IndexArea, type Station } from '../market/stations.js';
 
-/** Facts about places learned at run time; undefined for a simulated world. */
+/** Undefined for a simulated world. */
 export interface PlaceFacts {
   climate: Pick<ClimateWatch, 'crossChecks'> | undefined;
   index: Pick<IndexReader, 'states'> | undefined;
 }
 
-/** The answer of `GET /stations`, rebuilt when facts change. */
+/** Rebuilt when facts change. */
 export function createStationList({ climate, index }: PlaceFacts): () => CachedAnswer {
   let made:
     | { answer: CachedAnswer; checks: CrossChecks | undefined; states: readonly IndexState[] | undefined }

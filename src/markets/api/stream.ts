@@ -34,7 +34,6 @@ export interface StreamDeps {
 }
 
 export interface ReaderWish {
-  /** Client address that the stream counts against. */
   address: string;
   stationId: string | undefined;
   lastEventId: string | undefined;

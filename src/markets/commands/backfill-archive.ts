@@ -128,8 +128,8 @@ export interface Pauses {
 }
 
 /**
- * Retries up to five attempts while a service is busy or failing, after the pause it requests or a growing one. An
- * abort ends a pause, not a request.
+ * Makes up to five attempts while a service is busy or failing, after the pause it requests or a growing one. Other
+ * errors are not retried. An abort ends a pause, not a request.
  */
 export async function askAgain<T>(
   ask: () => Promise<T>,
@@ -158,7 +158,6 @@ interface Chunk extends DateRange {
   missing: number;
 }
 
-/** The last day that is over at all of these stations. */
 export const lastDayOver = (stations: readonly Station[], nowMs: number): string =>
   stations.map((station) => climateDayAt(station, new Date(nowMs - DAY_MS)).date).toSorted()[0]!;
 

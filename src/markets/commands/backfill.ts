@@ -148,7 +148,6 @@ async function learn(
   return calibration.current.fits;
 }
 
-/** A log that prints warnings as sentences for a terminal. */
 const createNoteLog = (note: (text: string) => void): Logger =>
   pino(
     { level: 'warn', base: null },

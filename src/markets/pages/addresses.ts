@@ -99,7 +99,7 @@ export const ticketAddress = (ticker: string, { limitPrice, ...choice }: TicketC
     limitPrice: limitPrice === undefined ? undefined : trimZeros(formatDollars(limitPrice)),
   });
 
-/** Formats `0.4200` as `0.42`. */
+/** `0.4200` becomes `0.42`. */
 export const trimZeros = (dollars: string): string => dollars.replace(/0{1,2}$/, '');
 
 export const PORTFOLIO_PATH = '/dashboard/portfolio';

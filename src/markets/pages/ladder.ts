@@ -21,7 +21,7 @@ interface LadderInput {
   signals: readonly Signal[];
 }
 
-/** An event's brackets from cold to warm, each with prices and the probabilities of forecast and market. */
+/** Brackets from cold to warm. */
 export function toLadder({ event, books, day, holdings, mayOpen, signals }: LadderInput) {
   const implied = impliedProbabilities(event);
   const highest = Math.max(0, ...(day?.probabilities.values() ?? []));

@@ -85,7 +85,6 @@ export function whenOf({ hour, ...event }: Moment, now: Date): string {
 export const formatMoment = ({ date, hour }: { date: string; hour?: number | undefined }): string =>
   hour === undefined ? formatClimateDay(date) : `${formatHour(hour)} on ${formatClimateDay(date)}`;
 
-/** The viewer's paper account, and the signals sized for it. */
 export interface OwnAccount {
   /** Spendable cash; undefined if the account was never opened. */
   cash: Micros | undefined;
@@ -176,7 +175,6 @@ const toModels = ({ models = [] }: DayForecast, source: string) =>
     .toSorted((a, b) => b.weight - a.weight)
     .map(({ model, ...part }) => ({ ...part, name: modelName(source, model) }));
 
-/** Temperature reached on a day in progress, and what is expected of the rest. */
 function toRunning({ kind, running, distribution: { atLeast, atMost } }: DayForecast) {
   return (
     running && {
@@ -194,7 +192,6 @@ function toRunning({ kind, running, distribution: { atLeast, atMost } }: DayFore
   );
 }
 
-/** The correction applied to the members; null without one. */
 function toCorrection({ fit, seasonalFit }: DayForecast) {
   return (
     fit && {
@@ -209,7 +206,6 @@ function toCorrection({ fit, seasonalFit }: DayForecast) {
   );
 }
 
-/** Outcome of a day or an hour, as far as the venue has reported it. */
 function toSettled({ kind, markets }: MarketEvent) {
   // All thresholds up to some point pay, so the last one is the result.
   const winner = markets.findLast(({ settlementValue }) => settlementValue === DOLLAR);

@@ -107,7 +107,6 @@ function citiesOf(events: readonly MarketEvent[], kind: TemperatureKind): Map<st
   return found;
 }
 
-/** Every city with markets of a kind that matches the search, with the headline of its current day or next hour. */
 export function toCities(
   snapshot: Snapshot,
   signals: SignalReport,
@@ -145,7 +144,6 @@ const contains = (texts: readonly (string | null)[], q: string): boolean => {
     .every((word) => text.includes(word));
 };
 
-/** The signals with the largest edge after fees over all tradable events, and the number of withheld purchases. */
 export function toBest(snapshot: Snapshot, report: SignalReport, now: Date) {
   const tradable = snapshot.events.filter((event) => isTradable(event, now));
   const events = new Map(tradable.map((event) => [event.eventTicker, event]));

@@ -31,7 +31,6 @@ export function toPortfolioView(portfolio: Portfolio, marks: Marks, canTrade: bo
   };
 }
 
-/** Caveats about the marks; undefined if there are none. */
 function toFreshness({ snapshot, sources, now }: Marks, isHolding: boolean) {
   if (!snapshot) {
     const failing = sources.find(({ part, state }) => part === 'markets' && state !== 'waiting');

@@ -6,10 +6,7 @@ import type { Market, TemperatureKind } from '../market/market.js';
 import { DOLLAR } from '../market/money.js';
 import { areThresholds, bracketRange, type Bracket } from '../market/brackets.js';
 
-/**
- * Mid prices by ticker, normalised over a day's brackets but not over thresholds, as several can pay. Null without
- * quotes.
- */
+/** Mid prices by ticker; normalised over brackets but not thresholds, of which several can pay. Null without quotes. */
 export function impliedProbabilities({ markets }: MarketEvent): ReadonlyMap<string, number | null> {
   const mids = markets.map(midOf);
   const sum = mids.reduce<number>((total, mid) => total + (mid ?? 0), 0);
@@ -136,7 +133,7 @@ function partsOf({ probabilities }: DayForecast, { markets }: MarketEvent): Part
 
 const sumOf = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);
 
-/** Expected temperature given the observations; null if unknown. */
+/** Null if unknown. */
 export function expectedOf(day: DayForecast, event: MarketEvent): number | null {
   if (event.kind === 'hourly') return day.observed?.extremeF ?? day.meanF;
   const degrees = degreesOf(day, event);

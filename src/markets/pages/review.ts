@@ -52,7 +52,6 @@ type Fact = { label: string; note?: string; isSum?: true } & (
   | { contracts: number }
 );
 
-/** The effect of an order if placed now, and its worst case. */
 export function reviewOrder(input: ReviewInput): Review {
   const { order, market, book, feeRule } = input;
   const quote = quoteOrder(order.rest?.postOnly ? emptyBook : book, feeRule, order);

@@ -161,7 +161,6 @@ export const switchActions: Record<
   },
 };
 
-/** Buttons for every state except the current one, opening first. */
 export const toSwitchChoices = ({ own }: TradingSwitch) =>
   (['open', 'reduce_only', 'halt'] as const)
     .filter((state) => state !== own.state)

@@ -5,7 +5,6 @@ import { bracketLabel } from '../market/brackets.js';
 import type { EventSignals, Signal, SignalReport } from '../signals/signal.js';
 import { scoresAddress, ticketAddress } from './addresses.js';
 
-/** An event's signals, best first, and the reasons why other markets have none. */
 export function toSignalsView(report: SignalReport, event: MarketEvent, now: Date) {
   const found = report.events.find(({ eventTicker }) => eventTicker === event.eventTicker);
   const labels = new Map(event.markets.map(({ ticker, bracket }) => [ticker, bracketLabel(bracket)]));

@@ -39,7 +39,6 @@ const schema = z.object({
 /** In the order of the form. */
 export const ticketFields = Object.keys(schema.shape) as (keyof z.infer<typeof schema>)[];
 
-/** Initial values of a ticket: the requested ones, else sensible defaults. */
 export function fillTicket(
   given: FormFields,
   book: OrderBook,

@@ -117,7 +117,6 @@ const toPrices = (book: OrderBook, side: Side) => ({
   ask: asksOf(book, side)[0],
 });
 
-/** Tabs for the possible orders: both purchases if positions may be opened, and the sale of a holding. */
 function toTabs({ market, book, held, form, mayOpen }: TicketInput) {
   const { side: chosenSide, action: chosenAction } = form.values;
   const typed = Number(form.values.contracts);
@@ -223,5 +222,5 @@ function problemOf({
   return found && { title: found[0], detail: message, advice: found[1] };
 }
 
-/** Order errors that the form shows with a fresh quote. */
+/** Shown in the form with a fresh quote. */
 export const ticketCodes: ReadonlySet<ErrorCode> = new Set(Object.keys(problems) as ErrorCode[]);

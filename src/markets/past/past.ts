@@ -59,7 +59,6 @@ const RECORDS_AT_ONCE = 28;
 const FITS_AT_ONCE = 7;
 const RUNS_AT_ONCE = 63;
 
-/** The past of a simulated world, which can be reconstructed at any time, part by part. */
 export interface Past extends PastFiller {
   /** What would have been learned about a part at any time in the last days. */
   learn(part: PastPart, signal: AbortSignal): Promise<LearnedPast>;
@@ -160,7 +159,6 @@ async function readRecorded({ db: { orm }, clock, names, days }: PastOptions): P
 
 const recordKey = (target: Target, leadHours: number): string => `${targetKey(target)} ${leadHours}`;
 
-/** Stores the fits that records refer to, then the records. */
 function createRecordWriter(
   { db: { orm }, names }: PastOptions,
   learned: LearnedPast,

@@ -7,7 +7,6 @@ import type { ReliabilityBin } from '../../core/charts/diagonal.js';
 import { recordedBracket } from './score.js';
 
 const PIT_BINS = 10;
-/** The flatness test needs at least this many days. */
 const MIN_PIT_DAYS = 20;
 
 /** Position of an outcome in its forecast: probabilities of less than the outcome, and of at most the outcome. */
@@ -62,7 +61,6 @@ function testFlatness(days: readonly DayCounts[], shares: readonly number[], tot
 
 const BINS = 10;
 
-/** The parts of a settled record that reliability needs. */
 export type SaidRecord = Pick<ForecastRecord, 'kind' | 'brackets'> & { outcome: number };
 export type Side = 'model' | 'market';
 

@@ -68,8 +68,7 @@ function shareUpTo(
   if (lowest !== null && degrees < lowest) return 0;
   const whole = probabilityWithin(shape, { lowest, highest, step });
   if (whole > 0) return probabilityWithin(shape, { lowest, highest: degrees, step }) / whole;
-  // Probabilities underflow this far out: spread the range evenly, and give a tail's whole probability to its first
-  // degree.
+  // Probabilities underflow this far out: spread a range evenly, and put a tail on its first degree.
   if (lowest === null) return 0;
   return highest === null ? 1 : (degrees - lowest + step) / (highest - lowest + step);
 }

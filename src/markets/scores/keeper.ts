@@ -24,7 +24,6 @@ export async function recordForecasts(db: Database, inputs: RecordInputs): Promi
   await insertRecords(db.orm, recordsDue(inputs, climates));
 }
 
-/** Scores the records whose days and hours the venue has settled. */
 export async function scoreForecasts({ orm }: Database, inputs: RecordInputs): Promise<number> {
   const outcomes = new Map(finalOutcomes(inputs.events).map((outcome) => [targetKey(outcome), outcome]));
   if (outcomes.size === 0) return 0;
@@ -51,7 +50,6 @@ export const recordGates = (deps: ChangeDeps, sources: SourceNames, book: GateBo
     }
   });
 
-/** Records and scores forecasts from the same snapshots that reads are answered from. */
 export interface ScoreKeeper {
   record(): Promise<void>;
   score(): Promise<void>;
@@ -74,7 +72,6 @@ export interface ScoreKeeperOptions {
   past: PastFiller | undefined;
 }
 
-/** Fills in the forecasts that would have been recorded in a simulated world's past. */
 export interface PastFiller {
   /** Resumes where an earlier run stopped. @returns how many forecasts were missing */
   fillIn(into: FilledIn, signal: AbortSignal): Promise<number>;

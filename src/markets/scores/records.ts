@@ -17,7 +17,6 @@ import { costsOf, impliedProbabilities, type ScorableRecord } from './score.js';
 /** A record is made within this time or not at all, so no forecast is recorded in hindsight. */
 export const RECORD_WINDOW_MS = 5 * MINUTE_MS;
 export const PAST_DAYS = 75;
-/** Older prices do not count as current. */
 const MAX_AGE_MS = MINUTE_MS;
 
 export type ForecastRecord = typeof forecastRecords.$inferSelect;
@@ -130,7 +129,7 @@ const MIN_DAYS = 10;
 /** °F. A few similar days do not make the next one certain. */
 const MIN_DEVIATION_F = 1;
 
-/** Recent mean and standard deviation of days (or of one hour across days) at a station. */
+/** Of recent days, or of one hour across days, at a station. */
 export interface Climate {
   mean: number;
   deviation: number;

@@ -9,7 +9,7 @@ import type { ForecastRecord } from './records.js';
 import type { SourceNames } from '../learning/queries.js';
 import type { CrpsPoint } from '../../core/charts/series.js';
 
-/** Filter for the wanted records, served by the index of recent ones. */
+/** Matches the index of recent records. */
 const askedRows = ({ kind, since, station, leadHours, ...sources }: Wanted) =>
   and(
     ofSources(sources),
@@ -21,7 +21,7 @@ const askedRows = ({ kind, since, station, leadHours, ...sources }: Wanted) =>
 
 const calibratedRows = (wanted: Wanted) => sql`${askedRows(wanted)} and method <> 'raw_ensemble'`;
 
-/** The newest records of a station in which both model and market had probabilities. */
+/** Newest first; only where both model and market had probabilities. */
 export async function listSaid(orm: Orm, wanted: Wanted & { station: string }): Promise<SaidRecord[]> {
   return selectRows<SaidRecord>(
     orm,

@@ -44,7 +44,7 @@ export interface ScoresAsked {
   leadHours?: number | undefined;
 }
 
-/** The answer of `GET /scores` for the last 90 days: means, gates, diagnostics and records. */
+/** The answer of `GET /scores` for the last 90 days. */
 export async function readScores(deps: ScoresDeps, asked: ScoresAsked): Promise<ScoresAnswer> {
   const { db, clock, sources, calibration } = deps;
   const asOf = new Date(clock.now());
@@ -127,7 +127,6 @@ async function readVersion(
   ]);
 }
 
-/** A group without rows gets an empty summary. */
 function toSummary(means: Means | undefined): ScoreSummary {
   const { n, waiting, withoutMarket, since } = means ?? { n: 0, waiting: 0, withoutMarket: 0, since: null };
   const counts = { n, waiting, withoutMarket, since };

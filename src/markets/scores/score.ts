@@ -62,7 +62,7 @@ export function atMostOfMembers(membersF: readonly number[], step: 1 | 0.01 = 1)
   return (degrees) => rounded.filter((member) => member <= degrees).length / rounded.length;
 }
 
-/** Scores of a record; null where an input is missing. */
+/** Null where an input is missing. */
 export type Scores = ReturnType<typeof scoreRecord>;
 
 export type ScorableRecord = Pick<
@@ -139,13 +139,10 @@ function scoreAgainstCosts(
   return { advantage: advantages[winner]!, worstAdvantage: Math.min(...advantages) };
 }
 
-/** Dollars. The lowest price of a contract. */
+/** Dollars. */
 const LEAST_COST = 0.01;
 
-/**
- * Cost of a dollar per outcome: YES of its bracket; between thresholds YES of the lower plus NO of the higher, minus
- * the dollar that both pay together in any case.
- */
+/** YES of the bracket; between thresholds YES of the lower plus NO of the higher, minus the dollar they always pay. */
 function outcomeCosts({ ranges, pays }: Outcomes, costs: readonly BracketCost[]): number[] {
   if (ranges.length === pays.length) return costs.map(({ yes }) => yes);
   const from = (outcome: number) => costs[pays.findIndex((payout) => payout.from === outcome)];
@@ -235,10 +232,7 @@ const WIDEST_SPREAD = DOLLAR / 5n;
 /** Costs are quoted for this many contracts. */
 const COSTED_CONTRACTS = 10;
 
-/**
- * Cost of a contract on either side in dollars, fee included; a dollar where too few are for sale. Null without a
- * book or a known fee, or if the book is crossed.
- */
+/** Dollars per contract, fee included; a dollar if too few are for sale. Null if unknown or the book is crossed. */
 export function costsOf(book: OrderBook | undefined, feeRule: FeeRule | undefined): BracketCost | null {
   if (!book || !feeRule || isCrossed(book)) return null;
   const costOf = (side: Side): number => {
@@ -249,10 +243,7 @@ export function costsOf(book: OrderBook | undefined, feeRule: FeeRule | undefine
   return { yes: costOf('yes'), no: costOf('no') };
 }
 
-/**
- * −ln of the probability given to the outcome: 0 is perfect, smaller is better. I. J. Good, Rational Decisions, JRSS
- * B 14 (1952).
- */
+/** −ln of the outcome's probability; smaller is better. I. J. Good, Rational Decisions, JRSS B 14 (1952). */
 export const logScore = (probabilities: readonly number[], outcome: number): number =>
   Math.log(1 / Math.max(LEAST_PROBABILITY, probabilities[outcome]!));
 

@@ -19,7 +19,6 @@ export interface BacktestOptions {
   shuffles: number;
   /** Also follows signals that a closed gate would withhold. */
   isUngated: boolean;
-  /** Called after each point in time of each round. */
   onPoint?: () => void;
 }
 
@@ -108,7 +107,6 @@ function summariseRounds(rounds: readonly Trail[], real: Trail) {
     rounds: rounds.length,
     meanProfit: average(daily.map((profits) => profits.reduce((total, profit) => total + profit, 0))),
     meanEquityChange: average(rounds.map(equityChangeOf)),
-    /** Mean profit of a climate date over all rounds. */
     profitPerDay,
     /** Share of rounds that ended with at least the equity of the real forecasts. */
     asGood: rounds.filter(({ end }) => end >= real.end).length / rounds.length,

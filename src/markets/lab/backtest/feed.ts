@@ -11,7 +11,7 @@ import type { TapeHeader } from '../../tape/format.js';
 import type { MarkableFill } from '../../execution/marker.js';
 import { createLookBack, type FillMark } from './look-back.js';
 
-/** Exactly what was known at one time in the past. */
+/** Only what was known at that time. */
 export interface PointInTime {
   at: Date;
   data: MarketData;

@@ -26,7 +26,6 @@ const markWith = (
 /** How long books are followed after a fill: the first reading after its minute shows what stood before. */
 const FOLLOWED_MS = 2 * WAIT_MS;
 
-/** Marks fills from later data, one moment at a time. */
 export interface LookBack {
   /** Takes moments in chronological order, starting at the first fill. */
   see(at: Date, data: Pick<MarketData, 'books' | 'bookTimes' | 'doubts' | 'fetchedAt'>): void;

@@ -160,7 +160,6 @@ const reportsOf = (events: readonly MarketEvent[]): SettledDay[] =>
     return finalOutcomes([event]).map((outcome) => ({ ...outcome, knownAt }));
   });
 
-/** Decision times from the first trade to the end of the day. */
 function decisionTimes(event: MarketEvent, trades: RecordOptions['trades'], everyMs: number): number[] {
   const first = Math.min(...event.markets.map(({ ticker }) => trades.get(ticker)?.[0]?.atMs ?? Infinity));
   const times: number[] = [];
@@ -213,10 +212,7 @@ function dataAt(
 /** As in the service's archive. */
 const WINDOW_MS = 90 * DAY_MS;
 
-/**
- * Trains on data known at each requested time; times must ascend. One fit per day, from data known at the day's first
- * moment, serves all rounds.
- */
+/** Requested times must ascend. Fits once a day, from data known at its first moment, for all rounds. */
 function createLearner(runs: readonly DayEnsemble[], reports: readonly SettledDay[]) {
   const known = runs
     .map(({ membersF, ...run }): KnownRun => {
@@ -245,10 +241,7 @@ const dateOf = (at: Date): string => at.toISOString().slice(0, 10);
 
 const MEMBERS = 31;
 const MIN_MEMBERS = 10;
-/**
- * Hours before the day's (or hour's) end at which the forecast is renewed, starting about when the markets open:
- * forecasts older than six hours are not traded on.
- */
+/** Hours before the end: starts when the markets open, and forecasts older than six hours are not traded on. */
 const LEADS = [48, 42, 36, 30, 24, 18, 12, 6];
 
 /**

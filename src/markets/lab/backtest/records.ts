@@ -32,7 +32,6 @@ const SURE_BID = 97n * CENT;
 export interface RecordedEvents {
   /** By event, in file order. */
   events: ReadonlyMap<string, readonly Market[]>;
-  /** Markets that could not be read reliably, with the reason. */
   unusable: readonly string[];
   /** Events settled by closing prices, because the files lack the venue's result. */
   byClosingPrice: number;

@@ -42,10 +42,7 @@ export interface RunOptions {
   onPoint?: () => void;
 }
 
-/**
- * Replays the past as the service would have run: settles what the venue has settled, makes signals for the current
- * account, and buys at the books of that time.
- */
+/** Replays the past as the service would have run, with the account and books of each time. */
 export async function runBacktest(
   points: AsyncIterable<PointInTime> | Iterable<PointInTime>,
   { cash, change = (point) => point, takenMs, onPoint }: RunOptions,
@@ -121,13 +118,13 @@ export interface Purchase {
   side: Side;
   contracts: number;
   fills: readonly Quote['fills'][number][];
-  /** Price and fee as charged. */
+  /** With the fee. */
   cost: Micros;
   fee: Micros;
   /** The forecast's probability that the side pays; `breakEven` is the cost per contract in dollars, fee included. */
   probability: number;
   breakEven: number;
-  /** Payout; null until the market settles. */
+  /** Null until the market settles. */
   payout: Micros | null;
 }
 
@@ -215,10 +212,7 @@ export function createBroker(start: Micros, takenMs?: number) {
   };
 }
 
-/**
- * Values holdings over time at the last bids, after fees.
- * @param isWhole whether books are complete: then a missing bid means zero, otherwise the value is unknown
- */
+/** @param isWhole whether books are complete: then a missing bid means zero, otherwise an unknown value */
 function createValuation(
   isWhole: boolean,
 ): (holdings: ReadonlyMap<string, Holding>, data: MarketData) => Micros {

@@ -20,10 +20,7 @@ export interface CaseRow {
 /** The fields of a row that models see; `observed` is for training only. */
 export type ModelRow = AheadCase;
 
-/**
- * Reduces each ensemble to a few numbers, however many members it has. Columnar storage takes a third of the memory
- * of objects.
- */
+/** Keeps a few numbers per ensemble, by column, in a third of the memory of objects. */
 export class CaseTable {
   private readonly columns: Record<keyof CaseRow, number[]> = {
     day: [],

@@ -8,7 +8,6 @@ import { models, type ModelName } from './models.js';
 import type { FileCases } from './read-cases.js';
 import { INTERVAL, planWindows } from './training.js';
 
-/** Scores of a model over the rows that every model has forecast. */
 interface ModelScores extends RawScores, Decomposition {
   logScore: number;
   /** Threshold-weighted CRPS, if a threshold was given. */

@@ -1,7 +1,6 @@
 import { crpsAndGradient } from '../../learning/pit.js';
 import { minimize, type Minimum, type Objective } from '../../learning/minimize.js';
 
-/** Relative size of rounding errors. */
 const ROUNDING = 1e-12;
 /** Initial splits of the residual variance between constant and ensemble. */
 const SPLITS = [0.5, 0.95, 0.05] as const;

@@ -136,7 +136,6 @@ function whyNothing(run: Run): string {
   return `No row can be tested: none of ${tooEarly} has ${training.days} dates with data before it.`;
 }
 
-/** A tested case, with scores that are only needed as sums. */
 interface ScoredCase extends EvaluatedCase {
   logScore: number;
 }

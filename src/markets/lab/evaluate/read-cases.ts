@@ -54,10 +54,7 @@ export async function readRows<Found>(
   }
 }
 
-/**
- * Reads the usable rows. Memory holds only a few numbers per row.
- * @throws CommandError for a file that is not a CSV, or lacks the columns
- */
+/** @throws CommandError for a file that is not a CSV, or lacks the columns */
 export async function readCases(
   input: Input,
   options: EvaluateOptions,

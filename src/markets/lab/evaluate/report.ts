@@ -24,10 +24,7 @@ import { styleSheets } from '../../../core/pages/stylesheet.js';
 /** The relative path is the same from the sources and from the build. */
 const views = fileURLToPath(new URL('../../../../views/markets', import.meta.url));
 
-/**
- * Fails early if the report could not be written.
- * @throws CommandError if there is no such folder, or if the target exists and is not an ordinary file
- */
+/** @throws CommandError for a missing folder, or if the target exists and is not an ordinary file */
 export async function requireReportTarget(file: string): Promise<void> {
   const target = resolve(file);
   const folder = await stat(dirname(target)).catch(() => undefined);
@@ -210,7 +207,6 @@ const monthNames = Array.from({ length: 12 }, (_, month) =>
 const nameMonths = (months: readonly number[] | null): string =>
   months === null ? 'all' : months.map((month) => monthNames[month - 1] ?? String(month)).join(', ');
 
-/** Describes the training data behind each tested forecast. */
 export function describeTraining({ training, by }: EvaluateOptions): string {
   const group = by === null ? '' : ', each value for itself';
   if ('until' in training) {
@@ -264,7 +260,7 @@ interface ScoreSums {
 
 type Tally = ReturnType<typeof tallyCases>;
 
-/** Aggregates the cases for the report in a single pass. */
+/** Reads the cases once. */
 export function tallyCases({ cases, memberCount }: Pick<Evaluation, 'cases' | 'memberCount'>) {
   const total = newSums();
   const days = new Map<string, ScoreSums>();
