@@ -71,10 +71,10 @@ export function createMarketStream({ store, metrics, log, limits }: StreamDeps):
   if (store.current) feed.take(store.current);
   const unsubscribe = store.subscribe((snapshot) => {
     feed.take(snapshot);
-    for (const reader of readers) tell(reader);
+    for (const reader of readers) sendTo(reader);
   });
 
-  function tell(reader: Reader): void {
+  function sendTo(reader: Reader): void {
     const { seen, stationId } = reader;
     const changes = seen === undefined ? undefined : feed.changesEvent(seen, stationId);
     send(reader, changes ?? feed.snapshotEvent(stationId));
@@ -125,7 +125,7 @@ export function createMarketStream({ store, metrics, log, limits }: StreamDeps):
       });
       setStreamHeaders(res);
       res.write(`retry: ${retryMs()}\n\n`);
-      if (feed.sequence > 0) tell(reader);
+      if (feed.sequence > 0) sendTo(reader);
     },
     stop() {
       isStopped = true;

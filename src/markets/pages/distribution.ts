@@ -7,7 +7,7 @@ import { degreesOf, possibleDegrees, type Degree } from './probabilities.js';
 
 export const CHART_HEIGHT = 170;
 /** Keeps the smallest bars visible. */
-const LEAST_HEIGHT = 1.5;
+const MIN_HEIGHT = 1.5;
 
 /**
  * The forecast's distribution as bars, one for each whole degree that the report can still have; for an hour, one for
@@ -38,7 +38,7 @@ export function toDistribution(day: DayForecast, event: MarketEvent) {
     height: CHART_HEIGHT,
     bars: degrees.map((degree, i) => {
       const { probability } = degree;
-      const height = probability < 1e-6 ? 0 : Math.max(LEAST_HEIGHT, (CHART_HEIGHT * probability) / top);
+      const height = probability < 1e-6 ? 0 : Math.max(MIN_HEIGHT, (CHART_HEIGHT * probability) / top);
       return {
         x: percent(step * (i + 0.1)),
         width: percent(step * 0.8),

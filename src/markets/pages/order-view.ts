@@ -149,12 +149,14 @@ function whyOf(
   if (valueOfYes !== null && isFairPrice(valueOfYes))
     return `${state === 'finalized' ? 'Settled' : 'To be settled'} at a last fair price of ${formatPrice(valueOfYes)}: YES of ${label} pays that, NO the rest of the dollar.`;
   const reported =
-    temperature === null ? 'No temperature is reported' : `${sayers[source ?? 'null']} says ${temperature}°F`;
+    temperature === null
+      ? 'No temperature is reported'
+      : `${reporters[source ?? 'null']} says ${temperature}°F`;
   if (valueOfYes === null) return `${reported}; what ${label} pays is not known yet.`;
   return `${reported}: YES of ${label} pays ${formatMoney(valueOfYes)}.`;
 }
 
-const sayers: Record<SettlementSource | 'null', string> = {
+const reporters: Record<SettlementSource | 'null', string> = {
   'National Weather Service': 'The report of the National Weather Service',
   'The Weather Company': 'The Weather Company',
   'Kalshi Weather Index': 'The Kalshi Weather Index',

@@ -29,11 +29,11 @@ const QUARTERS = 4;
 /** Stake on each day, per nat. Each has an equal share of the bet, so the best one dominates in time. */
 const STAKES = [0.1, 0.2, 0.4, 0.7];
 /** Largest share of the stake that one day can lose. */
-const MOST_LOST = 0.9;
+const MAX_LOSS = 0.9;
 /** Largest advantage that one day can contribute, in nats: no single day opens a gate. */
-const MOST_GAINED = 4;
+const MAX_GAIN = 4;
 /** Least evidence that opens a gate, however much the other gates have. */
-const LEAST_EVIDENCE = 1 / gateRule.falseShare;
+const MIN_EVIDENCE = 1 / gateRule.falseShare;
 const RESAMPLES = 1_000;
 
 /** From simulations of 28 gates; tests check the rule against them. See the same decision. */
@@ -58,7 +58,7 @@ export const gateErrorRates = Object.freeze({
 export const gateRuleText =
   `A gate opens on evidence that the forecast is ahead of the prices that could be paid, spread and fees included. The evidence is what one dollar has become that was bet on each day's difference in log score (an e-process). ` +
   `The promise is about each day's expected advantage over those prices, given all that is known before the day: where it is never above zero, the evidence is 1 or less on average at any time. ` +
-  `All gates are decided together (closed e-BH), so that at any one time at most ${gateRule.falseShare * 100}% of the open gates are expected to be without such an advantage; each needs evidence of at least ${LEAST_EVIDENCE} to 1. ` +
+  `All gates are decided together (closed e-BH), so that at any one time at most ${gateRule.falseShare * 100}% of the open gates are expected to be without such an advantage; each needs evidence of at least ${MIN_EVIDENCE} to 1. ` +
   `It is no promise about models that are equally good on average: one of them can be expected to be ahead on days that are recognizable beforehand, and without spread and fees its gate can open. ` +
   `At least ${gateRule.minimumDays} days must have settled, and a forecast that has been behind over the last ${gateRule.windowDays} closes its gate. While a gate is closed, its signals are withheld.`;
 
@@ -222,7 +222,7 @@ function evidenceOf(days: readonly JudgedDay[], betsOpen: number, quarter: numbe
 function growthOf(records: JudgedDay['records'], stake: number): number {
   let gains = 0;
   for (const { advantage, worst } of records)
-    gains += Math.min(advantage, MOST_GAINED) * Math.min(stake, worst < 0 ? MOST_LOST / -worst : stake);
+    gains += Math.min(advantage, MAX_GAIN) * Math.min(stake, worst < 0 ? MAX_LOSS / -worst : stake);
   return 1 + gains / records.length;
 }
 
@@ -255,7 +255,7 @@ const hasEnoughDays = ({ n }: Track): boolean => n >= gateRule.minimumDays;
 
 function mayOpen(track: Track): boolean {
   const isAhead = track.difference !== null && track.difference.mean < 0;
-  return hasEnoughDays(track) && isAhead && track.evidence >= LEAST_EVIDENCE;
+  return hasEnoughDays(track) && isAhead && track.evidence >= MIN_EVIDENCE;
 }
 
 /**
@@ -267,7 +267,7 @@ function evidenceNeeded(one: Track, open: ReadonlySet<Track>, known: readonly Tr
   const others = known.filter((track) => track !== one);
   const inside = others.filter((track) => open.has(track));
   const outside = others.filter((track) => !open.has(track));
-  let needed = LEAST_EVIDENCE;
+  let needed = MIN_EVIDENCE;
   let had = 0;
   for (let a = 1; a <= inside.length + 1; a++) {
     const each = a / ((inside.length + 1) * gateRule.falseShare);
@@ -288,9 +288,9 @@ function describeVerdict(track: Track, needed: number): string {
     const days = n === 1 ? '1 day has' : `${n} days have`;
     return `${days} settled that had a calibrated forecast and prices; at least ${gateRule.minimumDays} are needed.`;
   }
-  const lately = `over the last ${gateRule.windowDays} days the forecast's log score was ${comparisonOf(difference.mean)} that of the prices that could be paid`;
+  const recently = `over the last ${gateRule.windowDays} days the forecast's log score was ${comparisonOf(difference.mean)} that of the prices that could be paid`;
   const grown = `the evidence that the forecast is ahead has come to ${formatOdds(evidence)} to 1, and ${formatOdds(needed)} to 1 is needed`;
-  return `Over ${n} settled days ${grown}; ${lately}.`;
+  return `Over ${n} settled days ${grown}; ${recently}.`;
 }
 
 function comparisonOf(mean: number): string {

@@ -12,7 +12,7 @@ const PRICE_ERROR = 0.015;
 /** °F. Prior for a market's standard deviation, within a factor of e^SPREAD. Matters only where prices say little. */
 const USUAL_DEVIATION = 2;
 const SPREAD = 0.5;
-const LEAST_DEVIATION = 0.4;
+const MIN_DEVIATION = 0.4;
 
 interface Possible {
   /** Lower bound of a maximum. `atMost` is the upper bound of a minimum. */
@@ -89,7 +89,7 @@ export function fitNormal(shares: readonly Share[], step = 1): TemperatureDistri
     const determinant = p * q - b * b;
     const nextMean = mean - (q * gradient[0] - b * gradient[1]) / determinant;
     const nextLog = Math.max(
-      Math.log(LEAST_DEVIATION),
+      Math.log(MIN_DEVIATION),
       log - (p * gradient[1] - b * gradient[0]) / determinant,
     );
     const next = costAt(edges, nextMean, nextLog);

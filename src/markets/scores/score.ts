@@ -22,7 +22,7 @@ export type AtMost = (degrees: number) => number;
 /** Probabilities below this do not visibly change the score. */
 const NEGLIGIBLE = 1e-8;
 /** °F. Limit for the sum, so that it ends for any distribution. */
-const FURTHEST = 500;
+const MAX_DISTANCE = 500;
 /** °F. Summing over hundredths would be ten times the work for the same score. */
 const WIDTH_OF_HUNDREDTHS = 0.1;
 
@@ -37,12 +37,12 @@ export function degreeCrps(atMost: AtMost, outcome: number, step: 1 | 0.01 = 1):
   // F is constant between reported temperatures, so the middle one of each interval represents it.
   const middle = (width - step) / 2;
   let sum = 0;
-  for (let i = 1; i * width < FURTHEST; i++) {
+  for (let i = 1; i * width < MAX_DISTANCE; i++) {
     const below = atMost(outcome - i * width + middle);
     if (below < NEGLIGIBLE) break;
     sum += below ** 2;
   }
-  for (let i = 0; i * width < FURTHEST; i++) {
+  for (let i = 0; i * width < MAX_DISTANCE; i++) {
     const above = 1 - atMost(outcome + i * width + middle);
     if (above < NEGLIGIBLE) break;
     sum += above ** 2;
@@ -134,13 +134,13 @@ function scoreAgainstCosts(
   if (costs.length < brackets.length) return { advantage: null, worstAdvantage: null };
   const outcomes = outcomesOf(brackets.map((bracket) => recordedBracket(bracket, kind)));
   const advantages = outcomeCosts(outcomes, costs).map((cost, i) =>
-    Math.log(Math.max(LEAST_PROBABILITY, model[i]!) / cost),
+    Math.log(Math.max(MIN_PROBABILITY, model[i]!) / cost),
   );
   return { advantage: advantages[winner]!, worstAdvantage: Math.min(...advantages) };
 }
 
 /** Dollars. */
-const LEAST_COST = 0.01;
+const MIN_COST = 0.01;
 
 /** YES of the bracket; between thresholds YES of the lower plus NO of the higher, minus the dollar they always pay. */
 function outcomeCosts({ ranges, pays }: Outcomes, costs: readonly BracketCost[]): number[] {
@@ -148,7 +148,7 @@ function outcomeCosts({ ranges, pays }: Outcomes, costs: readonly BracketCost[])
   const from = (outcome: number) => costs[pays.findIndex((payout) => payout.from === outcome)];
   return ranges.map((_, outcome) => {
     const cost = (from(outcome)?.yes ?? 1) + (from(outcome + 1)?.no ?? 1) - 1;
-    return Math.min(1, Math.max(LEAST_COST, cost));
+    return Math.min(1, Math.max(MIN_COST, cost));
   });
 }
 
@@ -225,9 +225,9 @@ export const recordedBracket = (
 ): Bracket => bracketOf(floor, cap, stepOf(kind));
 
 /** Floor for probabilities. A forecast that ruled out what then happens is penalised hard, but not beyond recovery. */
-const LEAST_PROBABILITY = 1e-4;
+const MIN_PROBABILITY = 1e-4;
 /** Dollars. A wider spread gives no meaningful price. */
-const WIDEST_SPREAD = DOLLAR / 5n;
+const MAX_SPREAD = DOLLAR / 5n;
 
 /** Costs are quoted for this many contracts. */
 const COSTED_CONTRACTS = 10;
@@ -245,7 +245,7 @@ export function costsOf(book: OrderBook | undefined, feeRule: FeeRule | undefine
 
 /** −ln of the outcome's probability; smaller is better. I. J. Good, Rational Decisions, JRSS B 14 (1952). */
 export const logScore = (probabilities: readonly number[], outcome: number): number =>
-  Math.log(1 / Math.max(LEAST_PROBABILITY, probabilities[outcome]!));
+  Math.log(1 / Math.max(MIN_PROBABILITY, probabilities[outcome]!));
 
 /**
  * The ranked probability score of ordered outcomes, divided by one less than their number: 0 is perfect, 1 the worst.
@@ -288,5 +288,5 @@ function midOf(book: OrderBook | undefined): number | null {
   if (!book || isCrossed(book)) return null;
   const bid = book.yes[0]?.price ?? 0n;
   const ask = asksOf(book, 'yes')[0]?.price ?? DOLLAR;
-  return ask - bid > WIDEST_SPREAD ? null : Number(bid + ask) / 2 / Number(DOLLAR);
+  return ask - bid > MAX_SPREAD ? null : Number(bid + ask) / 2 / Number(DOLLAR);
 }

@@ -77,7 +77,7 @@ async function shuffleForecasts(
   const leftOutEvents = past.size - events;
   if (events < MIN_SHUFFLED_EVENTS)
     return `not possible with fewer than ${MIN_SHUFFLED_EVENTS} events that have two others of their station and season (here ${events} of ${past.size})`;
-  const real = leftOutEvents === 0 ? trail : await runWith(exchange(new Map(alike.flat().map(withItself))));
+  const real = leftOutEvents === 0 ? trail : await runWith(exchange(new Map(alike.flat().map(toOwnPair))));
   const rounds: Trail[] = [];
   for (let round = 0; round < shuffles; round++)
     rounds.push(await runWith(exchange(pairUp(alike, `round ${round}`))));
@@ -159,7 +159,7 @@ function seasonOf({ kind, station, hour, date }: MarketEvent): string {
 /** Keyed by event: the event whose forecasts it gets. */
 type Partners = ReadonlyMap<string, ForecastEvent>;
 
-const withItself = (each: ForecastEvent) => [each.event.eventTicker, each] as const;
+const toOwnPair = (each: ForecastEvent) => [each.event.eventTicker, each] as const;
 
 /** Assigns each event its neighbour in a shuffled ring of similar events, so that none keeps its own forecast. */
 const pairUp = (alike: readonly (readonly ForecastEvent[])[], seed: string): Partners =>

@@ -304,7 +304,7 @@ export function bookOfTrades(trades: readonly RecordedTrade[], fromMs: number, t
   const recent = trades.slice(firstAfter(trades, fromMs), firstAfter(trades, toMs));
   const bids = (taker: 'yes' | 'no', price: (trade: RecordedTrade) => number) =>
     toLevels(
-      stillThere(
+      remainingBids(
         recent
           .filter(({ takerSide }) => takerSide === taker)
           .map((trade) => ({ price: BigInt(price(trade)) * CENT, contracts: trade.contracts })),
@@ -347,7 +347,7 @@ function firstAfter(trades: readonly RecordedTrade[], ms: number): number {
 }
 
 /** @param bids in order of their trades: a bid above a later one had been used up by then */
-function stillThere(bids: readonly Level[]): Level[] {
+function remainingBids(bids: readonly Level[]): Level[] {
   const kept: Level[] = [];
   for (const bid of bids.toReversed()) if (bid.price <= (kept.at(-1)?.price ?? bid.price)) kept.push(bid);
   return kept;

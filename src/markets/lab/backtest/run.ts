@@ -128,7 +128,7 @@ export interface Purchase {
   payout: Micros | null;
 }
 
-const atOnce = { action: 'buy', timeInForce: 'immediate_or_cancel' } as const;
+const immediateBuy = { action: 'buy', timeInForce: 'immediate_or_cancel' } as const;
 
 /**
  * A paper account with the service's arithmetic. Orders walk the book level by level; contracts taken stay taken
@@ -178,7 +178,7 @@ export function createBroker(start: Micros, takenMs?: number) {
     buy(signal: Signal, data: MarketData, at: Date): void {
       const { market, side, contracts, limitPrice } = signal;
       const shown = data.books.get(market.ticker)!;
-      const order = { ...atOnce, side, contracts, limitPrice };
+      const order = { ...immediateBuy, side, contracts, limitPrice };
       const before = takenOf(market.ticker, shown, data.fetchedAt);
       const quote = quoteOrder(withoutTaken(shown, before), feeRuleOf(data, market)!, order);
       const cost = -quote.balanceChange;

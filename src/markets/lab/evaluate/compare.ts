@@ -28,7 +28,7 @@ export type ComparedModels = { n: number; raw: RawScores } & Partial<Record<Mode
   };
 
 /** A model's forecast for each row; NaN without one. */
-interface Said {
+interface ModelForecasts {
   name: ModelName;
   mean: Float64Array;
   deviation: Float64Array;
@@ -72,7 +72,7 @@ function forecastBy(
   { training, by }: EvaluateOptions,
   { table, groups }: FileCases,
   onProgress: (share: number) => void,
-): Said {
+): ModelForecasts {
   const model = models[name];
   const mean = new Float64Array(table.length).fill(Number.NaN);
   const deviation = new Float64Array(table.length).fill(Number.NaN);
@@ -114,7 +114,12 @@ interface Scored {
   logScore: number[];
 }
 
-function scoreModel(said: Said, rows: readonly number[], table: CaseTable, tail: Tail | null): Scored {
+function scoreModel(
+  said: ModelForecasts,
+  rows: readonly number[],
+  table: CaseTable,
+  tail: Tail | null,
+): Scored {
   const { distribution } = models[said.name];
   const half = distribution.quantile((1 + INTERVAL) / 2);
   const sums = { crps: 0, mae: 0, bias: 0, logScore: 0, coverage: 0 };

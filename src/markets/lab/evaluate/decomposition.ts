@@ -81,13 +81,13 @@ export function decompose(cases: readonly Case[], cdf: Cdf, crps: number): Decom
 }
 
 /** Mean of p (1 − p) over blocks of the isotonic fit, which is the Brier score of the recalibrated probabilities. */
-function isotonicScore(order: Uint32Array, said: Float64Array, cameSo: (row: number) => number): number {
+function isotonicScore(order: Uint32Array, said: Float64Array, outcomeOf: (row: number) => number): number {
   const blocks: { sum: number; count: number }[] = [];
   for (let i = 0; i < order.length;) {
     const block = { sum: 0, count: 0 };
     // Equal forecasts form one block whatever the outcomes.
     for (const first = said[order[i]!]!; i < order.length && said[order[i]!] === first; i++) {
-      block.sum += cameSo(order[i]!);
+      block.sum += outcomeOf(order[i]!);
       block.count++;
     }
     for (

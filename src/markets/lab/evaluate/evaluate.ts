@@ -40,7 +40,7 @@ export function evaluate(
     );
     if (last) coefficients.set(groups[group]!, last);
   }
-  if (forecasts.length === 0) throw new CommandError(`${nameOf(options.file)}: ${whyNothing(run)}`);
+  if (forecasts.length === 0) throw new CommandError(`${nameOf(options.file)}: ${reasonForNoForecast(run)}`);
   return {
     options,
     fileName: basename(options.file),
@@ -125,7 +125,7 @@ const reasons: Record<NoFitReason, string> = {
 const whyNotFitted = ({ problems }: Run): string | null =>
   problems.size === 0 ? null : [...problems].map(([reason]) => reasons[reason]).join('; ');
 
-function whyNothing(run: Run): string {
+function reasonForNoForecast(run: Run): string {
   const { options, file, tooEarly } = run;
   const { training } = options;
   const reason = whyNotFitted(run);

@@ -83,7 +83,7 @@ export const runHourlyCommand = (terminal: Terminal): Promise<number> =>
     try {
       const summary = scoreHourly(found.days, flags, (share) => progress.show(share, 'fitting'));
       progress.stop();
-      if (!summary) throw new CommandError(`${nameOf(file)}: ${whyNothing(flags)}`);
+      if (!summary) throw new CommandError(`${nameOf(file)}: ${reasonForNoScore(flags)}`);
       stdout.write(`${JSON.stringify(summary, null, 2)}\n`);
     } finally {
       progress.stop();
@@ -189,7 +189,7 @@ function findHourlyColumns(header: readonly string[], name: string): HourlyColum
   };
 }
 
-const whyNothing = ({ from }: HourlyFlags): string =>
+const reasonForNoScore = ({ from }: HourlyFlags): string =>
   `No day can be scored: ${from === undefined ? 'none' : `none from ${from} on`} has ${MIN_SAME_DAY_CASES} rows more than ${LAG_DAYS} days before it that can be fitted.`;
 
 /** The results of these latest days do not yet count as known. */
@@ -285,9 +285,9 @@ function atMostOfTruncated(normal: EmosCoefficients, { curveF, reachedDegree }: 
 }
 
 /** Remainders below this do not visibly change the score. */
-const NOTHING = 1e-7;
-const LEAST_PROBABILITY = 1e-15;
-const MOST_DEGREES = 300;
+const NEGLIGIBLE = 1e-7;
+const MIN_PROBABILITY = 1e-15;
+const MAX_DEGREES = 300;
 
 interface DegreeScores {
   crps: number;
@@ -302,13 +302,13 @@ function scoreDegree(
   // Half of the degree already reached has been passed.
   const atMost = (whole: number) => (whole < reachedDegree ? 0 : distribution(whole));
   let crps = 0;
-  for (let whole = reachedDegree; whole < reachedDegree + MOST_DEGREES; whole++) {
+  for (let whole = reachedDegree; whole < reachedDegree + MAX_DEGREES; whole++) {
     const probability = atMost(whole);
     crps += (probability - Number(whole >= degree)) ** 2;
-    if (whole >= degree && 1 - probability < NOTHING) break;
+    if (whole >= degree && 1 - probability < NEGLIGIBLE) break;
   }
   const below = atMost(degree - 1);
-  const probability = Math.max(LEAST_PROBABILITY, atMost(degree) - below);
+  const probability = Math.max(MIN_PROBABILITY, atMost(degree) - below);
   const [low, high] = [(1 - INTERVAL) / 2, (1 + INTERVAL) / 2];
   const within = Math.max(0, Math.min(high, below + probability) - Math.max(low, below));
   return { crps, logScore: -Math.log(probability), coverage: within / probability };

@@ -190,7 +190,7 @@ interface Columns {
 }
 
 const LISTED = 20;
-const LONGEST_NAME = 60;
+const MAX_NAME_LENGTH = 60;
 const MATCHING_MS = 2_000;
 
 /** @throws CommandError for a missing or duplicate column, and for a pattern without matches */
@@ -252,7 +252,7 @@ function matchAll(pattern: string, names: readonly string[]): readonly boolean[]
 
 /** Shortens long text, which may not be CSV at all, and replaces terminal control characters. */
 export const quote = (text: string): string =>
-  JSON.stringify(text.length > LONGEST_NAME ? `${text.slice(0, LONGEST_NAME)}…` : text).replace(
+  JSON.stringify(text.length > MAX_NAME_LENGTH ? `${text.slice(0, MAX_NAME_LENGTH)}…` : text).replace(
     /\p{Cc}/gu,
     '\uFFFD',
   );

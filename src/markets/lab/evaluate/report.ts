@@ -67,7 +67,7 @@ async function renderReport(evaluation: Evaluation): Promise<string> {
 }
 
 /** More groups than this are not listed individually. */
-const MOST_GROUPS = 500;
+const MAX_GROUPS = 500;
 
 /** Reads the cases once. */
 function toReportView(evaluation: Evaluation) {
@@ -86,7 +86,7 @@ function toReportView(evaluation: Evaluation) {
     scores: toScores(evaluation, tally),
     groupColumn: options.by,
     groups: toGroups(tally),
-    groupsLeftOut: Math.max(0, tally.groups.size - MOST_GROUPS),
+    groupsLeftOut: Math.max(0, tally.groups.size - MAX_GROUPS),
     coefficients: toCoefficients(evaluation),
     coefficientsOf: 'until' in options.training ? '' : ' of the last date’s fit',
     charts: toCharts(tally),
@@ -155,7 +155,7 @@ function toScores({ summary: { emos, raw } }: Evaluation, { total }: Tally) {
 }
 
 const toGroups = ({ groups }: Tally) =>
-  [...groups].slice(0, MOST_GROUPS).map(([name, sums]: [string, ScoreSums]) => ({
+  [...groups].slice(0, MAX_GROUPS).map(([name, sums]: [string, ScoreSums]) => ({
     name,
     n: ui.formatDecimal(sums.n),
     emos: formatFixed(sums.emos / sums.n, 3),
@@ -168,7 +168,7 @@ function toCoefficients({ options, summary: { coefficients } }: Evaluation) {
     options.by === null
       ? [['All rows', coefficients as EmosCoefficients] as const]
       : Object.entries(coefficients as Record<string, EmosCoefficients>);
-  return all.slice(0, MOST_GROUPS).map(([name, { a, b, c, d }]) => ({
+  return all.slice(0, MAX_GROUPS).map(([name, { a, b, c, d }]) => ({
     name,
     values: [a, b, c, d].map((value) => formatFixed(value, 4)),
   }));
