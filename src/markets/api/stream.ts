@@ -40,10 +40,7 @@ export interface ReaderWish {
 }
 
 export interface MarketStream {
-  /**
-   * Sends events until the reader leaves or falls behind, or the stream stops. @throws AppError rate_limited,
-   * unavailable
-   */
+  /** Sends events until the reader leaves or falls behind or the stream stops. @throws AppError rate_limited, unavailable */
   open(res: Response, wish: ReaderWish): void;
   stop(): void;
 }

@@ -40,10 +40,7 @@ interface Part {
   fill: ((range: DateRange) => Promise<number>) | undefined;
 }
 
-/**
- * Requests the missing days of a range and stores each answer at once. An answer is stored completely or not at all,
- * so another run resumes where this one stopped. If one source fails, the other is still queried.
- */
+/** Stores each answer at once and completely, so another run resumes here. One failing source does not stop the other. */
 export async function backfill(options: BackfillOptions): Promise<BackfillResult> {
   const { orm, archive, weather, markets, stations, range, stop } = options;
   const names: CoverageSources = {

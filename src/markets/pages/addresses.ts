@@ -28,7 +28,7 @@ export function readPageQuery(req: Request) {
   return { mode, range, cursor };
 }
 
-/** The cursor of the list of orders is an order's id. */
+/** The cursor is an order's id. */
 export function readOrderCursor(cursor: string | undefined): string | undefined {
   if (cursor !== undefined && !isUuid(cursor)) throw unknownCursor();
   return cursor;
@@ -106,7 +106,6 @@ export const PORTFOLIO_PATH = '/dashboard/portfolio';
 export const ORDERS_PATH = `${PORTFOLIO_PATH}/orders`;
 export const SETTLEMENTS_PATH = `${PORTFOLIO_PATH}/settlements`;
 
-/** Paper is the default mode, so its address names none. */
 export const modeQuery = (mode: TradeMode) => ({ mode: mode === 'paper' ? undefined : mode });
 
 export const toModeTabs = (path: string, current: TradeMode) =>

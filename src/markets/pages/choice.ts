@@ -61,7 +61,7 @@ export interface Choice {
   missing: { date: string; hour: number | undefined } | null;
 }
 
-/** The requested event. Without a requested time, the current one. */
+/** Without a requested time, the current event. */
 export function chooseEvent(
   { events }: Pick<Snapshot, 'events'>,
   { station, kind, date, hour }: Extract<Asked, { station: Place }>,

@@ -6,7 +6,7 @@ import type { Market, TemperatureKind } from '../market/market.js';
 import { DOLLAR } from '../market/money.js';
 import { areThresholds, bracketRange, type Bracket } from '../market/brackets.js';
 
-/** Mid prices by ticker; normalised over brackets but not thresholds, of which several can pay. Null without quotes. */
+/** Mid prices by ticker, normalised unless over thresholds, of which several can pay. Null without quotes. */
 export function impliedProbabilities({ markets }: MarketEvent): ReadonlyMap<string, number | null> {
   const mids = markets.map(midOf);
   const sum = mids.reduce<number>((total, mid) => total + (mid ?? 0), 0);
@@ -92,8 +92,7 @@ export function degreesOf(day: DayForecast, event: MarketEvent): Degree[] {
     const count = Math.min(highest ?? to, to) - first + 1;
     if (count < 1) return [];
     const temperatures = Array.from({ length: count }, (_, i) => first + i);
-    // The distribution may contradict the probabilities, for example for a finished day: then all degrees count
-    // equally.
+    // A finished day's distribution may contradict its probabilities: then all degrees count equally.
     const shapes = [temperatures.map(shape), temperatures.map(() => 1)];
     const weights = shapes.find((weights) => sumOf(weights) > 1e-300)!;
     const scale = probability / sumOf(weights);

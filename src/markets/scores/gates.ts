@@ -172,7 +172,7 @@ const intervalOf = (values: readonly number[]) =>
     seed: 1,
   });
 
-/** Days from the first to the last settled date, including days without a record, a price or a calibrated forecast. */
+/** From the first to the last settled date, including days without a record, a price or a calibrated forecast. */
 function daysCovered(settled: readonly JudgedRecord[]): number {
   if (settled.length === 0) return 0;
   let [first, last] = [settled[0]!.date, settled[0]!.date];

@@ -55,8 +55,8 @@ export const signalTickers = (snapshot: Snapshot | undefined): string[] =>
   (snapshot?.signals.events ?? []).flatMap(({ signals }) => signals.map(({ market }) => market.ticker));
 
 /**
- * Stations report hourly, and more often when the weather changes. This makes 7,000 requests a day for 24 stations.
- * The weather service publishes no limit but asks clients to request no more than they need.
+ * 7,000 requests a day for 24 stations, which report hourly and when the weather changes. The weather service
+ * publishes no limit but asks clients to request no more than they need.
  */
 const OBSERVATIONS_EVERY_MS = 5 * MINUTE_MS;
 
@@ -87,7 +87,6 @@ export interface Sources {
   world: Pick<SimulatedWorld, 'seed' | 'weather'>;
 }
 
-/** Creates the configured sources without querying them. */
 export function createSources(options: SourceOptions): Sources {
   const { config, key, budget, interest, stream, clock, log, selection, observations = [] } = options;
   const { kalshi, openMeteoBaseUrl, openMeteoHistoryBaseUrl, openMeteoApiKey, nwsBaseUrl, modelUrl } = config;
@@ -129,7 +128,6 @@ export function createSources(options: SourceOptions): Sources {
     http: () => createHttpModelSource({ url: modelUrl!, observations: observationParts(), clock, log }),
   };
 
-  /** Readers of observations in the world that the markets are about. */
   function observationParts(): ObservationPart[] {
     const weather = createSimulatedWeatherSource({ ...world, clock });
     const read =

@@ -99,7 +99,6 @@ const readMarket = async () => {
   return body.markets.find(({ ticker }) => ticker === TICKER)!;
 };
 const best = (side: 'yes' | 'no') => Number(venue.books.get(TICKER)![`${side}_dollars`]!.at(-1)![0]);
-/** Buys one YES at the venue's ask. */
 const buy = () =>
   postTrade(service.url, secret, {
     ticker: TICKER,

@@ -78,8 +78,7 @@ describe('scores', () => {
     readAt<ScoresAnswer>('2026-11-22T16:30:00Z', `/scores?kind=${kind}&station=KDEN`);
 
   it('of minima cover minima only', async () => {
-    // The climate day of Denver ends at 07:00Z: 12 hours earlier is 19:00Z, which is also 36 hours before the next
-    // day's end.
+    // Denver's days end at 07:00Z, so 19:00Z is 12 hours before one end and 36 hours before the next.
     await readAt('2026-11-21T19:01:00Z', '/markets');
     await service.trading.scores.record();
     await readAt('2026-11-22T16:30:00Z', '/markets');

@@ -38,7 +38,6 @@ async function start(streamLimits: Partial<StreamLimits> = {}): Promise<void> {
 
 const refresh = () => service.trading.refresher.refresh();
 
-/** Changes the book of the market in New York. */
 function bid(cents: bigint): void {
   markets.markets = markets.markets.map((market) =>
     market.ticker === newYork ? { ...market, yesBid: cents * CENT } : market,

@@ -392,7 +392,6 @@ it('tradable days come first, and the page opens on the first of them', async ()
     const text = textOf(page);
     expect(text).toContain('High of Thu 16 Jul');
     expect(text).toContain('Today, Wed 15 Jul closed');
-    // The city's card shows the same day.
     const cards = textOf(await getPage(owner.browser.copy(late.url), `${PATH}?q=new+york`));
     expect(cards).toMatch(/New York \d+° expected Tomorrow/);
   } finally {
@@ -849,7 +848,6 @@ it('a form that was open for more than a day orders nothing and is renewed', asy
   ]);
 });
 
-/** The signals section of an event's page. */
 async function signalsOn(browser: Browser, { station, date }: MarketEvent): Promise<string> {
   const text = textOf(await getPage(browser, `${PATH}?station=${station.id}&date=${date}`));
   return text.slice(text.indexOf('Signals Gate'));

@@ -74,7 +74,6 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** The ticket's form for a sale of COLD. */
 const sale = (fields: Record<string, string>) => ({
   side: 'yes',
   action: 'sell',
@@ -83,7 +82,6 @@ const sale = (fields: Record<string, string>) => ({
   ...fields,
 });
 
-/** The page's visible text. */
 async function read(browser: Browser, path: string) {
   const { status, text } = await browser.get(path, html);
   const main = text.slice(text.indexOf('<main'));

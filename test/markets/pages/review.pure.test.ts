@@ -70,8 +70,7 @@ const valuesOf = ({ facts }: ReturnType<typeof review>) =>
     ]),
   );
 
-// 6 at 42 and 4 at 43 are $4.24. Fees: 0.07·6·0.42·0.58 = 0.1024 and 0.07·4·0.43·0.57 = 0.0687; together 0.171
-// (0.170936 in millionths, rounded to $0.0001).
+// $4.24 plus fees of 0.07·6·0.42·0.58 = 0.1024 and 0.07·4·0.43·0.57 = 0.0687: 0.170936, rounded to 0.171.
 it('a purchase over two levels is quoted exactly as charged', () => {
   const quoted = review();
   expect(quoted.headline).toBe('Buy 10 YES at 43¢ or less');

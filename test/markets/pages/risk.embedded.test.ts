@@ -149,7 +149,6 @@ describe('the limits', () => {
       /20 default 1 /,
     ])
       expect(words).toMatch(text);
-    // The other account is not open.
     expect((await see(`${PAGE}?mode=live`)).words).toContain('Nothing yet.');
     expect((await see(`${PAGE}?mode=both`)).status).toBe(400);
   });

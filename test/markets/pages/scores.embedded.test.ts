@@ -108,7 +108,6 @@ describe('the scores page', () => {
     const [, newYork] = /New York (Open.*?|Closed.*?) Chicago/.exec(gates)!;
     const cells = newYork!.match(/(Open|Closed) 45 days [+−]\d\.\d\d evidence [\w, ]+?, needs \d+/g)!;
     expect(cells).toHaveLength(4);
-    // Gates are open only where the model was ahead.
     for (const cell of cells.filter((text) => text.startsWith('Open'))) expect(cell).toMatch(/days −/);
     expect(cells.join()).toContain('Open');
     expect(gates).toContain('Chicago Closed 0 days Closed 0 days Closed 0 days Closed 0 days');

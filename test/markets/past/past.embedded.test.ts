@@ -53,8 +53,7 @@ describe('the past of a simulated world', () => {
     const made = await pastAt(now).fillRecords(first!, learned, never);
     const records = await rows();
     expect(records).toHaveLength(made);
-    // Four whole days before today at seven stations and four leads, today's leads so far, and 36 hours before
-    // tomorrow's end.
+    // Four days at seven stations and four leads, today's leads so far, and 36 hours before tomorrow's end.
     expect(made).toBeGreaterThan(4 * 7 * 4);
     const { orm } = database.db;
     const stored = [...(await orm.select().from(forecastFits)), ...(await orm.select().from(sameDayFits))];

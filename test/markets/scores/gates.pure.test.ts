@@ -170,8 +170,7 @@ describe('with 28 gates over a year of dependent days and cities,', { timeout: 1
 
 describe('the evidence', () => {
   it('matches a daily bet of one dollar worked out by hand', () => {
-    // 0.5 nats a day with a possible loss of 1: a factor of 1 + stake / 2 for stakes of 0.1, 0.2, 0.4 and 0.7, on 40
-    // days. All of the last four quarters began before these days.
+    // 40 days of 0.5 nats with a possible loss of 1, from the start of each of the last four quarters.
     const of = (stake: number) => (1 + stake / 2) ** 40;
     const { evidence, n } = ofNewYork(steady(40, 0.5), endOf(40));
     expect(n).toBe(40);
@@ -411,7 +410,6 @@ describe('gates of different kinds', () => {
       6,
     );
     expect(gate).toMatchObject({ n: 60, difference: { mean: expect.closeTo(-0.1, 12) } });
-    // 24 hours of one day do not count as further days.
     expect(
       gateOf(
         hours(2, () => 1),

@@ -68,8 +68,7 @@ describe("the market's own distribution", () => {
   const ladder = outcomesOf(makeEvent({ date, lowest: 68 }).markets.map(({ bracket }) => bracket));
 
   it('is the mid price, normalised to sum to one', () => {
-    // Mid prices: 0.04, 0.10, 0.49, 0.20, 0.10, and 0.01 for the last, which has no bid and an ask of 0.02. Total
-    // 0.94.
+    // Mid prices sum to 0.94: 0.04, 0.10, 0.49, 0.20, 0.10, and 0.01 for the last, with no bid and an ask of 0.02.
     const implied = impliedProbabilities(books, ladder)!;
     for (const [i, mid] of [0.04, 0.1, 0.49, 0.2, 0.1, 0.01].entries())
       expect(implied[i]).toBeCloseTo(mid / 0.94, 12);
@@ -89,8 +88,7 @@ describe('the cost of an outcome', () => {
   const feeRule = { type: 'quadratic', multiplier: DOLLAR } as const;
 
   it('is the price of ten contracts, level by level, with the fee', () => {
-    // Bids for NO sell YES: 4 at 52 cents and 6 at 54. Fees are 0.07 × price × (1 − price) each, in ten-thousandths
-    // of a dollar.
+    // Bids for NO sell YES: 4 at 52 cents and 6 at 54. Fees in ten-thousandths: 0.07 × price × (1 − price) each.
     const book = makeBook(
       [[50, 20]],
       [

@@ -331,7 +331,6 @@ describe('the gates', () => {
       recordedAt: new Date(start + i * dayMs),
       outcome: 71,
       settledAt: new Date(start + i * dayMs + 30 * 3_600_000),
-      // The model is ahead by about 0.4.
       modelLogScore: 0.6,
       marketLogScore: 1,
       advantage: 0.4 - 0.1 * Math.sin(i * i),
@@ -392,8 +391,8 @@ describe('the gates', () => {
 describe('the keeper', () => {
   it('records forecasts from the snapshot, only at their due times', async () => {
     await database.db.orm.delete(forecastRecords);
-    // The climate day of Denver ends at 07:00Z: 12 hours earlier is 19:00Z, which is also 36 hours before the next
-    // day's end. In Miami it is 2 pm: one, three and six hours before 3 pm, 5 pm and 8 pm.
+    // 19:00Z is 12 and 36 hours before the ends of Denver's days. In Miami it is 2 pm, so 3 pm, 5 pm and 8 pm are
+    // due.
     service.clock.set('2026-11-21T19:01:00Z');
     await service.trading.refresher.refresh();
     await service.trading.scores.record();

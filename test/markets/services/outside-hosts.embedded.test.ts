@@ -120,7 +120,6 @@ it('no job, backfill or check contacts a default host once all hosts are overrid
     // The stream connects in the background.
     await expect.poll(() => venue.stream.handshakes.length).toBeGreaterThan(0);
 
-    // The requests of the commands.
     const { log } = context;
     const signal = new AbortController().signal;
     const key = readVenueKey(config.kalshi, log);
@@ -138,7 +137,6 @@ it('no job, backfill or check contacts a default host once all hosts are overrid
     await service.stop();
   }
   expect([...hosts]).toEqual(['127.0.0.1']);
-  // Each configured host was queried.
   const isAsked = (server: FakeWeather, part: string) =>
     server.requests.some(({ path }) => path.startsWith(part));
   expect(isAsked(weather.ensembles, '/v1/ensemble?')).toBe(true);

@@ -48,7 +48,6 @@ it('a tape has the prints after a paper fill that the mark of the fill used', as
   expect(
     reads.map(({ tickers, since, until }) => [tickers, since.getTime(), until.getTime()]),
   ).toContainEqual([[ticker], filledAt, filledAt + 90_000]);
-  // A replay queries no source and marks no fills.
   const replay = await openTapePlayer({ path: file, speed: Infinity });
   const replayed = await startTestService(database.db, {
     trading: { replay },

@@ -47,8 +47,8 @@ export interface RecordOptions {
 }
 
 /**
- * Books are what trades of the last ten minutes prove, fees are the venue's for these series, and forecasts are
- * corrected with data known at the time. Nothing was scored, so every gate is closed.
+ * Books hold what trades of the last ten minutes prove, fees are the venue's, and forecasts are corrected with data known
+ * at the time. Nothing was scored, so every gate is closed.
  */
 export function recordsFeed(options: RecordOptions): Feed {
   const past = readPast(options);

@@ -198,10 +198,7 @@ export interface RecordedObservation {
   temperatureF: number;
 }
 
-/**
- * Reads a CSV with the columns `station`, `observed_at`, `fetched_at` and `temperature_f`, plain or gzipped.
- * @throws CommandError with line and column
- */
+/** Columns: `station`, `observed_at`, `fetched_at`, `temperature_f`. @throws CommandError with line and column */
 export async function readObservations(file: string): Promise<RecordedObservation[]> {
   const found: RecordedObservation[] = [];
   await eachRow(file, (record, place) => {

@@ -50,7 +50,6 @@ export function summarise(trail: Trail) {
       .map(([reason, times]) => ({ reason, times }))
       .sort((a, b) => b.times - a.times || (a.reason < b.reason ? -1 : 1))
       .slice(0, MAX_REASONS),
-    /** Frequency of payouts by the forecast probability of the purchased side. */
     calibration: calibrationOf(settled),
   };
 }

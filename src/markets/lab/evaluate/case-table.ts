@@ -103,7 +103,6 @@ function quantileOf(sorted: Float64Array, probability: number): number {
   return below + (position - index) * (above - below);
 }
 
-/** Number of members below the observation; ranks among equal members are equally likely. */
 function rankOf(sorted: Float64Array, observed: number, seed: number): number {
   let below = 0;
   while (below < sorted.length && sorted[below]! < observed) below++;

@@ -116,10 +116,7 @@ interface HourlyColumns {
   curve: number[];
 }
 
-/**
- * Reads the columns station, date, o00 to o23 (observed) and f00 to f23 (forecast), in any order among others.
- * @throws CommandError with line and column of unreadable input
- */
+/** Columns: station, date, o00 to o23 (observed), f00 to f23 (forecast). @throws CommandError with line and column */
 async function readHourly(input: Input, file: string, onRow: () => void): Promise<HourlyFile> {
   let columns: HourlyColumns | undefined;
   let header: string[] = [];

@@ -13,10 +13,7 @@ export interface Model {
   /** Whether rows of all values of the `--by` column are fitted together. */
   isPooled: boolean;
   distribution: (typeof distributions)[keyof typeof distributions];
-  /**
-   * @param near coefficients for almost the same rows, as a starting point
-   * @returns undefined for rows that are too few or cannot be fitted
-   */
+  /** @param near coefficients for almost the same rows, as a starting point @returns undefined if rows cannot be fitted */
   fit(rows: readonly ModelRow[], near: Fitted['coefficients'] | undefined): Fitted | undefined;
 }
 

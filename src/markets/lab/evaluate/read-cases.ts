@@ -226,11 +226,7 @@ function findColumns(
   };
 }
 
-/**
- * The index of a column in the header.
- * @param hint for the error about a missing column
- * @throws CommandError for a missing or duplicate column
- */
+/** @param hint for the error about a missing column @throws CommandError for a missing or duplicate column */
 export function findColumn(header: readonly string[], name: string, where: string, hint: string): number {
   const index = header.indexOf(name);
   if (index < 0) throw new CommandError(`${where}: there is no column ${quote(name)}. ${hint}`);

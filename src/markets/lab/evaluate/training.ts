@@ -21,10 +21,7 @@ const separated = /^(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?:[T ]\d.*)?$/;
 /** 20100301, alone or before hours, minutes and seconds. */
 const compact = /^(\d{4})(\d{2})(\d{2})(?:\d{2}){0,3}(?:Z|T\d.*)?$/;
 
-/**
- * Day number of a date, 0 for 1970-01-01; undefined if the text is not a date. A time is ignored: the day counts as
- * written. Formats with ambiguous order of day and month are rejected.
- */
+/** Day number, 0 for 1970-01-01, without the time. Undefined for other text and ambiguous orders of day and month. */
 export function parseDay(text: string): number | undefined {
   const found = separated.exec(text);
   if (found) return dayOf(Number(found[1]), Number(found[3]), Number(found[4]));

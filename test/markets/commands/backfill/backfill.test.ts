@@ -49,7 +49,6 @@ beforeEach(async () => {
   await orm.execute(sql`delete from climate_reports`);
 });
 
-/** Fills the range, and keeps its messages and pauses. */
 async function fill(over: Partial<BackfillOptions> = {}) {
   const pauses: number[] = [];
   const steps: string[] = [];

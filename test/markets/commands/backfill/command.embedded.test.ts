@@ -41,8 +41,7 @@ it('the command fills the configured database, reports coverage, trains, and doe
   const flags = ['--from', range.from, '--to', range.to];
   const first = await command.run(flags, env);
   expect(first.code, first.stderr).toBe(0);
-  // Two models have a history here: each station's maximum and minimum and each area's hours, from one and two days
-  // before.
+  // For two models: each station's maximum and minimum and each area's hours, from one and two days before.
   const runs = 2 * 40 * 2 * (2 * stations.length + 24 * indexAreas.length);
   expect(first.stdout).toContain(`New: ${runs.toLocaleString('en')} runs, 40 reports.`);
   expect(first.stdout).toContain('  KNYC  forecasts of 40 days (80 runs), reports of 40 days');

@@ -67,10 +67,7 @@ describe('bids among recorded trades', () => {
   });
 });
 
-/**
- * Every trade of one day's markets in five cities, as listed by the venue. The venue keeps no books, so queues are
- * assumed.
- */
+/** Every trade of one day in five cities. The venue keeps no books, so queues are assumed. */
 const file = fileURLToPath(
   new URL('../../../../../shared/data/kalshi/raw_trades_5cities_2025-04-15.json.gz', import.meta.url),
 );

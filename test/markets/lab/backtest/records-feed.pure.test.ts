@@ -20,7 +20,6 @@ const dates = Array.from({ length: DAYS }, (_, i) =>
 const endOf = (date: string): number => climateDayOf(station, date).end.getTime();
 const truthOf = (date: string): number => Math.round(60 + 6 * gaussian('records', date, 'truth'));
 
-/** The settled markets of a day. */
 const settledMarkets = (date: string, temperatureF: number): readonly Market[] =>
   makeEvent({ date, lowest: 56 }).markets.map((market) => ({
     ...market,

@@ -15,7 +15,6 @@ import { wireMarket } from '../../fake-venue.js';
 
 const MINUTE_MS = 60_000;
 
-/** One trade per minute. */
 const trades = (...all: [takerSide: 'yes' | 'no', yesPrice: number, contracts: number][]): RecordedTrade[] =>
   all.map(([takerSide, yesPrice, contracts], i) => ({
     atMs: (i + 1) * MINUTE_MS,

@@ -14,7 +14,6 @@ afterAll(() => folder.remove());
 
 const names = ['a', 'b', 'c', 'd'] as const;
 
-/** The fit to exactly these days. */
 function fitOf(rows: readonly Day[]): EmosCoefficients {
   const fit = fitEmos(
     rows.map(({ observed, members }) => {

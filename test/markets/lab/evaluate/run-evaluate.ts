@@ -63,7 +63,6 @@ export const toCsv = (rows: readonly Day[]): string =>
 
 export const flags = ['-', '--obs', 'obs', '--members', '^fc\\.', '--date', 'day'];
 
-/** A folder that is removed after the tests of the file. */
 export function createFolder() {
   const folder = mkdtempSync(join(tmpdir(), 'gauge-evaluate-'));
   const path = (name: string) => join(folder, name);
