@@ -8,18 +8,15 @@ import { signOf, type HourFit } from '../learning/running-day.js';
 import { labelOf, spanOf, type ListedMarket, type TemperatureKind } from '../market/market.js';
 import type { Place, Station } from '../market/stations.js';
 
-/** What is forecast for a station: its days, and the hours of its city's area if that has any. */
+/** `hours` are those of the area of the station's city. */
 export interface ForecastToWrite {
   station: Station;
-  /** Undefined where there is none yet; so is the area's. */
+  /** Undefined without a forecast; the same holds for `hours`. */
   days: StationForecast | undefined;
   hours: StationForecast | undefined;
 }
 
-/**
- * A station's forecast as `/forecast/:station` shows it.
- * @returns the beginning of a JSON object, up to its last field
- */
+/** @returns an open JSON object, up to its last field */
 export function writeForecast(
   { station, days, hours }: ForecastToWrite,
   markets: ReadonlyMap<string, ListedMarket>,
@@ -96,7 +93,7 @@ const toDayJson = (day: DayForecast, { station, source, markets }: Setting) => (
   models: toModelsJson(day),
 });
 
-/** What the quantiles and probabilities are of. */
+/** Describes the distribution of the quantiles and probabilities. */
 const toDistributionJson = ({
   distribution: { mean, deviation, shape = 'normal', stays = null },
 }: DayForecast) => ({
@@ -154,7 +151,6 @@ function toFitJson(fit: Fit, { date, hour }: Pick<DayForecast, 'date' | 'hour'>,
   };
 }
 
-/** What a fit was learned from. */
 const toTrainingJson = (fit: Fit | HourFit) => ({
   n: fit.n,
   firstDate: fit.firstDate,
@@ -167,6 +163,6 @@ const toTrainingJson = (fit: Fit | HourFit) => ({
 
 const labelOrNull = (market: ListedMarket | undefined): string | null => (market ? labelOf(market) : null);
 
-/** The oldest of the runs that the forecast was made from: what its age counts from. */
+/** Time of the oldest run in the forecast, which determines its age. */
 export const oldestRun = ({ days, hours }: ForecastToWrite): number =>
   Math.min(...[...(days?.days ?? []), ...(hours?.days ?? [])].map(({ fetchedAt }) => fetchedAt.getTime()));

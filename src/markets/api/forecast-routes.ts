@@ -117,7 +117,7 @@ const stationList = defineRoute({
 
 export const forecastRoutes = [forecast, stationList];
 
-/** The station whose forecast is asked for: an area's is that of its city's station. */
+/** Resolves an area to its city's station. */
 function readForecastStation(given: string): string {
   const area = indexAreas.find(({ id }) => id === given.toUpperCase());
   const ofCity = area && stations.find(({ city }) => city === area.city);

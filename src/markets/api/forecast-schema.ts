@@ -16,7 +16,6 @@ import {
 
 export const noQuerySchema = z.strictObject({});
 
-/** What a fit was learned from. */
 const trainingFields = (described: { n: string; rawCrps: string }) => ({
   n: count(described.n),
   firstDate: z.iso.date().describe('The first day of them.'),

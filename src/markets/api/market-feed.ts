@@ -4,13 +4,12 @@ import { dollarsOrNull } from '../market/money.js';
 import { toBookStateJson, toQuoteJson } from './market-json.js';
 import { toStateJson, type Snapshot } from '../snapshot/snapshot.js';
 
-/** A market in the feed, with the last refresh that changed it. */
 interface Entry {
   /** Null for a market without a place. */
   stationId: string | null;
   json: string;
   changedAt: number;
-  /** What it was written from: what is the same need not be written again. */
+  /** Inputs of the JSON; while they are unchanged it is reused. */
   from: { market: ListedMarket; book: OrderBook; probability: number | null; state: string };
 }
 
@@ -19,23 +18,23 @@ interface Removal {
   removedAt: number;
 }
 
-/** Changes of the snapshot, at most some 30 a second: an hour. Who was away for longer gets everything. */
+/** At most about 30 changes a second, so this covers an hour. Readers absent for longer get a full snapshot. */
 const KEPT_REMOVALS = 100_000;
 
 const MAX_EVENTS = 64;
 
-/** What readers of a stream are told: everything, or what has changed since the refresh that they saw last. */
+/** Events for stream readers: a full snapshot, or the changes since the refresh they last saw. */
 export interface MarketFeed {
   /** Number of the last refresh; 0 before the first one. */
   readonly sequence: number;
   take(snapshot: Snapshot): void;
-  /** An event as it travels. Made once per refresh for all readers who want the same. */
+  /** The encoded event, built once per refresh for all readers of the same station. */
   snapshotEvent(stationId: string | undefined): Buffer;
-  /** @returns undefined if that is too long ago, or has not been yet */
+  /** @returns undefined if `since` is too old or in the future */
   changesEvent(since: number, stationId: string | undefined): Buffer | undefined;
 }
 
-/** @param instance names this process: numbers of refreshes mean nothing to another one */
+/** @param instance id of this process, because sequence numbers are only valid within one process */
 export function createMarketFeed(instance: string): MarketFeed {
   let entries = new Map<string, Entry>();
   const removals = new Map<string, Removal>();
@@ -50,7 +49,7 @@ export function createMarketFeed(instance: string): MarketFeed {
     let event = events.get(key);
     if (event) return event;
     event = make();
-    // Readers say themselves what they saw last: made-up numbers must not fill the memory.
+    // Readers choose `since` themselves, so made-up values must not fill the memory.
     if (events.size < MAX_EVENTS) events.set(key, event);
     return event;
   }
@@ -123,7 +122,7 @@ interface EntryFacts {
   snapshot: Snapshot;
 }
 
-/** A market as it is now: what is known of it already if that is the same. */
+/** The market's current entry; the known one if nothing changed. */
 function toEntry({ market, probability, snapshot }: EntryFacts, known: Entry | undefined): Entry {
   const { data, sequence } = snapshot;
   const book = data.books.get(market.ticker) ?? emptyBook;

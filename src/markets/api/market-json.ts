@@ -6,11 +6,7 @@ import type { MarketData } from '../market/source.js';
 import { findPlace, isStation } from '../market/stations.js';
 import type { Gate, EventSignals, Signal, SignalReport } from '../signals/signal.js';
 
-/**
- * The report as `/signals` shows it.
- * @param marketJson the JSON of a market by its ticker
- * @returns the beginning of a JSON object, up to its last field
- */
+/** @returns an open JSON object, up to its last field */
 export function writeSignals(report: SignalReport, marketJson: (ticker: string) => string): string {
   const { bankroll, events, ...rules } = report;
   const signals = events.flatMap((event) => event.signals.map((signal) => writeSignal(signal, marketJson)));
@@ -74,7 +70,6 @@ const toGateJson = ({ isOpen, leadHours, n, evidence, needed, difference, reason
   reason,
 });
 
-/** What is measured, by kind; null where that is not known. */
 const measures = {
   daily_maximum: 'daily_maximum_temperature',
   daily_minimum: 'daily_minimum_temperature',
@@ -83,7 +78,6 @@ const measures = {
   other: null,
 } as const satisfies Record<MarketKind, string | null>;
 
-/** A market as `/markets` shows it. */
 export function toMarketJson(market: ListedMarket, book: OrderBook, marketSource: string) {
   const { kind, bracket, settlement } = market;
   const station = market.station && isStation(market.station) ? market.station.id : null;
@@ -121,20 +115,19 @@ export function toMarketJson(market: ListedMarket, book: OrderBook, marketSource
   };
 }
 
-/** What stands in the book: best prices, and how many contracts at them. */
 export const toQuoteJson = (market: ListedMarket, book: OrderBook) => ({
   yesBid: dollarsOrNull(market.yesBid),
   yesAsk: dollarsOrNull(market.yesAsk),
   noBid: dollarsOrNull(market.noBid),
   noAsk: dollarsOrNull(market.noAsk),
   yesBidSize: book.yes[0]?.contracts ?? 0,
-  // Who sells YES bids for NO.
+  // Selling YES means bidding for NO.
   yesAskSize: book.no[0]?.contracts ?? 0,
 });
 
 export const bookStates = ['whole', 'best_prices', 'in_doubt'] as const;
 
-/** What is known of a market's book; none of it changes while the book is not read anew. */
+/** State of a market's book; it only changes when the book is read again. */
 export function toBookStateJson({ doubts, shallow, bookTimes }: Partial<MarketData>, ticker: string) {
   const bookState: (typeof bookStates)[number] = doubts?.has(ticker)
     ? 'in_doubt'
@@ -144,7 +137,7 @@ export function toBookStateJson({ doubts, shallow, bookTimes }: Partial<MarketDa
   return { bookState, bookAsOf: bookTimes?.get(ticker)?.toISOString() ?? null };
 }
 
-/** The step of prices where the market stands now: some markets have finer ones near their ends. */
+/** Price step at the market's current price: some markets have finer steps near the ends. */
 function tickSizeOf({ priceRanges, yesAsk, yesBid, lastPrice }: ListedMarket): Micros {
   const price = yesAsk ?? yesBid ?? lastPrice;
   const present = priceRanges.find(({ start, end }) => price !== null && price >= start && price <= end);
@@ -152,7 +145,7 @@ function tickSizeOf({ priceRanges, yesAsk, yesBid, lastPrice }: ListedMarket): M
   return priceRanges.map(({ step }) => step).reduce((least, step) => (step < least ? step : least));
 }
 
-/** Where a person can look at the market: at the venue, or on our own page for a venue that is simulated. */
+/** At the venue, or our own page for a simulated venue. */
 function urlOf(market: ListedMarket, marketSource: string): string {
   if (marketSource === 'kalshi') return `https://kalshi.com/markets/${market.seriesTicker.toLowerCase()}`;
   if (!isPlaced(market)) return '/dashboard/markets?kind=others';

@@ -19,7 +19,7 @@ import { signalListSchema, signalsQuerySchema } from './signal-schema.js';
 import type { SnapshotReads } from './snapshot-reads.js';
 import { readStationId } from '../market/stations.js';
 
-/** Sizes for another bankroll are solved for one caller alone: that costs as much as a hundred other reads. */
+/** Sizing for another bankroll serves a single caller and costs as much as a hundred reads. */
 const READS_PER_SIZING = 10;
 
 export const limitSizings = ({ clock, config }: Pick<Context, 'clock' | 'config'>): RequestHandler =>
@@ -202,7 +202,7 @@ A signal is neither advice nor an order: \`POST /trade\` checks everything again
 
 export const marketRoutes = [markets, signals];
 
-/** False where the limit has answered, or passed an error on. */
+/** False if the limit has responded or passed on an error. */
 const isWithin = (limit: RequestHandler, req: Request, res: Response, next: NextFunction): Promise<boolean> =>
   new Promise((resolve) => {
     res.once('close', () => resolve(false));

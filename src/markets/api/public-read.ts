@@ -7,13 +7,9 @@ import type { Example, ExampleRequest } from '../../core/reference/define-route.
 import { exampleWorld } from '../../core/reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 
-/** Browsers ask again after this long whether they may ask. */
 const PREFLIGHT_SECONDS = 3600;
 
-/**
- * What stands before every read of market data, in one layer: the headers of JSON, other sites' permission to read,
- * and the limit of the address. No credential is needed, and none is looked at.
- */
+/** JSON headers, CORS and the rate limit per address for all reads. No credential is needed or read. */
 export function readLayer(context: Context): RequestHandler {
   const ready = requireReady(context.lifecycle);
   const limit = perAddressLimit(context, { name: 'reads', perMinute: context.config.limits.readsPerMinute });
@@ -28,13 +24,12 @@ export function readLayer(context: Context): RequestHandler {
     ready(req, res, (error?: unknown) => (error ? next(error) : void limit(req, res, next)));
   return (req, res, next) => {
     void jsonHeaders(req, res, () => undefined);
-    // Without an origin there is nothing to permit, and asking the library costs more than the answer.
+    // Requests without an origin skip CORS, whose handling costs more than the response itself.
     if (req.headers.origin === undefined && req.method !== 'OPTIONS') void afterOrigin(req, res, next);
     else crossOrigin(req, res, () => void afterOrigin(req, res, next));
   };
 }
 
-/** What every route has that anyone may read. It stands behind `readLayer`. */
 export const publicRead = { method: 'get', tag: 'Market data', credential: 'none', limit: 'reads' } as const;
 
 const source = (part: string) => ({
@@ -46,7 +41,6 @@ const source = (part: string) => ({
   notes: [],
 });
 
-/** How old the market data are in the example world. */
 export const freshness = {
   asOf: exampleWorld.now,
   sources: [source('markets'), source('forecasts')],

@@ -25,22 +25,19 @@ import { toBookStateJson, toMarketJson, writeSignals } from './market-json.js';
 import { TIME_TO_LIVE_MS } from '../market/source.js';
 import type { marketsQuerySchema } from './schema.js';
 
-/** Signals for other bankrolls than the server's are kept for this many, so that strangers cannot fill the memory. */
+/** Limit for cached signals of other bankrolls, so that strangers cannot fill the memory. */
 const MAX_BANKROLLS = 32;
 
 export type SnapshotReads = ReturnType<typeof createSnapshotReads>;
 
-/** Answers of one snapshot to different questions that are kept, so that strangers cannot fill the memory. */
+/** Limit for cached answers per snapshot, so that strangers cannot fill the memory. */
 const MAX_ANSWERS = 256;
 
 export interface MarketFilter extends Omit<z.output<typeof marketsQuerySchema>, 'station'> {
   stationId?: string | undefined;
 }
 
-/**
- * Books may change many times a second, and the whole list is a megabyte: an answer is made anew at most every so often
- * between two refreshes. `/stream` tells of changes at once.
- */
+/** Least age of an answer that a book change replaces: the full list is a megabyte, and `/stream` has changes at once. */
 const ANSWER_MS = 250;
 
 interface Answer {
@@ -51,7 +48,6 @@ interface Answer {
 
 interface Made {
   refreshed: Snapshot;
-  /** The fields that are the same in each of its answers. */
   head: string;
   answers: Map<string, Answer>;
   bankrolls: Map<Micros, Promise<SignalReport>>;
@@ -63,10 +59,10 @@ interface Present {
 }
 
 /**
- * The answers of the shared reads. Everything that a snapshot says is written when it is first asked for, and once;
- * what the clock says (the age) comes last in each object and is all that is written anew. The JSON of a market is kept
- * for as long as the market and its book are the same, over any number of snapshots.
- * Each of them throws AppError market_data_unavailable while nothing has been loaded.
+ * Answers of the shared reads. Everything in a snapshot is serialised once, on first request. Values that depend on
+ * the clock (the age) come last in each object, and only they are rewritten. A market's JSON is reused across
+ * snapshots while the market and its book are unchanged.
+ * Every function throws AppError market_data_unavailable until the first load.
  */
 export function createSnapshotReads({ store, clock }: { store: SnapshotStore; clock: Clock }) {
   const { present, once } = createAnswers(store);
@@ -90,7 +86,7 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
   const signals = (): Sent =>
     send(once('signals', (snapshot) => writeSignals(snapshot.signals, writeMarketOf(snapshot))));
 
-  /** Of the refresh, as the server's own sizes are. */
+  /** Sizes signals from the refresh, like the server's own sizing. */
   function sizeFor(refreshed: Snapshot, bankroll: Micros): Promise<SignalReport> {
     const { data, events, forecasts, gates } = refreshed;
     const at = new Date(clock.now());
@@ -110,7 +106,7 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
 
     signals,
 
-    /** Sizes for another bankroll are made on request, in slices. */
+    /** Signals for another bankroll are sized on request, in slices. */
     async signalsFor(bankroll: Micros): Promise<Sent> {
       const at = present();
       const { refreshed, bankrolls } = at.made;
@@ -124,11 +120,10 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
       const report = await sizing;
       const write = (snapshot: Snapshot) =>
         writeSignals(withholdDoubtful(report, snapshot.data.doubts), writeMarketOf(snapshot));
-      // What was asked for before a refresh is answered of that time: the markets may be others by now.
+      // Answers from the request's own snapshot, because a refresh may have changed the markets.
       return send(once(`signals ${bankroll}`, write, at), () => '', at);
     },
 
-    /** @param stationId of a station that is known */
     forecast(stationId: string): Sent {
       const { snapshot } = present();
       const station = findStation(stationId)!;
@@ -146,7 +141,7 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
   };
 }
 
-/** What was made of the present refresh, each answer once. */
+/** Cache of the current refresh's answers. */
 function createAnswers(store: SnapshotStore) {
   let made: Made | undefined;
 
@@ -183,7 +178,7 @@ function isWanted(market: ListedMarket, { stationId, kind, city, status }: Marke
   );
 }
 
-/** Rules write some cities in a way of their own: both are found. */
+/** Matches a city under our name and the name in the venue's rules. */
 function namesCity(market: ListedMarket, city: string): boolean {
   const wanted = city.toLowerCase();
   const { station } = market;
@@ -213,7 +208,7 @@ function begin(refreshed: Snapshot): Made {
   return { refreshed, head, answers: new Map(), bankrolls: new Map() };
 }
 
-/** Writes a market as `/markets` shows it, once for each state of the market, its book and what is known of the book. */
+/** Serialises a market as `/markets` shows it, once per state of the market and its book. */
 function createMarketWriter(): (snapshot: Snapshot, market: ListedMarket) => string {
   const written = new WeakMap<ListedMarket, { book: OrderBook; state: string; json: string }>();
   return ({ data, marketSource }, market) => {

@@ -6,13 +6,13 @@ import type { ClimateWatch, CrossChecks } from '../climate/watch.js';
 import type { IndexReader, IndexState } from '../weather/kalshi-index.js';
 import { indexAreas, stations, type IndexArea, type Station } from '../market/stations.js';
 
-/** What is learned about places while the service runs; undefined for an invented world. */
+/** Undefined for a simulated world. */
 export interface PlaceFacts {
   climate: Pick<ClimateWatch, 'crossChecks'> | undefined;
   index: Pick<IndexReader, 'states'> | undefined;
 }
 
-/** The answer of `GET /stations`, written anew when something has been learned. */
+/** Rebuilt when facts change. */
 export function createStationList({ climate, index }: PlaceFacts): () => CachedAnswer {
   let made:
     | { answer: CachedAnswer; checks: CrossChecks | undefined; states: readonly IndexState[] | undefined }
@@ -35,7 +35,6 @@ export function createStationList({ climate, index }: PlaceFacts): () => CachedA
   };
 }
 
-/** A station as `/stations` shows it. */
 export const toStationJson = (
   { series, evidence, ...station }: Station,
   checks: Readonly<Partial<Record<DailyKind, CrossCheck>>> = {},
@@ -57,7 +56,7 @@ export const toStationJson = (
   crossCheck: { maximum: checks.daily_maximum ?? null, minimum: checks.daily_minimum ?? null },
 });
 
-/** An area of the venue's index as `/stations` shows it; what the venue says of it where it is asked. */
+/** Includes the venue's own data where available. */
 export const toAreaJson = (area: IndexArea, state: IndexState | undefined) => ({
   id: area.id,
   indexId: area.indexId,

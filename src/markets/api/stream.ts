@@ -9,7 +9,7 @@ import { createMarketFeed } from './market-feed.js';
 export interface StreamLimits {
   readers: number;
   readersPerAddress: number;
-  /** Who has left this much unread is dropped: it would only fall further behind. */
+  /** Readers with this many unread bytes are dropped, because they would only fall further behind. */
   unreadBytes: number;
   heartbeatMs: number;
 }
@@ -17,12 +17,12 @@ export interface StreamLimits {
 const usualLimits: StreamLimits = {
   readers: 2_000,
   readersPerAddress: 20,
-  // The first event tells of all markets: with 1,500 of them that is 400 KB.
+  // The first event holds all markets: 400 KB for 1,500 of them.
   unreadBytes: 1024 * 1024,
   heartbeatMs: 15_000,
 };
 
-/** When clients come back after a lost connection: spread out, because all of them lose it together. */
+/** Reconnect delays after a lost connection, spread out because all clients lose it together. */
 const RETRY_MS = 2_000;
 const RETRY_SPREAD_MS = 3_000;
 
@@ -34,17 +34,13 @@ export interface StreamDeps {
 }
 
 export interface ReaderWish {
-  /** Whom the stream is counted for. */
   address: string;
   stationId: string | undefined;
   lastEventId: string | undefined;
 }
 
 export interface MarketStream {
-  /**
-   * Sends events over the response until its reader leaves, is too slow, or the stream is stopped.
-   * @throws AppError rate_limited, unavailable
-   */
+  /** Sends events until the reader leaves or falls behind or the stream stops. @throws AppError rate_limited, unavailable */
   open(res: Response, wish: ReaderWish): void;
   stop(): void;
 }
@@ -52,16 +48,16 @@ export interface MarketStream {
 interface Reader {
   res: Response;
   stationId: string | undefined;
-  /** The last refresh that it was told of; undefined: none. */
+  /** Last refresh sent to the reader; undefined before the first. */
   seen: number | undefined;
 }
 
 const heartbeat = Buffer.from(':\n\n');
 
-/** Tells readers of each refresh. What is sent is made once for all of them. */
+/** Sends each refresh to all readers. Events are encoded once for all of them. */
 export function createMarketStream({ store, metrics, log, limits }: StreamDeps): MarketStream {
   const { readers: maxReaders, readersPerAddress, unreadBytes, heartbeatMs } = { ...usualLimits, ...limits };
-  // Of a process, so that a reader who comes from another one or from before a restart starts anew.
+  // Unique per process, so that readers from another process or from before a restart start over.
   const instance = randomBytes(6).toString('hex');
   const feed = createMarketFeed(instance);
   const readers = new Set<Reader>();
@@ -72,10 +68,10 @@ export function createMarketStream({ store, metrics, log, limits }: StreamDeps):
   if (store.current) feed.take(store.current);
   const unsubscribe = store.subscribe((snapshot) => {
     feed.take(snapshot);
-    for (const reader of readers) tell(reader);
+    for (const reader of readers) sendTo(reader);
   });
 
-  function tell(reader: Reader): void {
+  function sendTo(reader: Reader): void {
     const { seen, stationId } = reader;
     const changes = seen === undefined ? undefined : feed.changesEvent(seen, stationId);
     send(reader, changes ?? feed.snapshotEvent(stationId));
@@ -126,12 +122,12 @@ export function createMarketStream({ store, metrics, log, limits }: StreamDeps):
       });
       setStreamHeaders(res);
       res.write(`retry: ${retryMs()}\n\n`);
-      if (feed.sequence > 0) tell(reader);
+      if (feed.sequence > 0) sendTo(reader);
     },
     stop() {
       isStopped = true;
       unsubscribe();
-      // What lies unread would keep its connection open until the shutdown gives up on it.
+      // Unread data would keep the connection open until the shutdown times out.
       for (const { res } of readers) {
         if (res.writableLength > 0) res.destroy();
         else res.end();
@@ -140,7 +136,7 @@ export function createMarketStream({ store, metrics, log, limits }: StreamDeps):
   };
 }
 
-/** No proxy on the way may keep, change or hold back what is sent. */
+/** Keeps proxies from caching, transforming or buffering the stream. */
 export function setStreamHeaders(res: Response): void {
   res.setHeader('Content-Type', 'text/event-stream; charset=utf-8');
   res.setHeader('Cache-Control', 'no-store, no-transform');
@@ -150,7 +146,7 @@ export function setStreamHeaders(res: Response): void {
 
 const retryMs = (): number => RETRY_MS + Math.floor(Math.random() * RETRY_SPREAD_MS);
 
-/** The refresh that an event id of this process names. */
+/** Undefined for an event id from another process. */
 function readSequence(eventId: string | undefined, instance: string): number | undefined {
   const [, digits] = new RegExp(`^${instance}-(\\d{1,15})$`).exec(eventId ?? '') ?? [];
   return digits === undefined ? undefined : Number(digits);

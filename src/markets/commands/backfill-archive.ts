@@ -18,46 +18,40 @@ export interface BackfillOptions {
   stations: readonly Station[];
   range: DateRange;
   pauses: Pauses;
-  /** Called after each answer with the days that were asked for until then, of all that are missing. */
+  /** Called after each answer with the days requested so far, out of all missing days. */
   onDays(done: number, all: number, what: string): void;
-  /** Once it aborts, the present chunk is the last one. */
+  /** After an abort, the current chunk is the last one. */
   stop: AbortSignal;
 }
 
 export interface BackfillResult {
   newRuns: number;
   newReports: number;
-  /** Why something could not be filled, in sentences. */
   problems: string[];
   isInterrupted: boolean;
   coverage: Coverage;
 }
 
-/** One of the two histories, in the terms that both have. */
 interface Part {
   what: 'forecasts' | 'reports';
   source: string;
   chunks: Chunk[];
-  /** Left out where the source has no history. */
+  /** Undefined if the source has no history. */
   fill: ((range: DateRange) => Promise<number>) | undefined;
 }
 
-/**
- * Asks the sources for the days of a range that are not there and stores each answer as soon as it has come: an
- * answer is there whole or not at all, so another run goes on where this one ended. A source that fails does not keep the
- * other one from being asked.
- */
+/** Stores each answer at once and completely, so another run resumes here. One failing source does not stop the other. */
 export async function backfill(options: BackfillOptions): Promise<BackfillResult> {
   const { orm, archive, weather, markets, stations, range, stop } = options;
   const names: CoverageSources = {
     forecastSource: weather.name,
     marketSource: markets.name,
-    // What every source with a past has.
+    // Every source with a history has these kinds.
     runKinds: ['daily_maximum'],
     reportKinds: ['daily_maximum'],
   };
   const before = await readCoverage(orm, names, stations, range);
-  // What has been asked is waited for: only pauses end early.
+  // Requests in flight are completed; an abort only ends pauses.
   const { signal } = new AbortController();
   const { history: runsOf } = weather;
   const { history: reportsOf } = markets;
@@ -113,26 +107,26 @@ async function fillPart(
 
 const expected = [WeatherUnavailableError, VenueUnavailableError, UnexpectedAnswerError, NoHistoryError];
 
-/** Undefined for what is no fault of a service. */
+/** Undefined for errors that no service caused. */
 const explain = (error: unknown): string | undefined =>
   expected.some((kind) => error instanceof kind) ? `${(error as Error).message}.` : undefined;
 
 const ATTEMPTS = 5;
 const FIRST_PAUSE_MS = 5_000;
-/** A service that asks for more than this is asked again another day. */
+/** For a longer requested pause, the command gives up for the day. */
 const LONGEST_PAUSE_MS = 15 * 60_000;
 
 export interface Pauses {
   /** Rejects when the signal aborts. */
   sleep: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** Between 0 and 1: pauses differ, so that several processes do not come back at once. */
+  /** Between 0 and 1. Varies pauses, so that several processes do not retry together. */
   random: () => number;
   note: (text: string) => void;
 }
 
 /**
- * Asks again where a service is busy or fails, after the time that it names or a growing one, five times in all. Whatever else
- * goes wrong would go wrong again. An abort ends a pause, not a question.
+ * Makes up to five attempts while a service is busy or failing, after the pause it requests or a growing one. Other
+ * errors are not retried. An abort ends a pause, not a request.
  */
 export async function askAgain<T>(
   ask: () => Promise<T>,
@@ -161,11 +155,10 @@ interface Chunk extends DateRange {
   missing: number;
 }
 
-/** The last day that is over at all of these stations. */
 export const lastDayOver = (stations: readonly Station[], nowMs: number): string =>
   stations.map((station) => climateDayAt(station, new Date(nowMs - DAY_MS)).date).toSorted()[0]!;
 
-/** Questions that bring every missing day, in order, each about 31 days at most and about none that is there at its ends. */
+/** Requests that cover every missing day; each spans about 31 days at most and starts and ends with a missing day. */
 export function planChunks({ from, to }: DateRange, isThere: (date: string) => boolean): Chunk[] {
   const chunks: Chunk[] = [];
   for (const date of daysBetween(from, to)) {
@@ -179,9 +172,9 @@ export function planChunks({ from, to }: DateRange, isThere: (date: string) => b
   return chunks;
 }
 
-/** A fit learns from no earlier days. */
+/** Fits use no earlier days. */
 export const DEFAULT_DAYS = 90;
-/** The service removes what is older. */
+/** The service deletes older data. */
 export const MAX_DAYS = 400;
 
 export interface RangeFlags {
@@ -190,10 +183,7 @@ export interface RangeFlags {
   to?: string;
 }
 
-/**
- * The days that the flags mean, all of them over at every station.
- * @throws CommandError
- */
+/** The date range of the flags, which must be over at every station. @throws CommandError */
 export function readRange(flags: RangeFlags, stations: readonly Station[], nowMs: number): DateRange {
   const last = lastDayOver(stations, nowMs);
   const to = readDate('--to', flags.to) ?? last;

@@ -96,7 +96,6 @@ async function work(db: MaintenanceDatabase, flags: RangeFlags): Promise<number>
   return result.problems.length > 0 ? 2 : 0;
 }
 
-/** What was done and what there is now, for a person. */
 function backfillText(
   { newRuns, newReports, coverage }: BackfillResult,
   { from, to }: DateRange,
@@ -134,7 +133,7 @@ function fitsText({ fits }: FitBook, stations: readonly Station[]): string {
   return `Forecasts are corrected by ${ways.join(', and by ')}.`;
 }
 
-/** Learns from what there is now, and stores the fits: a service that runs takes them up within the hour. */
+/** Trains on the archive and stores the fits; a running service picks them up within the hour. */
 async function learn(
   db: MaintenanceDatabase,
   archive: Archive,
@@ -149,7 +148,6 @@ async function learn(
   return calibration.current.fits;
 }
 
-/** A log of which a person at a terminal reads the warnings, as sentences. */
 const createNoteLog = (note: (text: string) => void): Logger =>
   pino(
     { level: 'warn', base: null },

@@ -44,7 +44,7 @@ function readTime(given: string): Date {
   return time;
 }
 
-/** Nothing of the environment's own service is used: neither its database nor its venue. */
+/** Ignores the database and venue of the environment's own service. */
 function configure(player: TapePlayer, dataDir: string): Config {
   const { PORT, HOST, LOG_LEVEL } = process.env;
   const markets = player.marketSource === 'kalshi' ? 'kalshi' : 'simulated';
@@ -68,7 +68,7 @@ async function replay(path: string, flags: Flags): Promise<number> {
       replay: player,
     });
     const service = await Promise.race([starting, stopped]);
-    // What is only starting is not waited for; its database goes with it.
+    // A service that is still starting is not awaited; its database is discarded.
     if (!service) return 130;
     if (service.demo)
       process.stdout.write(
@@ -91,5 +91,5 @@ process.exitCode = await runCommand<Flags>(
   (flags, [file]) => replay(file!, flags),
   messageOf(TapeError, ConfigError, CannotListenError),
 );
-// What is still starting up would keep the process.
+// Work that is still starting would keep the process alive.
 if (process.exitCode === 130) process.exit();

@@ -25,7 +25,7 @@ const notices = {
   accepted: 'The venue’s figures were accepted where they differed.',
 };
 
-/** `/console/trading`: what binds the orders of all customers, and the account at the venue. */
+/** `/console/trading`: limits and switch for all customers' orders, and the account at the venue. */
 export function serviceTradingPages(deps: MarketConsoleDeps): Router {
   const router = pageRouter();
 
@@ -82,7 +82,7 @@ function addReconciliation(router: Router, deps: MarketConsoleDeps): void {
       res.redirect(303, toAddress(TRADING, { done: 'accepted' }));
     },
     show,
-    // The venue cannot be read, or the outcome of an order is not known yet.
+    // Raised if the venue cannot be read or the outcome of an order is unknown.
     codes: new Set(['unavailable']),
   });
 }

@@ -25,7 +25,7 @@ const notices = {
 
 const counts = new Set(['maxOrderContracts', 'maxPositionContracts', 'maxOpenOrders']);
 
-/** As the operator API takes them: counts are numbers there, and amounts texts. */
+/** Converts fields for the operator API, which takes counts as numbers and amounts as strings. */
 const toInput = (fields: FormFields): Record<string, unknown> =>
   Object.fromEntries(
     Object.entries(filledIn(fields)).map(([name, value]) => [
@@ -34,7 +34,7 @@ const toInput = (fields: FormFields): Record<string, unknown> =>
     ]),
   );
 
-/** `/console/customers/{slug}/trading`: what a customer's orders are held to. */
+/** `/console/customers/{slug}/trading` */
 export function customerTradingPages(deps: MarketConsoleDeps): Router {
   const { orm } = deps.db;
   const router = pageRouter();

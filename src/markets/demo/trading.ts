@@ -22,20 +22,19 @@ import type { DemoData } from '../../demo/demo.js';
 /** Seconds; longer than the lease of the settlement. */
 const LEASE_TRIES = 90;
 const DAYS = 5;
-/** As often as that the past is looked at: markets settle, values are noted. */
+/** Interval at which the past is replayed: markets settle and values are recorded. */
 const STEP_MS = 6 * HOUR_MS;
-/** The signals of an event that are followed at each step that orders are placed at. */
+/** Signals followed at each step that places orders. */
 const ORDERS_A_DAY = 3;
-/** Contracts of one order: small against the account, so that the limits of every day hold. */
+/** Contracts per order: few enough to stay within the daily limits. */
 const MAX_CONTRACTS = 25;
-/** Of one that waits, and how long: prints there are of a contract or two. */
+/** Contracts and lifetime of a resting order; simulated prints are of one or two contracts. */
 const MAX_RESTING = 5;
 const RESTING_MS = 15 * MINUTE_MS;
 
 /**
- * Trades on paper what the signals of the last days said, by the same code as everything else, at the times of the
- * invented world in which they said it: by what had been learned then, and only where the gates were open then. What was
- * made or lost by that is what the demo shows.
+ * Paper-trades the signals of the last days with the production code, at their times in the simulated world and with
+ * the fits and open gates of those times. The demo shows the resulting profit and loss.
  */
 export async function seedDemoTrading(
   context: TradingContext,
@@ -50,10 +49,10 @@ export async function seedDemoTrading(
   if (!key || config.trading.marketSource !== 'simulated') return;
   const nowMs = clock.now();
   const past = { ms: 0, now: () => past.ms };
-  // What happens in the past is not news, not counted and not taped.
+  // Past events are not logged as news, counted or taped.
   const log = context.log.child({}, { level: 'warn' });
   const metrics = createMetrics({ ofProcess: false });
-  // What comes first of the past is enough for it, and who starts it the first time waits for no more.
+  // The first part of the past suffices, and keeps the first start short.
   const [part] = pastParts;
   const trading = createTradingServices(
     {
@@ -63,21 +62,21 @@ export async function seedDemoTrading(
       log,
       metrics,
     },
-    // Nothing changes there while an order is on its way.
+    // Simulated orders have no latency, because nothing changes meanwhile.
     { selection: part!, onTheWay: () => Promise.resolve() },
   );
   try {
     if (!trading.past) return;
     past.ms = nowMs;
     const training = await trading.past.learn(part!, signal);
-    // They are recorded once the service is ready.
+    // The records are stored once the service is ready.
     const records: JudgedRecord[] = [];
     for await (const recalled of trading.past.recall(part!, training, signal))
       records.push(...recalled.map(toJudged));
     const first = Math.ceil((nowMs - DAYS * 24 * HOUR_MS) / STEP_MS) * STEP_MS;
     for (past.ms = first; past.ms < nowMs - HOUR_MS; past.ms += STEP_MS) {
       signal.throwIfAborted();
-      // Once a day, and at last, so that something is open.
+      // Orders are placed once a day and at the end, so that some positions are open.
       const isLast = past.ms + STEP_MS >= nowMs - HOUR_MS;
       const isOrdering = isLast || new Date(past.ms).getUTCHours() === 12;
       trading.calibration.replace({ fits: await training.fitsAt(new Date(past.ms)) });
@@ -96,20 +95,19 @@ export async function seedDemoTrading(
   }
 }
 
-/** That of a process that was killed in the middle of this ends by itself. Beside another instance there is no waiting for it. */
+/** Waits for the lease of a killed process to expire. Gives up if another instance holds it. */
 async function awaitLease(settlement: Settlement, signal: AbortSignal): Promise<void> {
   for (let tries = 0; tries < LEASE_TRIES && !(await settlement.settle()); tries++)
     await setTimeout(1_000, undefined, { signal });
 }
 
-/** As far as gates are judged by it. */
 const toJudged = ({ record, report }: Recalled): JudgedRecord => ({
   ...record,
   ...(report ? scoreBrackets(record, report.temperatureF) : { advantage: null, worstAdvantage: null }),
   settledAt: report?.knownAt ?? null,
 });
 
-/** What the service does by itself after orders were placed: for a minute as often as it reads markets, and when the last has ended. */
+/** Runs the background work that follows orders: fills for a minute at the service's own pace, then marks. */
 async function lookAfterOrders(
   { refresher, resting, marker }: TradingServices,
   past: { ms: number },
@@ -129,7 +127,7 @@ async function lookAfterOrders(
   past.ms = startMs;
 }
 
-/** What is best is taken, and the very best is bid for as well where waiting is worth something. */
+/** Takes the best signals, and also bids for the very best where resting pays. */
 async function followSignals(
   orders: Orders,
   { signals }: Snapshot,
@@ -138,7 +136,7 @@ async function followSignals(
 ): Promise<void> {
   const best = signals.events
     .flatMap((event) => event.signals)
-    // Long shots are hardly ever bid for: what they are worth could not be seen.
+    // Long shots hardly ever fill as bids, so their value would not show.
     .filter(({ price }) => price >= 15n * CENT && price <= 85n * CENT)
     .toSorted((a, b) => b.edge - a.edge)
     .slice(0, ORDERS_A_DAY);
@@ -157,7 +155,7 @@ async function followSignals(
         ...terms,
       });
     } catch (error) {
-      // A limit that stands against it is what a limit is for.
+      // Hitting a risk limit is expected.
       if (!(error instanceof AppError)) throw error;
     }
   };
@@ -172,7 +170,7 @@ async function followSignals(
       contracts: Math.min(contracts, MAX_RESTING),
       limitPrice: rest.price,
       timeInForce: 'good_till_time',
-      // A report within that time is no reason to give up: what comes of waiting is to be seen.
+      // `cancelOn` leaves out reports, so that the demo shows what waiting brings.
       rest: { expiresAt, postOnly: true, cancelOn: ['stale', 'gate_closed'] },
     });
   }

@@ -13,7 +13,7 @@ import { formatDollars, type Micros } from '../market/money.js';
 import { curveRanges, type CurveRange } from '../portfolio/curve.js';
 import type { SettlementEventPosition } from '../portfolio/history-queries.js';
 
-/** What the portfolio's addresses may say; anything else in them is ignored. */
+/** Other parameters are ignored. */
 const pageQuerySchema = z.object({
   mode: z.enum(tradeModes, 'must be paper or live').optional(),
   range: z.enum(Object.keys(curveRanges) as CurveRange[], 'must be day, week, month or year').optional(),
@@ -28,7 +28,7 @@ export function readPageQuery(req: Request) {
   return { mode, range, cursor };
 }
 
-/** A cursor of the list of orders: an order's id. */
+/** The cursor is an order's id. */
 export function readOrderCursor(cursor: string | undefined): string | undefined {
   if (cursor !== undefined && !isUuid(cursor)) throw unknownCursor();
   return cursor;
@@ -50,10 +50,8 @@ export function readSettlementCursor(cursor: string | undefined): SettlementEven
 const unknownCursor = () => fieldError('cursor', 'is not a cursor that this list returned');
 
 export const MARKETS_PATH = '/dashboard/markets';
-/** Forecast scores against the market. */
 export const SCORES_PATH = '/dashboard/scores';
 
-/** What the overview shows at a time: one kind of temperature, or all that has no place. */
 export type Tab = TemperatureKind | 'others';
 
 const nameOf = (tab: Tab): string | undefined => (tab === 'daily_maximum' ? undefined : tab);
@@ -64,7 +62,7 @@ export const scoresAddress = (kind: TemperatureKind, station?: string): string =
 export const overviewAddress = (tab: Tab, q = ''): string =>
   toAddress(MARKETS_PATH, { kind: nameOf(tab), q });
 
-/** What is shown of a city; what is left out is chosen by the page. `q` is what the overview was searched for. */
+/** Query parameters of a city's page; the page chooses what is omitted. `q` is the overview's search. */
 interface EventChoice {
   station: string;
   kind: TemperatureKind;
@@ -83,10 +81,9 @@ export const addressOfEvent = (
   q?: string,
 ): string => eventAddress({ station: station.id, kind, date, hour, q });
 
-/** Where a page hears of new prices: of a station, or of everything. */
 export const streamAddress = (station?: string): string => toAddress('/stream', { station });
 
-/** What a ticket is opened with; what is left out is chosen by the ticket. */
+/** Query parameters of a ticket; the ticket chooses what is omitted. */
 interface TicketChoice {
   side?: Side;
   action?: Action;
@@ -102,14 +99,13 @@ export const ticketAddress = (ticker: string, { limitPrice, ...choice }: TicketC
     limitPrice: limitPrice === undefined ? undefined : trimZeros(formatDollars(limitPrice)),
   });
 
-/** `0.42` of `0.4200`: as people write it. */
+/** `0.4200` becomes `0.42`. */
 export const trimZeros = (dollars: string): string => dollars.replace(/0{1,2}$/, '');
 
 export const PORTFOLIO_PATH = '/dashboard/portfolio';
 export const ORDERS_PATH = `${PORTFOLIO_PATH}/orders`;
 export const SETTLEMENTS_PATH = `${PORTFOLIO_PATH}/settlements`;
 
-/** Pages show paper where their address names no mode. */
 export const modeQuery = (mode: TradeMode) => ({ mode: mode === 'paper' ? undefined : mode });
 
 export const toModeTabs = (path: string, current: TradeMode) =>

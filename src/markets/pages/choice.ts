@@ -6,7 +6,7 @@ import { findPlace, type Place } from '../market/stations.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import type { Tab } from './addresses.js';
 
-/** What an address asks for: the overview, or with a station the events of one city. */
+/** Parsed address: the overview, or with a station the events of one city. */
 export type Asked = { q: string } & (
   | { station: undefined; tab: Tab; cursor: string | undefined }
   | { station: Place; kind: TemperatureKind; date: string | undefined; hour: number | undefined }
@@ -50,18 +50,18 @@ const isDate = (value: unknown): value is string =>
   new Date(`${value}T00:00:00Z`).toISOString().startsWith(value);
 
 export interface Choice {
-  /** The place of the events; without any, the one that was asked for. */
+  /** The place of the events; without events, the requested one. */
   station: Place;
   kind: TemperatureKind;
-  /** Of the city and the kind, in the order of time. */
+  /** In chronological order. */
   events: MarketEvent[];
-  /** Undefined where nothing is offered: for the city at present, or at the time that was asked for. */
+  /** Undefined if the city has no current event, or none at the requested time. */
   event: MarketEvent | undefined;
-  /** The time that was asked for, if it is not offered: any more, or yet. */
+  /** The requested time, if it has no event (yet or any more). */
   missing: { date: string; hour: number | undefined } | null;
 }
 
-/** The event that an address asks for; where it leaves that open, the present one. */
+/** Without a requested time, the current event. */
 export function chooseEvent(
   { events }: Pick<Snapshot, 'events'>,
   { station, kind, date, hour }: Extract<Asked, { station: Place }>,
@@ -74,7 +74,7 @@ export function chooseEvent(
   return { station: own[0]?.station ?? station, kind, events: own, event, missing };
 }
 
-/** Of one kind in one city: its hours are those of an area, its days those of a station. */
+/** The events of one kind in one city: hours belong to an area, days to a station. */
 export const eventsOf = (
   events: readonly MarketEvent[],
   { city }: Pick<Place, 'city'>,
@@ -85,14 +85,14 @@ export const eventsOf = (
 export const byTime = (a: MarketEvent, b: MarketEvent): number =>
   a.date < b.date ? -1 : a.date > b.date ? 1 : (a.hour ?? 0) - (b.hour ?? 0);
 
-/** Whether a market of it takes orders, as far as the venue has said. */
+/** Whether any market of the event takes orders, as far as the venue has reported. */
 export const isTradable = ({ markets }: Pick<MarketEvent, 'markets'>, now: Date): boolean =>
   markets.some(({ status, closeTime }) => status === 'active' && now < closeTime);
 
 /**
- * The first event that can still be traded. Where none can: the one of the present climate day, or of the next hour; else the
- * next one, else the last one.
- * @param events in the order of time
+ * The first event that can still be traded. Without one: the event of the current climate day or next hour, else the
+ * next one, else the last.
+ * @param events in chronological order
  */
 export function currentEvent(events: readonly MarketEvent[], now: Date): MarketEvent | undefined {
   const isAhead = (event: MarketEvent) =>

@@ -6,12 +6,13 @@ import { formatDegrees, formatExactProbability } from '../../core/pages/format.j
 import { degreesOf, possibleDegrees, type Degree } from './probabilities.js';
 
 export const CHART_HEIGHT = 170;
-/** A bar that stands for anything at all can be seen. */
-const LEAST_HEIGHT = 1.5;
+/** Keeps the smallest bars visible. */
+const MIN_HEIGHT = 1.5;
 
 /**
- * The forecast's distribution as bars: one for each whole degree that the report can say, of an hour for each step of a degree.
- * Positions along the x axis are in percent, so that the drawing takes any width while its letters keep their size.
+ * The forecast's distribution as bars, one for each whole degree that the report can still have; for an hour, one for
+ * each degree of the index. X positions are percentages, so that the drawing stretches to any width while its text
+ * keeps its size.
  */
 export function toDistribution(day: DayForecast, event: MarketEvent) {
   const degrees = degreesOf(day, event);
@@ -22,7 +23,7 @@ export function toDistribution(day: DayForecast, event: MarketEvent) {
   const likeliest = degrees.reduce((a, b) => (b.probability > a.probability ? b : a));
   const labels = new Map(event.markets.map(({ ticker, bracket }) => [ticker, bracketLabel(bracket)]));
   const isHour = event.kind === 'hourly';
-  // A bar is a whole degree of a report, in its middle; of an hour it begins at its degree.
+  // A daily bar is centred on its whole degree; an hourly bar starts at its degree.
   const toX = (temperature: number) => (temperature - first + (isHour ? 0 : 0.5)) * step;
   const every = degrees.length > 20 ? 4 : 2;
   const nameOf = ({ temperature }: Degree) =>
@@ -37,7 +38,7 @@ export function toDistribution(day: DayForecast, event: MarketEvent) {
     height: CHART_HEIGHT,
     bars: degrees.map((degree, i) => {
       const { probability } = degree;
-      const height = probability < 1e-6 ? 0 : Math.max(LEAST_HEIGHT, (CHART_HEIGHT * probability) / top);
+      const height = probability < 1e-6 ? 0 : Math.max(MIN_HEIGHT, (CHART_HEIGHT * probability) / top);
       return {
         x: percent(step * (i + 0.1)),
         width: percent(step * 0.8),
@@ -54,7 +55,6 @@ export function toDistribution(day: DayForecast, event: MarketEvent) {
       label: formatDegrees(temperature),
       isMinor: (temperature - first) % every !== 0,
     })),
-    /** Between brackets. */
     borders: degrees.flatMap(({ ticker }, i) =>
       i > 0 && degrees[i - 1]!.ticker !== ticker ? [percent(step * i)] : [],
     ),
@@ -81,7 +81,7 @@ export function toDistribution(day: DayForecast, event: MarketEvent) {
   };
 }
 
-/** Degrees that the day has left behind: on the cold side of a maximum that rises, on the warm side of a minimum that falls. */
+/** Degrees the day has ruled out: below the running maximum, or above the running minimum. */
 function toPassed(
   degrees: readonly Degree[],
   { lowest, highest }: ReturnType<typeof possibleDegrees>,
@@ -95,7 +95,7 @@ function toPassed(
   return { x: percent(step * from), width: percent(step * count) };
 }
 
-/** Null where it lies outside of what is drawn: the first hours of a day are far from its maximum. */
+/** Null outside the chart: early in a day, temperatures are far from its maximum. */
 function observedMark(x: number, extremeF: number) {
   if (x < 0 || x > 100) return null;
   return { x: percent(x), label: `${formatDegrees(extremeF, 1)} so far`, isRight: x > 60 };

@@ -45,11 +45,11 @@ const toFillsRow = (
   })),
 });
 
-/** Of a price: `+1.6¢`. */
+/** `+1.6¢` */
 const formatMove = (move: Micros): string =>
   move < 0n ? `−${formatPrice(-move)}` : `${move > 0n ? '+' : ''}${formatPrice(move)}`;
 
-/** Profit and loss of fills, held for a minute and to the end, where that is known of any. */
+/** Profit and loss of fills, held for a minute and to settlement, where known. */
 const toResults = (name: string, { pnl }: FillSums) =>
   pnl
     .map(({ fills, all, missed }, i) => ({
@@ -92,7 +92,7 @@ const describeSide = ({ contracts, value }: ShadowedOrder['live']): string =>
     ? 'Nothing'
     : `${formatDecimal(contracts)} at ${formatPrice(perContract(value, contracts))}`;
 
-/** Of a contract at what live did better or worse than paper, where both were filled; else of how much was filled. */
+/** The difference per contract between live and paper where both filled, else the difference in filled contracts. */
 function describeDifference({
   action,
   live,

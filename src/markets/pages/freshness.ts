@@ -4,19 +4,16 @@ import { formatAge } from '../../core/pages/format.js';
 import { MAX_TRADING_AGE_MS, TIME_TO_LIVE_MS } from '../market/source.js';
 
 export const MARKETS_SECTION = 'markets';
-/** What stands in place of the markets until the first prices are there. */
 export const loadingPage: Page = { view: 'markets/loading', title: 'Markets', section: MARKETS_SECTION };
 
-/** How far the prices on a page can be trusted. */
 export interface Freshness {
-  /** `closed`: no order is taken. */
+  /** `closed`: orders are refused. */
   state: 'current' | 'stale' | 'closed';
   asOf: Date;
   isSimulated: boolean;
   ageText: string;
-  /** What to know about the sources, as sentences. */
   notes: string[];
-  /** Why no order can be placed; null if one can. */
+  /** Null if orders can be placed. */
   closedBecause: string | null;
 }
 

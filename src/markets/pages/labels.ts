@@ -41,7 +41,6 @@ export const kindLabels = {
   },
 } as const satisfies Record<TemperatureKind, Record<string, string>>;
 
-/** Of a market that has no place. */
 export const kindNames: Readonly<Record<MarketKind, string>> = {
   daily_maximum: 'High',
   daily_minimum: 'Low',
@@ -50,7 +49,7 @@ export const kindNames: Readonly<Record<MarketKind, string>> = {
   other: 'Other',
 };
 
-/** By source; a model's own name where there is none. */
+/** By source. A model without an entry keeps its own name. */
 const modelNames: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   openmeteo: {
     main: 'GEFS',
@@ -64,10 +63,9 @@ const modelNames: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 
 export const modelName = (source: string, model: string): string => modelNames[source]?.[model] ?? model;
 
-/** `07:00`, by the clock of the place. */
+/** `07:00` */
 export const formatHour = (hour: number): string => `${String(hour).padStart(2, '0')}:00`;
 
-/** What the venue says of a market, in words. */
 export const marketStatusLabels: Readonly<Record<MarketStatus, { label: string; tone: string }>> = {
   initialized: { label: 'Not open yet', tone: 'info' },
   inactive: { label: 'Paused', tone: 'warn' },
@@ -79,10 +77,9 @@ export const marketStatusLabels: Readonly<Record<MarketStatus, { label: string; 
   finalized: { label: 'Final', tone: 'info' },
 };
 
-/** A climate day is a date of the station's own calendar: it is in no zone. */
+/** A climate day is a date of the station's own calendar, so it has no time zone. */
 export const formatDate = (date: string): string => formatDay(new Date(`${date}T00:00:00Z`));
 
-/** A market as the pages name it, with where it can be looked at. */
 export const toMarketView = (name: MarketName) => ({
   ticker: name.ticker,
   label: name.label,
@@ -90,7 +87,7 @@ export const toMarketView = (name: MarketName) => ({
   href: hrefOf(name),
 });
 
-/** @param label its bracket in words, as an order wrote it down */
+/** @param label text of its bracket as recorded with an order */
 export const findMarketView = (ticker: string, snapshot?: Snapshot, label?: string) =>
   toMarketView(nameMarket(ticker, snapshot?.markets.get(ticker), label));
 
@@ -108,7 +105,7 @@ function dayOf({ eventTicker, city, kind, date, hour }: MarketName): string {
   return `${what}, ${clock}${formatDate(date)}`;
 }
 
-/** The page of its event; where it has no place its own, while it is listed. */
+/** Page of its event. A market without a place links to its own ticket while it is listed. */
 function hrefOf({ ticker, station, kind, date, hour, isListed }: MarketName): string | undefined {
   if (!station) return isListed ? ticketAddress(ticker) : undefined;
   return toAddress(MARKETS_PATH, {

@@ -18,11 +18,10 @@ interface LadderInput {
   day: DayForecast | undefined;
   holdings: ReadonlyMap<string, Holding>;
   mayOpen: boolean;
-  /** Those of the event that hold. */
   signals: readonly Signal[];
 }
 
-/** An event's brackets from cold to warm, each with its prices and both opinions about it. */
+/** Brackets from cold to warm. */
 export function toLadder({ event, books, day, holdings, mayOpen, signals }: LadderInput) {
   const implied = impliedProbabilities(event);
   const highest = Math.max(0, ...(day?.probabilities.values() ?? []));
@@ -44,12 +43,11 @@ export function toLadder({ event, books, day, holdings, mayOpen, signals }: Ladd
       isOpen,
       status: statusOf(market),
       impossible,
-      // Of thresholds the lowest is always the likeliest.
+      // Among thresholds the lowest is always the likeliest.
       isLikeliest:
         event.kind !== 'hourly' && isOpen && forecast !== null && forecast > 0 && forecast === highest,
       forecast: market.settlementValue === null ? forecast : null,
       market: crowd,
-      /** What the forecast says more than the market. */
       gap: isOpen && forecast !== null && crowd !== null ? forecast - crowd : null,
       yes: impossible ? { ...quoted('yes'), buyHref: null } : quoted('yes'),
       no: quoted('no'),
@@ -62,13 +60,13 @@ export function toLadder({ event, books, day, holdings, mayOpen, signals }: Ladd
   });
 }
 
-/** Why YES cannot pay any more: what was measured, null where the forecast alone says so. Null while it may. */
+/** Why YES cannot pay: the measured temperature, or null if only the forecast rules it out. Null while it can pay. */
 function impossibilityOf({ ticker, bracket, kind }: Market, day: DayForecast) {
   if (day.observed && isPassed(bracket, day.observed, kind)) return { measuredF: day.observed.extremeF };
   return day.probabilities.get(ticker) === 0 ? { measuredF: null } : null;
 }
 
-/** What there is to say of a market that is not simply open. */
+/** Null for a market that is simply open. */
 function statusOf({ status, settlementValue, untradable }: Market) {
   if (status === 'active') return untradable === undefined ? null : { label: 'No orders', tone: 'warn' };
   if (settlementValue !== null && status !== 'disputed') {
@@ -92,7 +90,7 @@ function toQuoted(market: Market, book: OrderBook, side: Side, mayOpen: boolean)
   return {
     bid,
     ask,
-    /** Null where there is nothing to buy, or nothing that can pay. */
+    /** Null if nothing is for sale or the side can no longer pay. */
     buyHref:
       ask && takesOrders(market) && mayOpen ? ticketAddress(market.ticker, { side, action: 'buy' }) : null,
   };
@@ -108,14 +106,14 @@ function toHeld(market: Market, held: Holding | undefined) {
   };
 }
 
-/** Both sides of YES; the book of NO is the same one turned around. Dearest first, as a ladder is read. */
+/** Asks and bids of YES, highest price first. The NO book is the same one mirrored. */
 export function toBookLevels(book: OrderBook) {
   const [asks, bids] = [asksOf(book, 'yes'), bidsOf(book, 'yes')];
   const most = Math.max(1, ...[...asks, ...bids].map(({ contracts }) => contracts));
   const toLevel = ({ price, contracts }: Level) => ({
     price,
     contracts,
-    /** Of its bar: 0 to 100. */
+    /** Percent. */
     width: ((100 * contracts) / most).toFixed(1),
   });
   return { yesAsks: asks.map(toLevel).toReversed(), yesBids: bids.map(toLevel) };

@@ -19,7 +19,6 @@ import { toLadder } from './ladder.js';
 import { expectedOf } from './probabilities.js';
 import { sentence, signalsOf, toSignalsView } from './signals-view.js';
 
-/** Who decides, as the rules of the day name them. */
 export const sourceNames: Record<SettlementSource, string> = {
   'National Weather Service': 'National Weather Service: the daily climate report of the station',
   'The Weather Company': 'The Weather Company, as the venue reads it',
@@ -27,7 +26,6 @@ export const sourceNames: Record<SettlementSource, string> = {
   AccuWeather: 'AccuWeather',
 };
 
-/** When a day or an hour is, and what it settles on. */
 function toSettlementView(
   event: MarketEvent,
   { start, end }: { start: Date; end: Date },
@@ -48,7 +46,7 @@ function toSettlementView(
     report: isStation(station) && source === 'National Weather Service' ? station.report : null,
     value: kind === 'hourly' ? 'hundredths of °F' : `the ${kindLabels[kind].temperature} in whole °F`,
     rules: rulesText === '' ? null : { label: labelOf(first), text: rulesText },
-    // What was compared are maxima.
+    // The comparison covers maxima only.
     evidence: kind === 'daily_maximum' ? evidence : null,
     crossCheck: kind === 'hourly' ? null : (crossChecks?.get(station.id)?.[kind] ?? null),
   };
@@ -60,7 +58,7 @@ const shortDay = new Intl.DateTimeFormat('en-GB', {
   day: 'numeric',
   month: 'short',
 });
-/** `Sat, 21 Nov`: a climate day is a date of its own, in no zone. */
+/** `Sat, 21 Nov`: a climate day is a date without a time zone. */
 export const formatClimateDay = (date: string): string => shortDay.format(new Date(`${date}T00:00:00Z`));
 
 export function dayLabel(date: string, today: string): string {
@@ -71,11 +69,11 @@ export function dayLabel(date: string, today: string): string {
 
 type Moment = Pick<MarketEvent, 'station' | 'kind' | 'date' | 'hour'>;
 
-/** The day that a place has now: of days by standard time, of hours by the clock. */
+/** Today at a place: by standard time for days, by local time for hours. */
 export const todayAt = ({ station, kind }: Pick<MarketEvent, 'station' | 'kind'>, now: Date): string =>
   kind === 'hourly' ? clockAt(station, now).date : climateDayAt(station, now).date;
 
-/** `Today, Sun 22 Nov`, `12:00 today`: what an event is of, as short as it can be said. */
+/** The shortest name for an event's time: `Today, Sun 22 Nov`, `12:00 today`. */
 export function whenOf({ hour, ...event }: Moment, now: Date): string {
   const label = dayLabel(event.date, todayAt(event, now)).split(', ');
   const day =
@@ -87,15 +85,14 @@ export function whenOf({ hour, ...event }: Moment, now: Date): string {
 export const formatMoment = ({ date, hour }: { date: string; hour?: number | undefined }): string =>
   hour === undefined ? formatClimateDay(date) : `${formatHour(hour)} on ${formatClimateDay(date)}`;
 
-/** The paper account of who looks, and the signals as they are sized for it. */
 export interface OwnAccount {
-  /** That can be spent. Undefined for one that was never opened. */
+  /** Spendable cash; undefined if the account was never opened. */
   cash: Micros | undefined;
   holdings: ReadonlyMap<string, Holding>;
-  /** Purchases of it wait to be filled. */
+  /** Whether purchases are resting. */
   isWaiting: boolean;
   signals: SignalReport;
-  /** Whether positions may be opened; else only what is held is sold. */
+  /** Whether positions may be opened; if not, they may only be sold. */
   mayOpen: boolean;
 }
 
@@ -171,14 +168,13 @@ function toForecastView(day: DayForecast, event: MarketEvent, source: string) {
   };
 }
 
-/** The weather models that have a share in the forecast, the heaviest first; empty where it is that of the first one alone. */
+/** The weather models in the forecast by descending weight; empty if only the main model is used. */
 const toModels = ({ models = [] }: DayForecast, source: string) =>
   models
     .filter(({ model, weight }) => weight > 0 && (model !== MAIN_MODEL || weight < 1))
     .toSorted((a, b) => b.weight - a.weight)
     .map(({ model, ...part }) => ({ ...part, name: modelName(source, model) }));
 
-/** How far a day that runs has come, and what is expected of the rest. */
 function toRunning({ kind, running, distribution: { atLeast, atMost } }: DayForecast) {
   return (
     running && {
@@ -196,13 +192,12 @@ function toRunning({ kind, running, distribution: { atLeast, atMost } }: DayFore
   );
 }
 
-/** What the members were corrected by; null for nothing. */
 function toCorrection({ fit, seasonalFit }: DayForecast) {
   return (
     fit && {
       days: fit.n,
       isPooled: fit.stationId === null,
-      /** Of the station's own long past, by which half of it is; null for nothing. */
+      /** Days of the station's own history, which supplies half of the correction; null without one. */
       ownDays: seasonalFit?.n ?? null,
       from: formatClimateDay(fit.firstDate),
       to: formatClimateDay(fit.lastDate),
@@ -211,9 +206,8 @@ function toCorrection({ fit, seasonalFit }: DayForecast) {
   );
 }
 
-/** How a day or an hour came out, as far as the venue has said it. */
 function toSettled({ kind, markets }: MarketEvent) {
-  // Of thresholds all up to some one pay: the last of them says it.
+  // All thresholds up to some point pay, so the last one is the result.
   const winner = markets.findLast(({ settlementValue }) => settlementValue === DOLLAR);
   const isDecided = markets.every(({ settlementValue }) => settlementValue !== null);
   const temperature = markets.find(

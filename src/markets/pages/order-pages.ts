@@ -31,7 +31,7 @@ import {
 import { describePlaced, toOrderPage, toOrderView, toSettlementView } from './order-view.js';
 
 const PAGE_SIZE = 25;
-/** Far more than a book has levels. */
+/** Far more fills than a book has levels. */
 const MAX_FILLS = 500;
 
 const section = 'portfolio';
@@ -46,7 +46,6 @@ const repeated = 'This order was already sent, and was carried out once. Nothing
 
 type OrderPagesDeps = Pick<TradingServices, 'snapshots' | 'orders'>;
 
-/** The lists of orders and of settlements, an order's own page, and all trades as a file. */
 export function addOrderPages(router: Router, context: Context, deps: OrderPagesDeps): void {
   const { db, clock, log } = context;
   const { snapshots } = deps;
@@ -97,7 +96,6 @@ const toListView = (path: string, mode: TradeMode, cursors: Parameters<typeof to
   portfolioHref: toAddress(PORTFOLIO_PATH, modeQuery(mode)),
 });
 
-/** An order, and what can be done with it while it rests. */
 function addOrder(router: Router, context: Context, { snapshots, orders }: OrderPagesDeps): void {
   const { orm } = context.db;
 

@@ -33,7 +33,6 @@ export const toOrderView = (order: ListedOrder, snapshot: Snapshot | undefined) 
   placedBy: toPlacedBy(order),
 });
 
-/** What an order has just done, of a purchase as of a sale. */
 export function describePlaced(order: ListedOrder): string {
   const { status, action, side, contracts, filledContracts, balanceChange } = order;
   if (status === 'pending') return 'Order placed. Its outcome is not known yet.';
@@ -48,7 +47,7 @@ export function describePlaced(order: ListedOrder): string {
     : `Sold ${count} for ${formatMoney(balanceChange)} after the fee.${rest}`;
 }
 
-/** The key or the person that placed an order, with a link while there is something to look at. */
+/** Linked while the key's or person's page exists. */
 function toPlacedBy({ apiKeyId, userId, keyName, keyPrefix, personName }: ListedOrder) {
   if (apiKeyId !== null)
     return {
@@ -120,7 +119,6 @@ const states: Record<SettlementState, { label: string; tone: string }> = {
   void: { label: 'Void', tone: 'bad' },
 };
 
-/** What the venue has said of a market's end, and why it pays what it pays. */
 export function toSettlementView(settlement: SettlementEventRow, snapshot: Snapshot | undefined) {
   const { ticker, label, side, contracts } = settlement;
   const valueOfYes = settlement.value === null ? null : BigInt(settlement.value);
@@ -135,7 +133,7 @@ export function toSettlementView(settlement: SettlementEventRow, snapshot: Snaps
     why: whyOf(settlement, valueOfYes, name),
     held: `${contracts} ${side.toUpperCase()}`,
     cost,
-    /** Null for what the venue has only announced. */
+    /** Null while the venue has only announced the payment. */
     moved: cashChange === 0n && !isPaid ? null : cashChange,
     result: isPaid ? cashChange - cost : null,
   };
@@ -151,12 +149,14 @@ function whyOf(
   if (valueOfYes !== null && isFairPrice(valueOfYes))
     return `${state === 'finalized' ? 'Settled' : 'To be settled'} at a last fair price of ${formatPrice(valueOfYes)}: YES of ${label} pays that, NO the rest of the dollar.`;
   const reported =
-    temperature === null ? 'No temperature is reported' : `${sayers[source ?? 'null']} says ${temperature}°F`;
+    temperature === null
+      ? 'No temperature is reported'
+      : `${reporters[source ?? 'null']} says ${temperature}°F`;
   if (valueOfYes === null) return `${reported}; what ${label} pays is not known yet.`;
   return `${reported}: YES of ${label} pays ${formatMoney(valueOfYes)}.`;
 }
 
-const sayers: Record<SettlementSource | 'null', string> = {
+const reporters: Record<SettlementSource | 'null', string> = {
   'National Weather Service': 'The report of the National Weather Service',
   'The Weather Company': 'The Weather Company',
   'Kalshi Weather Index': 'The Kalshi Weather Index',

@@ -32,10 +32,7 @@ import { bestSignals, currentSignals, sentence, signalsOff, toSignalView } from 
 
 const OTHERS_PAGE = 200;
 
-/**
- * The markets that settle by the venue's word alone, page by page.
- * @param cursor the ticker that the page before ended with; one that is gone begins anew
- */
+/** @param cursor last ticker of the previous page; an unknown ticker starts over */
 export function toOthers(
   { data }: Snapshot,
   { q, cursor, mayOpen }: { q: string; cursor: string | undefined; mayOpen: boolean },
@@ -60,7 +57,7 @@ export function toOthers(
 const isFoundMarket = (market: UnplacedMarket, q: string): boolean =>
   contains([cityOf(market), market.title, market.label, market.ticker, kindNames[market.kind]], q);
 
-/** What a market without a place is called: its label often says again what its title says. */
+/** Name of a market without a place. Its label is dropped if the title already contains it. */
 export const nameOf = ({ title, label }: Pick<UnplacedMarket, 'title' | 'label'>): string =>
   label === '' || title.includes(label) ? title : `${title} ${label}`;
 
@@ -87,7 +84,7 @@ function toRow(market: UnplacedMarket, mayOpen: boolean) {
 
 const SHOWN_SIGNALS = 5;
 
-/** The kinds with how many cities, or markets without a place, each has; the search goes with them. */
+/** Tabs with the number of cities, or of other markets, that match the search; links keep the search. */
 export function toTabs({ events, data }: Snapshot, current: Tab, q: string) {
   const tab = (name: Tab, label: string, count: number, unit: string) => ({
     label,
@@ -102,7 +99,7 @@ export function toTabs({ events, data }: Snapshot, current: Tab, q: string) {
   ];
 }
 
-/** The events of each city, in the order of time. */
+/** In chronological order. */
 function citiesOf(events: readonly MarketEvent[], kind: TemperatureKind): Map<string, MarketEvent[]> {
   const ofKind = events.filter((event) => event.kind === kind);
   const found = groupBy(ofKind, ({ station }) => station.city);
@@ -110,7 +107,6 @@ function citiesOf(events: readonly MarketEvent[], kind: TemperatureKind): Map<st
   return found;
 }
 
-/** Every city that has markets of a kind and fits the search, with the headline of its present day or its next hour. */
 export function toCities(
   snapshot: Snapshot,
   signals: SignalReport,
@@ -148,7 +144,6 @@ const contains = (texts: readonly (string | null)[], q: string): boolean => {
     .every((word) => text.includes(word));
 };
 
-/** The signals with the largest edge after fees over all events that can be traded, and how many purchases are withheld. */
 export function toBest(snapshot: Snapshot, report: SignalReport, now: Date) {
   const tradable = snapshot.events.filter((event) => isTradable(event, now));
   const events = new Map(tradable.map((event) => [event.eventTicker, event]));
@@ -181,7 +176,7 @@ export function toBest(snapshot: Snapshot, report: SignalReport, now: Date) {
   };
 }
 
-/** Why there is no signal at all, as far as it is one reason for all events. */
+/** Why there are no signals at all, if one reason applies to all events. */
 function noneBecause(snapshot: Snapshot, now: Date): string {
   if (ageOf(snapshot, now.getTime()) > TIME_TO_LIVE_MS)
     return 'None: the last ones have expired with their prices. New ones come with the next prices.';

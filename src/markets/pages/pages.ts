@@ -33,14 +33,15 @@ import { toBest, toCities, toOthers, toTabs } from './overview-view.js';
 import { findPaperCash, listPaperHoldings, listPaperPurchases } from '../ledger/queries.js';
 import { addTicketPages, type MarketsPagesDeps } from './ticket-pages.js';
 
-/** Accounts whose signals are kept for each snapshot: a page that asks again every few seconds must not size them anew. */
+/** Limit for cached accounts per snapshot. The cache spares pages that poll every few seconds a new sizing. */
 const MAX_KEPT = 64;
 const kept = new WeakMap<SignalReport, Map<string, Promise<SignalReport>>>();
 
 /**
- * The signals for a paper account as it stands: what it holds, and what it will if its purchases that wait are filled, counts for its
- * caps and for what a further purchase is worth. An account that was never opened begins with what the snapshot's own signals are sized for.
- * @param cash that can be spent; undefined for an account that was never opened
+ * The signals for a paper account in its current state. Holdings, including those from purchases that may still fill,
+ * count towards the caps and reduce the value of further purchases. A new account starts with the bankroll of the
+ * snapshot's own signals.
+ * @param cash spendable cash; undefined for an account that was never opened
  */
 export async function signalsFor(
   { signals, data, events, forecasts, gates }: Snapshot,
@@ -48,7 +49,7 @@ export async function signalsFor(
   now: Date,
 ): Promise<SignalReport> {
   if (cash === undefined || (holdings.size === 0 && cash === signals.bankroll)) return signals;
-  // Made anew with each refresh, and not with each change of a book between two.
+  // Recomputed with each refresh, not with each book change in between.
   const ofSnapshot = kept.get(signals) ?? new Map<string, Promise<SignalReport>>();
   kept.set(signals, ofSnapshot);
   const key = JSON.stringify([
@@ -66,7 +67,6 @@ export async function signalsFor(
   return making;
 }
 
-/** The kinds that a city has markets of, as links. */
 const toCityTabs = ({ events }: Snapshot, { station, kind }: Choice, q: string) =>
   temperatureKinds.flatMap((each) => {
     const [first] = eventsOf(events, station, each);
@@ -79,7 +79,7 @@ const toCityTabs = ({ events }: Snapshot, { station, kind }: Choice, q: string) 
     };
   });
 
-/** The days of the chosen city, as links; of those that are over the last one first. */
+/** Past days come newest first. */
 function toDays({ station, kind, events, event: chosen, missing }: Choice, q: string, now: Date) {
   const today = todayAt({ station, kind }, now);
   const open = new Set(events.filter((event) => isTradable(event, now)).map(({ date }) => date));
@@ -95,7 +95,7 @@ function toDays({ station, kind, events, event: chosen, missing }: Choice, q: st
   }));
 }
 
-/** The hours of the chosen day, as links; empty for whole days. */
+/** Empty for daily kinds. */
 function toHours({ kind, events, event: chosen, missing }: Choice, q: string, now: Date) {
   if (kind !== 'hourly') return [];
   const date = chosen?.date ?? missing?.date;

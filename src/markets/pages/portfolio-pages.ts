@@ -25,7 +25,7 @@ import { addOrderPages } from './order-pages.js';
 import { toOrderView, toSettlementView } from './order-view.js';
 import { toPortfolioView } from './portfolio-view.js';
 
-/** How the live account stands beside the venue's, for its page; undefined where the Organization does not trade live. */
+/** The live account compared with the venue's; undefined report: the Organization does not trade live. */
 function toVenueView(report: LiveReport | undefined) {
   if (!report) return { isOff: true as const };
   const { organization: _, state, foreign, ...rest } = report;
@@ -39,7 +39,7 @@ function toVenueView(report: LiveReport | undefined) {
   };
 }
 
-/** A call that makes a first paper trade, of a market that trades at the moment. Undefined while none is known. */
+/** A curl command that places a first paper trade in a market that is open now. Undefined without such a market. */
 function curlOfFirstTrade(url: string, snapshot: Snapshot | undefined): string | undefined {
   const order = findFirstOrder(snapshot);
   if (!order) return undefined;
@@ -58,7 +58,7 @@ const hour = axisOf({ hour: '2-digit', minute: '2-digit' });
 const day = axisOf({ day: 'numeric', month: 'short' });
 const wholeHour = (at: Date) => new Date(Math.floor(at.getTime() / HOUR_MS) * HOUR_MS);
 
-/** The curve with its drawing, its table and the ranges to choose from; no drawing where there is no line to draw. */
+/** The equity curve with its drawing, table and ranges; no drawing with too few points for a line. */
 function toCurveView(points: readonly CurvePoint[], { mode, range }: { mode: TradeMode; range: CurveRange }) {
   return {
     ranges: Object.entries(curveRanges).map(([name, { label }]) => ({
@@ -77,7 +77,7 @@ const hasAny = (points: readonly CurvePoint[]): boolean =>
     ({ realised, fees, unrealised }) => realised !== 0n || fees !== 0n || (unrealised ?? 0n) !== 0n,
   );
 
-/** Whole cents are exact enough for a pixel. */
+/** Whole cents suffice for a drawing. */
 const toNumber = (micros: bigint): number => Number(micros / CENT) / 100;
 
 function drawCurve(points: readonly CurvePoint[], range: CurveRange) {
@@ -98,10 +98,10 @@ function drawCurve(points: readonly CurvePoint[], range: CurveRange) {
   });
 }
 
-/** What the first page shows of the lists that have pages of their own. */
+/** Rows of lists that have pages of their own. */
 const RECENT = 5;
 
-/** `/dashboard/portfolio`: what the Organization holds and how it came to it, for every role. */
+/** `/dashboard/portfolio`: positions and their history, for every role. */
 export function portfolioPages(context: TradingContext, trading: TradingServices): Router {
   const { db, clock, config } = context;
   const { snapshots } = trading;

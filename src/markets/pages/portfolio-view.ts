@@ -15,7 +15,6 @@ interface Marks {
   now: Date;
 }
 
-/** The portfolio with names, links and notes. */
 export function toPortfolioView(portfolio: Portfolio, marks: Marks, canTrade: boolean) {
   const { mode, positions, events, openOrders, equity, deposits, transfers } = portfolio;
   const { snapshot } = marks;
@@ -32,7 +31,6 @@ export function toPortfolioView(portfolio: Portfolio, marks: Marks, canTrade: bo
   };
 }
 
-/** What to know about the marks before believing them; undefined where there is nothing to say. */
 function toFreshness({ snapshot, sources, now }: Marks, isHolding: boolean) {
   if (!snapshot) {
     const failing = sources.find(({ part, state }) => part === 'markets' && state !== 'waiting');
@@ -70,7 +68,7 @@ function toPositionView(position: ValuedPosition, canSell: boolean) {
   };
 }
 
-/** What the value rests on, where that is not simply the book. */
+/** Undefined if the value is simply the order book's. */
 function noteOf({ mark, contracts, settlement }: ValuedPosition): string | undefined {
   const { valuation, unsellableContracts } = mark;
   const value = settlement?.value ?? null;
@@ -89,7 +87,7 @@ const notes = {
   unknown: undefined,
 };
 
-/** One day at one station: what all its positions make together, outcome by outcome. */
+/** One event: the joint result of all its positions, by outcome. */
 function toEventView(
   { eventTicker, cost, worstCase, bestCase, outcomes }: EventOutcomes,
   positions: readonly ValuedPosition[],
@@ -97,7 +95,7 @@ function toEventView(
 ) {
   const held = positions.filter((position) => position.eventTicker === eventTicker);
   const isHour = held[0]!.kind === 'hourly';
-  // Where it is not known how the markets go together.
+  // True if the relation between the markets is unknown.
   const isRange = outcomes.length === 2 && outcomes.every(({ ticker }) => ticker === null);
   const nameOf = (ticker: string | null, i: number) =>
     isRange

@@ -8,14 +8,11 @@ import type { Snapshot } from '../snapshot/snapshot.js';
 import type { BestPrices } from '../snapshot/table.js';
 import { isTradable } from './choice.js';
 
-/** The user units of a drawing: it stretches with its place, and a dollar is always as high. */
+/** SVG user units: the drawing stretches with its container, and a dollar always has the same height. */
 const WIDTH = 300;
 const HEIGHT = 60;
 
-/**
- * The recorded prices of an event up to the present ones. Where nothing was recorded there is a gap, and where there was no
- * bid or ask there is none in the line. Null while nothing has been recorded.
- */
+/** Prices up to the current ones, with gaps for missing records, bids and asks. Null before anything is recorded. */
 export function toPriceHistoryView(
   { points: recorded, stepMs }: PriceHistory,
   event: MarketEvent,
@@ -36,7 +33,6 @@ export function toPriceHistoryView(
     height: HEIGHT,
     from,
     to,
-    /** What YES of each bracket was wanted and offered at. */
     charts: event.markets.map((market) => ({
       label: bracketLabel(market.bracket),
       lines: (['ask', 'bid'] as const).map((name) => ({
@@ -49,7 +45,7 @@ export function toPriceHistoryView(
       })),
       asks: toRange(points.flatMap((point) => priceOf(point, market, 'ask') ?? [])),
     })),
-    /** The newest first; the prices in the order of the charts. */
+    /** Newest first; prices in the order of the charts. */
     rows: points.toReversed().map((point) => ({
       at: point.at,
       prices: event.markets.map((market) => ({
@@ -60,7 +56,7 @@ export function toPriceHistoryView(
   };
 }
 
-/** A point without prices wherever one is missing. The present ones come a little later than the step that they are in. */
+/** Inserts a point without prices where one is missing. The current prices arrive slightly after the step they belong to. */
 function withGaps(points: readonly PricePoint[], stepMs: number): PricePoint[] {
   return points.flatMap((point, i) => {
     const before = points[i - 1];
@@ -76,7 +72,7 @@ const priceOf = ({ prices }: PricePoint, { ticker }: Market, name: 'ask' | 'bid'
 
 const toMicros = (price: number | null): Micros | null => (price === null ? null : BigInt(price));
 
-/** Null where nothing was ever offered. */
+/** Null if nothing was ever offered. */
 function toRange(asks: readonly number[]) {
   if (asks.length === 0) return null;
   const [first, last] = [asks[0]!, asks.at(-1)!];

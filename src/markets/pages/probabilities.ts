@@ -6,14 +6,11 @@ import type { Market, TemperatureKind } from '../market/market.js';
 import { DOLLAR } from '../market/money.js';
 import { areThresholds, bracketRange, type Bracket } from '../market/brackets.js';
 
-/**
- * What the market itself holds to be probable, by ticker: the middle between bid and ask, over the brackets of a day made to
- * sum to one (of thresholds several pay, so each stands by itself). Null where there are no bids or asks.
- */
+/** Mid prices by ticker, normalised unless over thresholds, of which several can pay. Null without quotes. */
 export function impliedProbabilities({ markets }: MarketEvent): ReadonlyMap<string, number | null> {
   const mids = markets.map(midOf);
   const sum = mids.reduce<number>((total, mid) => total + (mid ?? 0), 0);
-  // With a part of the ladder missing there is nothing to sum up to.
+  // An incomplete ladder has no total to normalise to.
   const isOneOf = !areThresholds(markets.map(({ bracket }) => bracket)) && mids.every((mid) => mid !== null);
   const scale = isOneOf && sum > 0 ? 1 / sum : 1;
   return new Map(markets.map(({ ticker }, i) => [ticker, mids[i] == null ? null : mids[i] * scale]));
@@ -27,17 +24,17 @@ function midOf({ status, yesBid, yesAsk }: Market): number | null {
 type Observed = Pick<ObservedExtreme, 'extremeF'> | null;
 type Bounds = { lowest: number | null; highest: number | null };
 
-/** The whole degrees that a day's report can still say: a maximum only rises, a minimum only falls. Null: no bound. */
+/** Whole degrees that a day's report can still have: a maximum can only rise, a minimum only fall. Null: no bound. */
 export function possibleDegrees(observed: Observed, kind: TemperatureKind): Bounds {
   const none = { lowest: null, highest: null };
   if (observed === null || kind === 'hourly') return none;
   return kind === 'daily_maximum'
     ? { ...none, lowest: sureDegree(observed.extremeF) }
-    : // Exactly between two degrees it is the upper one: a bound must hold.
+    : // A tie rounds up, so that the bound holds.
       { ...none, highest: Math.floor(observed.extremeF + 0.5) };
 }
 
-/** True if what was observed has gone beyond the bracket: its YES cannot win any more. */
+/** True if observations rule the bracket out, so that its YES can no longer win. */
 export function isPassed(bracket: Bracket, observed: Observed, kind: TemperatureKind): boolean {
   const possible = possibleDegrees(observed, kind);
   const { lowest, highest } = bracketRange(bracket);
@@ -48,20 +45,21 @@ export function isPassed(bracket: Bracket, observed: Observed, kind: Temperature
 }
 
 export interface Degree {
-  /** Whole °F, as the report has them; of an hour all hundredths from there to the next one. */
+  /** Whole °F as reported; for an hour, all hundredths from this degree to the next. */
   temperature: number;
   probability: number;
-  /** The market whose YES it pays; of thresholds the highest of them, null below all. */
+  /** The market whose YES pays at this degree; for thresholds the highest such market, null below all of them. */
   ticker: string | null;
 }
 
-/** Beyond this many standard deviations nothing can be seen in a drawing. */
+/** Standard deviations beyond which a drawing shows nothing. */
 const REACH = 3.2;
 const MAX_DEGREES = 60;
 
 /**
- * The distribution over whole degrees, from cold to warm: the probability of each bracket (of what lies between two thresholds)
- * as the forecast has it, within it in the shape of the forecast's distribution. Empty where the markets part degrees.
+ * The distribution over whole degrees from cold to warm. Each bracket (or range between thresholds) has the
+ * forecast's probability, spread by the shape of the forecast's distribution. Empty if a market boundary splits a
+ * degree.
  */
 export function degreesOf(day: DayForecast, event: MarketEvent): Degree[] {
   const isKnown = day.distribution.deviation === 0;
@@ -71,7 +69,7 @@ export function degreesOf(day: DayForecast, event: MarketEvent): Degree[] {
   const ends = parts.flatMap(({ lowest, highest }) => [lowest, highest].filter((end) => end !== null));
   if (!ends.every(Number.isInteger)) return [];
   const possible = possibleDegrees(day.observed, event.kind);
-  // What was measured in the morning is far off, and would only make the rest small.
+  // Only near bounds are drawn: a far one, such as a morning temperature, would squeeze the chart.
   if (possible.lowest !== null && possible.lowest > meanF) ends.push(possible.lowest);
   if (possible.highest !== null && possible.highest < meanF) ends.push(possible.highest);
   const from = Math.max(
@@ -94,7 +92,7 @@ export function degreesOf(day: DayForecast, event: MarketEvent): Degree[] {
     const count = Math.min(highest ?? to, to) - first + 1;
     if (count < 1) return [];
     const temperatures = Array.from({ length: count }, (_, i) => first + i);
-    // A forecast may say otherwise than its distribution, of a day that is over for example: then each degree counts the same.
+    // A finished day's distribution may contradict its probabilities: then all degrees count equally.
     const shapes = [temperatures.map(shape), temperatures.map(() => 1)];
     const weights = shapes.find((weights) => sumOf(weights) > 1e-300)!;
     const scale = probability / sumOf(weights);
@@ -107,7 +105,7 @@ interface Part extends Bounds {
   probability: number;
 }
 
-/** What the markets of an event part all temperatures into, from cold to warm, both ends included in whole degrees. */
+/** Splits all temperatures at the event's markets, from cold to warm, in whole degrees with both ends included. */
 function partsOf({ probabilities }: DayForecast, { markets }: MarketEvent): Part[] {
   const given = (ticker: string) => probabilities.get(ticker) ?? 0;
   if (!areThresholds(markets.map(({ bracket }) => bracket)))
@@ -134,7 +132,7 @@ function partsOf({ probabilities }: DayForecast, { markets }: MarketEvent): Part
 
 const sumOf = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);
 
-/** What is expected, given what was observed; null where that cannot be told. */
+/** Null if unknown. */
 export function expectedOf(day: DayForecast, event: MarketEvent): number | null {
   if (event.kind === 'hourly') return day.observed?.extremeF ?? day.meanF;
   const degrees = degreesOf(day, event);

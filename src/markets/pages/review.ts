@@ -19,26 +19,24 @@ import { subtractCounts, valueOf } from '../market/contracts.js';
 
 export interface ReviewInput {
   market: ListedMarket;
-  /** What can be taken: without what the Organization's paper orders have taken already. */
+  /** Contracts still available, without those the Organization's paper orders have already taken. */
   book: OrderBook;
   feeRule: FeeRule;
   order: MarketableOrder & { rest?: RestTerms };
-  /** As the venue shows it: what an order that waits stands behind. */
+  /** The venue's full book; a resting order queues behind it. */
   whole: OrderBook;
   held: Holding | undefined;
   cash: Micros;
-  /** That YES pays, by the forecast; null where there is none. */
+  /** The forecast's probability that YES pays; null without a forecast. */
   probability: number | null;
 }
 
 export interface Review {
   headline: string;
-  /** What fills now, and what does not. */
   outcome: { tone: 'good' | 'warn' | 'bad'; text: string };
   facts: Fact[];
-  /** What each way of ending brings. */
   results: { label: string; change: Micros }[];
-  /** Probabilities of the side, what the order is worth more than it costs, and what it brings on average. */
+  /** Probabilities of the side, the order's edge over its cost, and its expected value. */
   chance: {
     isBuy: boolean;
     sideName: string;
@@ -54,7 +52,6 @@ type Fact = { label: string; note?: string; isSum?: true } & (
   | { contracts: number }
 );
 
-/** What an order would do at this moment, and the worst that it can do. */
 export function reviewOrder(input: ReviewInput): Review {
   const { order, market, book, feeRule } = input;
   const quote = quoteOrder(order.rest?.postOnly ? emptyBook : book, feeRule, order);
@@ -75,7 +72,7 @@ export function reviewOrder(input: ReviewInput): Review {
   };
 }
 
-/** What of an order that may rest fills now, and what it then waits behind. */
+/** The part of a resting order that fills now, and the queue ahead of the rest. */
 function restingOutcome({ order, whole }: ReviewInput, { filledContracts }: Quote): Review['outcome'] {
   const rest = subtractCounts(order.contracts, filledContracts);
   if (rest === 0) return { tone: 'good', text: `All ${order.contracts} fill now.` };
@@ -85,7 +82,7 @@ function restingOutcome({ order, whole }: ReviewInput, { filledContracts }: Quot
   return { tone: 'warn', text: `${now}: ${rest} wait in the book, ${queue}. They may never fill.` };
 }
 
-/** A purchase keeps its cost back while it waits. */
+/** A resting purchase reserves its cost. */
 const reserveOf = ({ order, feeRule }: ReviewInput): Review['facts'] =>
   order.rest && order.action === 'buy'
     ? [{ label: 'Reserved', money: worstCost(feeRule, order), note: 'at most, while it waits' }]
@@ -184,7 +181,7 @@ function proceeds({ order, held, cash, feeRule }: ReviewInput, quote: Quote): Re
 const averageNote = ({ filledContracts, averagePrice }: Quote): string =>
   `${filledContracts} × ${formatPrice(averagePrice ?? 0n)}${filledContracts > 1 ? ' on average' : ''}`;
 
-/** What the fills do to cash and to what is held, posted as they would be. */
+/** Posts the fills to cash and holdings as the service would. */
 function book(
   held: Holding | undefined,
   order: MarketableOrder,
@@ -207,7 +204,7 @@ function book(
   return { cashChange, realised, closed, left: holding?.contracts ?? 0 };
 }
 
-/** What the order gains or loses in the end, compared with not trading at all. */
+/** Gain or loss of the order at settlement, compared with not trading. */
 function resultsOf(
   { side, action }: MarketableOrder,
   { balanceChange, maximumPayout }: Quote,
@@ -233,7 +230,7 @@ function chanceOf(
   if (probability === null) return { ...asked, forecast: null };
   const probabilityOfSide = side === 'yes' ? probability : 1 - probability;
   const edge = isBuy ? probabilityOfSide - breakEven : breakEven - probabilityOfSide;
-  // Doubles serve here: an expectation is no amount that is charged.
+  // Floating point suffices: an expected value is never charged.
   const expected = BigInt(Math.round((edge * Number(maximumPayout)) / 10_000)) * 10_000n;
   return { ...asked, forecast: { probability: probabilityOfSide, edge, expected } };
 }

@@ -22,7 +22,7 @@ const notices = Object.fromEntries(
 );
 const stateSchema = switchSchema.pick({ state: true });
 
-/** `/dashboard/portfolio/risk`: limits and their use for every role; owner and admin set the Organization's own switch. */
+/** `/dashboard/portfolio/risk`: limits and their use for every role; owners and admins set the Organization's own switch. */
 export function riskPages(
   deps: TradingContext,
   { snapshots, live }: Pick<TradingServices, 'snapshots' | 'live'>,
@@ -85,7 +85,7 @@ export function riskPages(
     }),
   );
 
-  /** The question before it is done. @throws AppError invalid_request for a state that is none */
+  /** Confirmation page. @throws AppError invalid_request for an unknown state */
   async function showSwitch(req: Request, res: Response, form: FormState): Promise<void> {
     const { state } = parseInput(stateSchema, { state: textField(form.values, 'state') });
     const tradingSwitch = await readSwitch(db.orm, sessionOf(res).orgId);

@@ -51,12 +51,12 @@ export function toLimitViews(
   }));
 }
 
-/** How much of it is used; undefined where that has no meaning, or is not known. */
+/** Use of a limit; undefined if it has no meaning or is unknown. */
 function toUse(name: keyof RiskLimits, limits: RiskLimits, use: LimitUse, snapshot: Snapshot | undefined) {
   const used = usedOf(name, use);
   if (used === undefined) return undefined;
   const limit = limits[name];
-  // What is left of nothing is used up.
+  // A limit of zero is always used up.
   const share = Number(limit) === 0 ? 1 : Math.max(0, Number(used) / Number(limit));
   return {
     text: textOf(name, used),
@@ -101,7 +101,6 @@ function aboutOf(name: keyof RiskLimits, use: LimitUse, snapshot: Snapshot | und
   return undefined;
 }
 
-/** Instead of its use. */
 function unusedText(
   name: keyof RiskLimits,
   use: LimitUse | undefined,
@@ -118,7 +117,6 @@ function write(value: Micros | number, name: keyof RiskLimits): string {
   return name === 'maxOpenOrders' ? formatDecimal(value) : formatCount(value, 'contract');
 }
 
-/** What a person may do with the Organization's own switch, and what that means. */
 export const switchActions: Record<
   SwitchState,
   {
@@ -163,7 +161,6 @@ export const switchActions: Record<
   },
 };
 
-/** The buttons of the page: every state but the present one, opening first. */
 export const toSwitchChoices = ({ own }: TradingSwitch) =>
   (['open', 'reduce_only', 'halt'] as const)
     .filter((state) => state !== own.state)

@@ -22,7 +22,7 @@ import { filterOptions, toScoresPage, toScoresTabs } from './scores-view.js';
 import type { ScoreReport, ScoresAsked } from '../scores/report.js';
 import type { ScoresAnswer } from '../scores/schema.js';
 
-/** `/dashboard/scores`: how good forecasts and market were, which gates are open, and how orders were filled, for every role. */
+/** `/dashboard/scores`: scores of forecasts and market, gates, and order execution, for every role. */
 export function scoresPages(context: Context, trading: Pick<TradingServices, 'scoreReport'>): Router {
   const router = pageRouter();
 
@@ -57,7 +57,7 @@ export function scoresPages(context: Context, trading: Pick<TradingServices, 'sc
 
 const daysSchema = executionQuerySchema.pick({ from: true, to: true });
 
-/** What `GET /scores` answers: it is kept, since adding the scores up reads megabytes, and looking through it again does not. */
+/** The cached answer of `GET /scores`: computing it reads megabytes, parsing it is cheap. */
 async function readAnswer(report: ScoreReport, asked: ScoresAsked): Promise<ScoresAnswer> {
   const { answer, end } = await report(asked);
   return JSON.parse(Buffer.concat(answer.parts('identity', end)).toString()) as ScoresAnswer;
@@ -66,7 +66,7 @@ async function readAnswer(report: ScoreReport, asked: ScoresAsked): Promise<Scor
 const findKind = (name: string | undefined): TemperatureKind | undefined =>
   temperatureKinds.find((kind) => kind === name);
 
-/** @throws AppError invalid_request for the field that is wrong */
+/** @throws AppError invalid_request, by field */
 function readAsked(query: FormFields): ScoresAsked {
   const [name, station, lead] = [
     textField(query, 'kind'),
@@ -75,7 +75,7 @@ function readAsked(query: FormFields): ScoresAsked {
   ];
   const kind = name === undefined ? 'daily_maximum' : findKind(name);
   if (!kind) throw fieldError('kind', `must be one of ${temperatureKinds.join(', ')}`);
-  // A station stands for its city: the hours of that are those of an area.
+  // A station stands for its city, whose hourly markets belong to an area.
   const city = station === undefined ? undefined : findPlace(station.toUpperCase())?.city;
   const found = placesOf(kind).find((place) => place.city === city);
   if (station !== undefined && !found) throw fieldError('station', 'must be one of the stations');

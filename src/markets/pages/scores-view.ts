@@ -48,7 +48,7 @@ function describeErrorRates({ errorRates }: ScoresAnswer['gateRule']): string[] 
   ];
 }
 
-/** When there will be something to see: days settle in the morning after they end, hours soon after they have struck. */
+/** When the first scores are due: days settle the next morning, hours soon after they end. */
 function describeFirstScores({
   kind,
   overall,
@@ -70,7 +70,7 @@ function describeFirstScores({
   ];
 }
 
-/** Days of a city, as many as are read through; all records are in `GET /scores`. */
+/** Limit for a city's listed days; `GET /scores` has all records. */
 const SHOWN_RESULTS = 14;
 
 export function toScoresPage(answer: ScoresAnswer, asked: ScoresAsked) {
@@ -103,7 +103,7 @@ export function toScoresPage(answer: ScoresAnswer, asked: ScoresAsked) {
   };
 }
 
-/** Cities that the sentence names; all of them are in the grid below it. */
+/** Limit for cities in the sentence; the grid below lists all of them. */
 const NAMED_CITIES = 6;
 
 /** `Signals are on for 7 of 28 gates: New York (36 h, 24 h), Miami (12 h).` */
@@ -151,7 +151,7 @@ const toIntervalRows = ({ stations }: ScoresAnswer) =>
     })),
   );
 
-/** The same days for all in a column; where there is no such score there is a dash. */
+/** All scores in a column cover the same days; a missing score is a dash. */
 function toMeans({ model, market, crps }: ScoreSummary) {
   const score = (value: number | undefined) => (value === undefined ? '–' : formatFixed(value, 3));
   const degrees = (value: number | undefined) =>
@@ -169,7 +169,6 @@ function toMeans({ model, market, crps }: ScoreSummary) {
   ];
 }
 
-/** The heaviest first. */
 const toModels = ({ forecastSource, models }: ScoresAnswer) =>
   models
     .toSorted((a, b) => (b.weight ?? 0) - (a.weight ?? 0))
@@ -200,7 +199,7 @@ function describeUncalibrated({ n, model, market }: ScoreSummary): string {
   return `${formatCount(n, 'forecast')} from before the model could be calibrated ${n === 1 ? 'is' : 'are'} not among these${scores}.`;
 }
 
-/** A day of a city with what was given at each lead to what happened; in the order of the records, the newest first. */
+/** Days of a city with the probability given to the outcome at each lead, newest first like the records. */
 function toResults({ records, leads }: ScoresAnswer) {
   const results = groupBy(records, ({ date, hour, station }) => `${date} ${hour} ${station}`);
   return [...results.values()].slice(0, SHOWN_RESULTS).map((ofDay) => {
@@ -218,7 +217,7 @@ function toResults({ records, leads }: ScoresAnswer) {
   });
 }
 
-/** Who gave more to what happened is `ahead`. */
+/** `ahead` gave the outcome the higher probability. */
 function toGiven(record: ScoresAnswer['records'][number] | undefined) {
   if (!record) return { model: null, market: null, ahead: null };
   const { model, market } = record;

@@ -5,7 +5,6 @@ import { bracketLabel } from '../market/brackets.js';
 import type { EventSignals, Signal, SignalReport } from '../signals/signal.js';
 import { scoresAddress, ticketAddress } from './addresses.js';
 
-/** What the forecast makes of an event's prices, the best first; and why of the rest nothing came. */
 export function toSignalsView(report: SignalReport, event: MarketEvent, now: Date) {
   const found = report.events.find(({ eventTicker }) => eventTicker === event.eventTicker);
   const labels = new Map(event.markets.map(({ ticker, bracket }) => [ticker, bracketLabel(bracket)]));
@@ -27,14 +26,14 @@ export function toSignalsView(report: SignalReport, event: MarketEvent, now: Dat
   };
 }
 
-/** The signals of all events that hold, the largest edge first; without hedges, which are worth their cost only beside others. */
+/** By descending edge; without hedges, which are only worth their cost beside other positions. */
 export const bestSignals = ({ events }: SignalReport, now: Date): Signal[] =>
   events
     .flatMap((found) => currentSignals(found, now))
     .filter(({ isHedge }) => !isHedge)
     .sort((a, b) => b.edge - a.edge);
 
-/** Those of an event that hold, the largest edge first: what every place that speaks of the event says. */
+/** By descending edge; every view of the event uses this list. */
 export const signalsOf = (
   { events }: SignalReport,
   { eventTicker }: Pick<MarketEvent, 'eventTicker'>,
@@ -48,13 +47,12 @@ export const signalsOf = (
 export const currentSignals = (found: EventSignals | undefined, now: Date): Signal[] =>
   (found?.signals ?? []).filter(({ expiresAt }) => expiresAt > now).toSorted((a, b) => b.edge - a.edge);
 
-/** Where no gate is open at all. */
 export const signalsOff = (gates: number): string =>
   gates === 0
     ? 'Signals are off: no gate has been evaluated yet.'
     : `Signals are off: none of ${formatCount(gates, 'gate')} is open.`;
 
-/** `Nothing has been learned yet.` of what is a part of other sentences. */
+/** Turns a clause into a sentence: `Nothing has been learned yet.` */
 export const sentence = (clause: string): string => `${clause[0]!.toUpperCase()}${clause.slice(1)}.`;
 
 export const toSignalView = (signal: Signal) => ({
@@ -76,6 +74,6 @@ export const toSignalView = (signal: Signal) => ({
       timeInForce: 'good_till_cancelled',
       postOnly: 'yes',
     }),
-  // An expectation is charged to no account: cents say enough.
+  // An expected value is never charged, so whole cents suffice.
   expectedValue: floorTo(signal.expectedValue, CENT),
 });

@@ -31,15 +31,14 @@ const schema = z.object({
   contracts: contractsText,
   limitPrice: z.string().regex(/^0?\.(?=\d*[1-9])\d{1,6}$/, 'must be between 0 and 1, like 0.42 for 42¢'),
   timeInForce: z.enum(timesInForce, 'must be one of the choices'),
-  /** In UTC, as the browser writes it. */
+  /** Browser's local-time format, read as UTC. */
   expiresAt: z.string().refine((text) => text === '' || isLocalTime(text), 'must be a time'),
   postOnly: z.enum(['no', 'yes'], 'must be one of the choices'),
 });
 
-/** The fields of a ticket, in the order of the form. */
+/** In the order of the form. */
 export const ticketFields = Object.keys(schema.shape) as (keyof z.infer<typeof schema>)[];
 
-/** What a ticket for a market is filled in with: what was asked for, and for the rest what suits most. */
 export function fillTicket(
   given: FormFields,
   book: OrderBook,
@@ -65,17 +64,17 @@ export function fillTicket(
   };
 }
 
-/** A word that decides what the page offers is one of those, whatever the address says. A posted form is checked. */
+/** Replaces an invalid word in the address by the fallback. Posted forms are validated instead. */
 const readWord = (given: FormFields, name: string, words: string[], fallback: string): string => {
   const word = textField(given, name);
   return word !== undefined && words.includes(word) ? word : fallback;
 };
 
-/** What the next contract costs, or brings; undefined where there is no offer. */
+/** Undefined without an offer. */
 export const bestPrice = (book: OrderBook, side: Side, action: Action): Micros | undefined =>
   (action === 'buy' ? asksOf(book, side) : bidsOf(book, side))[0]?.price;
 
-/** The worst of the bids that it takes to sell so many, as far as there are bids. */
+/** The lowest bid needed to sell this many contracts, as far as bids reach. */
 function priceToSell(bids: readonly Level[], contracts: number): Micros | undefined {
   let sold = 0;
   let price = bids[0]?.price;
@@ -87,10 +86,7 @@ function priceToSell(bids: readonly Level[], contracts: number): Micros | undefi
   return price;
 }
 
-/**
- * A filled-in ticket as an order.
- * @throws AppError invalid_request, by field
- */
+/** @throws AppError invalid_request, by field */
 export function readTicket(
   fields: FormFields,
   { priceRanges }: Pick<Market, 'priceRanges'>,

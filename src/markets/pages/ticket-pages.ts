@@ -35,16 +35,13 @@ import { feeRuleOf } from '../market/fees.js';
 export interface MarketsPagesDeps {
   snapshots: SnapshotStore;
   orders: Pick<Orders, 'place' | 'preview'>;
-  /** Undefined for an invented world. */
+  /** Undefined for a simulated world. */
   climate: Pick<ClimateWatch, 'crossChecks'> | undefined;
 }
 
 type Reviewed = Pick<TicketInput, 'refusal'> & { review: Review };
 
-/**
- * The ticket for one market. Looking at it with an order in the address is the review: what the order would do at this
- * moment. Placing sends what was reviewed, with an id that makes sending it twice one order.
- */
+/** A GET with an order in the address is the review. Placing sends that order, with an id that makes repeats one order. */
 export function addTicketPages(router: Router, context: TradingContext, deps: MarketsPagesDeps): void {
   const { clock } = context;
 
@@ -121,7 +118,7 @@ export function addTicketPages(router: Router, context: TradingContext, deps: Ma
     renderPage(context, req, res, loadingPage, { sources: deps.snapshots.sources });
 }
 
-/** Null without an offer, which leaves no price to begin with, and without its fee. */
+/** Null without a fee rule or an offer, which leaves no starting price. */
 async function review(
   orders: MarketsPagesDeps['orders'],
   res: Response,
@@ -139,14 +136,14 @@ async function review(
   return { review: reviewOrder({ ...facts, feeRule, order }), refusal };
 }
 
-/** The review of a form that is shown because something was wrong, perhaps with the form itself. */
+/** The review for a form shown with errors; null if the form itself is invalid. */
 const tryReview = (...of: Parameters<typeof review>): Promise<Reviewed | null> =>
   review(...of).catch((error: unknown) => {
     if (error instanceof AppError) return null;
     throw error;
   });
 
-/** Where no position may be opened the ticket begins with the sale of what is held. */
+/** If no position may be opened, the ticket starts with the sale of the current one. */
 function fill(res: Response, given: FormFields, { book, held }: TicketFacts) {
   const isSale = held !== undefined && sessionOf(res).marketAccess !== 'trade';
   return fillTicket(isSale ? { action: 'sell', ...given } : given, book, held);
@@ -190,7 +187,7 @@ function findMarket({ markets }: Snapshot, req: Request): ListedMarket {
   return market;
 }
 
-/** A form that is too old for its id gets another one, and says so. */
+/** Gives an expired form a new id, with a message about it. */
 function renewed(form: FormState): FormState {
   const { id, ...errors } = form.errors;
   if (id === undefined) return form;

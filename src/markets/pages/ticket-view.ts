@@ -25,11 +25,11 @@ export interface TicketFacts {
   tradingSwitch: TradingSwitch;
   market: ListedMarket;
   book: OrderBook;
-  /** As the venue shows it. */
+  /** The venue's full book. */
   whole: OrderBook;
   held: Holding | undefined;
   cash: Micros;
-  /** False until the first order: the cash is what the account begins with. */
+  /** False until the first order; cash is then the opening balance. */
   isAccountOpen: boolean;
   probability: number | null;
 }
@@ -40,7 +40,7 @@ export interface TicketInput extends TicketFacts {
   refusal: OrderRefusal | undefined;
   freshness: Freshness;
   mayOrder: boolean;
-  /** Whether positions may be opened; else only what is held is sold. */
+  /** Whether positions may be opened; if not, they may only be sold. */
   mayOpen: boolean;
   role: string;
   error: AppError | undefined;
@@ -83,7 +83,6 @@ export function toTicketView(input: TicketInput) {
   };
 }
 
-/** What the market is about, and where the markets beside it are. */
 function toSubject(market: ListedMarket) {
   if (isPlaced(market)) {
     const { station, kind } = market;
@@ -118,7 +117,6 @@ const toPrices = (book: OrderBook, side: Side) => ({
   ask: asksOf(book, side)[0],
 });
 
-/** What can be done with the market: both purchases, if positions may be opened, and the sale of what is held. */
 function toTabs({ market, book, held, form, mayOpen }: TicketInput) {
   const { side: chosenSide, action: chosenAction } = form.values;
   const typed = Number(form.values.contracts);
@@ -138,7 +136,7 @@ function toTabs({ market, book, held, form, mayOpen }: TicketInput) {
   ];
 }
 
-/** Why the order that is reviewed would be refused, and the address of the review of one that would pass. */
+/** Why the reviewed order would be refused, and the address of an order that would pass. */
 function toRefusal({ refusal, market, form: { values } }: TicketInput) {
   if (!refusal) return undefined;
   const { error, remedy } = refusal;
@@ -162,7 +160,7 @@ function toRefusal({ refusal, market, form: { values } }: TicketInput) {
   };
 }
 
-/** Why no order can be placed from this page; null if one can. */
+/** Why this page cannot place an order; null if it can. */
 function blockedBecause({
   mayOrder,
   role,
@@ -216,7 +214,6 @@ const problems: Partial<Record<ErrorCode, [title: string, advice: string]>> = {
   live_trading_disabled: ['Live trading is not available here', 'Orders of this page are paper orders.'],
 };
 
-/** What an order was refused for, in words; the details stand with it. */
 function problemOf({
   code,
   message,
@@ -225,5 +222,5 @@ function problemOf({
   return found && { title: found[0], detail: message, advice: found[1] };
 }
 
-/** Errors of an order that its form shows, with a fresh quote. */
+/** Shown in the form with a fresh quote. */
 export const ticketCodes: ReadonlySet<ErrorCode> = new Set(Object.keys(problems) as ErrorCode[]);

@@ -15,13 +15,12 @@ import { createPace } from '../venue/simulation/random.js';
 import { subjectsOn, type Selection, type SimulatedSubject } from '../venue/simulation/world.js';
 import type { KnownRun } from '../learning/queries.js';
 
-/** A time at which forecasts of some days were due to be recorded. */
 export interface SnapshotTime {
   at: Date;
   subjects: readonly SimulatedSubject[];
 }
 
-/** The times of the climate days of the last days, in order, of which something is missing. The present is left to itself. */
+/** Times in the last days with a missing record, in order. The live recorder handles the present. */
 export function pastSnapshotTimes(
   now: Date,
   days: number,
@@ -42,29 +41,28 @@ export function pastSnapshotTimes(
 }
 
 /**
- * The present learns whenever something new is known; in the past that would be most of the work, for fits that hardly
- * differ. Times are the same for every caller: whole steps since 1970, in the evening, when the last report of a day is there.
+ * Live training runs whenever new data arrives. For the past that would be most of the work, for nearly identical
+ * fits. Fit times are whole steps since 1970 and so the same for every caller, in the evening, after the day's last
+ * report.
  */
 const STEP_MS = 5 * DAY_MS;
 const EVENING_MS = 18 * HOUR_MS;
-/** As the archive keeps it: what training reads of the past. */
+/** Matches what the archive keeps and training reads. */
 const WINDOW_DAYS = 90;
 const CLIMATE_DAYS = 30;
-/** The hours of a running day at which forecasts are recorded: all that the past is asked for. */
+/** Hours of a day in progress at which forecasts are recorded; the past needs no others. */
 const RECORDED_HOURS = LEAD_HOURS.map((lead) => 24 - lead).filter((hour) => hour > 0);
 
-/** What would have been learned at any time of the past by what was known then, and by nothing else. */
+/** What would have been learned at any time in the past, from data known by then. */
 export interface LearnedPast {
   fitsAt(at: Date): Promise<FitBook>;
-  /** A fit that was made, with what it was trained on. */
   find(fitId: string): TrainedFit | undefined;
   findHours(fitId: string): TrainedHourFit | undefined;
   climatesAt(at: Date): Climates;
-  /** What was reported, if it was known at a time. */
+  /** Undefined if not yet known at that time. */
   reportOf(target: Target, at: Date): SettledDay | undefined;
 }
 
-/** What was said and reported of a date. */
 interface KnownDay {
   runs: readonly KnownRun[];
   reports: readonly SettledDay[];
@@ -76,10 +74,7 @@ interface Histories {
   markets: MarketHistory;
 }
 
-/**
- * Reads the world's history of one kind once, a day at a time so that others get their turn.
- * @param from the first day from which the past is read; @param to the last one
- */
+/** Reads each part of the world's history once, one day at a time so that other work runs in between. */
 export async function learnPast(
   { weather, markets }: Histories,
   { from, to }: { from: Date; to: Date },
@@ -144,7 +139,7 @@ export async function learnPast(
       const reports = daysBefore(at, CLIMATE_DAYS)
         .flatMap((day) => day.reports)
         .filter(({ knownAt }) => knownAt.getTime() <= at.getTime());
-      // Of the same days as many reports are the same ones: none is unlearned.
+      // Reports are only ever added, so the same date and number of reports means the same reports.
       const key = `${dateOf(at.getTime())} ${reports.length}`;
       const known = climates.get(key) ?? climatesOf(reports);
       climates.set(key, known);

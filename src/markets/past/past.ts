@@ -26,7 +26,7 @@ import {
 import { learnPast, pastSnapshotTimes, type LearnedPast, type SnapshotTime } from './learned-past.js';
 import type { SourceNames } from '../learning/queries.js';
 
-/** What would have been recorded at a time of the past: by the code of the present, of what was known then. */
+/** The records that live code would have made at a past time, from data known by then. */
 function makeRecords(
   world: Pick<SimulatedWorld, 'seed' | 'weather'>,
   names: SourceNames,
@@ -40,42 +40,36 @@ function makeRecords(
   return recordsDue({ ...names, data, events, forecasts, at }, climates);
 }
 
-/** A part of the past that is made up for by itself: one kind of temperature at some stations. */
+/** A part of the past that is filled in on its own: one kind of temperature at some stations. */
 interface PastPart extends Selection {
-  /** Of the time that it may take, see `createPace`. */
+  /** Share of the time this part may use, see `createPace`. */
   share: number;
 }
 
 const others = stations.filter((station) => !leadingStations.includes(station));
 
-/** In the order in which they are made up for: what is shown first comes at full speed, the others in the background. */
+/** In order of work: what is shown first runs at full speed, the rest in the background. */
 export const pastParts: readonly PastPart[] = [
   { of: leadingStations, share: 1 },
   { of: others, share: 0.4 },
 ].flatMap(({ of, share }) => dailyKinds.map((kind) => ({ stations: of, kinds: [kind], share })));
 
-/** Written at once: a few milliseconds of the embedded database, so that requests are not held up. */
+/** Batch size. A batch takes the embedded database a few milliseconds, so requests are not held up. */
 const RECORDS_AT_ONCE = 28;
 const FITS_AT_ONCE = 7;
 const RUNS_AT_ONCE = 63;
 
-/** The past of an invented world, which everything follows from: it can be made up for at any time, part by part. */
 export interface Past extends PastFiller {
-  /** What would have been learned of a part at any time of the last days. */
+  /** What would have been learned about a part at any time in the last days. */
   learn(part: PastPart, signal: AbortSignal): Promise<LearnedPast>;
-  /** The forecasts that would have been made in the last days, those of one time after the other. */
+  /** The forecasts that would have been made in the last days, grouped by time. */
   recall(part: PastPart, learned: LearnedPast, signal: AbortSignal): AsyncGenerator<Recalled[]>;
-  /**
-   * Records the forecasts that would have been made in the last days and are not there, with how they came out. It goes on where
-   * an earlier one ended.
-   * @returns how many were missing
-   */
+  /** @returns how many forecasts were missing; resumes where an earlier run stopped */
   fillRecords(part: PastPart, learned: LearnedPast, signal: AbortSignal): Promise<number>;
-  /** Records the runs and reports that forecasts are learned from, of twice as many days. */
+  /** Records the runs and reports that forecasts learn from, over twice as many days. */
   fillArchive(part: PastPart, signal: AbortSignal): Promise<void>;
 }
 
-/** A forecast of the past, and how the day came out if that is known. */
 export interface Recalled {
   record: NewRecord;
   report: SettledDay | undefined;
@@ -165,7 +159,6 @@ async function readRecorded({ db: { orm }, clock, names, days }: PastOptions): P
 
 const recordKey = (target: Target, leadHours: number): string => `${targetKey(target)} ${leadHours}`;
 
-/** Stores records, and before them the fits that they name. */
 function createRecordWriter(
   { db: { orm }, names }: PastOptions,
   learned: LearnedPast,
@@ -187,7 +180,7 @@ function createRecordWriter(
   };
 }
 
-/** Days that came out while nothing ran: what records them in the present has missed them. */
+/** Scores days that settled while no instance ran; the live scorer has missed them. */
 async function scoreOpen(
   { db: { orm }, clock, names, days }: PastOptions,
   learned: LearnedPast,
@@ -200,7 +193,6 @@ async function scoreOpen(
   }
 }
 
-/** What is recorded of a day once its report is known. */
 const outcomeOf = (record: ScorableRecord, { temperatureF, knownAt }: SettledDay) => ({
   ...scoreRecord(record, temperatureF),
   outcome: temperatureF,
@@ -215,9 +207,9 @@ async function fillArchive(options: PastOptions, part: PastPart, signal: AbortSi
   const kinds = { runKinds: part.kinds, reportKinds: part.kinds };
   const covered = await readCoverage(db.orm, { ...names, ...kinds }, part.stations, { from, to });
   const learnedFrom = dateOf(clock.now() - HOURS_WINDOW_DAYS * DAY_MS);
-  // What the present has begun to record of the last days is not whole.
+  // The live archive may hold only part of the last days.
   const recent = dateOf(clock.now() - 2 * DAY_MS);
-  // The newest first: what the present reads is there soonest.
+  // Newest first, so that what live reads need is available soonest.
   for (const date of daysBetween(from, to).toReversed()) {
     signal.throwIfAborted();
     const day = { from: date, to: date };
@@ -226,7 +218,7 @@ async function fillArchive(options: PastOptions, part: PastPart, signal: AbortSi
         await archive.addRuns(runs);
         await pace();
       }
-      // Of maxima and minima together, and of as many days as are learned from.
+      // Hours serve maxima and minima alike, so one kind fetches them, only for the days that training uses.
       const isWanted = part.kinds.includes('daily_maximum') && date >= learnedFrom;
       for (const hours of inChunks(isWanted ? await weather.readHours(day, signal) : [], RUNS_AT_ONCE)) {
         await archive.addHours(hours);

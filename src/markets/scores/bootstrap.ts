@@ -1,6 +1,6 @@
 import { createRecall } from '../../core/collections.js';
 
-/** What a mean may be, judged by days that depend on each other. */
+/** Confidence interval for the mean of serially dependent daily values. */
 export interface Interval {
   mean: number;
   low: number;
@@ -8,19 +8,19 @@ export interface Interval {
 }
 
 export interface BootstrapOptions {
-  /** Values in a row that are drawn together, so that their dependence is kept. */
+  /** Consecutive values drawn together, which keeps their dependence. */
   blockLength: number;
   resamples: number;
-  /** Of the interval; as much is left out at either end. */
+  /** Coverage of the interval; both tails are cut equally. */
   confidence: number;
   seed: number;
 }
 
 /**
- * An interval for the mean of a series by the circular block bootstrap (D. N. Politis & J. P. Romano, A Circular
- * Block-Resampling Procedure for Stationary Data, in Exploring the Limits of Bootstrap, 1992), studentised by the blocks'
- * own spread (F. Götze & H. R. Künsch, Ann. Statist. 24, 1996), which few blocks and skewed values need; plain
- * percentiles are too narrow there. The same values and seed give the same interval.
+ * Confidence interval for the mean of a series, by the circular block bootstrap (D. N. Politis & J. P. Romano, A
+ * Circular Block-Resampling Procedure for Stationary Data, in Exploring the Limits of Bootstrap, 1992), studentised
+ * by the spread of the blocks (F. Götze & H. R. Künsch, Ann. Statist. 24, 1996). Plain percentiles are too narrow for
+ * few blocks and skewed values. The same values and seed give the same interval.
  * @param values in the order of days, at least two blocks
  */
 export function blockBootstrap(values: readonly number[], options: BootstrapOptions): Interval {
@@ -28,7 +28,7 @@ export function blockBootstrap(values: readonly number[], options: BootstrapOpti
   const mean = averageOf(values);
   const blocks = blockMeans(values, blockLength).map((block) => block - mean);
   const count = Math.floor(values.length / blockLength);
-  // Blocks of one series share its mean, which hides a part of their spread: blockLength of every values.length.
+  // Blocks of one series share its mean, which hides the fraction blockLength / values.length of their spread.
   const hidden = values.length / (values.length - blockLength);
   const error = Math.sqrt((hidden * averageOf(blocks.map((block) => block ** 2))) / count);
   const ratios = drawRatios(Float64Array.from(blocks), count, resamples, seed);
@@ -43,7 +43,7 @@ export function blockBootstrap(values: readonly number[], options: BootstrapOpti
 const averageOf = (values: readonly number[]): number =>
   values.reduce((sum, value) => sum + value, 0) / values.length;
 
-/** The mean of each block; those at the end go on at the beginning, so that every value is in as many. */
+/** Blocks at the end wrap around, so that every value is in equally many. */
 function blockMeans(values: readonly number[], blockLength: number): number[] {
   return values.map((_, start) => {
     let sum = 0;
@@ -52,7 +52,7 @@ function blockMeans(values: readonly number[], blockLength: number): number[] {
   });
 }
 
-/** Means of series that are drawn of the blocks, in units of their own standard errors, ascending. */
+/** Means of resampled series in units of their own standard errors, ascending. */
 function drawRatios(blocks: Float64Array, count: number, resamples: number, seed: number): Float64Array {
   const drawn = recallDraws(`${blocks.length} ${count * resamples} ${seed}`, () =>
     drawIndices(blocks.length, count * resamples, seed),
@@ -67,13 +67,13 @@ function drawRatios(blocks: Float64Array, count: number, resamples: number, seed
       squares += block * block;
     }
     const variance = (squares - (sum * sum) / count) / (count - 1);
-    // A series of one block many times over says nothing of its error.
+    // A resample that repeats one block has no spread to estimate its error from.
     ratios[draw] = variance > 0 ? sum / Math.sqrt(count * variance) : 0;
   }
   return ratios.sort();
 }
 
-/** Gates are judged together, of about as many days each: they draw the same. */
+/** All gates are judged in one pass with about equally many days each, so they can share the same draws. */
 const recallDraws = createRecall<Uint32Array>(32);
 
 function drawIndices(below: number, count: number, seed: number): Uint32Array {
@@ -84,7 +84,7 @@ function drawIndices(below: number, count: number, seed: number): Uint32Array {
 const rankOf = (share: number, resamples: number): number =>
   Math.min(resamples - 1, Math.floor(share * resamples));
 
-/** Uniform numbers of a seed: mulberry32, fast and even enough for draws by the thousand. */
+/** The mulberry32 generator: fast, and uniform enough for thousands of draws. */
 function randomNumbers(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

@@ -7,17 +7,16 @@ import type { ReliabilityBin } from '../../core/charts/diagonal.js';
 import { recordedBracket } from './score.js';
 
 const PIT_BINS = 10;
-/** With fewer days nothing is said about flatness. */
 const MIN_PIT_DAYS = 20;
 
-/** Where an outcome lies in its forecast: the probability of less, and of at most what came. */
+/** Position of an outcome in its forecast: probabilities of less than the outcome, and of at most the outcome. */
 export interface DatedPit {
   date: string;
   below: number;
   atMost: number;
 }
 
-/** The test takes days as the unit: stations and leads of one day have their errors in common. */
+/** The flatness test takes days as its unit, because stations and leads of one day share their errors. */
 export function toPitHistogram(values: readonly DatedPit[]) {
   const days = [...groupBy(values, ({ date }) => date).values()].map(countBins);
   const n = values.length;
@@ -29,7 +28,7 @@ export function toPitHistogram(values: readonly DatedPit[]) {
 
 interface DayCounts {
   n: number;
-  /** A whole degree counts in each bin with its share. */
+  /** A whole degree is spread over the bins that it covers. */
   counts: readonly number[];
 }
 
@@ -43,9 +42,9 @@ function countBins(pits: readonly DatedPit[]): DayCounts {
 }
 
 /**
- * Pearson's χ² for equal shares, divided by how much more (or less: whole degrees are spread over bins) the shares vary
- * between days than those of independent values would. J. N. K. Rao & A. J. Scott, The Analysis of Categorical Data from
- * Complex Sample Surveys, JASA 76 (1981), the first-order correction.
+ * Pearson's χ² for equal shares, divided by the ratio of the shares' variance between days to the variance of
+ * independent values. The ratio can be below 1, because whole degrees are spread over bins. First-order correction of
+ * J. N. K. Rao & A. J. Scott, The Analysis of Categorical Data from Complex Sample Surveys, JASA 76 (1981).
  */
 function testFlatness(days: readonly DayCounts[], shares: readonly number[], total: number): number {
   const even = 1 / PIT_BINS;
@@ -62,22 +61,19 @@ function testFlatness(days: readonly DayCounts[], shares: readonly number[], tot
 
 const BINS = 10;
 
-/** A settled record, as far as it says how likely each bracket was. */
 export type SaidRecord = Pick<ForecastRecord, 'kind' | 'brackets'> & { outcome: number };
 export type Side = 'model' | 'market';
 
-/** What was said and what came, of the probabilities of one bin. */
 export interface ReliabilityCount {
-  /** From 0. */
   bin: number;
   n: number;
   probabilitySum: number;
   wins: number;
-  /** Of the number of wins, if each probability is right: what was said about one market at several leads depends on each other entirely. */
+  /** Variance of `wins` if each probability is right; forecasts for one market at several leads are fully dependent. */
   variance: number;
 }
 
-/** Counts what was said of markets and what came of them. Records of the same market must be in the same call. */
+/** Counts forecasts and outcomes in bins. All records of one market must be in the same call. */
 export function countReliability(records: readonly SaidRecord[], side: Side): ReliabilityCount[] {
   const bins = Array.from({ length: BINS }, (_, bin) => ({
     bin,
@@ -106,8 +102,8 @@ export function countReliability(records: readonly SaidRecord[], side: Side): Re
 }
 
 /**
- * The bins of a reliability diagram, of counts that are of different markets. J. Bröcker & L. A. Smith, Increasing the Reliability of Reliability Diagrams, Weather and
- * Forecasting 22 (2007).
+ * J. Bröcker & L. A. Smith, Increasing the Reliability of Reliability Diagrams, Weather and Forecasting 22 (2007).
+ * @param counts each of different markets
  */
 export function toReliability(counts: readonly ReliabilityCount[]): ReliabilityBin[] {
   return Array.from({ length: BINS }, (_, bin) => {
@@ -124,7 +120,7 @@ export function toReliability(counts: readonly ReliabilityCount[]): ReliabilityB
   });
 }
 
-/** Where a frequency of this mean and variance is nine times of ten: that of the binomial distribution which has both. */
+/** The central 90% range of a frequency with this mean and variance, from the binomial distribution that has both. */
 function consistent(mean: number, variance: number): { low: number; high: number } {
   if (!(variance > 0)) return { low: mean, high: mean };
   const tries = Math.max(1, Math.round((mean * (1 - mean)) / variance));

@@ -7,29 +7,26 @@ export interface Share extends DegreeRange {
   probability: number;
 }
 
-/**
- * Prices are whole cents: what they add up to is good to about this. Without it the cent that is the lowest bid
- * would be taken for a long tail.
- */
+/** Error of sums of whole-cent prices. Without it, a minimum bid of one cent would be taken for a long tail. */
 const PRICE_ERROR = 0.015;
-/** °F: what a market's deviation usually is, up to a factor of e to the SPREAD. It matters only where prices say little. */
+/** °F. Prior for a market's standard deviation, within a factor of e^SPREAD. Matters only where prices say little. */
 const USUAL_DEVIATION = 2;
 const SPREAD = 0.5;
-const LEAST_DEVIATION = 0.4;
+const MIN_DEVIATION = 0.4;
 
-/** What a report could still say when prices were recorded. */
 interface Possible {
-  /** The degree that a maximum was sure to reach, and that a minimum could not be above. */
+  /** Lower bound of a maximum. `atMost` is the upper bound of a minimum. */
   atLeast: number | null;
   atMost?: number | null;
-  /** °F: what temperatures are rounded to; left out: 1. */
+  /** °F to which temperatures are rounded. Default: 1. */
   step?: number;
 }
 
 /**
- * A market's distribution over reported temperatures: each outcome keeps its probability exactly, and within outcomes and in the
- * tails it is shared out as the normal distribution has it whose cumulative probabilities come nearest to the market's.
- * Degrees that the day cannot come out at any more get nothing, unless the market still pays for an outcome of only those.
+ * A market's distribution over reported temperatures. Each outcome keeps its exact probability; within outcomes and
+ * in the tails it is spread like the normal distribution whose cumulative probabilities are closest to the market's.
+ * Degrees that are no longer possible get nothing, unless the market still pays for an outcome made up only of such
+ * degrees.
  * @param shares the outcomes from cold to warm; they sum to one
  */
 export function atMostOfMarket(
@@ -61,7 +58,6 @@ function possible(
   };
 }
 
-/** How much of a range lies at or below a degree. */
 function shareUpTo(
   shape: TemperatureDistribution,
   { lowest, highest }: DegreeRange,
@@ -72,7 +68,7 @@ function shareUpTo(
   if (lowest !== null && degrees < lowest) return 0;
   const whole = probabilityWithin(shape, { lowest, highest, step });
   if (whole > 0) return probabilityWithin(shape, { lowest, highest: degrees, step }) / whole;
-  // Too far out for numbers: evenly, and of a tail only its first degree.
+  // Probabilities underflow this far out: spread a range evenly, and put a tail on its first degree.
   if (lowest === null) return 0;
   return highest === null ? 1 : (degrees - lowest + step) / (highest - lowest + step);
 }
@@ -93,7 +89,7 @@ export function fitNormal(shares: readonly Share[], step = 1): TemperatureDistri
     const determinant = p * q - b * b;
     const nextMean = mean - (q * gradient[0] - b * gradient[1]) / determinant;
     const nextLog = Math.max(
-      Math.log(LEAST_DEVIATION),
+      Math.log(MIN_DEVIATION),
       log - (p * gradient[1] - b * gradient[0]) / determinant,
     );
     const next = costAt(edges, nextMean, nextLog);
@@ -109,7 +105,7 @@ export function fitNormal(shares: readonly Share[], step = 1): TemperatureDistri
   return { mean, deviation: Math.exp(log), atLeast: null };
 }
 
-/** Between outcomes: half a step above the lower one, and the probability of less. */
+/** The edges between outcomes, half a step above the lower one, with the cumulative probability below. */
 function cumulative(shares: readonly Share[], step: number): { edge: number; below: number }[] {
   let below = 0;
   return shares.slice(0, -1).map(({ highest, probability }) => {
@@ -121,7 +117,7 @@ function cumulative(shares: readonly Share[], step: number): { edge: number; bel
 const centreOf = ({ lowest, highest }: DegreeRange): number =>
   ((lowest ?? highest! - 2) + (highest ?? lowest! + 2)) / 2;
 
-/** The cost, and half of its first and (without what is small near the end) second derivatives. */
+/** The cost, half of its gradient and half of its Gauss-Newton curvature (without terms that vanish near the optimum). */
 function costAt(edges: readonly { edge: number; below: number }[], mean: number, log: number) {
   const deviation = Math.exp(log);
   const usual = (log - Math.log(USUAL_DEVIATION)) / SPREAD;

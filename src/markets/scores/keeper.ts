@@ -14,7 +14,7 @@ import { readClimates, recordsDue, targetOfRecord, type RecordInputs } from './r
 import { scoreRecord } from './score.js';
 import { finalOutcomes } from '../market/event.js';
 
-/** Records what is due at that time. Recording it twice, here or on another instance, changes nothing. */
+/** Records the forecasts that are due. Idempotent, also across instances. */
 export async function recordForecasts(db: Database, inputs: RecordInputs): Promise<void> {
   const due = recordsDue(inputs);
   if (due.length === 0) return;
@@ -24,7 +24,6 @@ export async function recordForecasts(db: Database, inputs: RecordInputs): Promi
   await insertRecords(db.orm, recordsDue(inputs, climates));
 }
 
-/** Scores the records whose days and hours the venue is done with. */
 export async function scoreForecasts({ orm }: Database, inputs: RecordInputs): Promise<number> {
   const outcomes = new Map(finalOutcomes(inputs.events).map((outcome) => [targetKey(outcome), outcome]));
   if (outcomes.size === 0) return 0;
@@ -41,7 +40,7 @@ export async function scoreForecasts({ orm }: Database, inputs: RecordInputs): P
   return scored;
 }
 
-/** Tells webhooks of gates that have opened or closed since they were judged last, here or on another instance. */
+/** Notifies webhooks of gates that have changed since any instance last judged them. */
 export const recordGates = (deps: ChangeDeps, sources: SourceNames, book: GateBook): Promise<void> =>
   change(deps, byService, async (tx) => {
     for (const place of await storeGates(tx, sources, book)) {
@@ -51,13 +50,12 @@ export const recordGates = (deps: ChangeDeps, sources: SourceNames, book: GateBo
     }
   });
 
-/** Keeps the record of forecasts and how they came out, from the snapshots that the reads are answered from. */
 export interface ScoreKeeper {
   record(): Promise<void>;
   score(): Promise<void>;
-  /** Judges the gates by what has been scored, here or on another instance. */
+  /** Judges the gates by all scored records, including those of other instances. */
   judge(): Promise<void>;
-  /** Fills in what an invented world's past would have shown, once, and judges the gates. Of the real world only the latter. */
+  /** Fills in a simulated world's past once, then judges the gates. In the real world it only judges them. */
   backfill(): Promise<void>;
   stop(): void;
 }
@@ -65,28 +63,22 @@ export interface ScoreKeeper {
 export interface ScoreKeeperOptions {
   db: Database;
   store: SnapshotStore;
-  /** Where the gates go. */
   calibration: CalibrationStore;
   marketSource: string;
   forecastSource: string;
   clock: Clock;
   log: Logger;
-  /** Undefined where the past cannot be made up for. */
+  /** Undefined if the past cannot be reconstructed. */
   past: PastFiller | undefined;
 }
 
-/** What fills in the forecasts that an invented world's past would have shown. */
 export interface PastFiller {
-  /**
-   * Goes on where an earlier one ended.
-   * @returns how many forecasts were missing
-   */
+  /** Resumes where an earlier run stopped. @returns how many forecasts were missing */
   fillIn(into: FilledIn, signal: AbortSignal): Promise<number>;
 }
 
-/** Is told what there is after each part of the past. */
 export interface FilledIn {
-  /** The fits that forecasts would be made by now. */
+  /** Receives the fits that forecasts would use now. */
   useFits: (fitsAt: (at: Date) => Promise<FitBook>) => Promise<void>;
   recorded: () => Promise<void>;
 }
@@ -107,7 +99,7 @@ export function createScoreKeeper(options: ScoreKeeperOptions): ScoreKeeper {
     const sources = { marketSource, forecastSource };
     const gates = await readGates(db, sources, at);
     calibration.replace({ gates });
-    // What could not be written is a change still when it is judged again.
+    // A change that was not written is found again when gates are next judged.
     await recordGates({ db, clock }, sources, gates).catch((error: unknown) =>
       log.warn({ err: error }, 'changed gates could not be reported yet'),
     );
@@ -117,7 +109,7 @@ export function createScoreKeeper(options: ScoreKeeperOptions): ScoreKeeper {
     const made = await past.fillIn(
       {
         async useFits(fitsAt) {
-          // The present learns what is missing itself, and more; until then this is better than nothing.
+          // The trainer will learn better fits itself; until then these are better than none.
           if (calibration.current.fits.fits.length === 0)
             calibration.replace({ fits: await fitsAt(new Date(clock.now())) });
         },
@@ -134,7 +126,7 @@ export function createScoreKeeper(options: ScoreKeeperOptions): ScoreKeeper {
       else await judge();
       isFilled = true;
     } catch (error) {
-      // What is missing is filled in after the next start.
+      // The next start fills in the rest.
       if (!stopping.signal.aborted) throw error;
     }
   }

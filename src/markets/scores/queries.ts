@@ -13,10 +13,7 @@ import type { Scores } from './score.js';
 export const ofSources = ({ marketSource, forecastSource }: SourceNames) =>
   and(eq(forecastRecords.marketSource, marketSource), eq(forecastRecords.forecastSource, forecastSource));
 
-/**
- * Keeps how gates were judged.
- * @returns the places of those that have changed: not of new ones, nor where something later is known
- */
+/** @returns indices of the gates that changed, without new gates and those with a later judgement */
 export async function storeGates(
   tx: Tx,
   { marketSource, forecastSource }: SourceNames,
@@ -43,7 +40,7 @@ export async function storeGates(
   return changed.map(({ place }) => place);
 }
 
-/** The first writer wins: a record is never changed by another instance that records the same time. */
+/** The first writer wins: a second instance never changes a record of the same time. */
 export const insertRecords = (orm: Orm, records: readonly NewRecord[]): Promise<void> =>
   insertRows(orm, forecastRecords, records);
 
@@ -87,10 +84,7 @@ export async function setOutcome(
     );
 }
 
-/**
- * The forecasts for a place since a date that had settled by a time. As one JSON text: thousands of rows are read in a fraction of
- * the time that as many rows of columns take.
- */
+/** Forecasts that had settled by a time, read as one JSON text in a fraction of the time of columns. */
 export async function listJudgedRecords(
   orm: Orm,
   { marketSource, forecastSource }: SourceNames,

@@ -14,15 +14,12 @@ import { areOutcomesKnown, outcomesOf } from '../market/brackets.js';
 import { leadsOf } from '../signals/signal.js';
 import { costsOf, impliedProbabilities, type ScorableRecord } from './score.js';
 
-/** A record is made within this time or not at all: what was thought before is not recorded later. */
+/** A record is made within this time or not at all, so no forecast is recorded in hindsight. */
 export const RECORD_WINDOW_MS = 5 * MINUTE_MS;
-/** How far back the records of an invented world are made. */
 export const PAST_DAYS = 75;
-/** Prices older than this are not those of the moment. */
 const MAX_AGE_MS = MINUTE_MS;
 
 export type ForecastRecord = typeof forecastRecords.$inferSelect;
-/** With everything that it will be scored by. */
 export type NewRecord = typeof forecastRecords.$inferInsert & ScorableRecord & Pick<ForecastRecord, 'hour'>;
 
 export const targetOfRecord = ({
@@ -33,7 +30,6 @@ export const targetOfRecord = ({
 }: Pick<ForecastRecord, 'kind' | 'station' | 'date' | 'hour'>): Target =>
   toTarget({ kind, stationId, date, hour });
 
-/** What was known at one time, of the markets and of the weather. */
 export interface RecordInputs {
   marketSource: string;
   forecastSource: string;
@@ -43,7 +39,7 @@ export interface RecordInputs {
   at: Date;
 }
 
-/** The records that are due now: one for each event and lead whose moment has just come. */
+/** The records due now: one for each event and lead whose time has just come. */
 export function recordsDue(inputs: RecordInputs, climates: Climates = new Map()): NewRecord[] {
   const { data, events, at } = inputs;
   if (at.getTime() - data.fetchedAt.getTime() > MAX_AGE_MS) return [];
@@ -113,7 +109,7 @@ function toRecord(
   };
 }
 
-/** Once something was observed of a day what models said of it before is not what is scored. */
+/** Once a day has observations, its score no longer reflects the models' forecasts, so they are not recorded. */
 function recordedModels({ models, observed }: DayForecast): ForecastRecord['models'] {
   if (!models || observed) return null;
   return models
@@ -128,25 +124,25 @@ function recordedModels({ models, observed }: DayForecast): ForecastRecord['mode
 }
 
 const WINDOW_DAYS = 30;
-/** The mean of fewer says nothing of a season. */
+/** The mean of fewer days says too little about a season. */
 const MIN_DAYS = 10;
-/** °F. Days that happened to be alike do not make the next one sure. */
+/** °F. A few similar days do not make the next one certain. */
 const MIN_DEVIATION_F = 1;
 
-/** What days (or the same hour of days) at a station were like lately. */
+/** Of recent days, or of one hour across days, at a station. */
 export interface Climate {
   mean: number;
   deviation: number;
 }
 
-/** By `climateKey`. */
+/** Keyed by `climateKey`. */
 export type Climates = ReadonlyMap<string, Climate>;
 
-/** Minima are not like maxima, and an hour is like the same hour of other days. */
+/** Maxima, minima and each hour have their own climate. */
 export const climateKey = ({ kind, stationId, hour }: Omit<Target, 'date'>): string =>
   hour === undefined ? `${kind} ${stationId}` : `${kind} ${stationId} ${hour}`;
 
-/** Of the reports of the last 30 days that were known at a time. What has fewer than 10 has none. */
+/** Climates from the reports of the last 30 days known at a time. Targets with fewer than 10 reports have none. */
 export async function readClimates(
   { orm }: Database,
   { marketSource, targets, at }: { marketSource: string; targets: readonly Target[]; at: Date },
@@ -171,7 +167,7 @@ export function climatesOf(reports: readonly SettledDay[]): Climates {
   );
 }
 
-/** What reports of some days say; undefined where they are too few. */
+/** Undefined for too few reports. */
 export function climateOf(reportsF: readonly number[]): Climate | undefined {
   if (reportsF.length < MIN_DAYS) return undefined;
   const { mean, variance } = meanAndVariance(reportsF);

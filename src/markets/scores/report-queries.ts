@@ -9,7 +9,7 @@ import type { ForecastRecord } from './records.js';
 import type { SourceNames } from '../learning/queries.js';
 import type { CrpsPoint } from '../../core/charts/series.js';
 
-/** The records that are asked for, on the index of recent ones. */
+/** Matches the index of recent records. */
 const askedRows = ({ kind, since, station, leadHours, ...sources }: Wanted) =>
   and(
     ofSources(sources),
@@ -21,7 +21,7 @@ const askedRows = ({ kind, since, station, leadHours, ...sources }: Wanted) =>
 
 const calibratedRows = (wanted: Wanted) => sql`${askedRows(wanted)} and method <> 'raw_ensemble'`;
 
-/** What was said of the markets of a station, where model and market both said something; the newest. */
+/** Newest first; only where both model and market had probabilities. */
 export async function listSaid(orm: Orm, wanted: Wanted & { station: string }): Promise<SaidRecord[]> {
   return selectRows<SaidRecord>(
     orm,
@@ -35,7 +35,6 @@ export async function listSaid(orm: Orm, wanted: Wanted & { station: string }): 
   );
 }
 
-/** Where outcomes lay in their forecasts; the newest. */
 export async function listPits(orm: Orm, wanted: Wanted): Promise<DatedPit[]> {
   return selectRows<DatedPit>(
     orm,
@@ -49,7 +48,7 @@ export async function listPits(orm: Orm, wanted: Wanted): Promise<DatedPit[]> {
   );
 }
 
-/** Mean CRPS of each day, of the forecasts that have all four; in the order of days. */
+/** Over the forecasts that have all four, in date order. */
 export async function listCrpsByDay(orm: Orm, wanted: Wanted): Promise<CrpsPoint[]> {
   return selectRows<CrpsPoint>(
     orm,
@@ -71,7 +70,7 @@ export async function listCrpsByDay(orm: Orm, wanted: Wanted): Promise<CrpsPoint
   );
 }
 
-/** Means of one of several models by itself, beside those of what was made of all of them on the same days. */
+/** Mean scores of one model, beside those of the mixture on the same days. */
 export interface ModelMeans {
   model: string;
   n: number;
@@ -79,7 +78,7 @@ export interface ModelMeans {
   crps: number;
   mixedLogScore: number;
   mixedCrps: number;
-  /** Mean of its shares in the forecasts of the last day that has any; null for none. */
+  /** Mean weight in the forecasts of the latest day that has any; null without such a day. */
   weight: number | null;
 }
 
@@ -116,19 +115,18 @@ export async function meanModelScores(orm: Orm, wanted: Wanted): Promise<ModelMe
 
 export interface Wanted extends SourceNames {
   kind: TemperatureKind;
-  /** The first day. */
   since: string;
-  /** Undefined: all, as with the lead. */
+  /** Undefined: all. The same holds for the lead. */
   station?: string | undefined;
   leadHours?: number | undefined;
 }
 
-/** Means over a group of records; station and lead are null where the group has all of them. */
+/** Means over a group of records; station and lead are null where the group covers all of them. */
 export interface Means {
   isCalibrated: boolean;
   station: string | null;
   leadHours: number | null;
-  /** Records that model and market are both scored for: only these are compared. */
+  /** Records with scores for both model and market: only these are compared. */
   n: number;
   waiting: number;
   withoutMarket: number;
@@ -145,7 +143,7 @@ export interface Means {
   marketCrps: number | null;
 }
 
-/** By station and lead, by station, by lead, and over all; each of calibrated forecasts and of the others. */
+/** Means by station and lead, by station, by lead and overall, separately for calibrated and uncalibrated forecasts. */
 export async function meanScores(orm: Orm, wanted: Wanted): Promise<Means[]> {
   const both = sql`filter (where market_log_score is not null)`;
   const all = sql`filter (where model_crps + raw_crps + climate_crps + market_crps is not null)`;
@@ -190,7 +188,7 @@ export async function listScoredRecords(orm: Orm, wanted: Wanted, limit: number)
     .limit(limit);
 }
 
-/** Cheap to ask, and different after anything has been recorded or scored. */
+/** Cheap to read; changes whenever a record is written or scored. */
 export async function countRecords(
   orm: Orm,
   wanted: Wanted,

@@ -32,20 +32,19 @@ interface ScoresDeps {
   db: Database;
   clock: Clock;
   sources: SourceNames;
-  /** Whose gates are shown: those that the signals go by. */
   calibration: Pick<CalibrationStore, 'current'>;
 }
 
-/** Undefined: all. */
+/** Undefined fields select all. */
 export interface ScoresAsked {
-  /** Different kinds are never added up. */
+  /** Kinds are never averaged together. */
   kind: TemperatureKind;
-  /** Id of a station, of hours of an area. */
+  /** Id of a station; for the hourly kind, of an area. */
   station?: string | undefined;
   leadHours?: number | undefined;
 }
 
-/** Everything that is said of the scores of the last 90 days, as `GET /scores` answers it: means, gates, diagnostics, records. */
+/** The answer of `GET /scores` for the last 90 days. */
 export async function readScores(deps: ScoresDeps, asked: ScoresAsked): Promise<ScoresAnswer> {
   const { db, clock, sources, calibration } = deps;
   const asOf = new Date(clock.now());
@@ -103,7 +102,7 @@ export async function readScores(deps: ScoresDeps, asked: ScoresAsked): Promise<
 const placesAsked = ({ kind, station }: Pick<ScoresAsked, 'kind' | 'station'>) =>
   placesOf(kind).filter(({ id }) => station === undefined || station === id);
 
-/** Station by station: the brackets of 90 days are megabytes, and other work gets its turn in between. */
+/** Reads one station at a time: the brackets of 90 days are megabytes, and other work runs in between. */
 async function readReliability({ orm }: Database, wanted: Wanted) {
   const model: ReliabilityCount[] = [];
   const market: ReliabilityCount[] = [];
@@ -115,7 +114,7 @@ async function readReliability({ orm }: Database, wanted: Wanted) {
   return { model, market };
 }
 
-/** Changes with whatever `readScores` answers but its times. */
+/** Changes with everything in the answer of `readScores` except its times. */
 async function readVersion(
   { db, clock, sources, calibration }: ScoresDeps,
   { kind }: Pick<ScoresAsked, 'kind'>,
@@ -128,7 +127,6 @@ async function readVersion(
   ]);
 }
 
-/** A group that the database knows nothing of has nothing in it. */
 function toSummary(means: Means | undefined): ScoreSummary {
   const { n, waiting, withoutMarket, since } = means ?? { n: 0, waiting: 0, withoutMarket: 0, since: null };
   const counts = { n, waiting, withoutMarket, since };
@@ -151,7 +149,7 @@ const toModelScores = ({ mixedLogScore, mixedCrps, ...own }: ModelMeans) => ({
 });
 
 function toGate(book: GateBook, kind: TemperatureKind, stationId: string, leadHours: number) {
-  // As judged: when that was is said beside it.
+  // Judged at `madeAt`, which the answer shows beside the gate.
   const at = book.madeAt ?? new Date(0);
   const { isOpen, n, dropped, evidence, needed, difference, reason } = gateAt(
     book,
@@ -193,17 +191,17 @@ function toRecord(record: ForecastRecord): ScoresAnswer['records'][number] {
   };
 }
 
-/** The market that won; of thresholds the highest that was passed, and null if none was. */
+/** The winning market. For thresholds, the highest one passed, or null if none was. */
 function winnerOf({ kind, brackets }: ForecastRecord, temperatureF: number): string | null {
   return (
     brackets.findLast((bracket) => bracketPays(recordedBracket(bracket, kind), temperatureF))?.ticker ?? null
   );
 }
 
-/** However many ask, the database says at most once in this time for each kind, station and lead whether something is new. */
+/** Each kind, station and lead checks the database for changes at most once in this time, whatever the load. */
 const KEPT_MS = 30_000;
 
-/** The answer with the scores of a kind, of a station or of all, at a lead or at all; added up anew only when something has changed. */
+/** Answers with the scores of a kind, for one or all stations and leads; recomputed only after a change. */
 export type ScoreReport = (asked: ScoresAsked) => Promise<Sent>;
 
 interface Kept extends Sent {
@@ -232,11 +230,11 @@ export function createScoreReport(deps: ScoresDeps): ScoreReport {
     if (found && clock.now() - found.madeMs < KEPT_MS) return found.answer;
     const answer = make(asked, found?.answer);
     kept.set(key, { madeMs: clock.now(), answer });
-    // A failure is answered to those who wait for it, and not kept for the next.
+    // Callers that already wait get the failure; the next call tries again.
     answer.catch(() => kept.delete(key));
     return answer;
   };
 }
 
-/** The times come last: without them the answer is the same, and has the same ETag, until something settles. */
+/** The times come last, so the rest of the answer, and its ETag, stays the same until something settles. */
 const endOf = (times: { gatesJudgedAt: string | null; asOf: string }): string => closeJson(times);

@@ -16,33 +16,33 @@ import { DOLLAR } from '../market/money.js';
 import { atMostOfMarket } from './implied.js';
 import type { ForecastRecord } from './records.js';
 
-/** The probability of at most this temperature, °F, as it is reported. */
+/** Probability of a reported temperature of at most this, in °F. */
 export type AtMost = (degrees: number) => number;
 
-/** Below it what a degree adds to the score cannot be seen any more. */
+/** Probabilities below this do not visibly change the score. */
 const NEGLIGIBLE = 1e-8;
-/** °F. No forecast reaches further; a distribution that never ends must not either. */
-const FURTHEST = 500;
-/** °F. Hundredths would be ten times the work for the same score. */
+/** °F. Limit for the sum, so that it ends for any distribution. */
+const MAX_DISTANCE = 500;
+/** °F. Summing over hundredths would be ten times the work for the same score. */
 const WIDTH_OF_HUNDREDTHS = 0.1;
 
 /**
- * The continuous ranked probability score in °F, ∫ (F(x) − 1{outcome ≤ x})² dx: of whole degrees Σ over all of them, of
- * hundredths a sum over tenths, at their middles. Smaller is better, and one sure temperature scores its distance from the
- * outcome. J. E. Matheson & R. L. Winkler, Scoring Rules for Continuous Probability Distributions, Management Science 22
- * (1976); T. Gneiting & A. E. Raftery, JASA 102 (2007).
+ * The continuous ranked probability score in °F, ∫ (F(x) − 1{outcome ≤ x})² dx: the sum over all whole degrees, or
+ * for hundredths a midpoint sum over tenths. Smaller is better, and a certain forecast scores its distance from the
+ * outcome. J. E. Matheson & R. L. Winkler, Scoring Rules for Continuous Probability Distributions, Management Science
+ * 22 (1976); T. Gneiting & A. E. Raftery, JASA 102 (2007).
  */
 export function degreeCrps(atMost: AtMost, outcome: number, step: 1 | 0.01 = 1): number {
   const width = step === 1 ? 1 : WIDTH_OF_HUNDREDTHS;
-  // F is constant from each reported temperature to the next: the middle one of those in a part stands for it.
+  // F is constant between reported temperatures, so the middle one of each interval represents it.
   const middle = (width - step) / 2;
   let sum = 0;
-  for (let i = 1; i * width < FURTHEST; i++) {
+  for (let i = 1; i * width < MAX_DISTANCE; i++) {
     const below = atMost(outcome - i * width + middle);
     if (below < NEGLIGIBLE) break;
     sum += below ** 2;
   }
-  for (let i = 0; i * width < FURTHEST; i++) {
+  for (let i = 0; i * width < MAX_DISTANCE; i++) {
     const above = 1 - atMost(outcome + i * width + middle);
     if (above < NEGLIGIBLE) break;
     sum += above ** 2;
@@ -50,19 +50,19 @@ export function degreeCrps(atMost: AtMost, outcome: number, step: 1 | 0.01 = 1):
   return sum * width;
 }
 
-/** Of a distribution that is rounded, and bounded by where the day has got already. */
+/** Cumulative probability of a distribution, rounded and bounded by the day's observations so far. */
 export const atMostOf =
   (distribution: TemperatureDistribution, step: 1 | 0.01 = 1): AtMost =>
   (degrees) =>
     probabilityWithin(distribution, { lowest: null, highest: degrees, step });
 
-/** Of an ensemble as it is: each member, rounded, has an equal share. What was observed is not taken into account. */
+/** Cumulative probability of a raw ensemble: each rounded member has an equal share, and observations are ignored. */
 export function atMostOfMembers(membersF: readonly number[], step: 1 | 0.01 = 1): AtMost {
   const rounded = step === 1 ? membersF.map(Math.round) : membersF;
   return (degrees) => rounded.filter((member) => member <= degrees).length / rounded.length;
 }
 
-/** What a record is worth; null where a part of it is not there. */
+/** Null where an input is missing. */
 export type Scores = ReturnType<typeof scoreRecord>;
 
 export type ScorableRecord = Pick<
@@ -79,14 +79,14 @@ export type ScorableRecord = Pick<
 > &
   Partial<Pick<ForecastRecord, 'stays' | 'shape' | 'models'>>;
 
-/** Scores a record by the reported temperature: by outcomes, as the market is traded, and by degrees. */
+/** Scores a record by the reported temperature: over the outcomes that the market trades, and over degrees. */
 export const scoreRecord = (record: ScorableRecord, temperatureF: number) => ({
   ...scoreBrackets(record, temperatureF),
   ...scoreDegrees(record, temperatureF),
   modelScores: scoreModels(record, temperatureF),
 });
 
-/** Each of several models by itself, by the same rules as what was made of all of them. */
+/** By the same rules as the mixture. */
 function scoreModels(
   { kind, brackets, models }: ScorableRecord,
   temperatureF: number,
@@ -107,7 +107,7 @@ function scoreModels(
   );
 }
 
-/** By what the markets tell apart alone: all that gates are judged by. */
+/** Scores over the markets' outcomes only; gates are judged by these scores. */
 export function scoreBrackets(record: Pick<ScorableRecord, 'kind' | 'brackets'>, temperatureF: number) {
   const { outcome: winner, model, market } = outcomeOf(record, temperatureF);
   return {
@@ -120,9 +120,10 @@ export function scoreBrackets(record: Pick<ScorableRecord, 'kind' | 'brackets'>,
 }
 
 /**
- * How far the model was ahead of what the outcome cost, in nats: what money grows by that is spread over all outcomes as the
- * model says, and buys each at what it costs (J. L. Kelly, A New Interpretation of Information Rate, 1956). And the least that it could
- * have been, whatever came: known before the day. Null where something had no price.
+ * The model's advantage over the cost of the outcome, in nats: the log growth of money spread over all outcomes in
+ * the model's proportions, with each bought at its cost (J. L. Kelly, A New Interpretation of Information Rate,
+ * 1956). `worstAdvantage` is the least possible over all outcomes, known before the day. Null if an outcome had no
+ * price.
  */
 function scoreAgainstCosts(
   { kind, brackets }: Pick<ScorableRecord, 'kind' | 'brackets'>,
@@ -133,28 +134,25 @@ function scoreAgainstCosts(
   if (costs.length < brackets.length) return { advantage: null, worstAdvantage: null };
   const outcomes = outcomesOf(brackets.map((bracket) => recordedBracket(bracket, kind)));
   const advantages = outcomeCosts(outcomes, costs).map((cost, i) =>
-    Math.log(Math.max(LEAST_PROBABILITY, model[i]!) / cost),
+    Math.log(Math.max(MIN_PROBABILITY, model[i]!) / cost),
   );
   return { advantage: advantages[winner]!, worstAdvantage: Math.min(...advantages) };
 }
 
-/** Dollars. Nothing is sold for less. */
-const LEAST_COST = 0.01;
+/** Dollars. */
+const MIN_COST = 0.01;
 
-/**
- * What a dollar costs that is paid if an outcome comes: of a ladder its bracket's YES; between thresholds YES of the lower one and NO of the
- * higher, which pay a dollar together whatever comes.
- */
+/** YES of the bracket; between thresholds YES of the lower plus NO of the higher, minus the dollar they always pay. */
 function outcomeCosts({ ranges, pays }: Outcomes, costs: readonly BracketCost[]): number[] {
   if (ranges.length === pays.length) return costs.map(({ yes }) => yes);
   const from = (outcome: number) => costs[pays.findIndex((payout) => payout.from === outcome)];
   return ranges.map((_, outcome) => {
     const cost = (from(outcome)?.yes ?? 1) + (from(outcome + 1)?.no ?? 1) - 1;
-    return Math.min(1, Math.max(LEAST_COST, cost));
+    return Math.min(1, Math.max(MIN_COST, cost));
   });
 }
 
-/** What came, and what model and market gave to each outcome; null where the market has no price. */
+/** The outcome, with the probabilities of model and market; null where the market has no price. */
 export function outcomeOf(
   { kind, brackets }: Pick<ScorableRecord, 'kind' | 'brackets'>,
   temperatureF: number,
@@ -172,7 +170,7 @@ export function outcomeOf(
   };
 }
 
-/** By whole degrees (tenths of hours), all by the same sum. A record from before members were recorded does not say enough for it. */
+/** CRPS over whole degrees (tenths for hours), all by the same sum. Null for records from before members were recorded. */
 function scoreDegrees(record: ScorableRecord, temperatureF: number) {
   const { kind, members, mean, deviation, atLeast, atMost, stays = null, shape } = record;
   const { climateMean, climateDeviation } = record;
@@ -212,13 +210,13 @@ function impliedOf({ kind, brackets, atLeast, atMost }: ScorableRecord) {
   return atMostOfMarket(shares, { atLeast, atMost, step: outcomes.step });
 }
 
-/** What the market gave each bracket; null unless all have a price. */
+/** Null unless all brackets have a price. */
 function pricesOf(brackets: ForecastRecord['brackets']): number[] | null {
   const prices = brackets.map(({ market }) => market);
   return prices.every((price) => price !== null) ? prices : null;
 }
 
-/** °F: what is told apart of a report or of an index. */
+/** °F. Resolution of a report or of the hourly index. */
 const stepOf = (kind: TemperatureKind): 1 | 0.01 => (kind === 'hourly' ? 0.01 : 1);
 
 export const recordedBracket = (
@@ -226,21 +224,15 @@ export const recordedBracket = (
   kind: TemperatureKind,
 ): Bracket => bracketOf(floor, cap, stepOf(kind));
 
-/**
- * What a probability counts as at the least. A forecast that has ruled out what then happens is punished hard, but once
- * is not for ever.
- */
-const LEAST_PROBABILITY = 1e-4;
-/** Dollars. Between a bid and an ask that are further apart there is no price to speak of. */
-const WIDEST_SPREAD = DOLLAR / 5n;
+/** Floor for probabilities. A forecast that ruled out what then happens is penalised hard, but not beyond recovery. */
+const MIN_PROBABILITY = 1e-4;
+/** Dollars. A wider spread gives no meaningful price. */
+const MAX_SPREAD = DOLLAR / 5n;
 
-/** Contracts that a price must be good for. */
+/** Costs are quoted for this many contracts. */
 const COSTED_CONTRACTS = 10;
 
-/**
- * What a contract of either side costs, fee included, in dollars: a dollar where too few can be had. Null where nothing is known to be for sale
- * at any price: no book, one that is crossed, or a fee that is not known.
- */
+/** Dollars per contract, fee included; a dollar if too few are for sale. Null if unknown or the book is crossed. */
 export function costsOf(book: OrderBook | undefined, feeRule: FeeRule | undefined): BracketCost | null {
   if (!book || !feeRule || isCrossed(book)) return null;
   const costOf = (side: Side): number => {
@@ -251,9 +243,9 @@ export function costsOf(book: OrderBook | undefined, feeRule: FeeRule | undefine
   return { yes: costOf('yes'), no: costOf('no') };
 }
 
-/** −ln of what was given to the outcome: 0 is perfect, smaller is better. I. J. Good, Rational Decisions, JRSS B 14 (1952). */
+/** −ln of the outcome's probability; smaller is better. I. J. Good, Rational Decisions, JRSS B 14 (1952). */
 export const logScore = (probabilities: readonly number[], outcome: number): number =>
-  Math.log(1 / Math.max(LEAST_PROBABILITY, probabilities[outcome]!));
+  Math.log(1 / Math.max(MIN_PROBABILITY, probabilities[outcome]!));
 
 /**
  * The ranked probability score of ordered outcomes, divided by one less than their number: 0 is perfect, 1 the worst.
@@ -271,9 +263,9 @@ export function rankedProbabilityScore(probabilities: readonly number[], outcome
 }
 
 /**
- * What the order books of an event say each market's YES is worth: the middle between bid and ask, without fees, made to sum to
- * one over the outcomes. Between thresholds an outcome is worth what the lower one is worth more than the higher, and nothing where
- * it is worth less. Without a bid the bid is nothing, without an ask the ask is a dollar. Null if a book is crossed or has no price.
+ * Probabilities implied by the order books of an event: mid prices without fees, normalised to sum to one over the
+ * outcomes. An outcome between two thresholds is worth the lower price minus the higher, and at least zero. A missing
+ * bid counts as zero and a missing ask as a dollar. Null if a book is crossed or has no price.
  * @param books by market
  */
 export function impliedProbabilities(
@@ -291,10 +283,10 @@ export function impliedProbabilities(
   );
 }
 
-/** In dollars; null where there is none. */
+/** Mid price in dollars; null without a usable book. */
 function midOf(book: OrderBook | undefined): number | null {
   if (!book || isCrossed(book)) return null;
   const bid = book.yes[0]?.price ?? 0n;
   const ask = asksOf(book, 'yes')[0]?.price ?? DOLLAR;
-  return ask - bid > WIDEST_SPREAD ? null : Number(bid + ask) / 2 / Number(DOLLAR);
+  return ask - bid > MAX_SPREAD ? null : Number(bid + ask) / 2 / Number(DOLLAR);
 }

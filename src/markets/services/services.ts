@@ -63,7 +63,7 @@ export const tradingJobs = (
     : []),
   ...(climate
     ? [
-        // Looks every five minutes; there is something to ask for a few times a night.
+        // Checks every five minutes, though new reports arrive only a few times a night.
         { name: 'read-climate-reports', schedule: '35 */5 * * * *', run: () => climate.run() },
         { name: 'clean-up-climate-reports', schedule: '0 53 3 * * *', run: () => climate.cleanUp() },
       ]
@@ -75,9 +75,9 @@ export const tradingJobs = (
   ...(isReplay ? [] : learningJobs({ scores, trainer, prices })),
 ];
 
-/** What books what happens to portfolios without being asked, and looks back at it. */
+/** Jobs that settle, fill and review portfolios without a request. */
 export const bookingJobs = ({ settlement, resting, marker, isReplay }: TradingServices): Job[] => [
-  // Twice with each refresh of the default schedule, a few seconds after it.
+  // Twice per refresh of the default schedule, a few seconds after each.
   { name: 'advance-resting-orders', schedule: '4,19,34,49 * * * * *', run: () => resting.pass() },
   // A few seconds after a refresh of the default schedule.
   { name: 'settle-markets', schedule: '8,38 * * * * *', run: () => settlement.settle() },
@@ -92,13 +92,13 @@ const learningJobs = ({
   trainer,
   prices,
 }: Pick<TradingServices, 'scores' | 'trainer' | 'prices'>): Job[] => [
-  // Looks every minute; there is something to learn a few times a day.
+  // Checks every minute, though there are new data only a few times a day.
   { name: 'train-forecasts', schedule: '25 * * * * *', run: () => trainer.learn() },
   { name: 'clean-up-forecasts', schedule: '0 47 * * * *', run: () => trainer.cleanUp() },
   { name: 'record-forecasts', schedule: '10 * * * * *', run: () => scores.record() },
   { name: 'score-forecasts', schedule: '40 */5 * * * *', run: () => scores.score() },
   { name: 'judge-gates', schedule: '50 */5 * * * *', run: () => scores.judge() },
-  // Looks every minute; there is something to record every five.
+  // Checks every minute, though a record is due only every five.
   { name: 'record-prices', schedule: '18 * * * * *', run: () => prices.record() },
   { name: 'clean-up-prices', schedule: '0 51 * * * *', run: () => prices.cleanUp() },
   { name: 'backfill-forecasts', schedule: '5 * * * * *', run: () => scores.backfill() },
@@ -114,22 +114,20 @@ export interface TradingOverrides {
   weather?: WeatherSource;
   streamLimits?: Partial<StreamLimits>;
   refreshTimes?: Pick<RefreshDeps, 'timeOutMs' | 'forecastWaitMs'>;
-  /** Snapshots come from a tape, and nothing is asked, learned or scored. */
+  /** Snapshots come from a tape; no source is queried, and nothing is trained or scored. */
   replay?: TapePlayer;
-  /** Stands in for the venue's. */
   live?: LiveExecutor;
-  /** What a paper order does instead of waiting. */
+  /** Replaces the simulated latency of a paper order. */
   onTheWay?: (ms: number) => Promise<void>;
   liveTimings?: Partial<LiveTimings>;
   streamTimings?: Partial<KeptBooksTimings>;
   venueBudget?: VenueBudget;
-  /** How many days of an invented world's past are made up for; 0: none. Left out: 75. */
+  /** Days of a simulated world's past to reconstruct; 0 for none. Default: 75. */
   pastDays?: number;
-  /** What there is of an invented world; left out: everything. */
+  /** The part of the simulated world to create. Default: all of it. */
   selection?: Selection;
 }
 
-/** What the trading face keeps running between requests. */
 export function createTradingServices(context: TradingContext, overrides: TradingOverrides = {}) {
   const { db, clock, log, config, metrics } = context;
   const { kalshi, paperCash, tapeFile } = config.trading;
@@ -177,21 +175,19 @@ export function createTradingServices(context: TradingContext, overrides: Tradin
       onTheWay: overrides.onTheWay,
     }),
     resting,
-    /** Undefined unless the configuration lets an Organization trade live. */
+    /** Undefined unless the configuration allows an Organization to trade live. */
     live,
     prices: createPriceRecorder({ db, store, clock }),
-    /** Looks back at fills a minute later. */
     marker,
-    /** Undefined where nothing is taped. */
     printFollower,
     settlement,
-    /** Undefined for an invented world. */
+    /** Undefined for a simulated world. */
     climate,
-    /** The venue's own temperature index; undefined for an invented world. */
+    /** Undefined for a simulated world. */
     index,
-    /** Snapshots come from a tape: there is nothing to learn. */
+    /** Snapshots come from a tape, so there is nothing to learn. */
     isReplay: overrides.replay !== undefined,
-    /** Ends what runs on its own: refreshes and streams. */
+    /** Stops background work: refreshes and streams. */
     async stop(): Promise<void> {
       stream.stop();
       learning.scores.stop();
@@ -216,7 +212,7 @@ interface Shared {
   names: SourceNames;
 }
 
-/** What the configuration names, unless a tape or the caller brings its own. */
+/** Uses the configured sources unless a tape or the caller provides others. */
 function chooseSources(
   { db, clock, log, config, metrics }: TradingContext,
   { markets, weather, replay, streamTimings, selection }: TradingOverrides,
@@ -244,7 +240,7 @@ function chooseSources(
   return { ...sources, markets: markets ?? taped ?? sources.markets, weather: weather ?? sources.weather };
 }
 
-/** What makes snapshots, and the tape that it is recorded on: of live sources, or of a tape that is played. */
+/** The refresher for live or replayed snapshots, and the tape that live ones are recorded on. */
 function createSnapshots(
   { clock, log, config, metrics }: TradingContext,
   { replay, refreshTimes }: TradingOverrides,
@@ -273,7 +269,6 @@ function createSnapshots(
   return { refresher, tape };
 }
 
-/** What keeps the past and learns from it. */
 function createLearning(
   { db, clock, log, config }: TradingContext,
   { pastDays: days = PAST_DAYS, markets, weather, replay }: TradingOverrides,
@@ -291,10 +286,9 @@ function createLearning(
   const archive = createArchive({ db, ...names, furtherModels });
   const past = isInvented && days > 0 ? createPast({ db, archive, clock, names, world, days }) : undefined;
   return {
-    /** What was known when. */
     archive,
     trainer: createTrainer({ db, archive, sources: names, store, calibration, clock, log }),
-    /** Undefined where the past cannot be made up for. */
+    /** Undefined if the past cannot be reconstructed. */
     past,
     scores: createScoreKeeper({ db, store, calibration, ...names, clock, log, past }),
     scoreReport: createScoreReport({ db, clock, sources: names, calibration }),

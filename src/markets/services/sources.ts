@@ -20,10 +20,10 @@ import type { Selection, SimulatedWorld } from '../venue/simulation/world.js';
 import { createKeptBooks, type KeptBooksOptions } from '../venue/socket/kept-books.js';
 import type { VenueBudget } from '../venue/venue-budget.js';
 
-/** More markets than this are never preferred: then it would be no preference. */
+/** With more held markets, preferring them would no longer be a preference. */
 const MAX_HELD = 200;
 
-/** Markets in which an account holds something or has an order resting, as of the last time this was asked; each call reads anew behind it. */
+/** Markets with positions or resting orders as of the last lookup. Each call starts a new lookup in the background. */
 export function createHeldTickers({ db, log }: { db: Database; log: Pick<Logger, 'warn'> }) {
   let tickers: readonly string[] = [];
   let asking: Promise<void> | undefined;
@@ -36,7 +36,7 @@ export function createHeldTickers({ db, log }: { db: Database; log: Pick<Logger,
       ];
       tickers = found.map(({ ticker }) => ticker);
     } catch (error) {
-      // The order in which books are read is no reason to fail.
+      // A failed lookup only affects the order in which books are read.
       log.warn({ err: error }, 'what is held could not be looked up: books are read in the order of before');
     } finally {
       asking = undefined;
@@ -51,46 +51,42 @@ export function createHeldTickers({ db, log }: { db: Database; log: Pick<Logger,
   };
 }
 
-/** Markets in which something is worth doing. */
 export const signalTickers = (snapshot: Snapshot | undefined): string[] =>
   (snapshot?.signals.events ?? []).flatMap(({ signals }) => signals.map(({ market }) => market.ticker));
 
 /**
- * Stations report once an hour, in between when the weather changes. 24 stations at this pace are 7,000 questions a day, four at a
- * time; the weather service names no number, and asks for no more than is needed: each brings the last three hours.
+ * 7,000 requests a day for 24 stations, which report hourly and when the weather changes. The weather service
+ * publishes no limit but asks clients to request no more than they need.
  */
 const OBSERVATIONS_EVERY_MS = 5 * MINUTE_MS;
 
-/** The invented world of the demo: the same one on every instance. */
+/** Seed of the demo's simulated world, the same on every instance. */
 const SEED = 'gauge';
 
 export interface SourceOptions {
   config: TradingConfig;
-  /** Of the venue; without one only what is public is read. */
+  /** The venue's key; without one only public data is read. */
   key: VenueKey | undefined;
   budget: VenueBudget;
-  /** Markets whose books are read first where not all can be. */
+  /** Markets whose books are read first if not all can be. */
   interest?: () => ReadonlySet<string>;
-  /** What is known of days besides the stations' own reports. */
   observations?: readonly ObservationPart[] | undefined;
-  /** How the venue's stream is kept; left out: nothing is heard between two reads. */
+  /** Settings for the venue's stream. Default: no updates between two reads. */
   stream?: Pick<KeptBooksOptions, 'metrics' | 'timings'>;
   clock: Clock;
   log: Logger;
-  /** What there is of the invented world; left out: everything. */
+  /** The part of the simulated world to create. Default: all of it. */
   selection?: Selection | undefined;
 }
 
 export interface Sources {
   markets: MarketSource;
   weather: WeatherSource;
-  /** The venue's own temperature index; undefined for an invented world. */
+  /** Undefined for a simulated world. */
   index: IndexReader | undefined;
-  /** What the invented world follows from. */
   world: Pick<SimulatedWorld, 'seed' | 'weather'>;
 }
 
-/** Where markets and forecasts come from, as configured. Nothing is asked yet. */
 export function createSources(options: SourceOptions): Sources {
   const { config, key, budget, interest, stream, clock, log, selection, observations = [] } = options;
   const { kalshi, openMeteoBaseUrl, openMeteoHistoryBaseUrl, openMeteoApiKey, nwsBaseUrl, modelUrl } = config;
@@ -132,7 +128,6 @@ export function createSources(options: SourceOptions): Sources {
     http: () => createHttpModelSource({ url: modelUrl!, observations: observationParts(), clock, log }),
   };
 
-  /** What measures in the world that the markets are about. */
   function observationParts(): ObservationPart[] {
     const weather = createSimulatedWeatherSource({ ...world, clock });
     const read =
@@ -140,7 +135,7 @@ export function createSources(options: SourceOptions): Sources {
         ? createObservationReader({ baseUrl: nwsBaseUrl, clock, log })
         : async (signal: AbortSignal) => (await weather.read(signal)).observed;
     const stations = { name: 'observations', everyMs: OBSERVATIONS_EVERY_MS, read };
-    // The index has its own pace for each area.
+    // The index reader paces each area itself.
     return index
       ? [
           stations,
@@ -158,6 +153,6 @@ export function createSources(options: SourceOptions): Sources {
   };
 }
 
-/** With a key everything is read under it: some addresses answer no other caller. */
+/** Signs every request once a key is configured, because some endpoints require it. */
 const signerOf = (key: VenueKey, clock: Clock) => (method: string, path: string) =>
   signRequest(key, { atMs: clock.now(), method, path });

@@ -72,7 +72,7 @@ async function until(condition: () => boolean | Promise<boolean>, what: string):
 
 type Side = 'yes' | 'no';
 
-/** As the venue's book has it and the snapshot shows it: levels, best first. */
+/** The venue's book in the snapshot's format: levels, best first. */
 function venueLevels(side: Side, ticker = TICKER): string[] {
   const levels = venue.books.get(ticker)![`${side}_dollars`]!;
   return levels.toReversed().map(([price, count]) => `${Math.round(Number(price) * 100)}:${Number(count)}`);
@@ -99,7 +99,6 @@ const readMarket = async () => {
   return body.markets.find(({ ticker }) => ticker === TICKER)!;
 };
 const best = (side: 'yes' | 'no') => Number(venue.books.get(TICKER)![`${side}_dollars`]!.at(-1)![0]);
-/** A purchase of one YES at what the venue asks. */
 const buy = () =>
   postTrade(service.url, secret, {
     ticker: TICKER,
@@ -122,7 +121,7 @@ function openStream(): Promise<{ events: { at: number; text: string }[] }> {
 }
 
 describe('between two refreshes', () => {
-  it('a change at the venue is told within 100 ms, shown, and traded on', { retry: 2 }, async () => {
+  it('a change at the venue is streamed within 100 ms, shown, and traded on', { retry: 2 }, async () => {
     const { events } = await openStream();
     await until(() => events.some(({ text }) => text.includes('event: snapshot')), 'The first event');
     const price = best('yes') + 0.01;
@@ -140,7 +139,7 @@ describe('between two refreshes', () => {
     expect([status, trade!.filledContracts]).toEqual([201, 1]);
   });
 
-  it('nothing is forecast or sized anew, and what has not changed is the same object', async () => {
+  it('forecasts and sizes are not recomputed, and unchanged objects are shared', async () => {
     const { current: before } = service.trading.snapshots;
     venue.stream.change(TICKER, 'yes', '0.0100', '3.00');
     await until(() => service.trading.snapshots.current !== before, 'The patched snapshot');
@@ -153,19 +152,19 @@ describe('between two refreshes', () => {
     expect(Object.isFrozen(after)).toBe(true);
   });
 
-  it('a market that the venue pauses takes no orders until a listing says that it is open', async () => {
+  it('a market paused by the venue takes no orders until a listing shows it as open', async () => {
     venue.stream.announce({ market_ticker: TICKER, event_type: 'deactivated' });
     await until(async () => (await readMarket()).status === 'inactive', 'The pause');
     expect(await buy()).toMatchObject({ status: 409, code: 'market_closed' });
     service.clock.advance(1_000);
     await service.trading.refresher.refresh();
-    // A busy machine may have taken longer than the silence that ends a connection.
+    // A busy machine may have exceeded the silence that ends a connection.
     await until(isKept, 'The books');
     expect((await buy()).status).toBe(201);
   });
 });
 
-describe('while its book is in doubt a market takes no order, and after that the book is the venue’s', () => {
+describe('a market with a doubtful book takes no order until the book matches the venue’s again', () => {
   const lose = (lost: number) => {
     let left = lost;
     venue.stream.fault = (frame, send) => {
@@ -211,7 +210,7 @@ describe('while its book is in doubt a market takes no order, and after that the
     const noBids = shownLevels('no');
     venue.stream.refuse = () => ({ code: 1, msg: 'not now' });
     fault();
-    // Below the best bid: the price of the order stays.
+    // Below the best bid, so that the price of the order stays.
     const deep = (best('yes') - 0.03).toFixed(4);
     for (const delta of ['11.00', '12.00']) {
       venue.stream.change(TICKER, 'yes', deep, delta);
@@ -222,7 +221,7 @@ describe('while its book is in doubt a market takes no order, and after that the
     expect(refused).toMatchObject({ status: 503, code: 'market_data_stale' });
     expect(refused.detail).toContain(`The order book of ${TICKER} is in doubt`);
     await until(async () => (await readMarket()).bookState === 'in_doubt', 'The doubt in /markets');
-    // The last book that was certain stays: one that the venue had.
+    // The last certain book stays, which the venue once had.
     expect(certain).toContainEqual(shownLevels('yes'));
     expect(shownLevels('no')).toEqual(noBids);
     venue.stream.fault = undefined;
@@ -231,7 +230,7 @@ describe('while its book is in doubt a market takes no order, and after that the
     expect((await buy()).status).toBe(201);
   });
 
-  it('a read of the venue ends the doubt, too, while its stream is gone', async () => {
+  it('a read of the venue also ends the doubt while its stream is down', async () => {
     venue.stream.refuse = () => ({ code: 1, msg: 'not now' });
     venue.stream.disconnect();
     await until(inDoubt, 'The doubt');

@@ -12,7 +12,7 @@ const decoders = {
 describe.each(['identity', 'gzip', 'br'] as const)('a beginning encoded as %s', (encoding) => {
   const decode = decoders[encoding];
 
-  it('is completed to the same text wherever it was split', () => {
+  it('completes to the same text wherever it was split', () => {
     fc.assert(
       fc.property(fc.json(), fc.nat(), (json, at) => {
         const bytes = Buffer.from(json);
@@ -24,17 +24,17 @@ describe.each(['identity', 'gzip', 'br'] as const)('a beginning encoded as %s', 
     );
   });
 
-  it('is completed with one end after another', () => {
+  it('can be completed repeatedly with different ends', () => {
     const complete = encodeBeginning[encoding](Buffer.from('{"list":[1,2,3],'));
     const [shared] = complete(Buffer.from('}'));
     for (const end of ['"age":0}', '"age":1}', '"age":31,"stale":true}']) {
       expect(decode(Buffer.concat(complete(Buffer.from(end)))).toString()).toBe(`{"list":[1,2,3],${end}`);
-      // However large it is, nobody copies it.
+      // The beginning is shared, never copied.
       expect(complete(Buffer.from(end))[0]).toBe(shared);
     }
   });
 
-  it('takes the longest end that its blocks can hold', () => {
+  it('takes an end of the maximum length', () => {
     const end = Buffer.alloc(MAX_END_BYTES, 'x');
     const beginning = Buffer.alloc(200_000, 'abc');
     const parts = encodeBeginning[encoding](beginning)(end);
@@ -42,7 +42,7 @@ describe.each(['identity', 'gzip', 'br'] as const)('a beginning encoded as %s', 
   });
 });
 
-describe('the encoding that is chosen', () => {
+describe('the chosen encoding', () => {
   it.each([
     [undefined, 'identity'],
     ['', 'identity'],
@@ -64,7 +64,7 @@ describe('the encoding that is chosen', () => {
     ['gzip;q=2', 'identity'],
     ['gzip;q=abc, br', 'br'],
     [',,;q=1,gzip', 'gzip'],
-  ])('for %j is %s', (header, encoding) => {
+  ])('for Accept-Encoding %j is %s', (header, encoding) => {
     expect(chooseEncoding(header)).toBe(encoding);
   });
 });

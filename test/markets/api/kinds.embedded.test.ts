@@ -38,7 +38,7 @@ async function readAt<T>(time: string, path: string): Promise<T> {
 
 describe('the forecast of an area', () => {
   const path = '/forecast/INDEX-MIAMI';
-  /** 1 pm in Miami is 18:00Z. The index tells of it five minutes later. */
+  /** 1 pm in Miami is 18:00Z. The index publishes it five minutes later. */
   const hourOne = ({ hours }: ForecastAnswer) =>
     hours.find(({ date, hour }) => date === '2026-11-21' && hour === 13)!;
 
@@ -56,7 +56,7 @@ describe('the forecast of an area', () => {
     ]);
   });
 
-  it('is uncertain of an hour until the index has told of it, and then says that', async () => {
+  it('is uncertain about an hour until the index publishes it, and then certain', async () => {
     const before = hourOne(await readAt<ForecastAnswer>('2026-11-21T18:04:00Z', path));
     expect(before).toMatchObject({ at: '2026-11-21T18:00:00.000Z', observed: null });
     expect(before.standardDeviationF).toBeGreaterThan(0);
@@ -77,8 +77,8 @@ describe('scores', () => {
   const read = (kind: string) =>
     readAt<ScoresAnswer>('2026-11-22T16:30:00Z', `/scores?kind=${kind}&station=KDEN`);
 
-  it('of minima are of minima alone', async () => {
-    // The climate day of Denver ends at 07:00Z: 12 hours before it is 19:00Z, and 36 hours before the next day's end.
+  it('of minima cover minima only', async () => {
+    // Denver's days end at 07:00Z, so 19:00Z is 12 hours before one end and 36 hours before the next.
     await readAt('2026-11-21T19:01:00Z', '/markets');
     await service.trading.scores.record();
     await readAt('2026-11-22T16:30:00Z', '/markets');

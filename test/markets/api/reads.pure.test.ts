@@ -18,7 +18,7 @@ import { calibrated, makeEvent, makeForecasts } from '../../fixtures/events.js';
 import { startTestService, type TestService } from '../../support/service.js';
 import { makeBooks, makeMarkets, members, ScriptedMarkets, ScriptedWeather } from '../scripted-sources.js';
 
-/** Reads of market data go on while the database is away, so here it always is. */
+/** Reads of market data must work without the database, so it is always down here. */
 const noDatabase = failingDatabase({} as Database, connectionRefused());
 const NOW = '2026-01-31T12:00:00.000Z';
 const origin = 'https://app.example.com';
@@ -140,13 +140,13 @@ describe('GET /markets', () => {
     expect(marketListSchema.parse(body)).toEqual(body);
   });
 
-  it('shows nothing where nobody bids, and the finest step where there is no price', async () => {
+  it('has null for missing bids, and the finest step without a price', async () => {
     const [market] = (await read(world, '/markets?status=finalized')).markets as Record<string, unknown>[];
     expect(market).toMatchObject({ yesBid: null, yesAsk: null, noBid: null, noAsk: null, lastPrice: null });
     expect(market).toMatchObject({ yesBidSize: 0, yesAskSize: 0, tickSize: '0.0010' });
   });
 
-  it('lists what is not finalized, or what has the status and the station that are asked for', async () => {
+  it('lists markets that are not finalized, or those with the requested status and station', async () => {
     const [newYork, settled, denver] = [
       'KXHIGHNY-26JAN31-T40',
       'KXHIGHNY-26JAN31-T39',
@@ -161,7 +161,7 @@ describe('GET /markets', () => {
     expect(await found('?station=KMIA')).toEqual([]);
   });
 
-  it('refuses what it does not know, however it is sent', async () => {
+  it('refuses unknown values in any encoding', async () => {
     expect(await codeOf(world, '/markets?station=KJFK')).toEqual([404, 'unknown_station']);
     for (const query of [
       'status=open',
@@ -178,12 +178,12 @@ describe('GET /markets', () => {
       expect(await codeOf(world, `/markets?${query}`), query.slice(0, 40)).toEqual([400, 'invalid_request']);
   });
 
-  it('answers alike with and without a credential or a session cookie', async () => {
+  it('answers the same with and without a credential or session cookie', async () => {
     const headers = { authorization: 'Bearer org_live_none', cookie: 'gauge_session=any' };
     expect((await ask(world, '/markets', headers)).status).toBe(200);
   });
 
-  it('says what is left of the limit, and is never kept by caches on the way', async () => {
+  it('shows the rest of the limit, and is never cached by proxies', async () => {
     const { headers } = await ask(world, '/markets');
     expect(headers).toMatchObject({
       'content-type': 'application/json; charset=utf-8',
@@ -196,25 +196,28 @@ describe('GET /markets', () => {
   });
 });
 
-describe('the encodings', () => {
+describe('all encodings', () => {
   const decoders = { br: brotliDecompressSync, gzip: gunzipSync, identity: (bytes: Buffer) => bytes };
 
-  it.each(['/markets', '/signals', '/forecast/KNYC', '/stations'])('of %s say the same', async (path) => {
-    const plain = await ask(world, path);
-    expect(plain.headers['content-encoding']).toBeUndefined();
-    for (const encoding of ['br', 'gzip', 'identity'] as const) {
-      const answer = await ask(world, path, { 'accept-encoding': `${encoding}, *;q=0.1` });
-      expect(answer.headers['content-encoding']).toBe(encoding === 'identity' ? undefined : encoding);
-      expect(answer.headers['content-length']).toBe(String(answer.bytes.length));
-      expect(answer.headers.etag).toBe(plain.headers.etag);
-      expect(decoders[encoding](answer.bytes).toString()).toBe(plain.bytes.toString());
-    }
-  });
+  it.each(['/markets', '/signals', '/forecast/KNYC', '/stations'])(
+    'of %s have the same content',
+    async (path) => {
+      const plain = await ask(world, path);
+      expect(plain.headers['content-encoding']).toBeUndefined();
+      for (const encoding of ['br', 'gzip', 'identity'] as const) {
+        const answer = await ask(world, path, { 'accept-encoding': `${encoding}, *;q=0.1` });
+        expect(answer.headers['content-encoding']).toBe(encoding === 'identity' ? undefined : encoding);
+        expect(answer.headers['content-length']).toBe(String(answer.bytes.length));
+        expect(answer.headers.etag).toBe(plain.headers.etag);
+        expect(decoders[encoding](answer.bytes).toString()).toBe(plain.bytes.toString());
+      }
+    },
+  );
 });
 
 describe('conditional reads', () => {
   it.each(['/markets', '/markets?station=KNYC', '/signals', '/forecast/KNYC', '/stations'])(
-    'of %s answer 304 to who has the answer',
+    'of %s answer 304 for a matching ETag',
     async (path) => {
       const { etag } = (await ask(world, path)).headers;
       for (const sent of [etag!, etag!.replace('W/', ''), `"other", ${etag}`, '*']) {
@@ -235,7 +238,7 @@ describe('conditional reads', () => {
     expect(head.headers.etag).toBe(whole.headers.etag);
   });
 
-  it('know different answers from each other', async () => {
+  it('distinguish different answers', async () => {
     const paths = [
       '/markets',
       '/markets?station=KNYC',
@@ -250,7 +253,7 @@ describe('conditional reads', () => {
 });
 
 describe('GET /forecast/:station', () => {
-  it('has the distribution of each day, the brackets, what was observed and what it was made from', async () => {
+  it('has the distribution, brackets, observations and inputs of each day', async () => {
     const body = await read(world, '/forecast/knyc');
     expect(forecastSchema.parse(body)).toEqual(body);
     expect(body).toMatchObject({
@@ -290,7 +293,7 @@ describe('GET /forecast/:station', () => {
     expect(brackets.reduce((sum, { probability }) => sum + probability, 0)).toBeCloseTo(1, 9);
   });
 
-  it('says which models went in, each with its run, mean, deviation and weight, and why another did not', () => {
+  it('lists each model with run, mean, deviation and weight, and why a model is missing', () => {
     const event = makeEvent({ date: '2026-01-31', lowest: 68 });
     const at = new Date(NOW);
     const part = {
@@ -328,7 +331,7 @@ describe('GET /forecast/:station', () => {
     });
   });
 
-  it('says of a day that runs what was known and when, and which fit it was gone on from by', () => {
+  it('shows what was known of a day in progress, when, and which fit continued it', () => {
     const event = { ...makeEvent({ date: '2026-01-31', lowest: 68 }), kind: 'daily_minimum' as const };
     const at = new Date(NOW);
     const fit = {
@@ -366,14 +369,14 @@ describe('GET /forecast/:station', () => {
         reachedF: 71,
         peakedProbability: 0.88,
         fallback: null,
-        // Of a minimum fits see every temperature with its sign changed; what is said of it is not.
+        // Fits negate the temperatures of minima; the answer does not.
         fit: { id: calibrated.fit.id, hour: 6, n: 58, stationBiasF: 1.25, trainingCrps: 1.3, rawCrps: 1.7 },
       },
     });
     expect(forecastSchema.shape.minima.element.parse(minimum)).toEqual(minimum);
   });
 
-  it('tells an unknown station from one without a forecast', async () => {
+  it('distinguishes an unknown station from one without a forecast', async () => {
     expect(await codeOf(world, '/forecast/KJFK')).toEqual([404, 'unknown_station']);
     expect(await codeOf(world, '/forecast/%01')).toEqual([404, 'unknown_station']);
     expect(await codeOf(world, `/forecast/${'K'.repeat(10_000)}`)).toEqual([404, 'unknown_station']);
@@ -384,7 +387,7 @@ describe('GET /forecast/:station', () => {
 });
 
 describe('GET /signals', () => {
-  it('says what sizes are reckoned from, for the bankroll that is asked for', async () => {
+  it('shows the inputs of sizes for the requested bankroll', async () => {
     const body = await read(world, '/signals');
     expect(signalListSchema.parse(body)).toEqual(body);
     expect(body).toMatchObject({ bankroll: '1000.0000', sizing: 'joint_event', dayCap: 0.2, ...fresh });
@@ -392,7 +395,7 @@ describe('GET /signals', () => {
     expect(await read(world, '/signals?bankroll=999999999.99')).toMatchObject({ bankroll: '999999999.9900' });
   });
 
-  it('solves sizes for bankrolls of their own a tenth as often as it reads', async () => {
+  it('limits sizing for other bankrolls to a tenth of the reads', async () => {
     const limited = await startWorld({ LIMIT_READS_PER_MINUTE: '20' });
     await limited.service.trading.refresher.refresh();
     for (const bankroll of [1, 2])
@@ -405,7 +408,7 @@ describe('GET /signals', () => {
     expect(await read(limited, '/signals?bankroll=3')).toMatchObject({ bankroll: '3.0000' });
   });
 
-  it('refuses a bankroll that is none', async () => {
+  it('refuses an invalid bankroll', async () => {
     for (const bankroll of [
       '0',
       '0.00',
@@ -427,7 +430,7 @@ describe('GET /signals', () => {
 });
 
 describe('a signal', () => {
-  it('is written with its market, prices as decimal strings and probabilities as numbers', () => {
+  it('has its market, prices as decimal strings and probabilities as numbers', () => {
     const [market] = makeMarkets();
     const signal: Signal = {
       market: market!,
@@ -552,7 +555,7 @@ describe('a signal', () => {
 });
 
 describe('GET /stations', () => {
-  it('lists where the series settle and how well that is known', async () => {
+  it('lists where the series settle, with the evidence', async () => {
     const body = await read(world, '/stations');
     expect(stationListSchema.parse(body)).toEqual(body);
     const list = body.stations as Record<string, unknown>[];
@@ -589,7 +592,7 @@ describe('reads from other sites', () => {
       'OPTIONS',
     );
 
-  it('are permitted to configured origins, which then see the headers that matter', async () => {
+  it('are allowed for configured origins, which see the relevant headers', async () => {
     for (const path of ['/markets', '/signals', '/forecast/KNYC', '/stations', '/forecast/KJFK']) {
       const { headers } = await ask(world, path, { origin });
       expect(headers['access-control-allow-origin']).toBe(origin);
@@ -609,7 +612,7 @@ describe('reads from other sites', () => {
     expect(allowed.headers['access-control-allow-headers']).toContain('If-None-Match');
   });
 
-  it('are permitted to nobody else', async () => {
+  it('are refused for all other origins', async () => {
     for (const other of [
       'https://evil.example',
       'null',
@@ -623,7 +626,7 @@ describe('reads from other sites', () => {
     }
   });
 
-  it('are the only thing that is permitted', async () => {
+  it('do not extend to any other route', async () => {
     for (const path of [
       '/api/usage/events',
       '/trade',
@@ -638,8 +641,8 @@ describe('reads from other sites', () => {
   });
 });
 
-describe('addresses below the reads', () => {
-  it('are answered with 404, and other methods with 405, as a problem', async () => {
+describe('unknown paths below the reads', () => {
+  it('answer 404, and other methods 405, as problem JSON', async () => {
     for (const path of ['/markets/x', '/forecast', '/stations/KNYC', '/stream/x'])
       expect(await codeOf(world, path)).toEqual([404, 'not_found']);
     const posted = await ask(world, '/markets', {}, 'POST');
@@ -649,8 +652,8 @@ describe('addresses below the reads', () => {
   });
 });
 
-describe('the limit of an address', () => {
-  it('refuses what is beyond it, and names the seconds until the next read', async () => {
+describe('the limit per address', () => {
+  it('refuses further reads, and gives the seconds until the next', async () => {
     const limited = await startWorld({ LIMIT_READS_PER_MINUTE: '3' });
     await limited.service.trading.refresher.refresh();
     expect(readConfig({}).limits.readsPerMinute).toBe(600);
@@ -670,7 +673,7 @@ describe('the limit of an address', () => {
     await limited.service.stop();
   });
 
-  it('counts an IPv6 network of one customer as one address', async () => {
+  it('counts a customer’s IPv6 network as one address', async () => {
     const limited = await startWorld({ LIMIT_READS_PER_MINUTE: '1', TRUST_PROXY: '1' });
     const from = async (address: string) =>
       (await ask(limited, '/stations', { 'x-forwarded-for': address })).status;
@@ -682,7 +685,7 @@ describe('the limit of an address', () => {
 });
 
 describe('freshness', () => {
-  it('is told by the second on shared bytes, and goes stale after 30 seconds', async () => {
+  it('updates every second on shared bytes, and turns stale after 30 seconds', async () => {
     const own = await startWorld();
     await own.service.trading.refresher.refresh();
     const first = await ask(own, '/markets', { 'accept-encoding': 'br' });
@@ -697,14 +700,14 @@ describe('freshness', () => {
       for (const path of ['/markets', '/signals', '/forecast/KNYC'])
         expect(await read(own, path)).toMatchObject({ asOf: NOW, ageSeconds, stale });
     }
-    // Who has a copy from before learns that it is stale now.
+    // A client with an earlier copy learns that it is now stale.
     const changed = await ask(own, '/markets', { 'if-none-match': first.headers.etag! });
     expect(changed.status).toBe(200);
     expect((await ask(own, '/markets', { 'if-none-match': changed.headers.etag! })).status).toBe(304);
     await own.service.stop();
   });
 
-  it('keeps the last good part of a source that fails, says so, and trusts it again when it answers', async () => {
+  it('keeps the last good part of a failing source, reports it, and recovers when the source answers', async () => {
     const own = await startWorld();
     const { refresher } = own.service.trading;
     await refresher.refresh();
@@ -735,7 +738,7 @@ describe('freshness', () => {
     await own.service.stop();
   });
 
-  it('is 503 with a time to come back until anything was loaded; stations are always there', async () => {
+  it('is 503 with Retry-After until the first load, except for stations', async () => {
     const own = await startWorld();
     own.markets.behaviour = new Error('down');
     await own.service.trading.refresher.refresh();
@@ -762,8 +765,8 @@ describe('freshness', () => {
   });
 });
 
-describe('one serialisation', () => {
-  it('serves all readers of a snapshot with the same bytes, and a new one after the next refresh', async () => {
+describe('a serialised snapshot', () => {
+  it('serves all readers the same bytes until the next refresh', async () => {
     const own = await startWorld();
     const { refresher } = own.service.trading;
     await refresher.refresh();

@@ -8,7 +8,7 @@ import { indexAreas } from '../../../src/markets/market/stations.js';
 const unknown = (): IndexState[] =>
   indexAreas.map((area) => ({ area, latest: null, calibration: null, problem: null }));
 
-it('shows how often the venue agreed with the first report, and how its index is made, as soon as it is known', () => {
+it('the station list shows the venue’s agreement with first reports, and its index, once known', () => {
   const climate = { crossChecks: new Map() as CrossChecks };
   const index = { states: unknown() as readonly IndexState[] };
   const list = createStationList({ climate, index });
@@ -16,7 +16,7 @@ it('shows how often the venue agreed with the first report, and how its index is
     stationListSchema.parse(JSON.parse(Buffer.concat(list().parts('identity', '}')).toString()));
   const first = list();
   expect(read().stations[2]!.crossCheck).toEqual({ maximum: null, minimum: null });
-  // The same answer as long as nothing was learned.
+  // The same answer until facts change.
   expect(list()).toBe(first);
   const maximum = {
     compared: 56,
@@ -36,7 +36,7 @@ it('shows how often the venue agreed with the first report, and how its index is
       cityReferenceC: 0.1,
       members: [{ stationId: 'KMIA1M', weight: 0.2, offsetC: -0.4 }],
     },
-    // It may name a host.
+    // The message may contain a host name, which must not be shown.
     problem: 'connect refused by 10.0.0.1',
   });
   expect(read().areas[0]).toMatchObject({
@@ -50,7 +50,7 @@ it('shows how often the venue agreed with the first report, and how its index is
   expect(Buffer.concat(list().parts('identity', '}')).toString()).not.toContain('10.0.0.1');
 });
 
-it('is the table alone where nothing is learned', () => {
+it('the station list has only static facts in a simulated world', () => {
   const parts = createStationList({ climate: undefined, index: undefined })().parts('identity', '}');
   expect(stationListSchema.parse(JSON.parse(Buffer.concat(parts).toString())).areas).toHaveLength(4);
 });

@@ -38,7 +38,6 @@ async function start(streamLimits: Partial<StreamLimits> = {}): Promise<void> {
 
 const refresh = () => service.trading.refresher.refresh();
 
-/** A changed book of the market in New York. */
 function bid(cents: bigint): void {
   markets.markets = markets.markets.map((market) =>
     market.ticker === newYork ? { ...market, yesBid: cents * CENT } : market,
@@ -97,7 +96,7 @@ function open(path = '/stream', headers: Record<string, string> = {}, method = '
 const tickers = ({ data }: Event) => data.markets.map(({ ticker }) => ticker);
 
 describe('a stream', () => {
-  it('begins with all markets, and then tells of each refresh what it changed', async () => {
+  it('starts with all markets, then sends the changes of each refresh', async () => {
     await start();
     await refresh();
     const client = await open('/stream', { origin });
@@ -149,7 +148,7 @@ describe('a stream', () => {
     });
   });
 
-  it('tells of one station only, if that is asked for', async () => {
+  it('can be limited to one station', async () => {
     await start();
     await refresh();
     const client = await open('/stream?station=kden');
@@ -159,20 +158,20 @@ describe('a stream', () => {
     expect((await client.next(2))[1]!.data).toMatchObject({ markets: [], removed: [] });
   });
 
-  it('that was opened before there is anything waits for it', async () => {
+  it('opened before the first load waits for it', async () => {
     await start();
     const client = await open();
     await refresh();
     expect((await client.next(1))[0]!.event).toBe('snapshot');
   });
 
-  it('says in a comment that it is alive', async () => {
+  it('sends comments as heartbeats', async () => {
     await start({ heartbeatMs: 20 });
     const client = await open();
     await until(() => client.text.split('\n').filter((line) => line === ':').length >= 3);
   });
 
-  it('refuses what it does not know, and answers HEAD without staying', async () => {
+  it('refuses unknown parameters, and answers HEAD without staying open', async () => {
     await start();
     for (const [path, status] of [
       ['/stream?station=KJFK', 404],
@@ -187,8 +186,8 @@ describe('a stream', () => {
   });
 });
 
-describe('a reader who comes back', () => {
-  it('gets what has changed since, over several refreshes, and nothing twice', async () => {
+describe('a reader that reconnects', () => {
+  it('gets the changes since, over several refreshes, each once', async () => {
     await start();
     await refresh();
     const [seen] = await (await open()).next(1);
@@ -203,7 +202,7 @@ describe('a reader who comes back', () => {
     expect(again).toMatchObject({ event: 'changes', id: resumed!.id, data: { markets: [], removed: [] } });
   });
 
-  it('gets everything if this process does not know what it saw', async () => {
+  it('gets everything if this process does not know its last event', async () => {
     await start();
     await refresh();
     const { id } = (await (await open()).next(1))[0]!;
@@ -222,8 +221,8 @@ describe('a reader who comes back', () => {
   });
 });
 
-describe('what streams may cost', () => {
-  it('is bounded for each address, and a stream that ends makes room', async () => {
+describe('the cost of streams', () => {
+  it('is limited per address, and an ended stream makes room', async () => {
     await start({ readersPerAddress: 2 });
     const from = (address: string) => open('/stream', { 'x-forwarded-for': address });
     const [first] = [await from('192.0.2.1'), await from('192.0.2.1')];
@@ -237,7 +236,7 @@ describe('what streams may cost', () => {
     expect((await from('192.0.2.1')).answer.statusCode).toBe(200);
   });
 
-  it('is bounded for all together', async () => {
+  it('is limited in total', async () => {
     await start({ readers: 1 });
     await open();
     const refused = await open();
@@ -246,13 +245,13 @@ describe('what streams may cost', () => {
     expect(await service.context.metrics.registry.metrics()).toContain('gauge_stream_readers 1');
   });
 
-  it('does not grow with readers who do not read: they are dropped, and the others go on', async () => {
+  it('does not grow with slow readers, which are dropped while others continue', async () => {
     await start({ unreadBytes: 16 * 1024 });
     await refresh();
     const { snapshots } = service.trading;
     const first = snapshots.current!;
     const [market] = first.data.markets;
-    /** Enough markets to fill what the system buffers for a connection within some refreshes. */
+    /** Enough markets to fill the system's buffers for a connection within a few refreshes. */
     const flood = (round: number) => {
       const yesBid = BigInt(round) * CENT;
       const many = Array.from({ length: 3_000 }, (_, i) => ({ ...market!, ticker: `T-${i}`, yesBid }));
@@ -276,7 +275,7 @@ describe('what streams may cost', () => {
 });
 
 describe('a shutdown', () => {
-  it('ends every stream at once and takes no new one', async () => {
+  it('ends every stream at once and accepts no new ones', async () => {
     await start();
     await refresh();
     const client = await open();

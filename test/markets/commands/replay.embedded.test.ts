@@ -52,33 +52,29 @@ function start(args: string[]) {
   return started;
 }
 
-it(
-  'a day is served again from its tape, at its own time, and leaves nothing behind',
-  { timeout: 60_000 },
-  async () => {
-    const { child, said, closed } = start([await makeTape()]);
-    while (!said.out.includes('Playing')) await once(child.stdout, 'data');
-    const url = /Gauge is running at (\S+)/.exec(said.out)![1]!;
-    const response = await fetch(`${url}/markets`);
-    const body = (await response.json()) as {
-      asOf: string;
-      ageSeconds: number;
-      markets: { ticker: string }[];
-    };
-    expect(body.asOf).toBe('2026-01-31T12:00:00.000Z');
-    expect(body.ageSeconds).toBeLessThan(30);
-    expect(body.markets.map(({ ticker }) => ticker)).toContain('KXHIGHNY-26JAN31-T40');
-    // What the venue said is served; no page claims that it is invented.
-    expect(said.out).not.toContain('invented');
-    // One Ctrl-C under npm: from the terminal, and from npm.
-    child.kill('SIGINT');
-    child.kill('SIGINT');
-    expect((await closed)[0]).toBe(0);
-    expect(readdirSync(folder).filter((name) => name.startsWith('gauge-replay-'))).toEqual([]);
-  },
-);
+it('a taped day is replayed at its own time and leaves nothing behind', { timeout: 60_000 }, async () => {
+  const { child, said, closed } = start([await makeTape()]);
+  while (!said.out.includes('Playing')) await once(child.stdout, 'data');
+  const url = /Gauge is running at (\S+)/.exec(said.out)![1]!;
+  const response = await fetch(`${url}/markets`);
+  const body = (await response.json()) as {
+    asOf: string;
+    ageSeconds: number;
+    markets: { ticker: string }[];
+  };
+  expect(body.asOf).toBe('2026-01-31T12:00:00.000Z');
+  expect(body.ageSeconds).toBeLessThan(30);
+  expect(body.markets.map(({ ticker }) => ticker)).toContain('KXHIGHNY-26JAN31-T40');
+  // Real venue data is served, so no page may claim that it is simulated.
+  expect(said.out).not.toContain('invented');
+  // One Ctrl-C under npm sends two signals: from the terminal and from npm.
+  child.kill('SIGINT');
+  child.kill('SIGINT');
+  expect((await closed)[0]).toBe(0);
+  expect(readdirSync(folder).filter((name) => name.startsWith('gauge-replay-'))).toEqual([]);
+});
 
-it('what cannot be played is said in a sentence', async () => {
+it('a file that cannot be played is explained in a sentence', async () => {
   const noTape = join(folder, 'notes.txt');
   writeFileSync(noTape, 'x'.repeat(100));
   const cases = [

@@ -35,7 +35,7 @@ const event = (quotes: [number | null, number | null][] = []): MarketEvent =>
     })) as unknown as Market[],
   }) as unknown as MarketEvent;
 
-/** The vectors of N(71.3, 2.4), before and after a running maximum of 71. */
+/** Bracket probabilities of N(71.3, 2.4), before and after a running maximum of 71. */
 const before = [0.056673, 0.169955, 0.306579, 0.287135, 0.1396, 0.040059];
 const after = [0, 0, 0.259715, 0.455365, 0.22139, 0.06353];
 const day = (
@@ -58,8 +58,8 @@ const day = (
   }) as unknown as DayForecast;
 
 it.each([
-  { when: 'before anything was observed', forecast: day(before), probabilities: before },
-  { when: 'with what was observed', forecast: day(after, 71.2), probabilities: after },
+  { when: 'before any observation', forecast: day(before), probabilities: before },
+  { when: 'after an observation', forecast: day(after, 71.2), probabilities: after },
 ])('the degrees of each bracket sum to its probability $when', ({ forecast, probabilities }) => {
   const degrees = degreesOf(forecast, event());
   const temperatures = degrees.map(({ temperature }) => temperature);
@@ -70,12 +70,12 @@ it.each([
   }
 });
 
-it('nothing below what was observed is held possible', () => {
+it('degrees below the observed maximum are impossible', () => {
   const degrees = degreesOf(day(after, 71.2), event());
   expect(
     degrees.filter(({ temperature }) => temperature < 71).every(({ probability }) => probability === 0),
   ).toBe(true);
-  // All of 70 to 71 is 71.
+  // The bracket of 70 to 71 is now all 71.
   expect(degrees.find(({ temperature }) => temperature === 71)!.probability).toBeCloseTo(0.259715, 9);
   const observed = { extremeF: 69.6 };
   expect(brackets.map((bracket) => isPassed(bracket, observed, 'daily_maximum'))).toEqual([
@@ -87,11 +87,11 @@ it('nothing below what was observed is held possible', () => {
     false,
   ]);
   expect(brackets.some((bracket) => isPassed(bracket, null, 'daily_maximum'))).toBe(false);
-  // 69.4 is 69 in the report: its bracket can still win.
+  // 69.4 is reported as 69, so its bracket can still win.
   expect(isPassed(brackets[1]!, { extremeF: 69.4 }, 'daily_maximum')).toBe(false);
 });
 
-it('a maximum far beyond the distribution is where the day stands', () => {
+it('an observed maximum far beyond the distribution sets the chart', () => {
   const far = degreesOf(day([0, 0, 0, 0, 0, 1], 95), event());
   const certain = far.filter(({ probability }) => probability > 0);
   expect(certain[0]).toMatchObject({ ticker: 'E-5', temperature: 95 });
@@ -103,12 +103,12 @@ it('the expected maximum is the mean of the whole degrees', () => {
   expect(expectedOf(day([]), event())).toBe(null);
 });
 
-describe('of a minimum', () => {
+describe('for a minimum', () => {
   const minimum = { ...event(), kind: 'daily_minimum' as const };
   /** N(71.3, 2.4) after a running minimum of 71: nothing above 71 is possible. */
   const below = [0.1063, 0.3187, 0.575, 0, 0, 0];
 
-  it('what is above what was observed is ruled out, and what is below is not', () => {
+  it('degrees above the observation are ruled out, and those below are not', () => {
     const degrees = degreesOf(day(below, 71.2, 'daily_minimum'), minimum);
     expect(degrees.filter(({ temperature }) => temperature > 71).every((d) => d.probability === 0)).toBe(
       true,
@@ -116,11 +116,11 @@ describe('of a minimum', () => {
     expect(degrees.find(({ temperature }) => temperature === 70)!.probability).toBeGreaterThan(0);
     const passed = brackets.map((bracket) => isPassed(bracket, { extremeF: 71.2 }, 'daily_minimum'));
     expect(passed).toEqual([false, false, false, true, true, true]);
-    // 71.5 may be 72 in the report.
+    // 71.5 may be reported as 72.
     expect(isPassed(brackets[3]!, { extremeF: 71.5 }, 'daily_minimum')).toBe(false);
   });
 
-  it('a minimum far below the distribution is where the day stands', () => {
+  it('an observed minimum far below the distribution sets the chart', () => {
     const far = degreesOf(day([1, 0, 0, 0, 0, 0], 45, 'daily_minimum'), minimum).filter(
       ({ probability }) => probability > 0,
     );
@@ -128,7 +128,7 @@ describe('of a minimum', () => {
     expect(far.reduce((sum, { probability }) => sum + probability, 0)).toBeCloseTo(1, 9);
   });
 
-  it('the drawing calls it one, and shades the warm side', () => {
+  it('the chart names it and shades the warm side', () => {
     const chart = toDistribution(day(below, 71.2, 'daily_minimum'), minimum)!;
     expect(chart.summary).toContain('The likeliest low is 71°');
     const { x, width } = chart.passed!;
@@ -137,7 +137,7 @@ describe('of a minimum', () => {
   });
 });
 
-describe('of an hour', () => {
+describe('for an hour', () => {
   const thresholds = [69.99, 71.99, 73.99];
   const hour = (quotes: [number, number][] = []): MarketEvent =>
     ({
@@ -152,14 +152,14 @@ describe('of an hour', () => {
         yesAsk: quotes[i] ? BigInt(quotes[i][1]) * CENT : null,
       })),
     }) as unknown as MarketEvent;
-  /** P(N(71.3, 2.4) ≥ 70, 72, 74), each with what is above it. */
+  /** P(N(71.3, 2.4) ≥ 70, 72, 74): each includes everything above. */
   const exceeding = [0.706, 0.385, 0.13];
   const ofHour = {
     ...day([]),
     probabilities: new Map(exceeding.map((p, i) => [`H-${i}`, p])),
   } as DayForecast;
 
-  it('the degrees between two thresholds have the difference of their probabilities', () => {
+  it('degrees between two thresholds share the difference of their probabilities', () => {
     const degrees = degreesOf(ofHour, hour());
     const sumOf = (ticker: string | null) =>
       degrees.filter((degree) => degree.ticker === ticker).reduce((sum, d) => sum + d.probability, 0);
@@ -173,7 +173,7 @@ describe('of an hour', () => {
     expect(expectedOf(ofHour, hour())).toBe(71.3);
   });
 
-  it('thresholds each stand by themselves: what the market implies does not sum to one', () => {
+  it('implied probabilities of thresholds are not normalised to sum to one', () => {
     const implied = impliedProbabilities(
       hour([
         [70, 74],
@@ -184,7 +184,7 @@ describe('of an hour', () => {
     expect([...implied.values()]).toEqual([0.72, 0.4, 0.12]);
   });
 
-  it('the drawing has degrees from their beginning, and says which threshold each passes', () => {
+  it('bars start at their degree, and name the threshold that each passes', () => {
     const chart = toDistribution(ofHour, hour())!;
     expect(chart.rows.find(({ degree }) => degree.startsWith('72°'))).toMatchObject({
       degree: '72° to 72.99°',
@@ -195,7 +195,7 @@ describe('of an hour', () => {
     expect(chart.borders).toHaveLength(3);
   });
 
-  it('thresholds that part a degree are not drawn by whole ones', () => {
+  it('thresholds within a degree are not drawn in whole degrees', () => {
     const parted = hour();
     (parted.markets[1]!.bracket as { floor: number }).floor = 71.49;
     expect(degreesOf(ofHour, parted)).toEqual([]);
@@ -203,7 +203,7 @@ describe('of an hour', () => {
   });
 });
 
-it('what the market implies sums to one, unless a part of the ladder has no price', () => {
+it('implied probabilities sum to one unless part of the ladder has no price', () => {
   const quotes: [number | null, number | null][] = [
     [4, 6],
     [14, 18],
@@ -213,7 +213,7 @@ it('what the market implies sums to one, unless a part of the ladder has no pric
     [null, 4],
   ];
   const whole = impliedProbabilities(event(quotes));
-  // The middles are 5, 16, 32, 30, 14 and 2: together 99.
+  // The mid prices are 5, 16, 32, 30, 14 and 2: together 99.
   expect(whole.get('E-2')).toBeCloseTo(32 / 99, 12);
   expect([...whole.values()].reduce<number>((a, b) => a + b!, 0)).toBeCloseTo(1, 12);
   quotes[5] = [null, null];
@@ -222,7 +222,7 @@ it('what the market implies sums to one, unless a part of the ladder has no pric
   expect(partly.get('E-5')).toBe(null);
 });
 
-it('the drawing says in words what it shows, and has all its numbers in a table', () => {
+it('the chart has a text description and all its numbers in a table', () => {
   const chart = toDistribution(day(after, 71.2), event())!;
   expect(chart.summary).toContain('The likeliest high is 71° with 26.0');
   expect(chart.borders).toHaveLength(5);

@@ -28,7 +28,7 @@ afterAll(async () => {
 });
 
 describe('the execution page', () => {
-  it('stands beside the scores, and says what comes while there are no fills', async () => {
+  it('is linked from the scores, and explains what it will show while there are no fills', async () => {
     const scores = await see('/dashboard/scores');
     expect(scores.main).toContain(`<a href="${PAGE}">Execution</a>`);
     const { status, main, words } = await see();
@@ -37,7 +37,7 @@ describe('the execution page', () => {
     expect(words).toContain('Nothing to compare on these days Each fill is checked again');
   });
 
-  it('shows fills, what would have missed, and live orders beside paper', async () => {
+  it('shows fills, those that would have missed, and live orders beside paper', async () => {
     await seedExecution(service, orgId);
     const { words } = await see();
     expect(words).toContain('Paper 5 50 $0.87 2 of 4 20 contracts – +1¢ of 5 fills +2¢ of 5 fills');
@@ -55,7 +55,7 @@ describe('the execution page', () => {
     expect(words).toContain('40° to 41°');
   });
 
-  it('is of the days that are asked for', async () => {
+  it('covers the requested days', async () => {
     expect((await see(`${PAGE}?from=2026-11-21&to=2026-11-21`)).words).toContain('3 live orders');
     expect((await see(`${PAGE}?from=&to=2026-11-20`)).words).toContain('Nothing to compare on these days');
     for (const [wrong, why] of [

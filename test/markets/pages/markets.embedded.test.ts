@@ -30,10 +30,10 @@ import type { HourFit, RunningDay } from '../../../src/markets/learning/running-
 import { makeGates, calibrated } from '../../fixtures/events.js';
 
 const PATH = '/dashboard/markets';
-/** 18:00 UTC: midday at the stations, one day settling, one going on, one to come. */
+/** 18:00 UTC: midday at the stations, with one day settling, one in progress and one to come. */
 const NOON = '2026-07-15T18:00:00.000Z';
 
-/** The cities that had markets first: 24 would prove nothing more. */
+/** The leading cities suffice; all 24 would prove nothing more. */
 const selection = { ...everything, stations: leadingStations };
 
 let database: TestDatabase;
@@ -61,7 +61,7 @@ afterAll(async () => {
 });
 
 const snapshot = () => service.trading.snapshots.current!;
-/** A market that is bought and sold, of New York today. */
+/** A market in New York today that has both bids and asks. */
 function openMarket(): Market {
   const today = climateDayAt(stations[0]!, new Date(NOON)).date;
   const isWanted = (market: ListedMarket): market is Market =>
@@ -81,7 +81,7 @@ const form = (market: Market, changes: Record<string, string> = {}) => ({
   ...changes,
 });
 
-it('the overview has every city of a kind, with the way to its present day', async () => {
+it('the overview links every city of a kind to its current day', async () => {
   const page = await getPage(owner.browser, PATH);
   expect(page.status).toBe(200);
   const text = textOf(page);
@@ -92,11 +92,11 @@ it('the overview has every city of a kind, with the way to its present day', asy
   }
   expect(text).toContain(`Highs ${new Set(listed.map(({ station }) => station.id)).size} cities`);
   expect(text).toContain('Prices are 0 s old');
-  // Nobody is to take it for more than it is.
+  // Simulated data must be labelled.
   expect(text).toContain('Simulated');
 });
 
-it('a search keeps the cities that have it in their name, in any case, and says so where none has', async () => {
+it('a search keeps cities with matching names, ignoring case, and says so if none match', async () => {
   const found = await getPage(owner.browser, `${PATH}?q=new+YORK`);
   const cities = linksOf(found).filter((link) => link.startsWith(`${PATH}?station=`));
   expect(cities).toEqual([`${PATH}?station=KNYC&q=new+YORK`]);
@@ -104,13 +104,13 @@ it('a search keeps the cities that have it in their name, in any case, and says 
   const none = await getPage(owner.browser, `${PATH}?q=%3Ci%3Eatlantis`);
   expect([none.status, textOf(none)]).toEqual([200, expect.stringContaining('No cities match')]);
   expect(none.text).not.toContain('<i>atlantis');
-  // The search goes with the kinds, into a city and back.
+  // Links between kinds and cities keep the search.
   expect(linksOf(found)).toContain(`${PATH}?kind=daily_minimum&q=new+YORK`);
   const city = await getPage(owner.browser, `${PATH}?station=KNYC&q=new+YORK`);
   expect(linksOf(city)).toContain(`${PATH}?q=new+YORK`);
 });
 
-it('the page of a city shows its present day', async () => {
+it('the page of a city shows its current day', async () => {
   const page = await getPage(owner.browser, `${PATH}?station=KNYC`);
   expect(page.status).toBe(200);
   const text = textOf(page);
@@ -133,7 +133,7 @@ it('the page of a city shows its present day', async () => {
   expect(text).toContain('CLINYC');
 });
 
-it('a day that runs says how probable it is that it has peaked, and by what that is known', async () => {
+it('a day in progress shows the probability that it has peaked, and the evidence', async () => {
   const current = snapshot();
   const running: RunningDay = {
     hour: 12,
@@ -159,7 +159,7 @@ it('a day that runs says how probable it is that it has peaked, and by what that
   }
 });
 
-it('every kind has its tab with how many cities it has, and its own words', async () => {
+it('every kind has a tab with its number of cities and its own wording', async () => {
   const { events, data } = snapshot();
   const cities = (kind: string) =>
     new Set(events.filter((event) => event.kind === kind).map(({ station }) => station.city)).size;
@@ -198,7 +198,7 @@ it('an hour is a ladder of thresholds, each with its own probability', async () 
   expect(text).toContain('Each threshold pays by itself');
   expect(text).toContain('The venue’s own temperature index');
   expect(text).toMatch(/Expected temperature \d+\.\d°F/);
-  // The same city's days are beside it, and it is reached from them.
+  // The hourly page links to the same city's days, and they link back.
   expect(linksOf(page)).toContain(`${PATH}?station=KMIA`);
   const ofDay = await getPage(owner.browser, `${PATH}?station=KMIA`);
   expect(linksOf(ofDay)).toContain(`${PATH}?station=INDEX-MIAMI&kind=hourly`);
@@ -217,7 +217,7 @@ it('an hour that is not listed says so', async () => {
   ]);
 });
 
-it('how often the venue’s word agreed with the first final report is said for its station and kind', async () => {
+it('the venue’s agreement with the first final report is shown for the station and kind', async () => {
   const checks = { compared: 30, agreed: 29, since: '2026-06-01', disagreements: [] };
   service.trading.climate = {
     crossChecks: new Map([['KMIA', { daily_minimum: checks }]]),
@@ -232,7 +232,7 @@ it('how often the venue’s word agreed with the first final report is said for 
   }
 });
 
-it('a page that asks again is not sized anew before the account or the prices change', async () => {
+it('a polling page is not sized again before the account or the prices change', async () => {
   const now = new Date(NOON);
   const account = { cash: 500_000_000n, holdings: new Map() };
   const first = await signalsFor(snapshot(), account, now);
@@ -243,7 +243,7 @@ it('a page that asks again is not sized anew before the account or the prices ch
   expect(await signalsFor(next, account, now)).not.toBe(first);
 });
 
-it('the stream of an area is listened to by the page of its hours', async () => {
+it('the page of an area’s hours subscribes to the area’s stream', async () => {
   const page = await getPage(owner.browser, `${PATH}?station=INDEX-MIAMI&kind=hourly`);
   expect(page.text).toContain('data-stream="/stream?station=INDEX-MIAMI"');
   const head = (station: string) => fetch(`${service.url}/stream?station=${station}`, { method: 'HEAD' });
@@ -251,7 +251,7 @@ it('the stream of an area is listened to by the page of its hours', async () => 
   expect((await head('INDEX-ATLANTIS')).status).toBe(404);
 });
 
-it('a market that takes no orders says why, and nothing leads to a purchase in it', async () => {
+it('a market that takes no orders says why and has no purchase links', async () => {
   const real = snapshot();
   const market = { ...openMarket(), untradable: 'YES always pays $0.0500 or more' };
   const replaced = (one: ListedMarket) => (one.ticker === market.ticker ? market : one);
@@ -286,7 +286,7 @@ describe('a market without a place', () => {
       ({ station, status, yesAsk }) => station === null && status === 'active' && yesAsk !== null,
     ) as UnplacedMarket;
 
-  it('is listed with its prices and the reason why there is no forecast, and can be searched for', async () => {
+  it('is listed and searchable, with its prices and the reason for the missing forecast', async () => {
     const page = await getPage(owner.browser, `${PATH}?kind=others`);
     const text = textOf(page);
     expect(text).toContain(rain().title);
@@ -300,7 +300,7 @@ describe('a market without a place', () => {
     );
   });
 
-  it('comes in pages of at most 200, each market once', async () => {
+  it('is listed once, on pages of at most 200', async () => {
     const real = snapshot();
     const many = Array.from({ length: 450 }, (_, i) => ({
       ...rain(),
@@ -323,7 +323,7 @@ describe('a market without a place', () => {
     }
   });
 
-  it('is bought on paper from its ticket, and named in the portfolio', async () => {
+  it('can be bought on paper from its ticket, and has a name in the portfolio', async () => {
     const { browser } = await signedIn(database.db, service.url);
     const market = rain();
     const path = `${PATH}/${market.ticker}`;
@@ -366,7 +366,7 @@ describe('a market without a place', () => {
   });
 });
 
-it('the days that can be traded come first, and the page opens on the first of them', async () => {
+it('tradable days come first, and the page opens on the first of them', async () => {
   const late = await startTestService(database.db, { trading: { selection } });
   try {
     late.clock.set(NOON);
@@ -392,7 +392,6 @@ it('the days that can be traded come first, and the page opens on the first of t
     const text = textOf(page);
     expect(text).toContain('High of Thu 16 Jul');
     expect(text).toContain('Today, Wed 15 Jul closed');
-    // The card of the city speaks of the same day.
     const cards = textOf(await getPage(owner.browser.copy(late.url), `${PATH}?q=new+york`));
     expect(cards).toMatch(/New York \d+° expected Tomorrow/);
   } finally {
@@ -400,7 +399,7 @@ it('the days that can be traded come first, and the page opens on the first of t
   }
 });
 
-it('the climate day is midnight to midnight in standard time, also in summer', async () => {
+it('the climate day runs from midnight to midnight in standard time, also in summer', async () => {
   const page = await getPage(owner.browser, `${PATH}?station=KDEN&date=2026-07-15`);
   // UTC−7 all year.
   expect(page.text).toContain('datetime="2026-07-15T07:00:00.000Z"');
@@ -408,7 +407,7 @@ it('the climate day is midnight to midnight in standard time, also in summer', a
   expect(textOf(page)).toContain('local standard time (UTC−7)');
 });
 
-it('a day that is over shows its temperature and its winner as far as the venue has said them', async () => {
+it('a past day shows its temperature and winner as far as the venue has reported them', async () => {
   const settled = snapshot().events.find(
     ({ station, date }) => station.id === 'KNYC' && date === '2026-07-14',
   )!;
@@ -422,8 +421,8 @@ it('a day that is over shows its temperature and its winner as far as the venue 
   expect(linksOf(page).filter((link) => link.includes('side='))).toEqual([]);
 });
 
-it('brackets that the day has left behind say so, and their YES is not offered', async () => {
-  // In the evening the maximum stands, so colder brackets cannot win any more.
+it('ruled-out brackets say so and do not offer YES', async () => {
+  // By evening the maximum rules out colder brackets.
   const evening = await startTestService(database.db, { trading: { selection } });
   try {
     evening.clock.set('2026-07-16T01:00:00Z');
@@ -464,21 +463,21 @@ it.each([
   '/%01',
   '/KXHIGHNY-26JUL15',
   '/__proto__',
-])('what does not exist is the page that says so: %s', async (address) => {
+])('an unknown address is a not-found page: %s', async (address) => {
   const page = await getPage(owner.browser, PATH + address);
   expect(page.status).toBe(404);
   expect(page.text).toContain('Page not found');
   expect(page.text).not.toContain('<script>alert');
 });
 
-it('a day that is no longer listed says so, and offers those that are', async () => {
+it('a day that is no longer listed says so and links to the listed ones', async () => {
   const page = await getPage(owner.browser, `${PATH}?station=KNYC&date=2026-07-01`);
   expect(page.status).toBe(404);
   expect(textOf(page)).toContain('No markets of Wed 1 Jul');
   expect(linksOf(page)).toContain(`${PATH}?station=KNYC&date=2026-07-15`);
 });
 
-it('before the first prices the pages wait for them and say so', async () => {
+it('pages show that they are waiting before the first prices', async () => {
   const early = await startTestService(database.db, { trading: { selection } });
   early.clock.set(NOON);
   try {
@@ -495,7 +494,7 @@ it('before the first prices the pages wait for them and say so', async () => {
   }
 });
 
-it('stale prices are said to be stale, and close the ticket when nobody should trade on them', async () => {
+it('stale prices are labelled, and close the ticket once too old to trade on', async () => {
   const ticket = `${PATH}/${openMarket().ticker}`;
   service.clock.advance(31_000);
   expect(textOf(await getPage(owner.browser, PATH))).toContain('These prices are 31 s old');
@@ -507,7 +506,7 @@ it('stale prices are said to be stale, and close the ticket when nobody should t
   expect(closed).not.toContain('Place paper order');
 });
 
-it('closed trading is said on both pages with its reason, and halted trading offers no order', async () => {
+it('both pages show closed trading with its reason, and halted trading offers no order', async () => {
   const { browser, organization } = await signedIn(database.db, service.url);
   const ticket = `${PATH}/${openMarket().ticker}`;
   const close = (ownState: 'reduce_only' | 'halt') => {
@@ -524,7 +523,7 @@ it('closed trading is said on both pages with its reason, and halted trading off
     expect(textOf(page)).toContain('<i>storm</i>');
     expect(page.text).not.toContain('<i>storm');
   }
-  // Nothing is held that a purchase could reduce.
+  // No holding exists that a purchase could reduce.
   const reducing = textOf(await getPage(browser, ticket));
   expect(reducing).toContain('A limit stops this order. reduce_only');
   expect(reducing).not.toContain('Place paper order');
@@ -538,7 +537,7 @@ it('closed trading is said on both pages with its reason, and halted trading off
   ]);
 });
 
-it('the ticket begins with the best ask, and says what the order would cost before it is sent', async () => {
+it('the ticket starts with the best ask and shows the cost before the order is sent', async () => {
   const market = openMarket();
   const page = await getPage(owner.browser, `${PATH}/${market.ticker}?side=yes&action=buy&contracts=1`);
   expect(fieldOf(page, 'limitPrice')[0]).toBe(formatDollars(market.yesAsk!).replace(/0{1,2}$/, ''));
@@ -563,7 +562,7 @@ it.each([
   { query: 'limitPrice=0.555', says: 'Must be a multiple of 1¢ here.' },
   { query: 'limitPrice=%3Cb%3E', says: 'Must be between 0 and 1, like 0.42 for 42¢.' },
   { query: 'contracts=1&contracts=2', says: 'Must be given once.' },
-])('a ticket asked for with $query says what is wrong beside the field', async ({ query, says }) => {
+])('a ticket with $query shows the error beside the field', async ({ query, says }) => {
   const page = await getPage(owner.browser, `${PATH}/${openMarket().ticker}?${query}`);
   expect([page.status, textOf(page)]).toEqual([400, expect.stringContaining(says)]);
   expect(page.text).not.toContain('<b>');
@@ -580,13 +579,13 @@ it.each(['member', 'billing'] as const)('%s sees every quote and cannot order', 
   expect((await postForm(browser, `${PATH}/${market.ticker}`, form(market))).status).toBe(403);
 });
 
-it('who is not signed in is sent to do so', async () => {
+it('a visitor without a session is sent to sign in', async () => {
   const page = await getPage(new Browser(service.url), PATH);
   expect(page.status).toBe(303);
   expect((await postForm(new Browser(service.url), `${PATH}/${openMarket().ticker}`, {})).status).toBe(401);
 });
 
-it('cash and positions are those of one’s own Organization', async () => {
+it('cash and positions belong to the viewer’s Organization', async () => {
   const { ticker, eventTicker } = openMarket();
   const other = await signedIn(database.db, service.url);
   const at = new Date(NOON);
@@ -615,7 +614,7 @@ it('cash and positions are those of one’s own Organization', async () => {
   expect(own).not.toContain('$123.45');
 });
 
-it('a form sent twice places one order, and leads to it both times', async () => {
+it('a form sent twice places one order and redirects to it both times', async () => {
   const market = openMarket();
   const { browser, organization } = await signedIn(database.db, service.url);
   const sent = form(market);
@@ -638,7 +637,7 @@ it('a form sent twice places one order, and leads to it both times', async () =>
   expect(textOf(await getPage(browser, `${order}?done=repeated`))).toContain('Nothing was ordered again.');
 });
 
-it('an order that waits is placed, decreased and cancelled without a script', async () => {
+it('a resting order can be placed, decreased and cancelled without scripts', async () => {
   const market = openMarket();
   const { browser, organization } = await signedIn(database.db, service.url);
   const path = `${PATH}/${market.ticker}`;
@@ -712,13 +711,13 @@ it.each([
     /Post only: Must be one of the choices/,
   ],
   ['timeInForce', { timeInForce: 'good_till_never' }, /Time in force: Must be one of the choices/],
-])('an order that waits is refused for its %s in %j', async (_field, changes, words) => {
+])('a resting order is refused for its %s in %j', async (_field, changes, words) => {
   const market = openMarket();
   const page = await postForm(owner.browser, `${PATH}/${market.ticker}`, form(market, changes));
   expect([page.status, textOf(page)]).toEqual([400, expect.stringMatching(words)]);
 });
 
-it('what was placed is what was quoted, to the last digit', async () => {
+it('a placed order matches its quote to the last digit', async () => {
   const market = openMarket();
   const { browser, organization } = await signedIn(database.db, service.url);
   const path = `${PATH}/${market.ticker}`;
@@ -739,7 +738,7 @@ it('what was placed is what was quoted, to the last digit', async () => {
   expect(textOf(await getPage(browser, path))).toContain(`Cash $${after}`);
 });
 
-describe('what would be refused', () => {
+describe('an order that would be refused', () => {
   const review = async (browser: Browser, query: string) => {
     const page = await getPage(browser, `${PATH}/${openMarket().ticker}?side=yes&action=buy&${query}`);
     const link = linksOf(page).find((each) => each.includes('timeInForce='));
@@ -751,7 +750,7 @@ describe('what would be refused', () => {
     { query: () => `contracts=1&limitPrice=${limitOf(150_000n)}`, says: /Limit: at most \d\d?¢ now\./ },
     { query: () => `contracts=1&limitPrice=${limitOf(-10_000n)}`, says: /Limit: at least \d\d?¢ now\./ },
     { query: () => `contracts=90000&limitPrice=${limitOf(0n)}`, says: /Contracts: at most \d+ now\./ },
-  ])('is not offered; the number to change is named, and passes: $says', async ({ query, says }) => {
+  ])('is not offered, and names a number that would pass: $says', async ({ query, says }) => {
     const { browser } = await signedIn(database.db, service.url);
     const { page, text, link } = await review(browser, query());
     expect([page.status, text]).toEqual([200, expect.stringMatching(says)]);
@@ -763,7 +762,7 @@ describe('what would be refused', () => {
     expect((await postForm(browser, `${PATH}/${openMarket().ticker}`, fields)).status).toBe(303);
   });
 
-  it('by a switch or for want of cash says that, and never writes anything', async () => {
+  it('for a switch or lack of cash says so and writes nothing', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const query = `contracts=1&limitPrice=${limitOf(0n)}`;
     expect((await review(browser, query)).text).toContain('Place paper order');
@@ -787,7 +786,7 @@ describe('what would be refused', () => {
   });
 });
 
-it('an order beyond the cash is refused with words, keeps what was typed and quotes anew', async () => {
+it('an order beyond the cash is refused with a message, the typed values and a fresh quote', async () => {
   const market = openMarket();
   const { browser, organization } = await signedIn(database.db, service.url);
   const path = `${PATH}/${market.ticker}`;
@@ -811,7 +810,7 @@ it.each<{ code: ErrorCode; status: number; says: string }>([
   { code: 'market_closed', status: 409, says: 'This market takes no orders now' },
   { code: 'idempotency_conflict', status: 409, says: 'This form was already used for another order' },
   { code: 'market_data_stale', status: 503, says: 'The prices are too old to trade on' },
-])('$code is said in words, with the reason and a fresh quote', async ({ code, status, says }) => {
+])('$code is explained with the reason and a fresh quote', async ({ code, status, says }) => {
   const market = openMarket();
   const reason = `<i>${uuid()}</i>`;
   service.trading.orders = { ...realOrders, place: () => Promise.reject(new AppError(code, reason)) };
@@ -831,7 +830,7 @@ it.each([
   { changes: { contracts: '' }, says: 'Is required' },
   { changes: { limitPrice: '0.4\u0000' }, says: 'Must be between 0 and 1, like 0.42 for 42¢.' },
   { changes: { side: 'both' }, says: 'Nothing was changed. Please correct this field' },
-])('a posted form with $changes orders nothing and keeps what was typed', async ({ changes, says }) => {
+])('a posted form with $changes orders nothing and keeps the typed values', async ({ changes, says }) => {
   const market = openMarket();
   service.trading.orders = { ...realOrders, place: () => Promise.reject(new Error('ordered')) };
   const page = await postForm(owner.browser, `${PATH}/${market.ticker}`, form(market, changes));
@@ -849,7 +848,6 @@ it('a form that was open for more than a day orders nothing and is renewed', asy
   ]);
 });
 
-/** The signals part of the page of an event. */
 async function signalsOn(browser: Browser, { station, date }: MarketEvent): Promise<string> {
   const text = textOf(await getPage(browser, `${PATH}?station=${station.id}&date=${date}`));
   return text.slice(text.indexOf('Signals Gate'));
@@ -859,14 +857,14 @@ const eventOf = ({ events, signals }: Snapshot, isWanted: (event: EventSignals) 
   return events.find((event) => event.eventTicker === eventTicker)!;
 };
 
-it('what the gate withholds is named with its reason, and how the forecasts have done is a click away', async () => {
+it('withheld signals show their reason and link to the scores', async () => {
   const event = eventOf(snapshot(), ({ suppressed }) => suppressed.some(({ isWithheld }) => isWithheld));
   const text = await signalsOn(owner.browser, event);
   expect(text).toContain('Gate closed');
   expect(text).toMatch(/Withheld: \d+ purchases? /);
   expect(text).toContain('the forecast is not calibrated');
   expect(text).not.toContain('Open the ticket');
-  // No gate is open anywhere: the overview says it as the scores do.
+  // No gate is open: the overview says so like the scores.
   expect(textOf(await getPage(owner.browser, PATH))).toMatch(/Best now Signals are off: no(ne of \d+)? gate/);
   const page = await getPage(owner.browser, `${PATH}?station=${event.station.id}&date=${event.date}`);
   expect(linksOf(page)).toContain(`/dashboard/scores?station=${event.station.id}`);
@@ -918,7 +916,7 @@ describe('with calibrated forecasts and open gates', () => {
       ({ signals }) => signals.length > 1 && signals.some(({ contracts }) => contracts > 10),
     );
 
-  it('the overview has the five best of them, each with the way to its ticket, and counts what is withheld', async () => {
+  it('the overview links the five best signals to their tickets, and counts withheld ones', async () => {
     const browser = owner.browser.copy(open.url);
     const { signals: report } = open.trading.snapshots.current!;
     const best = report.events
@@ -943,7 +941,7 @@ describe('with calibrated forecasts and open gates', () => {
     expect(linksOf(stale).filter((link) => link.includes('limitPrice='))).toEqual([]);
   });
 
-  it('a city’s card, the line above the ladder and the ladder say the same signals', async () => {
+  it('a city’s card, the line above the ladder and the ladder show the same signals', async () => {
     const browser = owner.browser.copy(open.url);
     const current = open.trading.snapshots.current!;
     const event = opened();
@@ -966,7 +964,7 @@ describe('with calibrated forecasts and open gates', () => {
     expect(card).toContain(`${titles[0]} ${edge} and ${best.length - 1} more`);
   });
 
-  it('signals say what they cost together, what they can lose and how the forecast was corrected', async () => {
+  it('signals show their total cost, possible loss and the forecast’s correction', async () => {
     const event = opened();
     const browser = owner.browser.copy(open.url);
     const { signals, worstCase } = open.trading.snapshots.current!.signals.events.find(
@@ -990,7 +988,7 @@ describe('with calibrated forecasts and open gates', () => {
     );
   });
 
-  it('signals are sized for the cash and the positions of one’s own paper account', async () => {
+  it('signals are sized for the cash and positions of the viewer’s paper account', async () => {
     const event = opened();
     const { browser, organization } = await signedIn(database.db, open.url);
     const account = { orgId: organization.id, mode: 'paper' as const };
@@ -999,10 +997,10 @@ describe('with calibrated forecasts and open gates', () => {
     const text = await signalsOn(browser, event);
     expect(text).toContain('For your paper account: $40.00 in cash.');
     const stakes = [...text.matchAll(/stake \$([\d.]+)/g)].map(([, dollars]) => Number(dollars));
-    // 5% of $40 for a market, 10% for the event.
+    // 5% of $40 per market, 10% for the event.
     expect(stakes.every((stake) => stake <= 2)).toBe(true);
     expect(stakes.reduce((sum, stake) => sum + stake, 0)).toBeLessThanOrEqual(4);
-    // Who holds far more of the event than its cap allows is told to buy nothing of it.
+    // An account far above the event's cap gets no purchase signals.
     const market = event.markets.find(({ yesBid, status }) => yesBid !== null && status === 'active')!;
     await database.db.orm.insert(tradingPositions).values({
       ...account,
@@ -1021,7 +1019,7 @@ describe('with calibrated forecasts and open gates', () => {
     expect(held).not.toContain('Open the ticket');
   });
 
-  it('what waits to be bought is not proposed again, and its money is spent', async () => {
+  it('resting purchases are not proposed again, and their money counts as spent', async () => {
     const event = opened();
     const { browser } = await signedIn(database.db, open.url);
     const [best] = open.trading.snapshots
@@ -1052,12 +1050,12 @@ describe('with calibrated forecasts and open gates', () => {
       `For your paper account: ${formatMoney(1_000_000_000n - order!.reserved)} in cash and `,
     );
     expect(text).toContain(' in positions, counting orders that rest as filled.');
-    // It is cheaper than what stood in the book, so a little is left to be bought.
+    // The order is cheaper than the book was, so a little is left to buy.
     const more = new RegExp(`${title} .*? (\\d+) at `).exec(text.slice(0, text.indexOf('Why not')))?.[1];
     expect(Number(more ?? 0)).toBeLessThan(contracts / 20);
   });
 
-  it('signals of stale prices are not shown', async () => {
+  it('signals from stale prices are not shown', async () => {
     const browser = owner.browser.copy(open.url);
     open.clock.advance(31_000);
     const text = await signalsOn(browser, opened());

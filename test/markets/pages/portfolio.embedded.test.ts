@@ -22,7 +22,7 @@ import {
 let database: TestDatabase;
 let service: TestService;
 let venue: FixedVenue;
-/** Trades: holds COLD and WARM, and had an order that nothing came of. */
+/** Can trade; holds COLD and WARM, and has an unfilled order. */
 let trader: Awaited<ReturnType<typeof signedIn>>;
 let stranger: Awaited<ReturnType<typeof signedIn>>;
 let member: Browser;
@@ -74,7 +74,6 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** The form of a sale of COLD, as the ticket sends it. */
 const sale = (fields: Record<string, string>) => ({
   side: 'yes',
   action: 'sell',
@@ -83,7 +82,6 @@ const sale = (fields: Record<string, string>) => ({
   ...fields,
 });
 
-/** The page's words, as they are read. */
 async function read(browser: Browser, path: string) {
   const { status, text } = await browser.get(path, html);
   const main = text.slice(text.indexOf('<main'));
@@ -97,7 +95,7 @@ async function read(browser: Browser, path: string) {
 }
 
 describe('the portfolio', () => {
-  it('of an Organization that never traded says what it has and what to do', async () => {
+  it('of a new Organization shows its cash and the first steps', async () => {
     const newcomer = await signedIn(database.db, service.url);
     const { status, text, words } = await read(newcomer.browser, PATH);
     expect(status).toBe(200);
@@ -105,7 +103,7 @@ describe('the portfolio', () => {
     expect(words).toContain('No paper trade yet');
     expect(text).toContain('href="/dashboard/markets"');
     expect(words).toContain(`curl ${service.url}/trade`);
-    // What is shown is filled as it stands.
+    // The shown order fills unchanged.
     const { secret } = await createKey(database.db, newcomer.organization.id, { scopes: ['trading:write'] });
     const order = findFirstOrder(service.trading.snapshots.current)!;
     expect(words.replaceAll('&#34;', '"')).toContain(JSON.stringify(order));
@@ -122,9 +120,9 @@ describe('the portfolio', () => {
     expect((await read(stranger.browser, `${PATH}?mode=live`)).words).toContain('No live trade yet');
   });
 
-  it('shows what is held and what it could be sold for now', async () => {
+  it('shows holdings and their current sale value', async () => {
     const { words, text } = await read(trader.browser, PATH);
-    // 120 for 72.20 and 2.01 of fees; 64.9287 when sold now. 1000 − 74.21 + 64.9287 = 990.7187.
+    // 120 bought for 72.20 plus 2.01 of fees, now worth 64.9287: 1000 − 74.21 + 64.9287 = 990.7187.
     expect(words).toContain('Equity $990.7187');
     expect(words).toContain('Cash $925.79');
     expect(words).toContain('Positions $64.9287 cost $72.20');
@@ -137,7 +135,7 @@ describe('the portfolio', () => {
     expect(text).toContain('<svg class="plot" role="img"');
   });
 
-  it('offers a sale only to who may make one', async () => {
+  it('offers a sale only to roles that may trade', async () => {
     const { status, text } = await read(member, PATH);
     expect(status).toBe(200);
     expect(text).not.toContain('action=sell');
@@ -149,13 +147,13 @@ describe('the portfolio', () => {
     expect((await read(trader.browser, `${PATH}?mode=live`)).text).not.toContain('action=sell');
   });
 
-  it.each(['?mode=test', '?range=century', '?mode=paper&mode=live'])('%s is no such page', async (query) => {
+  it.each(['?mode=test', '?range=century', '?mode=paper&mode=live'])('%s is refused', async (query) => {
     expect((await read(trader.browser, PATH + query)).status).toBe(400);
   });
 });
 
 describe('orders', () => {
-  it('are listed newest first, with their state, their reason and who placed them, as text', async () => {
+  it('are listed newest first, with state, reason and author as plain text', async () => {
     const { words, text } = await read(trader.browser, `${PATH}/orders`);
     expect(words.indexOf('Buy 9 YES')).toBeLessThan(words.indexOf('Buy 120 YES'));
     expect(words).toContain('Cancelled nothing stood within <i>the limit</i>');
@@ -165,7 +163,7 @@ describe('orders', () => {
     expect((await read(stranger.browser, `${PATH}/orders`)).words).toContain('No paper order yet');
   });
 
-  it('have a page each, with fills, postings that sum to nothing, and who placed them', async () => {
+  it('have a page each, with fills, balanced postings and their author', async () => {
     const { words } = await read(trader.browser, `${PATH}/orders/${bought}`);
     expect(words).toContain('Buy 120 YES');
     expect(words).toContain('120 of 120, 60.17¢ on average');
@@ -182,7 +180,7 @@ describe('orders', () => {
       expect((await read(stranger.browser, `${PATH}/orders/${id}`)).status).toBe(404);
   });
 
-  it('are read page by page', async () => {
+  it('are paginated', async () => {
     const { organization, browser } = await signedIn(database.db, service.url);
     for (let i = 0; i < 26; i++)
       await bookTrade(database.db, {
@@ -202,7 +200,7 @@ describe('orders', () => {
     expect((await read(browser, `${PATH}/orders?cursor=x`)).status).toBe(400);
   });
 
-  it('are a file for spreadsheets, exact and without formulas', async () => {
+  it('export as a spreadsheet file with exact values and no formulas', async () => {
     const { text, headers } = await trader.browser.get(`${PATH}/trades.csv`, html);
     const [columns, first] = text.split('\r\n');
     expect(headers.get('content-disposition')).toMatch(/^attachment; filename="trades-paper-[\d-]+\.csv"$/);
@@ -223,7 +221,7 @@ describe('orders', () => {
 });
 
 describe('settlements', () => {
-  it('say what settled and why, what it paid, and what was corrected', async () => {
+  it('show what settled, why, what it paid, and corrections', async () => {
     const { organization, browser } = await signedIn(database.db, service.url);
     const orgId = organization.id;
     expect((await read(browser, `${PATH}/settlements`)).words).toContain('Nothing has settled yet');
@@ -248,7 +246,7 @@ describe('settlements', () => {
     expect(words).toContain(
       'Final The Weather Company says 61°F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 +$10.00 +$7.00',
     );
-    // What was announced has become final.
+    // The announced result has become final.
     expect(words).not.toContain('Determined');
     expect((await read(browser, `${PATH}/settlements?cursor=x`)).status).toBe(400);
     expect((await read(stranger.browser, `${PATH}/settlements`)).words).not.toContain('62 °F');
@@ -260,7 +258,7 @@ describe('a sale', () => {
   const post = ({ browser }: typeof trader, form: Record<string, string>) =>
     browser.send('POST', ticketPath(COLD), { form, headers: html });
 
-  it('begins with all that is held, at the price at which all of it sells, and is quoted to the cent', async () => {
+  it('starts with the whole holding, at a price at which all of it sells, with an exact quote', async () => {
     const { words, text } = await read(trader.browser, sellPath(COLD));
     expect(words).toContain('Sell 120 YES at 55¢ or more');
     expect(words).toContain('120 × 55.83¢ on average');
@@ -279,7 +277,7 @@ describe('a sale', () => {
     expect(wrong.status).toBe(400);
   });
 
-  it('that cannot be made now says why', async () => {
+  it('that is currently impossible says why', async () => {
     for (const ticker of ['NO-SUCH', '%01'])
       expect((await read(trader.browser, sellPath(ticker))).status).toBe(404);
     expect((await read(trader.browser, sellPath(MILD))).words).toContain('You do not hold that many');
@@ -292,7 +290,7 @@ describe('a sale', () => {
     await service.trading.refresher.refresh();
   });
 
-  it('of what another Organization holds is refused', async () => {
+  it('of another Organization’s holding is refused', async () => {
     expect((await read(stranger.browser, sellPath(COLD))).words).toContain('You do not hold that many');
     const answer = await post(stranger, {
       id: uuid({ msecs: now().getTime() }),
@@ -301,7 +299,7 @@ describe('a sale', () => {
     expect([answer.status, answer.text.includes('You do not hold that many')]).toEqual([422, true]);
   });
 
-  it('that is refused keeps what was typed, and says what is wrong', async () => {
+  it('that is refused keeps the typed values and shows the error', async () => {
     const { text } = await read(trader.browser, sellPath(COLD));
     const send = (fields: Record<string, string>) => post(trader, { id: idOf(text), ...sale(fields) });
     const tooMany = await send({ contracts: '500' });
@@ -316,7 +314,7 @@ describe('a sale', () => {
     expect([old.status, old.text.includes('has been renewed')]).toEqual([400, true]);
   });
 
-  it('is made once, however often its form is sent, and shows up to the cent', async () => {
+  it('is made once, however often its form is sent, and matches its quote', async () => {
     const { text } = await read(trader.browser, sellPath(COLD));
     const form = { id: idOf(text), ...sale({ contracts: '120' }) };
     const [one, two] = [await post(trader, form), await post(trader, form)];
@@ -328,7 +326,7 @@ describe('a sale', () => {
     expect(order.words).toContain('Sell 120 YES');
     expect(order.words).toContain(`Person ${trader.user.name}`);
     expect(order.words).toContain('Realised −$5.20');
-    // 925.79 and the 64.92 that were quoted.
+    // 925.79 plus the quoted 64.9287.
     const { words } = await read(trader.browser, PATH);
     expect(words).toContain('Equity $990.7187');
     expect(words).toContain('Cash $990.71');

@@ -25,11 +25,11 @@ const event = (status: string) =>
 const view = (points: PricePoint[], status = 'closed', now = at(50)) =>
   toPriceHistoryView({ points, stepMs: PRICE_STEP_MS }, event(status), { asOf: now }, now);
 
-it('nothing is drawn of what was never recorded', () => {
+it('without records nothing is drawn', () => {
   expect(view([], 'active')).toBe(null);
 });
 
-it('a line ends where nothing was recorded, and begins again after it', () => {
+it('a line has a gap where nothing was recorded', () => {
   const { lines } = view([
     point(0, 100_000, 200_000),
     point(1, 100_000, 200_000),
@@ -42,7 +42,7 @@ it('a line ends where nothing was recorded, and begins again after it', () => {
   ]);
 });
 
-it('there is no line where there was no bid or ask', () => {
+it('a line has a gap where a bid or ask was missing', () => {
   const shown = view([point(0, null, 200_000), point(1, null, null), point(2, null, 300_000)])!;
   expect(shown.charts[0]!.lines.map(({ paths }) => paths)).toEqual([['M0.0 48.0h0', 'M300.0 42.0h0'], []]);
   expect(shown.charts[0]!.asks).toEqual({
@@ -52,15 +52,15 @@ it('there is no line where there was no bid or ask', () => {
     highest: 300_000n,
   });
   expect(view([point(0, 100_000, null)])!.charts[0]!.asks).toBe(null);
-  // Every number that is drawn is in the table, the newest first.
+  // The table has every drawn number, newest first.
   expect(shown.rows.map(({ prices }) => prices[0]!.ask)).toEqual([300_000n, null, 200_000n]);
 });
 
-it('the present price is the last point of a market that is open, and only of one', () => {
+it('the current price is the last point, for open markets only', () => {
   const recorded = [point(48, 400_000, 420_000), point(49, 400_000, 420_000)];
   expect(view(recorded, 'active')!.charts[0]!.asks!.last).toBe(520_000n);
   expect(view(recorded, 'active')!.charts[0]!.lines[0]!.paths).toHaveLength(1);
   expect(view(recorded)!.to).toEqual(at(49));
-  // After a pause there is a gap before it.
+  // A pause in recording leaves a gap before the current price.
   expect(view([point(0, 400_000, 420_000)], 'active')!.charts[0]!.lines[0]!.paths).toHaveLength(2);
 });

@@ -70,8 +70,8 @@ const valuesOf = ({ facts }: ReturnType<typeof review>) =>
     ]),
   );
 
-// 6 at 42 and 4 at 43 are $4.24. Fees: 0.07·6·0.42·0.58 = 0.1024, 0.07·4·0.43·0.57 = 0.0687; together 0.171 (0.170936 in millionths, down to $0.0001).
-it('a purchase over two levels is quoted as it will be charged', () => {
+// $4.24 plus fees of 0.07·6·0.42·0.58 = 0.1024 and 0.07·4·0.43·0.57 = 0.0687: 0.170936, rounded to 0.171.
+it('a purchase over two levels is quoted exactly as charged', () => {
   const quoted = review();
   expect(quoted.headline).toBe('Buy 10 YES at 43¢ or less');
   expect(quoted.outcome).toEqual({ tone: 'good', text: 'All 10 fill now.' });
@@ -79,7 +79,7 @@ it('a purchase over two levels is quoted as it will be charged', () => {
     Price: '$4.24',
     Fee: '$0.1710',
     Cost: '$4.4110',
-    // All ten at 43: 4.30 and 0.1716 of fee.
+    // All ten at 43: 4.30 plus 0.1716 of fees.
     'Maximum cost': '$4.4716',
     'Maximum payout': '$10.00',
     'Cash afterwards': '$995.5890',
@@ -97,7 +97,7 @@ it('a purchase over two levels is quoted as it will be charged', () => {
   expect(quoted.fills.map(({ balanceChange }) => balanceChange)).toEqual([-2_622_400n, -1_788_600n]);
 });
 
-it('what does not fill is said, and what stands in its way', () => {
+it('an unfilled part is shown with its reason', () => {
   expect(review({ order: { ...order, contracts: 30 } }).outcome).toEqual({
     tone: 'warn',
     text: '16 of 30 fill now. No more is offered within your limit; the other 14 are cancelled.',
@@ -113,7 +113,7 @@ it('what does not fill is said, and what stands in its way', () => {
 });
 
 it('a purchase of the other side closes pairs at a dollar each', () => {
-  // 4 NO bought at 40 each: sold by buying YES at 42, which is 58 for each.
+  // 4 NO bought at 40 each. Buying YES at 42 sells them at 58 each.
   const quoted = review({ held: { side: 'no', contracts: 4, cost: cents(160) } });
   expect(valuesOf(quoted)).toMatchObject({
     'Pairs closed': '+$4.00',
@@ -122,11 +122,11 @@ it('a purchase of the other side closes pairs at a dollar each', () => {
   });
 });
 
-it('a sale says what it brings, what it realises and when holding is better', () => {
+it('a sale shows its proceeds, realised result and when holding is better', () => {
   const sale = { ...order, action: 'sell' as const, contracts: 8, limitPrice: cents(39) };
   const quoted = review({ order: sale, held: { side: 'yes', contracts: 10, cost: cents(400) } });
   expect(quoted.headline).toBe('Sell 8 YES at 39¢ or more');
-  // 5 at 40 and 3 at 39 are $3.17, fees 0.0840 and 0.049959: 3.0360; 8 had cost 3.20.
+  // 5 at 40 and 3 at 39 are $3.17, less fees of 0.0840 and 0.049959: 3.0360. The 8 cost 3.20.
   expect(valuesOf(quoted)).toMatchObject({
     Price: '$3.17',
     Fee: '$0.1340',
@@ -140,8 +140,8 @@ it('a sale says what it brings, what it realises and when holding is better', ()
   expect(quoted.chance!.breakEven).toBeCloseTo(0.3795, 6);
 });
 
-it('a sale of a whole position is quoted to the last digit, with what it leaves', () => {
-  // 100 at 56 and 20 at 55 are $67.00, with 2.0713 of fees; they cost 72.00.
+it('a sale of a whole position is quoted to the last digit, with the remaining position', () => {
+  // 100 at 56 and 20 at 55 are $67.00, less 2.0713 of fees; they cost 72.00.
   const sale = { ...order, action: 'sell' as const, contracts: 120, limitPrice: cents(55) };
   expect(valuesOf(review({ book: deep, order: sale, held: position }))).toMatchObject({
     Fee: '$2.0713',
@@ -150,13 +150,13 @@ it('a sale of a whole position is quoted to the last digit, with what it leaves'
     'After the fee': '−$7.0713',
     Left: '0 contracts',
   });
-  // The limit leaves out the second level: 20 of the 120 stay.
+  // The limit excludes the second level, so 20 of the 120 remain.
   const some = review({ book: deep, order: { ...sale, limitPrice: cents(56) }, held: position });
   expect(some.outcome.text).toContain('100 of 120 fill now.');
   expect(valuesOf(some)).toMatchObject({ Realised: '−$4.00', Left: '20 contracts' });
 });
 
-it('a ticket begins with the best price of its side, and a sale with what is held', () => {
+it('a ticket starts with the best price of its side, and a sale with the holding', () => {
   expect(fillTicket({}, book, undefined)).toEqual({
     side: 'yes',
     action: 'buy',
@@ -170,7 +170,7 @@ it('a ticket begins with the best price of its side, and a sale with what is hel
   expect(fillTicket({ action: 'sell' }, book, held)).toMatchObject({
     side: 'no',
     contracts: '7',
-    // 6 find a bid at 58, and the seventh at 57.
+    // 6 sell to a bid at 58, the seventh at 57.
     limitPrice: '0.57',
   });
   expect(fillTicket({ side: '<script>' }, { yes: [], no: [] }, undefined)).toMatchObject({
@@ -185,7 +185,7 @@ it.each([
   { given: { contracts: '100' }, held: 120, contracts: '100', limitPrice: '0.56' },
   { given: { contracts: 'x' }, held: 120, contracts: 'x', limitPrice: '0.56' },
   { given: { limitPrice: '0.6' }, held: 120, contracts: '120', limitPrice: '0.6' },
-])('a sale begins at the worst of the bids that it takes: $given of $held', ({ given, held, ...filled }) => {
+])('a sale starts at the lowest bid that it takes: $given of $held', ({ given, held, ...filled }) => {
   const fields = { ...given, side: 'yes', action: 'sell' };
   expect(fillTicket(fields, deep, { ...position, contracts: held })).toMatchObject(filled);
   expect(fillTicket({ action: 'sell' }, { yes: [], no: [] }, position).limitPrice).toBe('');
@@ -218,7 +218,7 @@ it.each([
   );
 });
 
-it('prices, money and probabilities are written as traders read them', () => {
+it('prices, money and probabilities use traders’ formats', () => {
   expect([cents(42), 425_000n, 601_667n, 1n].map(formatPrice)).toEqual(['42¢', '42.5¢', '60.17¢', '0¢']);
   expect([1_234_500_000n, -40_000n, 0n, 1_234_567n].map(formatMoney)).toEqual([
     '$1,234.50',
@@ -246,25 +246,20 @@ const terms = { expiresAt: null, postOnly: false, cancelOn: [] };
 
 it.each([
   ['that fits now', {}, 'good', 'All 10 fill now.'],
+  ['that fits in part', { contracts: 1_000 }, 'warn', /fill now: \d+ wait in the book, first at its price/],
   [
-    'of which a part fits',
-    { contracts: 1_000 },
-    'warn',
-    /fill now: \d+ wait in the book, first at its price/,
-  ],
-  [
-    'that waits with others',
+    'that queues behind others',
     { limitPrice: cents(40) },
     'warn',
     /^Nothing fills now: 10 wait in the book, behind \d+ at the same price/,
   ],
-])('an order that may wait, %s, says where it waits', (_what, change, tone, text) => {
+])('an order that may rest, %s, shows its place in the queue', (_what, change, tone, text) => {
   const reviewed = review({ order: { ...waiting, ...change, rest: terms } });
   expect(reviewed.outcome.tone).toBe(tone);
   expect(reviewed.outcome.text).toMatch(text);
 });
 
-it('an order that only waits takes nothing, and shows what it keeps back', () => {
+it('a post-only order takes nothing and shows its reserve', () => {
   const { outcome, facts } = review({ order: { ...waiting, rest: { ...terms, postOnly: true } } });
   expect(outcome.text).toMatch(/^Nothing fills now/);
   expect(facts).toMatchObject([{ label: 'Reserved' }]);

@@ -19,7 +19,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
   const selection = { ...everything, stations: leadingStations };
   service = await startTestService(database.db, { trading: { selection } });
-  // 15:00 in UTC on a day that is not over anywhere.
+  // 15:00 UTC, on a day in progress at every station.
   service.clock.set('2026-11-21T15:00:00Z');
   await service.trading.refresher.refresh();
 });
@@ -56,7 +56,7 @@ const toWords = (markup: string): string =>
     .replaceAll(/\s+/g, ' ');
 
 describe('the limits', () => {
-  it('are the defaults, marked as such, before anybody trades', async () => {
+  it('are marked as defaults before the first trade', async () => {
     const { see } = await enter('member');
     const { status, words } = await see();
     expect(status).toBe(200);
@@ -73,7 +73,7 @@ describe('the limits', () => {
     expect(words).not.toContain('Trading is halted');
   });
 
-  it('show what the operator has declared, and how much of it is used', async () => {
+  it('show the operator’s limits and their use', async () => {
     const { id: orgId, path, see } = await enter();
     await operator('PUT', `${path}/trading/limits`, {
       maxPositionContracts: 400,
@@ -94,7 +94,7 @@ describe('the limits', () => {
       unrealised: 0n,
       fees: 0n,
     });
-    // A market that is no longer in view: worth nothing, and it may lose its cost of 60 dollars.
+    // A market that is no longer listed: worth nothing, with its cost of 60 dollars at risk.
     await database.db.orm.insert(tradingPositions).values({
       ...account,
       ticker: 'KXHIGHNY-26NOV10-B50.5',
@@ -135,7 +135,7 @@ describe('the limits', () => {
     await database.db.orm.insert(tradingOrders).values([
       values('2026-11-20T23:59:59.999Z', { contracts: 900, limitPrice: 90n * CENT, status: 'filled' }),
       values('2026-11-21T00:00:00Z', { contracts: 250, limitPrice: 20n * CENT, status: 'filled' }),
-      // It may cost 40 dollars more in the same event.
+      // May cost 40 more dollars in the same event.
       values('2026-11-21T14:00:00Z', { contracts: 50, limitPrice: 80n * CENT, status: 'pending' }),
     ]);
     const { words } = await see();
@@ -149,14 +149,13 @@ describe('the limits', () => {
       /20 default 1 /,
     ])
       expect(words).toMatch(text);
-    // The other account is not opened.
     expect((await see(`${PAGE}?mode=live`)).words).toContain('Nothing yet.');
     expect((await see(`${PAGE}?mode=both`)).status).toBe(400);
   });
 });
 
 describe('the Organization’s own switch', () => {
-  it('is set after a question and with a reason, which everybody sees with who and when', async () => {
+  it('needs a confirmation and a reason, which everybody sees with author and time', async () => {
     const { see, set, audit, user, path } = await enter('admin');
     expect((await see()).main).toContain(`${SWITCH}?state=halt`);
     expect((await see(`${SWITCH}?state=halt`)).words).toContain(
@@ -176,7 +175,7 @@ describe('the Organization’s own switch', () => {
       own: { reason: 'a look at the fills', by: { id: user.id, name: user.name } },
     });
 
-    // The same form again changes nothing and leaves no second trace.
+    // Sending the form again changes nothing and adds no audit entry.
     expect((await set('halt', 'a look at the fills')).status).toBe(303);
     expect(await audit()).toMatchObject([
       { actor: user.id, target: 'own', details: { after: { state: 'halt', reason: 'a look at the fills' } } },
@@ -186,7 +185,7 @@ describe('the Organization’s own switch', () => {
     expect(await audit()).toHaveLength(2);
   });
 
-  it('needs a reason to be closed, and keeps what was typed', async () => {
+  it('needs a reason to close, and keeps the typed values', async () => {
     const { set, audit } = await enter();
     for (const reason of [undefined, '', '   ']) {
       const { status, text } = await set('reduce_only', reason);
@@ -200,13 +199,13 @@ describe('the Organization’s own switch', () => {
     expect(await audit()).toEqual([]);
   });
 
-  it('asks no question about a state that is none', async () => {
+  it('has no confirmation page for an unknown state', async () => {
     const { see } = await enter();
     for (const query of ['', '?state=closed', '?state=halt&state=open', '?state=%00'])
       expect([query, (await see(SWITCH + query)).status]).toEqual([query, 400]);
   });
 
-  it('is out of reach of members and billing, who are offered nothing', async () => {
+  it('is refused and not offered to members and billing', async () => {
     for (const role of ['member', 'billing'] as const) {
       const { see, set, audit } = await enter(role);
       expect((await see()).main).not.toContain(SWITCH);
@@ -227,7 +226,7 @@ describe('the Organization’s own switch', () => {
   });
 });
 
-describe('the operator’s and the service’s switch', () => {
+describe('the switches of operator and service', () => {
   it('are shown with their reasons and stay closed, whatever the Organization sets', async () => {
     const { see, set, path } = await enter();
     await operator('PUT', `${path}/trading/switch`, { state: 'reduce_only', reason: 'prices look wrong' });
@@ -246,7 +245,7 @@ describe('the operator’s and the service’s switch', () => {
     await operator('PUT', '/trading/switch', { state: 'open' });
   });
 
-  it('of one Organization are not seen by another', async () => {
+  it('are not visible to other Organizations', async () => {
     const [one, other] = [await enter(), await enter()];
     await one.set('halt', 'only ours');
     expect((await other.see()).words).not.toContain('only ours');

@@ -16,7 +16,7 @@ beforeAll(async () => {
   service.clock.set('2026-11-21T15:00:00Z');
   const { browser } = await signedIn(database.db, service.url, 'billing');
   see = async (query = '') => {
-    // What was added up is kept for half a minute.
+    // Scores are cached for half a minute.
     service.clock.advance(30_000);
     const { status, text } = await browser.get(`${PAGE}${query}`, { accept: 'text/html' });
     const main = text.slice(text.indexOf('<main'), text.indexOf('</main>'));
@@ -34,9 +34,9 @@ const toWords = (html: string): string =>
     .replace(/<[^>]+>/g, ' ')
     .replace(/\s+/g, ' ');
 
-// In the order of what is known: from nothing to many scores.
+// The tests build on each other, from no scores to many.
 describe('the scores page', () => {
-  it('says when the first scores come while nothing has settled, and that everything is closed', async () => {
+  it('says when the first scores are due and that all gates are closed before anything settles', async () => {
     const { status, main, words } = await see();
     expect(status).toBe(200);
     expect(words).toContain('Signals are off: none of 96 gates is open.');
@@ -46,7 +46,7 @@ describe('the scores page', () => {
     expect(main).not.toContain('class="plot"');
   });
 
-  it('has minima and hours apart, each with its own leads', async () => {
+  it('shows minima and hours separately, each with its own leads', async () => {
     const hours = await see('?kind=hourly');
     expect(hours.words).toContain('Signals are off: none of 16 gates is open.');
     expect(hours.words).toContain('recorded 12, 6, 3 and 1 hours before each hour');
@@ -59,7 +59,7 @@ describe('the scores page', () => {
       expect((await see(wrong)).status, wrong).toBe(400);
   });
 
-  it('counts what waits for its day', async () => {
+  it('counts forecasts that have not settled', async () => {
     const bracket = { ticker: 'T', floor: null, cap: null, model: 1, market: 1 };
     await insertRecords(database.db.orm, [
       {
@@ -85,7 +85,7 @@ describe('the scores page', () => {
     expect((await see()).words).toContain('1 forecast has been recorded and waits for the end of its day');
   });
 
-  it('says that only calibrated forecasts count while there are none', async () => {
+  it('says that only calibrated forecasts count while none exist', async () => {
     await seedScores(service, {
       days: 2,
       model: 2,
@@ -100,7 +100,7 @@ describe('the scores page', () => {
     expect(main).not.toContain('class="plot"');
   });
 
-  it('shows where the model was ahead first, with n, difference and evidence, and the rule', async () => {
+  it('leads with the gates where the model was ahead, with n, difference, evidence and the rule', async () => {
     await seedScores(service, { days: 45, model: 1, market: 3.2, stationIds: ['KNYC', 'KMIA'] });
     const { words } = await see();
     expect(words).toMatch(/Signals are on for \d of 96 gates: New York \([\d h,]+\)/);
@@ -108,7 +108,6 @@ describe('the scores page', () => {
     const [, newYork] = /New York (Open.*?|Closed.*?) Chicago/.exec(gates)!;
     const cells = newYork!.match(/(Open|Closed) 45 days [+−]\d\.\d\d evidence [\w, ]+?, needs \d+/g)!;
     expect(cells).toHaveLength(4);
-    // Open only where the model was ahead.
     for (const cell of cells.filter((text) => text.startsWith('Open'))) expect(cell).toMatch(/days −/);
     expect(cells.join()).toContain('Open');
     expect(gates).toContain('Chicago Closed 0 days Closed 0 days Closed 0 days Closed 0 days');
@@ -122,7 +121,7 @@ describe('the scores page', () => {
     expect(words.indexOf('Signals are on')).toBeLessThan(words.indexOf('CRPS over time'));
   });
 
-  it('has every picture with its name, its sentence and its table', async () => {
+  it('gives every chart a name, a sentence and a table', async () => {
     const { main, words } = await see();
     for (const id of ['forest', 'crps', 'reliability', 'pit']) {
       expect(main).toContain(`aria-labelledby="${id}-title" aria-describedby="${id}-desc"`);
@@ -134,14 +133,14 @@ describe('the scores page', () => {
     expect(words).toMatch(/360 calibrated forecasts compared with the market since 7 Oct 2026/);
   });
 
-  it('shows what model and market gave to what happened, the newest day first', async () => {
+  it('shows the probabilities of model and market for each outcome, newest day first', async () => {
     const { words } = await see();
     const results = words.slice(words.indexOf('Newest results'));
     expect(results).toMatch(/Miami 20 Nov 2026 \d+°F Model [\d.]+% Market [\d.]+%/);
     expect(results.indexOf('20 Nov 2026')).toBeLessThan(results.indexOf('19 Nov 2026'));
   });
 
-  it('narrows down to a city and a lead, and keeps what was chosen', async () => {
+  it('filters by city and lead, and keeps the choice', async () => {
     const { main, words } = await see('?station=KMIA&lead=24');
     expect(words).toMatch(/Signals are (on for 1 of 1 gate: Miami \(24 h\)\.|off: none of 1 gate is open\.)/);
     expect(words).toContain('45 calibrated forecasts compared');
@@ -157,7 +156,7 @@ describe('the scores page', () => {
     [`?station=${encodeURIComponent('"><script>alert(1)</script>')}`, 'Must be one of the stations'],
     [`?station=${'x'.repeat(300)}`, 'Must be one of the stations'],
     ['?lead=%00', 'Must be one of'],
-  ])('says beside the field what is wrong with %s', async (query, problem) => {
+  ])('shows the error for %s beside the field', async (query, problem) => {
     const { status, main, words } = await see(query);
     expect(status).toBe(400);
     expect(words).toContain(problem);
@@ -165,7 +164,7 @@ describe('the scores page', () => {
     expect(main).toContain('aria-invalid="true"');
   });
 
-  it('is for people who are signed in', async () => {
+  it('requires a session', async () => {
     const response = await fetch(`${service.url}${PAGE}`, {
       headers: { accept: 'text/html' },
       redirect: 'manual',

@@ -30,7 +30,7 @@ const DAY_MS = 86_400_000;
 
 const now = '2026-11-21T12:30:00Z';
 let database: TestDatabase;
-/** What is learned of the first part of the past, which is the same each time. */
+/** Training for the first part of the past, shared by the tests because it is deterministic. */
 let learned: LearnedPast;
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -48,12 +48,12 @@ const rows = () => {
   return database.db.orm.select().from(forecastRecords).orderBy(asc(date), asc(station), asc(leadHours));
 };
 
-describe('the past of an invented world', () => {
-  it('is recorded as it would have been then, by fits of what was known then, and scored where it has come out', async () => {
+describe('the past of a simulated world', () => {
+  it('is recorded as it would have been then, with fits from data known then, and scored where settled', async () => {
     const made = await pastAt(now).fillRecords(first!, learned, never);
     const records = await rows();
     expect(records).toHaveLength(made);
-    // Four whole days before today, at seven stations and four leads, today's moments so far, and 36 hours before tomorrow's end.
+    // Four days at seven stations and four leads, today's leads so far, and 36 hours before tomorrow's end.
     expect(made).toBeGreaterThan(4 * 7 * 4);
     const { orm } = database.db;
     const stored = [...(await orm.select().from(forecastFits)), ...(await orm.select().from(sameDayFits))];
@@ -63,12 +63,12 @@ describe('the past of an invented world', () => {
       const { end } = climateDayOf(station, record.date);
       expect(record.recordedAt.getTime()).toBe(end.getTime() - record.leadHours * 3_600_000);
       const fit = fits.get(record.fitId!)!;
-      // Of a day that has begun, by days that had come as far; in the records before it by its ensembles.
+      // A day in progress is forecast from earlier days at the same hour, a later day from its ensembles.
       expect(record.method).toMatch(record.leadHours < 24 ? /^same_day$/ : /^emos/);
       expect(record.stays === null).toBe(record.method !== 'same_day');
       expect(fit.trainedAt <= record.recordedAt && fit.knownThrough <= fit.trainedAt).toBe(true);
       const isFinal = end.getTime() + 9 * 3_600_000 <= Date.parse(now);
-      // Mixed of both models of that world before the day, and each scored by itself.
+      // Before the day, the forecast mixes both models of the simulated world, and each is scored on its own.
       const mixed = record.models?.map(({ model }) => model) ?? [];
       expect(mixed.includes('main') && mixed.includes('single')).toBe(record.leadHours >= 24);
       const scored = Object.keys(record.modelScores ?? {}).toSorted();
@@ -79,7 +79,7 @@ describe('the past of an invented world', () => {
     }
   });
 
-  it('is what the whole sources would have given at that time', async () => {
+  it('matches what the full sources would have given at that time', async () => {
     const record = (await rows()).find(({ leadHours }) => leadHours === 24)!;
     const at = record.recordedAt;
     const clock = { now: () => at.getTime() };
@@ -99,7 +99,7 @@ describe('the past of an invented world', () => {
     expect(same).toMatchObject({ leadHours, method, modelRunAt, mean, deviation, members, brackets });
   });
 
-  it('is made once, goes on where it ended, and scores what came out while nothing ran', async () => {
+  it('is made once, resumes where it stopped, and scores what settled while no instance ran', async () => {
     const before = await rows();
     expect(await pastAt(now).fillRecords(first!, learned, never)).toBe(0);
     expect(await rows()).toEqual(before);
@@ -122,7 +122,7 @@ describe('the past of an invented world', () => {
     expect(await db.orm.$count(forecastFits)).toBeGreaterThanOrEqual(fits);
   });
 
-  it('comes part by part: together they are each kind of every station once, and one leaves the others as they are', async () => {
+  it('comes in parts that cover each kind and station once and do not affect each other', async () => {
     const all = pastParts.flatMap(({ stations, kinds }) =>
       stations.flatMap(({ id }) => kinds.map((kind) => `${kind} ${id}`)),
     );
@@ -130,7 +130,7 @@ describe('the past of an invented world', () => {
     expect(all).toHaveLength(dailyKinds.length * stations.length);
     expect(first!.stations.map(({ id }) => id)).toContain('KNYC');
     const before = await rows();
-    // A clock that is behind the others: nothing of the first part is missing before it.
+    // The clock lags behind the other parts: nothing is missing in the first part before it.
     const past = pastAt('2026-11-18T12:30:00Z', 1);
     const made = await past.fillRecords(second!, await past.learn(second!, never), never);
     const after = await rows();
@@ -141,13 +141,13 @@ describe('the past of an invented world', () => {
     expect(after.filter((row) => !isOfSecond(row))).toEqual(before);
   });
 
-  it('ends as soon as nobody waits for it', async () => {
+  it('stops when its signal aborts', async () => {
     await database.db.orm.delete(forecastRecords);
     await expect(pastAt(now).fillRecords(first!, learned, AbortSignal.abort())).rejects.toThrow();
     expect(await rows()).toEqual([]);
   });
 
-  it('has the runs and reports that were known, and no later ones', async () => {
+  it('has only runs and reports that were known', async () => {
     const { db } = database;
     await pastAt(now).fillArchive(first!, never);
     const runs = await db.orm.select().from(ensembleRuns);

@@ -14,7 +14,7 @@ import type { Bracket } from '../../../src/markets/market/brackets.js';
 
 const degree = (d: number): Bracket => ({ kind: 'between', floor: d, cap: d });
 
-/** E|X − y| − ½ E|X − X′|: the same score in another form, from the probabilities of single degrees. */
+/** The kernel form of the same score, E|X − y| − ½ E|X − X′|, from the probabilities of single degrees. */
 function kernelScore(atMost: AtMost, outcome: number, from: number, to: number): number {
   const degrees = Array.from({ length: to - from + 1 }, (_, i) => from + i);
   const chances = degrees.map((d) => atMost(d) - atMost(d - 1));
@@ -28,30 +28,30 @@ function kernelScore(atMost: AtMost, outcome: number, from: number, to: number):
 }
 
 describe('the CRPS of whole degrees', () => {
-  it('of one sure degree is its distance from the outcome', () => {
+  it('is the distance from the outcome for a certain forecast', () => {
     const sure: AtMost = (d) => (d >= 71 ? 1 : 0);
     expect([68, 71, 74].map((outcome) => degreeCrps(sure, outcome))).toEqual([3, 0, 3]);
   });
 
-  it('is what the sum gives by hand', () => {
-    // A half each on 70 and 72, 71 came: (0.5 − 0)² at 70 and (0.5 − 1)² at 71.
+  it('matches sums worked out by hand', () => {
+    // Half each on 70 and 72, outcome 71: (0.5 − 0)² at 70 and (0.5 − 1)² at 71.
     const split: AtMost = (d) => (d >= 72 ? 1 : d >= 70 ? 0.5 : 0);
     expect(degreeCrps(split, 71)).toBeCloseTo(0.5, 12);
-    // 72 came: 0.5² at 70 and at 71.
+    // Outcome 72: 0.5² at 70 and at 71.
     expect(degreeCrps(split, 72)).toBeCloseTo(0.5, 12);
-    // 75 came: 0.5² at 70 and 71, one at 72, 73 and 74.
+    // Outcome 75: 0.5² at 70 and 71, one at 72, 73 and 74.
     expect(degreeCrps(split, 75)).toBeCloseTo(3.5, 12);
   });
 
-  it('counts members by the degree that each is rounded to', () => {
-    // 70, 70, 71, 73; 71 came: 0.5² at 70, then (0.75 − 1)² at 71 and at 72.
+  it('counts each member at its rounded degree', () => {
+    // Members 70, 70, 71 and 73, outcome 71: 0.5² at 70, then (0.75 − 1)² at 71 and at 72.
     const members = [69.5, 70.4, 71.2, 72.6];
     expect(degreeCrps(atMostOfMembers(members), 71)).toBeCloseTo(0.25 + 2 * 0.0625, 12);
     // Mean |x − y| = 1, half of the mean |x − x′| = ½ · (2 · (0 + 1 + 3 + 1 + 3 + 2)) / 16 = 0.625.
     expect(kernelScore(atMostOfMembers(members), 71, 60, 80)).toBeCloseTo(0.375, 12);
   });
 
-  it('is the expected distance less half of that between two draws, whatever the distribution and its floor', () => {
+  it('equals its kernel form for any distribution and floor', () => {
     const parts = fc.record({
       mean: fc.double({ min: -20, max: 110, noNaN: true }),
       deviation: fc.double({ min: 0.5, max: 9, noNaN: true }),
@@ -69,7 +69,7 @@ describe('the CRPS of whole degrees', () => {
     );
   });
 
-  it('rewards what was observed: a floor that rules out the wrong degrees makes it smaller', () => {
+  it('improves when observations rule out wrong degrees', () => {
     const free = degreeCrps(atMostOf({ mean: 71.3, deviation: 2.4, atLeast: null }), 74);
     expect(degreeCrps(atMostOf({ mean: 71.3, deviation: 2.4, atLeast: 71 }), 74)).toBeLessThan(free);
   });
@@ -91,7 +91,7 @@ const normalShares = sharesOf([0.056673, 0.169955, 0.306579, 0.287135, 0.1396, 0
 const given71 = sharesOf([0, 0, 0.259715, 0.455365, 0.22139, 0.06353]);
 
 describe("the market's distribution", () => {
-  it('keeps the probability of each bracket exactly', () => {
+  it('keeps the exact probability of each bracket', () => {
     fc.assert(
       fc.property(
         fc.array(fc.integer({ min: 0, max: 99 }), { minLength: 6, maxLength: 6 }),
@@ -114,7 +114,7 @@ describe("the market's distribution", () => {
     );
   });
 
-  it('finds the normal distribution that brackets were made of, and then scores as that does', () => {
+  it('recovers the normal distribution behind the brackets and its score', () => {
     const { mean, deviation } = fitNormal(normalShares);
     expect(mean).toBeCloseTo(71.3, 1);
     expect(Math.abs(deviation - 2.4)).toBeLessThan(0.03);
@@ -126,20 +126,20 @@ describe("the market's distribution", () => {
       );
   });
 
-  it('gives nothing to degrees that are ruled out within a bracket', () => {
+  it('gives ruled-out degrees within a bracket no probability', () => {
     const atMost = atMostOfMarket(given71, { atLeast: 71 });
     expect(atMost(70)).toBe(0);
     expect(atMost(71)).toBeCloseTo(0.259715, 9);
     expect(atMostOfMarket(given71, { atLeast: null })(70)).toBeGreaterThan(0.05);
   });
 
-  it('leaves the market a bracket that we think ruled out', () => {
+  it('keeps a bracket that the market prices although we consider it ruled out', () => {
     const atMost = atMostOfMarket(normalShares, { atLeast: 74 });
     expect(atMost(69)).toBeCloseTo(0.226628, 6);
   });
 
-  it('does not take the cent that nobody bids less than for a long tail', () => {
-    // Half a cent each, and what is left for the warmest.
+  it('does not mistake the minimum bid of one cent for a long tail', () => {
+    // Half a cent each, and the rest for the warmest.
     const sure = sharesOf([0.005, 0.005, 0.005, 0.005, 0.005, 0.975]);
     expect(fitNormal(sure).deviation).toBeLessThan(4);
     expect(degreeCrps(atMostOfMarket(sure, { atLeast: null }), 78)).toBeLessThan(3);
@@ -147,7 +147,7 @@ describe("the market's distribution", () => {
     expect(degreeCrps(atMostOfMarket(mirrored, { atLeast: null }), 65)).toBeLessThan(3);
   });
 
-  it('has a shape even where the market is quite sure of one bracket', () => {
+  it('has a shape even if the market is almost certain of one bracket', () => {
     const atMost = atMostOfMarket(sharesOf([0, 0, 1, 0, 0, 0]), { atLeast: null });
     expect(atMost(69)).toBe(0);
     expect(atMost(70)).toBeCloseTo(0.5, 5);
@@ -175,10 +175,10 @@ describe('a record', () => {
     })),
   };
 
-  it('has model, ensemble, climate and market on the same degrees', () => {
+  it('scores model, ensemble, climate and market on the same degrees', () => {
     const scores = scoreRecord(record, 72);
     expect(scores.modelCrps).toBeCloseTo(kernelScore(atMostOf(model), 72, 40, 110), 9);
-    // All members are rounded to 71.
+    // All members round to 71.
     expect(scores.rawCrps).toBe(1);
     const climate = atMostOf({ mean: 74, deviation: 5, atLeast: null });
     expect(scores.climateCrps).toBeCloseTo(kernelScore(climate, 72, 20, 130), 9);
@@ -186,17 +186,17 @@ describe('a record', () => {
     expect(scores.marketCrps).toBeCloseTo(kernelScore(market, 72, 20, 130), 9);
   });
 
-  it('says where the outcome lay in the forecast', () => {
-    // Given 71: 0.259715 for 70 and 71, of which 70 is ruled out; 72 is a part of 0.455365.
+  it('has the position of the outcome in its forecast', () => {
+    // Given a maximum so far of 71, the bracket of 70 and 71 has 0.259715, all of it at 71; 72 is part of 0.455365.
     const { pitLow, pitHigh } = scoreRecord(record, 72);
     expect(pitLow).toBeCloseTo(0.259715, 6);
     expect(pitHigh! - pitLow!).toBeCloseTo(probabilityOf(model, degree(72)), 12);
     expect(scoreRecord(record, 71)).toMatchObject({ pitLow: 0, pitHigh: pitLow });
-    // A report below what it was sure to reach.
+    // A report below the certain minimum.
     expect(scoreRecord(record, 69)).toMatchObject({ pitLow: 0, pitHigh: 0 });
   });
 
-  it('leaves out what it does not have', () => {
+  it('has null scores for missing inputs', () => {
     expect(scoreRecord({ ...record, climateMean: null, climateDeviation: null }, 72).climateCrps).toBeNull();
     const unpriced = record.brackets.map((bracket, i) => (i === 3 ? { ...bracket, market: null } : bracket));
     expect(scoreRecord({ ...record, brackets: unpriced }, 72)).toMatchObject({

@@ -12,7 +12,7 @@ import { endOf, randomOf } from '../gate-seasons.js';
 const dateOf = (day: number): string => endOf(day).toISOString().slice(0, 10);
 
 describe('a reliability bin', () => {
-  it('says what was said, what came, and where a reliable forecast would be', () => {
+  it('has mean probability, observed frequency and the range of a reliable forecast', () => {
     const bins = toReliability([{ bin: 3, n: 20, probabilitySum: 7, wins: 9, variance: 4.55 }]);
     expect(bins).toHaveLength(10);
     expect(bins[0]).toEqual({
@@ -28,14 +28,14 @@ describe('a reliability bin', () => {
     expect(bins[3]!.expected).toEqual({ low: 0.2, high: 0.55 });
   });
 
-  it('expects less of what was said of the same markets several times', () => {
-    // Each of 5 markets at 4 leads: variance 5 · (4 · √(0.35 · 0.65))² = 18.2, as of 5 tries.
+  it('has a wider range for repeated forecasts for the same markets', () => {
+    // 5 markets at 4 leads each: variance 5 · (4 · √(0.35 · 0.65))² = 18.2, equivalent to 5 trials.
     const [, , , bin] = toReliability([{ bin: 3, n: 20, probabilitySum: 7, wins: 9, variance: 18.2 }]);
     // P(0) = 0.1160, P(≤ 3) = 0.9460, P(≤ 4) = 0.9947.
     expect(bin!.expected).toEqual({ low: 0, high: 0.8 });
   });
 
-  it('counts each bracket of each record, and what was said of a market at several leads as one', () => {
+  it('counts each bracket of each record, and treats the leads of one market as dependent', () => {
     const brackets = (model: number, market: number | null) => [
       { ticker: 'T70', floor: null, cap: 70, model, market },
       { ticker: 'B70.5', floor: 70, cap: 71, model: 0.36, market: 0.4 },
@@ -45,13 +45,13 @@ describe('a reliability bin', () => {
       { kind: 'daily_maximum' as const, brackets: brackets(0.2, 0.4), outcome: 71 },
       { kind: 'daily_maximum' as const, brackets: brackets(0.2, null), outcome: 71 },
     ];
-    // 0.2 · 0.8 = 0.4², 0.36 · 0.64 = 0.48²: each twice over.
+    // 0.2 · 0.8 = 0.4² and 0.36 · 0.64 = 0.48², each fully dependent over two leads.
     expect(countReliability(records, 'model')).toEqual([
       { bin: 2, n: 2, probabilitySum: 0.4, wins: 0, variance: expect.closeTo(0.64, 12) },
       { bin: 3, n: 2, probabilitySum: 0.72, wins: 2, variance: expect.closeTo(0.9216, 12) },
       { bin: 9, n: 2, probabilitySum: 2, wins: 0, variance: 0 },
     ]);
-    // 0.4 · 0.6 = 0.24 for either tail once, and for the middle twice over: 4 · 0.24.
+    // 0.4 · 0.6 = 0.24 once for either tail, and 4 · 0.24 for the middle at two leads.
     expect(countReliability(records, 'market')).toEqual([
       { bin: 4, n: 4, probabilitySum: 1.6, wins: 2, variance: expect.closeTo(6 * 0.24, 12) },
     ]);
@@ -61,7 +61,7 @@ describe('a reliability bin', () => {
     expect(countReliability(cold, 'model').map(({ wins }) => wins)).toEqual([2, 0, 0]);
   });
 
-  it('of certainties expects just these', () => {
+  it('expects certain forecasts to be exact', () => {
     const [first] = toReliability([{ bin: 0, n: 7, probabilitySum: 0, wins: 1, variance: 0 }]);
     expect(first).toMatchObject({ meanProbability: 0, frequency: 1 / 7, expected: { low: 0, high: 0 } });
   });
@@ -74,21 +74,21 @@ describe('the PIT histogram', () => {
       { date: dateOf(1), below: 0.92, atMost: 0.94 },
     ]);
     expect(n).toBe(2);
-    // 0.05 of 0.2, 0.1 of 0.2, 0.05 of 0.2, and all of the other; over two.
+    // 0.05, 0.1 and 0.05 of 0.2, and all of the other; divided by two.
     const expected = [0, 0.125, 0.25, 0.125, 0, 0, 0, 0, 0, 0.5];
     for (const [i, share] of shares.entries()) expect(share).toBeCloseTo(expected[i]!, 12);
     expect(pFlat).toBeNull();
   });
 
-  it('takes a report below what was sure for the lowest', () => {
+  it('counts a report below the certain minimum in the lowest bin', () => {
     expect(toPitHistogram([{ date: dateOf(0), below: 0, atMost: 0 }]).shares[0]).toBe(1);
   });
 
-  it('of nothing has nothing', () => {
+  it('is empty without values', () => {
     expect(toPitHistogram([])).toEqual({ n: 0, shares: Array.from({ length: 10 }, () => 0), pFlat: null });
   });
 
-  /** Seasons of whole-degree forecasts: stations whose errors are alike, each day at leads whose errors are nearly the same. */
+  /** Seasons of whole-degree forecasts in which stations, and even more so leads, share their errors. */
   function seasonPits(seed: number, { days = 60, stations = 3, leads = 2, claimed = 2.4 }): DatedPit[] {
     const random = randomOf(seed);
     const gaussian = () => normalQuantile(random());
@@ -111,11 +111,11 @@ describe('the PIT histogram', () => {
       (p) => p < 0.05,
     ).length / times;
 
-  it('is found flat for a calibrated forecast about 19 times of 20, though days share their errors', () => {
+  it('passes the flatness test for calibrated forecasts about 19 times in 20, despite errors shared within days', () => {
     expect(rejectedShare(120, {})).toBeLessThanOrEqual(0.09);
   });
 
-  it('is found uneven for one that is too sure of itself, or not sure enough', () => {
+  it('fails the flatness test for overconfident and underconfident forecasts', () => {
     expect(rejectedShare(20, { claimed: 1.2 })).toBe(1);
     expect(rejectedShare(20, { claimed: 5 })).toBeGreaterThanOrEqual(0.9);
   });

@@ -22,12 +22,12 @@ import {
   type Season,
 } from '../gate-seasons.js';
 
-/** Simulations of 28 gates, looked at twice a month: the whole tables are in docs/decisions/030-gates-that-cannot-be-lucky.md. */
+/** Simulations of 28 gates, checked twice a month. Full tables: docs/decisions/030-gates-that-cannot-be-lucky.md. */
 const simulations = Number(process.env.GATE_YEARS ?? 1);
 const YEAR = 365;
 const LOOK_DAYS = 15;
 
-/** The gates that are ever open, on average, and after how many days each opened. */
+/** The mean number of gates that ever open, and the days until each opened. */
 function judgeSimulated(days: number, runs: readonly (readonly JudgedRecord[])[]) {
   const openedAfter: number[] = [];
   for (const records of runs) {
@@ -66,7 +66,7 @@ const ofNewYork = (records: readonly JudgedRecord[], at: Date): Gate =>
     (gate) => gate.kind === 'daily_maximum' && gate.stationId === 'KNYC' && gate.leadHours === 24,
   )!;
 
-/** The same advantage each day, of which as much could have been lost. */
+/** The same advantage each day, with an equally large possible loss. */
 const steady = (days: number, advantage: number, over: Partial<JudgedRecord> = {}): JudgedRecord[] =>
   Array.from({ length: days }, (_, day) => ({
     ...newYork,
@@ -78,7 +78,7 @@ const steady = (days: number, advantage: number, over: Partial<JudgedRecord> = {
     ...over,
   }));
 
-/** Closed e-BH by its definition, over all sets of gates: slow. */
+/** Closed e-BH by its definition over all sets of gates; slow. */
 function openByAllSets(evidence: readonly number[]): boolean[] {
   const members = evidence.map((_, i) => i);
   const sets = Array.from({ length: 2 ** evidence.length - 1 }, (_, set) =>
@@ -98,14 +98,14 @@ function openByAllSets(evidence: readonly number[]): boolean[] {
   return members.map(() => false);
 }
 
-describe('of 28 gates in a year, while days and cities depend on each other,', { timeout: 120_000 }, () => {
+describe('with 28 gates over a year of dependent days and cities,', { timeout: 120_000 }, () => {
   it.each([
-    ['errors that are half gone in a day', { market: 2.5, model: 2.5 }],
+    ['errors that halve within a day', { market: 2.5, model: 2.5 }],
     ['errors that last', { market: 2.5, model: 2.5, memory: 0.6 }],
-    ['a bias of its own that each keeps for a week', { market: 2.5, model: 2.5, drift: 1 }],
+    ['separate biases that last a week', { market: 2.5, model: 2.5, drift: 1 }],
     ['nearly the same errors', { market: 2.5, model: 2.5, alike: 0.95 }],
   ])(
-    'hardly one is ever open at models as good as mid prices that pay spread and fees, with %s',
+    'almost no gate ever opens for models as good as mid prices after spread and fees, with %s',
     (_what, both) => {
       const { ever, difference, advantage } = simulate(rivals(both));
       expect(Math.abs(difference)).toBeLessThan(0.03);
@@ -114,20 +114,20 @@ describe('of 28 gates in a year, while days and cities depend on each other,', {
     },
   );
 
-  it('some open at models as good as mid prices where these can be paid: equally good on average is not promised', () => {
+  it('some gates open for models as good as mid prices that trade at no cost, which the rule does not exclude', () => {
     const { ever, advantage } = simulate(rivals({ market: 2.5, model: 2.5 }), costless);
     expect(Math.abs(advantage)).toBeLessThan(0.03);
     expect(ever).toBeGreaterThan(gateErrorRates.equal);
   });
 
-  it('hardly one is ever open where each day’s expected advantage over what is paid is zero, with real brackets', () => {
+  it('almost no gate ever opens if each day’s expected advantage over the prices paid is zero, with real brackets', () => {
     const { ever, advantage } = simulate(breakingEven({ market: 2.5, model: 2 }));
     expect(Math.abs(advantage)).toBeLessThan(0.02);
     expect(ever).toBeLessThanOrEqual(gateErrorRates.boundary);
   });
 
   it.each([0.3, 0.8])(
-    'hardly one is ever open where each day’s expected advantage is zero, in cities that share %f of its variance',
+    'almost no gate ever opens if each day’s expected advantage is zero and cities share %f of its variance',
     (common) => {
       const years = simulated((seed) => makeAdvantages(YEAR, { mean: 0, deviation: 0.42, common }, seed));
       expect(judgeSimulated(YEAR, years).ever).toBeLessThanOrEqual(gateErrorRates.boundary);
@@ -135,7 +135,7 @@ describe('of 28 gates in a year, while days and cities depend on each other,', {
   );
 
   it.each([0, 0.3])(
-    'most open within two years at a small advantage over what is paid, in cities that share %f of its variance',
+    'most gates open within two years for a small advantage over the prices paid if cities share %f of its variance',
     (common) => {
       const edge = { mean: gateErrorRates.smallBy, deviation: 0.42, common };
       const years = simulated((seed) => makeAdvantages(2 * YEAR, edge, seed + 2));
@@ -144,23 +144,23 @@ describe('of 28 gates in a year, while days and cities depend on each other,', {
   );
 
   it.each([
-    ['that err a tenth more', rivals({ market: 2.5, model: 2.75 }), 0.05],
-    ['that are too sure of themselves', rivals({ market: 2.5, model: 2.5, claimed: 1.6 }), 0.1],
-    ['that are surer than a market which is right, and pay for it one day in 20', tooSure(0.95), 0.1],
+    ['with errors a tenth larger', rivals({ market: 2.5, model: 2.75 }), 0.05],
+    ['that are overconfident', rivals({ market: 2.5, model: 2.5, claimed: 1.6 }), 0.1],
+    ['that are surer than a calibrated market and pay for it one day in 20', tooSure(0.95), 0.1],
     ['that pay for it one day in 50', tooSure(0.98), 0.05],
-  ])('none is ever open at models %s', (_what, season, atLeast) => {
+  ])('no gate ever opens for models %s', (_what, season, atLeast) => {
     const { ever, difference } = simulate(season);
     expect(difference).toBeGreaterThan(atLeast);
     expect(ever).toBe(0);
   });
 
-  it('none is ever open at the market’s own prices, sharpened, which score better than its mid prices', () => {
+  it('no gate ever opens for sharpened market prices, although they score better than mid prices', () => {
     const { ever, difference } = simulate(sharpened(1.3));
     expect(difference).toBeLessThan(-0.015);
     expect(ever).toBe(0);
   });
 
-  it('nearly all open at models that are clearly better, half of them within months', () => {
+  it('nearly all gates open for clearly better models, half of them within months', () => {
     const { ever, difference, openedAfter } = simulate(rivals({ market: 2.5, model: 1.74 }));
     expect(-difference).toBeLessThan(gateErrorRates.betterBy + 0.01);
     expect(ever).toBeGreaterThanOrEqual(gateErrorRates.better);
@@ -169,33 +169,32 @@ describe('of 28 gates in a year, while days and cities depend on each other,', {
 });
 
 describe('the evidence', () => {
-  it('is that of a dollar which is bet day by day, worked out by hand', () => {
-    // A day of 0.5 nats of which 1 could be lost: 1 + stake / 2 for stakes of 0.1, 0.2, 0.4 and 0.7, on 40 days, from the beginning of each
-    // of the last four quarters, of which none has begun since.
+  it('matches a daily bet of one dollar worked out by hand', () => {
+    // 40 days of 0.5 nats with a possible loss of 1, from the start of each of the last four quarters.
     const of = (stake: number) => (1 + stake / 2) ** 40;
     const { evidence, n } = ofNewYork(steady(40, 0.5), endOf(40));
     expect(n).toBe(40);
     expect(evidence).toBeCloseTo((of(0.1) + of(0.2) + of(0.4) + of(0.7)) / 4, 6);
   });
 
-  it('loses with a loss in full, and stakes less where more can be lost', () => {
+  it('falls by the full loss, and stakes less if more can be lost', () => {
     const days = steady(1, -4, { worstAdvantage: -4 });
-    // 0.9 / 4 = 0.225 at the most: 0.1 and 0.2 are staked as they are.
+    // The largest stake is 0.9 / 4 = 0.225, so 0.1 and 0.2 are unchanged.
     expect(ofNewYork(days, endOf(1)).evidence).toBeCloseTo((0.6 + 0.2 + 0.1 + 0.1) / 4, 12);
   });
 
-  it('counts no day for more than four nats', () => {
+  it('caps each day at four nats', () => {
     const once = (advantage: number) => ofNewYork(steady(1, advantage), endOf(1)).evidence;
     expect(once(9)).toBe(once(4));
     expect(once(4)).toBeGreaterThan(once(3.9));
   });
 
-  it('is 1 of nothing, and of days on which forecast and prices were as good as each other', () => {
+  it('is 1 without days, and for days on which forecast and prices were equally good', () => {
     expect(ofNewYork([], endOf(0)).evidence).toBe(1);
     expect(ofNewYork(steady(90, 0), endOf(90)).evidence).toBe(1);
   });
 
-  it('of forecasts that are made before the day before has ended is that of two bets', () => {
+  it('is split into two bets for forecasts made before the previous day has ended', () => {
     const alternating = steady(60, 0, { leadHours: 36 }).map((record, day) => ({
       ...record,
       advantage: day % 2 === 0 ? 0.5 : -0.5,
@@ -205,7 +204,7 @@ describe('the evidence', () => {
     expect(evidence).toBeCloseTo((of(0.1) + of(0.2) + of(0.4) + of(0.7)) / 4, 6);
   });
 
-  it('begins anew with each quarter, so that a forecast which has become better need not make up for a year', () => {
+  it('starts over with each quarter, so that an improved forecast need not make up for a year', () => {
     // 1 January to 31 March behind, then ahead.
     const records = steady(181, 0).map((record, day) => ({ ...record, advantage: day < 90 ? -0.5 : 0.5 }));
     const { evidence } = ofNewYork(records, endOf(181));
@@ -215,7 +214,7 @@ describe('the evidence', () => {
 });
 
 describe('a gate', () => {
-  it('is judged for every station and lead, and closed where nothing has settled', () => {
+  it('exists for every station and lead, and is closed before anything settles', () => {
     const book = judgeGates([], endOf(0));
     expect(book.madeAt).toEqual(endOf(0));
     // 24 stations with maxima and minima, and 4 areas with hours, at 4 leads.
@@ -233,8 +232,8 @@ describe('a gate', () => {
     expect(ofNewYork(steady(30, 1), endOf(30))).toMatchObject({ isOpen: true, n: 30 });
   });
 
-  it('says in numbers why it is open or closed', () => {
-    // The only one that there is anything of: ten to one is needed.
+  it('gives numbers for why it is open or closed', () => {
+    // The only gate with records needs ten to one.
     expect(ofNewYork(steady(40, 0.5), endOf(40)).reason).toBe(
       "Over 40 settled days the evidence that the forecast is ahead has come to 41,000 to 1, and 10 to 1 is needed; over the last 90 days the forecast's log score was better by 0.500 than that of the prices that could be paid.",
     );
@@ -246,11 +245,11 @@ describe('a gate', () => {
   const others = (count: number, advantage: number) =>
     seasonStations.slice(1, 1 + count).flatMap(({ id }) => steady(60, advantage, { station: id }));
 
-  it('needs more evidence the more gates there are, and less the more evidence these have: closed e-BH', () => {
+  it('needs more evidence with more gates, and less if those have evidence too (closed e-BH)', () => {
     const own = steady(60, 0.12);
     const alone = ofNewYork(own, endOf(60));
     expect(alone).toMatchObject({ isOpen: true, needed: 10 });
-    // The six must have ten on average, and five have one each.
+    // The mean of the six must be ten, and five have one each.
     const among = ofNewYork([...own, ...others(5, 0)], endOf(60));
     expect(among).toMatchObject({ isOpen: false, needed: 55, evidence: alone.evidence });
     const withGood = ofNewYork([...own, ...others(5, 1)], endOf(60));
@@ -258,8 +257,8 @@ describe('a gate', () => {
     expect(withGood.needed).toBeCloseTo(10, 9);
   });
 
-  it('opens together with others, where the evidence of those that stay closed helps', () => {
-    // Three with 15 each, for which e-BH asks for 20, and three with 7.
+  it('opens together with others, helped by the evidence of gates that stay closed', () => {
+    // Three with 15 each, which plain e-BH would require to be 20, and three with 7.
     const gateOf = (records: JudgedRecord[]) => ofNewYork(records, endOf(60));
     const three = [...steady(60, 0.095), ...others(2, 0.095)];
     const rest = (advantage: number) =>
@@ -268,13 +267,13 @@ describe('a gate', () => {
     expect(gateOf([...three, ...rest(0)]).isOpen).toBe(false);
   });
 
-  it('never opens with evidence of less than ten to one, however much the others have', () => {
+  it('never opens below ten to one, however much evidence the others have', () => {
     const weak = ofNewYork([...steady(60, 0.07), ...others(6, 1)], endOf(60));
     expect(weak.evidence).toBeLessThan(10);
     expect(weak).toMatchObject({ isOpen: false, needed: 10 });
   });
 
-  it('is open with what its sets need, tried over all sets of gates', () => {
+  it('opens exactly when a search over all sets of gates says so', () => {
     const random = randomOf(5);
     for (let round = 0; round < 20; round++) {
       const records = seasonStations.flatMap(({ id }) => steady(60, 0.05 + 0.15 * random(), { station: id }));
@@ -284,7 +283,7 @@ describe('a gate', () => {
     }
   });
 
-  it('closes while the forecast has been behind over the last 90 days, whatever was before', () => {
+  it('is closed while the forecast is behind over the last 90 days, whatever happened earlier', () => {
     const records = steady(270, 0).map((record, day) => ({ ...record, advantage: day < 180 ? 1 : -0.1 }));
     expect(ofNewYork(records, endOf(180))).toMatchObject({ isOpen: true });
     const later = ofNewYork(records, endOf(270));
@@ -305,7 +304,7 @@ describe('a gate', () => {
     expect(ofNewYork(better, endOf(60))).toMatchObject(gate);
   });
 
-  it('counts the days that drop out: without a record, a price or a calibrated forecast', () => {
+  it('counts dropped days: those without a record, a price or a calibrated forecast', () => {
     const records = steady(60, 1).flatMap((record, day) => {
       if (day === 10) return [];
       if (day === 20) return [{ ...record, advantage: null, worstAdvantage: null }];
@@ -314,11 +313,11 @@ describe('a gate', () => {
     expect(ofNewYork(records, endOf(60))).toMatchObject({ n: 57, dropped: 3 });
   });
 
-  it('counts pooled fits as it does own ones', () => {
+  it('counts pooled fits like station fits', () => {
     expect(ofNewYork(steady(30, 1, { method: 'emos_pooled' }), endOf(30))).toMatchObject({ isOpen: true });
   });
 
-  it('knows nothing that settled later, whatever it was', () => {
+  it('ignores everything that settled later', () => {
     const records = makeSeasons(120, rivals({ market: 2.5, model: 1.7 }), 7);
     for (const day of [29, 30, 45, 90, 119]) {
       const settled = records.filter(({ settledAt }) => settledAt! <= endOf(day));
@@ -327,19 +326,19 @@ describe('a gate', () => {
       );
       expect(judgeGates(changed, endOf(day))).toEqual(judgeGates(settled, endOf(day)));
     }
-    // It is the time of settling that counts, to the millisecond, and not the day.
+    // The time of settlement decides, to the millisecond, not the date.
     const late = steady(30, 1).map((record) => ({ ...record, settledAt: endOf(40) }));
     expect(ofNewYork(late, new Date(endOf(40).getTime() - 1)).n).toBe(0);
     expect(ofNewYork(late, endOf(40)).n).toBe(30);
   });
 
-  it('forgets what is a year ago', () => {
+  it('forgets records from a year ago', () => {
     const records = steady(500, 1).map((record, i) => ({ ...record, advantage: i < 181 ? -4 : 1 }));
     // 15 May of the second year: the last four quarters began on 1 July.
     expect(ofNewYork(records, endOf(499))).toMatchObject({ isOpen: true, n: 318, dropped: 0 });
   });
 
-  it('is the same whatever order the records come in', () => {
+  it('does not depend on the order of the records', () => {
     const records = makeSeasons(60, rivals({ market: 2.5, model: 2 }), 3);
     expect(judgeGates(records.toReversed(), endOf(60))).toEqual(judgeGates(records, endOf(60)));
   });
@@ -348,7 +347,7 @@ describe('a gate', () => {
 describe('the interval', () => {
   const options = { blockLength: 7, resamples: 1_000, confidence: 0.95, seed: 1 };
 
-  it('is the same for the same values, and widens with the confidence', () => {
+  it('is deterministic, and widens with the confidence', () => {
     const values = Array.from({ length: 90 }, (_, i) => Math.sin(i * i));
     const interval = blockBootstrap(values, options);
     expect(blockBootstrap(values, options)).toEqual(interval);
@@ -371,7 +370,7 @@ describe('the interval', () => {
     expect(other.high).toBeCloseTo(3 + 2 * high, 9);
   });
 
-  it('sees that days which come in runs say less', () => {
+  it('is wider for days that come in runs', () => {
     const alone = Array.from({ length: 84 }, (_, i) => (i % 2 === 0 ? 1 : -1));
     const runs = Array.from({ length: 84 }, (_, i) => (Math.floor(i / 6) % 2 === 0 ? 1 : -1));
     const widthOf = (values: number[]) => {
@@ -382,7 +381,7 @@ describe('the interval', () => {
   });
 });
 
-describe('the gates of kinds', () => {
+describe('gates of different kinds', () => {
   const hours = (days: number, advantageOf: (hour: number) => number): JudgedRecord[] =>
     Array.from({ length: 24 }, (_, hour) =>
       steady(days, advantageOf(hour), { kind: 'hourly', station: 'INDEX-NYC', leadHours: 6 }),
@@ -397,7 +396,7 @@ describe('the gates of kinds', () => {
       (gate) => gate.kind === kind && gate.stationId === stationId && gate.leadHours === leadHours,
     );
 
-  it('are judged each by its own records', () => {
+  it('are each judged by their own records', () => {
     const records = [...steady(60, 1), ...steady(60, -1, { kind: 'daily_minimum' })];
     expect(gateOf(records, 'daily_maximum', 'KNYC', 24)).toMatchObject({ isOpen: true, n: 60 });
     expect(gateOf(records, 'daily_minimum', 'KNYC', 24)).toMatchObject({ isOpen: false, n: 60 });
@@ -411,7 +410,6 @@ describe('the gates of kinds', () => {
       6,
     );
     expect(gate).toMatchObject({ n: 60, difference: { mean: expect.closeTo(-0.1, 12) } });
-    // 24 hours of one day tell nothing of another one.
     expect(
       gateOf(
         hours(2, () => 1),
@@ -422,7 +420,7 @@ describe('the gates of kinds', () => {
     ).toMatchObject({ isOpen: false, n: 2 });
   });
 
-  it('are at the hours before the hour, and nowhere else', () => {
+  it('exist only at the hourly leads', () => {
     const book = judgeGates(
       hours(60, () => 1),
       endOf(60),

@@ -23,7 +23,7 @@ const read = async (query = '') => {
   return (await response.json()) as ScoresAnswer;
 };
 
-it('each model is scored by itself, by the rules that the forecast is scored by', () => {
+it('each model is scored on its own by the rules of the combined forecast', () => {
   const said = { mean: 71.3, deviation: 2.4 };
   const brackets = [
     { ticker: 'A', floor: null, cap: 70, model: 0.2, market: null },
@@ -53,12 +53,12 @@ it('each model is scored by itself, by the rules that the forecast is scored by'
   expect(modelScores!['off']!.logScore).toBeCloseTo(Math.log(10_000), 9);
 });
 
-it('the scores have each model beside what was made of all of them, and its weight in the last forecasts', async () => {
+it('the scores show each model beside the mixture, with its weight in the latest forecasts', async () => {
   expect((await read()).models).toEqual([]);
   await seedScores(service, { days: 20, model: 2, market: 3, stationIds: ['KNYC', 'KLAX'] });
   service.clock.advance(60_000);
   const all = await read();
-  // Two stations, of four leads the two from before the day.
+  // Two stations at two of the four leads, those before the day begins.
   expect(all.models).toMatchObject([
     { model: 'main', n: 80, weight: 0.25 },
     { model: 'single', n: 80, weight: 0.75 },

@@ -19,7 +19,7 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** As they were written before forecasts were calibrated: of the columns that came with it they have none. */
+/** Inserts records as written before calibration, without the columns that came with it. */
 async function insertOldRecords(): Promise<number> {
   const settled = service.trading.snapshots.current!.events.filter(
     ({ kind, markets }) => kind === 'daily_maximum' && markets[0]!.status === 'finalized',
@@ -40,7 +40,7 @@ async function insertOldRecords(): Promise<number> {
   return settled.length;
 }
 
-it('records from before forecasts were calibrated are scored, shown, and open no gate', async () => {
+it('records from before calibration are scored and shown, and open no gate', async () => {
   const { refresher, scores, calibration } = service.trading;
   await refresher.refresh();
   const count = await insertOldRecords();

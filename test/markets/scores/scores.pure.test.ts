@@ -14,7 +14,7 @@ import { bracketPays, outcomesOf } from '../../../src/markets/market/brackets.js
 import { makeData, makeForecasts, makeEvent, makeBook } from '../../fixtures/events.js';
 
 const date = '2026-07-04';
-// The climate day of New York ends at 05:00Z of the next: 36 hours before is 17:00Z of the day before.
+// The climate day of New York ends at 05:00Z of the next day, so 36 hours earlier is 17:00Z of the previous day.
 const leads: [string, number][] = [
   ['2026-07-03T17:00:00Z', 36],
   ['2026-07-04T05:00:00Z', 24],
@@ -48,14 +48,14 @@ function sceneAt(
 }
 
 describe('scores', () => {
-  it('are the logarithm of what the outcome was given, bounded below', () => {
+  it('are minus the logarithm of the outcome’s probability, with a floor', () => {
     expect(logScore([0.25, 0.75], 0)).toBeCloseTo(1.3862943611, 9);
     expect(logScore([1, 0], 0)).toBe(0);
     // −ln 0.0001.
     expect(logScore([1, 0], 1)).toBeCloseTo(9.210340372, 9);
   });
 
-  it('rank outcomes: being off by one costs less than by two', () => {
+  it('rank outcomes: being off by one costs less than being off by two', () => {
     // (0.2 − 0)² + (0.7 − 1)² = 0.13, over two.
     expect(rankedProbabilityScore([0.2, 0.5, 0.3], 1)).toBeCloseTo(0.065, 12);
     expect(rankedProbabilityScore([1, 0, 0], 1)).toBe(0.5);
@@ -67,28 +67,28 @@ describe('scores', () => {
 describe("the market's own distribution", () => {
   const ladder = outcomesOf(makeEvent({ date, lowest: 68 }).markets.map(({ bracket }) => bracket));
 
-  it('is the middle of bid and ask, made to sum to one', () => {
-    // Middles: 0.04, 0.10, 0.49, 0.20, 0.10, and nobody bids for the last, asked at 0.02: 0.01. Together 0.94.
+  it('is the mid price, normalised to sum to one', () => {
+    // Mid prices sum to 0.94: 0.04, 0.10, 0.49, 0.20, 0.10, and 0.01 for the last, with no bid and an ask of 0.02.
     const implied = impliedProbabilities(books, ladder)!;
     for (const [i, mid] of [0.04, 0.1, 0.49, 0.2, 0.1, 0.01].entries())
       expect(implied[i]).toBeCloseTo(mid / 0.94, 12);
   });
 
   it.each([
-    ['a book that nobody is in', makeBook([], [])],
-    ['a bid and an ask that are far apart', makeBook([[20, 5]], [[59, 5]])],
+    ['an empty book', makeBook([], [])],
+    ['a wide spread', makeBook([[20, 5]], [[59, 5]])],
     ['a crossed book', { yes: makeBook([[60, 5]], []).yes, no: makeBook([], [[50, 5]]).no }],
     ['no book at all', undefined],
-  ])('is not there with %s', (_what, book) => {
+  ])('is null with %s', (_what, book) => {
     expect(impliedProbabilities([...books.slice(1), book], ladder)).toBeNull();
   });
 });
 
-describe('what an outcome costs', () => {
+describe('the cost of an outcome', () => {
   const feeRule = { type: 'quadratic', multiplier: DOLLAR } as const;
 
-  it('is what ten contracts are bought for, level by level, with the fee', () => {
-    // YES is sold by who bids for NO: 4 at 52 cents and 6 at 54; fees of 0.07 × price × (1 − price) each, in ten-thousandths of a dollar.
+  it('is the price of ten contracts, level by level, with the fee', () => {
+    // Bids for NO sell YES: 4 at 52 cents and 6 at 54. Fees in ten-thousandths: 0.07 × price × (1 − price) each.
     const book = makeBook(
       [[50, 20]],
       [
@@ -105,15 +105,15 @@ describe('what an outcome costs', () => {
     expect(costs.no).toBeCloseTo(0.5 + 0.07 * 0.25, 4);
   });
 
-  it('is the dollar that it may pay where too few are for sale', () => {
+  it('is a full dollar if too few contracts are for sale', () => {
     expect(costsOf(makeBook([[50, 20]], [[48, 9]]), feeRule)).toMatchObject({ yes: 1 });
   });
 
   it.each([
     ['without a book', undefined, feeRule],
-    ['of a crossed book', { yes: makeBook([[60, 5]], []).yes, no: makeBook([], [[50, 5]]).no }, feeRule],
+    ['with a crossed book', { yes: makeBook([[60, 5]], []).yes, no: makeBook([], [[50, 5]]).no }, feeRule],
     ['without a known fee', makeBook([[50, 20]], [[48, 20]]), undefined],
-  ])('is not known %s', (_what, book, rule) => {
+  ])('is unknown %s', (_what, book, rule) => {
     expect(costsOf(book, rule)).toBeNull();
   });
 });
@@ -121,7 +121,7 @@ describe('what an outcome costs', () => {
 describe('the advantage of a forecast', () => {
   const cost = (yes: number, no = 1 - yes) => ({ yes, no });
 
-  it('is how far it was ahead of what the outcome cost, and the least is that of the worst outcome', () => {
+  it('is its lead over the cost of the outcome, and the worst advantage is that of the worst outcome', () => {
     const said = [
       [0.2, 0.25],
       [0.7, 0.5],
@@ -145,7 +145,7 @@ describe('the advantage of a forecast', () => {
     });
   });
 
-  it('between thresholds is that over YES of the lower one and NO of the higher', () => {
+  it('between thresholds is measured against YES of the lower and NO of the higher', () => {
     const brackets = [
       { ticker: 'T0', floor: 69.99, cap: null, model: 0.8, market: 0.7, cost: cost(0.75, 0.35) },
       { ticker: 'T1', floor: 74.99, cap: null, model: 0.3, market: 0.4, cost: cost(0.45, 0.6) },
@@ -161,7 +161,7 @@ describe('the advantage of a forecast', () => {
 
 describe('a record', () => {
   it.each(leads)(
-    'is due at %s, %d hours before the end of the day, and some minutes on',
+    'is due at %s, %d hours before the end of the day, and for some minutes after',
     (time, leadHours) => {
       const ms = Date.parse(time);
       const due = (offsetMs: number) => recordsDue(sceneAt(new Date(ms + offsetMs).toISOString()));
@@ -181,7 +181,7 @@ describe('a record', () => {
     },
   );
 
-  it('has the probabilities of model and market side by side, from cold to warm', () => {
+  it('has the probabilities of model and market from cold to warm', () => {
     const [record] = recordsDue(sceneAt(leads[1]![0]));
     expect(record).toMatchObject({ method: 'raw_ensemble', mean: 71.3, deviation: 2.4 });
     expect(record!.brackets.map(({ floor, cap }) => [floor, cap])).toEqual([
@@ -196,7 +196,7 @@ describe('a record', () => {
     expect(record!.brackets[2]!.market).toBeCloseTo(0.49 / 0.94, 12);
   });
 
-  it('is not made of prices that are not of the moment, of closed markets or without a forecast', () => {
+  it('is not made from old prices, for closed markets or without a forecast', () => {
     const [time] = leads[1]!;
     const stale = new Date(Date.parse(time) - 60_001);
     expect(recordsDue(sceneAt(time, { fetchedAt: stale }))).toEqual([]);
@@ -205,7 +205,7 @@ describe('a record', () => {
     expect(recordsDue({ ...sceneAt(time), forecasts: new Map() })).toEqual([]);
   });
 
-  it('says nothing of the market where a bracket has no price', () => {
+  it('has no market probabilities if a bracket has no price', () => {
     const [record] = recordsDue(sceneAt(leads[1]![0], { books: books.slice(0, 5) }));
     expect(record!.brackets.map(({ market }) => market)).toEqual([null, null, null, null, null, null]);
     expect(scoreRecord(record!, 71)).toMatchObject({ marketLogScore: null, marketRps: null });
@@ -243,7 +243,7 @@ describe('an outcome', () => {
     return { ...event, markets };
   };
 
-  it('is what the venue paid for, once it is final', () => {
+  it('is the one that the venue paid, once final', () => {
     expect(finalOutcomes([settled(71)])).toEqual([
       { kind: 'daily_maximum', stationId: 'KNYC', date, temperatureF: 71 },
     ]);
@@ -255,7 +255,7 @@ describe('an outcome', () => {
     ['split', { settlementValue: DOLLAR / 2n }],
     ['of two temperatures', { settledTemperature: 70 }],
     ['without a temperature', { settledTemperature: null }],
-  ])('is not there while the day is %s', (_what, change) => {
+  ])('is missing while the day is %s', (_what, change) => {
     expect(finalOutcomes([settled(71, change)])).toEqual([]);
   });
 });

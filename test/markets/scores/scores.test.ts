@@ -32,7 +32,7 @@ afterAll(async () => {
 const date = '2026-07-04';
 const dayBefore = '2026-07-03';
 const chances = [0.05, 0.1, 0.6, 0.15, 0.07, 0.03];
-/** Middles of 0.05, 0.10, 0.50, 0.20, 0.10, 0.05: they sum to one. */
+/** Mid prices 0.05, 0.10, 0.50, 0.20, 0.10, 0.05, which sum to one. */
 const books = [5, 10, 50, 20, 10, 5].map((cents) => makeBook([[cents - 1, 5]], [[99 - cents, 5]]));
 
 function sceneAt(time: string, probabilities = chances, day = date): RecordInputs {
@@ -71,7 +71,7 @@ const metric = async (name: string): Promise<number> =>
   (await service.context.metrics.registry.getSingleMetric(name)!.get()).values[0]!.value;
 
 describe('GET /scores', () => {
-  it('says that there is nothing while nothing has settled', async () => {
+  it('is empty before anything settles', async () => {
     service.clock.set('2026-07-04T18:00:00Z');
     const { overall, stations, records } = await read();
     expect(overall).toEqual({
@@ -88,10 +88,10 @@ describe('GET /scores', () => {
     expect(records).toEqual([]);
   });
 
-  it('compares model and market once the venue is done with the day, and counts each record once', async () => {
+  it('compares model and market once the venue has settled the day, and counts each record once', async () => {
     const { db } = database;
     await recordForecasts(db, sceneAt('2026-07-04T05:00:10Z'));
-    // A second look at the same moment, by this instance or another, changes nothing.
+    // Recording the same time again, here or on another instance, changes nothing.
     await recordForecasts(db, sceneAt('2026-07-04T05:01:10Z', [0.9, 0.02, 0.02, 0.02, 0.02, 0.02]));
     await recordForecasts(db, sceneAt('2026-07-04T17:00:10Z', [0.1, 0.1, 0.1, 0.5, 0.1, 0.1]));
     expect((await read()).overall).toMatchObject({ n: 0, waiting: 2, model: null });
@@ -131,7 +131,7 @@ describe('GET /scores', () => {
     expect((await read('?station=KAUS')).overall).toMatchObject({ n: 0, model: null });
   });
 
-  it('answers for one lead alone', async () => {
+  it('answers for a single lead', async () => {
     const { overall, leads, stations, records } = await read('?lead=12');
     expect(overall).toMatchObject({ n: 1, waiting: 0 });
     expect(overall.model!.logScore).toBeCloseTo(2.302585093, 9);
@@ -142,22 +142,22 @@ describe('GET /scores', () => {
     expect((await read('?lead=36&station=KNYC')).overall).toMatchObject({ n: 0, model: null });
   });
 
-  it('says how often what was said came true, market by market', async () => {
+  it('shows how often forecasts came true, market by market', async () => {
     const { model, market } = (await read()).diagnostics.reliability;
     const counts = (bins: typeof model) => bins.map(({ n, frequency }) => [n, frequency]);
     const none = [0, null];
-    // 0.05, 0.07 and 0.03; 0.1, 0.15 and five times 0.1, one of which won; 0.5; 0.6, which won.
+    // Bins: 0.05, 0.07 and 0.03; 0.1, 0.15 and five times 0.1, one of which won; 0.5; 0.6, which won.
     expect(counts(model)).toEqual([[3, 0], [7, 1 / 7], none, none, none, [1, 0], [1, 1], none, none, none]);
     expect(model[1]!.meanProbability).toBeCloseTo(0.75 / 7, 12);
-    // Twice 0.05 0.10 0.50 0.20 0.10 0.05, each time with the third as the winner.
+    // Twice 0.05, 0.10, 0.50, 0.20, 0.10 and 0.05, each time with the third as the winner.
     expect(counts(market).slice(0, 6)).toEqual([[4, 0], [4, 0], [2, 0], none, none, [2, 1]]);
-    // Two markets at 0.05, each twice: as two tries, P(0) = 0.9025 and P(≤ 1) = 0.9975.
+    // Two markets at 0.05, each twice, count as two trials: P(0) = 0.9025 and P(≤ 1) = 0.9975.
     expect(market[0]!.expected).toEqual({ low: 0, high: 0.5 });
   });
 
-  it('has the CRPS of what it can score by degrees', async () => {
+  it('has the CRPS of records with enough data', async () => {
     const { overall, diagnostics, records } = await read();
-    // Members of 71.3 are 71, and 71 came; nothing is known of the climate, so there is nothing to compare all four on.
+    // Members of 71.3 round to the outcome 71. Without a climate, the four scores cannot be compared.
     expect(overall.crps).toBeNull();
     expect(diagnostics.crps).toEqual([]);
     expect(diagnostics.pit).toMatchObject({ n: 2, pFlat: null });
@@ -165,7 +165,7 @@ describe('GET /scores', () => {
     expect(records[0]!.market!.crps).toBeGreaterThan(0);
   });
 
-  it('leaves forecasts out of the means that had no market to compare with, and says how many', async () => {
+  it('leaves forecasts without a market out of the means, and counts them', async () => {
     const [record] = recordsDue(sceneAt('2026-07-03T05:00:00Z', chances, dayBefore));
     const unpriced = record!.brackets.map((bracket) => ({ ...bracket, market: null }));
     await insertRecords(database.db.orm, [{ ...record!, brackets: unpriced }]);
@@ -186,7 +186,7 @@ describe('GET /scores', () => {
     expect((await read()).overall).toMatchObject({ n: 2, waiting: 0 });
   });
 
-  it('keeps forecasts that nothing had been learned for apart', async () => {
+  it('keeps uncalibrated forecasts apart', async () => {
     const { db } = database;
     const raw = { ...sceneAt('2026-07-02T05:00:10Z', chances, '2026-07-02') };
     const [event] = raw.events;
@@ -200,7 +200,7 @@ describe('GET /scores', () => {
     expect(records.at(-1)).toMatchObject({ date: '2026-07-02', method: 'raw_ensemble' });
   });
 
-  it('forgets what is more than 90 days ago', async () => {
+  it('forgets records from more than 90 days ago', async () => {
     service.clock.set('2026-10-03T12:00:00Z');
     expect((await read()).overall).toMatchObject({ n: 0, withoutMarket: 0 });
   });
@@ -221,7 +221,7 @@ describe('GET /scores', () => {
     expect(await response.json()).toMatchObject({ code });
   });
 
-  it('needs no credential and is made once for many that ask at the same time, with an ETag that lasts until something settles', async () => {
+  it('needs no credential, is computed once for simultaneous requests, and keeps its ETag until something settles', async () => {
     service.clock.advance(60_000);
     const answers = await Promise.all(Array.from({ length: 20 }, () => fetch(`${service.url}/scores`)));
     const bodies = await Promise.all(answers.map((answer) => answer.text()));
@@ -257,11 +257,11 @@ describe('a record', () => {
       .where(eq(forecastRecords.forecastSource, forecastSource));
   };
 
-  it('has the climate of the last 30 days as it was known then, and nothing that became known later', async () => {
+  it('has the climate of the last 30 days as known at the time', async () => {
     await archiveOf('simulated').addReports([
-      // 80, 82, 80, 82, …: ten days whose reports were there.
+      // Ten known reports: 80, 82, 80, 82, …
       ...Array.from({ length: 10 }, (_, i) => report(i + 2, i % 2 === 0 ? 80 : 82, day(i))),
-      // Corrected and reported only after the moment, and too long ago.
+      // A correction and a report from after that time, and a report that is too old.
       report(3, 120, new Date('2026-08-20T05:00:11Z')),
       report(1, 120, new Date('2026-08-20T05:00:11Z')),
       report(40, 120, day(38)),
@@ -269,7 +269,7 @@ describe('a record', () => {
     await archiveOf('kalshi').addReports([report(15, 120, day(14))]);
     const [record] = await recordAt('2026-08-20T05:00:10Z', 'climate');
     expect(record).toMatchObject({ station: 'KNYC', climateMean: 81 });
-    // Ten times 1, over nine.
+    // Ten squared deviations of 1, divided by nine.
     expect(record!.climateDeviation).toBeCloseTo(Math.sqrt(10 / 9), 12);
     expect(record).toMatchObject({
       fitId: null,
@@ -288,8 +288,8 @@ describe('a record', () => {
     expect(scored).toMatchObject({ climateMean: 81, recordedAt: new Date('2026-08-20T05:00:10Z') });
   });
 
-  it('has no climate while fewer than ten days are known', async () => {
-    // A day earlier the tenth was not there.
+  it('has no climate with fewer than ten known days', async () => {
+    // One day earlier, the tenth report was not known.
     const scene = sceneAt('2026-08-19T05:00:10Z', chances, '2026-08-19');
     await recordForecasts(database.db, { ...scene, forecastSource: 'too few' });
     const [record] = await database.db.orm
@@ -299,7 +299,7 @@ describe('a record', () => {
     expect(record).toMatchObject({ climateMean: null, climateDeviation: null });
   });
 
-  it('is compared by CRPS once all four are there, day by day', async () => {
+  it('is compared day by day once all four CRPS exist', async () => {
     const deps = {
       db: database.db,
       clock: { now: () => Date.parse('2026-08-22T00:00:00Z') },
@@ -323,7 +323,7 @@ describe('the gates', () => {
   const sources = { marketSource: 'simulated', forecastSource: 'simulated' };
   const dayMs = 86_400_000;
   const start = Date.parse('2026-09-01T00:00:00Z');
-  /** Of New York at 24 hours, settled 30 hours after each day has begun. */
+  /** Records of New York at 24 hours, settled 30 hours after the start of each day. */
   const settled = (days: number, over: Partial<typeof forecastRecords.$inferInsert>) =>
     Array.from({ length: days }, (_, i) => ({
       ...recordsDue(sceneAt('2026-07-04T05:00:00Z'))[0]!,
@@ -331,7 +331,6 @@ describe('the gates', () => {
       recordedAt: new Date(start + i * dayMs),
       outcome: 71,
       settledAt: new Date(start + i * dayMs + 30 * 3_600_000),
-      // The model is ahead by 0.4, give or take.
       modelLogScore: 0.6,
       marketLogScore: 1,
       advantage: 0.4 - 0.1 * Math.sin(i * i),
@@ -341,7 +340,7 @@ describe('the gates', () => {
   const gateOf = ({ gates }: GateBook) =>
     gates.find(({ stationId, leadHours }) => stationId === 'KNYC' && leadHours === 24)!;
 
-  it('are closed until they are judged, and say so', async () => {
+  it('are closed, with that reason, until first judged', async () => {
     service.clock.set('2026-10-20T12:00:00Z');
     const { stations, gatesJudgedAt } = await read();
     expect(gatesJudgedAt).toBeNull();
@@ -351,7 +350,7 @@ describe('the gates', () => {
     expect(stations[0]!.leads[0]!.gate.reason).toBe('The scores have not been added up yet.');
   });
 
-  it('open where the forecast was ahead, by calibrated records of the same sources alone', async () => {
+  it('open where the forecast was ahead in calibrated records of the same sources', async () => {
     const { orm } = database.db;
     await orm.delete(forecastRecords);
     await orm
@@ -380,8 +379,8 @@ describe('the gates', () => {
     expect(await metric('gauge_open_gates')).toBe(1);
   });
 
-  it('of an earlier time are those of what had settled then', async () => {
-    // The 30th settles 30 hours after its beginning.
+  it('at an earlier time only use what had settled then', async () => {
+    // Each day settles 30 hours after its start.
     const at = (days: number, ms = 0) => readGates(database.db, sources, new Date(start + days * dayMs + ms));
     expect(gateOf(await at(30.25, -1))).toMatchObject({ isOpen: false, n: 29 });
     expect(gateOf(await at(30.25))).toMatchObject({ isOpen: true, n: 30 });
@@ -390,10 +389,10 @@ describe('the gates', () => {
 });
 
 describe('the keeper', () => {
-  it('writes down the present from the snapshot, and only then', async () => {
+  it('records forecasts from the snapshot, only at their due times', async () => {
     await database.db.orm.delete(forecastRecords);
-    // The climate day of Denver ends at 07:00Z: 12 hours before it is 19:00Z, and 36 hours before the next day's end. In Miami
-    // it is 2 pm: one, three and six hours before 3 pm, 5 pm and 8 pm.
+    // 19:00Z is 12 and 36 hours before the ends of Denver's days. In Miami it is 2 pm, so 3 pm, 5 pm and 8 pm are
+    // due.
     service.clock.set('2026-11-21T19:01:00Z');
     await service.trading.refresher.refresh();
     await service.trading.scores.record();

@@ -21,12 +21,12 @@ import { startTestService } from '../../support/service.js';
 import { startFakeVenue, wireMarket, type FakeVenue } from '../fake-venue.js';
 import { startFakeWeather, type FakeWeather } from '../forecast-fake-weather.js';
 
-// Hundreds of questions to servers on this machine.
+// Makes hundreds of requests to servers on this machine.
 vi.setConfig({ testTimeout: 120_000 });
 
 let database: TestDatabase;
 let venue: FakeVenue;
-/** One for each host, so that each can be seen to be asked. */
+/** One server per host, so that each can be seen to be queried. */
 let weather: Record<'ensembles' | 'runs' | 'nws' | 'model', FakeWeather>;
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -46,7 +46,7 @@ afterAll(async () => {
   removeKeys();
 });
 
-/** Of every connection that this process opens meanwhile, by whatever library; those that would leave the machine fail. */
+/** Records the hosts of all connections of this process, whatever the library; those that would leave the machine fail. */
 function watchConnections(): Set<string> {
   const hosts = new Set<string>();
   const connect = Reflect.get(Socket.prototype, 'connect') as (...args: unknown[]) => Socket;
@@ -70,7 +70,7 @@ const urlsIn = (value: unknown): string[] => {
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(urlsIn) : [];
 };
 
-it('no host of others is asked where each has been set to another one: by no job, backfill or check', async () => {
+it('no job, backfill or check contacts a default host once all hosts are overridden', async () => {
   const hosts = watchConnections();
   const organization = await createOrganization(database.db);
   venue.exchange.member = member;
@@ -114,13 +114,12 @@ it('no host of others is asked where each has been set to another one: by no job
     expect(jobs.map(({ name }) => name)).toEqual(
       expect.arrayContaining(['refresh-markets', 'reconcile-live', 'read-climate-reports', 'settle-markets']),
     );
-    // In their order, the refresh first.
+    // In order, the refresh first.
     for (const { run } of jobs) await run();
     expect(trading.snapshots.current?.data.markets.length).toBeGreaterThan(0);
-    // The stream is connected on its own.
+    // The stream connects in the background.
     await expect.poll(() => venue.stream.handshakes.length).toBeGreaterThan(0);
 
-    // What the commands ask.
     const { log } = context;
     const signal = new AbortController().signal;
     const key = readVenueKey(config.kalshi, log);
@@ -138,7 +137,6 @@ it('no host of others is asked where each has been set to another one: by no job
     await service.stop();
   }
   expect([...hosts]).toEqual(['127.0.0.1']);
-  // Each of the others was asked.
   const isAsked = (server: FakeWeather, part: string) =>
     server.requests.some(({ path }) => path.startsWith(part));
   expect(isAsked(weather.ensembles, '/v1/ensemble?')).toBe(true);
@@ -153,7 +151,7 @@ it('no host of others is asked where each has been set to another one: by no job
     ).toBe(true);
 });
 
-it('a start on the free service of Open-Meteo asks its host, and says who needs a subscription', async () => {
+it('a start on the free service of Open-Meteo queries its host, and says who needs a subscription', async () => {
   const hosts = watchConnections();
   const folder = mkdtempSync(join(tmpdir(), 'gauge-free-'));
   const dataDir = join(folder, 'data');

@@ -21,7 +21,7 @@ afterAll(async () => {
 
 const namesOf = (jobs: readonly { name: string }[]) => jobs.map(({ name }) => name);
 
-it('a tape has what was printed after a paper fill, as the mark of the fill was made of it', async () => {
+it('a tape has the prints after a paper fill that the mark of the fill used', async () => {
   const file = join(folder, 'day.tape.gz');
   const service = await startTestService(database.db, { env: { TAPE_FILE: file } });
   const { trading, clock } = service;
@@ -48,7 +48,6 @@ it('a tape has what was printed after a paper fill, as the mark of the fill was 
   expect(
     reads.map(({ tickers, since, until }) => [tickers, since.getTime(), until.getTime()]),
   ).toContainEqual([[ticker], filledAt, filledAt + 90_000]);
-  // A replay asks nothing, and marks nothing.
   const replay = await openTapePlayer({ path: file, speed: Infinity });
   const replayed = await startTestService(database.db, {
     trading: { replay },

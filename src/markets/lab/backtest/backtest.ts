@@ -15,17 +15,16 @@ import { unjudged } from '../../signals/signal.js';
 
 export interface BacktestOptions {
   cash: Micros;
-  /** How often it is repeated with other days' forecasts. 0: not at all. */
+  /** Rounds with the forecasts of other days; 0 for none. */
   shuffles: number;
-  /** Follows also what the gate would withhold. */
+  /** Also follows signals that a closed gate would withhold. */
   isUngated: boolean;
-  /** Called after each point in time, of all rounds. */
   onPoint?: () => void;
 }
 
 export type BacktestResult = Awaited<ReturnType<typeof backtest>>;
 type ShuffledSummary = ReturnType<typeof summariseRounds> & {
-  /** That were set against the forecasts of others, and those that have too few others alike and are in neither side. */
+  /** Events that were shuffled, and events left out of both sides because too few others are alike. */
   events: number;
   leftOutEvents: number;
 };
@@ -46,9 +45,8 @@ export async function backtest(feed: Feed, options: BacktestOptions) {
     source: feed.name,
     isUngated,
     ...summary,
-    /** What became of prices after the fills. */
     execution,
-    /** The same with each event's prices and result set against the forecast of another day; null where `notShuffled` says why not. */
+    /** With each event's prices and result paired with another day's forecast; null for the reason in `notShuffled`. */
     shuffled: typeof shuffled === 'string' ? null : shuffled,
     notShuffled: typeof shuffled === 'string' ? shuffled : null,
   };
@@ -56,14 +54,14 @@ export async function backtest(feed: Feed, options: BacktestOptions) {
 
 type RunWith = (change: (point: PointInTime) => PointInTime) => Promise<Trail>;
 
-/** With fewer there are too few ways to shuffle them for a place among them to say anything. */
+/** With fewer events, there are too few permutations for a rank among them to mean anything. */
 const MIN_SHUFFLED_EVENTS = 10;
-/** Of one station and season: two can only be swapped, the same way in every round. */
+/** Events needed per station and season: two could only be swapped, identically in every round. */
 const MIN_ALIKE = 3;
 
 /**
- * A forecast that knows nothing of the day does as well with those of other days: its place among the rounds is as likely any as any
- * other. Events without others of their station and season are left out of both sides.
+ * An uninformative forecast does as well with other days' forecasts, so its rank among the rounds is uniform. Events
+ * without others of their station and season are left out of both sides.
  */
 async function shuffleForecasts(
   feed: Feed,
@@ -79,7 +77,7 @@ async function shuffleForecasts(
   const leftOutEvents = past.size - events;
   if (events < MIN_SHUFFLED_EVENTS)
     return `not possible with fewer than ${MIN_SHUFFLED_EVENTS} events that have two others of their station and season (here ${events} of ${past.size})`;
-  const real = leftOutEvents === 0 ? trail : await runWith(exchange(new Map(alike.flat().map(withItself))));
+  const real = leftOutEvents === 0 ? trail : await runWith(exchange(new Map(alike.flat().map(toOwnPair))));
   const rounds: Trail[] = [];
   for (let round = 0; round < shuffles; round++)
     rounds.push(await runWith(exchange(pairUp(alike, `round ${round}`))));
@@ -100,7 +98,7 @@ const fillsOf = ({ purchases }: Pick<Trail, 'purchases'>): PaperFill[] =>
     })),
   );
 
-/** Rounds share their days, and so their luck: what counts is how many days there are, not how many rounds. */
+/** Rounds share their days and thus their luck, so the interval depends on the number of days, not of rounds. */
 function summariseRounds(rounds: readonly Trail[], real: Trail) {
   const daily = rounds.map(dailyProfits);
   const average = (values: readonly number[]) => values.reduce((total, x) => total + x, 0) / values.length;
@@ -109,16 +107,15 @@ function summariseRounds(rounds: readonly Trail[], real: Trail) {
     rounds: rounds.length,
     meanProfit: average(daily.map((profits) => profits.reduce((total, profit) => total + profit, 0))),
     meanEquityChange: average(rounds.map(equityChangeOf)),
-    /** What a climate date brought on average over all rounds. */
     profitPerDay,
-    /** The share of rounds that ended with as much equity as the real forecasts, or more. */
+    /** Share of rounds that ended with at least the equity of the real forecasts. */
     asGood: rounds.filter(({ end }) => end >= real.end).length / rounds.length,
-    /** Where this is true, something is wrong with the prices, fills or fees: such forecasts know nothing. */
+    /** True indicates an error in prices, fills or fees, because shuffled forecasts are uninformative. */
     isEarning: profitPerDay !== null && profitPerDay.low > 0,
   };
 }
 
-/** Every gate, open. The same objects at every moment: a backtest has tens of thousands of them. */
+/** Opens every gate. Reuses the same objects at every point, because a backtest has tens of thousands. */
 function openGates(): (point: PointInTime) => PointInTime {
   const gates = gateKeys().map((key) => ({
     ...key,
@@ -129,7 +126,7 @@ function openGates(): (point: PointInTime) => PointInTime {
   return (point) => ({ ...point, gates: { madeAt: point.at, gates } });
 }
 
-/** An event and what was forecast of it, the earliest first. */
+/** Forecasts are in chronological order. */
 interface ForecastEvent {
   event: MarketEvent;
   forecasts: { msToEnd: number; day: DayForecast }[];
@@ -153,18 +150,18 @@ async function collectForecasts(
 const msToEnd = (event: MarketEvent, at: Date): number =>
   spanOf(event.station, event).end.getTime() - at.getTime();
 
-/** Days of one station and three months of the year, whatever the year, and hours of one time of day: what comes is alike. */
+/** Groups similar events: days of one station and season regardless of year, and hours by time of day. */
 function seasonOf({ kind, station, hour, date }: MarketEvent): string {
   const month = Number(date.slice(5, 7));
   return `${kind} ${station.id} ${hour ?? ''} ${Math.floor((month % 12) / 3)}`;
 }
 
-/** By event whose forecasts it gets. */
+/** Keyed by event: the event whose forecasts it gets. */
 type Partners = ReadonlyMap<string, ForecastEvent>;
 
-const withItself = (each: ForecastEvent) => [each.event.eventTicker, each] as const;
+const toOwnPair = (each: ForecastEvent) => [each.event.eventTicker, each] as const;
 
-/** Each event gets the place of another one in a shuffled ring of those that are alike, so that none keeps its own. */
+/** Assigns each event its neighbour in a shuffled ring of similar events, so that none keeps its own forecast. */
 const pairUp = (alike: readonly (readonly ForecastEvent[])[], seed: string): Partners =>
   new Map(
     alike.flatMap((events) => {
@@ -176,8 +173,8 @@ const pairUp = (alike: readonly (readonly ForecastEvent[])[], seed: string): Par
   );
 
 /**
- * Sets the prices and the result of each event against what was forecast of another one by the same time before its day's end, as it
- * was: moved to this event's brackets it would know what the market knows.
+ * Pairs the prices and result of each event with another event's unchanged forecast from the same time before the
+ * day's end. Moving the forecast to this event's brackets would give it the market's knowledge.
  * @returns changes a point in time; an event without a partner loses its forecast
  */
 function exchange(partners: Partners): (point: PointInTime) => PointInTime {
@@ -198,11 +195,11 @@ function exchange(partners: Partners): (point: PointInTime) => PointInTime {
   };
 }
 
-/** The latest forecast by a time before the day's end; the first one where none is that early. */
+/** The latest forecast by a time before the day's end, else the earliest one. */
 const knownBy = (forecasts: ForecastEvent['forecasts'], ms: number): DayForecast =>
   (forecasts.findLast((each) => each.msToEnd >= ms) ?? forecasts[0]!).day;
 
-/** The times stay the event's own: its forecast is as old as it was. */
+/** Keeps the event's own times, so that its forecast is as old as before. */
 const giveTo = (event: MarketEvent, own: DayForecast, theirs: DayForecast): DayForecast => ({
   ...theirs,
   date: event.date,

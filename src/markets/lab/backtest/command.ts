@@ -88,7 +88,7 @@ are what trades of the last ten minutes prove. Nothing was scored then, so nothi
     .option('--ungated', 'also follow what the gate would withhold', false)
     .option('--json', 'print JSON', false);
 
-/** What cannot go together, in a sentence; undefined if nothing is wrong. */
+/** Flags that conflict, as a sentence; undefined if none do. */
 function findConflict(tapes: readonly string[], flags: Flags): string | undefined {
   const { events, trades, queue, forecasts, observations, from, to, stations } = flags;
   if (queue) return trades && !events && tapes.length === 0 ? undefined : '--queue goes only with --trades';
@@ -123,7 +123,7 @@ export interface BacktestTerminal extends Pick<Terminal, 'args' | 'stdout' | 'st
   clock: Clock;
 }
 
-/** Resolves to the exit status: 1 where shuffled forecasts earn. */
+/** Resolves to the exit status: 1 if shuffled forecasts make a profit. */
 export const runBacktestCommand = (terminal: BacktestTerminal): Promise<number> =>
   runCommand<Flags>(
     createBacktestCommand(),
@@ -143,7 +143,7 @@ export const runBacktestCommand = (terminal: BacktestTerminal): Promise<number> 
       const startedAt = performance.now();
       const onPoint = () => {
         done++;
-        // One round more where some events have no others to be shuffled with.
+        // Some events may have no others to be shuffled with, which takes one more round.
         progress.show(all && Math.min(1, done / all), `${flags.shuffles + 1} rounds`);
       };
       const result = await backtest(feed, {

@@ -11,27 +11,26 @@ import type { TapeHeader } from '../../tape/format.js';
 import type { MarkableFill } from '../../execution/marker.js';
 import { createLookBack, type FillMark } from './look-back.js';
 
-/** What was known at a time of the past, and nothing else. */
+/** Only what was known at that time. */
 export interface PointInTime {
   at: Date;
   data: MarketData;
   events: readonly MarketEvent[];
-  /** The events that are decided on now; none at a time that only settles. */
+  /** Events to decide on now; empty at times that only settle. */
   due: readonly MarketEvent[];
   forecasts: ReadonlyMap<string, StationForecast>;
   gates: GateBook;
 }
 
-/** Points in time, in order, to be gone through as often as wanted. */
+/** Points in time in order; can be iterated repeatedly. */
 export interface Feed {
-  /** What the markets and the forecasts are of, for the report. */
   name: string;
-  /** How many there are; undefined where that is not known. */
+  /** Number of points; undefined if unknown. */
   count: number | undefined;
-  /** What was bought is missing from books for so long, however they change; left out: until a book changes. */
+  /** How long bought contracts stay missing from books, whatever their changes. Default: until a book changes. */
   takenMs?: number;
   points: () => AsyncIterable<PointInTime> | Iterable<PointInTime>;
-  /** What is known of fills from after them, in their order, which is that of time. */
+  /** Marks fills by later data. Both lists are in chronological order. */
   lookBack(fills: readonly MarkableFill[]): Promise<FillMark[]>;
 }
 
@@ -39,14 +38,11 @@ const log = pino({ level: 'silent' });
 
 export interface TapeOptions {
   files: readonly string[];
-  /** From one decision to the next, of the tape's time. */
+  /** Tape time between decisions. */
   everyMs: number;
 }
 
-/**
- * Forecasts are made of what was taped by the model of today, gates are those of then. Rejects with
- * TapeError for what is no tape.
- */
+/** Forecasts by today's model from taped inputs, with taped gates. Rejects with TapeError for a file that is not a tape. */
 export function tapeFeed({ files, everyMs }: TapeOptions): Feed {
   return {
     name: `tape ${files.join(', ')}`,

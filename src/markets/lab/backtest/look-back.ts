@@ -8,9 +8,8 @@ import type { MarketData, Print, PrintsRead } from '../../market/source.js';
 import { inDollars } from '../../sizing/offers.js';
 import { bookOfTrades, toPrint, type RecordedTrade } from './records.js';
 
-/** What became of prices after a fill, by the rules of the service. */
 export interface FillMark extends PriceMark {
-  /** Everything that its market printed within a minute of it is known. Without that none is said to have missed. */
+  /** Whether all prints of its market within the minute are known. Without them, no fill is judged as missed. */
   hasPrints: boolean;
 }
 
@@ -24,28 +23,27 @@ const markWith = (
   return { missed: hasPrints ? missed : null, after, hasPrints };
 };
 
-/** So long after a fill books are looked at: the first reading after its minute says what stood before. */
+/** How long books are followed after a fill: the first reading after its minute shows what stood before. */
 const FOLLOWED_MS = 2 * WAIT_MS;
 
-/** What is known of fills by what comes after them, one moment after the other. */
 export interface LookBack {
-  /** Moments from the first fill on, in the order of time. */
+  /** Takes moments in chronological order, starting at the first fill. */
   see(at: Date, data: Pick<MarketData, 'books' | 'bookTimes' | 'doubts' | 'fetchedAt'>): void;
   read(prints: PrintsRead): void;
   /** In the order of the fills. */
   marks(): FillMark[];
 }
 
-/** @param fills in the order of time */
+/** @param fills in chronological order */
 export function createLookBack(fills: readonly MarkableFill[]): LookBack {
   const known = new Map(
     fills.map(({ ticker }) => [ticker, { reads: [] as PrintsRead[], prints: new Map<string, Print>() }]),
   );
-  // Each has the books of its own market and minute.
+  // One book log per fill, for its own market and minute.
   const logs = fills.map(() => createBookLog());
   let [first, next] = [0, 0];
 
-  /** All that a market printed from the fill until it is looked back at; undefined if a part of it was not read. */
+  /** All prints of a market from the fill until it is marked; undefined if any part was not read. */
   function printsAfter({ ticker, at }: MarkableFill): Print[] | undefined {
     const { reads, prints } = known.get(ticker)!;
     let readMs = at.getTime();
@@ -73,10 +71,7 @@ export function createLookBack(fills: readonly MarkableFill[]): LookBack {
   };
 }
 
-/**
- * By recorded trades alone: what stood in the book after a fill is what trades since have proved of it. A market of which no trade
- * is recorded is unknown.
- */
+/** The book after a fill is what later trades prove. Markets without recorded trades stay unknown. */
 export function markByTrades(
   fill: MarkableFill,
   trades: ReadonlyMap<string, readonly RecordedTrade[]>,
@@ -90,16 +85,15 @@ export function markByTrades(
     {
       bookAt(_, since, at) {
         const book = bookOfTrades(recorded ?? [], since.getTime(), at.getTime());
-        // Where no taker came to the side that the fill was taken from, nothing is proved of what is left of it.
+        // Without a taker on the side of the fill, nothing proves what is left there.
         return isTaken(book, side).length === 0 || isCrossed(book) ? undefined : book;
       },
     },
   );
 }
 
-/** A fill of the backtest, and what it brought if its market has settled. */
 export interface PaperFill extends MarkableFill {
-  /** After fees; null while the market has not settled. */
+  /** After fees; null until the market settles. */
   profit: Micros | null;
 }
 
@@ -111,16 +105,16 @@ export function summariseExecution(fills: readonly PaperFill[], marks: readonly 
   return {
     fills: fills.length,
     contracts: sumCounts(fills.map(({ contracts }) => contracts)),
-    /** Fills of which anything is known from after them; of which everything is known that was printed in the minute. */
+    /** Fills with any later data, and fills whose minute has all its prints. */
     known: marks.filter((mark) => mark.missed !== null || mark.after.some((price) => price !== null)).length,
     withPrints: marks.filter(({ hasPrints }) => hasPrints).length,
-    /** Of which it is known whether they would have missed. */
+    /** Fills that could be judged as missed or not. */
     judged: marks.filter((mark) => mark.missed !== null).length,
     missed: missed.length,
     missedContracts: sumCounts(missed.map(({ contracts }) => contracts)),
-    /** Profit after fees of those that would have missed, as far as they have settled. */
+    /** Profit after fees of settled fills that would have missed. */
     missedProfit: missed.reduce((sum, { profit }) => sum + inDollars(profit ?? 0n), 0),
-    /** How far a contract's price had moved in favour of the order on average; null if it is not known of any. */
+    /** Mean move of a contract's price in favour of the order; null if unknown for all. */
     after: horizons.map((seconds, horizon) => {
       const known = fills.flatMap(({ price, contracts, action }, i) => {
         const later = marks[i]!.after[horizon] ?? null;

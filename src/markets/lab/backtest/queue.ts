@@ -7,15 +7,13 @@ import { advanceQueue, type QueuedOrder } from '../../orders/queue.js';
 import { summariseExecution, type FillMark, type PaperFill } from './look-back.js';
 import { toPrint, type RecordedTrade } from './records.js';
 
-/** Of each bid. */
 const CONTRACTS = 10;
 const LASTS_MS = 60 * MINUTE_MS;
-/** From one bid in a market to the next. */
 const EVERY_MS = 15 * MINUTE_MS;
 
 export type QueueResult = ReturnType<typeof restAmongTrades>;
 
-/** Bids for YES where sellers have just hit, by the rules by which the service fills paper orders that wait. */
+/** Simulates bids for YES where sellers have just hit, filled by the service's rules for resting paper orders. */
 export function restAmongTrades(
   trades: ReadonlyMap<string, readonly RecordedTrade[]>,
   queues: readonly number[],
@@ -26,16 +24,15 @@ export function restAmongTrades(
   return {
     trades: sumCounts(markets.map((prints) => prints.length)),
     markets: markets.length,
-    /** Of each bid, and how long it stands. */
     contracts: CONTRACTS,
     minutes: LASTS_MS / MINUTE_MS,
     rows: queues.map((queueAhead) => rest(markets, queueAhead)),
   };
 }
 
-/** @param queueAhead contracts that stand before each bid when it comes to rest: no books are recorded, so it is assumed */
+/** @param queueAhead assumed contracts ahead of each bid, because no books are recorded */
 function rest(markets: readonly (readonly Print[])[], queueAhead: number) {
-  // Filled whole, and in part.
+  // `filled` counts complete fills, `partly` partial ones.
   const counts = { orders: 0, filled: 0, partly: 0 };
   const fills: PaperFill[] = [];
   const marks: FillMark[] = [];
@@ -50,19 +47,19 @@ function rest(markets: readonly (readonly Print[])[], queueAhead: number) {
         marks.push({ ...markFill(fill, prints, { bookAt: () => undefined }), hasPrints: true });
       }
     }
-  // In dollars: below zero the price has gone against the bids that were filled.
+  // In dollars; negative if the price moved against the filled bids.
   return { queueAhead, ...counts, after: summariseExecution(fills, marks).after };
 }
 
 interface Bid {
   price: Micros;
-  /** Prints in between may fill it. */
+  /** Prints from here to `endsAt` may fill the bid. */
   from: Date;
   endsAt: Date;
   fills: PaperFill[];
 }
 
-/** One bid a quarter of an hour, where the first seller has hit. @param prints of a market, oldest first */
+/** One bid per quarter of an hour, placed when the first seller hits. @param prints of one market, oldest first */
 export function bidsAmong(prints: readonly Print[], queueAhead: number): Bid[] {
   const bids: Bid[] = [];
   let nextMs = -Infinity;

@@ -27,28 +27,28 @@ import {
 import type { KnownRun } from '../../learning/queries.js';
 import { KnownHistory } from '../../training/forecast-archive.js';
 
-/** Of the venue: its result is final in the morning after the day. */
+/** The venue's result is final on the morning after the day. */
 const FINAL_AFTER_MS = 9 * HOUR_MS;
-/** What was traded this recently is taken to stand still. */
+/** Trades this recent still count as part of the book. */
 const BOOK_MS = 10 * MINUTE_MS;
-/** A side that was hit this recently has not gone. */
+/** A side hit this recently still counts as present. */
 const TRACE_MS = 2 * HOUR_MS;
 
 export interface RecordOptions {
   events: RecordedEvents['events'];
   trades: ReadonlyMap<string, readonly RecordedTrade[]>;
-  /** Of events that have their own. */
+  /** For events with their own fees. */
   feeRules?: RecordedEvents['feeRules'];
-  /** Undefined: the last reported maxima stand in, see `analogsOf`. */
+  /** Undefined: the latest reports serve as the forecast, see `analogsOf`. */
   runs: readonly DayEnsemble[] | undefined;
-  /** What stations measured; left out: nothing is known of a day while it runs. */
+  /** Station measurements. Default: nothing is known about a day in progress. */
   observations?: readonly RecordedObservation[];
   everyMs: number;
 }
 
 /**
- * Recorded days: books are what trades of the last ten minutes prove, fees the venue's for these series,
- * and forecasts are corrected by what was known at the time. Nothing was scored, so every gate is closed.
+ * Books hold what trades of the last ten minutes prove, fees are the venue's, and forecasts are corrected with data known
+ * at the time. Nothing was scored, so every gate is closed.
  */
 export function recordsFeed(options: RecordOptions): Feed {
   const past = readPast(options);
@@ -83,9 +83,9 @@ function readPast({ events, trades, runs, observations = [], everyMs }: RecordOp
       return { event, startMs: decisions[0] ?? finalMs, finalMs };
     });
   return {
-    /** Of which there are trades, each with the time from which on nothing more comes of it. */
+    /** Events with trades, each with the time after which nothing more happens. */
     traded,
-    /** Times in order, with the events that are decided on. */
+    /** Decision times in order, each with its events. */
     times: [...times].map(([ms, due]) => ({ ms, due })).sort((a, b) => a.ms - b.ms),
     runs: groupBy(all, targetKey),
     observed: groupBy(observations, ({ stationId }) => stationId),
@@ -93,9 +93,9 @@ function readPast({ events, trades, runs, observations = [], everyMs }: RecordOp
   };
 }
 
-/** One moment after the other, each let go of before the next is made: a year of them does not fit into memory. */
+/** Yields one moment at a time and then releases it: a year of them does not fit into memory. */
 function* listPoints({ traded, times, ...past }: Past, options: RecordOptions): Generator<PointInTime> {
-  // Events that have begun and are not over, in the order of their beginnings.
+  // Events in order of their start; `alive` holds those in progress.
   const waiting = traded.toSorted((a, b) => a.startMs - b.startMs);
   let next = 0;
   let alive: Past['traded'][number][] = [];
@@ -123,7 +123,6 @@ function* listPoints({ traded, times, ...past }: Past, options: RecordOptions): 
   }
 }
 
-/** What a station had measured of an event's day by a time. */
 function extremeOf(
   event: MarketEvent,
   observations: readonly RecordedObservation[],
@@ -155,14 +154,12 @@ function extremeOf(
 
 const endOf = (event: MarketEvent): number => spanOf(event.station, event).end.getTime();
 
-/** As they would have become known. */
 const reportsOf = (events: readonly MarketEvent[]): SettledDay[] =>
   events.flatMap((event) => {
     const knownAt = new Date(endOf(event) + FINAL_AFTER_MS);
     return finalOutcomes([event]).map((outcome) => ({ ...outcome, knownAt }));
   });
 
-/** From the first trade to the end of the day. */
 function decisionTimes(event: MarketEvent, trades: RecordOptions['trades'], everyMs: number): number[] {
   const first = Math.min(...event.markets.map(({ ticker }) => trades.get(ticker)?.[0]?.atMs ?? Infinity));
   const times: number[] = [];
@@ -170,7 +167,7 @@ function decisionTimes(event: MarketEvent, trades: RecordOptions['trades'], ever
   return times;
 }
 
-/** The markets as they stood: open with what trades prove of their books until the day is over, then as they were settled. */
+/** The markets at a time: open with the books that trades prove until the day ends, then settled. */
 function dataAt(
   events: readonly MarketEvent[],
   { trades, feeRules = new Map() }: RecordOptions,
@@ -212,13 +209,10 @@ function dataAt(
   };
 }
 
-/** As far back as the service reads, see the archive. */
+/** As in the service's archive. */
 const WINDOW_MS = 90 * DAY_MS;
 
-/**
- * Trains on what was known at each time that is asked for, which only goes forward. Once for all rounds: by what was known at
- * the first moment of a day.
- */
+/** Requested times must ascend. Fits once a day, from data known at its first moment, for all rounds. */
 function createLearner(runs: readonly DayEnsemble[], reports: readonly SettledDay[]) {
   const known = runs
     .map(({ membersF, ...run }): KnownRun => {
@@ -247,17 +241,13 @@ const dateOf = (at: Date): string => at.toISOString().slice(0, 10);
 
 const MEMBERS = 31;
 const MIN_MEMBERS = 10;
-/**
- * Hours before the day's end (before the hour) at which it is made anew, from about the opening of its markets on: what is older
- * than six hours is not traded on.
- */
+/** Hours before the end: starts when the markets open, and forecasts older than six hours are not traded on. */
 const LEADS = [48, 42, 36, 30, 24, 18, 12, 6];
 
 /**
- * The simplest forecast: the last 31 reports of the same kind (and hour), as members of an
- * ensemble. It stands in where no forecasts are given, so that recorded days can be gone through at all; it should
- * earn nothing.
- * @returns none where fewer than ten days were known
+ * The simplest forecast: the last 31 reports of the same kind (and hour) as ensemble members. Stands in where no
+ * forecasts are given, so that recorded days can be replayed; should earn nothing.
+ * @returns empty if fewer than ten days were known
  */
 export function analogsOf(reports: readonly SettledDay[], target: Target): DayEnsemble[] {
   const { end } = spanOf(findPlace(target.stationId)!, target);

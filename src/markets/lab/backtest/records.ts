@@ -14,7 +14,7 @@ import { CommandError } from '../../../commands/kit/command.js';
 import type { NoteBook, Print } from '../../market/source.js';
 
 const unpack = promisify(gunzip);
-/** What a file may hold, unpacked: some years of events, and no more than a string can. */
+/** Limit for an unpacked file: some years of events, and within the maximum length of a string. */
 const MAX_BYTES = 400 * 1024 * 1024;
 
 const eventSchema = z.object({
@@ -26,21 +26,20 @@ const eventSchema = z.object({
     .optional(),
   markets: z.array(z.unknown()).min(1),
 });
-/** A bid this high when the market closed: the outcome is not in doubt, though the venue has not said it yet. */
+/** A bid this high at the close leaves no doubt about the outcome, even without the venue's result. */
 const SURE_BID = 97n * CENT;
 
 export interface RecordedEvents {
-  /** By event, in the order of the files. */
+  /** By event, in file order. */
   events: ReadonlyMap<string, readonly Market[]>;
-  /** Markets that could not be read for certain, with the reason. */
   unusable: readonly string[];
-  /** Events that were taken to have ended as their closing prices say, because the venue's word is not in the files. */
+  /** Events settled by closing prices, because the files lack the venue's result. */
   byClosingPrice: number;
-  /** By event, where it has fees of its own. */
+  /** For events with their own fees. */
   feeRules: ReadonlyMap<string, FeeRule>;
 }
 
-/** Reads bodies of `GET /events/{ticker}` with nested markets, one a line, plain or gzipped. @throws CommandError */
+/** Reads bodies of `GET /events/{ticker}` with nested markets, one per line, plain or gzipped. @throws CommandError */
 export async function readEvents(files: readonly string[]): Promise<RecordedEvents> {
   const events = new Map<string, readonly Market[]>();
   const unusable: string[] = [];
@@ -62,7 +61,7 @@ export async function readEvents(files: readonly string[]): Promise<RecordedEven
   return { events, unusable, byClosingPrice, feeRules };
 }
 
-/** The bytes of a file, unpacked if its name says so. @throws CommandError for more than can be, or what is cut off */
+/** Reads a file, unpacked if its name ends in `.gz`. @throws CommandError for a file that is too large or truncated */
 async function readBytes(file: string): Promise<Buffer> {
   const { size } = await stat(file);
   if (size > MAX_BYTES) throw tooLarge(file);
@@ -102,7 +101,7 @@ function readEvent(
   };
 }
 
-/** A type that is not known is not charged by: nothing of the event is bought. */
+/** An unknown fee type cannot be charged, so nothing in the event is bought. */
 function feeRuleOf({
   fee_type_override: type = null,
   fee_multiplier_override: multiplier = null,
@@ -115,7 +114,6 @@ function feeRuleOf({
   };
 }
 
-/** Of the series of daily temperatures. */
 export const temperatureFees: FeeRule = Object.freeze({ type: 'quadratic', multiplier: DOLLAR });
 
 function parseJson(text: string, place: string): unknown {
@@ -126,7 +124,7 @@ function parseJson(text: string, place: string): unknown {
   }
 }
 
-/** The markets as settled, where they closed without a result and their last prices leave no doubt; else undefined. */
+/** Settles closed markets without a result by their last prices; undefined if those leave doubt. */
 function settleByPrice(markets: readonly Market[]): Market[] | undefined {
   if (!markets.every(({ status, settlementValue }) => status === 'closed' && settlementValue === null))
     return undefined;
@@ -148,8 +146,8 @@ const rowSchema = z.looseObject({
 });
 
 /**
- * Reads runs of ensembles: a CSV with the columns `station`, `date`, `model_run_at` and `fetched_at`, and one for each member
- * in °F whose name begins with `member`; plain or gzipped. A run whose members are not all there is left out.
+ * Reads ensemble runs from a CSV, plain or gzipped, with the columns `station`, `date`, `model_run_at` and
+ * `fetched_at`, and one column in °F for each member, named `member…`. Runs with missing members are skipped.
  * @throws CommandError with line and column
  */
 export async function readForecasts(file: string): Promise<DayEnsemble[]> {
@@ -193,7 +191,6 @@ const observationSchema = z.looseObject({
     .refine(isPossible, 'no temperature in °F'),
 });
 
-/** What a station measured, and when that was known. */
 export interface RecordedObservation {
   stationId: string;
   observedAt: Date;
@@ -201,10 +198,7 @@ export interface RecordedObservation {
   temperatureF: number;
 }
 
-/**
- * Reads a CSV with the columns `station`, `observed_at`, `fetched_at` and `temperature_f`, plain or gzipped.
- * @throws CommandError with line and column
- */
+/** Columns: `station`, `observed_at`, `fetched_at`, `temperature_f`. @throws CommandError with line and column */
 export async function readObservations(file: string): Promise<RecordedObservation[]> {
   const found: RecordedObservation[] = [];
   await eachRow(file, (record, place) => {
@@ -218,7 +212,7 @@ export async function readObservations(file: string): Promise<RecordedObservatio
   return found;
 }
 
-/** @throws CommandError for what is no CSV, and as the reader of a row does */
+/** @throws CommandError for a file that is not a CSV, and whatever `read` throws */
 async function eachRow(file: string, read: (record: unknown, place: string) => void): Promise<void> {
   const rows = parse(await readBytes(file), { columns: true, bom: true, trim: true, info: true });
   try {
@@ -252,7 +246,7 @@ export interface RecordedTrade {
   takerSide: 'yes' | 'no';
 }
 
-/** Reads `{series: {ticker: [trade]}}` in whole cents, plain or gzipped; each market's trades in the order of time. @throws CommandError */
+/** Reads `{series: {ticker: [trade]}}` in whole cents, plain or gzipped, in chronological order. @throws CommandError */
 export async function readTrades(files: readonly string[]): Promise<Map<string, RecordedTrade[]>> {
   const trades = new Map<string, RecordedTrade[]>();
   for (const file of files) {
@@ -260,7 +254,7 @@ export async function readTrades(files: readonly string[]): Promise<Map<string, 
     if (!parsed.success) throw wrongTrade(file, [], parsed.error);
     for (const [series, markets] of Object.entries(parsed.data))
       for (const [ticker, wire] of Object.entries(markets)) {
-        // One market after the other, so that what was read is let go of.
+        // One market at a time, so that parsed input can be freed.
         const ofMarket = tradesSchema.safeParse(wire);
         if (!ofMarket.success) throw wrongTrade(file, [series, ticker], ofMarket.error);
         const found = trades.get(ticker) ?? [];
@@ -283,7 +277,7 @@ const toTrade = (trade: z.output<typeof tradeSchema>): RecordedTrade => ({
   takerSide: trade.taker_side,
 });
 
-/** @param n of the trade among those of its market */
+/** @param n position of the trade within its market */
 export const toPrint = (
   ticker: string,
   { atMs, yesPrice, contracts, takerSide }: RecordedTrade,
@@ -298,16 +292,16 @@ export const toPrint = (
 });
 
 /**
- * The part of an order book that trades prove: who bought YES at a price found as many contracts asked there, and who
- * bought NO found them bid for. What stood behind them is unknown, so it is not there. The best offer is taken first: a buyer who
- * paid more than earlier ones found nothing left of what those had paid.
- * @param trades in the order of time
+ * The part of an order book that trades prove: a buyer of YES found as many contracts asked at that price, and a
+ * buyer of NO found them bid for. Contracts behind them are unknown and left out. The best offer is taken first, so a
+ * buyer who paid more proves that cheaper offers were used up.
+ * @param trades in chronological order
  */
 export function bookOfTrades(trades: readonly RecordedTrade[], fromMs: number, toMs: number): OrderBook {
   const recent = trades.slice(firstAfter(trades, fromMs), firstAfter(trades, toMs));
   const bids = (taker: 'yes' | 'no', price: (trade: RecordedTrade) => number) =>
     toLevels(
-      stillThere(
+      remainingBids(
         recent
           .filter(({ takerSide }) => takerSide === taker)
           .map((trade) => ({ price: BigInt(price(trade)) * CENT, contracts: trade.contracts })),
@@ -316,12 +310,12 @@ export function bookOfTrades(trades: readonly RecordedTrade[], fromMs: number, t
   return { yes: bids('no', ({ yesPrice }) => yesPrice), no: bids('yes', ({ yesPrice }) => 100 - yesPrice) };
 }
 
-/** So little that no whole contract can be had of it: a side that is there, though what stands on it is not known any more. */
+/** Less than a whole contract, so nothing can be bought: marks a side that exists with an unknown size. */
 const TRACE = 0.01;
 
 /**
- * The same, with a trace of a side that was traded on longer ago and not since: a market of which only one side has been hit in
- * some minutes still has the other one. What is only known of earlier cannot be bought.
+ * Like `bookOfTrades`, with a trace of a side that last traded longer ago: a market hit on only one side for some
+ * minutes still has the other. A trace cannot be bought.
  */
 export function bookWithTraces(
   trades: readonly RecordedTrade[],
@@ -339,7 +333,6 @@ export function bookWithTraces(
   return isCrossed(traced) ? book : traced;
 }
 
-/** The index of the first trade after a time. */
 function firstAfter(trades: readonly RecordedTrade[], ms: number): number {
   let [low, high] = [0, trades.length];
   while (low < high) {
@@ -350,8 +343,8 @@ function firstAfter(trades: readonly RecordedTrade[], ms: number): number {
   return low;
 }
 
-/** @param bids in the order of their trades: one that is higher than a later one had been used up by then */
-function stillThere(bids: readonly Level[]): Level[] {
+/** @param bids in order of their trades: a bid above a later one had been used up by then */
+function remainingBids(bids: readonly Level[]): Level[] {
   const kept: Level[] = [];
   for (const bid of bids.toReversed()) if (bid.price <= (kept.at(-1)?.price ?? bid.price)) kept.push(bid);
   return kept;

@@ -20,35 +20,29 @@ import { markPosition } from '../../ledger/valuation.js';
 
 export interface Trail {
   start: Micros;
-  /** At each point in time, positions at what they could be sold for at the last bids. */
+  /** Equity at each point in time, with positions valued at the last bids. */
   equity: readonly { at: Date; amount: Micros }[];
-  /** In the end: equity, and what of it is cash. */
   end: Micros;
   endCash: Micros;
   purchases: readonly Purchase[];
-  /** Climate dates of which something was decided, in order. */
   dates: readonly string[];
-  /** Events that were decided on, as often as they were; signals that were followed or withheld. */
+  /** Decisions per event and time; signals that were followed or withheld. */
   decisions: number;
   signals: number;
   withheld: number;
-  /** Why sides of markets were not bought, and how often; numbers in a reason are left out. */
+  /** Reasons for not buying sides of markets, with their counts. Numbers within reasons are removed. */
   reasons: ReadonlyMap<string, number>;
 }
 
 export interface RunOptions {
   cash: Micros;
-  /** Changes the forecasts; left out: they are what they were. */
   change?: (point: PointInTime) => PointInTime;
   /** See `Feed`. */
   takenMs?: number | undefined;
   onPoint?: () => void;
 }
 
-/**
- * Goes through the past as the service would have: settles what the venue is done with, makes signals for the account
- * as it stands, and buys what they say at the books of that time.
- */
+/** Replays the past as the service would have run, with the account and books of each time. */
 export async function runBacktest(
   points: AsyncIterable<PointInTime> | Iterable<PointInTime>,
   { cash, change = (point) => point, takenMs, onPoint }: RunOptions,
@@ -87,7 +81,7 @@ function follow(
 ): void {
   const account = { cash: broker.cash, holdings: broker.holdings };
   const isDue = new Set(due.map(({ eventTicker }) => eventTicker));
-  // What is held of the others uses up the day's cap, too; without a forecast nothing more of them is sized.
+  // Positions in other events also use up the day's cap; without a forecast they are not sized further.
   const report = makeSignals({
     data: broker.see(data),
     events,
@@ -116,7 +110,6 @@ const onlyOf = (forecasts: PointInTime['forecasts'], events: ReadonlySet<string>
     ]),
   );
 
-/** A purchase that was filled, and how it came out. */
 export interface Purchase {
   at: Date;
   ticker: string;
@@ -125,22 +118,23 @@ export interface Purchase {
   side: Side;
   contracts: number;
   fills: readonly Quote['fills'][number][];
-  /** Price and fee, as charged. */
+  /** With the fee. */
   cost: Micros;
   fee: Micros;
-  /** That the side pays, by the forecast; and what was paid for that in dollars a contract, fee included. */
+  /** The forecast's probability that the side pays; `breakEven` is the cost per contract in dollars, fee included. */
   probability: number;
   breakEven: number;
-  /** What it paid: null while the market has not settled. */
+  /** Null until the market settles. */
   payout: Micros | null;
 }
 
-const atOnce = { action: 'buy', timeInForce: 'immediate_or_cancel' } as const;
+const immediateBuy = { action: 'buy', timeInForce: 'immediate_or_cancel' } as const;
 
 /**
- * An account on paper by the same arithmetic as that of the service: books are walked level by level, what was taken
- * stays taken until a book changes (or for a time, where changes do not say that anything came back), fees are charged as the venue does, and every booking's postings sum to nothing.
- * @throws Error if the books do not balance: that is a bug, and no result
+ * A paper account with the service's arithmetic. Orders walk the book level by level; contracts taken stay taken
+ * until the book changes (or for `takenMs`, where a change does not prove new contracts); fees are the venue's; each
+ * booking's postings sum to zero.
+ * @throws Error if the books do not balance, which is a bug
  */
 export function createBroker(start: Micros, takenMs?: number) {
   const balance: Postings = { cash: start, positions: 0n, fees: 0n, realised: 0n, capital: -start };
@@ -171,7 +165,6 @@ export function createBroker(start: Micros, takenMs?: number) {
     },
     holdings,
     purchases,
-    /** The books without what was taken from them. */
     see(data: MarketData): MarketData {
       if (taken.size === 0) return data;
       const books = new Map(
@@ -185,7 +178,7 @@ export function createBroker(start: Micros, takenMs?: number) {
     buy(signal: Signal, data: MarketData, at: Date): void {
       const { market, side, contracts, limitPrice } = signal;
       const shown = data.books.get(market.ticker)!;
-      const order = { ...atOnce, side, contracts, limitPrice };
+      const order = { ...immediateBuy, side, contracts, limitPrice };
       const before = takenOf(market.ticker, shown, data.fetchedAt);
       const quote = quoteOrder(withoutTaken(shown, before), feeRuleOf(data, market)!, order);
       const cost = -quote.balanceChange;
@@ -214,15 +207,12 @@ export function createBroker(start: Micros, takenMs?: number) {
         unsettled.delete(ticker);
       }
     },
-    /** Cash, and what the positions would bring if they were sold now; while their market has no book, what they last would have. */
+    /** Cash plus the sale value of the positions; positions without a book keep their last value. */
     equity: (data: MarketData): Micros => balance.cash + worthAt(holdings, data),
   };
 }
 
-/**
- * What holdings are worth at one time after the other, sold into the last bids after fees.
- * @param isWhole books show everything: where they show no bid nothing would be paid, else nothing is known
- */
+/** @param isWhole whether books are complete: then a missing bid means zero, otherwise an unknown value */
 function createValuation(
   isWhole: boolean,
 ): (holdings: ReadonlyMap<string, Holding>, data: MarketData) => Micros {

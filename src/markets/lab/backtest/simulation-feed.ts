@@ -26,22 +26,17 @@ import { scoreBrackets } from '../../scores/score.js';
 
 interface SimulationOptions {
   seed: string;
-  /** The first and the last climate day that is traded. */
+  /** First and last climate day that is traded. */
   from: string;
   to: string;
-  /** Whose days; left out: the leading ones. Each takes its share of the time. */
+  /** Stations to trade; run time grows with their number. Default: the leading ones. */
   stations?: readonly Station[] | undefined;
-  /** Scored before anything is bought; what is learned from lies before that. Left out: 45. */
+  /** Days scored before the first purchase; training uses earlier days. Default: 45. */
   scoreDays?: number;
-  /** Called after each day that has been prepared. */
   onDay?: (done: number, total: number) => void;
 }
 
-/**
- * The times of an invented world at which forecasts are recorded: nothing is known of it but what its sources
- * would have said by then. Fits are made as the service makes up for the world's past, and gates are judged anew each day, all
- * along.
- */
+/** The recording times of a simulated world, with exactly what its sources would have published by then. */
 export async function simulationFeed({
   seed,
   from,
@@ -97,10 +92,9 @@ export async function simulationFeed({
   };
 }
 
-/** As often as books change there. */
+/** The interval at which simulated books change. */
 const BOOKS_AT_MS = [0, 15_000, 30_000, 45_000, 60_000];
 
-/** What would have been seen of each fill's market in the minute after it. */
 async function lookBackIn(
   world: Pick<SimulatedWorld, 'seed' | 'weather'>,
   fills: readonly MarkableFill[],
@@ -129,7 +123,7 @@ async function lookBackIn(
 const isOf = ({ station, day }: StationDay, event: MarketEvent): boolean =>
   station === event.station && day.date === event.date;
 
-/** Scored by what was reported later, and known from then on. */
+/** Scores a record by its later report, which counts from the time it became known. */
 function toJudged({ weather }: SimulatedWorld, due: readonly StationDay[], record: NewRecord): JudgedRecord {
   const { station, day } = due.find(
     (each) => each.station.id === record.station && each.day.date === record.date,
@@ -157,19 +151,12 @@ const daysBefore = (date: string, days: number): string =>
 
 interface Step {
   atMs: number;
-  /** Days whose forecasts are recorded and acted on. */
   due: StationDay[];
-  /**
-   * Those, and each of which something may be held: what that is worth, and what it leaves of a day's cap, must be known all
-   * along.
-   */
+  /** `due`, and days with possible positions, whose value and share of the daily cap must always be known. */
   shown: StationDay[];
 }
 
-/**
- * The times at which forecasts of days are recorded and at which days are finally settled, in order.
- * @param from the first day of which something is bought
- */
+/** The times at which forecasts are recorded and days settle, in order. @param from first day with purchases */
 export function planOf(days: readonly StationDay[], from: string): Step[] {
   const due = new Map<number, StationDay[]>();
   for (const each of days) {
@@ -188,6 +175,5 @@ export function planOf(days: readonly StationDay[], from: string): Step[] {
     });
 }
 
-/** From the first decision until it is settled. */
 const isOpenAt = ({ day }: StationDay, atMs: number): boolean =>
   atMs >= day.end.getTime() - LEAD_HOURS[0] * HOUR_MS && atMs <= finalTimeOf(day).getTime();

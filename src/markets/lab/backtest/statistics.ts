@@ -4,9 +4,9 @@ import { inDollars } from '../../sizing/offers.js';
 import { blockBootstrap, type Interval } from '../../scores/bootstrap.js';
 import type { Purchase, Trail } from './run.js';
 
-/** Weather lasts some days, and days of one date are one day here: all cities are taken together. */
+/** Weather persists for some days. All cities of one date are combined into one day. */
 const BLOCK_DAYS = 5;
-/** Fewer days give no interval: it would be a guess. */
+/** With fewer days, an interval would be a guess. */
 const MIN_DAYS = 15;
 const BINS = 5;
 const MAX_REASONS = 6;
@@ -24,36 +24,32 @@ export function summarise(trail: Trail) {
   return {
     startCash: inDollars(trail.start),
     endCash: inDollars(trail.endCash),
-    /** What is open in the end, sold at the last bids after fees; equity is that and the cash. */
+    /** Sale value of the positions still open at the end, after fees; end equity is this plus cash. */
     openWorth: inDollars(trail.end - trail.endCash),
     endEquity: inDollars(trail.end),
-    /** Of all that was bought, settled or open. */
+    /** Over settled and open purchases. */
     equityChange: equityChangeOf(trail),
-    /** Of what has settled, after fees; and what each climate date brought on average, with its 95% interval. */
+    /** Over settled purchases, after fees; with the mean per climate date and its 95% interval. */
     profit: inDollars(profit),
     days: daily.length,
     profitPerDay: intervalOf(daily),
-    /** What was open in the end is not in `profit`. */
+    /** Open purchases are not part of `profit`. */
     openPurchases: purchases.length - settled.length,
     purchases: purchases.length,
     contracts: sumCounts(purchases.map(({ contracts }) => contracts)),
     staked: inDollars(staked),
     fees: inDollars(sum(purchases.map(({ fee }) => fee))),
-    /** Profit for each dollar that was staked. */
     returnOnStake: settledStake === 0n ? null : inDollars(profit) / inDollars(settledStake),
-    /** Staked over the mean equity. */
     turnover: meanEquity === 0 ? 0 : inDollars(staked) / meanEquity,
-    /** The deepest fall of equity from an earlier height, and as a share of that. */
+    /** Maximum drawdown of equity, in dollars and as a share of its peak. */
     maximumDrawdown: drawdownOf(trail),
     decisions: trail.decisions,
     signals: trail.signals,
     withheld: trail.withheld,
-    /** The most frequent reasons for which a side of a market was not bought. */
     reasons: [...trail.reasons]
       .map(([reason, times]) => ({ reason, times }))
       .sort((a, b) => b.times - a.times || (a.reason < b.reason ? -1 : 1))
       .slice(0, MAX_REASONS),
-    /** By what was forecast for the purchased side: how often it paid. */
     calibration: calibrationOf(settled),
   };
 }
@@ -64,7 +60,7 @@ export const equityChangeOf = ({ start, end }: Pick<Trail, 'start' | 'end'>): nu
 
 const profitOf = ({ payout, cost }: Purchase): Micros => payout! - cost;
 
-/** What each climate date brought, in dollars: one on which nothing was bought counts with nothing. */
+/** Profit of each climate date in dollars; a date without purchases counts as zero. */
 export function dailyProfits({ purchases, dates }: Pick<Trail, 'purchases' | 'dates'>): number[] {
   const settled = purchases.filter(({ payout }) => payout !== null);
   const profits = new Map<string, Micros>(dates.map((date) => [date, 0n]));
@@ -73,7 +69,7 @@ export function dailyProfits({ purchases, dates }: Pick<Trail, 'purchases' | 'da
   return [...profits].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, profit]) => inDollars(profit));
 }
 
-/** Of the mean of a day; null for too few of them. */
+/** Interval for the mean of a day; null for too few days. */
 export function intervalOf(daily: readonly number[]): (Interval & { confidence: number }) | null {
   const confidence = 0.95;
   if (daily.length < MIN_DAYS) return null;
@@ -109,7 +105,6 @@ function calibrationOf(settled: readonly Purchase[]) {
       purchases: found.length,
       meanProbability: mean(({ probability }) => probability),
       frequency: mean(({ payout, contracts }) => inDollars(payout!) / contracts),
-      /** What was paid on average: the probability from which on it was worth it. */
       meanBreakEven: mean(({ breakEven }) => breakEven),
     };
   });

@@ -70,13 +70,11 @@ function executionLines(execution: ExecutionSummary): [string, string][] {
   ];
 }
 
-/** In favour of the order. */
 const moveText = ({ move, fills }: ExecutionSummary['after'][number]): string =>
   move === null
     ? 'not known'
     : `${move < 0 ? '−' : '+'}${Math.abs(move * 100).toFixed(1)} ¢ (of ${formatDecimal(fills)})`;
 
-/** What bids among recorded trades would have come to. */
 export function toQueueText({ trades, markets, contracts, minutes, rows }: QueueResult): string {
   const head = `${formatDecimal(trades)} trades of ${formatDecimal(markets)} markets: bids of ${contracts} contracts for YES where a seller had just hit, for ${minutes} minutes each`;
   const lines = rows.map(({ queueAhead, orders, filled, partly, after }) =>

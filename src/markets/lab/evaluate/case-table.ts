@@ -1,30 +1,26 @@
 import type { AheadCase } from '../../learning/day-ahead.js';
 import { crpsOfEnsemble } from '../../learning/pit.js';
 
-/** A row of the file: what the ensemble said, how well, and what came. */
 export interface CaseRow {
   day: number;
-  /** Index of its value in the column that is fitted by; 0 without one. */
+  /** Index of the row's group in the `by` column; 0 without one. */
   group: number;
   observed: number;
   mean: number;
   variance: number;
   lowest: number;
   highest: number;
-  /** The central 90% interval of the members. */
+  /** The central 90% interval. */
   low: number;
   high: number;
   crps: number;
   rank: number;
 }
 
-/** A row as far as a model knows it; `observed` of training only. */
+/** The fields of a row that models see; `observed` is for training only. */
 export type ModelRow = AheadCase;
 
-/**
- * Ensembles are described before they are kept: some numbers for each row, however many members there are. Rows are kept
- * by column, in a third of the memory of as many objects.
- */
+/** Keeps a few numbers per ensemble, by column, in a third of the memory of objects. */
 export class CaseTable {
   private readonly columns: Record<keyof CaseRow, number[]> = {
     day: [],
@@ -64,7 +60,7 @@ export class CaseTable {
     };
   }
 
-  /** Indices of the rows by group, then day, then as they came. */
+  /** Row indices by group, then day, then file order. */
   inOrder(): Uint32Array {
     const { group, day } = this.columns;
     return Uint32Array.from({ length: this.length }, (_, i) => i).sort(
@@ -76,10 +72,11 @@ export class CaseTable {
 type MembersPart = Omit<CaseRow, 'day' | 'group' | 'observed'>;
 
 /**
- * What an ensemble says as it is. The central 90% interval lies between the quantiles 0.05 and 0.95, interpolated
- * linearly between the members (type 7 of R. J. Hyndman, Y. Fan, Sample Quantiles in Statistical Packages, Amer. Statist. 50 (1996)).
- * @param members in any order; they are sorted in place
- * @param seed decides between ranks where members equal the observation
+ * Describes the raw ensemble. The central 90% interval lies between the quantiles 0.05 and 0.95, interpolated
+ * linearly between members (type 7 of R. J. Hyndman, Y. Fan, Sample Quantiles in Statistical Packages, Amer. Statist.
+ * 50 (1996)).
+ * @param members in any order; sorted in place
+ * @param seed breaks ties between members and the observation
  */
 export function describeMembers(members: Float64Array, observed: number, seed: number): MembersPart {
   members.sort();
@@ -106,7 +103,6 @@ function quantileOf(sorted: Float64Array, probability: number): number {
   return below + (position - index) * (above - below);
 }
 
-/** How many members lie below; each place among those that are equal is as likely. */
 function rankOf(sorted: Float64Array, observed: number, seed: number): number {
   let below = 0;
   while (below < sorted.length && sorted[below]! < observed) below++;
@@ -115,7 +111,7 @@ function rankOf(sorted: Float64Array, observed: number, seed: number): number {
   return equal === 0 ? below : below + Math.floor(mulberry(seed) * (equal + 1));
 }
 
-/** A number from 0 to below 1 for a whole number: the output of T. Ettinger's generator Mulberry32 at that state. */
+/** Maps an integer to [0, 1): the output of T. Ettinger's generator Mulberry32 at that state. */
 function mulberry(seed: number): number {
   let t = (seed + 1) * 0x6d2b79f5;
   t = Math.imul(t ^ (t >>> 15), t | 1);

@@ -157,7 +157,7 @@ const createEvaluateCommand = (): Command =>
 
 const collect = (value: string, before: string[] = []): string[] => [...before, value];
 
-/** @throws CommandError unless it was said once what is trained on, or where the report would replace the data */
+/** @throws CommandError unless exactly one training flag is given, or if the report would overwrite the data */
 function toEvaluateOptions(file: string, flags: Flags): EvaluateOptions {
   if (flags.html !== undefined && resolve(flags.html) === resolve(file))
     throw new CommandError('--html names the file that is read, and would replace it.');
@@ -179,7 +179,7 @@ function toEvaluateOptions(file: string, flags: Flags): EvaluateOptions {
   };
 }
 
-/** @throws CommandError for flags that do not go together */
+/** @throws CommandError for conflicting flags */
 function requireModelFlags({ model, above, below, html, distribution, widen }: Flags): void {
   if (!model && (above !== undefined || below !== undefined))
     throw new CommandError('--above and --below go with --model.');

@@ -8,14 +8,13 @@ import { models, type ModelName } from './models.js';
 import type { FileCases } from './read-cases.js';
 import { INTERVAL, planWindows } from './training.js';
 
-/** Scores of a model over the rows that every model has forecast. */
 interface ModelScores extends RawScores, Decomposition {
   logScore: number;
-  /** Of what lies beyond a threshold only; where one was named. */
+  /** Threshold-weighted CRPS, if a threshold was given. */
   twCrps?: number;
 }
 
-/** How much less a model's score is than another's on the same rows, with the 95% interval. */
+/** Mean score of `model` − `against` over the same rows, with the 95% interval; negative if `model` is better. */
 interface Comparison {
   model: ModelName;
   against: ModelName;
@@ -28,18 +27,15 @@ export type ComparedModels = { n: number; raw: RawScores } & Partial<Record<Mode
     comparison?: Comparison[];
   };
 
-/** What a model says of each row; NaN where it says nothing. */
-interface Said {
+/** A model's forecast for each row; NaN without one. */
+interface ModelForecasts {
   name: ModelName;
   mean: Float64Array;
   deviation: Float64Array;
   coefficients: Record<string, unknown>;
 }
 
-/**
- * Trains and tests models, all on the same rows.
- * @throws CommandError where there are no such rows
- */
+/** @throws CommandError if no rows have forecasts from every model */
 export function compareModels(
   options: EvaluateOptions,
   file: FileCases,
@@ -76,7 +72,7 @@ function forecastBy(
   { training, by }: EvaluateOptions,
   { table, groups }: FileCases,
   onProgress: (share: number) => void,
-): Said {
+): ModelForecasts {
   const model = models[name];
   const mean = new Float64Array(table.length).fill(Number.NaN);
   const deviation = new Float64Array(table.length).fill(Number.NaN);
@@ -113,12 +109,17 @@ function forecastBy(
 interface Scored {
   name: ModelName;
   scores: ModelScores;
-  /** By row, in the order of days. */
+  /** By row, in date order. */
   crps: number[];
   logScore: number[];
 }
 
-function scoreModel(said: Said, rows: readonly number[], table: CaseTable, tail: Tail | null): Scored {
+function scoreModel(
+  said: ModelForecasts,
+  rows: readonly number[],
+  table: CaseTable,
+  tail: Tail | null,
+): Scored {
   const { distribution } = models[said.name];
   const half = distribution.quantile((1 + INTERVAL) / 2);
   const sums = { crps: 0, mae: 0, bias: 0, logScore: 0, coverage: 0 };
@@ -153,7 +154,7 @@ function scoreModel(said: Said, rows: readonly number[], table: CaseTable, tail:
 
 const interval = { blockLength: 7, resamples: 2_000, confidence: 0.95, seed: 1 };
 
-/** Each model against the first. Errors of a date have much in common, and last some days: blocks of seven dates are drawn. */
+/** Errors within a date are correlated and last some days, so blocks of seven dates are drawn. */
 function compare(
   [first, ...others]: readonly Scored[],
   rows: readonly number[],
@@ -179,7 +180,6 @@ function compare(
   }));
 }
 
-/** Lines of a table for a person: scores of each model, and its difference from the first. */
 export function comparisonTable(summary: ComparedModels, names: readonly ModelName[]): string[] {
   const number = (x: number | undefined) => (x === undefined ? '' : x.toFixed(4)).padStart(9);
   const range = ({ mean, low, high }: Interval) =>

@@ -1,4 +1,3 @@
-/** A forecast, and what came. */
 interface Case {
   observed: number;
   mean: number;
@@ -7,16 +6,15 @@ interface Case {
 
 type Cdf = (z: number) => number;
 
-/** Which temperatures count: those above or those below a threshold. */
+/** Temperatures that count: above or below a threshold. */
 export interface Tail {
   side: 'above' | 'below';
   threshold: number;
 }
 
-/** Points at which the integrals over temperatures are taken. */
 const POINTS = 200;
 
-/** From where to where forecasts and observations differ from 0 and 1 by what can be seen. */
+/** Range outside which all forecasts and observations are effectively 0 or 1. */
 function rangeOf(cases: readonly Case[]): { from: number; to: number } {
   let [from, to] = [Infinity, -Infinity];
   for (const { observed, mean, deviation } of cases) {
@@ -30,8 +28,8 @@ const probabilityAt = ({ mean, deviation }: Case, cdf: Cdf, t: number): number =
   deviation === 0 ? Number(t >= mean) : cdf((t - mean) / deviation);
 
 /**
- * The mean threshold-weighted CRPS, ∫ (F(t) − 1{y ≤ t})² dt over the temperatures that count.
- * T. Gneiting, R. Ranjan, Comparing Density Forecasts Using Threshold- and Quantile-Weighted Scoring Rules, J. Bus. Econ. Stat. 29 (2011).
+ * ∫ (F(t) − 1{y ≤ t})² dt over the temperatures that count, averaged. T. Gneiting, R. Ranjan, Comparing Density
+ * Forecasts Using Threshold- and Quantile-Weighted Scoring Rules, J. Bus. Econ. Stat. 29 (2011).
  */
 export function weightedCrps(cases: readonly Case[], cdf: Cdf, { side, threshold }: Tail): number {
   let sum = 0;
@@ -50,19 +48,20 @@ export function weightedCrps(cases: readonly Case[], cdf: Cdf, { side, threshold
 
 /** CRPS = reliability − resolution + uncertainty. */
 export interface Decomposition {
-  /** What is lost by probabilities that are not how often it comes so; 0 is best. */
+  /** Loss from probabilities that differ from observed frequencies; 0 is best. */
   reliability: number;
-  /** What is won by telling cases apart. */
+  /** Gain from telling cases apart. */
   resolution: number;
-  /** The CRPS of what all cases have come to together, as a forecast of each. */
+  /** CRPS of the pooled observations as the forecast for every case. */
   uncertainty: number;
 }
 
 /**
- * The Brier score's decomposition at each temperature, summed over all of them: how often it comes so is the isotonic regression of
- * what came on what was said (pool adjacent violators), without any choice of bins. T. Dimitriadis, T. Gneiting, A. I. Jordan, Stable
- * Reliability Diagrams for Probabilistic Classifiers, PNAS 118 (2021); over thresholds: S. Arnold, E.-M. Walz, J. Ziegel, T. Gneiting,
- * Decompositions of the Mean Continuous Ranked Probability Score, Electron. J. Stat. 18 (2024).
+ * The decomposition of the Brier score at each temperature, summed over temperatures. The recalibrated probability is
+ * the isotonic regression of outcomes on forecasts (pool adjacent violators), which needs no bins. T. Dimitriadis, T.
+ * Gneiting, A. I. Jordan, Stable Reliability Diagrams for Probabilistic Classifiers, PNAS 118 (2021); over
+ * thresholds: S. Arnold, E.-M. Walz, J. Ziegel, T. Gneiting, Decompositions of the Mean Continuous Ranked Probability
+ * Score, Electron. J. Stat. 18 (2024).
  * @param crps the mean, which the parts sum to
  */
 export function decompose(cases: readonly Case[], cdf: Cdf, crps: number): Decomposition {
@@ -81,14 +80,14 @@ export function decompose(cases: readonly Case[], cdf: Cdf, crps: number): Decom
   return { reliability: crps - calibrated, resolution: uncertainty - calibrated, uncertainty };
 }
 
-/** The mean of p (1 − p) over blocks of the isotonic fit: the Brier score of the recalibrated probabilities. */
-function isotonicScore(order: Uint32Array, said: Float64Array, cameSo: (row: number) => number): number {
+/** Mean of p (1 − p) over blocks of the isotonic fit, which is the Brier score of the recalibrated probabilities. */
+function isotonicScore(order: Uint32Array, said: Float64Array, outcomeOf: (row: number) => number): number {
   const blocks: { sum: number; count: number }[] = [];
   for (let i = 0; i < order.length;) {
     const block = { sum: 0, count: 0 };
-    // What was said alike belongs together whatever came.
+    // Equal forecasts form one block whatever the outcomes.
     for (const first = said[order[i]!]!; i < order.length && said[order[i]!] === first; i++) {
-      block.sum += cameSo(order[i]!);
+      block.sum += outcomeOf(order[i]!);
       block.count++;
     }
     for (

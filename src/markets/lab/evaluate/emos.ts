@@ -1,23 +1,22 @@
 import { crpsAndGradient } from '../../learning/pit.js';
 import { minimize, type Minimum, type Objective } from '../../learning/minimize.js';
 
-/** A share of the range that is rounding. */
 const ROUNDING = 1e-12;
-/** The residual variance split between constant and ensemble: where a search starts. */
+/** Initial splits of the residual variance between constant and ensemble. */
 const SPLITS = [0.5, 0.95, 0.05] as const;
-/** Roots are not started nearer to 0, where the slope vanishes. */
+/** Roots start no closer to 0, where the slope vanishes. */
 const SMALLEST_START = 0.1;
 
-/** The units in which the variables of the search are about 1: those of the least-squares line. */
+/** Units that scale the search variables to about 1, from the least-squares line. */
 interface Scale {
-  /** Of the members' means: their mean and deviation over the cases. */
+  /** Mean and deviation of the members' means over the cases. */
   centre: number;
   width: number;
-  /** Of the observations: the line's value at the centre, its slope per width, and the deviation from it. */
+  /** For the observations: the line's value at the centre, its slope per width, and the deviation from it. */
   level: number;
   slope: number;
   residual: number;
-  /** The mean of the members' variances; 0 where they are all the same, and say nothing. */
+  /** Mean of the members' variances; 0 if all are equal and so uninformative. */
   variance: number;
 }
 
@@ -27,7 +26,7 @@ function scaleOf(cases: readonly EmosCase[]): Scale | NoFitReason {
   const level = meanOf(cases, ({ observed }) => observed);
   const width = Math.sqrt(meanOf(cases, ({ mean }) => (mean - centre) ** 2));
   const deviation = Math.sqrt(meanOf(cases, ({ observed }) => (observed - level) ** 2));
-  // Squares of very large numbers are none.
+  // Squaring very large values overflows to Infinity.
   if (!Number.isFinite(width)) return 'not_finite';
   if (width <= ROUNDING * (Math.abs(centre) + width)) return 'constant_mean';
   const slope = meanOf(cases, ({ mean, observed }) => ((mean - centre) / width) * (observed - level));
@@ -47,7 +46,7 @@ function meanOf(cases: readonly EmosCase[], read: (each: EmosCase) => number): n
   return sum / cases.length;
 }
 
-/** Where searches start: near what is known, then at the line with the spread split in several ways. */
+/** Starting points: near the known coefficients, then the line with the spread split in several ways. */
 function startsFor(scale: Scale, near: EmosCoefficients | undefined): number[][] {
   const { centre, width, level, slope, residual, variance } = scale;
   const hasSpread = variance > 0;
@@ -66,7 +65,7 @@ function startsFor(scale: Scale, near: EmosCoefficients | undefined): number[][]
   return [nearby, ...starts];
 }
 
-/** From (α, β, √c, √d) in the units of the scale. */
+/** Converts (α, β, √c, √d) from the units of the scale. */
 function toCoefficients(point: Float64Array, scale: Scale): EmosCoefficients {
   const { centre, width, level, residual, variance } = scale;
   const [alpha = 0, beta = 0, rootC = 0, rootD = 0] = point;
@@ -76,60 +75,57 @@ function toCoefficients(point: Float64Array, scale: Scale): EmosCoefficients {
   return { a, b, c, d: variance === 0 ? 0 : (rootD * residual) ** 2 / variance };
 }
 
-/** What an ensemble said, and what came. */
 export interface EmosCase {
-  /** Of the members. */
   mean: number;
-  /** Sample variance of the members; 0 where there is one member only. */
+  /** Sample variance of the members; 0 for a single member. */
   variance: number;
   observed: number;
 }
 
 export interface EmosFit {
   coefficients: EmosCoefficients;
-  /** Mean CRPS over the cases that were fitted. */
   trainingCrps: number;
-  /** Whether the optimality conditions hold; if not, it is the best that was found. */
+  /** Whether the optimality conditions hold; otherwise the fit is the best one found. */
   hasConverged: boolean;
 }
 
 /**
- * Why there is no fit: fewer cases than `MIN_FIT_CASES`; a number that is none, or a variance below 0; members whose
- * mean is the same in all cases; observations that lie on the line exactly, which leaves nothing to learn a spread from.
+ * Why there is no fit: fewer cases than `MIN_FIT_CASES`; a value that is not finite, or a negative variance; the same
+ * ensemble mean in all cases; observations exactly on the line, which leave no errors to fit a spread to.
  */
 export type NoFitReason = 'too_few_cases' | 'not_finite' | 'constant_mean' | 'no_errors';
 
 type EmosFitResult = EmosFit | { reason: NoFitReason };
 
-/** Two more than there are coefficients. How many are enough for a forecast to rely on is the caller's matter. */
+/** Two more than the number of coefficients. Callers decide how many cases a reliable forecast needs. */
 export const MIN_FIT_CASES = 6;
-/** Of the gradient, for variables and observations scaled to about 1: 1e-8 of the residuals' deviation. */
+/** Gradient tolerance for variables and observations scaled to about 1: 1e-8 of the residuals' deviation. */
 const TOLERANCE = 1e-8;
-/** What is still taken for converged where rounding has ended the search. */
+/** Gradient that still counts as converged after rounding has ended the search. */
 const LOOSE_TOLERANCE = 1e-6;
-/** How far down a slope at a bound may lead. */
+/** Largest downward slope accepted at a bound. */
 const BOUND_TOLERANCE = 1e-4;
-/** No deviation is less than this while searching, which keeps the slopes finite. */
+/** Lower bound for deviations in the search, which keeps slopes finite. */
 const SMALLEST = 1e-9;
 
-/** The CRPS of a forecast that is off by observed − mean, and how it changes with the forecast's mean and deviation. */
+/** CRPS of a forecast with error observed − mean, and its derivatives by the forecast's mean and deviation. */
 export type ScoreKernel = (
   error: number,
   deviation: number,
 ) => { crps: number; byMean: number; byDeviation: number };
 
 interface FitOptions {
-  /** Coefficients to start from, of a fit to almost the same cases. */
+  /** Coefficients of a fit to almost the same cases, as a starting point. */
   near?: EmosCoefficients | undefined;
-  /** Of the distribution that is fitted, normal unless said otherwise. */
+  /** Kernel of the fitted distribution. Default: normal. */
   kernel?: ScoreKernel;
 }
 
 /**
- * The coefficients of least mean CRPS over the cases: T. Gneiting, A. E. Raftery, A. H. Westveld, T. Goldman, Mon. Wea.
- * Rev. 133 (2005), section 3, with c and d as squares to keep them from below 0. Starts from least squares. Where the
- * members' variance is the same in all cases it cannot be told from the constant, and d is 0.
- * The same cases in the same order give the same coefficients, to the last bit.
+ * The coefficients with the least mean CRPS over the cases: T. Gneiting, A. E. Raftery, A. H. Westveld, T. Goldman,
+ * Mon. Wea. Rev. 133 (2005), section 3, with c and d as squares so that they stay nonnegative. Starts from least
+ * squares. If the members' variance is the same in all cases, it cannot be separated from the constant, and d is 0.
+ * The same cases in the same order give bitwise equal coefficients.
  */
 export function fitEmos(
   cases: readonly EmosCase[],
@@ -158,7 +154,7 @@ const isFinite = ({ mean, variance, observed }: EmosCase): boolean =>
   Number.isFinite(mean) && Number.isFinite(observed) && variance >= 0 && variance < Infinity;
 
 /**
- * The mean CRPS as a function of (α, β, c, d) in the units of the scale, which writes how it changes with each:
+ * The mean CRPS as a function of (α, β, c, d) in the units of the scale. Writes its partial derivatives to `slopes`,
  * through σ = √(c + d s²), ∂σ/∂c = 1/(2σ) and ∂σ/∂d = s²/(2σ).
  */
 type Score = (alpha: number, beta: number, c: number, d: number, slopes: Float64Array) => number;
@@ -187,7 +183,7 @@ function scoreOf(cases: readonly EmosCase[], scale: Scale, kernel: ScoreKernel):
   };
 }
 
-/** The score of (α, β, √c, √d), or of the first three. */
+/** The score as a function of (α, β, √c, √d), or of the first three. */
 function inRoots(score: Score): Objective {
   const slopes = new Float64Array(4);
   return (point, gradient) => {
@@ -202,8 +198,8 @@ function inRoots(score: Score): Objective {
 }
 
 /**
- * Karush, Kuhn and Tucker's conditions: no slope along a coefficient that is free, and none that leads down from a
- * bound. A root of 0 is flat whether or not that holds, so that a search can end there by mistake.
+ * The Karush-Kuhn-Tucker conditions: no slope along a free coefficient, and no downward slope at a bound. The
+ * gradient by a root vanishes at 0 regardless, so a search can wrongly stop there.
  */
 function isOptimal(score: Score, [alpha = 0, beta = 0, rootC = 0, rootD]: Float64Array): boolean {
   const slopes = new Float64Array(4);
@@ -217,19 +213,18 @@ function isOptimal(score: Score, [alpha = 0, beta = 0, rootC = 0, rootD]: Float6
 }
 
 /**
- * A temperature is normal with mean a + b·x̄ and variance c + d·s², where x̄ and s² are mean and sample variance of an
- * ensemble's members. T. Gneiting, A. E. Raftery, A. H. Westveld, T. Goldman, Calibrated Probabilistic Forecasting Using
- * Ensemble Model Output Statistics and Minimum CRPS Estimation, Mon. Wea. Rev. 133 (2005).
+ * A temperature is normal with mean a + b·x̄ and variance c + d·s², where x̄ and s² are the mean and sample variance
+ * of an ensemble's members. T. Gneiting, A. E. Raftery, A. H. Westveld, T. Goldman, Calibrated Probabilistic
+ * Forecasting Using Ensemble Model Output Statistics and Minimum CRPS Estimation, Mon. Wea. Rev. 133 (2005).
  */
 export interface EmosCoefficients {
   a: number;
   b: number;
-  /** At least 0, as is d. */
+  /** c and d are at least 0. */
   c: number;
   d: number;
 }
 
-/** The normal distribution that the coefficients make of an ensemble's mean and sample variance. */
 export function predictEmos(
   { a, b, c, d }: EmosCoefficients,
   mean: number,

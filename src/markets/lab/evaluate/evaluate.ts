@@ -23,10 +23,7 @@ import {
 } from './training.js';
 import { crpsOfNormal } from '../../learning/pit.js';
 
-/**
- * Trains and tests what was read from a file.
- * @throws CommandError where there is nothing to train on, nothing to test, or nothing that can be fitted
- */
+/** @throws CommandError if there is nothing to train on, to test or to fit */
 export function evaluate(
   options: EvaluateOptions,
   file: FileCases,
@@ -43,7 +40,7 @@ export function evaluate(
     );
     if (last) coefficients.set(groups[group]!, last);
   }
-  if (forecasts.length === 0) throw new CommandError(`${nameOf(options.file)}: ${whyNothing(run)}`);
+  if (forecasts.length === 0) throw new CommandError(`${nameOf(options.file)}: ${reasonForNoForecast(run)}`);
   return {
     options,
     fileName: basename(options.file),
@@ -66,7 +63,7 @@ interface Run {
   file: FileCases;
   order: Uint32Array;
   forecasts: Forecasts;
-  /** Why windows could not be fitted, and how many rows were to be tested with them. */
+  /** Rows that unfitted windows would have tested, by reason. */
   problems: Map<NoFitReason, number>;
   tooEarly: number;
   notFitted: number;
@@ -128,7 +125,7 @@ const reasons: Record<NoFitReason, string> = {
 const whyNotFitted = ({ problems }: Run): string | null =>
   problems.size === 0 ? null : [...problems].map(([reason]) => reasons[reason]).join('; ');
 
-function whyNothing(run: Run): string {
+function reasonForNoForecast(run: Run): string {
   const { options, file, tooEarly } = run;
   const { training } = options;
   const reason = whyNotFitted(run);
@@ -139,16 +136,15 @@ function whyNothing(run: Run): string {
   return `No row can be tested: none of ${tooEarly} has ${training.days} dates with data before it.`;
 }
 
-/** A tested case with what only its sum is needed of. */
 interface ScoredCase extends EvaluatedCase {
   logScore: number;
 }
 
-/** The forecasts that were made, in the order of dates. They are worked out while they are read. */
+/** The forecasts in date order, computed lazily during iteration. */
 interface Forecasts extends Iterable<ScoredCase> {
   readonly length: number;
   add(row: number, trained: Trained): void;
-  /** The rows of the table that were forecast, in that order. */
+  /** Table rows with a forecast, in the same order. */
   rows(): number[];
 }
 
@@ -210,10 +206,7 @@ function createForecasts(
   };
 }
 
-/**
- * Means over all forecasts.
- * @param coefficients one set, or by the value that was fitted by
- */
+/** @param coefficients one set, or one for each value of the `by` column */
 function summarize(
   forecasts: Forecasts,
   table: CaseTable,

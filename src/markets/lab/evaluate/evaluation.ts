@@ -2,38 +2,38 @@ import type { CaseTable } from './case-table.js';
 import type { EmosCoefficients } from './emos.js';
 
 export interface EvaluateOptions {
-  /** As it was given; `-` is standard input. */
+  /** As given; `-` is standard input. */
   file: string;
   observed: string;
-  /** Regular expression over column names: the ensemble's members. */
+  /** Regular expression for the columns of the ensemble's members. */
   members: string;
   date: string;
   training: RollingTraining | FixedTraining;
-  /** 1 to 12: only rows of these months are trained on and tested. Null: all. */
+  /** Months (1 to 12) whose rows are used for training and testing. Null: all. */
   months: readonly number[] | null;
-  /** Column whose values are fitted each for itself; null: one fit for all rows. */
+  /** Column whose values are fitted separately; null: one fit for all rows. */
   by: string | null;
   distribution: 'normal' | 'logistic';
-  /** Whether the spread is widened until the central 90% interval covers 90% of what was trained on. */
+  /** Whether the spread is widened until the central 90% interval covers 90% of the training cases. */
   isWidened: boolean;
-  /** Values that mean that there is none, besides empty fields and NA. */
+  /** Values that mark missing data, besides empty fields and NA. */
   missing: readonly string[];
   delimiter: string;
 }
 
-/** For each date: the latest `days` dates with data that lie more than `lagDays` days before it. */
+/** For each date: the latest `days` dates with data that are more than `lagDays` days earlier. */
 export interface RollingTraining {
   days: number;
   lagDays: number;
 }
 
-/** Once: all dates more than `lagDays` days before `until` (YYYY-MM-DD). What is tested starts at `until`. */
+/** Trained once, on all dates more than `lagDays` days before `until` (YYYY-MM-DD); tests start at `until`. */
 export interface FixedTraining {
   until: string;
   lagDays: number;
 }
 
-/** The whole output of the command. Scores are means over the tested cases, in the unit of the observations. */
+/** The output of the command. Scores are means over the tested cases, in the unit of the observations. */
 export interface EvaluationSummary {
   n: number;
   raw: RawScores;
@@ -41,23 +41,22 @@ export interface EvaluationSummary {
     /** −ln of the density at the observation. */
     logScore: number;
   };
-  /** Of the fit, the last one of a rolling window; by the value of the column `by` if there is one. */
+  /** Coefficients of the fit (the last one for a rolling window), by value of the `by` column if given. */
   coefficients: EmosCoefficients | Record<string, EmosCoefficients>;
 }
 
 export interface RawScores {
   crps: number;
-  /** Of the distribution's mean, as is `bias` = mean − observed. */
+  /** Mean absolute error of the distribution's mean; `bias` is its mean − observed. */
   mae: number;
   bias: number;
-  /** The share of observations within the central 90% interval. */
+  /** Share of observations within the central 90% interval. */
   coverage: number;
 }
 
 export const meansOf = <Sums extends object>(sums: Sums, n: number): Sums =>
   Object.fromEntries(Object.entries(sums).map(([name, sum]) => [name, (sum as number) / n])) as Sums;
 
-/** Of the ensembles as they are. */
 export function rawScores(rows: readonly number[], table: CaseTable): RawScores {
   const sums = { crps: 0, mae: 0, bias: 0, coverage: 0 };
   for (const row of rows) {
@@ -71,11 +70,11 @@ export function rawScores(rows: readonly number[], table: CaseTable): RawScores 
   return meansOf(sums, rows.length);
 }
 
-/** One forecast that was not trained on, and what came. */
+/** One out-of-sample forecast. */
 export interface EvaluatedCase {
   /** YYYY-MM-DD. */
   date: string;
-  /** Its value in the column `by`; null where that was not asked for. */
+  /** Value in the `by` column; null without one. */
   by: string | null;
   observed: number;
   members: {
@@ -92,11 +91,11 @@ export interface EvaluatedCase {
   high: number;
   rawCrps: number;
   emosCrps: number;
-  /** Of a normal forecast with mean and deviation of the observations that were trained on. */
+  /** CRPS of a normal forecast with the mean and deviation of the training observations. */
   climateCrps: number;
-  /** The calibrated forecast's probability of at most what was observed. */
+  /** The calibrated forecast's probability of at most the observation. */
   pit: number;
-  /** How many members lie below the observation, 0 to `memberCount`; where some equal it, drawn with a fixed seed. */
+  /** Number of members below the observation, 0 to `memberCount`; ties are broken with a fixed seed. */
   rawRank: number;
 }
 
@@ -108,7 +107,7 @@ export const leftOutReasons = {
   notNumeric: 'with something that is not a number',
 };
 
-/** Rows that are not used; a row counts once, for the first reason. */
+/** Unused rows; each counts once, for its first reason. */
 export type LeftOut = Record<keyof typeof leftOutReasons, number>;
 
 export interface Evaluation {
@@ -116,13 +115,13 @@ export interface Evaluation {
   /** Without its folder. */
   fileName: string;
   memberCount: number;
-  /** Rows in the file, and those left in the months that were asked for after `leftOut`. */
+  /** Rows in the file, and rows in the selected months after `leftOut`. */
   rows: number;
   usedRows: number;
   leftOut: LeftOut;
-  /** Usable rows in the time that was to be tested that have no forecast: too few dates before them, or no fit. */
+  /** Usable rows in the test period without a forecast, because of too few earlier dates or no fit. */
   untested: { tooEarly: number; notFitted: number; whyNotFitted: string | null };
   summary: EvaluationSummary;
-  /** In the order of dates. Made while they are read, so that a long file needs little memory; may be read repeatedly. */
+  /** In date order. Computed lazily, so that a long file needs little memory; may be iterated repeatedly. */
   cases: Iterable<EvaluatedCase>;
 }

@@ -83,7 +83,7 @@ export const runHourlyCommand = (terminal: Terminal): Promise<number> =>
     try {
       const summary = scoreHourly(found.days, flags, (share) => progress.show(share, 'fitting'));
       progress.stop();
-      if (!summary) throw new CommandError(`${nameOf(file)}: ${whyNothing(flags)}`);
+      if (!summary) throw new CommandError(`${nameOf(file)}: ${reasonForNoScore(flags)}`);
       stdout.write(`${JSON.stringify(summary, null, 2)}\n`);
     } finally {
       progress.stop();
@@ -91,7 +91,7 @@ export const runHourlyCommand = (terminal: Terminal): Promise<number> =>
     return 0;
   });
 
-/** A day of a station, hour by hour from midnight by the local standard clock. */
+/** A day of a station, hour by hour from midnight in local standard time. */
 interface HourlyDay {
   stationId: string;
   day: number;
@@ -100,10 +100,10 @@ interface HourlyDay {
 }
 
 interface HourlyFile {
-  /** In the order of days. */
+  /** In date order. */
   days: HourlyDay[];
   rows: number;
-  /** Rows with a field that is empty, and the first of them. */
+  /** Rows with an empty field, and the first such field. */
   incomplete: { count: number; line: number; column: string } | null;
 }
 
@@ -116,10 +116,7 @@ interface HourlyColumns {
   curve: number[];
 }
 
-/**
- * Reads the columns station, date, o00 to o23 (observed) and f00 to f23 (forecast), in any order among others.
- * @throws CommandError that names line and column for what cannot be read
- */
+/** Columns: station, date, o00 to o23 (observed), f00 to f23 (forecast). @throws CommandError with line and column */
 async function readHourly(input: Input, file: string, onRow: () => void): Promise<HourlyFile> {
   let columns: HourlyColumns | undefined;
   let header: string[] = [];
@@ -189,13 +186,13 @@ function findHourlyColumns(header: readonly string[], name: string): HourlyColum
   };
 }
 
-const whyNothing = ({ from }: HourlyFlags): string =>
+const reasonForNoScore = ({ from }: HourlyFlags): string =>
   `No day can be scored: ${from === undefined ? 'none' : `none from ${from} on`} has ${MIN_SAME_DAY_CASES} rows more than ${LAG_DAYS} days before it that can be fitted.`;
 
-/** What was forecast for these days is not known to have come true yet. */
+/** The results of these latest days do not yet count as known. */
 const LAG_DAYS = 2;
 
-/** @returns undefined where nothing can be scored */
+/** @returns undefined if nothing can be scored */
 function scoreHourly(
   days: readonly HourlyDay[],
   { hour, from, minimum = false }: HourlyFlags,
@@ -240,18 +237,18 @@ function scoreHourly(
 }
 
 interface HourlyCase extends SameDayCase {
-  /** The whole degrees that had been reached, and that the day came to. */
+  /** Whole degrees reached so far, and at the end of the day. */
   reachedDegree: number;
   degree: number;
 }
 
-/** @param sign −1 for minima, which are maxima of the temperature with its sign changed */
+/** @param sign −1 for minima, which are treated as maxima of the negated temperature */
 function toCase({ stationId, observedF, curveF }: HourlyDay, hour: number, sign: 1 | -1): HourlyCase {
   const signed = observedF.map((t) => sign * t);
   const soFar = signed.slice(0, hour + 1);
   const reachedF = Math.max(...soFar);
   const extremeF = Math.max(...signed);
-  // Half a degree is rounded up, whatever the sign.
+  // Half a degree rounds up, whatever the sign.
   const settled = (x: number) => sign * Math.round(sign * x);
   return {
     stationId,
@@ -284,10 +281,10 @@ function atMostOfTruncated(normal: EmosCoefficients, { curveF, reachedDegree }: 
   return (degree: number) => probabilityWithin(distribution, { lowest: null, highest: degree, step: 1 });
 }
 
-/** What is left of a sum over degrees then is not seen in the score. */
-const NOTHING = 1e-7;
-const LEAST_PROBABILITY = 1e-15;
-const MOST_DEGREES = 300;
+/** Remainders below this do not visibly change the score. */
+const NEGLIGIBLE = 1e-7;
+const MIN_PROBABILITY = 1e-15;
+const MAX_DEGREES = 300;
 
 interface DegreeScores {
   crps: number;
@@ -299,16 +296,16 @@ function scoreDegree(
   distribution: (degree: number) => number,
   { reachedDegree, degree }: HourlyCase,
 ): DegreeScores {
-  // At the degree that was reached there is a half that has been passed already.
+  // Half of the degree already reached has been passed.
   const atMost = (whole: number) => (whole < reachedDegree ? 0 : distribution(whole));
   let crps = 0;
-  for (let whole = reachedDegree; whole < reachedDegree + MOST_DEGREES; whole++) {
+  for (let whole = reachedDegree; whole < reachedDegree + MAX_DEGREES; whole++) {
     const probability = atMost(whole);
     crps += (probability - Number(whole >= degree)) ** 2;
-    if (whole >= degree && 1 - probability < NOTHING) break;
+    if (whole >= degree && 1 - probability < NEGLIGIBLE) break;
   }
   const below = atMost(degree - 1);
-  const probability = Math.max(LEAST_PROBABILITY, atMost(degree) - below);
+  const probability = Math.max(MIN_PROBABILITY, atMost(degree) - below);
   const [low, high] = [(1 - INTERVAL) / 2, (1 + INTERVAL) / 2];
   const within = Math.max(0, Math.min(high, below + probability) - Math.max(low, below));
   return { crps, logScore: -Math.log(probability), coverage: within / probability };

@@ -10,13 +10,10 @@ interface Fitted {
 
 export interface Model {
   title: string;
-  /** Whether rows of all values of the column --by are fitted together. */
+  /** Whether rows of all values of the `--by` column are fitted together. */
   isPooled: boolean;
   distribution: (typeof distributions)[keyof typeof distributions];
-  /**
-   * @param near coefficients of almost the same rows, at which the search starts
-   * @returns undefined for too few rows, or those that nothing can be learned from
-   */
+  /** @param near coefficients for almost the same rows, as a starting point @returns undefined if rows cannot be fitted */
   fit(rows: readonly ModelRow[], near: Fitted['coefficients'] | undefined): Fitted | undefined;
 }
 

@@ -9,7 +9,7 @@ import { CaseTable, describeMembers } from './case-table.js';
 import type { EvaluateOptions, LeftOut } from './evaluation.js';
 import { monthNumberOf, parseDay } from './training.js';
 
-/** Where a row was left out for a reason for the first time. */
+/** The first row left out for a reason. */
 interface Example {
   line: number;
   column: string | null;
@@ -18,23 +18,23 @@ interface Example {
 
 export interface FileCases {
   table: CaseTable;
-  /** Values of the column that is fitted by, in the order of `group`. */
+  /** Values of the `by` column, indexed by `group`. */
   groups: string[];
   columns: Columns;
   rows: number;
   leftOut: LeftOut;
   examples: Partial<Record<keyof LeftOut, Example>>;
-  /** Numbers that files write where they have none, taken as they are because nothing was said of them: how often each. */
+  /** Counts of numbers that often mark missing data, used as values because no flag declared them missing. */
   suspects: Map<number, number>;
 }
 
 const MISSING = ['', 'na', 'n/a', 'nan', 'null', 'none', '-'];
-/** A longer record is a quote that was never closed. */
+/** A longer record means an unclosed quote. */
 const MAX_RECORD_LENGTH = 16 * 1024 * 1024;
 
 const ROWS_PER_UPDATE = 1000;
 
-/** Opens a file to be read row by row, and shows how much of it has been. */
+/** Reads a file row by row and shows the progress. */
 export async function readRows<Found>(
   file: string,
   { stdin, stderr }: Terminal,
@@ -54,10 +54,7 @@ export async function readRows<Found>(
   }
 }
 
-/**
- * Reads the rows that can be used. Memory is that of some numbers for each.
- * @throws CommandError for a file that is no CSV, or without the columns
- */
+/** @throws CommandError for a file that is not a CSV, or lacks the columns */
 export async function readCases(
   input: Input,
   options: EvaluateOptions,
@@ -74,7 +71,7 @@ export async function readCases(
   return reader.found;
 }
 
-/** @throws CommandError for a file that is no CSV */
+/** @throws CommandError for a file that is not a CSV */
 export async function readCsv(
   input: Input,
   file: string,
@@ -87,7 +84,7 @@ export async function readCsv(
     skip_empty_lines: true,
     relax_column_count: true,
     ...options,
-    // Rows are read here and not handed on, which is several times as fast.
+    // Handling rows in the callback instead of passing them on is several times as fast.
     on_record: (record: string[], { lines }) => {
       onRecord(record, lines);
       return null;
@@ -170,10 +167,10 @@ export function missingTest(own: readonly string[]): (text: string) => boolean {
 
 const sentinels = new Set([-99, -99.9, -999, -999.9, -9999, -99999, 9999, 99999, -32768]);
 
-/** Beyond it are the numbers by which files mark what they do not have, such as 9.96921e+36 or 1e20. */
+/** Files mark missing data with numbers beyond this, such as 9.96921e+36 or 1e20. */
 const LARGEST = 1e15;
 
-/** A decimal number; nothing that JavaScript takes for one besides, such as 0x10 or Infinity. */
+/** A decimal number. Rejects other JavaScript notations, such as 0x10 or Infinity. */
 export function parseNumber(text: string): number | undefined {
   const number = Number(text);
   return Math.abs(number) <= LARGEST && decimal.test(text) ? number : undefined;
@@ -185,21 +182,18 @@ interface Columns {
   count: number;
   date: number;
   observed: number;
-  /** Undefined where all rows belong together. */
+  /** Undefined if all rows belong together. */
   by: number | undefined;
   members: { index: number; name: string }[];
-  /** Columns that the pattern names besides the members, as they are used otherwise. */
+  /** Columns that match the pattern but are used otherwise. */
   excluded: string[];
 }
 
 const LISTED = 20;
-const LONGEST_NAME = 60;
+const MAX_NAME_LENGTH = 60;
 const MATCHING_MS = 2_000;
 
-/**
- * Finds the columns in the header.
- * @throws CommandError for a column that is not there, or there twice, and for a pattern that names none
- */
+/** @throws CommandError for a missing or duplicate column, and for a pattern without matches */
 function findColumns(
   header: readonly string[],
   options: Pick<EvaluateOptions, 'file' | 'date' | 'observed' | 'by' | 'members'>,
@@ -216,7 +210,7 @@ function findColumns(
       `${where}--members: ${quote(options.members)} takes too long to match. Repetitions within repetitions, such as (a+)+, do.`,
     );
   const matching = header.map((name, index) => ({ index, name })).filter(({ index }) => matches[index]);
-  // An observation among the members would be a forecast that knows what came.
+  // An observation among the members would give the forecast knowledge of the outcome.
   const isOther = ({ index }: { index: number }) => index === date || index === observed || index === by;
   const members = matching.filter((column) => !isOther(column));
   if (members.length === 0)
@@ -232,11 +226,7 @@ function findColumns(
   };
 }
 
-/**
- * The place of a column in the header.
- * @param hint where there is none
- * @throws CommandError where there is none, or two
- */
+/** @param hint for the error about a missing column @throws CommandError for a missing or duplicate column */
 export function findColumn(header: readonly string[], name: string, where: string, hint: string): number {
   const index = header.indexOf(name);
   if (index < 0) throw new CommandError(`${where}: there is no column ${quote(name)}. ${hint}`);
@@ -245,7 +235,7 @@ export function findColumn(header: readonly string[], name: string, where: strin
   return index;
 }
 
-/** Which of the names the pattern matches. Undefined where that takes too long: no pattern may hang the command. */
+/** Whether each name matches the pattern. Undefined after a timeout, so that no pattern can hang the command. */
 function matchAll(pattern: string, names: readonly string[]): readonly boolean[] | undefined {
   const script = 'names.map((name) => new RegExp(pattern).test(name))';
   try {
@@ -256,9 +246,9 @@ function matchAll(pattern: string, names: readonly string[]): readonly boolean[]
   }
 }
 
-/** Not all of what may be no CSV at all, and nothing that a terminal obeys. */
+/** Shortens long text, which may not be CSV at all, and replaces terminal control characters. */
 export const quote = (text: string): string =>
-  JSON.stringify(text.length > LONGEST_NAME ? `${text.slice(0, LONGEST_NAME)}…` : text).replace(
+  JSON.stringify(text.length > MAX_NAME_LENGTH ? `${text.slice(0, MAX_NAME_LENGTH)}…` : text).replace(
     /\p{Cc}/gu,
     '\uFFFD',
   );

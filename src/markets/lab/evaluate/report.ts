@@ -21,26 +21,23 @@ import {
 } from './evaluation.js';
 import { styleSheets } from '../../../core/pages/stylesheet.js';
 
-/** Three levels up both from the sources and from what is built of them. */
+/** The relative path is the same from the sources and from the build. */
 const views = fileURLToPath(new URL('../../../../views/markets', import.meta.url));
 
-/**
- * Says before the work begins what would keep its report from being written.
- * @throws CommandError if there is no such folder, or if what is there is not an ordinary file
- */
+/** @throws CommandError for a missing folder, or if the target exists and is not an ordinary file */
 export async function requireReportTarget(file: string): Promise<void> {
   const target = resolve(file);
   const folder = await stat(dirname(target)).catch(() => undefined);
   if (!folder?.isDirectory()) throw refuse(file, `there is no folder ${dirname(target)}`);
-  // It is put in the place of what is there, which must not be a device or a link to somewhere.
+  // The report replaces the target, which must not be a device or a link.
   const found = await lstat(target).catch(() => undefined);
   if (found && !found.isFile()) throw refuse(file, 'what is there is not an ordinary file');
 }
 
 /**
- * Writes the evaluation as one HTML file that needs nothing else: it opens offline, in both colour schemes, and prints.
- * It is there whole or not at all, in place of what was there before.
- * @throws CommandError as `requireReportTarget` does, or if it cannot be written
+ * Writes the evaluation as one self-contained HTML file that works offline, in both colour schemes and in print.
+ * Replaces an existing file atomically.
+ * @throws CommandError like `requireReportTarget`, or if writing fails
  */
 export async function writeReport(evaluation: Evaluation, file: string): Promise<void> {
   await requireReportTarget(file);
@@ -69,10 +66,10 @@ async function renderReport(evaluation: Evaluation): Promise<string> {
   });
 }
 
-/** More groups than this are not listed one by one. */
-const MOST_GROUPS = 500;
+/** More groups than this are not listed individually. */
+const MAX_GROUPS = 500;
 
-/** All that the report says. Reads the cases once. */
+/** Reads the cases once. */
 function toReportView(evaluation: Evaluation) {
   const { options, summary, fileName } = evaluation;
   const tally = tallyCases(evaluation);
@@ -89,7 +86,7 @@ function toReportView(evaluation: Evaluation) {
     scores: toScores(evaluation, tally),
     groupColumn: options.by,
     groups: toGroups(tally),
-    groupsLeftOut: Math.max(0, tally.groups.size - MOST_GROUPS),
+    groupsLeftOut: Math.max(0, tally.groups.size - MAX_GROUPS),
     coefficients: toCoefficients(evaluation),
     coefficientsOf: 'until' in options.training ? '' : ' of the last date’s fit',
     charts: toCharts(tally),
@@ -103,7 +100,7 @@ function describeResult({ summary }: Evaluation, { total }: Tally): string {
   return `The calibrated forecast’s mean CRPS is ${formatFixed(emos.crps, 3)}: ${compareScores(emos.crps, raw.crps)} that of the raw ensemble (${formatFixed(raw.crps, 3)}) and ${compareScores(emos.crps, climate)} that of climatology (${formatFixed(climate, 3)}). Its central 90% interval held ${formatPercent(emos.coverage)} of the observations.`;
 }
 
-/** User-given texts are marked, so that the page keeps their direction to themselves. */
+/** Marks text given by users, so that the page isolates its writing direction. */
 function toFacts(evaluation: Evaluation, { days }: Tally): { name: string; value: string; isGiven?: true }[] {
   const { options, fileName, memberCount, rows, usedRows } = evaluation;
   const day = (date: string | undefined) => (date === undefined ? '–' : ui.formatDay(new Date(date)));
@@ -158,7 +155,7 @@ function toScores({ summary: { emos, raw } }: Evaluation, { total }: Tally) {
 }
 
 const toGroups = ({ groups }: Tally) =>
-  [...groups].slice(0, MOST_GROUPS).map(([name, sums]: [string, ScoreSums]) => ({
+  [...groups].slice(0, MAX_GROUPS).map(([name, sums]: [string, ScoreSums]) => ({
     name,
     n: ui.formatDecimal(sums.n),
     emos: formatFixed(sums.emos / sums.n, 3),
@@ -171,14 +168,14 @@ function toCoefficients({ options, summary: { coefficients } }: Evaluation) {
     options.by === null
       ? [['All rows', coefficients as EmosCoefficients] as const]
       : Object.entries(coefficients as Record<string, EmosCoefficients>);
-  return all.slice(0, MOST_GROUPS).map(([name, { a, b, c, d }]) => ({
+  return all.slice(0, MAX_GROUPS).map(([name, { a, b, c, d }]) => ({
     name,
     values: [a, b, c, d].map((value) => formatFixed(value, 4)),
   }));
 }
 
 function toCharts({ days, pitCounts, rankCounts, coverage, pairs, total: { n } }: Tally) {
-  // Places of one date have their errors in common, so that a date counts once.
+  // Errors within a date are correlated, so each date counts once.
   const histogram = (counts: readonly number[]) => {
     const shares = counts.map((count) => (n === 0 ? 0 : count / n));
     return { n, shares, pFlat: flatnessOfShares(shares, days.length) };
@@ -210,7 +207,6 @@ const monthNames = Array.from({ length: 12 }, (_, month) =>
 const nameMonths = (months: readonly number[] | null): string =>
   months === null ? 'all' : months.map((month) => monthNames[month - 1] ?? String(month)).join(', ');
 
-/** What the calibration knew of each forecast that it was tested on. */
 export function describeTraining({ training, by }: EvaluateOptions): string {
   const group = by === null ? '' : ', each value for itself';
   if ('until' in training) {
@@ -229,7 +225,7 @@ function describeMethod({ distribution, isWidened }: EvaluateOptions): string {
   return `EMOS: a ${distribution} distribution with mean a + b·x̄ and variance c + d·s² of the ensemble’s mean and sample variance, by minimum CRPS${widened}`;
 }
 
-/** Rows that are in none of the numbers, and why; only what there was. */
+/** Rows that no score covers, with the reason; reasons without rows are left out. */
 function describeLeftOut({ leftOut, untested }: Evaluation): { reason: string; count: number }[] {
   return [
     ...(Object.entries(leftOutReasons) as [keyof LeftOut, string][]).map(([name, reason]) => ({
@@ -244,7 +240,7 @@ function describeLeftOut({ leftOut, untested }: Evaluation): { reason: string; c
   ].filter(({ count }) => count > 0);
 }
 
-/** `81% below`: a score against another, smaller being better. */
+/** Compares a score with another, such as `81% below`; smaller is better. */
 export function compareScores(score: number, other: number): string {
   const difference = ((other - score) / other) * 100;
   if (!Number.isFinite(difference) || Math.abs(difference) < 0.05) return 'as good as';
@@ -264,7 +260,7 @@ interface ScoreSums {
 
 type Tally = ReturnType<typeof tallyCases>;
 
-/** What the report says of the cases, gathered while they are read once. */
+/** Reads the cases once. */
 export function tallyCases({ cases, memberCount }: Pick<Evaluation, 'cases' | 'memberCount'>) {
   const total = newSums();
   const days = new Map<string, ScoreSums>();
@@ -297,9 +293,9 @@ export function tallyCases({ cases, memberCount }: Pick<Evaluation, 'cases' | 'm
         ];
   return {
     total,
-    /** In their order. */
+    /** In date order. */
     days: [...days].sort(([a], [b]) => (a < b ? -1 : 1)).map(([date, sums]) => toPoint(date, sums)),
-    /** By the value of the column that was fitted by, in the order in which they came. */
+    /** By value of the `by` column, in order of appearance. */
     groups,
     pitCounts,
     /** How often the observation had 0, 1, … members below it. */
@@ -333,9 +329,9 @@ const toPoint = (date: string, { n, raw, emos, climate }: ScoreSums): SeriesPoin
 });
 
 /**
- * How often the observation lay between the members with as many below the lower as above the upper. Where observation and
- * members are drawn from one distribution all m + 1 ranks are as likely, so the nominal coverage is the share of the ranks
- * within. T. M. Hamill, Interpretation of Rank Histograms for Verifying Ensemble Forecasts, Mon. Wea. Rev. 129 (2001).
+ * How often the observation lay between two members symmetric in rank. If observation and members are drawn from one
+ * distribution, all m + 1 ranks are equally likely, so the nominal coverage is the share of ranks within. T. M.
+ * Hamill, Interpretation of Rank Histograms for Verifying Ensemble Forecasts, Mon. Wea. Rev. 129 (2001).
  */
 function rankCoverage(counts: readonly number[], n: number): { nominal: number; actual: number }[] {
   const ranks = counts.length;

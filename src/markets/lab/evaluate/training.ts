@@ -16,15 +16,12 @@ import {
 import type { FixedTraining, RollingTraining } from './evaluation.js';
 import { logScoreOfNormal, crpsAndGradient } from '../../learning/pit.js';
 
-/** 2010-03-01, alone or before a time; / and . may stand for the dashes. */
+/** 2010-03-01, alone or before a time; / and . may replace the dashes. */
 const separated = /^(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?:[T ]\d.*)?$/;
 /** 20100301, alone or before hours, minutes and seconds. */
 const compact = /^(\d{4})(\d{2})(\d{2})(?:\d{2}){0,3}(?:Z|T\d.*)?$/;
 
-/**
- * The number of the calendar day that a date names, 0 for 1970-01-01; undefined if it is none. A time is passed over:
- * what counts is the day as it is written. Dates whose day and month could be mixed up are not guessed at.
- */
+/** Day number, 0 for 1970-01-01, without the time. Undefined for other text and ambiguous orders of day and month. */
 export function parseDay(text: string): number | undefined {
   const found = separated.exec(text);
   if (found) return dayOf(Number(found[1]), Number(found[3]), Number(found[4]));
@@ -44,23 +41,20 @@ export const monthNumberOf = (day: number): number => new Date(day * DAY_MS).get
 /** YYYY-MM-DD. */
 export const formatEpochDay = (day: number): string => new Date(day * DAY_MS).toISOString().slice(0, 10);
 
-/** Positions from `from` to before `to`, among the rows of a group in the order of days. */
+/** Positions from `from` (inclusive) to `to` (exclusive) in the rows of a group, in date order. */
 export interface RowRange {
   from: number;
   to: number;
 }
 
-/** Rows of one or more days that are tested with the same fit. */
+/** Rows of one or more days tested with the same fit. */
 interface Step {
-  /** Null where there are too few dates before them. */
+  /** Null if there are too few earlier dates. */
   training: RowRange | null;
   test: RowRange;
 }
 
-/**
- * Says what is trained on for which rows.
- * @param days of the rows of a group, ascending
- */
+/** @param days of the rows of a group, ascending */
 export function planWindows(days: ArrayLike<number>, training: RollingTraining | FixedTraining): Step[] {
   if ('until' in training) {
     const until = parseDay(training.until)!;
@@ -75,7 +69,7 @@ export function planWindows(days: ArrayLike<number>, training: RollingTraining |
 function rollingSteps(days: ArrayLike<number>, { days: length, lagDays }: RollingTraining): Step[] {
   const dates = datesOf(days);
   const steps: Step[] = [];
-  // Of the dates that are known already on the day that is tested, how many there are; it only grows.
+  // Number of dates already known on the tested day; never decreases.
   let known = 0;
   for (const [i, { day, from }] of dates.entries()) {
     while (dates[known]!.day < day - lagDays) known++;
@@ -95,7 +89,6 @@ function datesOf(days: ArrayLike<number>): { day: number; from: number; to: numb
   return dates;
 }
 
-/** The position of the first row on this day or later. */
 function firstFrom(days: ArrayLike<number>, day: number): number {
   let position = 0;
   while (position < days.length && days[position]! < day) position++;
@@ -104,13 +97,13 @@ function firstFrom(days: ArrayLike<number>, day: number): number {
 
 export interface Trained {
   coefficients: EmosCoefficients;
-  /** As fitted, before the spread was widened: the next window starts its search here. */
+  /** Coefficients before the spread was widened; the next window starts its search here. */
   fitted: EmosCoefficients;
-  /** Mean and sample deviation of the window's observations: what is known without any forecast. */
+  /** Mean and sample deviation of the window's observations, the forecast without an ensemble. */
   climate: { mean: number; deviation: number };
 }
 
-/** Of the central interval whose coverage is counted. */
+/** Nominal coverage of the central interval. */
 export const INTERVAL = 0.9;
 
 interface TrainingRule {
@@ -118,7 +111,6 @@ interface TrainingRule {
   isWidened: boolean;
 }
 
-/** Fits a window, or says why that cannot be done. */
 export function train(
   cases: readonly EmosCase[],
   { distribution, isWidened }: TrainingRule,
@@ -132,11 +124,12 @@ export function train(
 }
 
 /**
- * Minimum CRPS rewards sharpness: where errors have heavier tails than the distribution, its intervals cover too little.
- * This multiplies the deviation by the least factor, 1 or more, with which the interval covers its share of what was
- * trained on, counted as in split conformal prediction: the ⌈(n + 1) · 0.9⌉-th smallest of |observed − mean| / deviation.
- * J. Lei, M. G'Sell, A. Rinaldo, R. J. Tibshirani, L. Wasserman, Distribution-Free Predictive Inference for Regression,
- * J. Amer. Statist. Assoc. 113 (2018). Without their guarantee: the same cases are fitted and counted.
+ * Minimum CRPS rewards sharpness: if errors have heavier tails than the distribution, its intervals cover too little.
+ * Multiplies the deviation by the least factor, at least 1, with which the interval covers its share of the training
+ * cases, counted as in split conformal prediction: the ⌈(n + 1) · 0.9⌉-th smallest of |observed − mean| / deviation.
+ * J. Lei, M. G'Sell, A. Rinaldo, R. J. Tibshirani, L. Wasserman, Distribution-Free Predictive Inference for
+ * Regression, J. Amer. Statist. Assoc. 113 (2018). Their guarantee does not hold here, because the same cases are
+ * fitted and counted.
  */
 function widened(
   fitted: EmosCoefficients,
@@ -160,10 +153,9 @@ function climateOf(cases: readonly EmosCase[]): Trained['climate'] {
   return { mean, deviation: Math.sqrt(squares / (n - 1)) };
 }
 
-/** A family of symmetric distributions with mean and deviation; z is in deviations from the mean. */
+/** A family of symmetric distributions with mean and deviation; z counts deviations from the mean. */
 interface Distribution {
   kernel: ScoreKernel;
-  /** The probability of at most z. */
   cdf: (z: number) => number;
   quantile: (probability: number) => number;
   logScore: (mean: number, deviation: number, observed: number) => number;
@@ -180,10 +172,10 @@ const normal: Distribution = {
 const SCALE = 1 / LOGISTIC_DEVIATION;
 
 /**
- * The logistic distribution: as symmetric as the normal one, with heavier tails. CRPS: s (z − 2 ln F(z) − 1) for scale s,
- * A. Jordan, F. Krüger, S. Lerch, Evaluating Probabilistic Forecasts with scoringRules, J. Stat. Softw. 90 (2019), A.2;
- * for temperature: M. Gebetsberger, R. Stauffer, G. J. Mayr, A. Zeileis, Skewed Logistic Distribution for Statistical
- * Temperature Post-processing in Mountainous Areas, Adv. Stat. Clim. Meteorol. Oceanogr. 5 (2019).
+ * The logistic distribution: symmetric like the normal one, with heavier tails. CRPS: s (z − 2 ln F(z) − 1) for scale
+ * s, A. Jordan, F. Krüger, S. Lerch, Evaluating Probabilistic Forecasts with scoringRules, J. Stat. Softw. 90 (2019),
+ * A.2; for temperature: M. Gebetsberger, R. Stauffer, G. J. Mayr, A. Zeileis, Skewed Logistic Distribution for
+ * Statistical Temperature Post-processing in Mountainous Areas, Adv. Stat. Clim. Meteorol. Oceanogr. 5 (2019).
  */
 const logistic: Distribution = {
   kernel: (error, deviation) => {

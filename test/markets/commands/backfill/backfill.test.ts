@@ -17,10 +17,10 @@ import { createOpenMeteoSource } from '../../../../src/markets/weather/open-mete
 const clock = { now: () => Date.parse('2026-07-05T12:00:00Z') };
 const log = pino({ level: 'silent' });
 const names = { forecastSource: 'openmeteo', marketSource: 'kalshi' };
-/** 40 days: two questions about forecasts, and two for the one series. */
+/** 40 days: two requests for forecasts, and two for the one series. */
 const range = { from: '2026-05-01', to: '2026-06-09' };
 
-/** Of each station's maximum and minimum and of each area's hours, from one and two days before. */
+/** Runs for each station's maximum and minimum and each area's hours, from one and two days before. */
 const RUNS_A_DAY = 2 * (2 * stations.length + 24 * indexAreas.length);
 
 let database: TestDatabase;
@@ -39,7 +39,7 @@ afterAll(async () => {
   await venue.stop();
 });
 beforeEach(async () => {
-  // Of four models that are asked for one has a past here.
+  // Only one of the four requested models has a history here.
   const previous: FakeWeather['previous'] = (_station, _ms, _days, model) =>
     model === 'gfs_global' ? 60 : null;
   Object.assign(weather, { previous, fault: undefined, requests: [] });
@@ -49,7 +49,6 @@ beforeEach(async () => {
   await orm.execute(sql`delete from climate_reports`);
 });
 
-/** Fills the range; what it says and how long it waits is kept. */
 async function fill(over: Partial<BackfillOptions> = {}) {
   const pauses: number[] = [];
   const steps: string[] = [];
@@ -78,11 +77,11 @@ async function fill(over: Partial<BackfillOptions> = {}) {
   return { ...result, pauses, steps };
 }
 
-/** Of each model the same. */
+/** Requested days, which are the same for each model. */
 const askedDays = () => {
   const asked = weather.requests.map(({ path }) => {
     const query = new URL(path, 'http://x').searchParams;
-    // The last day ends in the next one by UTC.
+    // The last day ends on the next UTC date.
     return `${query.get('start_date')} ${addDays(query.get('end_date')!, -1)}`;
   });
   expect(asked).toHaveLength(4);
@@ -90,9 +89,9 @@ const askedDays = () => {
 };
 
 describe('filling the past', () => {
-  it('asks for what is missing and writes it down; the next run asks for nothing', async () => {
+  it('requests and stores missing days, so that the next run requests nothing', async () => {
     const first = await fill();
-    // Seven stations, 40 days, two runs of each; one series.
+    // Every station over 40 days with two runs each; one series.
     expect(first).toMatchObject({
       newRuns: 40 * RUNS_A_DAY,
       newReports: 40,
@@ -112,9 +111,9 @@ describe('filling the past', () => {
     expect([...weather.requests, ...venue.requests]).toEqual([]);
   });
 
-  it('asks again for the days alone that have no run from before they began', async () => {
+  it('requests only days again that lack a run from before they began', async () => {
     await fill();
-    // As if the service had only come up at noon of 20 May.
+    // As if the service had first run at noon on 20 May.
     await orm.execute(sql`
       update ensemble_runs set model_run_at = '2026-05-20T12:00:00Z'
       where date = '2026-05-20' and station = 'KNYC' and model_run_at = '2026-05-20T00:00:00Z'`);
@@ -125,7 +124,7 @@ describe('filling the past', () => {
     expect(askedDays()).toEqual(['2026-05-20 2026-05-20']);
   });
 
-  it('ends after the present question when it is interrupted, and goes on from there', async () => {
+  it('stops after the current request when interrupted, and resumes from there', async () => {
     const stop = new AbortController();
     weather.fault = () => {
       stop.abort();
@@ -145,7 +144,7 @@ describe('filling the past', () => {
     expect(askedDays()).toEqual(['2026-06-01 2026-06-09']);
   });
 
-  it('waits for a busy service as long as it asks; an interruption ends the wait', async () => {
+  it('waits as long as a busy service requests, unless interrupted', async () => {
     let refused = 0;
     weather.fault = (_req, res) => {
       if (refused++ > 0) return false;
@@ -164,7 +163,7 @@ describe('filling the past', () => {
     expect(ended).toMatchObject({ newRuns: 0, problems: [], isInterrupted: true, pauses: [60_000] });
   });
 
-  it('gives up a service that keeps failing, says so, and still asks the other one', async () => {
+  it('gives up on a service that keeps failing, reports it, and still queries the other', async () => {
     let asked = 0;
     weather.fault = (_req, res) => {
       if (asked++ === 0) return false;
@@ -172,7 +171,7 @@ describe('filling the past', () => {
       return true;
     };
     const result = await fill();
-    // What the first model said of the first days is kept without the others.
+    // The first model's answer for the first days is kept without the others.
     expect(result).toMatchObject({ newRuns: 31 * RUNS_A_DAY, newReports: 40, isInterrupted: false });
     expect(result.problems).toEqual([
       `The forecasts from 2026-06-01 on could not be filled: ${weather.url}/v1/forecast: status 503: maintenance.`,
@@ -180,7 +179,7 @@ describe('filling the past', () => {
     expect(result.pauses).toHaveLength(4);
   });
 
-  it('says which source keeps no past', async () => {
+  it('reports a source without a history', async () => {
     const result = await fill({ weather: { name: 'http' }, markets: { name: 'mine' } });
     expect(result.problems).toEqual([
       'The source http cannot say what its past forecasts were.',

@@ -5,11 +5,11 @@ import { maintenanceCommand } from '../../../support/maintenance-command.js';
 import { settledLadder, startFakeVenue, type FakeVenue } from '../../fake-venue.js';
 import { startFakeWeather, type FakeWeather } from '../../forecast-fake-weather.js';
 
-// It starts processes, which is slow on a machine that is busy.
+// Starts processes, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 
 const command = maintenanceCommand('src/markets/commands/backfill');
-// The command lives in the present: 40 days, the last of them a week ago.
+// The command uses the real time: 40 days that end a week ago.
 const to = addDays(new Date().toISOString().slice(0, 10), -7);
 const range = { from: addDays(to, -39), to };
 let weather: FakeWeather;
@@ -17,7 +17,7 @@ let venue: FakeVenue;
 beforeAll(async () => {
   weather = await startFakeWeather();
   venue = await startFakeVenue();
-  // Reports between 70 and 88 °F; the forecast is 3 °F too warm and a degree off to either side.
+  // Reports between 70 and 88 °F; the forecast is 3 °F too warm, with members a degree to either side.
   const reported = (date: string) => 70 + ((Date.parse(date) / 86_400_000) % 10) * 2;
   weather.previous = (stationId, ms, days, model) => {
     if (model !== 'gfs_global' && model !== 'ncep_nbm_conus') return null;
@@ -31,7 +31,7 @@ afterAll(async () => {
   await venue.stop();
 });
 
-it('the command fills the configured database, says what there is, learns from it, and does nothing twice', async () => {
+it('the command fills the configured database, reports coverage, trains, and does nothing twice', async () => {
   const env = {
     MARKET_SOURCE: 'kalshi',
     KALSHI_BASE_URL: venue.url,
@@ -41,7 +41,7 @@ it('the command fills the configured database, says what there is, learns from i
   const flags = ['--from', range.from, '--to', range.to];
   const first = await command.run(flags, env);
   expect(first.code, first.stderr).toBe(0);
-  // Of the two models that have a past here each station's maximum and minimum and each area's hours, from one and two days before.
+  // For two models: each station's maximum and minimum and each area's hours, from one and two days before.
   const runs = 2 * 40 * 2 * (2 * stations.length + 24 * indexAreas.length);
   expect(first.stdout).toContain(`New: ${runs.toLocaleString('en')} runs, 40 reports.`);
   expect(first.stdout).toContain('  KNYC  forecasts of 40 days (80 runs), reports of 40 days');

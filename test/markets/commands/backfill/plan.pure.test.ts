@@ -13,7 +13,7 @@ import { UnexpectedAnswerError, VenueUnavailableError } from '../../../../src/ma
 import { daysBetween, addDays } from '../../../../src/markets/market/climate-day.js';
 
 describe('days', () => {
-  it('between two are both of them and all in between, over the ends of months and leap years', () => {
+  it('between two dates include both, across months and leap years', () => {
     expect(daysBetween('2024-02-27', '2024-03-02')).toEqual([
       '2024-02-27',
       '2024-02-28',
@@ -26,13 +26,13 @@ describe('days', () => {
   });
 
   it('are over once they are over in Los Angeles', () => {
-    // Its day of 4 July ends at 08:00Z of the 5th, New York's three hours before.
+    // There, 4 July ends at 08:00Z on the 5th, three hours after New York.
     expect(lastDayOver(stations, Date.parse('2026-07-05T07:59:00Z'))).toBe('2026-07-03');
     expect(lastDayOver(stations, Date.parse('2026-07-05T08:00:00Z'))).toBe('2026-07-04');
   });
 });
 
-describe('the days that the flags mean', () => {
+describe('the date range of the flags', () => {
   const now = Date.parse('2026-07-05T12:00:00Z');
   const read = (flags: Record<string, string>) => readRange(flags, stations, now);
 
@@ -43,7 +43,7 @@ describe('the days that the flags mean', () => {
     [{ from: '2024-02-29', to: '2024-03-01' }, '2024-02-29', '2024-03-01'],
     [{ days: '400' }, '2025-05-31', '2026-07-04'],
     [{ days: '31', to: '2026-01-31' }, '2026-01-01', '2026-01-31'],
-  ])('of %j are %s to %s', (flags, from, to) => {
+  ])('for %j is %s to %s', (flags, from, to) => {
     expect(read(flags)).toEqual({ from, to });
   });
 
@@ -57,14 +57,14 @@ describe('the days that the flags mean', () => {
     [{ from: '2026-07-04', to: '2026-07-03' }, 'is after 2026-07-03'],
     [{ from: '2026-07-01', days: '3' }, 'give one of them'],
     [{ from: '2020-01-01' }, '2377 days'],
-  ])('cannot be told from %j', (flags, words) => {
+  ])('is refused for %j', (flags, words) => {
     expect(() => read(flags as Record<string, string>)).toThrow(CommandError);
     expect(() => read(flags as Record<string, string>)).toThrow(words);
   });
 });
 
-describe('the questions', () => {
-  it('bring every missing day once, 31 days at most, and none begins or ends with a day that is there', () => {
+describe('the planned requests', () => {
+  it('cover every missing day once, span at most 31 days, and start and end with a missing day', () => {
     const from = '2025-01-01';
     fc.assert(
       fc.property(fc.array(fc.boolean(), { minLength: 1, maxLength: 120 }), (isThere) => {
@@ -91,10 +91,10 @@ describe('the questions', () => {
   });
 });
 
-describe('a service that is busy', () => {
+describe('a busy service', () => {
   const stop = new AbortController().signal;
 
-  /** Asks what fails in these ways and then answers; resolves with the pauses, in seconds, and the outcome. */
+  /** Makes a request that fails in these ways and then succeeds; resolves with the pauses in seconds and the outcome. */
   async function ask(problems: Error[]) {
     const pauses: number[] = [];
     const notes: string[] = [];
@@ -120,7 +120,7 @@ describe('a service that is busy', () => {
     new WeatherUnavailableError('/runs', 'status 429', { retryAfterMs });
   const down = new VenueUnavailableError('/markets', 'status 503');
 
-  it('is waited for as long as it says, and else longer every time', async () => {
+  it('is retried after the pause it requests, otherwise after growing pauses', async () => {
     expect(await ask([busy(90_000), busy(), down])).toMatchObject({
       outcome: 'answered',
       pauses: [90, 10, 20],
@@ -128,14 +128,14 @@ describe('a service that is busy', () => {
     });
   });
 
-  it('is asked five times at most, or where the pause would be too long', async () => {
+  it('is given up after five attempts, or if the requested pause is too long', async () => {
     const failures = Array.from({ length: 9 }, () => down);
     expect(await ask(failures)).toMatchObject({ outcome: down, asked: 5, pauses: [5, 10, 20, 40] });
     const tomorrow = busy(24 * 3_600_000);
     expect(await ask([tomorrow])).toMatchObject({ outcome: tomorrow, asked: 1, pauses: [] });
   });
 
-  it('alone is asked again: not what would go wrong again', async () => {
+  it('is retried, unlike errors that would recur', async () => {
     for (const problem of [new UnexpectedAnswerError('/runs', 'no JSON'), new TypeError('a bug')])
       expect(await ask([problem])).toMatchObject({ outcome: problem, asked: 1, pauses: [] });
   });

@@ -35,7 +35,7 @@ describe('the account of a backtest', () => {
   const at = new Date('2026-07-03T12:00:00Z');
   const event = makeEvent({ date: '2026-07-04', lowest: 68 });
   const [cold, mild] = event.markets;
-  // YES is asked at 40 cents (100 contracts) and 41 cents (50).
+  // YES is offered at 40 cents (100 contracts) and 41 cents (50).
   const book = makeBook(
     [[30, 100]],
     [
@@ -47,23 +47,23 @@ describe('the account of a backtest', () => {
   const signal = (market = cold!, side: 'yes' | 'no' = 'yes', contracts = 120, cents = 41n): Signal =>
     ({ market, side, contracts, limitPrice: cents * CENT, probability: 0.5 }) as Signal;
 
-  it('pays what the levels ask and the exact fee, and no contract is taken twice', () => {
+  it('pays each level’s price and the exact fee, and takes no contract twice', () => {
     const broker = createBroker(1_000n * DOLLAR);
     broker.buy(signal(), data, at);
-    // 100 at 0.40 (fee 1.68) and 20 at 0.41 (fee 0.33866): 48.20 + 2.01866, to $50.2187.
+    // 100 at 0.40 (fee 1.68) and 20 at 0.41 (fee 0.33866): 48.20 + 2.01866, rounded to $50.2187.
     expect(broker.cash).toBe(949_781_300n);
     expect(broker.purchases[0]).toMatchObject({ contracts: 120, cost: 50_218_700n, fee: 2_018_700n });
     broker.buy(signal(), data, at);
     expect(broker.purchases[1]!.contracts).toBe(30);
     broker.buy(signal(), data, at);
     expect(broker.purchases).toHaveLength(2);
-    // Another book is another offer.
+    // A changed book is a new offer.
     const later = makeData(event, [makeBook([[30, 100]], [[60, 101]])], at);
     broker.buy(signal(), later, at);
     expect(broker.purchases[2]!.contracts).toBe(101);
   });
 
-  it('keeps what it took for a time, where a book that changes does not say that anything came back', () => {
+  it('keeps contracts taken for a time if a changed book does not prove new ones', () => {
     const broker = createBroker(1_000n * DOLLAR, 600_000);
     broker.buy(signal(), data, at);
     broker.buy(signal(), data, at);
@@ -86,7 +86,7 @@ describe('the account of a backtest', () => {
     expect(left(10)).toHaveLength(2);
   });
 
-  it('shows signals the books without what it took', () => {
+  it('shows signals the books without the contracts taken', () => {
     const broker = createBroker(1_000n * DOLLAR);
     broker.buy(signal(), data, at);
     const seen = broker.see(data);
@@ -94,7 +94,7 @@ describe('the account of a backtest', () => {
     expect(seen.books.get(mild!.ticker)).toBe(book);
   });
 
-  it('is paid when the venue is done, once, and not before', () => {
+  it('is paid once, when the venue settles', () => {
     const broker = createBroker(100n * DOLLAR);
     broker.buy(signal(cold, 'yes', 10, 40n), data, at);
     // 10 at 0.40: fee 0.168.
@@ -109,23 +109,23 @@ describe('the account of a backtest', () => {
     expect(broker.holdings.size).toBe(0);
   });
 
-  it('gets a dollar for each pair of YES and NO at once', () => {
+  it('gets a dollar for each pair of YES and NO immediately', () => {
     const broker = createBroker(100n * DOLLAR);
     broker.buy(signal(cold, 'yes', 10, 40n), data, at);
     broker.buy(signal(cold, 'no', 10, 70n), data, at);
-    // 7.00 and a fee of 0.147; ten pairs pay 10.00.
+    // 7.00 plus a fee of 0.147; ten pairs pay 10.00.
     expect(broker.cash).toBe(98_685_000n);
     expect(broker.holdings.size).toBe(0);
   });
 
-  it('values what it holds at what it could be sold for', () => {
+  it('values holdings at their sale price', () => {
     const broker = createBroker(100n * DOLLAR);
     broker.buy(signal(cold, 'yes', 10, 40n), data, at);
     // 3.00 less a fee of 0.147.
     expect(broker.equity(data)).toBe(98_685_000n);
   });
 
-  it('keeps what it holds at the last bids while no book says otherwise, until the venue has settled it', () => {
+  it('values holdings at the last bids while books are missing, until the venue settles', () => {
     const broker = createBroker(100n * DOLLAR);
     broker.buy(signal(cold, 'yes', 10, 40n), data, at);
     const held = broker.equity(data);
@@ -133,10 +133,10 @@ describe('the account of a backtest', () => {
     const closed = { ...data, markets: [{ ...cold!, status: 'closed' as const }], books: new Map() };
     for (const later of [withoutBook, closed, { ...data, markets: [] }])
       expect(broker.equity(later)).toBe(held);
-    // Offers alone: nobody would pay anything.
+    // Only asks: nobody would pay anything.
     const unwanted = { ...data, books: new Map([[cold!.ticker, makeBook([], [[60, 100]])]]) };
     expect(broker.equity(unwanted)).toBe(broker.cash);
-    // Unless the book is only what trades prove.
+    // Unless the book only contains what trades prove.
     const amongTrades = createBroker(100n * DOLLAR, 600_000);
     amongTrades.buy(signal(cold, 'yes', 10, 40n), data, at);
     expect(amongTrades.equity(data)).toBe(held);
@@ -147,7 +147,7 @@ describe('the account of a backtest', () => {
     expect(broker.equity({ ...data, markets: [] })).toBe(broker.cash);
   });
 
-  it('never spends what it does not have', () => {
+  it('never spends more than its cash', () => {
     const broker = createBroker(2n * DOLLAR);
     broker.buy(signal(cold, 'yes', 10, 40n), data, at);
     expect(broker.cash).toBe(2n * DOLLAR);
@@ -163,7 +163,7 @@ describe('a backtest', () => {
     margin: 2,
   };
 
-  it('shows what a forecast that knows more earns, and that shuffled it earns nothing', async () => {
+  it('shows the profit of a better forecast, and none when it is shuffled', async () => {
     const result = await run(better);
     expect(result.days).toBe(60);
     expect(result.profitPerDay!.low).toBeGreaterThan(0);
@@ -174,7 +174,7 @@ describe('a backtest', () => {
     expect(result.openPurchases).toBe(0);
   });
 
-  it('shows what a forecast that knows less loses', async () => {
+  it('shows the loss of a worse forecast', async () => {
     const { profit } = await run(
       { ...better, model: { error: 4, deviation: 2 }, market: { error: 1.5, deviation: 1.5 } },
       { shuffles: 0 },
@@ -182,8 +182,8 @@ describe('a backtest', () => {
     expect(profit).toBeLessThan(-20);
   });
 
-  it('tells where shuffled forecasts earn: then a fill, a fee or a payout is wrong', async () => {
-    // A market that is 30 °F off: a model that knows no more than the season's temperatures is right against it.
+  it('reports profitable shuffled forecasts, which mean a wrong fill, fee or payout', async () => {
+    // A market that is 30 °F off loses even to a model that only knows the season.
     const { shuffled } = await run({ ...better, market: { error: 30, deviation: 3 } }, { shuffles: 3 });
     expect(shuffled!.isEarning).toBe(true);
     const { shuffled: fair } = await run(better, { shuffles: 3 });
@@ -193,14 +193,14 @@ describe('a backtest', () => {
   describe('shuffled', () => {
     const ignorant = { ...better, days: 12, model: { error: 6, deviation: 8, knowsNothing: true } };
 
-    it('has a forecast that knows nothing anywhere among its rounds, as likely here as there', async () => {
+    it('ranks an uninformative forecast uniformly among its rounds', async () => {
       const rounds = 4;
       const places: number[] = [];
       for (let record = 0; record < 30; record++) {
         const { shuffled } = await run({ ...ignorant, seed: `record ${record}` }, { shuffles: rounds });
         places.push(Math.round(shuffled!.asGood * rounds));
       }
-      // A fifth of thirty each, within two and a half deviations.
+      // A fifth of thirty each, within 2.5 standard deviations.
       for (let place = 0; place <= rounds; place++) {
         const found = places.filter((each) => each === place).length;
         expect(found, String(places)).toBeGreaterThanOrEqual(1);
@@ -208,14 +208,14 @@ describe('a backtest', () => {
       }
     }, 60_000);
 
-    it('has one that knows the day before all of its rounds', async () => {
+    it('ranks an informative forecast ahead of all its rounds', async () => {
       for (const seed of ['record 1', 'record 2', 'record 3']) {
         const { shuffled } = await run({ ...better, days: 30, seed }, { shuffles: 9 });
         expect(shuffled!.asGood).toBe(0);
       }
     }, 60_000);
 
-    it('changes nothing of one that is the same each day, whatever the brackets and the times of decisions', async () => {
+    it('does not change a constant forecast, whatever the brackets and decision times', async () => {
       const leadsOf = (day: number) => (day % 2 === 0 ? [44, 37, 30] : [30]);
       const constant = { ...ignorant, model: { error: 0, deviation: 8, knowsNothing: true }, leadsOf };
       const { profit, equityChange, purchases, shuffled } = await run(constant, { shuffles: 2 });
@@ -224,20 +224,20 @@ describe('a backtest', () => {
       expect(shuffled!.meanEquityChange).toBeCloseTo(equityChange, 9);
     });
 
-    it('is not possible with fewer than ten events, and says so', async () => {
+    it('is refused with a reason for fewer than ten events', async () => {
       const { shuffled, notShuffled } = await run({ ...better, days: 9 });
       expect(shuffled).toBeNull();
       expect(notShuffled).toBe(
         'not possible with fewer than 10 events that have two others of their station and season (here 9 of 9)',
       );
       expect((await run({ ...better, days: 10 })).notShuffled).toBeNull();
-      // From the first of March on 92 days are spring; two of summer have one other each.
+      // From 1 March, 92 days are spring; two in summer have only one other each.
       const { shuffled: spring } = await run({ ...better, days: 94 }, { shuffles: 1 });
       expect(spring).toMatchObject({ events: 92, leftOutEvents: 2 });
     });
   });
 
-  it('shows equity beside a profit that leaves out what is open in the end', async () => {
+  it('shows equity beside the profit, which leaves out open positions', async () => {
     const points = makePoints({ ...better, days: 12 });
     const result = await backtest(sourceOf(points.slice(0, -1)), options);
     expect(result.openPurchases).toBeGreaterThan(0);
@@ -257,7 +257,7 @@ describe('a backtest', () => {
     expect(words).toContain(`(by equity ${dollars(result.shuffled!.meanEquityChange)})`);
   });
 
-  it('buys nothing behind a closed gate, unless it is told to go around it', async () => {
+  it('buys nothing behind a closed gate unless it is ungated', async () => {
     const closed = await run({ ...better, isOpen: false }, { shuffles: 0 });
     expect([closed.purchases, closed.profit]).toEqual([0, 0]);
     expect(closed.withheld).toBeGreaterThan(50);
@@ -266,11 +266,11 @@ describe('a backtest', () => {
     expect(ungated.purchases).toBeGreaterThan(50);
   });
 
-  it('is the same each time', async () => {
+  it('is deterministic', async () => {
     expect(await run(better, { shuffles: 2 })).toEqual(await run(better, { shuffles: 2 }));
   });
 
-  it('does not know what comes later: without the days after it the first half is the same', async () => {
+  it('has no look-ahead: the first half is the same without the later days', async () => {
     const all = makePoints(better);
     const half = all.slice(0, 60);
     const whole = await runBacktest(all, { cash: options.cash });
@@ -283,13 +283,13 @@ describe('a backtest', () => {
     expect(boughtBy(first.purchases)).toEqual(boughtBy(whole.purchases));
   });
 
-  it('says nothing about luck after a few days', async () => {
+  it('gives no interval for a few days', async () => {
     const { profitPerDay, shuffled } = await run({ ...better, days: 10 });
     expect([profitPerDay, shuffled!.profitPerDay, shuffled!.isEarning]).toEqual([null, null, false]);
   });
 });
 
-describe('what is held of events that are not decided on', () => {
+describe('a position in an event without a decision', () => {
   const date = '2026-07-04';
   const cities = ['KNYC', 'KMIA', 'KPHL', 'KMDW', 'KDEN', 'KAUS', 'KLAX'];
   const bargain = makeBook([[20, 2_000]], [[79, 2_000]]);
@@ -319,7 +319,7 @@ describe('what is held of events that are not decided on', () => {
       gates: makeGates(true, cities, at),
     }));
 
-  it('uses up the cap of the day', async () => {
+  it('uses up the daily cap', async () => {
     const { purchases } = await runBacktest(points, { cash: 1_000n * DOLLAR });
     const staked = purchases.reduce((sum, { cost }) => sum + cost, 0n);
     expect(new Set(purchases.map(({ eventTicker }) => eventTicker)).size).toBeGreaterThan(2);
@@ -327,7 +327,7 @@ describe('what is held of events that are not decided on', () => {
     expect(staked).toBeLessThanOrEqual(200n * DOLLAR);
   });
 
-  it('is not bought more of, and keeps no room for that', async () => {
+  it('is not increased and reserves no room for more', async () => {
     const [first] = points;
     const stranger = makeForecasts(scenes[6]!.event, [0.02, 0.02, 0.9, 0.02, 0.02, 0.02], {
       at: first!.at,
@@ -344,8 +344,8 @@ describe('what is held of events that are not decided on', () => {
   });
 });
 
-describe('the points of the invented world', () => {
-  it('show what may be held from the first decision until it is settled', () => {
+describe('the points of the simulated world', () => {
+  it('show possible positions from the first decision to settlement', () => {
     const days = stationDaysBetween({ from: '2026-10-08', to: '2026-10-12' });
     const plan = planOf(days, '2026-10-10');
     const traded = days.filter(({ day }) => day.date >= '2026-10-10');
@@ -356,14 +356,14 @@ describe('the points of the invented world', () => {
       const shown = plan.filter(({ shown }) => shown.some(isThis)).map(({ atMs }) => atMs);
       const endMs = day.end.getTime();
       expect(decided).toEqual([36, 24, 12, 6].map((lead) => endMs - lead * 3_600_000));
-      // Nine hours after the day the venue's word is final.
+      // The venue's result is final nine hours after the day.
       expect([shown[0], shown.at(-1)]).toEqual([decided[0], endMs + 9 * 3_600_000]);
       const between = plan.filter(({ atMs }) => atMs >= shown[0]! && atMs <= shown.at(-1)!);
       expect(between).toHaveLength(shown.length);
     }
   });
 
-  it('have gates and fits of what was final by then, and the fee of the venue', async () => {
+  it('have gates and fits from what was final by then, and the venue’s fee', async () => {
     const stations = ['KNYC', 'KDEN'].map((id) => findStation(id)!);
     const options = { seed: 'gauge', from: '2026-10-10', to: '2026-10-10', scoreDays: 4, stations };
     const source = await simulationFeed(options);
@@ -383,7 +383,7 @@ describe('the points of the invented world', () => {
             expect(+(time ?? 0)).toBeLessThanOrEqual(+at);
       for (const { multiplier } of data.feeRules.values()) expect(multiplier).toBe(1_000_000n);
     }
-    // It does count some.
+    // Guards against an empty check.
     expect(most).toBeGreaterThanOrEqual(3);
   });
 });
@@ -399,7 +399,7 @@ describe('the summary', () => {
     fee: 20_000n,
   } as const;
 
-  it('adds up by hand', () => {
+  it('matches sums worked out by hand', () => {
     const summary = summarise({
       start: 100n * DOLLAR,
       end: 103n * DOLLAR,

@@ -41,12 +41,12 @@ const ladder = [
   { strike: { floor: 67 }, pays: (degrees: number) => degrees > 67 },
 ];
 
-/** Days in New York that grow warmer, by a degree in four days, as the venue tells of them. */
+/** The venue's records of days in New York that warm by a degree every four days. */
 function recordedEvents(days: number): string {
   return Array.from({ length: days }, (_, i) => {
     const day = new Date(Date.UTC(2025, 1, 1 + i));
     const name = `KXHIGHNY-25${['FEB', 'MAR', 'APR'][day.getUTCMonth() - 1]}${String(day.getUTCDate()).padStart(2, '0')}`;
-    // A minute before midnight in New York, where summer time began on March 9.
+    // A minute before midnight in New York, where daylight saving time began on March 9.
     const hours = day.getTime() < Date.UTC(2025, 2, 9) ? 29 : 28;
     const close = new Date(day.getTime() + hours * 3_600_000 - 60_000);
     const temperature = 44 + Math.floor(i / 4) + (i % 3);
@@ -66,7 +66,7 @@ function recordedEvents(days: number): string {
   }).join('\n');
 }
 
-/** On the eve of April 15 the two brackets in the middle are sold for less than they are worth, and bought for little less. */
+/** On the eve of April 15 the two middle brackets sell below their value, with bids slightly lower. */
 const tradesWith = (at?: string, dearerCents = 0) =>
   JSON.stringify({
     KXHIGHNY: Object.fromEntries(
@@ -93,7 +93,7 @@ const tradesWith = (at?: string, dearerCents = 0) =>
     ),
   });
 
-/** Half a megabyte that unpacks to more than is read: gzip files one after the other are one. */
+/** Half a megabyte that unpacks beyond the limit: concatenated gzip files are one file. */
 const bomb = Buffer.concat(Array<Buffer>(110).fill(gzipSync(Buffer.alloc(4 * 1024 * 1024))));
 
 describe('npm run backtest', () => {
@@ -101,25 +101,25 @@ describe('npm run backtest', () => {
   const tradesFile = write('trades.json', tradesWith());
   const recorded = ['--events', events, '--trades', tradesFile, '--shuffles', '0', '--every', '5'];
 
-  it('buys nothing of recorded days by itself: no forecast of them has been scored', async () => {
+  it('buys nothing on recorded days by default, because no forecast has been scored', async () => {
     const { code, out } = await run([...recorded, '--json']);
     expect(code).toBe(0);
     expect(JSON.parse(out)).toMatchObject({ purchases: 0, profit: 0, isUngated: false, shuffled: null });
   });
 
-  it('follows recorded prices with what was known by then, if it is told to', async () => {
+  it('trades recorded prices with data known by then when ungated', async () => {
     const { code, out } = await run([...recorded, '--ungated', '--json']);
     expect(code).toBe(0);
     const result = JSON.parse(out) as BacktestResult;
     expect(result.signals).toBeGreaterThan(0);
     expect(result.purchases).toBeGreaterThan(0);
-    // Never more than trades have proved: 50 of each side of three markets.
+    // Trades prove at most 50 of each side of three markets.
     expect(result.contracts).toBeLessThanOrEqual(300);
     expect(result.openPurchases).toBe(0);
     expect(result.endEquity).toBeCloseTo(result.startCash + result.profit, 6);
   });
 
-  it('says the same in words', async () => {
+  it('prints the same as text', async () => {
     const { out } = await run([...recorded, '--ungated']);
     expect(out).toMatch(/^Source +recorded events, the last maxima as forecast$/m);
     expect(out).toMatch(/^A day +1 days are too few for an interval$/m);
@@ -130,20 +130,20 @@ describe('npm run backtest', () => {
     expect(out).toContain('Not bought, most often because');
   });
 
-  it('shuffles nothing of a single event, and says so', async () => {
+  it('does not shuffle a single event, and says so', async () => {
     const args = recorded.map((arg, i) => (recorded[i - 1] === '--shuffles' ? '20' : arg));
     const { code, out } = await run([...args, '--ungated']);
     expect(code).toBe(0);
     expect(out).toMatch(/^Shuffled +not possible with fewer than 10 events .* \(here 0 of 1\)$/m);
   });
 
-  it('looks back at its purchases, and says so where nothing is known of them', async () => {
+  it('marks its purchases, and says so if nothing is known about them', async () => {
     const before = JSON.parse((await run([...recorded, '--ungated', '--json'])).out) as BacktestResult;
     expect(before.execution).toMatchObject({ known: 0, judged: 0, missed: 0 });
     expect(before.execution.withPrints).toBe(before.execution.fills);
     const { out } = await run([...recorded, '--ungated']);
     expect(out).toMatch(/^Afterwards +nothing is known of any of the \d+ fills$/m);
-    // Half a minute after the decision that buys others pay more.
+    // Half a minute after the purchase, others pay more.
     const files = [
       '--events',
       events,
@@ -161,7 +161,7 @@ describe('npm run backtest', () => {
     expect(words).toMatch(/^Price after +15 s not known, 30 s \+\d+\.\d ¢ \(of \d+\), 60 s /m);
   });
 
-  it('says what bids among recorded trades would have come to', async () => {
+  it('reports the result of bids among recorded trades', async () => {
     const { code, out } = await run(['--trades', tradesFile, '--queue', '0', '100']);
     expect(code).toBe(0);
     expect(out).toMatch(/^6 trades of 3 markets: bids of 10 contracts/);
@@ -174,7 +174,7 @@ describe('npm run backtest', () => {
     ]);
   });
 
-  it('takes forecasts that are given, and says which line of them is wrong', async () => {
+  it('uses given forecasts, and names the line of an error', async () => {
     const head = 'station,date,model_run_at,fetched_at,member1,member2';
     const forecasts = write(
       'f.csv',
@@ -228,7 +228,7 @@ describe('npm run backtest', () => {
     expect(err).not.toContain('    at ');
   });
 
-  it('goes through the invented world of some days', async () => {
+  it('runs over days of the simulated world', async () => {
     const { code, out } = await run([
       '--from',
       '2026-10-10',
@@ -242,7 +242,7 @@ describe('npm run backtest', () => {
       '--json',
     ]);
     expect(code).toBe(0);
-    // The maxima and minima of two cities, four times before the end of each day.
+    // Maxima and minima of two cities, at four times before the end of each day.
     expect(JSON.parse(out)).toMatchObject({ decisions: 2 * 2 * 4 * 2, days: 2 });
   });
 });
@@ -252,7 +252,7 @@ const shared = (name: string) =>
 const recordedFiles = ['NY', 'CHI', 'MIA'].map((city) => shared(`events_KXHIGH${city}.jsonl.gz`));
 const tradeFile = shared('raw_trades_5cities_2025-04-15.json.gz');
 
-it.skipIf(!existsSync(tradeFile))('goes through the recorded day', async () => {
+it.skipIf(!existsSync(tradeFile))('runs over the recorded day', async () => {
   const args = [
     '--events',
     ...recordedFiles,
@@ -269,7 +269,7 @@ it.skipIf(!existsSync(tradeFile))('goes through the recorded day', async () => {
   const result = JSON.parse(out) as BacktestResult;
   expect(result.purchases).toBeGreaterThan(0);
   expect(result.openPurchases).toBe(0);
-  // All trades of the day are there; few of them came within a minute of a purchase.
+  // All trades of the day are known; few came within a minute of a purchase.
   const { fills, withPrints, known, judged, missed } = result.execution;
   expect(withPrints).toBe(fills);
   expect(known).toBeGreaterThan(0);

@@ -16,7 +16,7 @@ const TICKER = 'KXHIGHNY-26NOV21-B40.5';
 const start = new Date('2026-11-21T12:00:00Z');
 const later = (seconds: number) => new Date(start.getTime() + seconds * 1000);
 
-/** YES was bought at 45 cents. */
+/** A purchase of YES at 45 cents. */
 const fill = (seconds = 0, more: Partial<PaperFill> = {}): PaperFill => ({
   ticker: TICKER,
   side: 'yes',
@@ -49,25 +49,25 @@ const shows = (seconds: number, book: OrderBook, doubts?: Map<string, Date>) =>
     { fetchedAt: later(seconds), books: new Map([[TICKER, book]]), ...(doubts && { doubts }) },
   ] as const;
 
-describe('what comes after a fill', () => {
-  it('marks it as the service would, once all that was printed within a minute is known', () => {
+describe('looking back at a fill', () => {
+  it('marks it like the service, once all prints within a minute are known', () => {
     const found = createLookBack([fill()]);
     for (const seconds of [0, 30, 60]) found.see(...shows(seconds, dearer));
     found.read(read(-10, 40, [print(20, 46)]));
     expect(found.marks()).toEqual([
       { missed: null, after: [47n * CENT, 47n * CENT, 47n * CENT], hasPrints: false },
     ]);
-    // The rest, with what was read before; nothing that was printed got its price.
+    // The remaining prints, overlapping earlier ones; none got the fill's price.
     found.read(read(30, 64));
     expect(found.marks()[0]).toMatchObject({ hasPrints: false });
     found.read(read(60, 65));
     expect(found.marks()[0]).toMatchObject({ missed: true, hasPrints: true });
-    // What is listed late is read again.
+    // A print that is listed late is read again.
     found.read(read(55, 90, [print(59, 45)]));
     expect(found.marks()[0]).toMatchObject({ missed: false, hasPrints: true });
   });
 
-  it('leaves a time of which nothing was read unknown, whatever was read before and after it', () => {
+  it('leaves an unread period unknown, whatever was read around it', () => {
     const found = createLookBack([fill()]);
     found.read(read(-30, 20));
     found.read(read(21, 120));
@@ -75,7 +75,7 @@ describe('what comes after a fill', () => {
     expect(found.marks()).toEqual([{ missed: null, after: [null, null, null], hasPrints: false }]);
   });
 
-  it('is of its own minute and market', () => {
+  it('only uses its own minute and market', () => {
     const other = 'KXHIGHCHI-26NOV21-B40.5';
     const found = createLookBack([fill(), fill(0, { ticker: other }), fill(600)]);
     found.see(...shows(10, dearer));
@@ -87,7 +87,7 @@ describe('what comes after a fill', () => {
     expect(third).toEqual({ missed: null, after: [null, null, null], hasPrints: false });
   });
 
-  it('does not count a book that was in doubt', () => {
+  it('ignores a doubtful book', () => {
     const found = createLookBack([fill()]);
     found.see(...shows(10, dearer, new Map([[TICKER, start]])));
     expect(found.marks()[0]!.after).toEqual([null, null, null]);
@@ -104,7 +104,7 @@ describe('recorded trades', () => {
   const missed = (trades: RecordedTrade[], one = fill()) =>
     markByTrades(one, new Map([[TICKER, trades]])).missed;
 
-  it('say that a fill would have missed where the next takers of its kind paid more', () => {
+  it('show that a fill would have missed if the next takers on its side paid more', () => {
     expect(missed([trade(20, 46, 'yes')])).toBe(true);
     expect(missed([trade(20, 46, 'yes'), trade(50, 45, 'yes')])).toBe(false);
     expect(missed([trade(20, 45, 'yes')])).toBe(false);
@@ -113,7 +113,7 @@ describe('recorded trades', () => {
     expect(missed([trade(20, 55, 'no')], fill(0, { side: 'no', price: 45n * CENT }))).toBe(false);
   });
 
-  it('say nothing of it where none of its kind came, and nothing at all of a market without any', () => {
+  it('leave a miss unknown without takers on its side, and everything unknown without trades', () => {
     expect(missed([])).toBeNull();
     expect(missed([trade(20, 46, 'no'), trade(61, 46, 'yes')])).toBeNull();
     const unknown = { missed: null, after: [null, null, null], hasPrints: false };
@@ -121,7 +121,7 @@ describe('recorded trades', () => {
     expect(markByTrades(fill(), new Map([[TICKER, []]]))).toEqual({ ...unknown, hasPrints: true });
   });
 
-  it('say what the price was then: between both sides, or the last', () => {
+  it('give the price at the time: the midpoint of both sides, or the last trade', () => {
     const trades = [trade(10, 46, 'yes'), trade(25, 42, 'no'), trade(45, 30, 'no')];
     expect(markByTrades(fill(), new Map([[TICKER, trades]])).after).toEqual(
       [46n, 44n, 38n].map((c) => c * CENT),
@@ -129,8 +129,8 @@ describe('recorded trades', () => {
   });
 });
 
-describe('the sums over fills', () => {
-  it('are of those of which something is known, and say how many', () => {
+describe('the summary of fills', () => {
+  it('covers fills with known data, and counts them', () => {
     const mark = (missed: boolean | null, cents: (number | null)[], hasPrints = true): FillMark => ({
       missed,
       after: cents.map((one) => (one === null ? null : BigInt(one) * CENT)),
@@ -158,9 +158,9 @@ describe('the sums over fills', () => {
       missedContracts: 4,
       missedProfit: -2,
       after: [
-        // A cent down for three, four up for one.
+        // Down a cent for three, up four for one.
         { seconds: 15, fills: 2, move: expect.closeTo(0.0025) as number },
-        // Two down for three; a cent down is good for who sold five.
+        // Down two for three; down one is good for the seller of five.
         { seconds: 30, fills: 2, move: expect.closeTo(-0.00125) as number },
         { seconds: 60, fills: 0, move: null },
       ],

@@ -12,19 +12,19 @@ const HOUR_MS = 3_600_000;
 
 export interface MadeWorld {
   days: number;
-  /** °F: what the model's and the market's mean are off by, and what each believes it is; from 60 where a model knows nothing of the day. */
+  /** °F. Actual error of the mean and assumed deviation; the mean is 60 if a model knows nothing of the day. */
   model: { error: number; deviation: number; knowsNothing?: boolean };
   market: { error: number; deviation: number };
-  /** Cents that are asked for above what the market believes. */
+  /** Cents between the market's probability and its asks. */
   margin: number;
   isOpen?: boolean;
-  /** Left out: always the same days. */
+  /** Seed of the days. Default: a fixed one. */
   seed?: string;
-  /** Hours before the end of a day at which something is decided; left out: 30. */
+  /** Decision times in hours before the end of a day. Default: 30. */
   leadsOf?: (day: number) => readonly number[];
 }
 
-/** New York, day after day: decisions before each day's end, and what the day came to. */
+/** Consecutive days in New York, with decisions before each day's end and its result. */
 export function makePoints({
   days,
   model,
@@ -84,7 +84,7 @@ export function makePoints({
     .sort((a, b) => a.at.getTime() - b.at.getTime());
 }
 
-/** Bids and asks as far from the probability as the margin, of one more contract each hour: another book is another offer. */
+/** Bids and asks at the margin around the probability. The size grows each hour, so that each book is a new offer. */
 function bookAround(probability: number, margin: number, leadHours: number): OrderBook {
   const bid = (cents: number) =>
     toLevels([{ price: BigInt(Math.min(99, Math.floor(cents))) * CENT, contracts: 70 - leadHours }]);

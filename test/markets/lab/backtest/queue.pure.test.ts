@@ -16,14 +16,14 @@ describe('bids among recorded trades', () => {
       'KXHIGHNY-25APR15-B62.5',
       [
         trade(0, 40, 3),
-        // Before it stand five, and it is for ten: four are filled, at the limit.
+        // A bid for ten behind a queue of five: four fill at the limit.
         trade(10, 40, 6),
         trade(10.2, 38, 3),
         trade(10.7, 36, 1, 'yes'),
-        // A buyer fills no bid, and a dearer seller does not reach it.
+        // A buyer fills no bid, and a higher price does not reach this one.
         trade(14, 45, 99, 'yes'),
         trade(14.5, 41, 99),
-        // The next bid is for itself.
+        // The next bid has its own queue.
         trade(30, 50, 1),
         trade(80, 50, 15),
         trade(95, 50, 1),
@@ -31,7 +31,7 @@ describe('bids among recorded trades', () => {
     ],
   ]);
 
-  it('are filled as orders of the service are, and looked back at as its fills are', () => {
+  it('are filled and marked like the service’s own orders', () => {
     const { rows, ...what } = restAmongTrades(trades, [5]);
     expect(what).toEqual({ trades: 9, markets: 1, contracts: 10, minutes: 60 });
     // At 0, 30, 80 and 95 minutes.
@@ -42,7 +42,7 @@ describe('bids among recorded trades', () => {
         filled: 1,
         partly: 1,
         after: [
-          // One at 40 and three, twelve seconds later: 38 at first, then 36.
+          // One at 40, and three twelve seconds later: the price is 38 at first, then 36.
           { seconds: 15, fills: 1, move: expect.closeTo(-0.02) as number },
           { seconds: 30, fills: 2, move: expect.closeTo((-0.02 - 3 * 0.04) / 4) as number },
           { seconds: 60, fills: 2, move: expect.closeTo(-0.04) as number },
@@ -51,7 +51,7 @@ describe('bids among recorded trades', () => {
     ]);
   });
 
-  it('are said in words', () => {
+  it('are reported as text', () => {
     const lines = toQueueText(restAmongTrades(trades, [0, 5])).split('\n');
     expect(lines[0]).toBe(
       '9 trades of 1 markets: bids of 10 contracts for YES where a seller had just hit, for 60 minutes each',
@@ -61,29 +61,29 @@ describe('bids among recorded trades', () => {
     );
   });
 
-  it('are none where nothing was traded', () => {
+  it('are empty without trades', () => {
     expect(restAmongTrades(new Map(), [0]).rows[0]).toMatchObject({ orders: 0, filled: 0 });
     expect(toQueueText(restAmongTrades(new Map(), [0]))).toContain('not known');
   });
 });
 
-/** Every trade of one day's markets in five cities, as the venue lists them. It keeps no books: what stands before a bid is assumed. */
+/** Every trade of one day in five cities. The venue keeps no books, so queues are assumed. */
 const file = fileURLToPath(
   new URL('../../../../../shared/data/kalshi/raw_trades_5cities_2025-04-15.json.gz', import.meta.url),
 );
 
 describe.skipIf(!existsSync(file))('bids among the recorded trades of a day', () => {
-  it('are filled more rarely the more stands before them, and what is filled has fallen a minute later', async () => {
+  it('fill more rarely behind longer queues, and filled bids lose value within a minute', async () => {
     const { rows } = restAmongTrades(await readTrades([file]), [0, 100, 1_000]);
     const shares = rows.map(({ orders, filled }) => filled / orders);
     expect(shares).toEqual(shares.toSorted((a, b) => b - a));
     expect(shares[0]).toBeLessThan(1);
-    // Adverse: those who sell to a bid know more than it does.
+    // Adverse selection: sellers who hit a bid know more.
     for (const { after } of rows) for (const { move } of after) expect(move).toBeLessThan(0);
     expect(rows.map(({ orders }) => orders)).toEqual(rows.map(() => rows[0]!.orders));
   });
 
-  it('are never filled with more than was printed for them, less what stood before them', async () => {
+  it('never fill beyond the printed contracts minus the queue', async () => {
     for (const [ticker, trades] of await readTrades([file])) {
       const prints = trades.map((one, i) => toPrint(ticker, one, i));
       for (const queueAhead of [0, 100, 1_000])

@@ -20,7 +20,6 @@ const dates = Array.from({ length: DAYS }, (_, i) =>
 const endOf = (date: string): number => climateDayOf(station, date).end.getTime();
 const truthOf = (date: string): number => Math.round(60 + 6 * gaussian('records', date, 'truth'));
 
-/** The markets of a day as they were settled. */
 const settledMarkets = (date: string, temperatureF: number): readonly Market[] =>
   makeEvent({ date, lowest: 56 }).markets.map((market) => ({
     ...market,
@@ -37,7 +36,7 @@ const runOf = (date: string): DayEnsemble => {
   return { kind: 'daily_maximum', stationId: 'KNYC', date, modelRunAt, fetchedAt, membersF };
 };
 
-/** On each of the last two days both sides of two brackets, every 25 minutes from 25 hours before its end. */
+/** Trades on both sides of two brackets, every 25 minutes from 25 hours before the day's end. */
 function tradesOf(date: string): [string, RecordedTrade[]][] {
   return makeEvent({ date, lowest: 56 })
     .markets.slice(2, 4)
@@ -55,7 +54,7 @@ const whole: RecordOptions = {
   events: new Map(dates.map((date) => [date, settledMarkets(date, truthOf(date))])),
   trades: new Map(dates.slice(-2).flatMap(tradesOf)),
   runs: dates.map(runOf),
-  // Every hour, known five minutes later.
+  // Hourly, known five minutes later.
   observations: dates.slice(-2).flatMap((date) =>
     Array.from({ length: 24 }, (_, hour) => {
       const observedMs = endOf(date) - (24 - hour) * HOUR_MS;
@@ -70,7 +69,7 @@ const whole: RecordOptions = {
   everyMs: HOUR_MS,
 };
 
-/** Nothing that was not there at a time: no later trade, no later run, and of days that were not final another outcome. */
+/** Only records known by a time, with other outcomes for days that were not final. */
 const knownBy = (ms: number): RecordOptions => ({
   ...whole,
   events: new Map(
@@ -88,7 +87,7 @@ const pointsOf = (options: RecordOptions): PointInTime[] => [
   ...(recordsFeed(options).points() as Iterable<PointInTime>),
 ];
 
-/** All that a decision is made of. Ids of fits are drawn. */
+/** Everything that decisions use, except for the random ids of fits. */
 const decisionsBy = (points: readonly PointInTime[], ms: number) =>
   points
     .filter(({ at, due }) => due.length > 0 && at.getTime() <= ms)
@@ -103,21 +102,21 @@ describe('the points of recorded days', () => {
   const points = pointsOf(whole);
   const times = points.filter(({ due }) => due.length > 0).map(({ at }) => at.getTime());
 
-  it('are what was known at each of them: without everything later they are the same', () => {
+  it('have no look-ahead: they are the same without any later data', () => {
     expect(times.length).toBeGreaterThan(40);
     for (const ms of [times[3]!, times[20]!, times[30]!, times.at(-2)!]) {
       const known = decisionsBy(pointsOf(knownBy(ms)), ms);
       expect(known.length).toBeGreaterThan(0);
       expect(known).toEqual(decisionsBy(points, ms));
     }
-    // It does say something: what is cut off at one of them is missed at the next.
+    // Guards against an empty check: truncated data changes the next point.
     const late = times[30]!;
     expect(decisionsBy(pointsOf(knownBy(late)), times.at(-1)!)).not.toEqual(
       decisionsBy(points, times.at(-1)!),
     );
   });
 
-  it('have forecasts that were corrected by what had been reported', () => {
+  it('have forecasts corrected by earlier reports', () => {
     const fits = points.flatMap(({ forecasts, at }) =>
       [...forecasts.values()].flatMap(({ days }) => days.map(({ fit }) => ({ fit, at }))),
     );
@@ -125,7 +124,7 @@ describe('the points of recorded days', () => {
     for (const { fit, at } of fits) expect(+(fit?.knownThrough ?? 0)).toBeLessThanOrEqual(+at);
   });
 
-  it('have what had been measured of the day, and nothing of another one', () => {
+  it('have the measurements of their own day only', () => {
     const [date] = dates.slice(-1);
     const found = points.flatMap(({ forecasts, at }) =>
       [...forecasts.values()].flatMap(({ days }) =>
@@ -140,7 +139,7 @@ describe('the points of recorded days', () => {
     }
   });
 
-  it('have stand-in forecasts that are never older than six hours, made of what was known', () => {
+  it('have stand-in forecasts from known reports, at most six hours old', () => {
     const { runs: _, ...rest } = whole;
     const standIns = pointsOf({ ...rest, runs: undefined }).filter(({ due }) => due.length > 0);
     expect(standIns.length).toBeGreaterThan(20);
@@ -151,24 +150,24 @@ describe('the points of recorded days', () => {
       }
   });
 
-  it('are made one after the other, of the events that run', () => {
+  it('are made lazily, with the events in progress', () => {
     for (const { events } of points) expect(events.length).toBeLessThanOrEqual(2);
     expect(recordsFeed(whole).count).toBe(points.length);
   });
 
-  it('have the fee of the venue', () => {
+  it('have the venue’s fee', () => {
     for (const { data } of points)
       expect(data.feeRules.get('KXHIGHNY')).toEqual({ type: 'quadratic', multiplier: 1_000_000n });
   });
 
-  it('have the fees of an event that has its own', () => {
+  it('have an event’s own fees', () => {
     const own = { type: 'quadratic', multiplier: 500_000n } as const;
     const [point] = pointsOf({ ...whole, feeRules: new Map([['KXHIGHNY-26APR09', own]]) });
     expect(point!.data.feeRules.get('KXHIGHNY-26APR09')).toEqual(own);
     expect(point!.data.feeRules.get('KXHIGHNY')?.multiplier).toBe(1_000_000n);
   });
 
-  it('tell how a day came out nine hours after it, and not before', () => {
+  it('have the result of a day nine hours after its end, and no earlier', () => {
     for (const { at, data } of points)
       for (const { date, status, settlementValue, settledTemperature } of data.markets) {
         const isFinal = at.getTime() >= endOf(date!) + 9 * HOUR_MS;

@@ -15,7 +15,6 @@ import { wireMarket } from '../../fake-venue.js';
 
 const MINUTE_MS = 60_000;
 
-/** A trade each minute, from the first on. */
 const trades = (...all: [takerSide: 'yes' | 'no', yesPrice: number, contracts: number][]): RecordedTrade[] =>
   all.map(([takerSide, yesPrice, contracts], i) => ({
     atMs: (i + 1) * MINUTE_MS,
@@ -28,28 +27,28 @@ const levels = (...all: [cents: number, contracts: number][]) =>
   all.map(([cents, contracts]) => ({ price: BigInt(cents) * CENT, contracts }));
 
 describe('the book that trades prove', () => {
-  it('has what buyers of YES found asked, and buyers of NO found bid', () => {
+  it('has asks where YES was bought, and bids where NO was bought', () => {
     expect(bookOf(['yes', 32, 50], ['no', 29, 20], ['yes', 32, 5], ['yes', 31, 7])).toEqual({
       yes: levels([29, 20]),
       no: levels([69, 7], [68, 55]),
     });
   });
 
-  it('has nothing left of a price that a later trade had to go beyond', () => {
-    // A buyer who paid 50 found nothing at 30 any more; a seller at 20 found no bid of 28.
+  it('drops prices that a later trade had to go beyond', () => {
+    // A buyer at 50 found nothing left at 30; a seller at 20 found no bid at 28.
     expect(bookOf(['no', 28, 40], ['yes', 30, 100], ['yes', 50, 10], ['no', 20, 5])).toEqual({
       yes: levels([20, 5]),
       no: levels([50, 10]),
     });
   });
 
-  it('knows no trade that comes later, and forgets old ones', () => {
+  it('ignores later trades and old ones', () => {
     const all = trades(['yes', 30, 1], ['yes', 30, 2], ['yes', 30, 4]);
     expect(bookOfTrades(all, MINUTE_MS, 2 * MINUTE_MS).no).toEqual(levels([70, 2]));
   });
 });
 
-describe('a side that has not been traded on for some minutes', () => {
+describe('a side without trades for some minutes', () => {
   const all = trades(['no', 29, 20], ['yes', 32, 50], ['yes', 33, 5]);
   const window = (fromMinute: number) => ({
     fromMs: fromMinute * MINUTE_MS,
@@ -57,7 +56,7 @@ describe('a side that has not been traded on for some minutes', () => {
     toMs: 3 * MINUTE_MS,
   });
 
-  it('is there by a trace of which no whole contract can be had', () => {
+  it('remains as a trace of less than one contract', () => {
     expect(bookWithTraces(all, window(1))).toEqual({
       yes: levels([29, 0.01]),
       no: levels([67, 5]),
@@ -65,7 +64,7 @@ describe('a side that has not been traded on for some minutes', () => {
     expect(bookWithTraces(all, window(0))).toEqual(bookOfTrades(all, 0, 3 * MINUTE_MS));
   });
 
-  it('is not where it would cross what has been traded since, nor where nothing was', () => {
+  it('is dropped if it would cross later trades, or never traded', () => {
     const fallen = trades(['no', 40, 20], ['yes', 32, 50]);
     expect(bookWithTraces(fallen, window(1)).yes).toEqual([]);
     expect(bookWithTraces(all, window(3))).toEqual({ yes: [], no: [] });
@@ -100,12 +99,12 @@ describe('recorded events', () => {
     return finalOutcomes(groupEvents([...events.values()].flat())).map(({ temperatureF }) => temperatureF);
   };
 
-  it('have the temperature that the venue wrote at the winner only', async () => {
+  it('have the temperature that the venue states for the winner only', async () => {
     expect(await outcomes(event(() => '63'))).toEqual([63]);
     expect(await outcomes(event((isWinner) => (isWinner ? '63' : '')))).toEqual([63]);
   });
 
-  it('have none where it is written nowhere, or is not what was paid', async () => {
+  it('have no temperature if none is stated or it contradicts the payout', async () => {
     expect(await outcomes(event(() => ''))).toEqual([]);
     expect(await outcomes(event((isWinner) => (isWinner ? '70' : '')))).toEqual([]);
   });
@@ -136,7 +135,7 @@ describe('recorded observations', () => {
   const header = 'station,observed_at,fetched_at,temperature_f';
   const good = 'KNYC,2025-01-16T12:51:00Z,2025-01-16T12:55:00Z,41.5';
 
-  it('are read with the time at which they were known', async () => {
+  it('have the time at which they became known', async () => {
     expect(await readObservations(write('observations.csv', `${header}\n${good}`))).toEqual([
       {
         stationId: 'KNYC',

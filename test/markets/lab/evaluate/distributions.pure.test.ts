@@ -4,7 +4,7 @@ import { distributions } from '../../../../src/markets/lab/evaluate/training.js'
 describe.each(Object.entries(distributions))('the %s distribution', (name, distribution) => {
   const { kernel, cdf, quantile, logScore } = distribution;
   const density = (z: number) => Math.exp(-logScore(0, 1, z));
-  /** Over ±40 deviations, by the midpoint rule. */
+  /** Midpoint rule over ±40 deviations. */
   const integrate = (read: (z: number) => number) => {
     const step = 0.005;
     let sum = 0;
@@ -17,7 +17,7 @@ describe.each(Object.entries(distributions))('the %s distribution', (name, distr
     expect(integrate((z) => z * z * density(z))).toBeCloseTo(1, 6);
   });
 
-  it('agrees with itself: density, probabilities and quantiles', () => {
+  it('has consistent density, probabilities and quantiles', () => {
     for (const z of [-4, -1.3, 0, 0.4, 2.5]) {
       const slope = (cdf(z + 1e-5) - cdf(z - 1e-5)) / 2e-5;
       expect(slope).toBeCloseTo(density(z), 8);
@@ -25,14 +25,14 @@ describe.each(Object.entries(distributions))('the %s distribution', (name, distr
     }
   });
 
-  it.each([-6, -1, 0, 0.7, 3])('has the CRPS that its definition gives at %d', (error) => {
+  it.each([-6, -1, 0, 0.7, 3])('has the CRPS of its definition at %d', (error) => {
     // ∫ (F(z) − 1{z ≥ y})² dz
     const expected = integrate((z) => (cdf(z) - Number(z >= error)) ** 2);
     expect(Math.abs(kernel(error, 1).crps - expected)).toBeLessThan(0.003);
     expect(kernel(error * 2.5, 2.5).crps).toBeCloseTo(kernel(error, 1).crps * 2.5, 12);
   });
 
-  it('has the gradient that differences show', () => {
+  it('has a gradient that matches finite differences', () => {
     const h = 1e-5;
     for (const error of [-7, -0.5, 0, 2])
       for (const deviation of [0.4, 1, 3]) {
@@ -45,7 +45,7 @@ describe.each(Object.entries(distributions))('the %s distribution', (name, distr
       }
   });
 
-  it(`does not overflow far out (${name})`, () => {
+  it(`does not overflow in the tails (${name})`, () => {
     for (const error of [-1e6, 1e6]) expect(kernel(error, 1).crps / 1e6).toBeCloseTo(1, 5);
   });
 });

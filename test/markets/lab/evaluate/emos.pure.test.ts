@@ -24,19 +24,19 @@ describe('the CRPS of a normal forecast', () => {
     [71.3, 2.4, 74, 1.659363],
     [0, 1, 0, 0.233695],
     [0, 1, 1, 0.602441],
-    // A forecast without spread is off by its error.
+    // The score of a forecast without spread is its error.
     [70, 0, 73.5, 3.5],
   ])('N(%d, %d) at %d is %d', (mean, deviation, observed, crps) => {
     expect(Math.abs(crpsOfNormal(mean, deviation, observed) - crps)).toBeLessThan(1e-6);
   });
 
   it('is the integral of its squared distance from the step at the observation', () => {
-    // Over a sample of quantiles the ensemble's score is that integral for the sample's own distribution.
+    // For a large sample, the ensemble's score approximates that integral.
     const sample = Array.from({ length: 4000 }, (_, i) => 20 + 3 * gaussian('sample', i));
     expect(crpsOfEnsemble(ascending(sample), 24)).toBeCloseTo(crpsOfNormal(20, 3, 24), 1);
   });
 
-  it('has the gradient that differences show', () => {
+  it('has a gradient that matches finite differences', () => {
     const input = fc.record({
       error: fc.double({ min: -9, max: 9, noNaN: true }),
       deviation: fc.double({ min: 0.5, max: 5, noNaN: true }),
@@ -66,7 +66,7 @@ describe('the CRPS of an ensemble', () => {
     expect(crpsOfEnsemble(members, observed)).toBeCloseTo(crps, 12);
   });
 
-  it('is what all pairs of members give', () => {
+  it('equals the sum over all pairs of members', () => {
     fc.assert(
       fc.property(fc.array(member, { minLength: 1, maxLength: 40 }), member, (members, observed) => {
         const mean = (read: (x: number) => number) =>
@@ -84,7 +84,7 @@ it('the log score is minus the logarithm of the density', () => {
   expect(logScoreOfNormal(10, 2, 13)).toBeCloseTo(0.918938533204673 + Math.log(2) + 1.125, 14);
 });
 
-/** Cases that the coefficients made. The ensemble's spread varies between 1 and 4. */
+/** Cases generated from the coefficients, with an ensemble spread between 1 and 4. */
 function casesOf({ a, b, c, d }: EmosCoefficients, n: number, seed: string): EmosCase[] {
   return Array.from({ length: n }, (_, i) => {
     const mean = 65 + 12 * gaussian(seed, 'mean', i);
@@ -107,7 +107,7 @@ const meanCrps = (cases: EmosCase[], coefficients: EmosCoefficients) =>
   }, 0) / cases.length;
 
 describe('fitting by minimum CRPS', () => {
-  it('finds the coefficients that made the data', () => {
+  it('recovers the coefficients behind the data', () => {
     const { coefficients, hasConverged } = fitted(casesOf(truth, 20_000, 'truth'));
     expect(hasConverged).toBe(true);
     expect(Math.abs(coefficients.a - truth.a)).toBeLessThan(0.4);
@@ -116,7 +116,7 @@ describe('fitting by minimum CRPS', () => {
     expect(Math.abs(coefficients.d - truth.d)).toBeLessThan(0.1);
   });
 
-  it('no coefficients nearby score better on the cases, and none that made them', () => {
+  it('beats nearby coefficients and the true ones on the cases', () => {
     for (let seed = 0; seed < 20; seed++) {
       const cases = casesOf(truth, 60, `nearby ${seed}`);
       const { coefficients, trainingCrps, hasConverged } = fitted(cases);
@@ -131,7 +131,7 @@ describe('fitting by minimum CRPS', () => {
     }
   });
 
-  it('ends at the same place wherever it starts', () => {
+  it('finds the same optimum from any start', () => {
     for (let seed = 0; seed < 20; seed++) {
       const cases = casesOf(truth, 60, `start ${seed}`);
       const { coefficients, trainingCrps } = fitted(cases);
@@ -156,8 +156,8 @@ describe('fitting by minimum CRPS', () => {
     expect(celsius.coefficients.d).toBeCloseTo(fahrenheit.coefficients.d, 4);
   });
 
-  it('keeps c and d from below 0, and at 0 where the data asks for less', () => {
-    // The wider the ensemble, the nearer it is: d would be negative.
+  it('keeps c and d nonnegative, and at 0 where the data would make them negative', () => {
+    // Errors shrink as the ensemble widens, so d would be negative.
     const backwards = casesOf({ a: 0, b: 1, c: 0, d: 1 }, 400, 'backwards').map((each) => ({
       ...each,
       variance: 17 - each.variance,
@@ -169,7 +169,7 @@ describe('fitting by minimum CRPS', () => {
     for (const name of ['c', 'd'] as const) expect(fit.coefficients[name]).toBeGreaterThanOrEqual(0);
   });
 
-  it('works with one member, whose spread is 0, and with a spread that is always the same', () => {
+  it('works with a single member and with a constant spread', () => {
     for (const variance of [0, 4]) {
       const cases = casesOf(truth, 200, 'single').map((each) => ({ ...each, variance }));
       const { coefficients, hasConverged } = fitted(cases);
@@ -179,7 +179,7 @@ describe('fitting by minimum CRPS', () => {
     }
   });
 
-  it('says why it cannot be done', () => {
+  it('gives the reason for a failed fit', () => {
     const cases = casesOf(truth, 30, 'reasons');
     const broken = (change: Partial<EmosCase>) => [...cases, { ...cases[0]!, ...change }];
     expect(fitEmos(cases.slice(0, 5))).toEqual({ reason: 'too_few_cases' });
@@ -200,7 +200,7 @@ describe('fitting by minimum CRPS', () => {
     for (const cases of sets) fitEmos(cases);
     const startedAt = process.cpuUsage();
     for (const cases of sets) fitEmos(cases);
-    // About 0.2 ms of CPU; a busy machine gets ten times that.
+    // About 0.2 ms of CPU; a busy machine is allowed ten times that.
     expect(process.cpuUsage(startedAt).user / 1000 / sets.length).toBeLessThan(2);
   });
 });
@@ -211,7 +211,7 @@ const innsbruck = new URL(
 );
 
 describe.skipIf(!existsSync(innsbruck))('the winters of Innsbruck', () => {
-  it('have the coefficients of the reference', () => {
+  it('match the coefficients of the reference', () => {
     const cases = readFileSync(innsbruck, 'utf8')
       .trim()
       .split('\n')

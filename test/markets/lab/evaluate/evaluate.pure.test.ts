@@ -14,7 +14,6 @@ afterAll(() => folder.remove());
 
 const names = ['a', 'b', 'c', 'd'] as const;
 
-/** What fitting exactly these days gives. */
 function fitOf(rows: readonly Day[]): EmosCoefficients {
   const fit = fitEmos(
     rows.map(({ observed, members }) => {
@@ -34,8 +33,8 @@ function expectCoefficients(summary: EvaluationSummary, expected: EmosCoefficien
 
 const history = days('2020-01-01', 80);
 
-describe('trained once', () => {
-  it('scores what comes from the date on, and fits what came before', async () => {
+describe('a fixed training period', () => {
+  it('scores days from the date on, and fits those before', async () => {
     const run = await evaluate(toCsv(history), [...flags, '--train-until', '2020-03-01']);
     expect(run).toMatchObject({ code: 0, stderr: '' });
     expect(run.summary.n).toBe(20);
@@ -49,9 +48,9 @@ describe('trained once', () => {
     expect(emos.coverage).toBeGreaterThan(raw.coverage);
   });
 
-  it('scores the ensemble as by hand', async () => {
+  it('scores the ensemble as worked out by hand', async () => {
     const tested: Day[] = [
-      // |x − y|: 1, 1, 0, 1, 2 → 1; pairs of 1..5: 40 · 2 / 25 / 2 = 0.8; the interval is 1.2 to 4.8.
+      // |x − y|: 1, 1, 0, 1, 2, mean 1; pairs of 1..5: 40 · 2 / 25 / 2 = 0.8; the interval is 1.2 to 4.8.
       { date: '2020-05-01', observed: 3, members: [5, 4, 3, 2, 1] },
       // Mean 12, error 4, no spread: the interval is a point.
       { date: '2020-05-02', observed: 8, members: [12, 12, 12, 12, 12] },
@@ -68,7 +67,7 @@ describe('trained once', () => {
     expect(summary.raw.coverage).toBe(0.5);
   });
 
-  it('learns nothing from what is tested, whatever it says', async () => {
+  it('never trains on tested days', async () => {
     const args = [...flags, '--train-until', '2020-03-01'];
     const moved = history.map((day, i) => (i < 60 ? day : { ...day, observed: 99 }));
     const [before, after] = [await evaluate(toCsv(history), args), await evaluate(toCsv(moved), args)];
@@ -82,7 +81,7 @@ describe('trained once', () => {
     expect((await evaluate(toCsv(history.toReversed()), args)).stdout).toBe(forwards.stdout);
   });
 
-  it('leaves out the days before it that a lag says are not verified', async () => {
+  it('leaves out the last days before the date that a lag marks as unverified', async () => {
     const { summary } = await evaluate(toCsv(history), [
       ...flags,
       '--train-until',
@@ -95,21 +94,21 @@ describe('trained once', () => {
   });
 });
 
-describe('trained on a rolling window', () => {
-  it('forecasts each date that has as many before it; the last fit is told', async () => {
+describe('a rolling training window', () => {
+  it('forecasts each date with enough earlier ones, and reports the last fit', async () => {
     const run = await evaluate(toCsv(history), [...flags, '--train-days', '30']);
     expect(run.summary.n).toBe(50);
     expect(run.stderr).toBe('evaluate: Not tested: 30 rows without 30 dates with data before them.\n');
     expectCoefficients(run.summary, fitOf(history.slice(49, 79)));
   });
 
-  it('ends as many days before the date as the lag says', async () => {
+  it('ends the lag before the date', async () => {
     const { summary } = await evaluate(toCsv(history), [...flags, '--train-days', '30', '--lag', '3']);
     expect(summary.n).toBe(47);
     expectCoefficients(summary, fitOf(history.slice(46, 76)));
   });
 
-  it('learns from no day at or after the one it forecasts, nor from those within the lag', async () => {
+  it('never trains on the forecast day, later days or days within the lag', async () => {
     const args = [...flags, '--train-days', '30', '--lag', '3'];
     const { summary } = await evaluate(toCsv(history), args);
     const moved = history.map((day, i) => (i < 76 ? day : { ...day, observed: day.observed + 50 }));
@@ -119,7 +118,7 @@ describe('trained on a rolling window', () => {
     expect((await evaluate(toCsv(leaked), args)).summary.coefficients).not.toEqual(summary.coefficients);
   });
 
-  it('reaches back to the same months of the year before', async () => {
+  it('reaches back to the same months of the previous year', async () => {
     const rows = [
       ...days('2019-01-01', 31, 'first'),
       ...days('2019-07-01', 31, 'summer'),
@@ -130,7 +129,7 @@ describe('trained on a rolling window', () => {
     expectCoefficients(run.summary, fitOf([...rows.slice(9, 31), ...rows.slice(62, 71)]));
   });
 
-  it('fits all rows of a date together, or each value of a column for itself', async () => {
+  it('fits all rows of a date together, or each value of a column separately', async () => {
     const [north, south] = [days('2020-01-01', 40, 'north'), days('2020-01-01', 40, 'south')];
     const csv = [
       `at,${header}`,
@@ -152,8 +151,8 @@ describe('trained on a rolling window', () => {
   });
 });
 
-describe('rows that cannot be used', () => {
-  it('are left out and counted, each for its reason, with the first place', async () => {
+describe('unusable rows', () => {
+  it('are left out and counted by reason, with the first occurrence', async () => {
     const good = toCsv(history).split('\n');
     const bad = [
       '2020-04-01,,1,2,3,4,5',
@@ -179,7 +178,7 @@ describe('rows that cannot be used', () => {
     ]);
   });
 
-  it('can be marked by a value of their own', async () => {
+  it('can be marked by a given value', async () => {
     const marked = [toCsv(history), '2020-04-01,-9999,1,2,3,4,5', '2020-04-02,5,1,2,-9999.0,4,5'].join('\n');
     const args = [...flags, '--train-until', '2020-03-01'];
     const unsaid = await evaluate(marked, args);
@@ -193,7 +192,7 @@ describe('rows that cannot be used', () => {
     expect(run.stderr).toContain('Left out 1 of 82 rows without a member');
   });
 
-  it('never take the observation for a member', async () => {
+  it('never treat the observation as a member', async () => {
     const csv = toCsv(history).replaceAll('fc.', 'obs.');
     const args = ['-', '--obs', 'obs', '--members', 'obs', '--date', 'day', '--train-until', '2020-03-01'];
     const run = await evaluate(csv, args);
@@ -202,7 +201,7 @@ describe('rows that cannot be used', () => {
   });
 });
 
-describe('what it reads', () => {
+describe('the input', () => {
   it('may be quoted, with other line ends, a byte order mark, another delimiter, or gzip', async () => {
     const args = [...flags, '--train-until', '2020-03-01'];
     const expected = (await evaluate(toCsv(history), args)).stdout;
@@ -228,7 +227,7 @@ describe('what it reads', () => {
   });
 });
 
-describe('what is wrong is said, on standard error alone, with exit status 2', () => {
+describe('an error is reported on standard error only, with exit status 2', () => {
   const until = ['--train-until', '2020-03-01'];
   const at = (changes: Record<string, string>) => flags.map((flag, i) => changes[flags[i - 1]!] ?? flag);
   const csv = toCsv(history);
@@ -339,14 +338,14 @@ describe('what is wrong is said, on standard error alone, with exit status 2', (
 });
 
 describe('the logistic distribution and a widened spread', () => {
-  /** Errors with heavy tails: each seventh is four times as large. */
+  /** Errors with heavy tails: every seventh is four times as large. */
   const heavy = days('2015-01-01', 1400, 'heavy').map((day, i) => ({
     ...day,
     observed: i % 7 === 0 ? day.observed + (i % 2 === 0 ? 7 : -7) : day.observed,
   }));
   const args = [...flags, '--train-until', '2017-06-01'];
 
-  it('score better and cover more where errors have heavy tails', async () => {
+  it('score better and cover more for errors with heavy tails', async () => {
     const normal = (await evaluate(toCsv(heavy), args)).summary.emos;
     const logistic = (await evaluate(toCsv(heavy), [...args, '--distribution', 'logistic'])).summary.emos;
     expect(logistic.crps).toBeLessThan(normal.crps);
@@ -355,8 +354,8 @@ describe('the logistic distribution and a widened spread', () => {
     expect(Math.abs(wide.summary.emos.coverage - 0.9)).toBeLessThan(0.03);
   });
 
-  it('a spread that covers enough is left as it is', async () => {
-    // Errors of one size: the fitted normal covers all of them.
+  it('leave a spread that already covers enough unchanged', async () => {
+    // All errors have one size, so the fitted normal covers all of them.
     const even = history.map((day, i) => {
       const mean = day.members.reduce((sum, x) => sum + x, 0) / 5;
       return { ...day, observed: mean + (i % 2 === 0 ? 1 : -1) };
@@ -371,7 +370,7 @@ describe('the logistic distribution and a widened spread', () => {
   });
 });
 
-it('runs as a command: one JSON object on standard output, and a report', async () => {
+it('the command prints one JSON object and writes a report', async () => {
   const file = folder.write('history.csv', toCsv(history));
   const html = folder.path('report.html');
   const args = [...ownScript('src/commands/run'), 'evaluate', file, ...flags.slice(1), '--train-days', '30'];
@@ -391,7 +390,7 @@ describe.skipIf(!existsSync(innsbruck))('the winters of Innsbruck', () => {
       ' ',
     );
 
-  it('are calibrated as in the reference', async () => {
+  it('are calibrated like the reference', async () => {
     const run = await evaluate('', [innsbruck, ...args]);
     expect(run).toMatchObject({ code: 0, stderr: '' });
     const { n, raw, emos } = run.summary;
@@ -405,7 +404,7 @@ describe.skipIf(!existsSync(innsbruck))('the winters of Innsbruck', () => {
     expectCoefficients(run.summary, { a: 2.03256, b: 0.31977, c: 6.18553, d: 0.29299 });
   });
 
-  it('are covered by 88 to 92% with heavier tails and the spread that training asks for, at a lower CRPS', async () => {
+  it('are covered to 88 to 92% with heavier tails and a widened spread, at a lower CRPS', async () => {
     const { summary } = await evaluate('', [innsbruck, ...args, '--distribution', 'logistic', '--widen']);
     expect(summary.emos.coverage).toBeGreaterThan(0.88);
     expect(summary.emos.coverage).toBeLessThan(0.92);

@@ -52,7 +52,7 @@ describe('evaluate --hourly', () => {
     expect(found.coefficients['b']).toBeGreaterThan(0.3);
   });
 
-  it('reads a file, plain or packed, whatever the order of rows and columns', async () => {
+  it('reads plain and gzipped files with rows and columns in any order', async () => {
     const shuffled = rows.toReversed().map((line) => `x,${line.split(',').toReversed().join(',')}`);
     const csv = [`more,${header.split(',').toReversed().join(',')}`, ...shuffled].join('\r\n');
     const plain = folder.write('hourly.csv', csv);
@@ -64,7 +64,7 @@ describe('evaluate --hourly', () => {
     }
   });
 
-  it('knows nothing of the two days before, nor of anything later', async () => {
+  it('uses nothing from the two preceding days or later', async () => {
     const until = rows.slice(0, 101);
     const args = [...flags, '--from', from(100)];
     const { found } = await run(until, args);
@@ -78,7 +78,7 @@ describe('evaluate --hourly', () => {
     expect((await run(earlier, args)).found.coefficients).not.toEqual(found.coefficients);
   });
 
-  it('scores from the first day on that has enough before it, where no date is given', async () => {
+  it('scores from the first day with enough history if no date is given', async () => {
     expect((await run(rows, flags)).found.n).toBe(130 - 62);
   });
 
@@ -87,7 +87,7 @@ describe('evaluate --hourly', () => {
     expect(found.censored.crps).toBeLessThan(found.truncation.crps);
   });
 
-  it('names line and column of what it cannot read', async () => {
+  it('names line and column of unreadable input', async () => {
     const bad = (index: number, value: string) =>
       rows.map((line, i) => (i === 4 ? line.split(',').with(index, value).join(',') : line));
     expect((await run(bad(2, 'warm'))).stderr).toContain('line 6, column "o00": "warm" is not a number');

@@ -35,7 +35,7 @@ async function run(lines: readonly string[], args: string[]) {
   return { code, stderr, found: (code === 0 ? JSON.parse(stdout) : undefined) as Output };
 }
 
-/** Places with a little bias each, one forecast a day. */
+/** Places with a small bias each, one forecast a day. */
 const places = (days: number, count = 6): string[] =>
   Array.from({ length: days * count }, (_, i) => {
     const [day, place] = [Math.floor(i / count), i % count];
@@ -49,7 +49,7 @@ const places = (days: number, count = 6): string[] =>
     ].join(',');
   });
 
-/** One place whose bias and spread go with the seasons. */
+/** One place with seasonal bias and spread. */
 const seasons = (days: number): string[] =>
   Array.from({ length: days }, (_, day) => {
     const season = Math.cos((2 * Math.PI * (parseDay('2017-01-01')! + day)) / 365.25);
@@ -59,7 +59,7 @@ const seasons = (days: number): string[] =>
   });
 
 describe('evaluate --model', () => {
-  it('learns of few days from all places together', async () => {
+  it('learns from few days by pooling all places', async () => {
     const { code, stderr, found } = await run(places(60), ['--train-days', '20', '--model', 'emos,shrunk']);
     expect(code).toBe(0);
     expect(found.n).toBe(40 * 6);
@@ -72,7 +72,7 @@ describe('evaluate --model', () => {
     expect(stderr).toMatch(/model +CRPS +log score +covers.*\nemos .*\nshrunk .* -0\.\d+ \(-0\.\d+ to /);
   });
 
-  it('learns the seasons of a long past', async () => {
+  it('learns the seasons from a long history', async () => {
     const { found } = await run(seasons(1400), ['--train-until', '2020-01-01', '--model', 'emos,seasonal']);
     expect(found.seasonal.crps).toBeLessThan(0.9 * found.emos.crps);
     expect(found.comparison[0]!.crps.high).toBeLessThan(0);
@@ -97,7 +97,7 @@ describe('evaluate --model', () => {
     expect(twCrps).toBeLessThan(crps);
   });
 
-  it('sees nothing of a day that it forecasts, nor of later ones', async () => {
+  it('never uses the forecast day or later ones', async () => {
     const lines = places(40);
     const args = ['--train-days', '20', '--lag', '1', '--model', 'emos,shrunk,seasonal'];
     const { found } = await run(lines.slice(0, 6 * 22), args);
@@ -108,7 +108,7 @@ describe('evaluate --model', () => {
     expect((await run(changed, args)).found.coefficients).toEqual(found.coefficients);
   });
 
-  it('refuses what does not go together', async () => {
+  it('refuses conflicting flags', async () => {
     const args = ['--train-days', '20'];
     for (const wrong of [
       ['--model', 'best'],
@@ -134,7 +134,7 @@ describe('parts of the CRPS', () => {
     cases.reduce((sum, { mean, deviation, observed }) => sum + crpsOfNormal(mean, deviation, observed), 0) /
     400;
 
-  it('above nothing is the whole CRPS, and what lies above and below sums to it', () => {
+  it('sum to the CRPS above and below a threshold, and equal it without one', () => {
     expect(weightedCrps(cases, normalCdf, { side: 'above', threshold: -1e3 })).toBeCloseTo(crps, 2);
     const [above, below] = (['above', 'below'] as const).map((side) =>
       weightedCrps(cases, normalCdf, { side, threshold: 1 }),
@@ -142,7 +142,7 @@ describe('parts of the CRPS', () => {
     expect(above! + below!).toBeCloseTo(crps, 2);
   });
 
-  it('calls a calibrated forecast more reliable than one that is too sure, with as much resolution', () => {
+  it('give a calibrated forecast better reliability than an overconfident one, with equal resolution', () => {
     const sure = cases.map((each) => ({ ...each, deviation: 0.4 }));
     const sureCrps =
       sure.reduce((sum, { mean, deviation, observed }) => sum + crpsOfNormal(mean, deviation, observed), 0) /
@@ -153,7 +153,7 @@ describe('parts of the CRPS', () => {
     expect(good.uncertainty).toBeCloseTo(bad.uncertainty, 1);
   });
 
-  it('gives a forecast that never changes no resolution', () => {
+  it('give a constant forecast no resolution', () => {
     const same = cases.map(({ observed }) => ({ mean: 0, deviation: 5.2, observed }));
     const { resolution } = decompose(same, normalCdf, 1);
     expect(Math.abs(resolution)).toBeLessThan(1e-9);

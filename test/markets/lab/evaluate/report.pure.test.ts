@@ -21,7 +21,7 @@ async function written(evaluation: ReturnType<typeof newEvaluation>, name = 'rep
   return readFile(join(folder, name), 'utf8');
 }
 
-/** As it is read: without tags, with what was escaped as it was. */
+/** The visible text, without tags and with entities decoded. */
 const readText = (html: string): string =>
   html
     .replace(/<style>[\s\S]*?<\/style>/g, '')
@@ -32,7 +32,7 @@ const readText = (html: string): string =>
     .replace(/\s+/g, ' ');
 
 describe('the report of an evaluation', () => {
-  it('has the numbers that the command prints, and how they compare', async () => {
+  it('has the numbers that the command prints, and their comparison', async () => {
     const text = readText(await written(newEvaluation()));
     for (const number of ['1.7245', '8.8798', '2.7012', '86.2%', '2.0%', '+0.408', '−9.487'])
       expect(text).toContain(number);
@@ -43,7 +43,7 @@ describe('the report of an evaluation', () => {
     expect(text).toContain('December, January, February');
   });
 
-  it('has a picture with a name, a description and a table for each thing to look at', async () => {
+  it('gives every chart a name, a description and a table', async () => {
     const html = await written(newEvaluation());
     for (const id of ['series', 'pit', 'ranks', 'coverage', 'scatter'])
       expect(html).toMatch(
@@ -51,11 +51,11 @@ describe('the report of an evaluation', () => {
           `<svg class="plot" role="img" aria-labelledby="${id}-title" aria-describedby="${id}-desc">`,
         ),
       );
-    // Five pictures, of which the coverage has a table for each of its sides.
+    // Five charts; coverage has a table for each side.
     expect(html.match(/<caption>/g)).toHaveLength(6);
   });
 
-  it('needs nothing else: no script, no address, nothing that is loaded', async () => {
+  it('is self-contained, without scripts, URLs or loaded resources', async () => {
     const html = await written(newEvaluation());
     expect(html).not.toMatch(/<script|<link|<img|<iframe|\bsrc=|href=|url\(|@import|https?:/);
     expect(html).toContain("default-src 'none'");
@@ -78,29 +78,29 @@ describe('the report of an evaluation', () => {
     expect(html.split('&lt;img').length - 1).toBe(11);
   });
 
-  it('is the same file each time', async () => {
+  it('is deterministic', async () => {
     const [first, second] = [await written(newEvaluation()), await written(newEvaluation())];
     expect(second).toBe(first);
   });
 
-  it('replaces what was there, whole, and leaves nothing else behind', async () => {
+  it('replaces an existing file atomically and leaves nothing else behind', async () => {
     await writeFile(join(folder, 'report.html'), 'an older one');
     expect(await written(newEvaluation())).toMatch(/^<!doctype html>[\s\S]*<\/html>\s*$/);
     expect(await readdir(folder)).toEqual(['report.html']);
   });
 
-  it('says that there is no such folder, or that it cannot be written, and leaves nothing behind', async () => {
+  it('reports a missing folder or a failed write, and leaves nothing behind', async () => {
     await expect(writeReport(newEvaluation(), join(folder, 'nowhere', 'report.html'))).rejects.toThrow(
       /there is no folder .*nowhere/,
     );
-    // The folder itself is no file to be replaced.
+    // The folder itself is not a file that can be replaced.
     await expect(writeReport(newEvaluation(), folder)).rejects.toThrow(/cannot be written/);
     expect(
       (await readdir(tmpdir())).filter((name) => name.includes('gauge-report-') && name.endsWith('.tmp')),
     ).toEqual([]);
   });
 
-  it('says so where nothing could be tested', async () => {
+  it('says so if nothing could be tested', async () => {
     const html = await written(newEvaluation({ cases: [], n: 0 }));
     expect(readText(html)).toContain('No forecast could be tested');
     expect(html).not.toContain('<svg');
@@ -114,8 +114,8 @@ describe('the report of an evaluation', () => {
   });
 });
 
-describe('what is counted over the cases', () => {
-  it('holds each central interval of the calibrated forecast by its PIT', () => {
+describe('the tally of the cases', () => {
+  it('counts the calibrated forecast’s central intervals by PIT', () => {
     // |2·0.5 − 1| = 0, |2·0.7 − 1| = 0.4, |2·0.99 − 1| = 0.98.
     const cases = [0.5, 0.7, 0.99].map((pit) => newCase({ pit }));
     const [emos] = tallyCases({ cases, memberCount: 3 }).coverage;
@@ -124,7 +124,7 @@ describe('what is counted over the cases', () => {
     ]);
   });
 
-  it('holds the intervals between members by the ranks: of 4 members the outer two span 3 of 5 ranks', () => {
+  it('counts intervals between members by rank: with 4 members the outer two span 3 of 5 ranks', () => {
     const cases = [0, 1, 2, 2, 4].map((rawRank) => newCase({ rawRank }));
     const { coverage, rankCounts } = tallyCases({ cases, memberCount: 4 });
     expect(rankCounts).toEqual([1, 1, 2, 0, 1]);
@@ -134,7 +134,7 @@ describe('what is counted over the cases', () => {
     ]);
   });
 
-  it('adds up days and groups, and reads the cases once', () => {
+  it('sums days and groups in one pass over the cases', () => {
     let reads = 0;
     const list = [
       newCase({ date: '2026-11-02', by: 'a', emosCrps: 1, rawCrps: 3, climateCrps: 5 }),
@@ -154,8 +154,8 @@ describe('what is counted over the cases', () => {
   });
 });
 
-describe('the words', () => {
-  it('say what was trained on', () => {
+describe('the text', () => {
+  it('describes the training data', () => {
     const options = newEvaluation().options;
     expect(describeTraining({ ...options, training: { days: 30, lagDays: 0 } })).toBe(
       'For each date anew, on the latest 30 dates with data before it',
@@ -165,7 +165,7 @@ describe('the words', () => {
     );
   });
 
-  it('compare scores, of which the smaller is better', () => {
+  it('compares scores, where smaller is better', () => {
     expect(compareScores(1, 2)).toBe('50% below');
     expect(compareScores(2.05, 2)).toBe('2.5% above');
     expect(compareScores(2, 2)).toBe('as good as');

@@ -14,7 +14,7 @@ export interface EvaluateRun {
   readonly summary: EvaluationSummary;
 }
 
-/** Runs the command in this process, on a CSV that is given as standard input unless the arguments name a file. */
+/** Runs the command in this process, with the CSV on standard input unless the arguments name a file. */
 export async function evaluate(csv: string, args: string[]): Promise<EvaluateRun> {
   let stdout = '';
   let stderr = '';
@@ -40,7 +40,7 @@ export interface Day {
   members: number[];
 }
 
-/** Days one after the other, whose five members are 2° too cold and too much of one mind. */
+/** Consecutive days whose five members are 2° too cold and underdispersed. */
 export function days(from: string, count: number, seed = 'days'): Day[] {
   return Array.from({ length: count }, (_, i) => {
     const truth = 10 + 8 * gaussian(seed, 'truth', i);
@@ -63,7 +63,6 @@ export const toCsv = (rows: readonly Day[]): string =>
 
 export const flags = ['-', '--obs', 'obs', '--members', '^fc\\.', '--date', 'day'];
 
-/** A folder that is removed with the test file. */
 export function createFolder() {
   const folder = mkdtempSync(join(tmpdir(), 'gauge-evaluate-'));
   const path = (name: string) => join(folder, name);

@@ -35,11 +35,11 @@ describe('dates', () => {
     '2010-03/01',
     '201003',
     '1267401600000',
-  ])('%j is none', (text) => {
+  ])('%j is not a date', (text) => {
     expect(parseDay(text)).toBeUndefined();
   });
 
-  it('have the month that they name', () => {
+  it('have the right month', () => {
     expect(monthNumberOf(parseDay('2009-12-31')!)).toBe(12);
     expect(monthNumberOf(parseDay('2010-01-01')!)).toBe(1);
   });
@@ -48,7 +48,7 @@ describe('dates', () => {
 describe('a fixed training period', () => {
   const days = [1, 1, 3, 5, 5, 9].map((day) => parseDay(`2020-01-0${day}`)!);
 
-  it('is what lies before the date, and what is tested starts at it', () => {
+  it('ends before the date at which the test starts', () => {
     expect(planWindows(days, { until: '2020-01-05', lagDays: 0 })).toEqual([
       { training: { from: 0, to: 3 }, test: { from: 3, to: 6 } },
     ]);
@@ -57,19 +57,19 @@ describe('a fixed training period', () => {
     ]);
   });
 
-  it('ends some days earlier with a lag', () => {
+  it('ends earlier with a lag', () => {
     expect(planWindows(days, { until: '2020-01-05', lagDays: 2 })).toEqual([
       { training: { from: 0, to: 2 }, test: { from: 3, to: 6 } },
     ]);
   });
 
-  it('has nothing to test when all is older', () => {
+  it('has nothing to test if all data is older', () => {
     expect(planWindows(days, { until: '2020-01-10', lagDays: 0 })).toEqual([]);
   });
 });
 
 describe('a rolling window', () => {
-  it('holds the latest dates before each, however far back they lie', () => {
+  it('holds the latest dates before each, however old', () => {
     const days = [100, 101, 101, 130, 131];
     expect(planWindows(days, { days: 2, lagDays: 0 })).toEqual([
       { training: null, test: { from: 0, to: 1 } },
@@ -91,7 +91,7 @@ describe('a rolling window', () => {
     ]);
   });
 
-  it('is what counting says, on any days', () => {
+  it('matches a direct count on arbitrary days', () => {
     const input = fc.record({
       days: fc
         .array(fc.integer({ min: 0, max: 40 }), { maxLength: 40 })
