@@ -44,9 +44,8 @@ const routes = [
   ...documentationRoutes,
 ];
 
-/** Every route of the service, in reading order. A test compares this list with what is mounted. */
+/** Every route of the service, in reading order. A test compares this list with the mounted routes. */
 export const routeDescriptions: DescribedRoute[] = routes.map(describeRoute);
 
-/** What a service without markets answers. */
 export const describeWithoutMarkets = (): DescribedRoute[] =>
   routes.filter((route) => !ofMarkets.has(route)).map(describeRoute);

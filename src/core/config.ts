@@ -1,6 +1,5 @@
 import { z } from 'zod';
 
-/** Configuration of the service, without what its features add. */
 export interface ServiceConfig {
   production: boolean;
   /** Whether the service has markets, forecasts, portfolios and orders. If not, no page or answer mentions them. */
@@ -13,7 +12,7 @@ export interface ServiceConfig {
   port: number;
   host: string;
   databaseUrl: string | undefined;
-  /** Connects as the role that owns the schema and migrates it; undefined: the role of `databaseUrl`. */
+  /** URL with the role that owns and migrates the schema; undefined: `databaseUrl` is used. */
   migrationDatabaseUrl: string | undefined;
   dataDir: string;
   redisUrl: string | undefined;
@@ -78,7 +77,6 @@ export interface MailConfig {
   tls: 'implicit' | 'starttls' | 'none';
   auth: { user: string; pass: string } | undefined;
   from: { name: string; address: string };
-  /** Origin of the links in mail. */
   origin: string;
 }
 

@@ -53,7 +53,6 @@ export function isDecimalAbove(a: string, b: string): boolean {
   return compareDecimals(toPlain(a), toPlain(b)) > 0;
 }
 
-/** Removes the exponent. */
 export function toPlain(literal: string): string {
   const [mantissa = '', exponent = '0'] = literal.toLowerCase().split('e');
   return toPlainDecimal(mantissa, Number(exponent));

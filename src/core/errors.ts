@@ -66,7 +66,6 @@ export interface AppErrorOptions {
   retryAfterSeconds?: number;
   /** Methods allowed at the address; sent as `Allow`. */
   allow?: string;
-  /** For `limit_reached`: the limit, as answers show it. */
   limit?: object;
 }
 

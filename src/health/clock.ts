@@ -2,12 +2,15 @@ import type { Logger } from 'pino';
 import type { Metrics } from '../core/metrics.js';
 import { MINUTE_MS, SECOND_MS } from '../core/time.js';
 
-/** Machines that keep their time are within milliseconds of each other. */
+/** Synchronized machines differ by only milliseconds. */
 const NOTED_MS = 5 * SECOND_MS;
-/** Entitlements, keys and sessions begin and end by the clock of the instance: beyond this it refuses what it should let pass. */
+/**
+ * Entitlements, keys and sessions begin and end by the instance's clock. Beyond this difference, the instance would
+ * refuse valid calls.
+ */
 const MAX_MS = MINUTE_MS;
 
-/** When the database looked at its clock, and when it was asked and had answered by the clock of this instance. */
+/** Database time of a query, and the instance's times before and after it. */
 interface ClockReading {
   databaseMs: number;
   askedMs: number;
@@ -15,12 +18,15 @@ interface ClockReading {
 }
 
 interface ClockState {
-  /** So far that the instance should get no traffic. */
+  /** The clock differs so much that the instance should get no traffic. */
   isOff: boolean;
   reason?: string;
 }
 
-/** Compares the clock of this machine with the database's. That they begin or cease to differ is logged once. */
+/**
+ * Compares this machine's clock with the database's. Logs once when they start to differ and once when they agree
+ * again.
+ */
 export function createClockWatch({
   log,
   metrics,
@@ -43,7 +49,10 @@ export function createClockWatch({
   };
 }
 
-/** Positive: this instance is behind. The database looked at its clock at some time between the question and the answer. */
+/**
+ * Smallest possible difference; positive if this instance is behind. The database read its clock at some time between
+ * the query and its answer.
+ */
 function leastDifferenceMs({ databaseMs, askedMs, answeredMs }: ClockReading): number {
   if (databaseMs > answeredMs) return databaseMs - answeredMs;
   return Math.min(0, databaseMs - askedMs);

@@ -27,25 +27,24 @@ type DatabaseState = (typeof databaseStates)[number];
 
 interface Readiness {
   status: DatabaseState;
-  /** What needs the attention of an operator. */
   reason?: string;
-  /** Shard groups whose server cannot be reached: calls of their Organizations get 503 meanwhile. */
+  /** Shard groups whose server is unreachable: calls of their Organizations get 503 meanwhile. */
   groupsAway?: string[];
 }
 
-/** An answer holds for so long, for every caller. */
+/** Time for which an answer is reused for all callers. */
 const HOLDS_MS = 1_000;
 /** Load balancers wait for a few seconds. */
 const WAIT_MS = 2_000;
-/** Shorter, so that what else was found out is still told. */
+/** Shorter, so that the other findings can still be reported. */
 const WHOLE_WAIT_MS = 1_800;
 
 type ReadinessDeps = Pick<Context, 'db' | 'log' | 'metrics'>;
 type ClockWatch = ReturnType<typeof createClockWatch>;
 
 /**
- * Says whether the database can serve, and whether its clock and this instance's agree. It is asked at most once a second and once at a time, however many ask here: that
- * takes no credential. Changes are logged.
+ * Checks whether the database can serve and whether its clock agrees with this instance's. The route needs no
+ * credential, so concurrent requests share one check, at most one per second. Changes are logged.
  */
 function createReadiness({ db, log, metrics }: ReadinessDeps): () => Promise<Readiness> {
   const compareClocks = createClockWatch({ log, metrics });
@@ -97,7 +96,7 @@ async function lookAt(db: Database, compareClocks: ClockWatch): Promise<Readines
 async function lookAtWhole(db: Database, compareClocks: ClockWatch): Promise<Readiness> {
   try {
     if (!(await isMigrated(db))) return { status: 'not_migrated' };
-    // The machine's clock: the service may run by another one, that of a tape.
+    // The machine's clock: the service may run by the clock of a tape.
     const askedMs = systemClock.now();
     const [row] = await selectRows<{ isReadOnly: boolean; databaseMs: number }>(
       db.orm,
@@ -126,7 +125,7 @@ const readinessSchema = z
   })
   .meta({ id: 'Readiness' });
 
-/** `/healthz` (the process), `/readyz` (may traffic come), `/metrics` (Prometheus). */
+/** `/healthz` (the process), `/readyz` (may receive traffic), `/metrics` (Prometheus). */
 export const healthRoutes = [
   defineRoute({
     method: 'get',
@@ -225,7 +224,7 @@ export const healthRoutes = [
   }),
 ];
 
-/** Where there is a token in the configuration, it is needed. Without one, production shows nothing here. */
+/** A configured token is required. Without one, production hides the metrics. */
 function requireMetricsToken({ metricsToken, production }: Context['config']): RequestHandler {
   if (metricsToken === undefined && production) return notFound;
   const expected = metricsToken === undefined ? undefined : digest(metricsToken);

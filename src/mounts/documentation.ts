@@ -25,7 +25,7 @@ interface Documents {
   assets: ReturnType<typeof createAssets>;
 }
 
-/** The pages about one subject each, by the last part of their address, in reading order. */
+/** Pages on one topic each, by the last part of their address, in reading order. */
 const topics: Record<string, { title: string; summary: string }> = {
   start: { title: 'Five-minute start', summary: 'A key, the first event, and what it changed.' },
   retries: { title: 'Retries and idempotency', summary: 'Send again without counting twice.' },
@@ -48,7 +48,7 @@ const nothingThere = (summary: string, params: Record<string, string>) =>
 
 const htmlPage = { 200: { description: 'The page.', content: { 'text/html': null } } };
 
-/** `/openapi.json` and `/docs`. Everything is made at the first request for it and kept. */
+/** `/openapi.json` and `/docs`. Everything is made on its first request and kept. */
 export const documentationRoutes = [
   defineRoute({
     ...ofDocuments,
@@ -171,11 +171,10 @@ export const documentationRoutes = [
 ];
 
 interface DocumentationDeps {
-  /** What the document is about. */
   listRoutes: () => Promise<readonly DescribedRoute[]>;
-  /** Goes before the pages: reads the session's cookie. */
+  /** Runs before the pages and reads the session cookie. */
   session: RequestHandler;
-  /** Of the signed-in reader; undefined where there is none. */
+  /** Values of the signed-in reader; undefined for others. */
   readOwnValues: (req: Request) => Promise<OwnValues | undefined>;
 }
 
@@ -224,10 +223,10 @@ export function documentationRouter(
 
 const viewsFolder = fileURLToPath(new URL('../../views', import.meta.url));
 
-/** All pages under a few names of the service; who asks under many gets no more memory than that. */
+/** Enough for all pages under a few host names; requests under many host names get no more memory. */
 const MAX_KEPT_PAGES = 100;
 
-/** Pages that are the same for every reader, each made at the first request for it. */
+/** Caches pages that are the same for every reader, each made on its first request. */
 function keepPages(
   make: (page: string, origin: string) => Promise<Compressed>,
 ): (page: string, origin: string) => Promise<Compressed> {
@@ -244,7 +243,10 @@ function keepPages(
   };
 }
 
-/** The reader is loaded with the first page, so that a start does not wait for it. Undefined where there is no such page. */
+/**
+ * The reader module is loaded with the first page, so that it does not delay the start. Undefined if the page does
+ * not exist.
+ */
 async function makeView(
   page: string,
   routes: readonly DescribedRoute[],
@@ -254,13 +256,13 @@ async function makeView(
   const { describeExampleFor, describeMessages, describeOperations, groups, toInlineHtml } =
     await import('../core/reference/reader.js');
   const [kind, id = ''] = page.split('/');
-  // What the service does not have, such as markets, has no page either.
+  // Features that the service lacks, such as markets, have no page either.
   const tags = new Set(routes.map(({ tag }) => tag));
   const present = groups.filter(({ tag }) => tags.has(tag));
   const shown = Object.fromEntries(
     Object.entries(topics).filter(([name]) => name !== 'paper-trading' || tags.has('Trading')),
   );
-  // A subject and a group may have the same name.
+  // A topic and a group may have the same name.
   const group = kind === 'reference' ? present.find((one) => one.id === id) : undefined;
   if (kind === 'topics' && !Object.hasOwn(shown, id)) return undefined;
   if (kind === 'reference' && !group) return undefined;
@@ -285,7 +287,6 @@ async function makeView(
   };
 }
 
-/** The pages' styles and scripts: those of the dashboard, and what only these pages have. */
 function listAssets() {
   const file = (path: string) => `${viewsFolder}/${path}`;
   const shared = ['tokens', 'base', 'frame', 'buttons', 'forms', 'tables', 'utilities'];
@@ -298,7 +299,7 @@ function listAssets() {
   ];
 }
 
-/** Nothing but the service's own files, and no inline script or style. */
+/** Allows only the service's own files, and no inline script or style. */
 const securityHeaders = helmet({
   contentSecurityPolicy: {
     useDefaults: false,

@@ -1,12 +1,10 @@
 /** Input of a bar chart. Doubles are precise enough for pixel positions; the table holds the exact numbers. */
 
 export interface Bar {
-  /** Label below the bar, shown where space allows. */
   axis: string;
   /** Full text, such as `21 Nov 2026: 1,234 requests`. */
   label: string;
   value: number;
-  /** A projected value, drawn lighter than counted ones. */
   isProjected?: boolean;
   href?: string;
   /** Earlier value for comparison, drawn as a line across the bar. */
@@ -41,7 +39,6 @@ export function toChart(summary: string, bars: Bar[], line?: { value: number; la
         label,
         isProjected,
         href,
-        /** Height at which the earlier value ends. */
         before: before ? toY(before).toFixed(1) : undefined,
         parts: stack(parts, height / finite(value)),
       };
@@ -77,7 +74,6 @@ const percent = (value: number): string => `${Number(value.toFixed(3))}%`;
 /** The sum of a very long decimal may overflow a double. */
 const finite = (value: number): number => Math.min(value, 1e300);
 
-/** Tolerance for rounding errors in values that are meant to be round. */
 const almost = 1 - 1e-9;
 
 /** Evenly spaced round ticks from 0 to at least `max`, six at most. Whole numbers get whole steps. */

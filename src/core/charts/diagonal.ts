@@ -9,7 +9,6 @@ interface Spot {
   n: number;
   /** 90% range of the observed share for a reliable forecast. */
   expected: { low: number; high: number } | null;
-  /** Full text of the tooltip. */
   label: string;
 }
 
@@ -21,7 +20,6 @@ interface DiagonalSide {
 }
 
 const HEIGHT = 320;
-/** Width of the lines in user units. */
 const WIDTH = 1000;
 const LEAST_RADIUS = 3;
 const MOST_RADIUS = 8;

@@ -116,7 +116,6 @@ function toHistogram(histogram: PitHistogram, independent: number, words: Words)
   return {
     title: words.title,
     summary: `${formatCount(n, 'outcome')} in ${count} bins. ${verdict}`,
-    /** States in words what the shape says about the forecast. */
     verdict,
     height: HEIGHT,
     bars: shares.map((share, i) => ({
@@ -128,7 +127,6 @@ function toHistogram(histogram: PitHistogram, independent: number, words: Words)
       label: `${words.bin(i)}: ${formatPercent(share)}`,
     })),
     flat: toPixels(toY(level)),
-    /** Explains what the band takes into account. */
     note: independent < n ? 'each day counting once, since errors of one day are alike' : null,
     /** Range of nine bars in ten for a calibrated forecast. */
     band: { y: toPixels(toY(band.high)), height: toPixels(toY(band.low) - toY(band.high)) },

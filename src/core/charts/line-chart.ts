@@ -28,7 +28,6 @@ export function toLineChart({ summary, labels, axis, lines, formatTick }: LineCh
   return {
     summary,
     height: HEIGHT,
-    /** Width of the lines in user units. */
     width: WIDTH,
     lines: lines.map(({ name, values: ofLine }) => {
       const last = ofLine.findLast((value) => value !== null);

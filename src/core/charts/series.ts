@@ -7,7 +7,6 @@ import { formatFixed, formatTick } from './text.js';
 /** Length of time that one point covers; long series use longer periods. Dates are `YYYY-MM-DD`. */
 type Period = 'day' | 'week' | 'month' | 'year';
 
-/** A chart has room for about this many points. */
 const MOST_DAYS = 45;
 const MOST_WEEKS = 53;
 const MOST_MONTHS = 240;
@@ -52,7 +51,6 @@ function formatPeriod(start: string, period: Period): string {
   return period === 'month' ? shortMonth.format(at) : formatDay(at);
 }
 
-/** Shorter form for the axis. */
 const formatPeriodShort = (start: string, period: Period): string =>
   period === 'day' || period === 'week' ? shortDay.format(new Date(start)) : formatPeriod(start, period);
 
@@ -144,10 +142,8 @@ export function toSeriesChart({
     ...chart,
     title,
     period,
-    /** Whether periods without forecasts are shortened. */
     isShortened,
     legend: [...series],
-    /** Labels at the ends of the lines, spaced apart so that they stay readable. */
     endLabels: placeLabels(series, chart),
     table: {
       caption: unit === '' ? title : `${title}, ${unit}`,
@@ -175,7 +171,6 @@ const periodNames = { day: 'Day', week: 'Week from', month: 'Month', year: 'Year
 
 const count = (points: readonly SeriesPoint[]): number => points.reduce((sum, { n }) => sum + n, 0);
 
-/** Weights each day by its number of forecasts. */
 function meanOf(points: readonly SeriesPoint[], name: SeriesName): number | null {
   let [sum, weight] = [0, 0];
   for (const { n, values } of points) {

@@ -33,7 +33,6 @@ const FIRST_PAUSE_MS = 10;
 const RELOAD_EVERY_MS = 1_000;
 const MAX_LOCATED = 200_000;
 
-/** Looks up the Citus catalogue; null without the extension. */
 const findCatalogue: Statement = {
   name: 'shards_find_catalogue',
   text: `select to_regclass('pg_catalog.pg_dist_partition')::text`,
@@ -63,7 +62,6 @@ const readDirectory: Statement = {
 select hashed_secret, uuid_hash(org_id)::text from api_key_directory where hashed_secret = any ($1::text[])`,
 };
 
-/** Computes the same hash for one Organization. */
 const readHash: Statement = { name: 'shards_read_hash', text: `select uuid_hash($1::uuid)::text` };
 
 interface Place {
@@ -72,13 +70,11 @@ interface Place {
   to: number;
   host: string;
   port: string;
-  /** Shard name by table. */
   tables: ReadonlyMap<string, string>;
 }
 
 interface CitusDeps {
   db: Pick<Database, 'orm' | 'parallel' | 'run' | 'dryRun'>;
-  /** Opens connections to another server of the same cluster. */
   openWorker(place: { host: string; port: string }, max: number): pg.Pool;
   runOn(client: pg.Pool | pg.PoolClient): Database['run'];
   rollBack<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T>;
@@ -225,7 +221,6 @@ class CitusGroup implements ShardGroup {
   private readonly deps: CitusDeps;
   private readonly map: GroupMap;
   private readonly statementOf;
-  /** Start time of each statement in flight. */
   private readonly begun = new Set<{ at: number }>();
 
   constructor(deps: CitusDeps, { id, from, to }: Pick<Place, 'id' | 'from' | 'to'>, map: GroupMap) {

@@ -23,11 +23,9 @@ export type TextRow = (string | null)[];
 
 /** Table names and clauses with which a hot statement is built for one shard group. */
 export interface Names {
-  /** Returns the table's name in the shard group. */
   (table: string): string;
   /** `with` and a first expression that holds the shard group; another expression must follow. */
   readonly with: string;
-  /** The same for a statement with a recursive expression. */
   readonly withRecursive: string;
   /** Joined at the start of a statement, so that nothing is written before the shard group is held. */
   readonly held: string;
@@ -67,11 +65,9 @@ export interface ShardGroup {
   readonly load: GroupLoad;
   /** @throws while the group's server is unreachable */
   ping: () => Promise<void>;
-  /** Selects rows of this group only. */
   select<T>(build: (tables: GroupTables) => SQL): Promise<T[]>;
 }
 
-/** Current load of a shard group. */
 export interface GroupLoad {
   inFlight: number;
   /** Age of the oldest statement in flight; 0 if there are none. */
@@ -89,9 +85,7 @@ export interface Shards {
   /** The group of the API key with this secret. Any group can report that a key does not exist. */
   locate(hashedSecret: string): ShardGroup | Promise<ShardGroup>;
   locateOrganization(orgId: string): ShardGroup | Promise<ShardGroup>;
-  /** Reloads the groups and their servers. */
   load(): Promise<void>;
-  /** Reports what the groups of a sharded database do. */
   watch(watcher: ShardWatcher): void;
 }
 
@@ -99,7 +93,6 @@ export interface Database {
   readonly kind: 'postgres' | 'embedded';
   readonly orm: Orm;
   readonly shards: Shards;
-  /** Useful concurrency of hot statements. */
   readonly parallel: number;
   /** Concurrent runs of `transaction`; further ones wait for a connection. */
   readonly parallelTransactions: number;

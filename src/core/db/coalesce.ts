@@ -28,7 +28,6 @@ export interface CoalesceOptions<Request, Answer> {
 
 export interface Coalescer<Request, Answer> {
   submit(request: Request): Promise<Answer>;
-  /** Waiting weight, not counting flushes in flight. */
   readonly waiting: number;
   /** Resolves when nothing waits and nothing is in flight. */
   drain(): Promise<void>;

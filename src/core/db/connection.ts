@@ -4,7 +4,6 @@ const READ_TIMEOUT = 'Query read timeout';
 
 export interface ConnectionWatch {
   onConnected(): void;
-  /** Called if a connection could not be made, or ended, or one of its statements failed. */
   onError(error: unknown): void;
 }
 

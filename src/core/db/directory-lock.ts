@@ -4,7 +4,6 @@ import { setTimeout } from 'node:timers/promises';
 
 export class DirectoryInUseError extends Error {
   readonly directory: string;
-  /** Process that holds the directory. */
   readonly pid: number;
 
   constructor(message: string, { directory, pid }: Pick<DirectoryInUseError, 'directory' | 'pid'>) {

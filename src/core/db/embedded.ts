@@ -55,7 +55,6 @@ function layDown(directory: string): void {
   renameSync(copy, directory);
 }
 
-/** @param unlock called on close */
 export function embeddedDatabase(pglite: PGlite, unlock: () => void) {
   const runOn = (client: Pick<PGlite, 'query'>) => async (statement: { text: string }, values: unknown[]) => {
     const result = await client.query<TextRow>(statement.text, values, { rowMode: 'array' });

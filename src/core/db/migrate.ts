@@ -107,7 +107,6 @@ const listKnown = once(() =>
   Promise.resolve(readMigrationFiles({ migrationsFolder }).map(({ folderMillis }) => folderMillis)),
 );
 
-/** True if all migrations known to this version have been applied. */
 export async function isMigrated(db: Pick<Database, 'orm'>): Promise<boolean> {
   const applied = new Set(await listApplied(db));
   return (await listKnown()).every((time) => applied.has(time));
@@ -137,7 +136,6 @@ async function requireMainBranch(db: Pick<Database, 'orm'>): Promise<void> {
     );
 }
 
-/** Timestamps of the applied migrations. */
 async function listApplied(db: Pick<Database, 'orm'>): Promise<number[]> {
   try {
     const rows = await selectRows<{ time: string }>(

@@ -29,7 +29,6 @@ export async function prepareDatabase(
   await db.shards.load();
 }
 
-/** Opens the configured database and brings its schema up to date. */
 export async function openDatabase(config: DatabaseConfig, log: Logger): Promise<Opened> {
   const db = await connectDatabase(config, log);
   try {

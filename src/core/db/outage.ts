@@ -50,7 +50,6 @@ const absences: Record<string, string> = {
   ENOENT: 'there is no such socket',
 };
 
-/** Explains in a sentence what a start waits for and what to do. */
 export function describeAwaited(error: unknown, databaseUrl = ''): string {
   const condition = describeOutage(error);
   if (sqlState(error) !== undefined) return `Waiting for the database: ${condition ?? 'it is busy'}.`;

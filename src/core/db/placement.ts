@@ -37,7 +37,6 @@ export interface Server {
   bytes: number;
 }
 
-/** Totals per server, in the order of the placements. */
 export function sumByServer(placements: Placement[]): Server[] {
   const servers = new Map<string, Server>();
   for (const { host, port, organizations, bytes } of placements) {

@@ -42,7 +42,6 @@ set idle_in_transaction_session_timeout = 15000;
 set jit = off;
 ${SEQUENTIAL}`;
 
-/** Per pool: connections, idle connections, and calls that wait for one. */
 export type Pools = Readonly<
   Record<'pages' | 'ingestion' | 'orders', Pick<pg.Pool, 'totalCount' | 'idleCount' | 'waitingCount'>>
 >;
@@ -190,7 +189,6 @@ async function onConnection<T>(pool: pg.Pool, work: (client: pg.PoolClient) => P
   }
 }
 
-/** Runs the statements in a transaction. An error from `work` rolls it back. */
 async function enclose<T>(
   client: pg.PoolClient,
   end: 'commit' | 'rollback',

@@ -33,14 +33,12 @@ export function createStatements(
   };
 }
 
-/** Tables of a database that is not sharded. */
 export const wholeTables: GroupTables = Object.assign((table: string) => sql`${sql.identifier(table)}`, {
   owns: () => sql`true`,
 });
 
 export type ReportedDatabase = Pick<Database, 'run' | 'shards'>;
 
-/** Sorts by the database's collation. */
 const sortKeys: Statement = {
   name: 'shards_sort_keys',
   text: `

@@ -35,7 +35,6 @@ export async function selectRows<T>(orm: Orm, query: SQL): Promise<T[]> {
   return (result as { rows: T[] }).rows;
 }
 
-/** The first row, if any. */
 export const selectRow = async <T>(orm: Orm, query: SQL): Promise<T | undefined> =>
   (await selectRows<T>(orm, query))[0];
 

@@ -29,7 +29,6 @@ export type AssetSource = string | { name: string; files: readonly string[]; end
 export interface Assets {
   /** URL prefix of the files. It contains a hash of all of them, so they can be cached forever. */
   base(): Promise<string>;
-  /** Answers `…/:version/:file`. */
   serve: RequestHandler<{ version: string; file: string }>;
 }
 
@@ -62,7 +61,6 @@ export const compress = async (plain: Buffer): Promise<Compressed> => ({
   gzipped: await promisify(gzip)(plain, { level: 9 }),
 });
 
-/** Answers with precompressed bytes. */
 export function sendCompressed(
   req: Request<object>,
   res: Response,

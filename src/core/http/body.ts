@@ -63,7 +63,6 @@ export async function readJsonBody(
   return { value: parseJson(text), text };
 }
 
-/** For a route with an optional body. */
 export const hasBody = (req: Request): boolean =>
   req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > 0;
 
@@ -130,7 +129,6 @@ function hungUp(): AppError {
   return new AppError('invalid_request', 'The connection ended before the body was complete.');
 }
 
-/** Reads the body with one of Express's parsers. */
 async function parseWith(
   parse: ReturnType<typeof express.raw>,
   req: Request,
@@ -147,9 +145,8 @@ async function parseWith(
 const tooLargeFor = (maxBytes: number) => `The body is larger than ${maxBytes.toLocaleString('en')} bytes.`;
 
 export interface JsonBounds {
-  /** Maximum nesting of objects and lists. */
   depth: number;
-  /** Maximum number of fields in an object. */
+  /** Maximum number of fields in one object. */
   fields: number;
   /** Maximum number of values in total. */
   values: number;
@@ -165,7 +162,6 @@ export const usualBounds: JsonBounds = {
   tooManyValues: 'invalid_request',
 };
 
-/** Bounds of a batch. */
 export const batchBounds: JsonBounds = { ...usualBounds, tooManyValues: 'batch_too_large' };
 
 const QUOTE = 0x22;
@@ -182,7 +178,6 @@ const CLOSE_OBJECT = 0x7d;
  * @throws AppError invalid_request, or the code that the bounds name
  */
 export function boundJson(bytes: Buffer, bounds: JsonBounds = usualBounds): void {
-  /** One entry per open object or list. */
   const isObject: boolean[] = [];
   const elements: number[] = [];
   let values = 0;

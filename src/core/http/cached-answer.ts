@@ -11,7 +11,6 @@ export interface CachedAnswer {
   version: string;
   /** Resolves when the encoded bytes are ready; undefined if they are, or take no time to make. */
   prepare(encoding: Encoding): Promise<void> | undefined;
-  /** The whole encoded object: the beginning has the same bytes for every end. */
   parts(encoding: Encoding, end: string): Parts;
 }
 

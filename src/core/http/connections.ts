@@ -5,7 +5,6 @@ import { addressOf } from './rate-limit.js';
 
 /** What callers may consume in this process without presenting a credential. */
 export interface ConnectionLimits {
-  /** Total number of connections; Node refuses further ones. */
   connections: number;
   /** Connections per address; Infinity behind a proxy, whose connections carry all callers. */
   connectionsPerAddress: number;
@@ -35,7 +34,6 @@ interface Line {
 
 export interface Lines {
   take: (req: IncomingMessage, res: ServerResponse) => void;
-  /** Answers of a connection that were begun and are not sent yet. */
   answersOf: (socket: Socket) => readonly ServerResponse[];
 }
 
@@ -86,7 +84,6 @@ export function endShared(res: ServerResponse, bytes: Buffer, rest?: Buffer): vo
   res.end(rest);
 }
 
-/** Bounds the number of connections and the size of unread answers. */
 export function limitConnections(
   server: Server,
   { answersOf }: Lines,

@@ -19,7 +19,6 @@ export interface Context<Config extends ServiceConfig = ServiceConfig> {
   limitStores: LimitStores;
 }
 
-/** Phase of the process; `/readyz` and the drain read it. */
 export interface Lifecycle {
   state: 'starting' | 'ready' | 'draining';
 }

@@ -16,7 +16,6 @@ export const exactField = (description: string) =>
       description: `${description} An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter.`,
     });
 
-/** A calendar month (UTC). */
 export const periodSchema = z
   .object({
     start: timeField('Inclusive.'),

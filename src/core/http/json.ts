@@ -65,10 +65,8 @@ export function toJson(value: unknown): string {
 /** JSON of an object without its closing brace, for more fields to follow. */
 export const openJson = (fields: object): string => JSON.stringify(fields).slice(0, -1);
 
-/** The remaining fields and the closing brace. */
 export const closeJson = (fields: object): string => `,${JSON.stringify(fields).slice(1)}`;
 
-/** Answers with JSON; Node adds the length. */
 export function sendJson(res: Response, status: number, json: string): void {
   res.statusCode = status;
   res.setHeader('Content-Type', 'application/json; charset=utf-8');

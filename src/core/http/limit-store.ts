@@ -67,7 +67,6 @@ export function redisLimitStores({
   };
 }
 
-/** A limit counted in Redis while it is up, and in this process otherwise. */
 class FallbackStore implements Store {
   readonly prefix: string;
   private readonly memory = new ProcessStore();

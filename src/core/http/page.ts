@@ -25,7 +25,6 @@ export const idCursorField = z
   .regex(/^[\w-]{22}$/, 'is not a cursor that this list returned')
   .optional();
 
-/** Part of a list ordered by a unique key: at most `limit` rows beyond `after`. */
 export interface Range {
   after: string | undefined;
   limit: number;

@@ -19,7 +19,6 @@ export interface Problem {
 
 const bearerCodes = new Set<ErrorCode>(['missing_key', 'invalid_key', 'key_expired', 'key_revoked']);
 
-/** Converts an error to a problem. `type` is the address of the code's explanation. */
 export function toProblem(error: AppError, requestId: string): Problem {
   const status = statusByCode[error.code];
   return {

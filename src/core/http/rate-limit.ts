@@ -201,7 +201,6 @@ export async function passLimits(req: Request, res: Response, limits: RequestHan
   for (const limit of limits)
     await new Promise<void>((resolve, reject) => {
       const next = (error?: unknown) => (error === undefined ? resolve() : reject(error));
-      // An asynchronous limit may also reject.
       Promise.resolve(limit(req, res, next)).catch(reject);
     });
 }

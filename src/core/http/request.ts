@@ -103,7 +103,6 @@ export function readPathId(req: Request, name: string, thing: string): string {
   return id.toLowerCase();
 }
 
-/** The `X-Request-Id` that the answer carries. */
 export const requestIdOf = (res: Response): string => String(res.getHeader('X-Request-Id') ?? '');
 
 const clientAddress = Symbol('client address');

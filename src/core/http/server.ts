@@ -71,7 +71,6 @@ function toRefusal(code: string | undefined): AppError {
 interface HttpServerOptions {
   limits?: Partial<ConnectionLimits>;
   log?: Logger;
-  /** Logs each request that never reaches the app. */
   accessLog?: Logger;
 }
 
@@ -150,7 +149,6 @@ function prepareMessages(app: Express): Pick<http.ServerOptions, 'IncomingMessag
 
 type Callable = { call(self: object, ...args: unknown[]): void };
 
-/** Node's message classes are functions that can be called on an existing object. */
 function callAsFunction(constructor: unknown, self: object, ...args: unknown[]): void {
   (constructor as Callable).call(self, ...args);
 }
