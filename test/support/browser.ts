@@ -10,18 +10,18 @@ export const PHONE = { width: 360, height: 740 };
 export const DESKTOP = { width: 1280, height: 900 };
 
 export interface VisitOptions {
-  /** Whether scripts run. Every page works without. */
+  /** Whether scripts run. Every page works without them. */
   javaScript?: boolean;
-  /** A person who has signed in already, to whose session the new browser gets the cookies. */
+  /** A signed-in person whose session cookies the new browser gets. */
   as?: Browser;
   viewport?: { width: number; height: number };
   scheme?: 'light' | 'dark';
-  /** A service of the same database that is set up otherwise. */
+  /** A differently configured service on the same database. */
   at?: TestService;
 }
 
 interface BrowserWorldOptions extends TestServiceOptions {
-  /** By which browsers call this machine, if not by its number. */
+  /** Host name by which browsers call this machine; default: its address. */
   host?: string;
 }
 
@@ -29,11 +29,11 @@ export interface BrowserWorld {
   readonly db: TestDatabase['db'];
   readonly service: TestService;
   /**
-   * A person sits down at a browser of their own, on an empty page. Addresses are relative to the service. It is one that a
-   * test before has left, without anything it knew: to start another takes a second.
+   * Opens an empty page in a separate browser context. Addresses are relative to the service. The context may be one
+   * that an earlier test has left, with everything cleared: starting another takes a second.
    */
   visit(options?: VisitOptions): Promise<Page>;
-  /** The page of a person who only looks: the same one in every test of the file, because a new browser takes longer than a page. */
+  /** A page for people who only look, shared by all tests of the file, because a new context takes longer than a page. */
   look(as?: Browser): Promise<Page>;
 }
 
@@ -46,8 +46,8 @@ interface Visit {
 }
 
 /**
- * Chromium in front of the whole service, for the tests of one file: call it at the top of the file. A test fails as well
- * when one of its pages did what no page may do (see `guardPages`).
+ * Chromium in front of the whole service for the tests of one file; call it at the top of the file. A test also fails
+ * if one of its pages violates `guardPages`.
  */
 export function browserWorld({ host, ...options }: BrowserWorldOptions = {}): BrowserWorld {
   let database: TestDatabase;
@@ -59,7 +59,7 @@ export function browserWorld({ host, ...options }: BrowserWorldOptions = {}): Br
 
   beforeAll(async () => {
     database = await createTestDatabase();
-    // Scenes differ by who acts, not by how often: all of them come from one address.
+    // All scenes come from the same address, so the limits are raised.
     service = await startTestService(database.db, {
       ...options,
       env: { LIMIT_KEY_CHANGES_PER_HOUR: '1000', ...options.env },
@@ -109,7 +109,7 @@ export function browserWorld({ host, ...options }: BrowserWorldOptions = {}): Br
     const [found] = left === -1 ? [] : free.splice(left, 1);
     const visit = found ?? (await startBrowser(javaScript, origin));
     await visit.page.setViewportSize(viewport);
-    // Colours are measured at once, not on their way.
+    // Colours are measured without transitions.
     await visit.page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce', forcedColors: null });
     if (as) await visit.context.addCookies(cookiesOf(as));
     return visit;

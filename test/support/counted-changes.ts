@@ -1,11 +1,11 @@
 import { sql } from 'drizzle-orm';
 import type { Database } from '../../src/core/db/client.js';
 
-/** What a passkey has signed is spent before it is judged, and a refused sign-in is counted after. */
+/** A used passkey challenge is deleted before it is checked, and a refused sign-in is counted afterwards. */
 const uncounted = new Set(['passkey_challenges', 'failed_sign_ins']);
 /**
- * Not counted as a change: when sessions were seen and which Organization they look at, and how often codes were tried,
- * which is counted before they are judged.
+ * Columns whose changes count. Not counted: when a session was last seen, its selected Organization, and attempts at
+ * codes, which are counted before they are checked.
  */
 const counted: Record<string, string> = {
   sessions: 'hashed_token',
@@ -13,8 +13,8 @@ const counted: Record<string, string> = {
 };
 
 /**
- * Counts each row that is inserted, updated to something else or deleted, in the transaction that does it.
- * @returns tells how many there were
+ * Counts each row that is inserted, changed or deleted, within the same transaction.
+ * @returns a function that reads the count
  */
 export async function countChanges({ orm, run }: Database): Promise<() => Promise<string>> {
   const text = `select relname from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'`;

@@ -1,6 +1,6 @@
 /**
- * What `work` costs this process, in ms of CPU: the least of three times, since unlike work that is slow by itself, a
- * neighbour on the machine or the collection of garbage does not come three times.
+ * CPU time of `work` in ms: the minimum of three runs. Slow work is slow each time, but neighbours on the machine and
+ * garbage collection do not interfere three times.
  */
 export async function cpuMsOf(work: () => unknown): Promise<number> {
   let least = Infinity;

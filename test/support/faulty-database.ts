@@ -15,15 +15,15 @@ export interface FaultyDatabase {
   /** Hot statements of this name wait from now on, until `release`. */
   hold(name: string): void;
   release(): void;
-  /** How many statements wait. */
+  /** Number of waiting statements. */
   readonly held: number;
-  /** Before each hot statement; what it throws is what the database answers. */
+  /** Runs before each hot statement; an error from it becomes the database's answer. */
   before: (statement: Statement, values: unknown[]) => void;
-  /** After each hot statement, when it has been committed. */
+  /** Runs after each hot statement has been committed. */
   after: (statement: Statement, values: unknown[]) => void;
 }
 
-/** The real database behind a door that a test can hold shut or break. */
+/** The real database behind a gate that a test can close or break. */
 export function makeFaulty(real: Database): FaultyDatabase {
   let heldName: string | undefined;
   let waiting: (() => void)[] = [];
@@ -61,7 +61,7 @@ export function makeFaulty(real: Database): FaultyDatabase {
 
 type Through = (run: Database['run']) => Database['run'];
 
-/** The text of a statement is the group's: it is known by its name here. */
+/** A statement's text differs by group, so statements are identified by name. */
 function throughGroups(shards: Shards, through: Through): Shards {
   const known = new Map<ShardGroup, ShardGroup>();
   const wrapRun = (run: Run): Run => {

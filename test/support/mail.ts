@@ -5,7 +5,7 @@ import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
 
 export interface Received extends ParsedMail {
   recipients: string[];
-  /** As it came, headers and all. */
+  /** The raw message, including headers. */
   source: string;
 }
 
@@ -15,7 +15,7 @@ export interface MailServer {
   stop(): Promise<void>;
 }
 
-/** A real SMTP server on this machine that keeps what it is given. */
+/** A real SMTP server on this machine that keeps received messages. */
 export async function startMailServer(options: SMTPServerOptions = {}, port = 0): Promise<MailServer> {
   const received: Received[] = [];
   const server = new SMTPServer({
@@ -32,7 +32,7 @@ export async function startMailServer(options: SMTPServerOptions = {}, port = 0)
     },
     ...options,
   });
-  // Clients that hang up are part of the tests.
+  // Some tests disconnect on purpose.
   server.on('error', () => undefined);
   await once(server.listen(port, '127.0.0.1'), 'listening');
   return {

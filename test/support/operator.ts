@@ -41,7 +41,7 @@ export function operatorClient(service: () => TestService) {
 export const unique = (word: string) => `${word}-${uuid()}`;
 export const uniqueEmail = () => `${unique('person')}@example.com`;
 
-/** What must never be a slug, as it is written in an address. */
+/** Invalid slugs, as written in an address. */
 export const hostileSlugs = [
   '%01',
   'a%01b',
@@ -60,7 +60,7 @@ export const hostileSlugs = [
   '%ED%A0%80',
 ];
 
-/** What must never be a name. */
+/** Invalid names. */
 export const hostileNames = [
   '',
   ' \u3000',

@@ -25,7 +25,7 @@ function kill(child: ChildProcess): Promise<unknown> {
   return ended;
 }
 
-/** Another process that claims the directory; resolves with what it says. */
+/** Another process that claims the directory; resolves to its output. */
 function claimElsewhere(startAtMs = 0): { child: ChildProcess; said: Promise<string> } {
   const child = spawn(process.execPath, [...script, directory, String(startAtMs)], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -48,7 +48,7 @@ it('refuses a second opener with a message that says what to do', async () => {
   expect(await claimElsewhere().said).toMatch(/^refused .* in use by process/);
 });
 
-it('refuses a second opener in the same process, and lets it in afterwards', async () => {
+it('refuses a second opener in the same process, and admits it after the release', async () => {
   const unlock = await lockDirectory(directory);
   await expect(lockDirectory(directory)).rejects.toThrow(DirectoryInUseError);
   unlock();
@@ -65,13 +65,13 @@ it('takes over the claim of a killed process', async () => {
   unlock();
 });
 
-it('does not take a claim for alive because its process id is in use again', async () => {
+it('does not mistake a claim for a live one because its process id was reused', async () => {
   writeFileSync(join(directory, `gauge-${process.ppid}-1-00000000.lock`), '');
   (await lockDirectory(directory))();
   expect(readdirSync(directory)).toEqual([]);
 });
 
-it('of many processes that race for a stale claim exactly one wins', { timeout: 60_000 }, async () => {
+it('exactly one of many processes that race for a stale claim wins', { timeout: 60_000 }, async () => {
   for (let round = 0; round < 3; round++) {
     const stale = claimElsewhere();
     expect(await stale.said).toBe('locked');

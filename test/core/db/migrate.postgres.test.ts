@@ -36,7 +36,7 @@ it('migrations run once, however many instances start together', async () => {
 
 it.each([
   ['has a migration that the main branch does not', 'update'],
-  ['lacks one that is older than its last, which would be skipped', 'delete from'],
+  ['lacks a migration older than its last one, which would be skipped', 'delete from'],
 ])('a database of an unmerged branch, which %s, is refused in one sentence', async (_what, change) => {
   const db = openPostgres(url, log);
   const table = 'drizzle.__drizzle_migrations';
@@ -60,7 +60,7 @@ it.each([
   await db.close();
 });
 
-it('a start whose connection is lost while it waits for its turn fails, and does not end the process', async () => {
+it('a start that loses its connection while waiting for its turn fails without ending the process', async () => {
   const holder = new pg.Client({ connectionString: url });
   await holder.connect();
   const db = openPostgres(url, log);

@@ -14,7 +14,7 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** All that comes back until the server ends the connection. */
+/** Everything that arrives until the server ends the connection. */
 function exchange(
   text: string,
   socket: Socket = connect(Number(new URL(service.url).port)),
@@ -40,7 +40,7 @@ async function refusal(text: string): Promise<RawAnswer> {
   return { status, headers, problem: JSON.parse(body) as Record<string, unknown> };
 }
 
-describe('what the server refuses before the app sees it', () => {
+describe('a refusal before the app sees the request', () => {
   it.each([
     [
       'too large headers',
@@ -70,7 +70,7 @@ describe('what the server refuses before the app sees it', () => {
       413,
       'body_too_large',
     ],
-  ])('%s is a problem', async (_what, text, status, code) => {
+  ])('of %s is a problem document', async (_what, text, status, code) => {
     const answer = await refusal(text);
     expect(answer.problem).toMatchObject({ type: `/docs/errors#${code}`, status, code });
     expect(answer.status).toBe(status);
@@ -78,18 +78,18 @@ describe('what the server refuses before the app sees it', () => {
     expect(answer.headers).toContain(`X-Request-Id: ${String(answer.problem.requestId)}`);
   });
 
-  it('does not take the place of an answer that was asked for before', async () => {
+  it('does not replace the answer to an earlier request', async () => {
     const answer = await exchange('GET /healthz HTTP/1.1\r\nHost: a\r\n\r\nnonsense\r\n\r\n').catch(() => '');
     expect(answer).not.toMatch(/^HTTP\/1\.1 400/m);
   });
 
-  it('an unknown expectation is no reason to refuse', async () => {
+  it('does not follow from an unknown expectation', async () => {
     const text = 'GET /healthz HTTP/1.1\r\nHost: a\r\nExpect: a-miracle\r\nConnection: close\r\n\r\n';
     expect(await exchange(text)).toMatch(/^HTTP\/1.1 200 /);
   });
 });
 
-describe('an address that stands for no text', () => {
+describe('an address that cannot be decoded', () => {
   const paths = [
     '/api/entitlements/%00',
     '/api/entitlements?cursor=%00',
@@ -117,7 +117,7 @@ describe('an address that stands for no text', () => {
     ]);
   });
 
-  it('other control characters, and characters of any plane, are only unknown', async () => {
+  it('does not include other control characters or characters of any plane, which are only unknown', async () => {
     expect((await fetch(`${service.url}/forecast/%01%F0%9F%92%A5`)).status).toBe(404);
   });
 });

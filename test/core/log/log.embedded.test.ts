@@ -32,7 +32,7 @@ const env = {
   PUBLIC_URL: 'https://gauge.example.com',
   DATABASE_URL: 'postgres://gauge:p%40ssword-of-db@db.example.com/gauge',
   AUDIT_EXPORT: 'https://gauge:export-password@heads.example.com/heads.json',
-  // Another program's.
+  // Belongs to another program.
   PROXY_URL: 'http://proxy:100%sure@proxy.example.com',
 };
 const known = secretsIn({ ...env, PORT: '12345678' });
@@ -66,13 +66,13 @@ const secrets: Record<string, () => string> = {
 
 const encodeFully = (text: string): string => Buffer.from(text).toString('hex').replace(/../g, '%$&');
 
-/** Any eight characters of a secret but for its first sixteen, which may be those of its kind; all of a short one. */
+/** Any eight characters of a secret, except for its first sixteen, which may only show its kind; all of a short secret. */
 const partsOf = (secret: string): string[] =>
   secret.length < 32
     ? [secret]
     : Array.from({ length: secret.length - 23 }, (_, i) => secret.slice(i + 16, i + 24));
 
-/** Holds a text to showing nothing of a secret, in any form in which it may have been sent. */
+/** Expects a text to show nothing of a secret, in any form in which it may have been sent. */
 function expectNothingOf(secret: string, text: string): void {
   const forms = [
     secret,
@@ -115,7 +115,7 @@ describe.each(Object.entries(secrets))('%s', (_name, make) => {
   });
 });
 
-it('what is no secret stays as it is', () => {
+it('other text stays unchanged', () => {
   const mask = createMask(known);
   for (const text of [
     '/dashboard/api-keys/019b8d9a-6400-7000-8000-000000000041/rotate',
@@ -128,7 +128,7 @@ it('what is no secret stays as it is', () => {
     expect(mask(text)).toBe(text);
 });
 
-it('a line of many characters takes no time that grows faster than it', async () => {
+it('a long line takes time at most linear in its length', async () => {
   const mask = createMask(known);
   const hostile = [
     'org_live_',
@@ -184,7 +184,7 @@ describe('a failed statement', () => {
     expect(text).toMatch(/"code":"(23505|22P02)"/);
   });
 
-  it('for want of a database is logged without a stack', () => {
+  it('caused by a database outage is logged without a stack', () => {
     const error = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
     expect(JSON.parse(logged(() => log.error({ err: error }, 'x'))).err).toEqual({
       type: 'Error',
@@ -216,21 +216,21 @@ describe('the line of a request', () => {
     return seen[0]!;
   }
 
-  it('says which key of which Organization called', async () => {
+  it('names the key and the Organization that called', async () => {
     const { organization, product, key } = await createTenant(database.db);
     const line = await lineOf(() => sendUsage(service.url, key.secret, [usageEvent(product.slug, 'a')]));
     expect(line).toMatchObject({ status: 202, orgId: organization.id, keyId: key.id });
     expect(line).not.toHaveProperty('userId');
   });
 
-  it('says which person of which Organization called', async () => {
+  it('names the person and the Organization that called', async () => {
     const { organization, user, browser } = await signedIn(database.db, service.url);
     const line = await lineOf(() => browser.get('/dashboard', { accept: 'text/html' }));
     expect(line).toMatchObject({ status: 200, orgId: organization.id, userId: user.id });
     expect(line).not.toHaveProperty('keyId');
   });
 
-  it('names no caller where none is known', async () => {
+  it('names no caller if none is known', async () => {
     const strangers = [
       () => new Browser(service.url).get('/healthz'),
       () => sendUsage(service.url, generateSecret(true), []),
@@ -241,7 +241,7 @@ describe('the line of a request', () => {
     }
   });
 
-  it('shows no secret that begins in the middle of a path, and none beside what is no UTF-8', async () => {
+  it('hides a secret that begins in the middle of a path, and one beside invalid UTF-8', async () => {
     const secret = generateSecret(true);
     for (const path of [
       secret.replace('_', '%5F'),
@@ -255,7 +255,7 @@ describe('the line of a request', () => {
   });
 });
 
-describe('what a caller sends', () => {
+describe('input of a caller', () => {
   let database: TestDatabase;
   let service: TestService;
   let text = '';
@@ -263,7 +263,7 @@ describe('what a caller sends', () => {
     database = await createTestDatabase();
     const sink = { write: (line: string) => void (text += line) };
     service = await startTestService(database.db, {
-      // The last hop that is trusted may have passed anything on.
+      // The last trusted hop may have passed on anything.
       env: { ...env, TRUST_PROXY: '1' },
       context: { accessLog: createPlainLog('trace', sink), log: createLogger('trace', sink, known) },
     });
@@ -274,7 +274,7 @@ describe('what a caller sends', () => {
   });
 
   it.each(Object.entries(secrets))(
-    '%s is in no line of a request, wherever it stands',
+    'with %s leaves it in no line of a request, wherever it occurs',
     async (_name, make) => {
       for (let i = 0; i < 3; i++) {
         const secret = make();
