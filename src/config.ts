@@ -51,10 +51,7 @@ function proxyProblems({ TRUST_PROXY, PUBLIC_URL }: Environment): string[] {
   return problems;
 }
 
-/**
- * Checks every address in the environment: credentials, prices and weather forecasts that money depends on are sent
- * there.
- */
+/** Checks every address in the environment: credentials, prices and weather forecasts that money depends on are sent there. */
 function addressProblems(env: Environment): string[] {
   return Object.entries(env).flatMap(([name, value = '']) => {
     if (!name.endsWith('_URL') || name === 'PUBLIC_URL' || !URL.canParse(value) || isLoopback(value))

@@ -387,8 +387,7 @@ async function closeServer(server: Server): Promise<void> {
   const closed = new Promise<void>((resolve) => {
     server.close(() => resolve());
   });
-  // A connection whose last answer was sent stays open for the client's next request, so it is closed as soon as it
-  // is idle.
+  // A connection whose last answer was sent stays open for the client's next request, so it is closed as soon as it is idle.
   const sweep = setInterval(() => server.closeIdleConnections(), 50);
   const deadline = new AbortController();
   await Promise.race([

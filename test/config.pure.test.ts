@@ -5,7 +5,6 @@ import { describe, expect, it } from 'vitest';
 import { ConfigError, unreadableCredentials } from '../src/core/config.js';
 import { readConfig } from '../src/config.js';
 
-/** The problems for which a configuration is refused, one per line. */
 function problemsOf(env: Record<string, string | undefined>): string[] {
   try {
     readConfig(env);
@@ -17,7 +16,6 @@ function problemsOf(env: Record<string, string | undefined>): string[] {
 }
 
 const sessionKey = 'a-key-of-sixteen-or-more';
-/** The minimum that production requires. */
 const production = {
   NODE_ENV: 'production',
   SESSION_KEYS: sessionKey,

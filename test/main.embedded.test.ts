@@ -15,7 +15,6 @@ import { createOrganization } from './support/fixtures.js';
 import { ownScript } from './support/own-build.js';
 import { findFreePort } from './support/free-port.js';
 
-/** The running service and its output. */
 interface Started {
   child: ChildProcess;
   stdout: string;

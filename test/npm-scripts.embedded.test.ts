@@ -37,7 +37,6 @@ beforeEach(async () => {
   port = await findFreePort();
 });
 afterEach(() => {
-  // Kills the whole group, including anything that npm left running.
   if (child?.pid !== undefined) killGroup(child.pid);
   rmSync(project, { recursive: true, force: true });
 });
@@ -45,9 +44,7 @@ afterEach(() => {
 function killGroup(pid: number): void {
   try {
     process.kill(-pid, 'SIGKILL');
-  } catch {
-    // The whole group has ended.
-  }
+  } catch {}
 }
 
 /** Resolves once the service answers; `output()` returns what was printed so far. */

@@ -15,10 +15,7 @@ export interface GaugeClientOptions {
   fetch?: typeof globalThis.fetch;
 }
 
-/**
- * Live events reused keys of test events, or the other way round. These events are not counted; the rest of the batch
- * is.
- */
+/** Live events reused keys of test events, or the other way round. These events are not counted; the rest of the batch is. */
 export class OtherModeError extends Error {
   /** Positions in the batch. */
   readonly indexes: number[];

@@ -16,10 +16,7 @@ export interface Segment {
   bytes: number;
 }
 
-/**
- * Lines on disk, in files that only grow, until they are processed and removed. One process holds a directory at a
- * time.
- */
+/** Lines on disk, in files that only grow, until they are processed and removed. One process holds a directory at a time. */
 export interface Spool {
   /** Resolves once the line is on disk and survives any crash. @throws SpoolFullError */
   append(line: string): Promise<void>;

@@ -10,8 +10,7 @@ import { describeWebhooks } from '../accounts/webhooks/types.js';
 
 const document = buildDocument(routeDescriptions, describeWebhooks(true));
 
-// npm run --silent openapi > openapi.json
-// npm run client: generates the client's types from the current document.
+// npm run --silent openapi > openapi.json npm run client: generates the client's types from the current document.
 if (process.argv[2] === '--client') process.exitCode = generateClient(JSON.stringify(document));
 else process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
 

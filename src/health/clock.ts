@@ -23,10 +23,7 @@ interface ClockState {
   reason?: string;
 }
 
-/**
- * Compares this machine's clock with the database's. Logs once when they start to differ and once when they agree
- * again.
- */
+/** Compares this machine's clock with the database's. Logs once when they start to differ and once when they agree again. */
 export function createClockWatch({
   log,
   metrics,

@@ -75,10 +75,7 @@ export function apiRoutes(context: Context, services: ApiServices): Router {
   return router;
 }
 
-/**
- * Guards of routes for API keys: the look-up of keys not seen before, and with `limitTo` the calls per minute of each
- * key.
- */
+/** Guards of routes for API keys: the look-up of keys not seen before, and with `limitTo` the calls per minute of each key. */
 export function keyGuards(context: Context, { keys, keyUse }: Pick<ApiServices, 'keys' | 'keyUse'>) {
   const guard = unknownKeyGuard(context, {
     keyOf: readHashedSecret,

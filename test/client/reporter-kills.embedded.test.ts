@@ -36,7 +36,6 @@ beforeAll(async () => {
       if (!answer || mode === 'lost') res.destroy();
       else res.writeHead(answer.status, { 'content-type': 'application/json' }).end(answer.text);
     } catch {
-      // The sender was killed.
       res.destroy();
     }
   });
@@ -60,7 +59,6 @@ async function forward({ headers, url }: IncomingMessage, body: Buffer) {
   return { status: answer.status, text: await answer.text() };
 }
 
-/** Resolves to the keys that the process reported as accepted. */
 async function reportUntilKilled(args: string[]): Promise<string[]> {
   const child = spawn(process.execPath, [...ownScript('test/client/reporting'), ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],

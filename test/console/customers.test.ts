@@ -37,7 +37,6 @@ const open = async (path: string) => {
 const post = (path: string, form: Record<string, string> = {}, browser = operator.browser) =>
   browser.send('POST', path, { form, headers: html });
 
-/** Slugs of the customers on a page. */
 const slugsOn = (text: string) =>
   [...text.matchAll(/class="row-link" href="\/console\/customers\/([^"]+)"/g)].map((m) => m[1]!);
 

@@ -60,10 +60,8 @@ async function confirm(page: string): Promise<string> {
 }
 
 interface Change {
-  /** Target of the form, below the customer's page. */
   path: string;
   form: Form;
-  /** Page that contains the form. */
   page: string;
 }
 

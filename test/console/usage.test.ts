@@ -41,7 +41,6 @@ const html = { accept: 'text/html' };
 const ask = (query: Record<string, string> = {}, file = '') =>
   operator.browser.get(`/console/usage${file}?${new URLSearchParams(query).toString()}`, html);
 
-/** The cells of each row. */
 const rowsOf = (text: string) =>
   [...text.split('<tbody')[1]!.matchAll(/<tr role="row">(.*?)<\/tr>/gs)].map(([, row]) =>
     [...row!.matchAll(/<t[hd] .*?>(.*?)<\/t[hd]>/gs)].map(([, cell]) =>

@@ -27,7 +27,6 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** Visible text, without tags and with single spaces. */
 const textOf = (page: string) =>
   page
     .replace(/<(script|style)[\s\S]*?<\/\1>/g, '')

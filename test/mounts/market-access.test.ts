@@ -110,14 +110,12 @@ describe.each(marketAccesses)('an Organization with the access %s', (access) => 
         access
       ],
     );
-    // A position can be closed, by a sale or by buying the other side.
     const sold = await postTrade(service.url, secret, { action: 'sell', contracts: 2, limitPrice: '0.42' });
     expect([sold.status, sold.code]).toEqual(
       access === 'none' ? [403, 'entitlement_required'] : [201, undefined],
     );
     const closed = await postTrade(service.url, secret, { side: 'no', contracts: 2, limitPrice: '0.58' });
     expect(closed.status).toBe(access === 'none' ? 403 : 201);
-    // Every caller may read markets, including this one.
     expect((await fetch(`${service.url}/markets`)).status).toBe(200);
   });
 

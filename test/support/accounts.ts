@@ -47,7 +47,6 @@ export async function addMember(
 
 export interface Answer {
   status: number;
-  /** The parsed body, if it is JSON. */
   body: any;
   text: string;
   headers: Headers;
@@ -75,7 +74,6 @@ export class Browser {
     this.url = url;
   }
 
-  /** A second browser with a copy of this one's cookies. */
   copy(url = this.url): Browser {
     const copy = new Browser(url);
     copy.cookies = new Map(this.cookies);
@@ -154,7 +152,6 @@ export function sessionIdOf(browser: Browser): string {
   return hashToken(sid);
 }
 
-/** A signed-in person with a role in a new Organization. */
 export async function signedIn(db: Database, url: string, role: Role = 'owner') {
   const organization = await createOrganization(db);
   const user = await createUser(db);

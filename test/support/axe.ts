@@ -6,7 +6,6 @@ import type { Page } from 'playwright-core';
 /** The minified package, half the size of its source: it is sent to every page. */
 const source = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** Formats what `axe.run` finds. */
 const toLines = `({ violations }) => violations.flatMap(({ id, nodes }) =>
   nodes.map(({ target, failureSummary }) => id + ' at ' + target.join(' ') + ': ' + failureSummary))`;
 

@@ -30,10 +30,7 @@ export const asMaintained = ({
     url === undefined ? work(orgIds, false) : freezeGroups(orm, url, orgIds, work),
 });
 
-/**
- * A database for one test file: a copy of a template, created in milliseconds. The default template is migrated and
- * empty.
- */
+/** A database for one test file: a copy of a template, created in milliseconds. The default template is migrated and empty. */
 export async function createTestDatabase(template?: string): Promise<TestDatabase> {
   if (isCitus) return createCitus(template);
   return isEmbedded ? createEmbedded(template) : createPostgres(template);
@@ -52,7 +49,6 @@ async function createEmbedded(template?: string): Promise<TestDatabase> {
   };
 }
 
-/** A copy of a template, which is removed after use. */
 async function openCopy(template: string): Promise<Lent> {
   const folder = copyEmbedded(template);
   const db = closedOnce(await openDatabase({ databaseUrl: undefined, dataDir: folder }, silent));

@@ -15,11 +15,9 @@ export interface FaultyDatabase {
   /** Hot statements of this name wait from now on, until `release`. */
   hold(name: string): void;
   release(): void;
-  /** Number of waiting statements. */
   readonly held: number;
   /** Runs before each hot statement; an error from it becomes the database's answer. */
   before: (statement: Statement, values: unknown[]) => void;
-  /** Runs after each hot statement has been committed. */
   after: (statement: Statement, values: unknown[]) => void;
 }
 
@@ -96,6 +94,5 @@ function throughGroups(shards: Shards, through: Through): Shards {
   };
 }
 
-/** An error as the driver reports it. */
 export const databaseError = (code: string, message = `injected ${code}`) =>
   Object.assign(new Error(message), { code });

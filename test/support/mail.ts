@@ -5,7 +5,6 @@ import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
 
 export interface Received extends ParsedMail {
   recipients: string[];
-  /** The raw message, including headers. */
   source: string;
 }
 
@@ -32,7 +31,6 @@ export async function startMailServer(options: SMTPServerOptions = {}, port = 0)
     },
     ...options,
   });
-  // Some tests disconnect on purpose.
   server.on('error', () => undefined);
   await once(server.listen(port, '127.0.0.1'), 'listening');
   return {

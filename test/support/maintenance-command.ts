@@ -14,7 +14,6 @@ import { createTestDatabase, isEmbedded, type TestDatabase } from './database.js
  * @param path such as `src/commands/reconcile`
  */
 export function maintenanceCommand(path: string) {
-  /** For files of the test; removed with the database. */
   const folder = mkdtempSync(join(tmpdir(), `gauge-${basename(path)}-`));
   const dataDir = join(folder, 'data');
   let postgres: TestDatabase | undefined;
@@ -41,13 +40,11 @@ export function maintenanceCommand(path: string) {
     }
   }
 
-  /** For a process that the test itself starts and ends. */
   const environment = (other = path) => ({
     command: ownScript(other),
     env: { PATH: process.env.PATH, ...env },
   });
 
-  /** @param other another command on the same database */
   async function run(args: string[], more: Record<string, string> = {}, other?: string) {
     const own = environment(other);
     const child = spawn(process.execPath, [...own.command, ...args], { env: { ...own.env, ...more } });

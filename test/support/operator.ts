@@ -10,7 +10,6 @@ export interface Answer {
   headers: Headers;
 }
 
-/** Calls the operator API as a script would. */
 export function operatorClient(service: () => TestService) {
   return async function call(
     method: string,
@@ -60,7 +59,6 @@ export const hostileSlugs = [
   '%ED%A0%80',
 ];
 
-/** Invalid names. */
 export const hostileNames = [
   '',
   ' \u3000',

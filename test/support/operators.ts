@@ -16,7 +16,6 @@ export async function makeOperator({ context: { db, clock } }: TestService, user
   await db.orm.insert(operators).values({ userId, createdAt: new Date(clock.now()) });
 }
 
-/** A signed-in operator with a second factor. */
 export async function signedInOperator(service: TestService): Promise<TestOperator> {
   const { db } = service.context;
   const user = await createUser(db);
@@ -34,7 +33,6 @@ export const forgetConfirmation = ({ context: { db } }: TestService, browser: Br
     .set({ confirmedAt: null })
     .where(eq(sessions.hashedToken, sessionIdOf(browser)));
 
-/** Returns the secret of a new link. */
 export async function makeLink(
   { context: { db, clock } }: TestService,
   kind: LinkKind,

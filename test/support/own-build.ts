@@ -31,8 +31,7 @@ async function bundle(): Promise<string> {
   const folder = mkdtempSync(join(root, 'node_modules', '.gauge-test-'));
   for (const name of ['package.json', 'views', 'migrations'])
     symlinkSync(join(root, name), join(folder, name));
-  // The compiled service looks here for the empty database of the installation, so that a first start does not create
-  // one.
+  // The compiled service looks here for the empty database of the installation, so that a first start does not create one.
   mkdirSync(join(folder, 'src'));
   symlinkSync(join(root, 'dist/database'), join(folder, 'src/database'));
   const commands = ['src/commands', 'src/metering/commands', 'src/markets/commands'].flatMap((folder) =>

@@ -1,7 +1,6 @@
 import type { BrowserContext, ConsoleMessage, Page } from 'playwright-core';
 
 export interface PageGuard {
-  /** Everything wrong so far with any page of the context, as sentences. */
   complaints(): Promise<string[]>;
 }
 
@@ -21,10 +20,7 @@ const measureOverflow = `(() => {
 export async function guardPages(context: BrowserContext, origin: string): Promise<PageGuard> {
   const complaints: string[] = [];
   const logged: { message: ConsoleMessage; text: string }[] = [];
-  /**
-   * Documents with an answer. Chromium logs an error for a document with a status of 400 or more, which may be
-   * expected.
-   */
+  /** Documents with an answer. Chromium logs an error for a document with a status of 400 or more, which may be expected. */
   const documents = new Set<string>();
   const measured: Promise<void>[] = [];
 

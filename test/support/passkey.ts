@@ -24,7 +24,6 @@ function cbor(value: Cbor): Buffer {
 const base64url = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64url');
 const sha256 = (data: string | Uint8Array) => createHash('sha256').update(data).digest();
 
-/** A test's changes to an otherwise valid answer. */
 export interface Deviations {
   origin?: string;
   rpId?: string;

@@ -318,7 +318,6 @@ async function createInvitation(owner: Browser): Promise<{ id: string; token: st
   return { id, token };
 }
 
-/** Returns the resource after the change. */
 async function put(
   operator: ReturnType<typeof operatorClient>,
   path: string,

@@ -4,7 +4,6 @@ import { setTimeout } from 'node:timers/promises';
 export interface Step {
   /** Counted over all connections since `arm`, from 1. */
   number: number;
-  /** Server process at the other end. */
   pid: number;
   /** The client's request, as far as it is text. */
   sql: string;
@@ -32,7 +31,6 @@ export interface PostgresProxy {
   /** Injects `fault` at this step, counted from now; 0 only counts. */
   arm(step: number, fault?: Fault): void;
   refuse(refusal: Refusal | undefined): void;
-  /** Steps since `arm`, and whether the fault has happened. */
   readonly steps: Step[];
   readonly hasStruck: boolean;
   close(): Promise<void>;
@@ -125,7 +123,6 @@ export async function createPostgresProxy(target: string): Promise<PostgresProxy
         const last = (held = [message]);
         void (async () => {
           await fault.act(step);
-          // The server's last messages.
           for (let i = 0; i < 200 && !fault.isCut && !upstream.destroyed; i++) await setTimeout(5);
           client.end(Buffer.concat(last));
         })();

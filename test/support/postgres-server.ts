@@ -28,10 +28,7 @@ export interface PostgresServer {
 
 const signals = { fast: 'SIGINT', immediate: 'SIGQUIT', kill: 'SIGKILL' } as const;
 
-/**
- * A private Postgres on a free port in a separate folder. Postgres refuses to run as root, so root runs it as
- * `postgres`.
- */
+/** A private Postgres on a free port in a separate folder. Postgres refuses to run as root, so root runs it as `postgres`. */
 export async function createPostgresServer(settings: Record<string, string> = {}): Promise<PostgresServer> {
   const bin = findPostgresBinaries();
   if (!bin) throw new Error('No Postgres binaries were found; install Postgres or set TEST_POSTGRES_BIN.');

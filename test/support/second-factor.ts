@@ -14,7 +14,6 @@ export interface Authenticator {
   code(steps?: number): string;
 }
 
-/** Gives a person an active second factor, as if they had set it up long ago. */
 export async function giveSecondFactor(
   db: Database,
   userId: string,
@@ -44,7 +43,6 @@ export async function giveSecondFactor(
   };
 }
 
-/** An authenticator app with this secret. */
 export const authenticator =
   (secret: string, clock: TestClock) =>
   (steps = 0): string =>

@@ -10,7 +10,6 @@ import { provideOwnBuild } from './own-build.js';
 import { connectDatabase, openDatabase } from '../../src/core/db/open.js';
 
 export default async function setup(project: TestProject) {
-  // Pages need no separate process.
   const build = project.name === 'browser' ? undefined : provideOwnBuild();
   const databases = mkdtempSync(join(tmpdir(), 'gauge-embedded-'));
   const folder = join(databases, 'template');

@@ -25,7 +25,6 @@ export default async function setup(project: TestProject) {
   };
 }
 
-/** Creates the database from which the tests' databases are copied. */
 export async function makeTemplate(server: PostgresServer): Promise<void> {
   const admin = openDatabaseAdmin(server.url('postgres'));
   await admin('create database template_gauge');

@@ -32,13 +32,11 @@ let run = 0;
 export interface Load {
   /** Acknowledged events by Organization. */
   readonly acknowledged: ReadonlyMap<string, number>;
-  /** Failed attempts by error. */
   readonly failures: ReadonlyMap<string, number>;
   /** Times of acknowledgement by Organization, in ms since the load began. */
   readonly times: ReadonlyMap<string, number[]>;
   /** Duration of each batch by Organization, in ms. */
   readonly took: ReadonlyMap<string, number[]>;
-  /** Finishes the batches that were begun and stops. */
   stop(): Promise<void>;
 }
 

@@ -38,7 +38,6 @@ export const usageEvent = (productSlug: string, idempotencyKey: string, more: ob
   ...more,
 });
 
-/** An Organization with a product and a key. */
 export async function createTenant(db: Database, unitCap: string | null = null) {
   const organization = await createOrganization(db);
   const product = await createProduct(db, { unitCap, maxQuantity: ANY_QUANTITY });
@@ -84,7 +83,6 @@ union all
   return { events, keys: events.map(([key]) => key!), drift };
 }
 
-/** Waits until the condition holds. */
 export async function until(isSo: () => boolean, forMs = 10_000): Promise<void> {
   const giveUpAt = Date.now() + forMs;
   while (!isSo()) {

@@ -17,10 +17,7 @@ export class CommandError extends Error {
   override name = 'CommandError';
 }
 
-/**
- * The terminal of this process. A closed reader, as with `| head`, does not stop a command: its exit status still
- * counts.
- */
+/** The terminal of this process. A closed reader, as with `| head`, does not stop a command: its exit status still counts. */
 export function openTerminal(): Terminal {
   const { argv, stdin, stdout, stderr } = process;
   for (const stream of [stdout, stderr]) stream.on('error', () => undefined);

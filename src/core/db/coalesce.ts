@@ -3,10 +3,7 @@ import type { ShardGroup, Shards } from './client.js';
 import { ShardGroupGoneError } from './shards.js';
 
 export interface CoalesceOptions<Request, Answer> {
-  /**
-   * Answers the requests of one flush, in order: a value, or an error for that request alone. A rejection fails them
-   * all.
-   */
+  /** Answers the requests of one flush, in order: a value, or an error for that request alone. A rejection fails them all. */
   flush(requests: Request[]): Promise<(Answer | Error)[]>;
   parallel: number;
   /** Another flush starts beside a running one only once this much weight waits: small flushes cost more than they gain. */

@@ -74,8 +74,7 @@ export async function migrateDatabase(db: Opened, ownerUrl?: string): Promise<vo
 }
 
 async function migrateAs(connectionString: string, servingRole: string | undefined): Promise<void> {
-  // A separate connection without time-outs: a large index may take minutes, and other instances wait for the lock
-  // meanwhile.
+  // A separate connection without time-outs: a large index may take minutes, and other instances wait for the lock meanwhile.
   const client: pg.Client = new Connection({ connectionString, application_name: 'gauge-migrate' });
   await client
     .connect()

@@ -3,10 +3,7 @@ import { type PgTable, customType, timestamp } from 'drizzle-orm/pg-core';
 import { type Orm, sqlState } from './client.js';
 import { AppError } from '../errors.js';
 
-/**
- * Array parameters in Postgres's format. The driver's generic conversion costs 50% more per value in batches of
- * hundreds.
- */
+/** Array parameters in Postgres's format. The driver's generic conversion costs 50% more per value in batches of hundreds. */
 export function textArray(values: readonly (string | null)[]): string {
   let literal = '{';
   for (let i = 0; i < values.length; i++) {

@@ -47,8 +47,7 @@ export function createAssets(mount: string, listSources: () => AssetSource[]): A
       const { version, files } = await load();
       const asset = files.get(req.params.file);
       if (!asset) throw nothingHere();
-      // During a rolling update, a page of one version may ask an instance of the other: it gets the current file,
-      // uncached.
+      // During a rolling update, a page of one version may ask an instance of the other: it gets the current file, uncached.
       const isExact = req.params.version === version;
       res.setHeader('Cache-Control', isExact ? 'public, max-age=31536000, immutable' : 'no-store');
       sendCompressed(req, res, asset.type, asset);

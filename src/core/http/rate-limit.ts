@@ -44,13 +44,11 @@ export function perKeyLimit(
     limit: perMinute,
     keyGenerator: keyOf,
     store: limitStores.create(name),
-    // The headers are written below: the library would hash the key for each answer, to name a partition that no
-    // client reads.
+    // The headers are written below: the library would hash the key for each answer, to name a partition that no client reads.
     standardHeaders: false,
     legacyHeaders: false,
     passOnStoreError: true,
-    // Skips the check that a limit is not created per request: capturing a stack for each limit takes most of its
-    // start.
+    // Skips the check that a limit is not created per request: capturing a stack for each limit takes most of its start.
     validate: { default: true, creationStack: false },
     logger: {
       warn: (error, message) => log.warn({ err: error }, message ?? 'rate limit'),

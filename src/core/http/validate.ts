@@ -58,10 +58,7 @@ const formats: Record<string, string> = {
 
 const units: Record<string, string> = { string: ' characters', array: ' items', set: ' items' };
 
-/**
- * Describes an issue in words that continue after the name of the place: the validator's own messages are for
- * programmers.
- */
+/** Describes an issue in words that continue after the name of the place: the validator's own messages are for programmers. */
 const describeIssue: z.core.$ZodErrorMap = (issue) => {
   switch (issue.code) {
     case 'invalid_type':

@@ -48,8 +48,7 @@ async function showError(deps: PageDeps, thrown: unknown, req: Request, res: Res
     places: error.errors ?? [],
     requestId: requestIdOf(res),
     retryAfterSeconds: error.retryAfterSeconds,
-    // Leads from a form back to its page. If the cookie is gone, as after signing out in another tab, the input is
-    // lost.
+    // Leads from a form back to its page. If the cookie is gone, as after signing out in another tab, the input is lost.
     signInHref: toAddress('/login', { next: ownReferer(req) }),
   };
   const show = () => {

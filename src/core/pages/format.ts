@@ -106,10 +106,7 @@ export function formatMoney(micros: bigint): string {
   return `${sign}$${formatDecimal(amount / DOLLAR)}.${fraction}`;
 }
 
-/**
- * `42¢`, `42.5¢`: a price of one contract, or an average price, to a hundredth of a cent. For amounts, use
- * `formatMoney`.
- */
+/** `42¢`, `42.5¢`: a price of one contract, or an average price, to a hundredth of a cent. For amounts, use `formatMoney`. */
 export function formatPrice(micros: bigint): string {
   const hundredths = (micros + 50n) / 100n;
   const fraction = String(hundredths % 100n)

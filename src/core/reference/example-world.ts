@@ -157,10 +157,7 @@ export const exampleWorld = {
       unknown: { ticker: 'KXHIGHNY-26JAN31-B99.5' },
     },
   },
-  /**
-   * Acme's live reservation of storage, made a minute before `now`, and the entitlement's limit over a rolling five
-   * hours.
-   */
+  /** Acme's live reservation of storage, made a minute before `now`, and the entitlement's limit over a rolling five hours. */
   reservation: { id: '019c0f3b-2da0-7000-8000-000000000071', blocked: 2_000_000, held: 4_000 },
   /** Acme's backfills of the first weeks of January: one open, one applied, one reverted. All are empty. */
   backfill: {

@@ -25,7 +25,6 @@ function kill(child: ChildProcess): Promise<unknown> {
   return ended;
 }
 
-/** Another process that claims the directory; resolves to its output. */
 function claimElsewhere(startAtMs = 0): { child: ChildProcess; said: Promise<string> } {
   const child = spawn(process.execPath, [...script, directory, String(startAtMs)], {
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -22,7 +22,6 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** Resolves to the number of runs by outcome. */
 async function withJob(run: Job['run'], work: () => Promise<void>): Promise<Record<string, number>> {
   const metrics = createMetrics({ ofProcess: false });
   const stop = startJobs([{ name: 'a-job', schedule: '*/30 * * * * *', run }], { log, metrics });

@@ -27,7 +27,6 @@ it('migrations run once, however many instances start together', async () => {
   expect(rows.length).toBeGreaterThan(0);
   expect(new Set(rows.map(({ hash }) => hash)).size).toBe(rows.length);
   expect(await isMigrated(first!)).toBe(true);
-  // A later start finds nothing to do.
   await migrateDatabase(first!);
   const again = await first!.pool.query('select hash from drizzle.__drizzle_migrations');
   expect(again.rows).toEqual(rows);

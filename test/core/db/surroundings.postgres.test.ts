@@ -43,7 +43,6 @@ async function createDatabase(settings: Record<string, string> = {}): Promise<st
   return name;
 }
 
-/** Log lines as objects. */
 function createLog() {
   const lines: Record<string, unknown>[] = [];
   const log = pino({ level: 'info' }, { write: (line) => void lines.push(JSON.parse(line)) });

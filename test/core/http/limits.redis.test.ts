@@ -21,7 +21,6 @@ interface Instance {
   close(): Promise<void>;
 }
 
-/** Another instance of the app with the same database and the same Redis. */
 async function startInstance(database: TestDatabase, redis: RedisServer): Promise<Instance> {
   const logLines: string[] = [];
   const sink = new Writable({

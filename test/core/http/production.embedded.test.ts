@@ -101,7 +101,6 @@ it('readiness asks the database once a second, however many callers ask for it',
   }
 });
 
-/** The page that shows the link of a new invitation. */
 async function makeInvitation(
   db: Database,
   { url }: TestService,

@@ -14,7 +14,6 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** Everything that arrives until the server ends the connection. */
 function exchange(
   text: string,
   socket: Socket = connect(Number(new URL(service.url).port)),

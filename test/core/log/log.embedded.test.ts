@@ -37,7 +37,6 @@ const env = {
 };
 const known = secretsIn({ ...env, PORT: '12345678' });
 
-/** Each kind of secret, new each time. */
 const secrets: Record<string, () => string> = {
   'an API key': () => generateSecret(true),
   'a test API key': () => generateSecret(false),
