@@ -16,7 +16,7 @@ import { usageRoutes } from './metering/ingestion/routes.js';
 import { deliveryRoutes } from './accounts/webhooks/delivery-routes.js';
 import { webhookRoutes } from './accounts/webhooks/routes.js';
 
-const ofMarkets = new Set<object>([
+const marketRouteSet = new Set<object>([
   ...publicReadRoutes,
   ...accountRoutes,
   ...scoresRoutes,
@@ -48,4 +48,4 @@ const routes = [
 export const routeDescriptions: DescribedRoute[] = routes.map(describeRoute);
 
 export const describeWithoutMarkets = (): DescribedRoute[] =>
-  routes.filter((route) => !ofMarkets.has(route)).map(describeRoute);
+  routes.filter((route) => !marketRouteSet.has(route)).map(describeRoute);

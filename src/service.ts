@@ -107,11 +107,11 @@ export async function startService(
     // Markets become available at about the same time as the database.
     const refreshed = trading?.refresher.refresh();
     await Promise.all([prepareWhenReachable(db, config, log), preparePasswordRules()]);
-    if (trading && !replay) await Promise.all([trading.trainer.load(), judgeIfPossible(trading, log)]);
+    if (trading && !replay) await Promise.all([trading.trainer.load(), tryToJudgeGates(trading, log)]);
     if (!config.production) demo = (await seedDemo(context)) ?? (await readDemo(context));
     // The greeting contains an order to paste.
     if (demo) await Promise.race([refreshed, setTimeout(MARKETS_WAIT_MS, undefined, { ref: false })]);
-    if (!demo && !replay) setUpLink = await setUpIfPossible(context);
+    if (!demo && !replay) setUpLink = await tryToCreateSetUpLink(context);
   } catch (error) {
     server.close();
     await Promise.allSettled([trading?.stop(), limitStores.close(), db.close()]);
@@ -214,7 +214,7 @@ function startWork(
 }
 
 /** Gates stay closed until they have been judged, which their schedule retries. */
-const judgeIfPossible = ({ scores }: TradingServices, log: Logger): Promise<void> =>
+const tryToJudgeGates = ({ scores }: TradingServices, log: Logger): Promise<void> =>
   scores.judge().catch((error: unknown) => log.warn({ err: error }, 'the gates could not be judged yet'));
 
 const fillPast = ({ scores, refresher }: TradingServices, log: Logger): Promise<void> =>
@@ -225,7 +225,7 @@ const fillPast = ({ scores, refresher }: TradingServices, log: Logger): Promise<
     .catch((error: unknown) => log.warn({ err: error }, 'the past could not be filled in yet'));
 
 /** A read-only database, for example, still serves people who need no link. */
-const setUpIfPossible = (context: TradingContext): Promise<NewLink | undefined> =>
+const tryToCreateSetUpLink = (context: TradingContext): Promise<NewLink | undefined> =>
   createSetUpLink(context).catch((error: unknown) => {
     context.log.warn({ err: error }, 'no set-up link could be made');
     return undefined;
@@ -334,8 +334,8 @@ function mailJobs(context: TradingContext): Job[] {
  */
 function urlOf(server: Server, { production }: Config): string {
   const { address, port, family } = server.address() as { address: string; port: number; family: string };
-  const isAnywhere = address === '0.0.0.0' || address === '::';
-  const isLocal = isAnywhere || (!production && (address === '127.0.0.1' || address === '::1'));
+  const isWildcard = address === '0.0.0.0' || address === '::';
+  const isLocal = isWildcard || (!production && (address === '127.0.0.1' || address === '::1'));
   return `http://${isLocal ? 'localhost' : family === 'IPv6' ? `[${address}]` : address}:${port}`;
 }
 
@@ -362,7 +362,7 @@ function explainListen(error: NodeJS.ErrnoException, { port, host }: Pick<Config
  * connection is an error.
  */
 async function prepareWhenReachable(db: Opened, config: Config, log: Logger): Promise<void> {
-  let said: string | undefined;
+  let lastReason: string | undefined;
   for (let pauseMs = 250; ; pauseMs = Math.min(pauseMs * 2, 5_000)) {
     try {
       await prepareDatabase(db, config);
@@ -376,8 +376,8 @@ async function prepareWhenReachable(db: Opened, config: Config, log: Logger): Pr
     } catch (error) {
       if (!isDatabaseUnavailable(error)) throw error;
       const awaited = describeAwaited(error, config.databaseUrl);
-      if (awaited !== said) log.warn(awaited);
-      said = awaited;
+      if (awaited !== lastReason) log.warn(awaited);
+      lastReason = awaited;
       await setTimeout(pauseMs);
     }
   }

@@ -90,7 +90,7 @@ export async function withReservation<Result>(
   input: ReservationInput,
   run: (reservation: Reservation) => Promise<{ used: number; result: Result }>,
 ): Promise<Result> {
-  const { reservation } = await insist(() => client.POST('/api/usage/reservations', { body: input }));
+  const { reservation } = await retryCall(() => client.POST('/api/usage/reservations', { body: input }));
   const params = { path: { id: reservation.id } };
   // The async function also catches what `run` throws synchronously.
   const running = (async () => run(reservation))();
@@ -100,7 +100,7 @@ export async function withReservation<Result>(
     throw error;
   });
   const body = { quantity: used };
-  await insist(() => client.POST('/api/usage/reservations/{id}/settle', { params, body }));
+  await retryCall(() => client.POST('/api/usage/reservations/{id}/settle', { params, body }));
   return result;
 }
 
@@ -111,7 +111,7 @@ interface Attempt<Data> {
 }
 
 /** Retries a call without an answer, or with 429 or 5xx. @throws RefusedError, and the last failure */
-async function insist<Data>(call: () => Promise<Attempt<Data>>): Promise<Data> {
+async function retryCall<Data>(call: () => Promise<Attempt<Data>>): Promise<Data> {
   for (let attempt = 0; ; attempt++) {
     const pauseMs = PAUSES_MS[attempt];
     const answer = await call().catch((error: unknown) => {

@@ -208,11 +208,11 @@ function readAnswer(data: UsageAnswer | undefined, sent: number, addressName: st
 function readFailure(response: Response, body: unknown, addressName: string): Answer | Retry {
   const { status } = response;
   const problem = readProblem(body);
-  const said = `${status}${problem ? ` ${problem.code}: ${problem.detail}` : ''}`;
+  const description = `${status}${problem ? ` ${problem.code}: ${problem.detail}` : ''}`;
   if (status === 429 || status >= 500) {
     const retryAfterMs =
       status === 429 || status === 503 ? readRetryAfter(response.headers.get('retry-after')) : undefined;
-    return { kind: 'retry', reason: said, isThrottled: status === 429, retryAfterMs };
+    return { kind: 'retry', reason: description, isThrottled: status === 429, retryAfterMs };
   }
   if (problem && isAboutEvents(status, problem)) return { kind: 'refused', status, problem };
   if (!problem || response.headers.has('location'))

@@ -77,7 +77,7 @@ export async function createUsageReporter(options: UsageReporterOptions): Promis
       if (error instanceof SpoolFullError && !isFull) {
         isFull = true;
         const state = { bytes: spool.bytes, maxBytes };
-        tell(() => options.onFull?.(state));
+        notify(() => options.onFull?.(state));
       }
       throw error;
     }
@@ -126,8 +126,8 @@ function complete({ quantity, ...event }: ReportedEvent): UsageEvent {
 /** Sends one segment after another, and removes each once all of its events have an answer. */
 function createSender(options: UsageReporterOptions, spool: Spool, signal: AbortSignal) {
   const { intervalMs = 1_000 } = options;
-  const onRetry = (reason: string, waitMs: number) => tell(() => options.onRetry?.(reason, waitMs));
-  const onRefused = (events: RefusedEvent[]) => tell(() => options.onRefused?.(events));
+  const onRetry = (reason: string, waitMs: number) => notify(() => options.onRetry?.(reason, waitMs));
+  const onRefused = (events: RefusedEvent[]) => notify(() => options.onRefused?.(events));
   const post = createPost({
     client: createGaugeClient(options),
     addressName: 'baseUrl',
@@ -166,7 +166,7 @@ function createSender(options: UsageReporterOptions, spool: Spool, signal: Abort
         if (flushes.length === 0) await pause(intervalMs);
         const served = flushes;
         flushes = [];
-        await insist(sendAll, onRetry, signal);
+        await retryUntilDone(sendAll, onRetry, signal);
         for (const resolve of served) resolve();
       }
     }
@@ -232,7 +232,7 @@ async function sendLines(post: Post, lines: readonly string[]): Promise<Refused<
 }
 
 /** Retries the task until it succeeds or the signal aborts. */
-async function insist(
+async function retryUntilDone(
   task: () => Promise<void>,
   onRetry: (reason: string, waitMs: number) => void,
   signal: AbortSignal,
@@ -249,7 +249,7 @@ async function insist(
 }
 
 /** An error in a callback belongs to the callback's owner and must not stop the reporter. */
-const tell = (callback: () => void): void => queueMicrotask(callback);
+const notify = (callback: () => void): void => queueMicrotask(callback);
 
 function toRefusedEvent({ event: { json }, code, detail }: Refused<Sendable>): RefusedEvent {
   try {

@@ -110,7 +110,7 @@ const hasFailed = (nowMs: number): SQL => sql`f.hour >= ${failedSince(nowMs).toI
  * Scans the month's totals once, by their index, and of the entitlements reads only those with their own cap. The
  * Organizations found are then checked exactly, one by one, until the page is full.
  */
-const usesBeyond = (nowMs: number, share: SQL) => (t: GroupTables) =>
+const usesAbove = (nowMs: number, share: SQL) => (t: GroupTables) =>
   sql`case when o.id in (
       with product as materialized (
         select id, usage_metric, unit_cap * ${share} as least from ${t('products')} where archived_at is null
@@ -126,8 +126,8 @@ const usesBeyond = (nowMs: number, share: SQL) => (t: GroupTables) =>
 
 /** A condition on tables that are spread over shard groups is evaluated in each group. */
 const conditions: Record<Signal, (nowMs: number) => SQL | ((t: GroupTables) => SQL)> = {
-  near: (nowMs) => usesBeyond(nowMs, sql.raw('0.8')),
-  over: (nowMs) => usesBeyond(nowMs, sql.raw('1')),
+  near: (nowMs) => usesAbove(nowMs, sql.raw('0.8')),
+  over: (nowMs) => usesAbove(nowMs, sql.raw('1')),
   expiring: (nowMs) => (t) => sql`o.id in (select org_id from ${t('api_keys')} where ${isExpiring(nowMs)})`,
   'sign-ins': (nowMs) =>
     sql`o.id in (select m.org_id from failed_sign_ins f join memberships m using (user_id) where ${hasFailed(nowMs)})`,

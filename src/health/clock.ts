@@ -33,7 +33,7 @@ export function createClockWatch({
 }): (reading: ClockReading) => ClockState {
   let differed = false;
   return (reading) => {
-    const differenceMs = leastDifferenceMs(reading);
+    const differenceMs = minDifferenceMs(reading);
     metrics.clockDifferenceSeconds.set(differenceMs / SECOND_MS);
     const size = Math.abs(differenceMs);
     const differs = size > NOTED_MS;
@@ -50,7 +50,7 @@ export function createClockWatch({
  * Smallest possible difference; positive if this instance is behind. The database read its clock at some time between
  * the query and its answer.
  */
-function leastDifferenceMs({ databaseMs, askedMs, answeredMs }: ClockReading): number {
+function minDifferenceMs({ databaseMs, askedMs, answeredMs }: ClockReading): number {
   if (databaseMs > answeredMs) return databaseMs - answeredMs;
   return Math.min(0, databaseMs - askedMs);
 }

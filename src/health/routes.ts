@@ -33,11 +33,11 @@ interface Readiness {
 }
 
 /** Time for which an answer is reused for all callers. */
-const HOLDS_MS = 1_000;
+const CACHE_MS = 1_000;
 /** Load balancers wait for a few seconds. */
 const WAIT_MS = 2_000;
 /** Shorter, so that the other findings can still be reported. */
-const WHOLE_WAIT_MS = 1_800;
+const DATABASE_WAIT_MS = 1_800;
 
 type ReadinessDeps = Pick<Context, 'db' | 'log' | 'metrics'>;
 type ClockWatch = ReturnType<typeof createClockWatch>;
@@ -52,7 +52,7 @@ function createReadiness({ db, log, metrics }: ReadinessDeps): () => Promise<Rea
   let last: DatabaseState = 'ready';
   async function ask(): Promise<Readiness> {
     const readiness = await Promise.race([
-      lookAt(db, compareClocks),
+      checkReadiness(db, compareClocks),
       setTimeout(WAIT_MS, unreachable('the database does not answer'), { ref: false }),
     ]);
     if (readiness.status !== last) log.warn(readiness, 'the readiness has changed');
@@ -61,19 +61,19 @@ function createReadiness({ db, log, metrics }: ReadinessDeps): () => Promise<Rea
   }
   return () => {
     const now = performance.now();
-    if (!known || now - known.at >= HOLDS_MS) known = { at: now, readiness: ask() };
+    if (!known || now - known.at >= CACHE_MS) known = { at: now, readiness: ask() };
     return known.readiness;
   };
 }
 
 const unreachable = (reason: string): Readiness => ({ status: 'database_unreachable', reason });
 
-async function lookAt(db: Database, compareClocks: ClockWatch): Promise<Readiness> {
+async function checkReadiness(db: Database, compareClocks: ClockWatch): Promise<Readiness> {
   const [away, whole] = await Promise.all([
     findGroupsAway(db.shards),
     Promise.race([
-      lookAtWhole(db, compareClocks),
-      setTimeout(WHOLE_WAIT_MS, unreachable('the database does not answer'), { ref: false }),
+      checkDatabase(db, compareClocks),
+      setTimeout(DATABASE_WAIT_MS, unreachable('the database does not answer'), { ref: false }),
     ]),
   ]);
   if (!away) return whole;
@@ -93,7 +93,7 @@ async function lookAt(db: Database, compareClocks: ClockWatch): Promise<Readines
       };
 }
 
-async function lookAtWhole(db: Database, compareClocks: ClockWatch): Promise<Readiness> {
+async function checkDatabase(db: Database, compareClocks: ClockWatch): Promise<Readiness> {
   try {
     if (!(await isMigrated(db))) return { status: 'not_migrated' };
     // The machine's clock: the service may run by the clock of a tape.

@@ -129,7 +129,7 @@ export function dashboardRoutes(
   router.use(
     '/console',
     requirePerson(readSession),
-    operatorsAlone,
+    operatorsOnly,
     requireOperatorPerson,
     pageFrame(createConsoleFrame(context)),
     customerPages(context),
@@ -201,7 +201,7 @@ function shardPages(deps: ConsoleDeps): Router {
 }
 
 /** Hides the console from everyone except operators. */
-const operatorsAlone: RequestHandler = (_req, res, next) =>
+const operatorsOnly: RequestHandler = (_req, res, next) =>
   next(personOf(res).isOperator ? undefined : nothingHere());
 
 /** Limits requests per minute of each session. Runs before any look-up: only a cookie that we signed is counted. */

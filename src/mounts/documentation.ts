@@ -37,9 +37,9 @@ const topics: Record<string, { title: string; summary: string }> = {
   errors: { title: 'Errors', summary: 'Every code, and what to do about it.' },
 };
 
-const ofDocuments = { method: 'get', tag: 'Service', credential: 'none', limit: 'documents' } as const;
+const documentRoute = { method: 'get', tag: 'Service', credential: 'none', limit: 'documents' } as const;
 
-const nothingThere = (summary: string, params: Record<string, string>) =>
+const notFoundExample = (summary: string, params: Record<string, string>) =>
   problemExample('not_found', {
     summary,
     detail: 'There is nothing at this address.',
@@ -51,7 +51,7 @@ const htmlPage = { 200: { description: 'The page.', content: { 'text/html': null
 /** `/openapi.json` and `/docs`. Everything is made on its first request and kept. */
 export const documentationRoutes = [
   defineRoute({
-    ...ofDocuments,
+    ...documentRoute,
     path: '/openapi.json',
     operationId: 'getOpenApi',
     summary: 'This document',
@@ -78,7 +78,7 @@ export const documentationRoutes = [
       },
   }),
   defineRoute({
-    ...ofDocuments,
+    ...documentRoute,
     path: '/docs',
     operationId: 'getDocumentation',
     summary: 'The documentation',
@@ -93,7 +93,7 @@ export const documentationRoutes = [
         sendPage(req, res, 'index'),
   }),
   defineRoute({
-    ...ofDocuments,
+    ...documentRoute,
     path: '/docs/{topic}',
     operationId: 'getTopic',
     summary: 'A subject of the documentation',
@@ -111,7 +111,7 @@ export const documentationRoutes = [
         request: { params: { topic: 'errors' } },
         answer: '<section class="problem" id="rate_limited">',
       },
-      nothingThere('No such page', { topic: 'weather' }),
+      notFoundExample('No such page', { topic: 'weather' }),
     ],
     handler:
       ({ sendPage }: Documents) =>
@@ -119,7 +119,7 @@ export const documentationRoutes = [
         sendPage(req, res, `topics/${req.params.topic}`),
   }),
   defineRoute({
-    ...ofDocuments,
+    ...documentRoute,
     path: '/docs/reference/{group}',
     operationId: 'getReference',
     summary: 'A part of the reference',
@@ -135,7 +135,7 @@ export const documentationRoutes = [
         request: { params: { group: 'usage' } },
         answer: '<section class="operation" id="recordUsageEvents"',
       },
-      nothingThere('No such group', { group: 'weather' }),
+      notFoundExample('No such group', { group: 'weather' }),
     ],
     handler:
       ({ sendPage }: Documents) =>
@@ -143,7 +143,7 @@ export const documentationRoutes = [
         sendPage(req, res, `reference/${req.params.group}`),
   }),
   defineRoute({
-    ...ofDocuments,
+    ...documentRoute,
     path: '/docs/assets/{version}/{file}',
     operationId: 'getReferenceFile',
     summary: 'The files of the pages',
@@ -164,7 +164,7 @@ export const documentationRoutes = [
         request: { params: { version: '0', file: 'docs.js' } },
         answer: "credentials: 'omit'",
       },
-      nothingThere('No such file', { version: '0', file: 'other.js' }),
+      notFoundExample('No such file', { version: '0', file: 'other.js' }),
     ],
     handler: ({ assets }: Documents) => assets.serve,
   }),

@@ -38,7 +38,7 @@ export function tradingRoutes(context: TradingContext, api: ApiServices, trading
   router.use(EXECUTION, countRefusedCalls(api));
   const beforeRead = readLayer(context);
   router.use(publicReads, (req, res, next) => {
-    if (!leadToPage(req, res)) void beforeRead(req, res, next);
+    if (!redirectToPage(req, res)) void beforeRead(req, res, next);
   });
   mountRoutes(router, '', [...publicReadRoutes, ...scoresRoutes], {
     ...trading,
@@ -48,7 +48,7 @@ export function tradingRoutes(context: TradingContext, api: ApiServices, trading
   });
   router.use(publicReads, unknownRoute);
   router.use('/portfolio', (req, res, next) => {
-    if (!leadToPage(req, res)) next();
+    if (!redirectToPage(req, res)) next();
   });
   router.use(['/portfolio', '/trade', '/trades'], requireReady(context.lifecycle), jsonHeaders);
   mountRoutes(router, '', orderRoutes, deps, () => [callLimit]);
@@ -64,7 +64,7 @@ const pages: Record<string, string> = {
 };
 
 /** Redirects a browser to the page; false for all other clients. */
-function leadToPage(req: Request, res: Response): boolean {
+function redirectToPage(req: Request, res: Response): boolean {
   const page = pages[req.baseUrl];
   // Recognizes programs without parsing their header.
   if (!req.headers.accept?.includes('text/html') || page === undefined || req.path !== '/') return false;

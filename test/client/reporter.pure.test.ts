@@ -171,12 +171,12 @@ it('sets refused events aside, reports them and continues', async () => {
   await Promise.all(sent.map((one) => reporter.report(one)));
   expect(await reporter.flush()).toBe(true);
   expect([...recorded.keys()]).toEqual(['a', 'c']);
-  const told = [
+  const expected = [
     { code: 'invalid_request', detail: 'metric is bad', event: { idempotencyKey: 'broken' } },
     { code: 'entitlement_required', detail: 'none', event: { idempotencyKey: 'b' } },
   ];
-  expect(refused).toMatchObject(told);
-  expect(lines('refused.ndjson').map((line) => JSON.parse(line) as object)).toMatchObject(told);
+  expect(refused).toMatchObject(expected);
+  expect(lines('refused.ndjson').map((line) => JSON.parse(line) as object)).toMatchObject(expected);
   expect(files()).toEqual(['refused.ndjson']);
 });
 

@@ -79,11 +79,11 @@ it('moves the group of an Organization and moves it back', async () => {
   const listed = (await run(['--check'])).stdout;
   const [one, other] = [...new Set(listed.match(/^127\.0\.0\.1:\d+/gm))] as [string, string];
   const first = await run(['--move', slug, '--to', other]);
-  const wasThere = first.stdout.includes('already');
+  const wasAlreadyThere = first.stdout.includes('already');
   const second = await run(['--move', slug, '--to', one]);
   const third = await run(['--move', slug, '--to', one]);
   for (const answer of [first, second, third]) expect(answer).toMatchObject({ code: 0, stderr: '' });
-  if (!wasThere) expect(first.stdout).toMatch(/^Group \d+ moved from \S+ to \S+ in \d+\.\d s\./);
+  if (!wasAlreadyThere) expect(first.stdout).toMatch(/^Group \d+ moved from \S+ to \S+ in \d+\.\d s\./);
   expect(second.stdout).toMatch(/moved from/);
   expect(third.stdout).toMatch(/is already on \S+\./);
 });

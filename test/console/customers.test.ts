@@ -98,9 +98,9 @@ describe('the list of customers', () => {
     const nears = slugsOn(await open('/console?signal=near'));
     expect(nears).toEqual(expect.arrayContaining([near.slug, over.slug, zero.slug]));
     for (const { slug } of [none, free, roomy, without, unused, archived]) expect(nears).not.toContain(slug);
-    const overs = await open('/console?signal=over');
-    expect(slugsOn(overs).sort()).toEqual([over.slug, zero.slug].sort());
-    expect(overs).toContain('Over a cap');
+    const overPage = await open('/console?signal=over');
+    expect(slugsOn(overPage).sort()).toEqual([over.slug, zero.slug].sort());
+    expect(overPage).toContain('Over a cap');
     expect(await open(`/console?search=${near.slug}`)).toContain('80.0% of the cap used');
   });
 

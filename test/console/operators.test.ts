@@ -59,10 +59,10 @@ describe('products', () => {
     const log = await open('/console/audit-log?action=product.archived');
     expect([log.text.includes(operator.email), log.text.includes('Product created')]).toEqual([true, true]);
     const today = new Date(service.clock.now()).toISOString().slice(0, 10);
-    const ofToday = await open(`/console/audit-log?action=product.archived&from=${today}&to=${today}`);
-    expect(ofToday.text).toContain(`${today} `);
+    const todayPage = await open(`/console/audit-log?action=product.archived&from=${today}&to=${today}`);
+    expect(todayPage.text).toContain(`${today} `);
     // The rows use the filter's time zone, whatever the reader's is.
-    expect(ofToday.text).not.toContain('data-zoned');
+    expect(todayPage.text).not.toContain('data-zoned');
     expect((await open(`/console/audit-log?action=product.archived&to=2020-01-31`)).text).toContain(
       'No entries match',
     );

@@ -109,9 +109,9 @@ describe('the demo data', () => {
       const { members } = (await call('GET', `/organizations/${slug}/members`)).body;
       for (const member of members) seen.push(`${member.email} ${name} ${member.role}`);
     }
-    const said = demo.logins.map((login) => `${login.email} ${login.organization} ${login.role}`);
-    expect(seen).toHaveLength(said.length);
-    expect(new Set(seen)).toEqual(new Set(said));
+    const printed = demo.logins.map((login) => `${login.email} ${login.organization} ${login.role}`);
+    expect(seen).toHaveLength(printed.length);
+    expect(new Set(seen)).toEqual(new Set(printed));
     for (const { email, password } of demo.logins) {
       const [user] = await database.db.orm.select().from(users).where(eq(users.email, email));
       expect(await verifyPassword(user?.passwordHash, password)).toBe(true);

@@ -87,8 +87,8 @@ describe('health', () => {
           .get('/readyz')
           .expect(status === 'ready' ? 200 : 503);
         expect(body).toEqual({ status, ...(reason && { reason: expect.stringMatching(reason) }) });
-        const said = warn.mock.calls.filter(([, text]) => /clocks .* differ/.test(String(text)));
-        expect(said).toHaveLength(reason ? 1 : 0);
+        const warnings = warn.mock.calls.filter(([, text]) => /clocks .* differ/.test(String(text)));
+        expect(warnings).toHaveLength(reason ? 1 : 0);
         const { text } = await request(other.server).get('/metrics');
         const seconds = Number(/^gauge_clock_difference_seconds (\S+)$/m.exec(text)![1]);
         expect(Math.round(seconds / 10)).toSatisfy((tens: number) =>

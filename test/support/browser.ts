@@ -55,7 +55,7 @@ export function browserWorld({ host, ...options }: BrowserWorldOptions = {}): Br
   let open: Visit[] = [];
   const free: Visit[] = [];
   const looking = new Map<Browser | undefined, Visit>();
-  const said = new Set<string>();
+  const reported = new Set<string>();
 
   beforeAll(async () => {
     database = await createTestDatabase();
@@ -71,8 +71,8 @@ export function browserWorld({ host, ...options }: BrowserWorldOptions = {}): Br
     const guards = [...visits, ...looking.values()].map(({ guard }) => guard);
     const complaints = (await Promise.all(guards.map((guard) => guard.complaints()))).flat();
     await Promise.all(visits.map(leave));
-    const fresh = complaints.filter((complaint) => !said.has(complaint));
-    for (const complaint of fresh) said.add(complaint);
+    const fresh = complaints.filter((complaint) => !reported.has(complaint));
+    for (const complaint of fresh) reported.add(complaint);
     expect(fresh).toEqual([]);
   });
   afterAll(async () => {

@@ -17,7 +17,7 @@ export type Chart = ReturnType<typeof toChart>;
 
 export const CHART_HEIGHT = 200;
 /** Keeps the smallest nonzero bar visible. */
-const LEAST_HEIGHT = 2;
+const MIN_HEIGHT = 2;
 
 /** X positions are percentages, so the drawing fits any width while its text keeps its size. */
 export function toChart(summary: string, bars: Bar[], line?: { value: number; label: string }) {
@@ -30,7 +30,7 @@ export function toChart(summary: string, bars: Bar[], line?: { value: number; la
     summary,
     height: CHART_HEIGHT,
     bars: bars.map(({ value, label, isProjected = false, href, before, parts = [value] }, i) => {
-      const height = value === 0 ? 0 : Math.max(LEAST_HEIGHT, CHART_HEIGHT - toY(value));
+      const height = value === 0 ? 0 : Math.max(MIN_HEIGHT, CHART_HEIGHT - toY(value));
       return {
         x: percent(step * (i + 0.1)),
         width: percent(step * 0.8),

@@ -21,8 +21,8 @@ interface DiagonalSide {
 
 const HEIGHT = 320;
 const WIDTH = 1000;
-const LEAST_RADIUS = 3;
-const MOST_RADIUS = 8;
+const MIN_RADIUS = 3;
+const MAX_RADIUS = 8;
 
 interface DiagonalInput {
   title: string;
@@ -66,7 +66,7 @@ const toPoint = ({ given, found, n, expected, label }: Spot, most: number) => ({
   x: toPercent(given),
   y: toPixels(toY(found)),
   /** The square root makes the point's area grow with the number of forecasts. */
-  radius: toPixels(LEAST_RADIUS + (MOST_RADIUS - LEAST_RADIUS) * Math.sqrt(n / most)),
+  radius: toPixels(MIN_RADIUS + (MAX_RADIUS - MIN_RADIUS) * Math.sqrt(n / most)),
   bar: expected && {
     y: toPixels(toY(expected.high)),
     // A bar stays visible where the range is narrower than a line.

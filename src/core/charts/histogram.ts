@@ -29,7 +29,7 @@ const HEIGHT = 200;
 /** Significance level: below it, chance does not explain the shape. */
 const SMALL = 0.05;
 /** More bars than this are too thin to tell apart. */
-const MOST_BARS = 60;
+const MAX_BARS = 60;
 const FEWER_BARS = 20;
 
 /**
@@ -52,7 +52,7 @@ export function toPitChart(pit: PitHistogram, days = pit.n) {
 export function toRankChart(ranks: PitHistogram, days = ranks.n) {
   const count = ranks.shares.length;
   const title = 'Where the observation fell among the members of the raw ensemble';
-  if (count > MOST_BARS) {
+  if (count > MAX_BARS) {
     const merged = { ...ranks, shares: mergeShares(ranks.shares, FEWER_BARS) };
     return toHistogram(merged, days, unitWords(FEWER_BARS, title, 'Share of the members that lie below'));
   }
@@ -86,9 +86,9 @@ function mergeShares(shares: readonly number[], count: number): number[] {
   const merged = Array.from({ length: count }, () => 0);
   for (const [i, share] of shares.entries()) {
     const first = Math.min(count - 1, Math.floor(i / width));
-    const inFirst = Math.min(1, (first + 1) * width - i);
-    merged[first]! += share * inFirst;
-    if (inFirst < 1 && first + 1 < count) merged[first + 1]! += share * (1 - inFirst);
+    const firstFraction = Math.min(1, (first + 1) * width - i);
+    merged[first]! += share * firstFraction;
+    if (firstFraction < 1 && first + 1 < count) merged[first + 1]! += share * (1 - firstFraction);
   }
   return merged;
 }

@@ -15,7 +15,7 @@ export interface IntervalRow {
 const LANE = 22;
 const HEAD = 26;
 /** An interval longer than this multiple of the usual length is cut off, so that the others stay distinguishable. */
-const MOST_TIMES = 4;
+const MAX_RATIO = 4;
 
 /** A forest plot with one lane per row. X is in percent of the width, y in pixels. Null without rows. */
 export function toIntervalChart(rows: readonly IntervalRow[]) {
@@ -68,7 +68,7 @@ export function toIntervalChart(rows: readonly IntervalRow[]) {
 function ticksOf(rows: readonly IntervalRow[]): number[] {
   const found = rows.flatMap(({ difference }) => (difference ? [difference] : []));
   const reaches = found.map(({ low, high }) => Math.max(Math.abs(low), Math.abs(high))).sort((a, b) => a - b);
-  const limit = MOST_TIMES * (reaches[Math.floor((reaches.length - 1) / 2)] ?? 0);
+  const limit = MAX_RATIO * (reaches[Math.floor((reaches.length - 1) / 2)] ?? 0);
   return ticksAround(
     Math.max(-limit, Math.min(0, ...found.map(({ low }) => low))),
     Math.min(limit, Math.max(0, ...found.map(({ high }) => high))),

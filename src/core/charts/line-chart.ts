@@ -29,10 +29,10 @@ export function toLineChart({ summary, labels, axis, lines, formatTick }: LineCh
     summary,
     height: HEIGHT,
     width: WIDTH,
-    lines: lines.map(({ name, values: ofLine }) => {
-      const last = ofLine.findLast((value) => value !== null);
+    lines: lines.map(({ name, values: lineValues }) => {
+      const last = lineValues.findLast((value) => value !== null);
       /** `end`: height of the last value; null for a line without values. */
-      return { name, paths: toPaths(ofLine, toX, toY), end: last === undefined ? null : toY(last) };
+      return { name, paths: toPaths(lineValues, toX, toY), end: last === undefined ? null : toY(last) };
     }),
     ticks: ticks.map((value) => ({
       y: toY(value).toFixed(1),

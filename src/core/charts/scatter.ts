@@ -10,8 +10,8 @@ export interface Pair {
 const HEIGHT = 320;
 /** Cells per direction. Pairs in the same cell share one dot, so the file size does not grow with the number of pairs. */
 const CELLS = 70;
-const LEAST_RADIUS = 3;
-const MOST_RADIUS = 6;
+const MIN_RADIUS = 3;
+const MAX_RADIUS = 6;
 const GROUPS = 10;
 
 /**
@@ -54,11 +54,11 @@ function toDots(pairs: readonly Pair[], share: (value: number) => number) {
     cells.set(key, { x: cell.x + x, y: cell.y + y, n: cell.n + 1 });
   }
   const most = Math.max(...[...cells.values()].map(({ n }) => n));
-  const growth = most > 1 ? (MOST_RADIUS - LEAST_RADIUS) / (Math.sqrt(most) - 1) : 0;
+  const growth = most > 1 ? (MAX_RADIUS - MIN_RADIUS) / (Math.sqrt(most) - 1) : 0;
   return [...cells.values()].map(({ x, y, n }) => ({
     x: toPercent(x / n),
     y: toPixels(HEIGHT * (1 - y / n)),
-    radius: toPixels(LEAST_RADIUS + Math.min(1, growth) * (Math.sqrt(n) - 1)),
+    radius: toPixels(MIN_RADIUS + Math.min(1, growth) * (Math.sqrt(n) - 1)),
   }));
 }
 

@@ -7,16 +7,16 @@ import { formatFixed, formatTick } from './text.js';
 /** Length of time that one point covers; long series use longer periods. Dates are `YYYY-MM-DD`. */
 type Period = 'day' | 'week' | 'month' | 'year';
 
-const MOST_DAYS = 45;
-const MOST_WEEKS = 53;
-const MOST_MONTHS = 240;
+const MAX_DAYS = 45;
+const MAX_WEEKS = 53;
+const MAX_MONTHS = 240;
 
 /** The shortest period that gives no more points than a chart has room for. */
 export function choosePeriod(first: string, last: string): Period {
   const days = (Date.parse(last) - Date.parse(first)) / DAY_MS + 1;
-  if (days <= MOST_DAYS) return 'day';
-  if (days <= MOST_WEEKS * 7) return 'week';
-  return days <= MOST_MONTHS * 31 ? 'month' : 'year';
+  if (days <= MAX_DAYS) return 'day';
+  if (days <= MAX_WEEKS * 7) return 'week';
+  return days <= MAX_MONTHS * 31 ? 'month' : 'year';
 }
 
 /** First day of the period that contains the date; weeks begin on Monday. */

@@ -18,9 +18,9 @@ export async function openEmbedded(dataDir: string): Promise<Database & { orm: R
   const unlock = await lockDirectory(dataDir);
   try {
     const directory = join(dataDir, 'pglite');
-    if (!existsSync(directory)) layDown(directory);
+    if (!existsSync(directory)) copyPrepared(directory);
     const pglite = await PGlite.create(directory);
-    forgetOtherArrays(pglite);
+    dropUnusedArrayParsers(pglite);
     return embeddedDatabase(pglite, unlock);
   } catch (error) {
     unlock();
@@ -36,7 +36,7 @@ const ARRAYS_READ = [1000, 1007, 1009, 1015, 1016, 1022, 1231, 2951];
  * every type and of each table's rows. Copying them takes a sixth of a short query. Parsers of single values are
  * defaults and not copied.
  */
-function forgetOtherArrays(pglite: PGlite): void {
+function dropUnusedArrayParsers(pglite: PGlite): void {
   pglite.parsers = Object.fromEntries(ARRAYS_READ.map((id) => [id, pglite.parsers[id]!]));
 }
 
@@ -47,7 +47,7 @@ const prepared = fileURLToPath(new URL('../../database/pglite', import.meta.url)
  * Copies the empty database into place, whole or not at all; if there is none, the first use creates it. Synchronous
  * copying is fine before the service runs, and three times as fast for a thousand small files.
  */
-function layDown(directory: string): void {
+function copyPrepared(directory: string): void {
   if (!existsSync(prepared)) return;
   const copy = `${directory}.copy`;
   rmSync(copy, { recursive: true, force: true });

@@ -17,7 +17,7 @@ export interface Job {
 const outcomes = ['succeeded', 'failed', 'skipped'] as const;
 
 /** Maximum sleep between looks at the clock, which may have been set back. */
-const LONGEST_WAIT_MS = 30_000;
+const MAX_WAIT_MS = 30_000;
 
 /**
  * Runs the jobs on their schedules, each at most once at a time. The next run follows from the current clock, so runs
@@ -73,7 +73,7 @@ export function startJobs(
       running.add(work);
     };
     const wait = () => {
-      timer = setTimeout(beat, Math.max(0, Math.min(due - Date.now(), LONGEST_WAIT_MS)));
+      timer = setTimeout(beat, Math.max(0, Math.min(due - Date.now(), MAX_WAIT_MS)));
     };
     const beat = () => {
       if (Date.now() >= due) start();

@@ -73,7 +73,7 @@ function causeCode(error: unknown): string | undefined {
 
 /** Logs each database problem once, however many connections and requests meet it, and logs once when it is over. */
 export function createOutageLog(log: Logger, nowMs: () => number = () => performance.now()): ConnectionWatch {
-  const met = new Map<string, { saidAtMs: number; unsaid: number }>();
+  const met = new Map<string, { loggedAtMs: number; unlogged: number }>();
   let isAway = false;
   let wasReached = false;
   return {
@@ -91,14 +91,14 @@ export function createOutageLog(log: Logger, nowMs: () => number = () => perform
       if (isAbsence && !wasReached) return;
       isAway ||= isAbsence;
       const last = met.get(condition);
-      if (last && nowMs() - last.saidAtMs < REPEAT_AFTER_MS) {
-        last.unsaid++;
+      if (last && nowMs() - last.loggedAtMs < REPEAT_AFTER_MS) {
+        last.unlogged++;
         return;
       }
-      met.set(condition, { saidAtMs: nowMs(), unsaid: 0 });
+      met.set(condition, { loggedAtMs: nowMs(), unlogged: 0 });
       // No stack: it would lead into the driver, not to a cause.
       const { message } = error as Error;
-      log.warn({ reason: message, code: sqlState(error), ...(last && { before: last.unsaid }) }, condition);
+      log.warn({ reason: message, code: sqlState(error), ...(last && { before: last.unlogged }) }, condition);
     },
   };
 }

@@ -85,9 +85,9 @@ function rename(value: unknown, own: OwnValues, byExample: ReadonlyMap<string, O
       renamed.quantity = Math.min(fields.quantity, Number(product.maxQuantity));
   }
   const { data, subject } = fields as { data?: { productSlug?: unknown }; subject?: unknown };
-  const ofCloudEvent = 'specversion' in fields && byExample.get(String(data?.productSlug ?? subject));
-  if (ofCloudEvent) {
-    renamed.type = ofCloudEvent.usageMetric;
+  const cloudEventProduct = 'specversion' in fields && byExample.get(String(data?.productSlug ?? subject));
+  if (cloudEventProduct) {
+    renamed.type = cloudEventProduct.usageMetric;
     renamed.id = stamp(String(fields.id), own);
   }
   if ('period' in fields) renamed.period = monthRange(monthOf(own.now.getTime()));
@@ -101,8 +101,8 @@ function renameText(text: string, own: OwnValues, byExample: ReadonlyMap<string,
   if (text === trade.id) return own.tradeId ?? text;
   if (text === resting.id) return own.restingId ?? text;
   if (text === reservation.id) return own.reservation?.id ?? text;
-  const shiftedMs = own.now.getTime() - Date.parse(exampleNow);
-  if (time.test(text)) return new Date(Date.parse(text) + shiftedMs).toISOString();
+  const offsetMs = own.now.getTime() - Date.parse(exampleNow);
+  if (time.test(text)) return new Date(Date.parse(text) + offsetMs).toISOString();
   let renamed = text;
   for (const [slug, product] of byExample)
     if (text.includes(slug)) renamed = renamed.replaceAll(slug, () => product.slug);

@@ -127,7 +127,7 @@ const databaseCodes: ErrorCode[] = ['unavailable', 'internal'];
 /** Answers of every route if the database is away, after an internal error, and before the first market data. */
 function serviceProblems(route: RouteDescription, request: ExampleRequest): Example[] {
   const { errors = [] } = route;
-  const ofDatabase = [
+  const databaseProblems = [
     problemExample('unavailable', {
       summary: 'The database cannot be reached',
       circumstance: 'database_unreachable',
@@ -141,7 +141,7 @@ function serviceProblems(route: RouteDescription, request: ExampleRequest): Exam
       request,
     }),
   ];
-  const ofMemory = [
+  const memoryProblems = [
     problemExample('unavailable', {
       summary: 'The service is shutting down',
       circumstance: 'draining',
@@ -155,7 +155,9 @@ function serviceProblems(route: RouteDescription, request: ExampleRequest): Exam
       request,
     }),
   ];
-  return usesDatabase(route) ? ofDatabase : ofMemory.filter((example) => errors.includes(codeOf(example)));
+  return usesDatabase(route)
+    ? databaseProblems
+    : memoryProblems.filter((example) => errors.includes(codeOf(example)));
 }
 
 /** Answers of every route with a JSON body to an unreadable one. */

@@ -188,13 +188,13 @@ const titleCase = (name: string): string => name.replace(/(^|-)[a-z]/g, (part) =
 
 function listRefusals({ examples, errors }: DescribedRoute) {
   return errors.map((code) => {
-    const met = examples.filter(
+    const matching = examples.filter(
       ({ response }) => (response.body as { code?: string } | undefined)?.code === code,
     );
     return {
       code,
-      status: met[0]?.response.status ?? 500,
-      summaries: [...new Set(met.map(({ summary }) => summary))],
+      status: matching[0]?.response.status ?? 500,
+      summaries: [...new Set(matching.map(({ summary }) => summary))],
     };
   });
 }

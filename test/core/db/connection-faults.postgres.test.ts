@@ -121,17 +121,17 @@ const kinds: Record<string, () => Promise<Work>> = {
  * Does the work with the fault at its first statement, at the `stride`th after it, and so on, and each time expects
  * the next run to be undisturbed.
  */
-async function disturbEachStep(
+async function injectFaultAtEachStep(
   work: Work,
   makeFault: (step: number) => Fault,
   { recover = (): Promise<unknown> => setTimeout(20), first = 1, stride = 1 } = {},
 ) {
-  let struck = 0;
+  let faultCount = 0;
   for (let step = first; ; step += stride) {
     proxy.arm(step, makeFault(step));
     const outcome = await work().catch((error: unknown) => error);
     if (!proxy.hasStruck) break;
-    struck++;
+    faultCount++;
     const where = `step ${step}: ${proxy.steps[step - 1]?.sql.slice(0, 80)}`;
     // The service retries, or refuses so that the caller retries. A job reports to its scheduler.
     if (typeof outcome === 'number')
@@ -142,7 +142,7 @@ async function disturbEachStep(
     const after = await work();
     expect(after === true || after < 400, `after ${where}: ${String(after)}`).toBe(true);
   }
-  return struck;
+  return faultCount;
 }
 
 const terminate = async ({ pid }: { pid: number }) => {
@@ -161,7 +161,7 @@ describe.each(Object.keys(kinds))('%s', (name) => {
     '%s, at every one of them: at worst 503, and the same process continues',
     { timeout: 120_000 },
     async (_, fault) => {
-      expect(await disturbEachStep(prepared.get(name)!, fault)).toBeGreaterThan(0);
+      expect(await injectFaultAtEachStep(prepared.get(name)!, fault)).toBeGreaterThan(0);
     },
   );
 });
@@ -178,7 +178,7 @@ describe('Postgres ends', () => {
       const recover = () => server.start();
       // Alternates the two faults over the statements, because a start of Postgres is slow.
       for (const name of ['events are rehearsed', 'an order is filled', 'a person signs in'])
-        await disturbEachStep(prepared.get(name)!, crash, { recover, first, stride: 2 });
+        await injectFaultAtEachStep(prepared.get(name)!, crash, { recover, first, stride: 2 });
     },
   );
 });

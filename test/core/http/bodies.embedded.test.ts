@@ -110,7 +110,9 @@ describe('a key that was valid when it was last seen', () => {
     expect((await post('/api/entitlements/check', '{}', key.secret)).status).toBe(400);
     await database.db.orm.update(apiKeys).set({ revokedAt: new Date() }).where(eq(apiKeys.id, key.id));
     for (const path of ['/api/usage/events', '/api/entitlements/check'])
-      expect(await answerToHalfABody(path, key.secret)).toMatch(/^HTTP\/1.1 401 [^]*"code":"key_revoked"/);
+      expect(await readAnswerToPartialBody(path, key.secret)).toMatch(
+        /^HTTP\/1.1 401 [^]*"code":"key_revoked"/,
+      );
   });
 
   it('counts as unknown after a refusal, so not even a small body is read', async () => {
@@ -119,14 +121,14 @@ describe('a key that was valid when it was last seen', () => {
     expect((await post('/api/usage/events', '{}', key.secret)).status).toBe(400);
     await database.db.orm.update(apiKeys).set({ revokedAt: new Date() }).where(eq(apiKeys.id, key.id));
     expect((await post('/api/usage/events', '{}', key.secret)).status).toBe(401);
-    expect(await answerToHalfABody('/api/usage/events', key.secret, 1_000)).toMatch(/^HTTP\/1.1 401/);
+    expect(await readAnswerToPartialBody('/api/usage/events', key.secret, 1_000)).toMatch(/^HTTP\/1.1 401/);
   });
 });
 
 const event = (idempotencyKey: string) => ({ productSlug: 'p', metric: 'm', idempotencyKey });
 
 /** Resolves to the answer that arrives when only part of the body has been sent. */
-function answerToHalfABody(path: string, key: string, length = 200_000): Promise<string> {
+function readAnswerToPartialBody(path: string, key: string, length = 200_000): Promise<string> {
   return new Promise((resolve, reject) => {
     const outgoing = request(`${service.url}${path}`, {
       method: 'POST',

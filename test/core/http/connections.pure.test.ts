@@ -88,9 +88,9 @@ describe('an unread answer', () => {
   it('ends its connection, but not one that is read slowly', async () => {
     const unreadMs = 1_000;
     const { port } = await start({ unreadMs });
-    const deaf = await dial(port);
-    deaf.socket.pause();
-    deaf.socket.write(get('/large').repeat(4));
+    const stalled = await dial(port);
+    stalled.socket.pause();
+    stalled.socket.write(get('/large').repeat(4));
     const slow = await dial(port);
     const began = performance.now();
     slow.socket.write(get('/large').repeat(2));
@@ -104,8 +104,8 @@ describe('an unread answer', () => {
     expect(performance.now() - began).toBeGreaterThan(2 * unreadMs);
     expect(slow.state.isClosed).toBe(false);
     // The client can still read what the kernel buffered; then the connection ends.
-    deaf.socket.resume();
-    await until(() => deaf.state.isClosed);
+    stalled.socket.resume();
+    await until(() => stalled.state.isClosed);
   });
 
   it('differs from an answer that takes its time', async () => {
@@ -119,7 +119,7 @@ describe('an unread answer', () => {
 
   it('counts towards the buffer of the whole process, beyond which the largest holders are disconnected', async () => {
     const { port } = await start({ bufferedBytes: 40 * 1024 * 1024 });
-    const deaf = await Promise.all(
+    const stalled = await Promise.all(
       Array.from({ length: 10 }, async (_, i) => {
         const one = await dial(port);
         one.socket.pause();
@@ -128,8 +128,8 @@ describe('an unread answer', () => {
       }),
     );
     await setTimeout(1_000);
-    for (const { socket } of deaf) socket.resume();
-    const ended = () => deaf.map(({ state }) => state.isClosed);
+    for (const { socket } of stalled) socket.resume();
+    const ended = () => stalled.map(({ state }) => state.isClosed);
     await until(() => ended().filter(Boolean).length >= 4);
     expect(ended().slice(0, 2)).toEqual([false, false]);
   });

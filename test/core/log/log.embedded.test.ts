@@ -72,7 +72,7 @@ const partsOf = (secret: string): string[] =>
     : Array.from({ length: secret.length - 23 }, (_, i) => secret.slice(i + 16, i + 24));
 
 /** Expects a text to show nothing of a secret, in any form in which it may have been sent. */
-function expectNothingOf(secret: string, text: string): void {
+function expectNoTrace(secret: string, text: string): void {
   const forms = [
     secret,
     JSON.stringify(secret).slice(1, -1),
@@ -108,7 +108,7 @@ describe.each(Object.entries(secrets))('%s', (_name, make) => {
     for (let i = 0; i < 50; i++) {
       const secret = make();
       const text = logged(() => log.error(place(secret) as object, `with ${secret} in the message`));
-      expectNothingOf(secret, text);
+      expectNoTrace(secret, text);
       expect(text).toContain('[redacted]');
     }
   });
@@ -248,7 +248,7 @@ describe('the line of a request', () => {
       `%ff/${encodeFully(secret)}`,
     ]) {
       const line = await lineOf(() => fetch(`${service.url}/api/entitlements/${path}`));
-      expectNothingOf(secret, JSON.stringify(line));
+      expectNoTrace(secret, JSON.stringify(line));
       expect(line.path).toContain('[redacted]');
     }
   });
@@ -303,9 +303,9 @@ describe('input of a caller', () => {
           const answer = await fetch(service.url + path, { headers, redirect: 'manual' });
           await answer.text();
           await until(() => text.includes('"msg":"request"'));
-          expectNothingOf(secret, text);
+          expectNoTrace(secret, text);
           if (paths.includes(path)) expect(text).toContain('[redacted]');
-          expectNothingOf(secret, String(answer.headers.get('x-request-id')));
+          expectNoTrace(secret, String(answer.headers.get('x-request-id')));
         }
       }
     },
