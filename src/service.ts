@@ -79,10 +79,7 @@ const DRAIN_MS = 25_000;
 /** Time for which new requests still get a 503 after the shutdown has begun. */
 const REFUSE_MS = 500;
 
-/**
- * Starts database, context, app, server and jobs, and resolves when the service is ready. It answers 503 from the
- * moment it listens.
- */
+/** Resolves when the service is ready. It answers 503 from the moment it listens. */
 export async function startService(
   config: Config,
   { log, accessLog, ...options }: ServiceDeps,
@@ -328,10 +325,7 @@ function mailJobs(context: TradingContext): Job[] {
   ];
 }
 
-/**
- * Uses localhost on this machine, because browsers keep no passkeys for an IP address. In production, people use
- * PUBLIC_URL.
- */
+/** Uses localhost, because browsers keep no passkeys for an IP address. In production, people use PUBLIC_URL. */
 function urlOf(server: Server, { production }: Config): string {
   const { address, port, family } = server.address() as { address: string; port: number; family: string };
   const isWildcard = address === '0.0.0.0' || address === '::';
@@ -357,10 +351,7 @@ function explainListen(error: NodeJS.ErrnoException, { port, host }: Pick<Config
   }
 }
 
-/**
- * Waits for a database that starts beside the service, whose name may not resolve yet. A database that refuses the
- * connection is an error.
- */
+/** Waits for a database that starts beside the service, but not if the database refuses the connection. */
 async function prepareWhenReachable(db: Opened, config: Config, log: Logger): Promise<void> {
   let lastReason: string | undefined;
   for (let pauseMs = 250; ; pauseMs = Math.min(pauseMs * 2, 5_000)) {

@@ -20,10 +20,7 @@ export interface UsageReporterOptions extends GaugeClientOptions {
   intervalMs?: number;
   /** Called when the spool becomes full: `report()` throws until some events could be sent. */
   onFull?(state: { bytes: number; maxBytes: number }): void;
-  /**
-   * Called with events that the service rejected. They are kept in the directory's `refused.ndjson`. After a crash,
-   * some may be reported again.
-   */
+  /** Called with events that the service rejected, which `refused.ndjson` keeps. A crash may repeat a call. */
   onRefused?(events: RefusedEvent[]): void;
   /** Called when nothing could be sent. The reporter retries indefinitely. */
   onRetry?(reason: string, waitMs: number): void;
@@ -44,10 +41,7 @@ export interface UsageReporter {
   report(event: ReportedEvent): Promise<UsageEvent>;
   /** Sends all events accepted so far. True once each has an answer, false after `timeoutMs` (30,000). */
   flush(options?: { timeoutMs?: number }): Promise<boolean>;
-  /**
-   * Ends the reporter: accepts no more events, flushes, and releases the directory. Remaining events wait for the
-   * next start.
-   */
+  /** Accepts no more events, flushes, and releases the directory. Remaining events wait for the next start. */
   close(options?: { timeoutMs?: number }): Promise<boolean>;
   readonly bytes: number;
 }

@@ -4,10 +4,7 @@ export interface ServiceConfig {
   production: boolean;
   /** Whether the service has markets, forecasts, portfolios and orders. If not, no page or answer mentions them. */
   hasMarkets: boolean;
-  /**
-   * Preselected market access in forms for a new Organization. In production the default must not grant access to
-   * real markets.
-   */
+  /** Preselected access of a new Organization: in production the default must not grant real markets. */
   firstMarketAccess: 'none' | 'trade';
   port: number;
   host: string;
@@ -37,10 +34,7 @@ export interface ServiceConfig {
   /** Express's `trust proxy`: a number of hops, addresses, or false. */
   trustProxy: number | string | boolean;
   logLevel: string;
-  /**
-   * Number of whole months for which an idempotency key is remembered after the month of its event; later the event
-   * may be archived. Undefined: forever.
-   */
+  /** Whole months for which an idempotency key is remembered after its event's month. Undefined: forever. */
   dedupeHorizonMonths: number | undefined;
   /** Origins whose pages may read the trading API from a browser. */
   corsOrigins: string[];
@@ -70,10 +64,7 @@ export interface MailConfig {
   host: string;
   /** Undefined: the default port of the scheme. */
   port: number | undefined;
-  /**
-   * TLS from the first byte, TLS before anything else is sent (STARTTLS), or no TLS, for mail servers on this machine
-   * or a neighbouring container.
-   */
+  /** TLS from the first byte, by STARTTLS, or none, for this machine or a neighbouring container. */
   tls: 'implicit' | 'starttls' | 'none';
   auth: { user: string; pass: string } | undefined;
   from: { name: string; address: string };

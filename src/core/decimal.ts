@@ -1,7 +1,4 @@
-/**
- * Exact arithmetic on the non-negative decimals that Postgres writes (`12`, `0.25`). A double would round what the
- * database has counted exactly.
- */
+/** Exact arithmetic on Postgres's non-negative decimals (`12`, `0.25`), which a double would round. */
 export function compareDecimals(a: string, b: string): number {
   if (isSmallWhole(a) && isSmallWhole(b)) return Math.sign(Number(a) - Number(b));
   const [x, y] = align(a, b);

@@ -1,7 +1,4 @@
-/**
- * Every error code with its HTTP status; the only place that maps domain errors to HTTP. Clients switch on these
- * codes, so a code never changes its meaning.
- */
+/** Every error code with its HTTP status. Clients switch on these codes, so a code never changes its meaning. */
 export const statusByCode = {
   invalid_json: 400,
   invalid_request: 400,

@@ -1,7 +1,4 @@
-/**
- * Under npm, one Ctrl-C reaches a process twice: the terminal signals the whole group, and npm forwards its own
- * signal. Repeats within this time count as the same request.
- */
+/** Under npm, Ctrl-C arrives twice, from the terminal and from npm. Signals within this time count as one request. */
 const SAME_REQUEST_MS = 2_000;
 
 /** Calls `stop` on the first SIGINT or SIGTERM, and `abandon` on a second request. */

@@ -55,10 +55,7 @@ export async function writeDemo(dataDir: string, demo: DemoData): Promise<void> 
   await rename(temporary, file);
 }
 
-/**
- * The demo as it was created, or undefined: in production, if no demo was created here, if its key no longer works,
- * or if the file belongs to another database.
- */
+/** Undefined in production, without a demo made here, if its key no longer works, or for another database's file. */
 export async function readDemo({
   config,
   db,

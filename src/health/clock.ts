@@ -4,10 +4,7 @@ import { MINUTE_MS, SECOND_MS } from '../core/time.js';
 
 /** Synchronized machines differ by only milliseconds. */
 const NOTED_MS = 5 * SECOND_MS;
-/**
- * Entitlements, keys and sessions begin and end by the instance's clock. Beyond this difference, the instance would
- * refuse valid calls.
- */
+/** Entitlements, keys and sessions follow the instance's clock, which beyond this would refuse valid calls. */
 const MAX_MS = MINUTE_MS;
 
 /** Database time of a query, and the instance's times before and after it. */
@@ -46,10 +43,7 @@ export function createClockWatch({
   };
 }
 
-/**
- * Smallest possible difference; positive if this instance is behind. The database read its clock at some time between
- * the query and its answer.
- */
+/** Smallest difference that fits the reading, whose time lies between query and answer; positive if behind. */
 function minDifferenceMs({ databaseMs, askedMs, answeredMs }: ClockReading): number {
   if (databaseMs > answeredMs) return databaseMs - answeredMs;
   return Math.min(0, databaseMs - askedMs);

@@ -47,10 +47,7 @@ export function createApiServices(context: Context): ApiServices {
   };
 }
 
-/**
- * `/api`: called by runtimes with an Organization's API key. One router and few layers: each further layer costs a
- * call as much as checking its key.
- */
+/** `/api`, for runtimes with an API key. Few layers: each further layer costs as much as checking the key. */
 export function apiRoutes(context: Context, services: ApiServices): Router {
   const router = Router();
   const ready = requireReady(context.lifecycle);

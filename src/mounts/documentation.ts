@@ -243,10 +243,7 @@ function keepPages(
   };
 }
 
-/**
- * The reader module is loaded with the first page, so that it does not delay the start. Undefined if the page does
- * not exist.
- */
+/** Undefined for an unknown page. Loads the reader with the first page, so that it does not delay the start. */
 async function makeView(
   page: string,
   routes: readonly DescribedRoute[],

@@ -19,10 +19,7 @@ const HALF_A_DOLLAR = 500_000n;
 /** Margin above the best offer, which may be too small. */
 const ROOM = 10n * CENT;
 
-/**
- * Finds the values that the documentation shows to a member of an Organization. Undefined for everyone else, and if
- * they cannot be read: the pages must work without the database.
- */
+/** Undefined for non-members, and if the values cannot be read: the pages must work without the database. */
 export function createOwnValuesReader(deps: OwnValuesDeps): (req: Request) => Promise<OwnValues | undefined> {
   return async (req) => {
     try {

@@ -20,10 +20,7 @@ const everything: RunOptions = {
 
 const contrast: RunOptions = { runOnly: { type: 'rule', values: ['color-contrast'] }, elementRef: true };
 
-/**
- * Visible elements with text, grouped by look: everything that their contrast depends on, down to the page's
- * background. An element on top of others has a different look on every page.
- */
+/** Visible text by everything that its contrast depends on. An element above others is always a look of its own. */
 const readLooks = `(() => {
   const grounds = new Map([[null, '']]);
   const groundOf = (element) => {

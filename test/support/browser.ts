@@ -45,10 +45,7 @@ interface Visit {
   origin: string;
 }
 
-/**
- * Chromium in front of the whole service for the tests of one file; call it at the top of the file. A test also fails
- * if one of its pages violates `guardPages`.
- */
+/** Chromium for the tests of one file. A test also fails if one of its pages violates `guardPages`. */
 export function browserWorld({ host, ...options }: BrowserWorldOptions = {}): BrowserWorld {
   let database: TestDatabase;
   let service: TestService;

@@ -1,10 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { Browser } from 'playwright-core';
 
-/**
- * Debian's Chromium or the one that TEST_CHROMIUM names; undefined if there is none. Prefers the headless shell,
- * which shows pages the same in a fifth less time.
- */
+/** Prefers the headless shell, which shows the same pages in a fifth less time. TEST_CHROMIUM overrides it. */
 export function findChromium(): string | undefined {
   const candidates = [process.env.TEST_CHROMIUM, '/usr/bin/chromium-headless-shell', '/usr/bin/chromium'];
   return candidates.find((path) => path !== undefined && existsSync(path));

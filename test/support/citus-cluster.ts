@@ -65,10 +65,7 @@ export async function createCitusDatabase(
   return url;
 }
 
-/**
- * A coordinator may lose its first connection to a worker while other databases of the same servers are created and
- * removed.
- */
+/** A coordinator may lose its first connection to a worker while other databases are created and removed. */
 async function tryAgain(work: () => Promise<unknown>, times = 3): Promise<void> {
   try {
     await work();

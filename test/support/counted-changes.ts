@@ -3,10 +3,7 @@ import type { Database } from '../../src/core/db/client.js';
 
 /** A used passkey challenge is deleted before it is checked, and a refused sign-in is counted afterwards. */
 const uncounted = new Set(['passkey_challenges', 'failed_sign_ins']);
-/**
- * Columns whose changes count. Not counted: when a session was last seen, its selected Organization, and attempts at
- * codes, which are counted before they are checked.
- */
+/** Columns that count. Excluded: times last seen, the selected Organization, and attempts counted before a check. */
 const counted: Record<string, string> = {
   sessions: 'hashed_token',
   sign_in_challenges: 'user_id',

@@ -1,7 +1,4 @@
-/**
- * CPU time of `work` in ms: the minimum of three runs. Slow work is slow each time, but neighbours on the machine and
- * garbage collection do not interfere three times.
- */
+/** CPU time in ms, the minimum of three runs: a busy machine or garbage collection does not interfere three times. */
 export async function cpuMsOf(work: () => unknown): Promise<number> {
   let least = Infinity;
   for (let i = 0; i < 3; i++) {

@@ -62,10 +62,7 @@ export interface Populated {
   webhook: { id: string; messageId: string };
   productSlugs: string[];
   eventKeys: string[];
-  /**
-   * A position in a market that no other Organization holds, the price at which its YES can be sold, and the order
-   * that bought it.
-   */
+  /** A position in a market that only this Organization holds, its selling price, and the order that bought it. */
   position: { ticker: string; bid: string; orderId: string };
   /** A market that can be bought, and the price of its YES in dollars. The same for every Organization. */
   market: { ticker: string; limit: string };

@@ -13,10 +13,7 @@ export interface Step {
 export type Fault =
   /** The request never arrives: both ends are cut before it. */
   | { when: 'before'; act: (step: Step) => Promise<void> | void }
-  /**
-   * The answer arrives in one packet with whatever `act` makes the server send (usually its end), so it reaches the
-   * client between two statements.
-   */
+  /** The answer arrives with what `act` makes the server send (usually its end), between two statements. */
   | { when: 'after'; act: (step: Step) => Promise<void> | void; isCut?: boolean };
 
 /** Answers matching statements with this error; the server never sees them. */

@@ -18,10 +18,7 @@ export interface PostgresServer {
   url(database: string): string;
   dataDir: string;
   start(): Promise<void>;
-  /**
-   * `immediate` is a crash: no checkpoint, connections cut. `kill` kills only the postmaster, without notice to its
-   * children.
-   */
+  /** `immediate` is a crash: no checkpoint, connections cut. `kill` kills only the postmaster. */
   stop(mode: 'fast' | 'immediate' | 'kill'): Promise<void>;
   remove(): Promise<void>;
 }

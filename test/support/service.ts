@@ -50,10 +50,7 @@ export interface TestServiceOptions {
   trading?: TradingOverrides;
 }
 
-/**
- * A few of the invented world's twenty-four cities with four kinds of market each: enough for tests that are not
- * about their number.
- */
+/** A few of the invented world's twenty-four cities with four kinds of market each. */
 const fewMarkets: Selection = { stations: leadingStations, kinds: ['daily_maximum'] };
 
 /** The whole app on a test database, with its own clock and limits too high to matter. */

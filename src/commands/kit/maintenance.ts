@@ -44,10 +44,7 @@ export async function runMaintenance<Flags extends object>({
 
 const expected = [ConfigError, NotMigratedError, UnsuitableDatabaseError];
 
-/**
- * The embedded database admits only one process. The advice that a start gives, another directory or database, does
- * not help here.
- */
+/** The embedded database admits one process, and a start's advice to use another database does not help here. */
 export const explainInUse = (error: unknown): string | undefined =>
   error instanceof DirectoryInUseError
     ? `process ${error.pid} has the embedded database in ${error.directory} open: stop Gauge first, then run this command again.`

@@ -32,10 +32,7 @@ const SMALL = 0.05;
 const MAX_BARS = 60;
 const FEWER_BARS = 20;
 
-/**
- * Null while there are no outcomes. Errors of one day are correlated across stations and leads, so with `days` the
- * chance band counts each day once.
- */
+/** Null without outcomes. `days`: independent days, since errors of one day are correlated. */
 export function toPitChart(pit: PitHistogram, days = pit.n) {
   return toHistogram(
     pit,

@@ -88,10 +88,7 @@ export function ticksAround(min: number, max: number): number[] {
   });
 }
 
-/**
- * Picks a few evenly spaced points where a new hour or day begins. If hardly any begins, it picks the first and the
- * last point.
- */
+/** Picks a few evenly spaced points where an hour or day begins, or if hardly any begins, both end points. */
 function pickIndexes(axis: readonly string[]): number[] {
   const isOther = (i: number) => axis[i] !== axis[i - 1];
   // The first point counts as a beginning only where each point is one.

@@ -14,10 +14,7 @@ const MIN_RADIUS = 3;
 const MAX_RADIUS = 6;
 const GROUPS = 10;
 
-/**
- * Plots forecast (x) against observation (y) on the same scale. X is in percent of the width, y in pixels. Null
- * without pairs. `unit` may be empty.
- */
+/** Plots forecast (x, in percent of the width) against observation (y, in pixels). Null without pairs. */
 export function toScatterChart(pairs: readonly Pair[], unit: string) {
   if (pairs.length === 0) return null;
   let [min, max] = [Infinity, -Infinity];

@@ -21,10 +21,7 @@ import { createStatements, oneShardGroup, ShardGroupGoneError } from './shards.j
 /** The table whose shards name the groups; all other tables of a group are colocated with its shard. */
 export const ANCHOR = 'usage_events';
 
-/**
- * Concurrent statements per group: two that record events, two that settle, one that reserves, and one of each kind
- * of read.
- */
+/** Per group: two statements that record events, two that settle, one that reserves, one of each kind of read. */
 const GROUP_CONNECTIONS = 9;
 /** Time for which a statement retries while its group moves. A cut-over takes about a second. */
 const FOLLOW_FOR_MS = 3_000;
@@ -38,10 +35,7 @@ const findCatalogue: Statement = {
   text: `select to_regclass('pg_catalog.pg_dist_partition')::text`,
 };
 
-/**
- * Lists tables by group: distributed tables colocated with the anchor, and reference tables, which every node holds
- * in full.
- */
+/** Tables by group: distributed ones colocated with the anchor, and reference tables, complete on every node. */
 const readMap: Statement = {
   name: 'shards_read_map',
   text: `
@@ -295,10 +289,7 @@ class CitusGroup implements ShardGroup {
     );
   }
 
-  /**
-   * Retries if the group has moved in the meantime. A statement that the hold refused has changed nothing; after a
-   * lost connection the outcome is unknown, as always.
-   */
+  /** Retries if the group has moved. A refused statement changed nothing; a lost connection leaves that unknown. */
   private async follow<T>(work: (pool: pg.Pool) => Promise<T>): Promise<T> {
     const giveUpAt = performance.now() + FOLLOW_FOR_MS;
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs *= 2) {

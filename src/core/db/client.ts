@@ -6,10 +6,7 @@ export type Orm = PgDatabase<PgQueryResultHKT>;
 
 declare const isDecided: unique symbol;
 
-/**
- * The transaction of an authorized change. Only `change` in audit/audit.ts creates one, so no route can write data of
- * a tenant or a person without being checked there.
- */
+/** Transaction of an authorized change. Only `change` in audit/audit.ts creates one, so every write is checked. */
 export type Tx = Orm & { readonly [isDecided]: true };
 
 /** A hot statement: prepared once per connection under `name`; every output column is cast to text. */
@@ -46,10 +43,7 @@ export interface GroupTables {
 
 export type Run = (template: Template, values: unknown[]) => Promise<TextRow[]>;
 
-/**
- * A group of Organizations whose rows are colocated: the names of their tables and the connections to their server. A
- * database that is not sharded is a single group.
- */
+/** Organizations with colocated rows: their table names and connections. An unsharded database is one group. */
 export interface ShardGroup {
   /** Does not change when the group moves; empty if there is only one group. */
   readonly id: string;
@@ -98,10 +92,7 @@ export interface Database {
   readonly parallelTransactions: number;
   /** Runs one hot statement on whole tables, which is committed before this resolves. */
   run: (statement: Statement, values: unknown[]) => Promise<TextRow[]>;
-  /**
-   * Runs a transaction of a few hot statements, each prepared once per connection. An error from `work` rolls it
-   * back. `tx` does not support nested transactions.
-   */
+  /** Runs a few prepared hot statements. An error from `work` rolls them back. `tx` does not nest transactions. */
   transaction<T>(work: (tx: Orm) => Promise<T>): Promise<T>;
   /** Runs hot statements in a transaction that is rolled back, and returns their answers without recording anything. */
   dryRun<T>(work: (run: Database['run']) => Promise<T>): Promise<T>;

@@ -157,10 +157,7 @@ export function createCoalescer<Request, Answer>(
 const overloaded = () =>
   new AppError('unavailable', 'Too many requests are waiting. Try again shortly.', { retryAfterSeconds: 1 });
 
-/**
- * One coalescer per shard group: a statement covers only one group, and a group that is away or blocked delays only
- * its own requests.
- */
+/** One coalescer per shard group, so that a group that is away or blocked delays only its own requests. */
 export function createGroupCoalescer<Request extends { hashedSecret: string }, Answer>(
   shards: Shards,
   optionsOf: (group: ShardGroup) => CoalesceOptions<Request, Answer>,

@@ -34,10 +34,7 @@ export interface Step {
   placement: 'every node' | 'spread';
 }
 
-/**
- * Tables that a sharded database has not placed yet, in a feasible order: a table comes before those that refer to
- * it, and the first distributed table creates the groups.
- */
+/** Tables not yet distributed, in a feasible order: referenced tables first; the first one creates the groups. */
 export const findMisplaced = (orm: Orm): Promise<Step[]> =>
   selectRows<Step>(
     orm,

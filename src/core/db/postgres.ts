@@ -219,10 +219,7 @@ function rememberPerConnection(make: (client: pg.PoolClient) => Orm): (client: p
 /** Maximum number of prepared statement texts; each stays prepared as long as its connection lives. */
 const MAX_PREPARED = 100;
 
-/**
- * Creates the ORM over a connection that names each statement by its text, so a repeated statement is planned once:
- * planning takes longer than running.
- */
+/** Names each statement by its text, so a repeated one is planned once: planning takes longer than running. */
 function createPreparer(): (client: pg.PoolClient) => Orm {
   const names = new Map<string, string>();
   function nameOf(text: string): { name?: string } {

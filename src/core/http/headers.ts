@@ -40,10 +40,7 @@ export function pageHeaders(): Router {
   return router;
 }
 
-/**
- * For a page that shows a secret once. If the secret were compressed beside text of another person, the length of the
- * answer would help to guess it.
- */
+/** For a page that shows a secret once: compressed beside other text, its length would help to guess the secret. */
 export function beginSecretPage(res: Response, status = 201): void {
   res.status(status).setHeader('Cache-Control', 'no-store, no-transform');
 }
@@ -74,10 +71,7 @@ secure({} as Parameters<typeof secure>[0], recorder as unknown as Parameters<typ
   if (error) throw error as Error;
 });
 
-/**
- * For answers that programs read: none of them may ever be displayed as a page, so headers that only pages need are
- * omitted.
- */
+/** For answers to programs, which must never be displayed as a page; headers that only pages need are omitted. */
 export const jsonHeaders: RequestHandler = (_req, res, next) => {
   for (const [name, value] of jsonOnly) res.setHeader(name, value);
   next();

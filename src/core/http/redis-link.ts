@@ -123,10 +123,7 @@ export function openRedisLink({ url, probe, prepare, onChange }: RedisLinkOption
   };
 }
 
-/**
- * Rejects if the work takes too long. The extra turn after the time-out admits an answer that arrived while this
- * process was busy.
- */
+/** Rejects after the time-out. The extra turn admits an answer that arrived while this process was busy. */
 function inTime<T>(work: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const giveUp = () => reject(new Error(`Redis did not answer within ${ANSWER_WITHIN_MS} ms.`));

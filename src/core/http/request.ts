@@ -53,10 +53,7 @@ export function hasCopy(req: Request<object>, etag: string): boolean {
 
 const originSetting = 'own origin';
 
-/**
- * In production people use https, whatever protocol the last hop speaks: cookies are `Secure` there even if a proxy
- * does not forward the protocol.
- */
+/** In production cookies are `Secure` even if a proxy does not forward the protocol, since people use https. */
 export function setOwnOrigin(
   app: Express,
   { production, publicUrl }: Pick<ServiceConfig, 'production' | 'publicUrl'>,
@@ -70,10 +67,7 @@ export function setOwnOrigin(
     });
 }
 
-/**
- * The origin under which people reach the service, for links and to recognize its own pages: PUBLIC_URL, or the
- * request's own.
- */
+/** Origin under which people reach the service: PUBLIC_URL, or the request's own. */
 export const originOf = (req: Request<object>): string =>
   (req.app.get(originSetting) as string | undefined) ?? `${req.protocol}://${req.host}`;
 
@@ -107,10 +101,7 @@ export const requestIdOf = (res: Response): string => String(res.getHeader('X-Re
 
 const clientAddress = Symbol('client address');
 
-/**
- * Computes `req.ip` once per request. The log, the limits and the audit each read it, and Express would parse the
- * forwarding headers every time.
- */
+/** Computes `req.ip` once per request: log, limits and audit read it, and Express would parse the headers each time. */
 export function rememberClientAddress(app: Express): void {
   const express = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(app.request), 'ip')!;
   Object.defineProperty(app.request, 'ip', {

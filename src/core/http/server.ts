@@ -119,10 +119,7 @@ const options = {
   requireHostHeader: false,
 };
 
-/**
- * Message classes with the app's prototypes, or nothing if this Node version does not allow calling its constructors
- * this way.
- */
+/** Message classes with the app's prototypes, or nothing if this Node's constructors cannot be called like this. */
 function prepareMessages(app: Express): Pick<http.ServerOptions, 'IncomingMessage' | 'ServerResponse'> {
   function Request(this: IncomingMessage, socket: Socket) {
     callAsFunction(IncomingMessage, this, socket);

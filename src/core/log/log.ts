@@ -15,10 +15,7 @@ interface Described {
 /** Fields of a database error that name parts of the schema. The others (detail, where, hint) repeat values. */
 const schemaFields = ['severity', 'schema', 'table', 'column', 'constraint', 'routine'] as const;
 
-/**
- * An error for the log. A failed statement is logged without its values, which belong to customers. An outage is
- * logged without a stack, which would not lead to the cause.
- */
+/** Omits a failed statement's values, which belong to customers, and an outage's stack, which shows no cause. */
 function describeError(error: unknown, depth = 0): unknown {
   if (!(error instanceof Error))
     return typeof error === 'string' ? { type: 'string', message: error } : { type: typeof error };
@@ -79,10 +76,7 @@ function describeRequest(line: Record<string, unknown>): string {
   return `${msg === 'request' ? '' : `${String(msg)}: `}${request}${id}`;
 }
 
-/**
- * Formats lines for a person at a terminal. They are written synchronously in this process, so they stay in order
- * with other output, and none is lost at the end of the process.
- */
+/** Lines for a person at a terminal, written synchronously: they keep their order, and none is lost at the end. */
 export async function createTerminalStream(
   output: Pick<NodeJS.WriteStream, 'write'>,
 ): Promise<DestinationStream> {

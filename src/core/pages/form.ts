@@ -213,10 +213,7 @@ export function offerForm(
   };
 }
 
-/**
- * Restores the kept input of the signed-in person into the page's forms, once; undefined if nothing was kept for the
- * page. Forms on one page share no field.
- */
+/** Restores kept input into the page's forms, once; undefined if there is none. Forms on one page share no field. */
 export async function takeForms(
   req: Request,
   res: Response,

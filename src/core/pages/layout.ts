@@ -100,10 +100,7 @@ function noticeOf({ query }: Request, notices: Record<string, string> = {}): str
 
 const pages = Symbol('pages');
 
-/**
- * A router whose routes answer with pages for people. They are not part of the documented API. The tests find them by
- * this mark and open each with every role.
- */
+/** A router of pages for people. The tests find them by this mark and open each with every role. */
 export const pageRouter = (): Router => Object.assign(Router(), { [pages]: true });
 
 export const isPageRouter = (handler: object): boolean => pages in handler;

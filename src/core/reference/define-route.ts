@@ -55,10 +55,7 @@ export interface RouteDescription {
   errors?: ErrorCode[];
   /** One or more for each successful status and for each of `errors`. */
   examples: Example[];
-  /**
-   * A successful request from which examples of general problems are made. Default: the request of the first example,
-   * without its query.
-   */
+  /** Request for examples of general problems. Default: that of the first example, without its query. */
   good?: ExampleRequest;
 }
 

@@ -3,10 +3,7 @@ const exampleSecret = (mode: 'live' | 'test', word: string) => `org_${mode}_${wo
 
 const lasting = { expiresAt: null, revokedAt: null } as const;
 
-/**
- * The small world in which all examples take place. Descriptions refer to its parts, and the test that sends every
- * documented example builds it row by row.
- */
+/** The world of all examples. Descriptions refer to its parts, and the test of the examples builds it row by row. */
 export const exampleWorld = {
   /** The clock stands still. */
   now: '2026-01-31T12:00:00.000Z',

@@ -56,10 +56,7 @@ function middle(y: number): number {
 
 const far = (y: number): number => scaled(y, INV_SQRT_2PI * millsRatio(y));
 
-/**
- * (1 − Φ(y)) / φ(y) for y ≥ 5: the continued fraction from the inside out (Abramowitz & Stegun 26.2.14). Compares
- * tails whose probabilities underflow.
- */
+/** (1 − Φ(y)) / φ(y) for y ≥ 5 by continued fraction (Abramowitz & Stegun 26.2.14), even where tails underflow. */
 export function millsRatio(y: number): number {
   let fraction = y;
   for (let i = 60; i >= 1; i--) fraction = y + i / fraction;

@@ -10,10 +10,7 @@ export interface Actor {
   note: string | null;
 }
 
-/**
- * Looks up the actors of a log in one query. Pass only actors from the Organization's own log: the id of a User
- * elsewhere must reveal nothing.
- */
+/** Takes only actors from the Organization's own log: the id of a User elsewhere must reveal nothing. */
 export async function readActors(
   orm: Orm,
   orgId: string,

@@ -25,10 +25,7 @@ export interface ProductUse {
   usedYesterday: string;
 }
 
-/**
- * The entitlements in effect, highest share of the cap first. Each sum is a lookup by primary key: a row of the
- * totals and at most 48 hourly sums.
- */
+/** Highest share of the cap first. Each sum is a primary-key lookup: a row of the totals and at most 48 hours. */
 export async function listCurrentUse(
   orm: Orm,
   orgId: string,

@@ -117,10 +117,7 @@ const kinds: Record<string, () => Promise<Work>> = {
   },
 };
 
-/**
- * Does the work with the fault at its first statement, at the `stride`th after it, and so on, and each time expects
- * the next run to be undisturbed.
- */
+/** Injects the fault at the first and every `stride`th later statement; the next run must be undisturbed. */
 async function injectFaultAtEachStep(
   work: Work,
   makeFault: (step: number) => Fault,

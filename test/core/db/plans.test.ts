@@ -73,10 +73,7 @@ async function fillWithOthers() {
 
 let explained = 0;
 
-/**
- * The plan that requests get: on a connection of the hot pool with its settings, and on Postgres for the prepared
- * statement itself.
- */
+/** The plan that requests get: with the settings of the hot pool, and on Postgres for the prepared statement. */
 async function explain(statement: Statement, values: unknown[]): Promise<string> {
   const rows = await database.db.dryRun(async (run): Promise<TextRow[]> => {
     if (isEmbedded) return run({ name: 'explain', text: `explain ${statement.text}` }, values);

@@ -6,10 +6,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.js
 /** Tables that a sharded Postgres does not distribute, although they have an org_id. */
 const wholeTables = ['memberships', 'api_key_directory'];
 
-/**
- * Obstacles to distributing a table by org_id: rows without an Organization, uniqueness across Organizations,
- * references to other Organizations, ids from a sequence, triggers.
- */
+/** Rows without an org_id, uniqueness or references across Organizations, ids from a sequence, and triggers. */
 async function findObstacles(db: Database): Promise<string[]> {
   const result = await db.orm.execute(sql`
     with spread as (
