@@ -171,7 +171,6 @@ interface DemoOptions {
   replay: TapePlayer | undefined;
 }
 
-/** Work beside the requests: jobs, and filling in the past. */
 function startWork(
   context: TradingContext,
   services: ApiServices,

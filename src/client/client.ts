@@ -17,7 +17,6 @@ export interface GaugeClientOptions {
 
 /** Live events reused keys of test events, or the other way round. These events are not counted; the rest of the batch is. */
 export class OtherModeError extends Error {
-  /** Positions in the batch. */
   readonly indexes: number[];
   readonly answer: UsageAnswer;
   constructor(indexes: number[], answer: UsageAnswer) {

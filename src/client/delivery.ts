@@ -6,7 +6,6 @@ export interface Sendable {
   json: string;
 }
 
-/** An event that the service rejected. */
 export interface Refused<Event> {
   event: Event;
   code: string;
@@ -220,7 +219,6 @@ function readFailure(response: Response, body: unknown, addressName: string): An
   throw new DeliveryError(`${problem.detail} (${status} ${problem.code})`);
 }
 
-/** Describes a failure that is not one of Gauge's problems. */
 export function foreignAnswer({ status, headers }: Response, addressName: string): string {
   const location = headers.get('location');
   return location === null

@@ -20,15 +20,12 @@ export interface Segment {
 export interface Spool {
   /** Resolves once the line is on disk and survives any crash. @throws SpoolFullError */
   append(line: string): Promise<void>;
-  /** Starts a new file for the following lines. */
   seal(): Promise<void>;
   /** The complete files, oldest first. */
   readonly segments: readonly Segment[];
-  /** Deletes a segment whose lines have been processed. */
   remove(segment: Segment): Promise<void>;
   /** Removes all lines except these, which must be in the segment's order. Needs no further disk space. */
   keepOnly(segment: Segment, lines: readonly string[]): Promise<void>;
-  /** Keeps refused lines for a person. */
   putAside(lines: readonly string[]): Promise<void>;
   readonly bytes: number;
   close(): Promise<void>;

@@ -146,7 +146,6 @@ function addPeople(router: Router, deps: ConsoleDeps): void {
   });
 }
 
-/** Links for people who lost their password or second factor. */
 function addLinks(router: Router, deps: ConsoleDeps): void {
   const confirmed = requireConfirmation(deps.clock);
 

@@ -21,7 +21,6 @@ const demoSchema = z.strictObject({
       password: z.string(),
     }),
   ),
-  /** Keys of the first Organization. */
   keys: z.strictObject({
     live: z.string(),
     test: z.string(),

@@ -151,7 +151,6 @@ export function dashboardRoutes(
   return router;
 }
 
-/** Checks of passwords and codes, at sign-in and on account pages. */
 function createProofs(
   context: TradingContext,
   keys: readonly string[],
@@ -200,7 +199,6 @@ function shardPages(deps: ConsoleDeps): Router {
   return router;
 }
 
-/** Hides the console from everyone except operators. */
 const operatorsOnly: RequestHandler = (_req, res, next) =>
   next(personOf(res).isOperator ? undefined : nothingHere());
 

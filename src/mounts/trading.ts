@@ -63,7 +63,6 @@ const pages: Record<string, string> = {
   '/portfolio': '/dashboard/portfolio',
 };
 
-/** Redirects a browser to the page; false for all other clients. */
 function redirectToPage(req: Request, res: Response): boolean {
   const page = pages[req.baseUrl];
   // Recognizes programs without parsing their header.

@@ -122,7 +122,6 @@ export class Browser {
   }
 }
 
-/** Key with which tests' services sign cookies. */
 export const SESSION_KEY = 'session-key-of-the-tests';
 const keys = new Keygrip([SESSION_KEY], 'sha256');
 
@@ -144,7 +143,6 @@ export async function openSession(db: Database, url: string, userId: string, at:
   return browser;
 }
 
-/** The stored hash that identifies the browser's session. */
 export function sessionIdOf(browser: Browser): string {
   const { sid } = JSON.parse(Buffer.from(browser.cookies.get('gauge_session')!, 'base64').toString()) as {
     sid: string;

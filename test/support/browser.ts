@@ -10,13 +10,10 @@ export const PHONE = { width: 360, height: 740 };
 export const DESKTOP = { width: 1280, height: 900 };
 
 export interface VisitOptions {
-  /** Whether scripts run. Every page works without them. */
   javaScript?: boolean;
-  /** A signed-in person whose session cookies the new browser gets. */
   as?: Browser;
   viewport?: { width: number; height: number };
   scheme?: 'light' | 'dark';
-  /** A differently configured service on the same database. */
   at?: TestService;
 }
 

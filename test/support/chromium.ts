@@ -26,7 +26,6 @@ export async function launchChromium(): Promise<Browser> {
   const executablePath = findChromium();
   if (executablePath === undefined)
     throw new Error('No Chromium was found; install Debian’s package `chromium` or set TEST_CHROMIUM.');
-  // A large package that only these tests need.
   const playwright = await import('playwright-core');
   return playwright.chromium.launch({ executablePath, args: flags });
 }

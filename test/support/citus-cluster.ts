@@ -21,7 +21,6 @@ const settings = {
   'citus.enable_create_database_propagation': 'off',
 };
 
-/** A coordinator and workers, each a private Postgres on a free port. */
 export async function createCitusCluster({ workers: count = 2, fsync = 'off' } = {}): Promise<CitusCluster> {
   const servers: PostgresServer[] = [];
   for (let i = 0; i <= count; i++) servers.push(await createPostgresServer({ ...settings, fsync }));

@@ -8,7 +8,6 @@ import { createCitusDatabase, dropCitusDatabase, query } from './citus-cluster.j
 import { closedOnce, copyEmbedded, type Lent, lendEmbedded, SIGNATURE, silent } from './lent-database.js';
 
 export const isEmbedded = process.env.TEST_DATABASE === 'embedded';
-/** True if tests run on the coordinator of a sharded database. */
 export const isCitus = process.env.TEST_DATABASE === 'citus';
 
 export interface TestDatabase {
@@ -20,7 +19,6 @@ export interface TestDatabase {
   remove(): Promise<void>;
 }
 
-/** The database as a maintenance command sees it. */
 export const asMaintained = ({
   db: { orm },
   url,

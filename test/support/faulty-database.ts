@@ -12,7 +12,6 @@ import { isCitus } from './database.js';
 
 export interface FaultyDatabase {
   db: Database;
-  /** Hot statements of this name wait from now on, until `release`. */
   hold(name: string): void;
   release(): void;
   readonly held: number;
@@ -21,7 +20,6 @@ export interface FaultyDatabase {
   after: (statement: Statement, values: unknown[]) => void;
 }
 
-/** The real database behind a gate that a test can close or break. */
 export function makeFaulty(real: Database): FaultyDatabase {
   let heldName: string | undefined;
   let waiting: (() => void)[] = [];

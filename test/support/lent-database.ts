@@ -16,7 +16,6 @@ export interface Lent {
 interface Opened {
   pglite: PGlite;
   folder: string;
-  /** Identifies the migrated schema. */
   signature: string;
   close: () => Promise<void>;
 }
@@ -73,7 +72,6 @@ async function isEmptied({ pglite, signature }: Opened): Promise<boolean> {
   return Promise.race([emptied().catch(() => false), tooLong]);
 }
 
-/** Signature of a schema, which shows whether a test has changed it. */
 export const SIGNATURE = `
   select (select json_agg((oid, relname, relkind, reloptions)) from pg_class
       where relnamespace = 'public'::regnamespace),

@@ -36,11 +36,9 @@ export function operatorClient(service: () => TestService) {
   };
 }
 
-/** A slug or a local part that no other test uses. */
 export const unique = (word: string) => `${word}-${uuid()}`;
 export const uniqueEmail = () => `${unique('person')}@example.com`;
 
-/** Invalid slugs, as written in an address. */
 export const hostileSlugs = [
   '%01',
   'a%01b',

@@ -39,7 +39,6 @@ interface Options {
   challenge: string;
 }
 
-/** A software authenticator (ES256) with one passkey. */
 export class SoftPasskey {
   readonly id = randomBytes(32).toString('base64url');
   counter = 0;
@@ -67,7 +66,6 @@ export class SoftPasskey {
     );
   }
 
-  /** Value of the `passkey` field in the form that adds it. */
   create({ challenge }: Options, deviations: Deviations = {}): string {
     const id = Buffer.from(this.id, 'base64url');
     const length = Buffer.from([id.length >> 8, id.length & 255]);
@@ -87,7 +85,6 @@ export class SoftPasskey {
     });
   }
 
-  /** Value of the `passkey` field in a form that uses it. */
   use({ challenge }: Options, deviations: Deviations = {}): string {
     this.counter++;
     const clientDataJSON = this.clientData('webauthn.get', challenge, deviations);
@@ -131,7 +128,6 @@ export class SoftPasskey {
   }
 }
 
-/** Gives a person a passkey, as if they had added it long ago. */
 export async function givePasskey(db: Database, userId: string, origin: string): Promise<SoftPasskey> {
   const passkey = new SoftPasskey(origin, userId);
   await db.orm.insert(passkeys).values({

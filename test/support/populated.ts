@@ -66,7 +66,6 @@ export interface Populated {
   position: { ticker: string; bid: string; orderId: string };
   /** A market that can be bought, and the price of its YES in dollars. The same for every Organization. */
   market: { ticker: string; limit: string };
-  /** Creates another one, for a test to use up. */
   newKey(): Promise<{ id: string; secret: string }>;
   newWebhook(): Promise<string>;
   newMember(): Promise<{ id: string; email: string }>;
@@ -182,7 +181,6 @@ export async function populate(service: TestService, names: Names): Promise<Popu
     newRestingOrder: createRestingOrders(service, people.owner),
   };
 
-  /** An open backfill with an event from a month ago. */
   async function stageBackfill(): Promise<string> {
     const path = `/organizations/${slug}/usage/backfills`;
     const at = (daysAgo: number) => new Date(service.clock.now() - daysAgo * DAY_MS).toISOString();
@@ -241,7 +239,6 @@ function createRestingOrders(
 
 let boughtMarkets = 0;
 
-/** Buys a few contracts on paper, in another market each time. */
 async function buy(
   { trading, clock }: TestService,
   { id: userId, browser }: { id: string; browser: Browser },

@@ -5,7 +5,6 @@ export interface Step {
   /** Counted over all connections since `arm`, from 1. */
   number: number;
   pid: number;
-  /** The client's request, as far as it is text. */
   sql: string;
 }
 

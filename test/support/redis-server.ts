@@ -18,16 +18,13 @@ export function findRedisBinary(): string | undefined {
 export interface RedisServer {
   url: string;
   start(): Promise<void>;
-  /** Keeps its connections but answers nothing. */
   stall(): void;
   resume(): void;
-  /** Kills it at once, with all its data. */
   kill(): Promise<void>;
   /** Sends one command over a separate connection and returns the first line of the answer. */
   command(line: string): Promise<string>;
 }
 
-/** A private Redis without persistence on a free port, not started yet. */
 export async function createRedisServer(): Promise<RedisServer> {
   const binary = findRedisBinary();
   if (!binary) throw new Error('No Redis was found; install redis-server or set TEST_REDIS_BIN.');

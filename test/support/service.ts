@@ -37,7 +37,6 @@ export interface TestService {
   /** The snapshot is empty until a test calls `trading.refresher.refresh()`, because no job runs here. */
   trading: TradingServices;
   clock: TestClock;
-  /** The product's real server, listening on a free port of this machine. */
   server: Server;
   url: string;
   stop(): Promise<void>;

@@ -8,7 +8,6 @@ declare module 'vitest' {
   interface ProvidedContext {
     /** URL of the server's maintenance database; its `template` is migrated and empty. */
     postgresUrl: string;
-    /** A data directory that is migrated and empty. */
     embeddedTemplate: string;
   }
 }

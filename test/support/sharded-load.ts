@@ -30,7 +30,6 @@ export async function createSenders(db: Database, count: number): Promise<Sender
 let run = 0;
 
 export interface Load {
-  /** Acknowledged events by Organization. */
   readonly acknowledged: ReadonlyMap<string, number>;
   readonly failures: ReadonlyMap<string, number>;
   /** Times of acknowledgement by Organization, in ms since the load began. */

@@ -17,7 +17,6 @@ export interface FilledEvents {
   quantity?: string;
 }
 
-/** Inserts many events directly into the table and updates the sums. */
 export async function fillUsage(db: Database, events: FilledEvents): Promise<void> {
   const { orgId, productId, apiKeyId, livemode = true, metric = 'calls', count, prefix } = events;
   await db.orm.execute(sql`

@@ -1,6 +1,5 @@
 import { SingleBar } from 'cli-progress';
 
-/** Output for a person; it need not be a terminal. */
 export interface Screen {
   write(text: string): unknown;
   isTTY?: boolean;

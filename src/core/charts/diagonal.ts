@@ -13,7 +13,6 @@ interface Spot {
 }
 
 interface DiagonalSide {
-  /** Selects the shape and colour of the points. */
   name: 'model' | 'market' | 'raw';
   label: string;
   spots: readonly Spot[];

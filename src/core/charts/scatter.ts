@@ -41,7 +41,6 @@ export function toScatterChart(pairs: readonly Pair[], unit: string) {
   };
 }
 
-/** Merges neighbouring pairs into one dot whose area grows with their number. */
 function toDots(pairs: readonly Pair[], share: (value: number) => number) {
   const cells = new Map<string, { x: number; y: number; n: number }>();
   for (const { forecast, observed } of pairs) {

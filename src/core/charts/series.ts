@@ -64,7 +64,6 @@ export interface CrpsPoint {
   market: number;
 }
 
-/** Selects the colour and dashes of a line. */
 type SeriesName = 'model' | 'market' | 'raw' | 'climate';
 
 interface Series {
@@ -109,7 +108,6 @@ export function toSeriesChart({
   title: string;
   unit: string;
   series: readonly Series[];
-  /** In chronological order. */
   points: readonly SeriesPoint[];
   period?: Period;
 }) {

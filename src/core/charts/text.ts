@@ -15,7 +15,6 @@ export function formatFixed(value: number, decimals: number): string {
 export const formatSigned = (value: number, decimals: number): string =>
   `${value > 0 && Number(value.toFixed(decimals)) !== 0 ? '+' : ''}${formatFixed(value, decimals)}`;
 
-/** `4.2%` for 0.042. */
 export const formatPercent = (share: number, decimals = 1): string =>
   `${formatFixed(share * 100, decimals)}%`;
 
@@ -26,7 +25,6 @@ export const formatTick = (value: number): string => String(Number(value.toPreci
 export const formatChance = (p: number): string =>
   p < 0.001 ? 'p\u00a0<\u00a00.001' : `p\u00a0=\u00a0${p.toFixed(p < 0.01 ? 3 : 2)}`;
 
-/** A position along an axis, for SVG: `12.5%`. */
 export const toPercent = (share: number): string => `${Number((share * 100).toFixed(3))}%`;
 
 export const toPixels = (value: number): string => String(Number(value.toFixed(1)));

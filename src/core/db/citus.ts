@@ -200,7 +200,6 @@ interface GroupMap {
   watchers: ShardWatcher[];
 }
 
-/** The shards of one hash range of Organizations, on their current worker. */
 class CitusGroup implements ShardGroup {
   readonly parallel = 2;
   readonly parallelReads = 1;

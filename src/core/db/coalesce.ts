@@ -49,7 +49,6 @@ class Queue<Request, Answer> {
     this.bytes += waiter.bytes;
   }
 
-  /** Takes the first request and those after it that fit. */
   take(maxWeight: number): Waiter<Request, Answer>[] {
     const { waiters } = this;
     let weight = 0;

@@ -57,7 +57,6 @@ export function describeAwaited(error: unknown, databaseUrl = ''): string {
   return `Waiting for Postgres at ${placeOf(databaseUrl)}: ${reason}. Start it there, or stop Gauge and correct DATABASE_URL.`;
 }
 
-/** Host and database of a URL, without credentials. */
 export function placeOf(databaseUrl: string): string {
   const { hostname, port, searchParams } = new URL(databaseUrl);
   return `${searchParams.get('host') ?? (hostname || 'localhost')}:${port || '5432'}`;

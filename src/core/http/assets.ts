@@ -8,7 +8,6 @@ import { once } from '../steps.js';
 import { endShared } from './connections.js';
 import { nothingHere } from './problem.js';
 
-/** Compressed and plain bytes, prepared once and shared by all answers. */
 export interface Compressed {
   plain: Buffer;
   gzipped: Buffer;

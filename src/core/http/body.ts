@@ -150,7 +150,6 @@ export interface JsonBounds {
   fields: number;
   /** Maximum number of values in total. */
   values: number;
-  /** Error code for a body with too many values. */
   tooManyValues: ErrorCode;
 }
 

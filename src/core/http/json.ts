@@ -55,14 +55,12 @@ export function exact(digits: string | null): ExactNumber | number | null {
   return String(asDouble) === digits ? asDouble : new ExactNumber(digits);
 }
 
-/** Like JSON.stringify, but exact numbers keep all their digits. */
 export function toJson(value: unknown): string {
   // No replacer function: calling one for each value takes several times as long.
   const json = JSON.stringify(value);
   return json.includes('"\\u0001') ? json.replace(/"\\u0001([^"\\]+)\\u0001"/g, '$1') : json;
 }
 
-/** JSON of an object without its closing brace, for more fields to follow. */
 export const openJson = (fields: object): string => JSON.stringify(fields).slice(0, -1);
 
 export const closeJson = (fields: object): string => `,${JSON.stringify(fields).slice(1)}`;

@@ -17,7 +17,6 @@ export interface PerKeyLimitOptions {
   perMinute: number;
   /** @throws AppError for a call without a usable key; such a call is not counted */
   keyOf: (req: Request) => string;
-  /** Caller and kind of call, for the message of a 429. */
   caller?: string;
   calls?: string;
   /** Omits the limit's headers unless the call is refused. */

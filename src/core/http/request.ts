@@ -129,7 +129,6 @@ export function hangUpSignal(res: Response): AbortSignal {
 
 const acceptableId = /^[\w.:-]{1,64}$/;
 
-/** The caller, as far as the request revealed it; for the log only. */
 export interface Caller {
   orgId?: string | undefined;
   keyId?: string | undefined;

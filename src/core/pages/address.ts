@@ -1,4 +1,3 @@
-/** Query of an address; undefined and empty values are omitted. */
 export type Query = Record<string, string | number | undefined>;
 
 export function toAddress(path: string, query: Query): string {
@@ -14,9 +13,7 @@ export interface Pager {
   first: string | undefined;
   /** Undefined on the last page. */
   next: string | undefined;
-  /** Only in lists that can be read backwards. */
   previous?: string | undefined;
-  /** Range of the rows on this page, in lists with a known total. */
   position?: { first: number; last: number; total: number } | undefined;
 }
 

@@ -24,7 +24,6 @@ export const postLine = (
     body: JSON.stringify(body),
   });
 
-/** A shell command that sends any request. An empty body is omitted. */
 export function curlLine(request: {
   method: string;
   url: string;

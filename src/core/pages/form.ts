@@ -12,7 +12,6 @@ export type FormFields = Record<string, string | string[]>;
 export interface FormState {
   values: FormFields;
   errors: Record<string, string>;
-  /** Error of the form as a whole, where no single field is to blame. */
   problem: string | undefined;
 }
 

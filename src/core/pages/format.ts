@@ -34,7 +34,6 @@ export function formatGrowth(now: string, before: string): string | undefined {
   return `${text === '0.0' ? '±' : growth > 0 ? '+' : '−'}${text}%`;
 }
 
-/** `1 key`, `2 keys`. */
 export function formatCount(count: number, noun: string, plural = `${noun}s`): string {
   return `${formatDecimal(count)} ${count === 1 ? noun : plural}`;
 }
@@ -87,7 +86,6 @@ export function formatDuration(ms: number): string {
   return 'less than a minute';
 }
 
-/** `3 minutes ago`, `in 2 days`, `just now`. */
 export function formatAgo(at: Date, now: Date): string {
   const ms = now.getTime() - at.getTime();
   if (Math.abs(ms) < MINUTE_MS) return ms >= 0 ? 'just now' : 'in less than a minute';
@@ -115,7 +113,6 @@ export function formatPrice(micros: bigint): string {
   return `${hundredths / 100n}${fraction === '' ? '' : `.${fraction}`}¢`;
 }
 
-/** `+$1.20`, `−$0.04`: a change of an amount. */
 export const formatChange = (micros: bigint): string => `${micros > 0n ? '+' : ''}${formatMoney(micros)}`;
 
 /** `43%`, `<1%`: never rounds to certainty. */
@@ -129,7 +126,6 @@ export function formatProbability(probability: number): string {
 /** `43.8%`, for comparing two probabilities. */
 export const formatExactProbability = (probability: number): string => `${(probability * 100).toFixed(1)}%`;
 
-/** `+7.2 points`: the difference of two probabilities. */
 export function formatPoints(difference: number): string {
   const text = Math.abs(difference * 100).toFixed(1);
   const sign = text === '0.0' ? '' : difference > 0 ? '+' : '−';
@@ -139,7 +135,6 @@ export function formatPoints(difference: number): string {
 export const formatDegrees = (degreesF: number, decimals = 0): string =>
   `${degreesF.toFixed(decimals).replace('-', '−')}°`;
 
-/** `12 s`, `3 minutes`: an age. */
 export function formatAge(ms: number): string {
   const seconds = Math.floor(ms / 1000);
   if (seconds < 120) return `${seconds}\u00a0s`;
@@ -147,5 +142,4 @@ export function formatAge(ms: number): string {
   return minutes < 120 ? `${minutes}\u00a0minutes` : `${Math.floor(minutes / 60)}\u00a0hours`;
 }
 
-/** `25%`: a chosen share in whole percent. */
 export const formatWholePercent = (share: number): string => `${Math.round(share * 100)}%`;

@@ -83,7 +83,6 @@ export type RouteDefinition<Path extends string, Deps> = RouteDescription & {
   handler: (deps: Deps) => HandlerOf<Path> | HandlerOf<Path>[];
 };
 
-/** A route with its entry in the OpenAPI document, for `mountRoutes`. */
 export const defineRoute = <Path extends string, Deps>(route: RouteDefinition<Path, Deps>): Route<Deps> =>
   route as unknown as Route<Deps>;
 
@@ -143,7 +142,6 @@ export interface ExampleRequest {
   params?: Record<string, string>;
   query?: Record<string, string>;
   headers?: Record<string, string>;
-  /** A JSON value, or the fields of a form. */
   body?: unknown;
   /** Sent verbatim instead of `body`. */
   rawBody?: string;
@@ -194,7 +192,6 @@ export class Generated {
 
 export const generated = (shown: string) => new Generated(shown);
 
-/** An object in an example answer of which only a part is shown. */
 export class Excerpt {
   readonly shown: Record<string, unknown>;
   constructor(shown: Record<string, unknown>) {
@@ -207,7 +204,6 @@ export class Excerpt {
 
 export const excerpt = (shown: Record<string, unknown>) => new Excerpt(shown);
 
-/** A list in an example answer of which only the beginning is shown. */
 export class Beginning {
   readonly items: unknown[];
   constructor(items: unknown[]) {

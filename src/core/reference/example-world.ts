@@ -5,7 +5,6 @@ const lasting = { expiresAt: null, revokedAt: null } as const;
 
 /** The world of all examples. Descriptions refer to its parts, and the test of the examples builds it row by row. */
 export const exampleWorld = {
-  /** The clock stands still. */
   now: '2026-01-31T12:00:00.000Z',
   createdAt: '2026-01-05T09:00:00.000Z',
   organization: { id: '019b8d9a-6400-7000-8000-000000000001', slug: 'acme', name: 'Acme' },
@@ -170,7 +169,6 @@ export const exampleWorld = {
     message: { id: '019c0f1e-5b40-7000-8000-000000000091', createdAt: '2026-01-30T13:36:13.632Z' },
     otherId: '019c0a00-0000-7000-8000-000000000083',
   },
-  /** A paper order from the day before. */
   trade: {
     id: '019c0f10-9500-7000-8000-000000000061',
     idempotencyKey: 'ny-jan31-morning',
@@ -187,7 +185,6 @@ export const exampleWorld = {
     createdAt: '2026-01-31T12:00:00.000Z',
     queueAhead: 120,
   },
-  /** One entry of the operator's log and one of Acme's. */
   audit: {
     operator: {
       id: '019b8d9a-6400-7000-8000-000000000051',
@@ -217,7 +214,6 @@ export const exampleWorld = {
   unknownId: '019b8d9a-6400-7000-8000-0000000000ff',
 } as const;
 
-/** Name of an example's caller in the document. */
 export const credentials = {
   none: 'no credential',
   liveKey: 'an active live key with `usage:write`, `usage:read` and `entitlements:read`',

@@ -19,7 +19,6 @@ export interface OwnValues {
   readOnlyProducts: OwnProduct[];
   /** Prefix of an active key in each mode; never more of a key than its prefix. */
   prefixes: { live?: string | undefined; test?: string | undefined };
-  /** A market that can be bought now, with its price. */
   market?: { ticker: string; ask: string } | undefined;
   tradeId?: string | undefined;
   restingId?: string | undefined;

@@ -15,7 +15,6 @@ import { exampleWorld, type Credential } from './example-world.js';
 interface ProblemExample {
   summary: string;
   detail: string | Generated;
-  /** The single offending place of the input, which `detail` describes. */
   at?: string;
   index?: number;
   /** Text before `detail` in the complete message; default: `at`. */
@@ -23,7 +22,6 @@ interface ProblemExample {
   errors?: ErrorPlace[];
   limit?: object;
   request: ExampleRequest;
-  /** Default: the code in camelCase. */
   name?: string;
   circumstance?: Circumstance;
   before?: ExampleRequest[];
@@ -160,7 +158,6 @@ function serviceProblems(route: RouteDescription, request: ExampleRequest): Exam
     : memoryProblems.filter((example) => errors.includes(codeOf(example)));
 }
 
-/** Answers of every route with a JSON body to an unreadable one. */
 function bodyProblems({ body: described }: RouteDescription, request: ExampleRequest): Example[] {
   if (!described || described.mediaType !== undefined) return [];
   const { body: _body, ...withoutBody } = request;
@@ -195,7 +192,6 @@ function credentialProblems(route: RouteDescription, good: ExampleRequest): Exam
   return [...sessionProblems(good), ...(route.method === 'get' ? [] : [crossSite])];
 }
 
-/** Answers of every route for API keys to an unsuitable key. */
 const keyProblems = (good: ExampleRequest): Example[] => [
   problemExample('session_cookie_not_allowed', {
     summary: 'A session cookie beside the key',
@@ -261,7 +257,6 @@ const scopeProblems = (good: ExampleRequest, scope: Scope): Example[] => [
     : []),
 ];
 
-/** Answers of every dashboard route to a person without access. */
 function sessionProblems(good: ExampleRequest): Example[] {
   return [
     problemExample('not_signed_in', {
@@ -293,7 +288,6 @@ const crossSiteProblem = (good: ExampleRequest): Example =>
     request: { ...good, headers: { ...good.headers, 'sec-fetch-site': 'cross-site' } },
   });
 
-/** Answers of every operator route to a stranger. */
 function operatorProblems(good: ExampleRequest): Example[] {
   const wrong: ExampleRequest = { ...good, credential: 'wrongOperator' };
   return [

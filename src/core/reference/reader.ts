@@ -37,7 +37,6 @@ interface Field {
   description: string;
 }
 
-/** Groups of the reference, by the last part of their address. */
 export const groups = Object.entries(tags).map(([name, description]) => ({
   id: name.toLowerCase().replaceAll(' ', '-'),
   tag: name as Tag,
@@ -202,7 +201,6 @@ function listRefusals({ examples, errors }: DescribedRoute) {
 /** Deeper than any schema in the document; stops a schema that contains itself. */
 const MAX_DEPTH = 6;
 
-/** Every field of a schema, parents first. */
 function listFields(document: OpenApiDocument, schema: JsonSchema, path = '', depth = 0): Field[] {
   if (depth > MAX_DEPTH) return [];
   const { properties = {}, required = [], ...rest } = resolve(document, schema);

@@ -19,7 +19,6 @@ export function tell(entry: Told): Part[] {
 export const toText = (parts: Part[]): string =>
   parts.map((part) => ('text' in part ? part.text : part.name)).join('');
 
-/** `api_key.created` as `API key created`, for the list of actions. */
 export const titleOf = (action: string): string => own(titles, action) ?? toWords(action);
 
 export function linkTo({ action, target }: Pick<Told, 'action' | 'target'>): string | undefined {
@@ -204,7 +203,6 @@ const accessChange = (after: unknown): string => {
 
 const limits = (entry: Told) => ({ name: 'risk limits', href: linkTo(entry) });
 
-/** ` to reduce only`. */
 const to = (state: string): string => (state === '' ? '' : ` to ${toWords(state).toLowerCase()}`);
 
 const as = (fields: unknown): string => {

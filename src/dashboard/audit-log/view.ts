@@ -111,7 +111,6 @@ export function toCsvCells(row: AuditRow, actor: Actor) {
 
 type FactValue = { text: string; isNone: boolean; href?: string } | { at: Date };
 
-/** One line of an entry's details: a field's value, or its values before and after. */
 type Fact = { label: string; value: FactValue } | { label: string; from: FactValue; to: FactValue };
 
 function toFacts({ before, after, ...others }: Record<string, unknown>): Fact[] {
@@ -150,7 +149,6 @@ function fact(name: string, value: unknown): Fact {
 const isFields = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** `graceMinutes` as `Grace minutes`. */
 function toLabel(name: string): string {
   const words = name.replaceAll(/([a-z])([A-Z])/g, '$1 $2').toLowerCase();
   return words.charAt(0).toUpperCase() + words.slice(1);
