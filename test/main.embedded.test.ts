@@ -79,7 +79,7 @@ describe('a start that must fail', () => {
         `Gauge could not start: port ${port} of 127.0.0.1 is in use. Stop what listens there, or set PORT to another one.\n`,
     ],
     [
-      'a database that is no Postgres',
+      'a server that is not Postgres',
       (port: number) => ({ DATABASE_URL: `postgres://gauge:secret-word@127.0.0.1:${port}/gauge` }),
       (port: number) =>
         `Gauge could not start: what listens at 127.0.0.1:${port} is not Postgres. Correct the host or the port of DATABASE_URL.\n`,

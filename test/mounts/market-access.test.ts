@@ -254,7 +254,7 @@ describe('the operator API', () => {
   });
 
   it.each(['', 'TRADE', 'write', 'none\u0000', null, 1, true, [], {}, "'; drop table organizations; --"])(
-    'refuses %j, and names the place',
+    'refuses %j and names the field',
     async (marketAccess) => {
       const slug = `org-${uuid()}`;
       const answer = await operator('PUT', `/organizations/${slug}`, { name: 'Initech', marketAccess });

@@ -30,9 +30,9 @@ const WAIT_MS = 10_000;
 /**
  * Settings of each connection, whatever the defaults of the role or the server. All writes rely on statements seeing
  * what was committed before them. The server cancels a statement shortly before the client gives up, and a cancelled
- * statement has changed nothing; the client's own time-out covers a frozen backend or a lost answer. Page queries
- * finish before JIT compilation would. The settings are sent as statements, because poolers refuse unknown start-up
- * parameters.
+ * statement has changed nothing; the client's own time-out covers a frozen backend or a lost answer. JIT is off, because
+ * page queries finish before they would be compiled. The settings are statements, because poolers refuse unknown
+ * start-up parameters.
  */
 const sessionSettings = (waitMs: number) => `set default_transaction_isolation = 'read committed';
 set default_transaction_deferrable = off;

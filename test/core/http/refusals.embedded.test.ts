@@ -42,29 +42,29 @@ async function refusal(text: string): Promise<RawAnswer> {
 describe('a refusal before the app sees the request', () => {
   it.each([
     [
-      'too large headers',
+      'oversized headers',
       `GET /healthz HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`,
       431,
       'headers_too_large',
     ],
-    ['a method that is none', 'GRAB /healthz HTTP/1.1\r\nHost: a\r\n\r\n', 400, 'invalid_request'],
-    ['no HTTP', 'good morning\r\n\r\n', 400, 'invalid_request'],
-    ['no Host', 'GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n', 400, 'invalid_request'],
+    ['an unknown method', 'GRAB /healthz HTTP/1.1\r\nHost: a\r\n\r\n', 400, 'invalid_request'],
+    ['text that is not HTTP', 'good morning\r\n\r\n', 400, 'invalid_request'],
+    ['a missing Host', 'GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n', 400, 'invalid_request'],
     ['a tunnel', 'CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n', 400, 'invalid_request'],
     [
-      'two lengths',
+      'two body lengths',
       'POST /login HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
       400,
       'invalid_request',
     ],
     [
-      'a chunk that is none',
+      'an invalid chunk',
       'POST /login HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n',
       400,
       'invalid_request',
     ],
     [
-      'long extensions of a chunk',
+      'long chunk extensions',
       `POST /login HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nTransfer-Encoding: chunked\r\n\r\n1;${'x'.repeat(20_000)}\r\n`,
       413,
       'body_too_large',

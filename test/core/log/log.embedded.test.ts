@@ -55,8 +55,8 @@ const secrets: Record<string, () => string> = {
   'the metrics token': () => env.METRICS_TOKEN,
   'a session key': () => 'second-session-key',
   'a session key with spaces': () => 'first "quoted" session key',
-  'a key that encrypts': () => env.SECRET_KEYS,
-  'a password of the configuration': () => 'p@ssword-of-db',
+  'an encryption key': () => env.SECRET_KEYS,
+  'a configured password': () => 'p@ssword-of-db',
   'the password of Redis': () => 'redis-password',
   'the password of the mail server': () => 'mail-password',
   'the password of the audit export': () => 'export-password',
@@ -155,7 +155,7 @@ describe('a failed statement', () => {
 
   it.each<[string, (secret: string) => Promise<unknown>]>([
     [
-      'of a duplicate',
+      'with a duplicate',
       async (value) => {
         const user = { email: value, name: value, passwordHash: value, createdAt: new Date() };
         const id = () => `019b8d9a-6400-7000-8000-${randomBytes(6).toString('hex')}`;
@@ -164,7 +164,7 @@ describe('a failed statement', () => {
       },
     ],
     [
-      'of a value that does not fit',
+      'with a value that does not fit its type',
       (value) =>
         database.db.orm
           .execute(`select '${value}'::uuid`)
