@@ -33,7 +33,7 @@ import { tradingRoutes } from './mounts/trading.js';
 import type { TradingContext } from './markets/config.js';
 import type { TradingServices } from './markets/services/services.js';
 
-/** The sitemap of the service: its faces in reading order. The API goes first, because it is called the most. */
+/** Mounts the service's faces. The API comes first, because it is called most often. */
 export function createApp(
   context: TradingContext,
   services: ApiServices,
@@ -42,7 +42,7 @@ export function createApp(
 ): Express {
   const app = express();
   const ready = requireReady(context.lifecycle);
-  // Without configured keys, which only production insists on, sessions last as long as the process.
+  // Without configured keys, which only production requires, sessions last as long as the process.
   const sessionKeys = context.config.sessionKeys ?? [randomBytes(32).toString('hex')];
   app.disable('x-powered-by');
   app.set('etag', false);
@@ -78,7 +78,7 @@ export function createApp(
   return app;
 }
 
-/** Loaded with the first request for the document, so that a start does not wait for it. */
+/** Loaded on the first request for the document, so that it does not delay the start. */
 async function listRoutes({ hasMarkets }: Config) {
   const { describeWithoutMarkets, routeDescriptions } = await import('./reference.js');
   return hasMarkets ? routeDescriptions : describeWithoutMarkets();

@@ -22,7 +22,7 @@ import {
 
 type Environment = Record<string, string | undefined>;
 
-/** What production asks of the environment besides the form of each value: nothing that protects has a fallback there. */
+/** Production's requirements beyond the format of each value: no security setting has a default there. */
 function productionProblems(env: Environment): string[] {
   return [...keyProblems(env), ...proxyProblems(env), ...addressProblems(env)];
 }
@@ -51,7 +51,7 @@ function proxyProblems({ TRUST_PROXY, PUBLIC_URL }: Environment): string[] {
   return problems;
 }
 
-/** Every address in the environment: credentials, prices and weather that money depends on pass over them. */
+/** Checks every address in the environment: credentials, prices and weather forecasts that money depends on are sent there. */
 function addressProblems(env: Environment): string[] {
   return Object.entries(env).flatMap(([name, value = '']) => {
     if (!name.endsWith('_URL') || name === 'PUBLIC_URL' || !URL.canParse(value) || isLoopback(value))
@@ -83,11 +83,11 @@ function isLoopback(url: string): boolean {
   );
 }
 
-/** A name without a dot is one of the same machine's containers: what is sent there does not leave it. */
+/** A host name without a dot belongs to a container on the same machine, so the traffic does not leave it. */
 const isNeighbour = (hostname: string): boolean =>
   !hostname.includes('.') && !hostname.startsWith('[') && isIP(hostname) === 0;
 
-/** A name may stand before the address. */
+/** The address may follow a name. */
 const mailFrom = /^(?:([^<>"\p{Cc}]{1,100}) <([^\s<>@,;]+@[^\s<>@,;]+)>|([^\s<>@,;]+@[^\s<>@,;]+))$/u;
 
 function mailProblems({ SMTP_URL, MAIL_FROM, PUBLIC_URL }: Environment, production: boolean): string[] {
@@ -96,7 +96,7 @@ function mailProblems({ SMTP_URL, MAIL_FROM, PUBLIC_URL }: Environment, producti
     ...(MAIL_FROM === undefined
       ? ['MAIL_FROM: is required with SMTP_URL: the address that mail is sent from']
       : []),
-    // What a request calls this service is no address for a link that another person gets.
+    // The host of a request must not decide where a link sent to another person leads.
     ...(PUBLIC_URL === undefined && !production
       ? ['PUBLIC_URL: is required with SMTP_URL: links in mail begin with it']
       : []),
@@ -122,7 +122,7 @@ function readMail({
   return {
     host: hostname.replace(/^\[|\]$/g, ''),
     port: port === '' ? undefined : Number(port),
-    // Whatever NODE_ENV says: a server elsewhere that offers no TLS gets nothing.
+    // Regardless of NODE_ENV, a remote server without TLS gets no mail.
     tls: protocol === 'smtps:' ? 'implicit' : isNear ? 'none' : 'starttls',
     auth: user === '' ? undefined : { user, pass },
     from: { name: name.trim(), address: address! },
@@ -154,7 +154,7 @@ const environment = z.object({
   REDIS_URL: urlField(/^rediss?:$/, 'redis://host:6379').optional(),
   SESSION_KEYS: listField(z.string().min(1, 'must not contain an empty key')).optional(),
   SECRET_KEYS: listField(z.string().min(1, 'must not contain an empty key'))
-    // What is encrypted must still open after a restart. It protects nothing, so production does not take it.
+    // Encrypted secrets must survive a restart. This default protects nothing, so production refuses it.
     .default(['a key for trying gauge']),
   AUDIT_EXPORT: z
     .string()
@@ -204,7 +204,7 @@ const environment = z.object({
   WEBHOOK_ALLOW_PRIVATE: z.enum(['on', 'off']).default('off'),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   ...tradingEnvironment,
-  // A month is longer than the time in which an event may be reported late: what is archived is closed.
+  // Even one month is longer than events may be reported late, so an archived month is closed.
   DEDUPE_HORIZON_MONTHS: wholeField(1_200).optional(),
   LIMIT_USAGE_PER_MINUTE: wholeNumber(600),
   LIMIT_ENTITLEMENTS_PER_MINUTE: wholeNumber(1200),
@@ -223,7 +223,7 @@ export interface Config extends ServiceConfig {
 }
 
 /**
- * Reads the environment. An empty variable counts as unset, as compose files and shells produce them.
+ * Reads the environment. An empty variable counts as unset, because compose files and shells produce them.
  * @throws ConfigError with every problem at once
  */
 export function readConfig(env: Record<string, string | undefined>): Config {
@@ -247,7 +247,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     hasMarkets: hasMarkets(e),
     firstMarketAccess: hasMarkets(e) && trading.marketSource === 'simulated' ? 'trade' : 'none',
     port: e.PORT,
-    // The demo prints its passwords: it listens on this machine only, unless it is told otherwise.
+    // The demo prints its passwords, so by default it listens only on this machine.
     host: e.HOST ?? (production ? '0.0.0.0' : '127.0.0.1'),
     databaseUrl: e.DATABASE_URL,
     migrationDatabaseUrl: e.MIGRATION_DATABASE_URL,
@@ -287,7 +287,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   };
 }
 
-/** Production shows no invented world by itself: there, markets are on where something is said about them. */
+/** Production never shows the invented world by default: its markets are on only if a setting says so. */
 const hasMarkets = ({ MARKETS, NODE_ENV, MARKET_SOURCE }: z.output<typeof environment>): boolean =>
   MARKETS === undefined ? NODE_ENV !== 'production' || MARKET_SOURCE !== undefined : MARKETS === 'on';
 
@@ -299,7 +299,7 @@ function readOperatorTokens(unnamed: string | undefined, named: string[] = []): 
   return unnamed === undefined ? tokens : [{ actor: 'operator', token: unnamed }, ...tokens];
 }
 
-/** Heads that are to prove something must not be changed on their way. */
+/** Exported heads serve as evidence, so they must not be altered in transit. */
 function isExportTarget(value: string): boolean {
   if (!/^\w+:\/\//.test(value)) return true;
   if (!URL.canParse(value)) return false;
@@ -309,12 +309,12 @@ function isExportTarget(value: string): boolean {
   );
 }
 
-/** A scheme and a host, nothing else, as browsers send it. */
+/** A scheme and a host and nothing else, as browsers send it. */
 function isOrigin(value: string): boolean {
   return URL.canParse(value) && /^https?:$/.test(new URL(value).protocol) && new URL(value).origin === value;
 }
 
-/** Express takes these words for the private ranges. */
+/** Express's names for the private ranges. */
 const networkNames = new Set(['loopback', 'linklocal', 'uniquelocal']);
 
 function isTrustProxy(value: string): boolean {
@@ -330,6 +330,6 @@ function isTrustProxy(value: string): boolean {
 function parseTrustProxy(value: string | undefined): number | string | boolean {
   if (value === undefined || value === 'false') return false;
   if (/^\d+$/.test(value)) return Number(value);
-  // Trusting every hop would let any caller choose its own address, and with it its own rate limit.
+  // Trusting every hop would let callers choose their own address, and with it their own rate limit.
   return value === 'true' ? 1 : value;
 }

@@ -3,8 +3,8 @@ import type { ExampleOrder } from './markets/orders/first-order.js';
 import type { DemoData } from './demo/demo.js';
 
 /**
- * The text shown when the demo has started. Its `curl` lines work as they are.
- * @param markets what can be bought now, undefined if no market is there yet; null: the service has no markets
+ * The text shown once the demo has started. Its `curl` lines work as printed.
+ * @param markets what can be bought now; undefined: no market is available yet; null: the service has no markets
  */
 export function describeDemo(
   demo: DemoData,

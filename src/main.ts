@@ -10,7 +10,7 @@ import { onStopSignal } from './core/stop-signals.js';
 import { describeSetUpLink } from './accounts/identity/operators/operators.js';
 import { CannotListenError, startService, type Service } from './service.js';
 
-/** Reads the configuration or ends with every problem of it on standard error. */
+/** Reads the configuration, or exits with every problem on standard error. */
 function configure(): Config {
   try {
     return readConfig(process.env);
@@ -71,13 +71,13 @@ log.info(
   { url: service.url, database: service.context.db.kind, seconds: Math.round(process.uptime() * 10) / 10 },
   'Gauge is ready',
 );
-// It is there to be read: where only the log is kept, it is the way in.
+// Logged unmasked: if only the log is kept, this link is the only way in.
 if (service.setUpLink && buffer)
   createPlainLog(config.logLevel, buffer).warn(
     service.setUpLink,
     'Gauge has no operator yet: set it up at this address. Earlier set-up links no longer work.',
   );
-// The logins come after the lines of the start.
+// Prints the logins after the log lines of the start.
 buffer?.flushSync();
 if (service.demo)
   process.stdout.write(

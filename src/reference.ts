@@ -16,7 +16,7 @@ import { usageRoutes } from './metering/ingestion/routes.js';
 import { deliveryRoutes } from './accounts/webhooks/delivery-routes.js';
 import { webhookRoutes } from './accounts/webhooks/routes.js';
 
-const ofMarkets = new Set<object>([
+const marketRouteSet = new Set<object>([
   ...publicReadRoutes,
   ...accountRoutes,
   ...scoresRoutes,
@@ -44,9 +44,8 @@ const routes = [
   ...documentationRoutes,
 ];
 
-/** Every route of the service, in reading order. A test compares this list with what is mounted. */
+/** Every route of the service, in reading order. A test compares this list with the mounted routes. */
 export const routeDescriptions: DescribedRoute[] = routes.map(describeRoute);
 
-/** What a service without markets answers. */
 export const describeWithoutMarkets = (): DescribedRoute[] =>
-  routes.filter((route) => !ofMarkets.has(route)).map(describeRoute);
+  routes.filter((route) => !marketRouteSet.has(route)).map(describeRoute);

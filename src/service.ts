@@ -49,40 +49,37 @@ import { webhookJobs } from './accounts/webhooks/upkeep.js';
 
 export interface Service {
   context: TradingContext;
-  /** Undefined where the configuration has markets off. */
+  /** Undefined if markets are off. */
   trading: TradingServices | undefined;
-  /** Where it listens, with the port that was really taken. */
+  /** Address of the service, with the actual port. */
   url: string;
-  /** What there is to try; undefined in production and on a database with other data. */
+  /** Undefined in production and on a database with other data. */
   demo: DemoData | undefined;
-  /** Resolves when the demo's past is there, or is left to a later start. */
+  /** Resolves when the demo's past is filled in, or left to a later start. */
   pastReady: Promise<void>;
-  /** With which the first operator signs in; undefined where there is one, or a demo. */
+  /** Link for the first operator; undefined if there is one, or a demo. */
   setUpLink: (Pick<NewLink, 'expiresAt'> & { url: string }) | undefined;
-  /** Finishes what was accepted, refuses the rest, and closes everything that `startService` opened. */
+  /** Finishes accepted requests, refuses others, and closes everything that `startService` opened. */
   stop(): Promise<void>;
 }
 
 interface ServiceDeps extends Pick<TradingContext, 'log' | 'accessLog'>, DashboardOptions {
-  /** The markets of a tape, at the time of the tape. */
+  /** Replays the markets of a tape, by its own clock. */
   replay?: TapePlayer;
-  /** How many days of an invented world's past are made up for; 0: none. */
+  /** Days of past to create for an invented world; 0: none. */
   pastDays?: number;
 }
 
-/** The address to listen on cannot be had; the message says what to do. */
+/** The address to listen on is unavailable; the message says what to do. */
 export class CannotListenError extends Error {}
 
-/** How long the greeting of the demo waits for markets. */
 const MARKETS_WAIT_MS = 3_000;
-/** What was accepted gets this long to finish; an orchestrator kills after 30 s. */
+/** Time for accepted requests to finish; an orchestrator kills after 30 s. */
 const DRAIN_MS = 25_000;
-/** How long new requests are still answered, with 503, once the shutdown has begun. */
+/** Time for which new requests still get a 503 after the shutdown has begun. */
 const REFUSE_MS = 500;
 
-/**
- * Database, context, app, server, jobs: resolves when the service is ready. It answers 503 from the moment it listens.
- */
+/** Resolves when the service is ready. It answers 503 from the moment it listens. */
 export async function startService(
   config: Config,
   { log, accessLog, ...options }: ServiceDeps,
@@ -104,14 +101,14 @@ export async function startService(
     await listen(server, config).catch((error: NodeJS.ErrnoException) => {
       throw explainListen(error, config);
     });
-    // Markets are there about as soon as the database is.
+    // Markets become available at about the same time as the database.
     const refreshed = trading?.refresher.refresh();
     await Promise.all([prepareWhenReachable(db, config, log), preparePasswordRules()]);
-    if (trading && !replay) await Promise.all([trading.trainer.load(), judgeIfPossible(trading, log)]);
+    if (trading && !replay) await Promise.all([trading.trainer.load(), tryToJudgeGates(trading, log)]);
     if (!config.production) demo = (await seedDemo(context)) ?? (await readDemo(context));
-    // An order to paste is part of the greeting.
+    // The greeting contains an order to paste.
     if (demo) await Promise.race([refreshed, setTimeout(MARKETS_WAIT_MS, undefined, { ref: false })]);
-    if (!demo && !replay) setUpLink = await setUpIfPossible(context);
+    if (!demo && !replay) setUpLink = await tryToCreateSetUpLink(context);
   } catch (error) {
     server.close();
     await Promise.allSettled([trading?.stop(), limitStores.close(), db.close()]);
@@ -119,11 +116,11 @@ export async function startService(
   }
   if (config.production && trading && config.trading.marketSource === 'simulated')
     log.warn('the markets are simulated: MARKET_SOURCE=kalshi reads the real ones');
-  // A tape asks nobody.
+  // A tape does not query forecasts.
   if (trading && !replay && config.trading.hasFreeForecasts)
     log[config.trading.liveOrg === undefined ? 'info' : 'warn'](FREE_FORECASTS);
   lifecycle.state = 'ready';
-  // Closed until orders, fills, positions and cash agree with the venue's.
+  // Live trading stays closed until orders, fills, positions and cash agree with the venue's.
   void trading?.live?.reconcile();
   const work = startWork(context, services, trading, { demo, replay });
   const url = urlOf(server, config);
@@ -140,7 +137,7 @@ export async function startService(
     async stop() {
       lifecycle.state = 'draining';
       await work.stop();
-      // Connections that are on their way get their 503 and find another instance, instead of a closed port.
+      // Incoming connections get a 503 and find another instance, instead of a closed port.
       await setTimeout(REFUSE_MS);
       await closeServer(server);
       await Promise.all([
@@ -174,7 +171,6 @@ interface DemoOptions {
   replay: TapePlayer | undefined;
 }
 
-/** What goes on beside the requests: jobs, and the past that is filled in. */
 function startWork(
   context: TradingContext,
   services: ApiServices,
@@ -188,10 +184,10 @@ function startWork(
       log.warn({ err: error }, "the demo's past could not be filled in: the next start continues");
   });
   const bookings = pastReady.then(() =>
-    // What happened in the past is booked at its own times: the present would book it as of now.
+    // Past events are booked at their own times first; the booking jobs would date them now.
     trading && !stopping.signal.aborted ? startJobs(bookingJobs(trading), context) : undefined,
   );
-  // Gates are closed until they have been judged. What fails here runs again on its schedule.
+  // Gates stay closed until they have been judged. A failure here is retried on its schedule.
   const filling = pastReady.then(() =>
     trading && !trading.isReplay && !stopping.signal.aborted ? fillPast(trading, log) : undefined,
   );
@@ -205,7 +201,7 @@ function startWork(
     pastReady,
     async stop() {
       stopping.abort();
-      // Streams have no end of their own: without this the server would wait for their readers.
+      // Streams do not end on their own: the server would wait for their readers.
       await trading?.stop();
       await Promise.all([stopJobs(), dispatcher.stop(), bookings.then((stopBookings) => stopBookings?.())]);
       await filling;
@@ -213,27 +209,27 @@ function startWork(
   };
 }
 
-/** Gates stay closed until they have been judged, which their schedule tries again. */
-const judgeIfPossible = ({ scores }: TradingServices, log: Logger): Promise<void> =>
+/** Gates stay closed until they have been judged, which their schedule retries. */
+const tryToJudgeGates = ({ scores }: TradingServices, log: Logger): Promise<void> =>
   scores.judge().catch((error: unknown) => log.warn({ err: error }, 'the gates could not be judged yet'));
 
 const fillPast = ({ scores, refresher }: TradingServices, log: Logger): Promise<void> =>
   scores
     .backfill()
-    // What has been learned shows at once, not with the next refresh.
+    // The results show at once, not only after the next refresh.
     .then(() => refresher.refresh())
     .catch((error: unknown) => log.warn({ err: error }, 'the past could not be filled in yet'));
 
-/** A database that only reads, say, still serves those who need no link. */
-const setUpIfPossible = (context: TradingContext): Promise<NewLink | undefined> =>
+/** A read-only database, for example, still serves people who need no link. */
+const tryToCreateSetUpLink = (context: TradingContext): Promise<NewLink | undefined> =>
   createSetUpLink(context).catch((error: unknown) => {
     context.log.warn({ err: error }, 'no set-up link could be made');
     return undefined;
   });
 
 /**
- * Fills in what an earlier start, or this one, has left to do of the demo's past. Every step is keyed and made as of the time
- * at which the demo was made, so what a killed process has done of it is found again, and nothing is there twice.
+ * Completes the demo's past that an earlier start, or this one, has left. Every step is keyed and dated to the
+ * creation of the demo, so the work of a killed process is found again and nothing is duplicated.
  */
 async function fillDemo(
   context: TradingContext,
@@ -245,7 +241,7 @@ async function fillDemo(
   const { pastUpTo, ...whole } = demo;
   const asOf = { ...context, clock: { now: () => Date.parse(pastUpTo) } };
   await seedDemoUsage(asOf, keyUse, demo, signal);
-  // What would have been traded before the tape begins is unknown.
+  // Trades before the beginning of the tape are unknown.
   if (context.config.hasMarkets && !replay) await seedDemoTrading(asOf, demo, signal);
   await writeDemo(context.config.dataDir, whole);
 }
@@ -301,7 +297,7 @@ const ownJobs = (
   },
 ];
 
-/** Where mail is off, only what an earlier start has left is deleted. */
+/** If mail is off, this only deletes what an earlier start has left. */
 function mailJobs(context: TradingContext): Job[] {
   const { config, db, clock } = context;
   const send = createMailSender(context);
@@ -328,11 +324,11 @@ function mailJobs(context: TradingContext): Job[] {
   ];
 }
 
-/** On this machine by its name, because browsers keep no passkeys for an IP address. In production PUBLIC_URL is for people. */
+/** Uses localhost, because browsers keep no passkeys for an IP address. In production, people use PUBLIC_URL. */
 function urlOf(server: Server, { production }: Config): string {
   const { address, port, family } = server.address() as { address: string; port: number; family: string };
-  const isAnywhere = address === '0.0.0.0' || address === '::';
-  const isLocal = isAnywhere || (!production && (address === '127.0.0.1' || address === '::1'));
+  const isWildcard = address === '0.0.0.0' || address === '::';
+  const isLocal = isWildcard || (!production && (address === '127.0.0.1' || address === '::1'));
   return `http://${isLocal ? 'localhost' : family === 'IPv6' ? `[${address}]` : address}:${port}`;
 }
 
@@ -354,12 +350,9 @@ function explainListen(error: NodeJS.ErrnoException, { port, host }: Pick<Config
   }
 }
 
-/**
- * A database that starts beside the service may need a while, and its name may not be known before; a database that refuses
- * is an error.
- */
+/** Waits for a database that starts beside the service, but not if the database refuses the connection. */
 async function prepareWhenReachable(db: Opened, config: Config, log: Logger): Promise<void> {
-  let said: string | undefined;
+  let lastReason: string | undefined;
   for (let pauseMs = 250; ; pauseMs = Math.min(pauseMs * 2, 5_000)) {
     try {
       await prepareDatabase(db, config);
@@ -373,8 +366,8 @@ async function prepareWhenReachable(db: Opened, config: Config, log: Logger): Pr
     } catch (error) {
       if (!isDatabaseUnavailable(error)) throw error;
       const awaited = describeAwaited(error, config.databaseUrl);
-      if (awaited !== said) log.warn(awaited);
-      said = awaited;
+      if (awaited !== lastReason) log.warn(awaited);
+      lastReason = awaited;
       await setTimeout(pauseMs);
     }
   }
@@ -384,7 +377,7 @@ async function closeServer(server: Server): Promise<void> {
   const closed = new Promise<void>((resolve) => {
     server.close(() => resolve());
   });
-  // A connection whose last answer is out stays open for its client's next request: it ends as soon as it is idle.
+  // A connection whose last answer was sent stays open for the client's next request, so it is closed as soon as it is idle.
   const sweep = setInterval(() => server.closeIdleConnections(), 50);
   const deadline = new AbortController();
   await Promise.race([

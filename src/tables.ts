@@ -1,4 +1,4 @@
-/** Every table, in one place, for the ORM and for generating migrations. */
+/** Every table in one place, for the ORM and for generating migrations. */
 export * from './accounts/organizations/table.js';
 export * from './accounts/mail/table.js';
 export * from './accounts/webhooks/table.js';

@@ -5,7 +5,6 @@ import { describe, expect, it } from 'vitest';
 import { ConfigError, unreadableCredentials } from '../src/core/config.js';
 import { readConfig } from '../src/config.js';
 
-/** The problems that a configuration is refused with, one per line. */
 function problemsOf(env: Record<string, string | undefined>): string[] {
   try {
     readConfig(env);
@@ -17,7 +16,6 @@ function problemsOf(env: Record<string, string | undefined>): string[] {
 }
 
 const sessionKey = 'a-key-of-sixteen-or-more';
-/** The least that production asks for. */
 const production = {
   NODE_ENV: 'production',
   SESSION_KEYS: sessionKey,
@@ -27,7 +25,7 @@ const production = {
 };
 
 describe('the configuration', () => {
-  it('needs nothing at all to try the service, which then listens on this machine only', () => {
+  it('needs no settings to try the service, which then listens only on this machine', () => {
     expect(readConfig({})).toEqual({
       production: false,
       hasMarkets: true,
@@ -97,11 +95,11 @@ describe('the configuration', () => {
     [{ MARKETS: 'on' }, true],
     [{ MARKET_SOURCE: 'simulated' }, true],
     [{ MARKET_SOURCE: '' }, false],
-  ])('has markets where %j asks for them', (env, hasMarkets) => {
+  ])('has markets if %j asks for them', (env, hasMarkets) => {
     expect(readConfig({ ...production, ...env }).hasMarkets).toBe(hasMarkets);
   });
 
-  it('takes every variable', () => {
+  it('accepts every variable', () => {
     const config = readConfig({
       NODE_ENV: 'production',
       PORT: '8080',
@@ -264,7 +262,7 @@ describe('the configuration', () => {
     expect(problems).toContain('  - REDIS_URL: must be a URL like redis://host:6379');
   });
 
-  it('counts the connections of an address only where they are its own', () => {
+  it('limits the connections of an address only if they are the client’s own', () => {
     const limitOf = (env: Record<string, string>) =>
       readConfig({ LIMIT_CONNECTIONS_PER_ADDRESS: '9', ...env }).limits.connections.connectionsPerAddress;
     expect([limitOf({}), limitOf({ TRUST_PROXY: 'false' }), limitOf({ TRUST_PROXY: '0' })]).toEqual([
@@ -304,12 +302,12 @@ describe('the configuration', () => {
     expect(problems.map((line) => line.slice(4).split(': ')[0])).toEqual([name]);
   });
 
-  it('a forecast of the invented world never meets real markets, whatever is left out', () => {
+  it('never combines a forecast of the invented world with real markets, whatever is omitted', () => {
     expect(readConfig({ MARKET_SOURCE: 'kalshi' }).trading.forecastSource).toBe('openmeteo');
     expect(readConfig({}).trading.forecastSource).toBe('simulated');
   });
 
-  it('a model of one’s own may be about either world', () => {
+  it('allows a custom model for either world', () => {
     const env = { FORECAST_SOURCE: 'http', MODEL_URL: 'http://127.0.0.1:8080/' };
     for (const MARKET_SOURCE of ['simulated', 'kalshi'])
       expect(readConfig({ ...env, MARKET_SOURCE }).trading).toMatchObject({
@@ -318,7 +316,7 @@ describe('the configuration', () => {
       });
   });
 
-  it('live trading takes real markets, an Organization, a key of the venue and the switch', () => {
+  it('live trading requires real markets, an Organization, a key of the venue and the switch', () => {
     const env = {
       MARKET_SOURCE: 'kalshi',
       KALSHI_KEY_ID: 'id',
@@ -333,7 +331,7 @@ describe('the configuration', () => {
       expect(problemsOf({ ...env, [name]: '' }).join(' ')).toContain(name);
   });
 
-  it('the key of an Open-Meteo subscription switches to its hosts, and the free ones are refused beside it', () => {
+  it('the key of an Open-Meteo subscription selects its hosts, and the free hosts are refused beside it', () => {
     const real = { MARKET_SOURCE: 'kalshi' };
     const subscribed = { ...real, OPEN_METEO_API_KEY: 'abcDEF123456' };
     expect(readConfig(real).trading.hasFreeForecasts).toBe(true);
@@ -344,7 +342,7 @@ describe('the configuration', () => {
       hasFreeForecasts: false,
     });
     const own = { OPEN_METEO_BASE_URL: 'http://127.0.0.1:8080' };
-    // Of two hosts one is still a free one.
+    // One of the two hosts is still a free one.
     expect(readConfig({ ...real, ...own }).trading.hasFreeForecasts).toBe(true);
     const all = { ...own, OPEN_METEO_HISTORY_BASE_URL: 'http://127.0.0.1:8081' };
     expect(readConfig({ ...real, ...all }).trading.hasFreeForecasts).toBe(false);
@@ -369,7 +367,7 @@ describe('the configuration', () => {
     expect(readConfig(empty)).toEqual(readConfig({}));
   });
 
-  it.each(['', ' ', undefined])('production has no fallback for session keys (SESSION_KEYS=%j)', (value) => {
+  it.each(['', ' ', undefined])('production has no default for session keys (SESSION_KEYS=%j)', (value) => {
     const env = {
       ...production,
       SESSION_KEYS: undefined,
@@ -380,7 +378,7 @@ describe('the configuration', () => {
     ]);
   });
 
-  it('production takes no short session key, not even as an older one', () => {
+  it('production refuses a short session key, even as an older one', () => {
     const problem = '  - SESSION_KEYS: each key must have 16 characters or more in production';
     expect(problemsOf({ ...production, SESSION_KEYS: `${sessionKey},short` })).toEqual([problem]);
     expect(problemsOf({ ...production, SECRET_KEYS: 'short' })).toEqual([
@@ -389,7 +387,7 @@ describe('the configuration', () => {
     expect(problemsOf({ SESSION_KEYS: 'short' })).toEqual([]);
   });
 
-  it('reports what production lacks together with the other problems', () => {
+  it('reports what production lacks together with all other problems', () => {
     const problems = problemsOf({ NODE_ENV: 'production', PORT: '70000' });
     expect(problems.map((problem) => problem.split(':')[0])).toEqual([
       '  - PORT',
@@ -400,7 +398,7 @@ describe('the configuration', () => {
     ]);
   });
 
-  it('production takes `0` for an answer about proxies', () => {
+  it('production accepts `0` as an answer about proxies', () => {
     expect(readConfig({ ...production, TRUST_PROXY: '0' }).trustProxy).toBe(0);
   });
 
@@ -416,7 +414,7 @@ describe('the configuration', () => {
     { MIGRATION_DATABASE_URL: 'postgres://owner:secret@db.example.com/gauge?sslmode=prefer' },
     { REDIS_URL: 'redis://:secret@cache.example.com:6379' },
     { REDIS_URL: 'rediss://cache.example.com:6379' },
-  ])('production sends nothing in the clear off the machine: %j', (env) => {
+  ])('production never sends plain text to another machine: %j', (env) => {
     const problems = problemsOf({ ...production, ...env });
     expect(problems).toHaveLength(1);
     expect(problems[0]).toMatch(new RegExp(`^ {2}- ${Object.keys(env)[0]!}: must (be|have) `));
@@ -432,7 +430,7 @@ describe('the configuration', () => {
     { DATABASE_URL: 'postgres://gauge:secret@db.example.com/gauge?sslmode=verify-full' },
     { REDIS_URL: 'redis://:secret@redis:6379' },
     { SENTRY_URL: 'http://not.ours.example.com' },
-  ])('production takes what stays on the machine or is encrypted: %j', (env) => {
+  ])('production accepts what stays on the machine or is encrypted: %j', (env) => {
     expect(problemsOf({ ...production, ...env })).toEqual([]);
   });
 
@@ -446,7 +444,7 @@ describe('the configuration', () => {
     { DATABASE_URL: 'db:5432' },
     { REDIS_URL: 'localhost:6379' },
     { REDIS_URL: 'http://redis:6379' },
-  ])('refuses %j and does not repeat it, as it may hold a password', (env) => {
+  ])('refuses %j without repeating it, because it may contain a password', (env) => {
     const [problem, ...others] = problemsOf(env);
     expect(others).toEqual([]);
     expect(problem).toMatch(/^ {2}- (DATABASE_URL|REDIS_URL): must be a URL like (postgres|redis):/);
@@ -459,7 +457,7 @@ describe('the configuration', () => {
     ['0', 0],
     ['2', 2],
     ['loopback, 10.0.0.0/8, fd00::/8, 192.0.2.1', 'loopback, 10.0.0.0/8, fd00::/8, 192.0.2.1'],
-  ])('reads TRUST_PROXY=%s so that Express takes it', (value, expected) => {
+  ])('converts TRUST_PROXY=%s to a value that Express accepts', (value, expected) => {
     const { trustProxy } = readConfig({ TRUST_PROXY: value });
     expect(trustProxy).toBe(expected);
     expect(() => express().set('trust proxy', trustProxy)).not.toThrow();
@@ -484,7 +482,7 @@ describe('the configuration', () => {
     ['REDIS_URL', 'redis'],
     ['SMTP_URL', 'smtps'],
   ])(
-    'a percent sign that is not encoded in %s is a problem that says how to write it, not a crash',
+    'an unencoded percent sign in %s is reported with the correct notation and does not crash',
     (name, scheme) => {
       const withPassword = (password: string) =>
         problemsOf({
@@ -498,7 +496,7 @@ describe('the configuration', () => {
     },
   );
 
-  it.each(['__proto__', '<script>', '☃'])('a hostile value (%s) is a problem, not a crash', (value) => {
+  it.each(['__proto__', '<script>', '☃'])('a hostile value (%s) is reported and does not crash', (value) => {
     expect(problemsOf({ PORT: value, REDIS_URL: value, LOG_LEVEL: value, TRUST_PROXY: value })).toHaveLength(
       4,
     );
@@ -519,13 +517,13 @@ describe('.env.example', () => {
     'REDIS_IMAGE',
   ];
 
-  it('describes every variable, and none that does not exist', () => {
+  it('describes every variable and no other', () => {
     const described = [...example.matchAll(/^(?:# )?([A-Z][A-Z_]+)=/gm)].map(([, name]) => name!);
     expect(known.length).toBeGreaterThan(10);
     expect(described.toSorted()).toEqual([...known, ...ofCompose].toSorted());
   });
 
-  it('copied as it is, it changes nothing; with every line in force, it is a configuration', () => {
+  it('changes nothing if copied unchanged, and is a valid configuration with every line uncommented', () => {
     const copied = parseEnv(example);
     expect(readConfig({ ...copied })).toEqual(readConfig({}));
     const inForce = parseEnv(example.replaceAll(/^# (?=[A-Z][A-Z_]+=)/gm, ''));
@@ -533,7 +531,7 @@ describe('.env.example', () => {
     expect(problemsOf({ ...inForce, ...secrets })).toEqual([]);
   });
 
-  it('docker compose passes every variable on, or sets it itself', () => {
+  it('docker compose passes on every variable or sets it itself', () => {
     const app = /\n {2}app:\n([\s\S]+?)\n {2}migrate:\n/.exec(read('docker-compose.yml'))![1]!;
     const passed = [...app.matchAll(/^ {6}([A-Z][A-Z_]+): /gm)].map(([, name]) => name!);
     const ofOthers = new Set(['DATA_DIR', 'MIGRATION_DATABASE_URL']);
@@ -560,7 +558,7 @@ describe('mail', () => {
     expect(readConfig({ ...mail, SMTP_URL, PUBLIC_URL }).mail).toMatchObject({ tls });
   });
 
-  it('needs an address to come from, and one where its links lead', () => {
+  it('requires a sender address and a base address for its links', () => {
     expect(problemsOf({ SMTP_URL: mail.SMTP_URL })).toEqual([
       expect.stringContaining('MAIL_FROM: is required with SMTP_URL'),
       expect.stringContaining('PUBLIC_URL: is required with SMTP_URL'),

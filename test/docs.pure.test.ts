@@ -10,15 +10,15 @@ const documents = [
 ];
 const files = ['src', 'test', 'bench', 'views', 'migrations', 'deploy'].flatMap(list);
 
-/** What a document names in code with a folder before it: `metering/ingestion/routes.ts`. */
+/** Files with a folder that a document names in code, such as `metering/ingestion/routes.ts`. */
 const modules = (text: string) => text.match(/(?<=`)(?:[\w.-]+\/)+[\w.-]+\.(?:ts|ejs|css|sql)(?=`)/g) ?? [];
 
-it.each(documents)('%s names files that there are', (document) => {
+it.each(documents)('%s names only existing files', (document) => {
   const named = modules(readFileSync(document, 'utf8'));
   expect(named.filter((name) => !files.some((file) => `/${file}`.endsWith(`/${name}`)))).toEqual([]);
 });
 
-/** What names a metric, a role or a cookie of Gauge; Prometheus adds endings to a histogram's. */
+/** Names of Gauge's metrics, roles and cookies; Prometheus adds suffixes to a histogram's name. */
 const ownNames = (text: string) =>
   (text.match(/\bgauge_[a-z_]+[a-z]/g) ?? []).map((name) => name.replace(/_(?:bucket|count|sum)$/, ''));
 const named = new Set(
@@ -27,11 +27,11 @@ const named = new Set(
     .flatMap((path) => ownNames(readFileSync(path, 'utf8'))),
 );
 
-it.each(documents)('%s names metrics that there are', (document) => {
+it.each(documents)('%s names only existing metrics', (document) => {
   expect(ownNames(readFileSync(document, 'utf8')).filter((name) => !named.has(name))).toEqual([]);
 });
 
-it('the table of the ASVS names tests that there are', () => {
+it('the ASVS table names only existing tests', () => {
   const rows = readFileSync('docs/asvs.md', 'utf8')
     .split('\n')
     .filter((line) => /^\| V\d/.test(line));

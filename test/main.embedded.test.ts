@@ -15,7 +15,6 @@ import { createOrganization } from './support/fixtures.js';
 import { ownScript } from './support/own-build.js';
 import { findFreePort } from './support/free-port.js';
 
-/** The service as it is started, and what it has printed. */
 interface Started {
   child: ChildProcess;
   stdout: string;
@@ -71,7 +70,7 @@ async function listen(server: Server): Promise<number> {
 const readDemo = (): DemoData => JSON.parse(readFileSync(join(folder, 'data', 'demo.json'), 'utf8'));
 const urlIn = (text: string) => /Gauge is running at (\S+) with demo data/.exec(text)?.[1];
 
-describe('a start that cannot be', () => {
+describe('a start that must fail', () => {
   it.each([
     [
       'a port in use',
@@ -80,7 +79,7 @@ describe('a start that cannot be', () => {
         `Gauge could not start: port ${port} of 127.0.0.1 is in use. Stop what listens there, or set PORT to another one.\n`,
     ],
     [
-      'a database that is no Postgres',
+      'a server that is not Postgres',
       (port: number) => ({ DATABASE_URL: `postgres://gauge:secret-word@127.0.0.1:${port}/gauge` }),
       (port: number) =>
         `Gauge could not start: what listens at 127.0.0.1:${port} is not Postgres. Correct the host or the port of DATABASE_URL.\n`,
@@ -106,7 +105,7 @@ describe('a start that cannot be', () => {
     ['127.0.0.1:9', 'nothing listens there'],
     ['database.invalid:5432', 'the name of the host is not known'],
   ])(
-    'waits for a database that is not there, and says for what: %s',
+    'waits for a database that is away, and names it: %s',
     async (place, reason) => {
       const started = start({ DATABASE_URL: `postgres://gauge:secret-word@${place}/gauge` });
       const line = await until(() => /^.*Waiting for.*\n/m.exec(started.stdout)?.[0]);
@@ -117,7 +116,7 @@ describe('a start that cannot be', () => {
       expect(started.child.exitCode).toBe(null);
       expect(started.stdout.match(/Waiting for|cannot be reached/g)).toHaveLength(1);
       expect(started.stdout + started.stderr).not.toMatch(/\bat .*:\d+:\d+|secret-word/);
-      // It handles the signal: process 1 of a container would ignore it otherwise.
+      // The process handles the signal: process 1 of a container would ignore it otherwise.
       started.child.kill('SIGTERM');
       expect(await started.exit).toBe(0);
       expect(started.stdout).toContain('stopped before the start was complete');
@@ -126,7 +125,7 @@ describe('a start that cannot be', () => {
   );
 });
 
-it('a start on a database that a newer version has migrated says so, and serves', async () => {
+it('a start on a database migrated by a newer version says so, and serves', async () => {
   const dataDir = join(folder, 'data');
   const db = await openDatabase({ databaseUrl: undefined, dataDir }, pino({ level: 'silent' }));
   await db.orm.execute(
@@ -139,10 +138,10 @@ it('a start on a database that a newer version has migrated says so, and serves'
   await until(() => urlIn(started.stdout));
 }, 120_000);
 
-it('each start without an operator prints another set-up link, says that earlier ones end, and they do', async () => {
+it('each start without an operator prints a new set-up link and says that earlier ones end, and they do', async () => {
   const dataDir = join(folder, 'data');
   const db = await openDatabase({ databaseUrl: undefined, dataDir }, pino({ level: 'silent' }));
-  // With data of its own the database gets no demo.
+  // A database with other data gets no demo.
   await createOrganization(db);
   await db.close();
   const html = { accept: 'text/html' };
@@ -172,7 +171,7 @@ it('each start without an operator prints another set-up link, says that earlier
 
 describe('the first start', () => {
   it.runIf(process.platform === 'linux')(
-    'shows readable lines on a terminal, with the logins after them',
+    'shows readable lines on a terminal, followed by the logins',
     async () => {
       const command = [process.execPath, ...main].map((part) => `'${part}'`).join(' ');
       const started = start({ TERM: 'dumb', NO_COLOR: '1', MARKETS: 'off' }, [
@@ -198,20 +197,20 @@ describe('the first start', () => {
     180_000,
   );
 
-  it('prints keys that work at once, and a kill while the past is filled in costs nothing of it', async () => {
+  it('prints keys that work at once, and a kill while the past is filled in loses none of it', async () => {
     const first = start();
     const url = await until(() => urlIn(first.stdout));
     const { keys, pastUpTo } = readDemo();
     expect(pastUpTo).toBeDefined();
     const headers = { authorization: `Bearer ${keys.live}` };
     expect((await fetch(`${url}/api/entitlements`, { headers })).status).toBe(200);
-    // Passkeys work at localhost, and not at 127.0.0.1.
+    // Passkeys work at localhost, but not at 127.0.0.1.
     const origins = new Set(first.stdout.match(/http:\/\/[\w.]+:\d+/g));
     expect([...origins]).toEqual([`http://localhost:${freeOne}`]);
     first.child.kill('SIGKILL');
     await first.exit;
 
-    // Again in the middle: some of it is there.
+    // Killed again in the middle: part of the past is there.
     const second = start();
     await until(() => urlIn(second.stdout));
     await setTimeout(1_000);

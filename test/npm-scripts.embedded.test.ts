@@ -13,7 +13,7 @@ const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   scripts: Record<string, string>;
 };
 
-it('each command of the service replaces its shell: dash would keep the signals that npm sends', () => {
+it('each service command replaces its shell, because dash would swallow the signals that npm sends', () => {
   const commands = Object.entries(scripts).filter(([, script]) =>
     /\b(src\/(main|(\w+\/)?commands)|dist\/main)\b.*\.[jt]s/.test(script),
   );
@@ -24,7 +24,7 @@ it('each command of the service replaces its shell: dash would keep the signals 
   for (const [name, script] of running) expect(script, name).toMatch(/^exec (env \w+=\S+ )?node [^&|;]*$/);
 });
 
-/** A project of its own with the scripts of this one: its build is that of the tests, and is left alone. */
+/** A separate project with the scripts of this one: it uses the tests' build and does not rebuild it. */
 let project: string;
 let port: number;
 let child: ChildProcess | undefined;
@@ -37,7 +37,6 @@ beforeEach(async () => {
   port = await findFreePort();
 });
 afterEach(() => {
-  // The whole group: what npm has left running, too.
   if (child?.pid !== undefined) killGroup(child.pid);
   rmSync(project, { recursive: true, force: true });
 });
@@ -45,12 +44,10 @@ afterEach(() => {
 function killGroup(pid: number): void {
   try {
     process.kill(-pid, 'SIGKILL');
-  } catch {
-    // All of it has ended.
-  }
+  } catch {}
 }
 
-/** Resolves once the service answers; `output()` is what was printed so far. */
+/** Resolves once the service answers; `output()` returns what was printed so far. */
 async function start(command: string[]) {
   const env = {
     PATH: process.env.PATH,
@@ -85,7 +82,7 @@ const isListening = (): Promise<boolean> =>
     socket.on('connect', () => socket.destroy());
   });
 
-// Without the hooks: they would build.
+// Skips the hooks, which would build.
 const npmStart = ['npm', 'start', '--ignore-scripts'];
 const npmDev = ['npm', 'run', 'dev'];
 
@@ -94,7 +91,7 @@ describe.each([
   ['npm run dev', npmDev],
 ])('%s', (_name, command) => {
   it.each(['SIGTERM', 'SIGINT'] as const)(
-    'finishes what was accepted and ends the server when npm alone gets %s',
+    'finishes accepted requests and ends the server when only npm gets %s',
     async (signal) => {
       const { started, exit, output } = await start(command);
       started.kill(signal);
@@ -106,7 +103,7 @@ describe.each([
   );
 
   it.runIf(process.platform === 'linux')(
-    'finishes what was accepted on Ctrl-C, which reaches the server from the terminal and from npm',
+    'finishes accepted requests on Ctrl-C, which reaches the server from both the terminal and npm',
     async () => {
       const { started, exit, output } = await start([
         'script',

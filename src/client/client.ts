@@ -9,15 +9,14 @@ export type UsageEvent = UsageBatch['events'][number];
 export type UsageAnswer = RecordUsage['responses'][202]['content']['application/json'];
 
 export interface GaugeClientOptions {
-  /** Where the service answers, like `https://gauge.example.com`. */
+  /** Base URL of the service, such as `https://gauge.example.com`. */
   baseUrl: string;
   apiKey: string;
   fetch?: typeof globalThis.fetch;
 }
 
-/** Live events repeated the keys of test ones, or the other way round: they are not counted. The rest of the batch is. */
+/** Live events reused keys of test events, or the other way round. These events are not counted; the rest of the batch is. */
 export class OtherModeError extends Error {
-  /** Their places in the batch. */
   readonly indexes: number[];
   readonly answer: UsageAnswer;
   constructor(indexes: number[], answer: UsageAnswer) {
@@ -35,7 +34,7 @@ const refuseOtherMode: Middleware = {
   async onResponse({ schemaPath, response }) {
     if (schemaPath !== '/api/usage/events' || response.status !== 202) return;
     const answer = (await response.clone().json()) as Partial<UsageAnswer> | null;
-    // Another service may answer here: what it says goes to the caller, who can tell.
+    // If another service answers, the caller gets its answer and can tell.
     if (!Array.isArray(answer?.warnings)) return;
     const indexes = answer.warnings.flatMap((warning) =>
       warning.code === 'duplicate_mismatch' && warning.differs?.includes('livemode') ? [warning.index] : [],
@@ -45,8 +44,9 @@ const refuseOtherMode: Middleware = {
 };
 
 /**
- * A client for Gauge's API, typed from its OpenAPI document. A redirect is handed back rather than followed: it would
- * lose the key, or turn a POST into a GET. Recording usage throws `OtherModeError` where live and test are mixed up.
+ * A client for Gauge's API, typed from its OpenAPI document. It returns redirects instead of following them:
+ * following one would lose the key, or turn a POST into a GET. Recording usage throws `OtherModeError` if live and
+ * test events are mixed up.
  */
 export function createGaugeClient({ baseUrl, apiKey, fetch }: GaugeClientOptions): GaugeClient {
   const client = createClient<paths>({
@@ -64,7 +64,7 @@ export type ReservationInput = NonNullable<ReserveUsage['requestBody']>['content
 export type Reservation = ReserveUsage['responses'][201]['content']['application/json']['reservation'];
 type Problem = ReserveUsage['responses'][409]['content']['application/problem+json'];
 
-/** The service refused; `problem.code` says why, like `limit_reached`. */
+/** The service refused the call; `problem.code` says why, for example `limit_reached`. */
 export class RefusedError extends Error {
   readonly problem: Problem;
   constructor(problem: Problem) {
@@ -74,14 +74,14 @@ export class RefusedError extends Error {
   }
 }
 
-/** Pauses between attempts, in ms: a restart of the service is shorter than all of them. */
+/** Pauses between attempts, in ms: together they outlast a restart of the service. */
 const PAUSES_MS = [100, 300, 1_000, 3_000, 10_000];
 
 /**
- * Reserves, runs, and settles what was used. Where `run` throws, the hold is released and the error goes on. Both calls are
- * repeated over outages, which their keys make harmless. A settlement that cannot be delivered throws, and the hold ends by itself.
- *
- * @param run gets the reservation and answers with its result and the units that it used
+ * Reserves, runs, and settles the units used. If `run` throws, the hold is released and the error is rethrown. Both
+ * calls are retried through outages; their idempotency keys make that safe. A settlement that cannot be delivered
+ * throws, and the hold expires.
+ * @param run receives the reservation and returns its result and the units used
  * @throws RefusedError
  */
 export async function withReservation<Result>(
@@ -89,17 +89,17 @@ export async function withReservation<Result>(
   input: ReservationInput,
   run: (reservation: Reservation) => Promise<{ used: number; result: Result }>,
 ): Promise<Result> {
-  const { reservation } = await insist(() => client.POST('/api/usage/reservations', { body: input }));
+  const { reservation } = await retryCall(() => client.POST('/api/usage/reservations', { body: input }));
   const params = { path: { id: reservation.id } };
-  // Within a promise also what `run` throws before it returns one.
+  // The async function also catches what `run` throws synchronously.
   const running = (async () => run(reservation))();
   const { used, result } = await running.catch(async (error: unknown) => {
-    // What cannot be released expires.
+    // A hold that cannot be released expires.
     await client.DELETE('/api/usage/reservations/{id}', { params }).catch(() => undefined);
     throw error;
   });
   const body = { quantity: used };
-  await insist(() => client.POST('/api/usage/reservations/{id}/settle', { params, body }));
+  await retryCall(() => client.POST('/api/usage/reservations/{id}/settle', { params, body }));
   return result;
 }
 
@@ -109,8 +109,8 @@ interface Attempt<Data> {
   response: Response;
 }
 
-/** Repeats a call that has no answer, or 429 or 5xx. @throws RefusedError, and the last failure */
-async function insist<Data>(call: () => Promise<Attempt<Data>>): Promise<Data> {
+/** Retries a call without an answer, or with 429 or 5xx. @throws RefusedError, and the last failure */
+async function retryCall<Data>(call: () => Promise<Attempt<Data>>): Promise<Data> {
   for (let attempt = 0; ; attempt++) {
     const pauseMs = PAUSES_MS[attempt];
     const answer = await call().catch((error: unknown) => {
@@ -119,7 +119,7 @@ async function insist<Data>(call: () => Promise<Attempt<Data>>): Promise<Data> {
     if (answer?.data !== undefined) return answer.data;
     const isFinal = answer && answer.response.status !== 429 && answer.response.status < 500;
     if (answer && (isFinal || pauseMs === undefined)) throw new RefusedError(answer.error as Problem);
-    // The service says seconds; what says a date stands in front of it, and the pause will do.
+    // The service sends seconds; a date comes from an intermediary, and the default pause will do.
     const retryAfterMs = Number(answer?.response.headers.get('retry-after')) * 1_000 || 0;
     await new Promise((resolve) => setTimeout(resolve, Math.max(pauseMs!, retryAfterMs)));
   }

@@ -2,24 +2,21 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { readRetryAfter } from '../core/time.js';
 import { OtherModeError, type GaugeClient, type UsageAnswer } from './client.js';
 
-/** An event on its way, as JSON. */
 export interface Sendable {
   json: string;
 }
 
-/** An event that the service does not take. */
 export interface Refused<Event> {
   event: Event;
   code: string;
   detail: string;
 }
 
-/** What became of some events: every one of them is accepted, deduped or refused. */
+/** Outcome of a delivery: every event is accepted, deduped or refused. */
 export interface Delivered<Event> {
   accepted: number;
   deduped: number;
   refused: Refused<Event>[];
-  /** Each with its event, if it is about one. */
   warnings: { warning: UsageAnswer['warnings'][number]; event: Event | undefined }[];
 }
 
@@ -27,8 +24,8 @@ const OTHER_MODE =
   'The idempotency key was used before in the other mode (live or test): this event is not counted. Send it with another key.';
 
 /**
- * Delivers events until each has its answer. Those that break the schema are taken out and the others sent again; a
- * batch that is refused as a whole is halved until what is at fault stands alone.
+ * Delivers events until each has an answer. Events that break the schema are removed and the rest is sent again; a
+ * batch that is refused as a whole is halved until the offending event is isolated.
  * @throws DeliveryError
  */
 export async function deliverEvents<Event extends Sendable>(
@@ -67,7 +64,7 @@ function toDelivered<Event>(answer: UsageAnswer, events: readonly Event[]): Deli
   for (const warning of warnings) {
     const event = warning.code === 'duplicate_mismatch' ? events[warning.index] : undefined;
     if (warning.code === 'duplicate_mismatch' && event && warning.differs?.includes('livemode')) {
-      // Not counted in this mode, and never will be: no repeat, but something to put right.
+      // Never counted in this mode, so it is an error to correct rather than a repeat.
       delivered.deduped--;
       delivered.refused.push({ event, code: warning.code, detail: OTHER_MODE });
     } else delivered.warnings.push({ warning, event });
@@ -75,7 +72,7 @@ function toDelivered<Event>(answer: UsageAnswer, events: readonly Event[]): Deli
   return delivered;
 }
 
-/** The events that the problem names, each with the first thing that is wrong with it. */
+/** The events that the problem names, each with its first error. */
 function brokenEvents<Event>({ errors = [] }: ProblemBody, events: readonly Event[]) {
   const broken = new Map<number, Refused<Event>>();
   for (const { index, pointer, code, detail } of errors) {
@@ -89,7 +86,7 @@ function brokenEvents<Event>({ errors = [] }: ProblemBody, events: readonly Even
 
 const MAX_PAUSE_MS = 60 * 60 * 1000;
 
-/** A failure that no repeat of the request will cure, or as many of them as were allowed. */
+/** A failure that no retry will fix, or the allowed number of failed attempts. */
 export class DeliveryError extends Error {
   constructor(message: string) {
     super(message);
@@ -97,7 +94,7 @@ export class DeliveryError extends Error {
   }
 }
 
-/** What the service finally said about a request: everything that a repeat may cure is behind us. */
+/** Final answer of the service to a request; retryable failures have been dealt with. */
 type Answer =
   | { kind: 'recorded'; answer: UsageAnswer }
   | { kind: 'refused'; status: number; problem: ProblemBody };
@@ -111,16 +108,16 @@ interface ProblemBody {
 interface PostOptions {
   client: GaugeClient;
   isDryRun?: boolean;
-  /** What the caller calls the address of the service. */
+  /** The caller's name for the address of the service. */
   addressName: string;
-  /** Attempts per request that fail before the run stops; 0: without end. Being told to slow down is no failure. */
+  /** Failed attempts per request before the run stops; 0: unlimited. Throttling does not count as a failure. */
   maxAttempts: number;
-  /** Pause after the first failure; it doubles with each further one. */
+  /** Pause after the first failure; it doubles with each further failure. */
   backoffMs: number;
   /** Aborts when the run stops: pauses end at once, requests get a moment to finish. */
   signal: AbortSignal;
   onRetry(reason: string, waitMs: number): void;
-  /** It is over, and some of these may have been recorded without an answer. */
+  /** Called when the run has ended without an answer for these events, some of which may have been recorded. */
   onUnclear?(events: readonly Sendable[]): void;
 }
 
@@ -130,15 +127,15 @@ const REQUEST_TIMEOUT_MS = 60_000;
 const FINISH_WITHIN_MS = 5_000;
 const MAX_BACKOFF_MS = 30_000;
 
-/** Posts events and repeats the very same request, with its idempotency keys, until the service has answered for good. */
+/** Posts events and repeats the identical request, with its idempotency keys, until the service gives a final answer. */
 export function createPost(options: PostOptions): Post {
   const { maxAttempts, signal } = options;
   let pauseEndsAt = 0;
 
-  /** When the service asks one of the senders to wait, they all wait. */
+  /** If the service asks one sender to wait, all senders wait. */
   async function waitForPause(): Promise<void> {
     signal.throwIfAborted();
-    // A timer may fire a fraction early, and the pause may have grown meanwhile.
+    // A timer may fire slightly early, and the pause may have been extended meanwhile.
     for (let ms = pauseEndsAt - performance.now(); ms > 0; ms = pauseEndsAt - performance.now())
       await sleep(Math.ceil(ms), undefined, { signal });
   }
@@ -180,7 +177,7 @@ async function attempt(options: PostOptions, events: readonly Sendable[]): Promi
     const { data, error, response } = await client.POST('/api/usage/events', {
       params: { query: isDryRun ? { dryRun: 'true' } : {} },
       headers: { prefer: 'handling=lenient' },
-      // Written below: a quantity may have more digits than a double keeps.
+      // Serialized below: a quantity may have more digits than a double keeps.
       body: { events: [] },
       bodySerializer: () => `{"events":[${events.map(({ json }) => json).join(',')}]}`,
       signal: deadline.signal,
@@ -189,7 +186,7 @@ async function attempt(options: PostOptions, events: readonly Sendable[]): Promi
     return readFailure(response, error, addressName);
   } catch (error) {
     if (error instanceof DeliveryError) throw error;
-    // Recorded as far as it ever will be: the delivery tells which events are not.
+    // Everything that can be recorded is recorded: the delivery reports the other events.
     if (error instanceof OtherModeError) return readAnswer(error.answer, events.length, addressName);
     return { kind: 'retry', reason: reasonOf(error), isThrottled: false, retryAfterMs: undefined };
   } finally {
@@ -197,7 +194,7 @@ async function attempt(options: PostOptions, events: readonly Sendable[]): Promi
   }
 }
 
-/** Anything but Gauge's own answer would let events pass for recorded that are not. */
+/** Accepts only Gauge's own answer: any other could make unrecorded events count as recorded. */
 function readAnswer(data: UsageAnswer | undefined, sent: number, addressName: string): Answer {
   const { accepted, deduped, rejected } = (data ?? {}) as Partial<UsageAnswer>;
   if (data === undefined || Number(accepted) + Number(deduped) + (rejected?.length ?? 0) !== sent)
@@ -210,11 +207,11 @@ function readAnswer(data: UsageAnswer | undefined, sent: number, addressName: st
 function readFailure(response: Response, body: unknown, addressName: string): Answer | Retry {
   const { status } = response;
   const problem = readProblem(body);
-  const said = `${status}${problem ? ` ${problem.code}: ${problem.detail}` : ''}`;
+  const description = `${status}${problem ? ` ${problem.code}: ${problem.detail}` : ''}`;
   if (status === 429 || status >= 500) {
     const retryAfterMs =
       status === 429 || status === 503 ? readRetryAfter(response.headers.get('retry-after')) : undefined;
-    return { kind: 'retry', reason: said, isThrottled: status === 429, retryAfterMs };
+    return { kind: 'retry', reason: description, isThrottled: status === 429, retryAfterMs };
   }
   if (problem && isAboutEvents(status, problem)) return { kind: 'refused', status, problem };
   if (!problem || response.headers.has('location'))
@@ -222,7 +219,6 @@ function readFailure(response: Response, body: unknown, addressName: string): An
   throw new DeliveryError(`${problem.detail} (${status} ${problem.code})`);
 }
 
-/** What to tell of a failure that is no problem of Gauge's. */
 export function foreignAnswer({ status, headers }: Response, addressName: string): string {
   const location = headers.get('location');
   return location === null
@@ -230,7 +226,7 @@ export function foreignAnswer({ status, headers }: Response, addressName: string
     : `The service has moved: set ${addressName} to where ${location} lives.`;
 }
 
-/** A body too large, a broken schema, or, where something on the way drops `Prefer`, broken rules with their places. */
+/** True for a body too large, a broken schema, or broken rules with their places, where an intermediary drops `Prefer`. */
 function isAboutEvents(status: number, { code, errors }: ProblemBody): boolean {
   if (status === 413 || status === 422) return true;
   if (status === 400) return code === 'invalid_request' || code === 'invalid_json';
@@ -246,7 +242,7 @@ export function readProblem(body: unknown): ProblemBody | undefined {
     : undefined;
 }
 
-/** Between a half and the whole of the doubling pause, so that senders do not come back in step. */
+/** A random pause between half and all of the doubling pause, so that senders do not retry in step. */
 function backoff(firstMs: number, failures: number): number {
   const ms = Math.min(firstMs * 2 ** Math.min(failures, 20), MAX_BACKOFF_MS * 2) / 2;
   return ms * (0.5 + Math.random() / 2);
@@ -257,7 +253,7 @@ function reasonOf(error: unknown): string {
   return cause?.code ?? cause?.message ?? (error as Error).message;
 }
 
-/** A request ends after its time, or a moment after the run was stopped. */
+/** Ends a request after its time limit, or shortly after the run was stopped. */
 function startDeadline(stop: AbortSignal): { signal: AbortSignal; clear(): void } {
   const controller = new AbortController();
   const expire = (ms: number) => setTimeout(() => controller.abort(new Error('no answer in time')), ms);

@@ -8,26 +8,26 @@ import { openSpool, readLines, SpoolFullError, type Segment, type Spool } from '
 
 export { DirectoryInUseError, SpoolFullError };
 
-/** An event as it is reported. Its key and its time are made where they are left out. */
+/** A reported event. A missing key or time is filled in. */
 export type ReportedEvent = Omit<UsageEvent, 'idempotencyKey'> & Partial<Pick<UsageEvent, 'idempotencyKey'>>;
 
 export interface UsageReporterOptions extends GaugeClientOptions {
-  /** Where events wait for the service. One process has it at a time; it is kept over restarts. */
+  /** Folder for events that wait to be sent, kept over restarts. Only one process may use it at a time. */
   directory: string;
-  /** Of the events that wait, in bytes; 256 MiB if left out. */
+  /** Maximum size of the waiting events, in bytes; default 256 MiB. */
   maxBytes?: number;
-  /** How long an event waits for others to be sent with, in ms; 1,000 if left out. */
+  /** Time for which an event waits for others to be sent with, in ms; default 1,000. */
   intervalMs?: number;
-  /** The spool has become full: `report()` throws until some of it could be sent. */
+  /** Called when the spool becomes full: `report()` throws until some events could be sent. */
   onFull?(state: { bytes: number; maxBytes: number }): void;
-  /** The service does not take these events. They are in `refused.ndjson` of the directory. After a crash some may be told again. */
+  /** Called with events that the service rejected, which `refused.ndjson` keeps. A crash may repeat a call. */
   onRefused?(events: RefusedEvent[]): void;
-  /** Nothing could be sent, and why. The reporter tries again, for as long as it takes. */
+  /** Called when nothing could be sent. The reporter retries indefinitely. */
   onRetry?(reason: string, waitMs: number): void;
 }
 
 export interface RefusedEvent {
-  /** Undefined where the disk has damaged it. */
+  /** Undefined if the disk has damaged it. */
   event: UsageEvent | undefined;
   code: string;
   detail: string;
@@ -35,28 +35,26 @@ export interface RefusedEvent {
 
 export interface UsageReporter {
   /**
-   * Resolves once the event is on disk: from then on it is counted once, whatever crashes.
-   * @throws SpoolFullError, and what the file system says; then the event was not accepted
+   * Resolves once the event is on disk: from then on it is counted exactly once, whatever crashes.
+   * @throws SpoolFullError, or a file system error; the event was then not accepted
    */
   report(event: ReportedEvent): Promise<UsageEvent>;
-  /** Sends what was accepted until now. True once all of it has its answer, false if that took longer than `timeoutMs` (30,000). */
+  /** Sends all events accepted so far. True once each has an answer, false after `timeoutMs` (30,000). */
   flush(options?: { timeoutMs?: number }): Promise<boolean>;
-  /** For the end of the process: accepts nothing more, flushes, and gives the directory back. What is left waits there for the next start. */
+  /** Accepts no more events, flushes, and releases the directory. Remaining events wait for the next start. */
   close(options?: { timeoutMs?: number }): Promise<boolean>;
-  /** Of the events that wait. */
   readonly bytes: number;
 }
 
 const MAX_BATCH = 500;
-/** Batches on their way at once. */
 const PARALLEL = 4;
 const MAX_EVENT_BYTES = 64 * 1024;
 const BACKOFF_MS = 250;
-/** Before another attempt where the service said that no repeat will do: until a person has put the key or the address right. */
+/** Pause after an error that retrying cannot fix, until a person has corrected the key or the address. */
 const BLOCKED_MS = 1_000;
 const MAX_BLOCKED_MS = 60_000;
 
-/** Reports usage through a service that may be away, from a process that may crash. For Node. */
+/** Reports usage to a service that may be away, from a process that may crash. Requires Node. */
 export async function createUsageReporter(options: UsageReporterOptions): Promise<UsageReporter> {
   const { directory, maxBytes = 256 * 1024 * 1024 } = options;
   const spool = await openSpool(directory, maxBytes);
@@ -73,7 +71,7 @@ export async function createUsageReporter(options: UsageReporterOptions): Promis
       if (error instanceof SpoolFullError && !isFull) {
         isFull = true;
         const state = { bytes: spool.bytes, maxBytes };
-        tell(() => options.onFull?.(state));
+        notify(() => options.onFull?.(state));
       }
       throw error;
     }
@@ -106,24 +104,24 @@ export async function createUsageReporter(options: UsageReporterOptions): Promis
   };
 }
 
-/** What is wrong with an event beyond this the service says, and the event is put aside. */
+/** All other errors in an event are found by the service, and the event is set aside. */
 function complete({ quantity, ...event }: ReportedEvent): UsageEvent {
   if (quantity !== undefined && !(Number.isFinite(quantity) && quantity >= 0))
     throw new RangeError('A quantity is a finite number of at least 0.');
   return {
     ...event,
     ...(quantity === undefined ? {} : { quantity }),
-    // The service would take the time of receipt, which may be days later.
+    // Without a time, the service would use the time of receipt, which may be days later.
     occurredAt: event.occurredAt ?? new Date().toISOString(),
     idempotencyKey: event.idempotencyKey ?? randomUUID(),
   };
 }
 
-/** Sends segment after segment, and removes each once all of its events have their answer. */
+/** Sends one segment after another, and removes each once all of its events have an answer. */
 function createSender(options: UsageReporterOptions, spool: Spool, signal: AbortSignal) {
   const { intervalMs = 1_000 } = options;
-  const onRetry = (reason: string, waitMs: number) => tell(() => options.onRetry?.(reason, waitMs));
-  const onRefused = (events: RefusedEvent[]) => tell(() => options.onRefused?.(events));
+  const onRetry = (reason: string, waitMs: number) => notify(() => options.onRetry?.(reason, waitMs));
+  const onRefused = (events: RefusedEvent[]) => notify(() => options.onRefused?.(events));
   const post = createPost({
     client: createGaugeClient(options),
     addressName: 'baseUrl',
@@ -132,12 +130,11 @@ function createSender(options: UsageReporterOptions, spool: Spool, signal: Abort
     signal,
     onRetry,
   });
-  /** Of flushes that begin with the next round. */
   let flushes: (() => void)[] = [];
   let ring = () => {};
   let isIdle = false;
 
-  /** Ends early by a bell. */
+  /** The bell ends the pause early. */
   const pause = (ms?: number) =>
     new Promise<void>((resolve) => {
       const timer = ms === undefined ? undefined : setTimeout(resolve, ms);
@@ -163,7 +160,7 @@ function createSender(options: UsageReporterOptions, spool: Spool, signal: Abort
         if (flushes.length === 0) await pause(intervalMs);
         const served = flushes;
         flushes = [];
-        await insist(sendAll, onRetry, signal);
+        await retryUntilDone(sendAll, onRetry, signal);
         for (const resolve of served) resolve();
       }
     }
@@ -173,7 +170,6 @@ function createSender(options: UsageReporterOptions, spool: Spool, signal: Abort
   signal.addEventListener('abort', () => ring(), { once: true });
   return {
     ended,
-    /** Something waits to be sent. */
     wake() {
       if (isIdle) ring();
     },
@@ -188,7 +184,7 @@ function createSender(options: UsageReporterOptions, spool: Spool, signal: Abort
   };
 }
 
-/** @returns why what was refused cannot be put aside: it waits in its segment, for which a full disk has room */
+/** @returns why refused events could not be set aside: they stay in their segment, which needs no further disk space */
 async function sendSegment(
   segment: Segment,
   spool: Spool,
@@ -216,7 +212,7 @@ async function sendSegment(
   return undefined;
 }
 
-/** @returns those that the service does not take */
+/** @returns the events that the service rejected */
 async function sendLines(post: Post, lines: readonly string[]): Promise<Refused<Sendable>[]> {
   const batches = inChunks(lines, MAX_BATCH).map((chunk) => chunk.map((json) => ({ json })));
   const refused: Refused<Sendable>[] = [];
@@ -229,8 +225,8 @@ async function sendLines(post: Post, lines: readonly string[]): Promise<Refused<
   return refused;
 }
 
-/** Repeats what failed until it is done; what ends it is the signal alone. */
-async function insist(
+/** Retries the task until it succeeds or the signal aborts. */
+async function retryUntilDone(
   task: () => Promise<void>,
   onRetry: (reason: string, waitMs: number) => void,
   signal: AbortSignal,
@@ -246,8 +242,8 @@ async function insist(
   }
 }
 
-/** What a callback throws is its owner's, and stops nothing here. */
-const tell = (callback: () => void): void => queueMicrotask(callback);
+/** An error in a callback belongs to the callback's owner and must not stop the reporter. */
+const notify = (callback: () => void): void => queueMicrotask(callback);
 
 function toRefusedEvent({ event: { json }, code, detail }: Refused<Sendable>): RefusedEvent {
   try {

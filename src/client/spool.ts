@@ -2,7 +2,7 @@ import { mkdir, open, readdir, readFile, rename, rm, stat, type FileHandle } fro
 import { basename, join } from 'node:path';
 import { lockDirectory } from '../core/db/directory-lock.js';
 
-/** The spool would grow beyond `maxBytes`: nothing was accepted. */
+/** The spool would exceed `maxBytes`; nothing was accepted. */
 export class SpoolFullError extends Error {
   constructor(maxBytes: number) {
     super(`The spool is full: ${maxBytes} bytes of events wait for the service.`);
@@ -10,27 +10,23 @@ export class SpoolFullError extends Error {
   }
 }
 
-/** Lines of a file that is complete: nothing is appended to it any more. */
+/** Lines of a complete file, to which nothing more is appended. */
 export interface Segment {
   path: string;
   bytes: number;
 }
 
-/** Lines on disk, in files that only grow, until they are taken and removed. One process has a directory at a time. */
+/** Lines on disk, in files that only grow, until they are processed and removed. One process holds a directory at a time. */
 export interface Spool {
-  /** Resolves once the line is on disk, and will be there after any crash. @throws SpoolFullError */
+  /** Resolves once the line is on disk and survives any crash. @throws SpoolFullError */
   append(line: string): Promise<void>;
-  /** The next lines go into another file. */
   seal(): Promise<void>;
   /** The complete files, oldest first. */
   readonly segments: readonly Segment[];
-  /** Its lines are done with. */
   remove(segment: Segment): Promise<void>;
-  /** All lines of the segment are done with but these, which it has in this order. Takes no room on the disk. */
+  /** Removes all lines except these, which must be in the segment's order. Needs no further disk space. */
   keepOnly(segment: Segment, lines: readonly string[]): Promise<void>;
-  /** Keeps lines that were refused, for a person. */
   putAside(lines: readonly string[]): Promise<void>;
-  /** Of all lines that wait, in bytes. */
   readonly bytes: number;
   close(): Promise<void>;
 }
@@ -50,8 +46,8 @@ const inUse = {
 };
 
 /**
- * Lines that wait together are written and synchronised together, so that the rate does not hang on how long the disk
- * takes. What is at the end of a file without a line feed was never accepted: a crash cut it off.
+ * Waiting lines are written and synced together, so the throughput does not depend on the latency of the disk. A last
+ * line without a line feed was cut off by a crash and never accepted.
  * @throws DirectoryInUseError
  */
 export async function openSpool(directory: string, maxBytes: number): Promise<Spool> {
@@ -64,7 +60,7 @@ export async function openSpool(directory: string, maxBytes: number): Promise<Sp
   const segments = createSegments(directory, found);
   let bytes = found.reduce((sum, segment) => sum + segment.bytes, 0);
   let waiting: Waiting[] = [];
-  /** One thing at a time happens to the files: each waits for those before it. */
+  /** Serializes all changes to the files. */
   let work = Promise.resolve();
   let isWriteDue = false;
 
@@ -131,7 +127,6 @@ export async function openSpool(directory: string, maxBytes: number): Promise<Sp
   };
 }
 
-/** The complete files of a spool, oldest first, and the one that is appended to. */
 function createSegments(directory: string, complete: Segment[]) {
   let lastNumber = Number.parseInt(basename(complete.at(-1)?.path ?? '0'));
   let active: { path: string; handle: FileHandle; bytes: number } | undefined;
@@ -153,7 +148,7 @@ function createSegments(directory: string, complete: Segment[]) {
     const { path, handle, bytes } = active;
     active = undefined;
     if (bytes > 0) complete.push({ path, bytes });
-    // What it holds is on disk already.
+    // Its content is already on disk.
     await handle.close().catch(() => undefined);
     if (bytes === 0) await rm(path, { force: true });
   }
@@ -172,7 +167,7 @@ function createSegments(directory: string, complete: Segment[]) {
         await segment.handle.appendFile(text);
         await segment.handle.datasync();
       } catch (error) {
-        // What was written of it must not be sent: its reporters are told that it was not accepted.
+        // The partial write must not be sent, because its reporters are told that it was not accepted.
         await segment.handle.truncate(segment.bytes).catch(() => undefined);
         await seal();
         throw error;
@@ -193,7 +188,6 @@ function createSegments(directory: string, complete: Segment[]) {
   };
 }
 
-/** The lines of a segment that were accepted. */
 export async function readLines({ path, bytes }: Segment): Promise<string[]> {
   const text = (await readFile(path)).toString('utf8', 0, bytes);
   return text
@@ -202,7 +196,7 @@ export async function readLines({ path, bytes }: Segment): Promise<string[]> {
     .slice(0, -1);
 }
 
-/** Each line moves towards the beginning, so a crash in between leaves none out: what was not moved yet stands where it was. */
+/** Moves each line towards the beginning. A crash loses no line: lines that have not been moved yet are still in place. */
 async function overwrite(segment: Segment, lines: readonly string[]): Promise<void> {
   const text = Buffer.from(lines.map((line) => `${line}\n`).join(''));
   const handle = await open(segment.path, 'r+');
@@ -226,7 +220,7 @@ async function findSegments(directory: string): Promise<Segment[]> {
   );
 }
 
-/** The last of them stay: `refused.ndjson`, and before it `refused.1.ndjson`. */
+/** Keeps the newest lines: `refused.ndjson`, and before it `refused.1.ndjson`. */
 async function appendRefused(directory: string, lines: readonly string[]): Promise<void> {
   const path = join(directory, 'refused.ndjson');
   const handle = await open(path, 'a', 0o600);
@@ -236,7 +230,7 @@ async function appendRefused(directory: string, lines: readonly string[]): Promi
       await handle.appendFile(lines.map((line) => `${line}\n`).join(''));
       await handle.datasync();
     } catch (error) {
-      // A line that was cut off would spoil the next one.
+      // A truncated line would corrupt the next one.
       await handle.truncate(size).catch(() => undefined);
       throw error;
     }
@@ -248,9 +242,9 @@ async function appendRefused(directory: string, lines: readonly string[]): Promi
   await syncDirectory(directory);
 }
 
-/** That a file exists is on disk only when its directory is. */
+/** A new file is durable only after its directory is synced. */
 async function syncDirectory(directory: string): Promise<void> {
-  // Windows has no handles of directories, and needs none.
+  // Windows has no directory handles and needs none.
   if (process.platform === 'win32') return;
   const handle = await open(directory, 'r');
   try {

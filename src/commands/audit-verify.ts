@@ -38,7 +38,7 @@ interface Flags {
   export?: string;
 }
 
-/** A check of so few rows is over before a bar is seen. */
+/** Fewer rows are checked before a progress bar would appear. */
 const BAR_FROM_ROWS = 20_000;
 
 async function verify(

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-// npm run client:pack -- [folder]: the client alone as a package that npm installs, gauge-client-….tgz.
+// npm run client:pack -- [folder]: packs the client alone as an npm package, gauge-client-….tgz.
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const entries = { '.': 'client', './reporter': 'reporter' };
 
@@ -29,7 +29,6 @@ try {
   rmSync(folder, { recursive: true });
 }
 
-/** The entry points and what they import, with their types. */
 function compile(): void {
   const config = join(folder, 'tsconfig.json');
   const compilerOptions = {
@@ -47,7 +46,7 @@ function compile(): void {
   const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc');
   execFileSync(process.execPath, [tsc, '-p', config], { stdio: 'inherit' });
   rmSync(config);
-  // Declarations are no input that is compiled.
+  // The compiler does not copy declaration files.
   copyFileSync(join(root, 'src/client/api.d.ts'), join(folder, 'client/api.d.ts'));
 }
 

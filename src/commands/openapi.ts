@@ -10,13 +10,12 @@ import { describeWebhooks } from '../accounts/webhooks/types.js';
 
 const document = buildDocument(routeDescriptions, describeWebhooks(true));
 
-// npm run --silent openapi > openapi.json
-// npm run client: the types of the client, from the document as it is now.
+// npm run --silent openapi > openapi.json npm run client: generates the client's types from the current document.
 if (process.argv[2] === '--client') process.exitCode = generateClient(JSON.stringify(document));
 else process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
 
 function generateClient(json: string): number {
-  // The generator wants an older TypeScript than the one we compile with, so it is fetched for this run alone.
+  // The generator needs an older TypeScript than ours, so npx fetches it for this run only.
   const generator = ['-y', '-p', 'openapi-typescript@7.13.0', '-p', 'typescript@5.9.3', 'openapi-typescript'];
   const target = fileURLToPath(new URL('../client/api.d.ts', import.meta.url));
   const folder = mkdtempSync(join(tmpdir(), 'gauge-client-'));

@@ -30,7 +30,7 @@ tables.
 
 Exit status: 0 no drift is left and the ledger agrees, 1 something differs, 2 the comparison could not be made.`;
 
-/** Of each rule of the ledger. */
+/** Maximum per rule of the ledger. */
 const MAX_PROBLEMS = 1000;
 
 interface Flags {

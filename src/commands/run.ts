@@ -4,7 +4,6 @@ import { runEvaluateCommand } from '../markets/lab/evaluate/command.js';
 import { listenForInterrupt, openTerminal, type Terminal } from './kit/command.js';
 import { runSendCommand } from '../metering/commands/send/command.js';
 
-/** The commands that know of this process only what they are given. */
 const commands: Record<string, (terminal: Terminal) => Promise<number>> = {
   send: (terminal) => runSendCommand({ ...terminal, env: process.env, interrupt: listenForInterrupt() }),
   evaluate: runEvaluateCommand,

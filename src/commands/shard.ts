@@ -49,7 +49,7 @@ async function run(db: MaintenanceDatabase, flags: Flags): Promise<number> {
   return shard(db.orm, flags.shards);
 }
 
-/** @throws CommandError that says what is missing */
+/** @throws CommandError that names what is missing */
 async function requireCluster(orm: Orm): Promise<void> {
   const found = await selectRow<{ version: string | null }>(
     orm,
@@ -114,7 +114,7 @@ async function shard(orm: Orm, wanted: number | undefined): Promise<number> {
   return check(orm);
 }
 
-/** A service that runs would go on with statements for a database that is not sharded. */
+/** A running service would continue with statements for an unsharded database. */
 async function requireStopped(orm: Orm): Promise<void> {
   const running = await selectRows(
     orm,

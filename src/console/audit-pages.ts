@@ -17,7 +17,6 @@ import { toEntryView, withoutLinks, type Actor } from '../dashboard/audit-log/vi
 import { addressOf, CONSOLE, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
 
 const PATH = `${CONSOLE}/audit-log`;
-/** Choices of the filter. */
 const MAX_ACTIONS = 200;
 
 /** `/console/audit-log`, and the log of each customer. */
@@ -60,7 +59,7 @@ export function consoleAuditPages(deps: ConsoleDeps): Router {
   return router;
 }
 
-/** Each entry with its author: a person by their account, everybody else by what the log calls them. */
+/** Adds the author of each entry: a person's account, or the log's name for any other actor. */
 async function toEntries(orm: Orm, rows: OperatorRow[]) {
   const ids = [...new Set(rows.map(({ actor }) => actor))].filter((actor) => isUuid(actor));
   const people = new Map((await findUsers(orm, ids)).map((person) => [person.id, person]));

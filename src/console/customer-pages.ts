@@ -48,7 +48,7 @@ const settingsSchema = z.strictObject({
 });
 export const archiveSchema = z.strictObject({ archived: z.enum(['yes', 'no'], 'must be yes or no') });
 
-/** `/console`: the customers, and what there is to set of each. */
+/** `/console`: the customers and their settings. */
 export function customerPages(deps: ConsoleDeps): Router {
   const router = pageRouter();
   addList(router, deps);
@@ -156,7 +156,7 @@ function addSettings(router: Router, deps: ConsoleDeps): void {
   });
 }
 
-/** True if people need less than before, or may do more. */
+/** True if members need fewer proofs than before, or may do more. */
 const isLoosened = (
   current: Organization,
   wanted: { requireSecondFactor: boolean; marketAccess: MarketAccess | undefined },
@@ -188,7 +188,6 @@ function addArchive(router: Router, deps: ConsoleDeps): void {
   });
 }
 
-/** From this share of a cap on it is near. */
 const NEAR = 0.8;
 
 const toCustomerView = ({ uses, productCount, ...customer }: Customer) => {
@@ -198,7 +197,7 @@ const toCustomerView = ({ uses, productCount, ...customer }: Customer) => {
     href: addressOf(customer.slug),
     uses: views,
     moreUses: productCount - uses.length,
-    // Those nearest to their cap come first.
+    // The views are sorted by share, highest first.
     isOver: (views[0]?.share ?? 0) >= 1,
     isNear: (views[0]?.share ?? 0) >= NEAR,
   };

@@ -7,24 +7,23 @@ import { DAY_MS, monthOf } from '../core/time.js';
 import { effectiveCap } from '../metering/entitlements/table.js';
 import { failedSince, type FailedSignIns } from '../accounts/identity/sign-in/failed-queries.js';
 
-/** What stands out about a customer, and can be asked for. */
 export const signals = ['near', 'over', 'expiring', 'sign-ins'] as const;
 type Signal = (typeof signals)[number];
 export const states = ['current', 'archived', 'all'] as const;
 
 export interface CustomerFilter {
-  /** How its slug, its name or the address of a member begins, in whatever case. */
+  /** Prefix of a slug, a name or a member's address, in any case. */
   search?: string | undefined;
   signal?: Signal | undefined;
   state: (typeof states)[number];
 }
 
-/** Usage of a product in the month, live. Decimals are exact text. */
+/** Live usage of a product in the month. Decimals are exact text. */
 export interface ProductUse {
   slug: string;
   name: string;
   used: string;
-  /** Null is unlimited, or without an entitlement. */
+  /** Null: unlimited, or no entitlement. */
   cap: string | null;
 }
 
@@ -32,20 +31,19 @@ export interface Customer {
   slug: string;
   name: string;
   isArchived: boolean;
-  /** Those nearest to their cap first, `MAX_USES` at most. */
+  /** Highest share of the cap first, at most `MAX_USES`. */
   uses: ProductUse[];
-  /** Products with usage in the month. */
   productCount: number;
-  /** Of the next seven days. */
+  /** Keys that expire in the next seven days. */
   expiringKeys: number;
-  /** Of sign-ins of all members, within a day. */
+  /** Failed sign-ins of all members within a day. */
   failed: FailedSignIns;
 }
 
 const MAX_USES = 3;
 const SOON_MS = 7 * DAY_MS;
 
-/** A page of the customers by slug, and the slug after which the next one begins. */
+/** A page of customers by slug, and the slug after which the next page begins. */
 export async function listCustomers(
   db: ReportedDatabase & { orm: Orm },
   nowMs: number,
@@ -75,7 +73,6 @@ export async function listCustomers(
   return { customers, nextCursor };
 }
 
-/** One of them; undefined if there is none. */
 export const findCustomer = async (orm: Orm, nowMs: number, slug: string): Promise<Customer | undefined> =>
   (await readCustomers(orm, nowMs, sql`o.slug = ${slug}`, 1))[0];
 
@@ -91,13 +88,13 @@ function matches(search: string | undefined, t: GroupTables): SQL {
     union all select m.org_id from ${t('users')} u join ${t('memberships')} m on m.user_id = u.id where u.email like ${pattern})`;
 }
 
-/** What begins so, in lower case; nothing in what was typed has a meaning of its own. */
+/** A LIKE pattern for a prefix in lower case; wildcards in the input are escaped. */
 export const toPattern = (search: string): string =>
   `${search.toLowerCase().replaceAll(/[\\%_]/g, (mark) => `\\${mark}`)}%`;
 
 const cap = sql.raw(effectiveCap('e', 'p'));
 
-/** Totals of the month with the caps of entitlements; an archived product has none. */
+/** Totals of the month with the caps of the entitlements; an archived product has no cap. */
 const useOf = (t: GroupTables, nowMs: number): SQL => sql`${t('usage_totals')} t
     join ${t('products')} p on p.id = t.product_id and p.usage_metric = t.metric
     left join ${t('entitlements')} e on e.org_id = t.org_id and e.product_id = t.product_id and p.archived_at is null
@@ -110,10 +107,10 @@ const isExpiring = (nowMs: number): SQL => sql`revoked_at is null
 const hasFailed = (nowMs: number): SQL => sql`f.hour >= ${failedSince(nowMs).toISOString()}::timestamptz`;
 
 /**
- * One pass over the totals of the month, by their index, with no look at entitlements but those with a cap of their own:
- * who is left over is looked at exactly, Organization after Organization, no more of them than fill the page.
+ * Scans the month's totals once, by their index, and of the entitlements reads only those with their own cap. The
+ * Organizations found are then checked exactly, one by one, until the page is full.
  */
-const usesBeyond = (nowMs: number, share: SQL) => (t: GroupTables) =>
+const usesAbove = (nowMs: number, share: SQL) => (t: GroupTables) =>
   sql`case when o.id in (
       with product as materialized (
         select id, usage_metric, unit_cap * ${share} as least from ${t('products')} where archived_at is null
@@ -127,10 +124,10 @@ const usesBeyond = (nowMs: number, share: SQL) => (t: GroupTables) =>
         and t.quantity >= case when own.org_id is null then p.least else own.least end
     ) then exists (select from ${useOf(t, nowMs)} and t.org_id = o.id and t.quantity >= c.cap * ${share} offset 0) end`;
 
-/** What is said by tables that every shard group has a part of is asked of each group. */
+/** A condition on tables that are spread over shard groups is evaluated in each group. */
 const conditions: Record<Signal, (nowMs: number) => SQL | ((t: GroupTables) => SQL)> = {
-  near: (nowMs) => usesBeyond(nowMs, sql.raw('0.8')),
-  over: (nowMs) => usesBeyond(nowMs, sql.raw('1')),
+  near: (nowMs) => usesAbove(nowMs, sql.raw('0.8')),
+  over: (nowMs) => usesAbove(nowMs, sql.raw('1')),
   expiring: (nowMs) => (t) => sql`o.id in (select org_id from ${t('api_keys')} where ${isExpiring(nowMs)})`,
   'sign-ins': (nowMs) =>
     sql`o.id in (select m.org_id from failed_sign_ins f join memberships m using (user_id) where ${hasFailed(nowMs)})`,

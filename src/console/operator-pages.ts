@@ -35,7 +35,7 @@ import { CONSOLE, decodeKey, encodeKey, PAGE_SIZE, PEOPLE, type ConsoleDeps } fr
 import { readPerson } from './person-pages.js';
 
 const OPERATORS = `${CONSOLE}/operators`;
-/** As many as their page shows; there are few. */
+/** All operators on one page; there are few. */
 const MAX_OPERATORS = 200;
 
 const inviteSchema = z.strictObject({ email: emailSchema });
@@ -43,7 +43,7 @@ const linkSchema = z.strictObject({
   kind: z.enum(['password_reset', 'second_factor_reset'], 'must be one of the choices'),
 });
 
-/** `/console/operators` and `/console/people`: who runs the service, and everybody who can sign in. */
+/** `/console/operators` and `/console/people`: the operators of the service, and everyone who can sign in. */
 export function operatorPages(deps: ConsoleDeps): Router {
   const router = pageRouter();
   addOperators(router, deps);
@@ -53,7 +53,6 @@ export function operatorPages(deps: ConsoleDeps): Router {
   return router;
 }
 
-/** Answers with a secret that is shown this once. */
 async function showLink(
   deps: ConsoleDeps,
   req: Request,
@@ -147,7 +146,6 @@ function addPeople(router: Router, deps: ConsoleDeps): void {
   });
 }
 
-/** For who lost their password or their second factor. */
 function addLinks(router: Router, deps: ConsoleDeps): void {
   const confirmed = requireConfirmation(deps.clock);
 

@@ -38,15 +38,13 @@ const tabs = [
 ] as const;
 
 export interface CustomerPage {
-  /** The template, below `views/console`. */
+  /** Template below `views/console`. */
   view: string;
   tab: (typeof tabs)[number]['id'];
-  /** Goes before the Organization's name. */
   title: string;
   notices?: Record<string, string>;
 }
 
-/** Answers with a page about one customer: its name and its tabs stand above. */
 export function renderCustomer(
   deps: ConsoleDeps,
   req: Request,
@@ -71,7 +69,7 @@ export function renderCustomer(
   });
 }
 
-/** A cursor is the key of the last row seen, so that a list costs the same on every page. */
+/** A cursor is the key of the last row seen, so every page of a list costs the same. */
 export const encodeKey = (key: string): string => Buffer.from(key).toString('base64url');
 
 /** @throws AppError not_found */

@@ -59,7 +59,7 @@ const notices = {
 const inviteSchema = invitationSchema.omit({ id: true });
 const cursorSchema = z.object({ cursor: listSchema.shape.cursor });
 
-/** `/console/customers/{slug}/people`: members, and who is invited. */
+/** `/console/customers/{slug}/people`: members and invitations. */
 export function customerPeoplePages(deps: ConsoleDeps): Router {
   const { db, clock } = deps;
   const router = pageRouter();

@@ -30,7 +30,7 @@ const notices = {
   'second-factor': 'The second factor is removed. Their password alone opens the account.',
 };
 
-/** Each is asked about on a page of its own. */
+/** Each action asks for confirmation on its own page. */
 const actions = {
   'sign-out': {
     title: 'Sign out everywhere',
@@ -70,7 +70,7 @@ export async function readPerson(orm: Orm, req: Request) {
   return { ...person, hasFactor: await hasSecondFactor(orm, person.id) };
 }
 
-/** `/console/people/{userId}`: one person, and what an operator changes of their account. */
+/** `/console/people/{userId}`: one person, and changes that an operator can make to their account. */
 export function personPages(deps: ConsoleDeps): Router {
   const { clock } = deps;
   const { orm } = deps.db;

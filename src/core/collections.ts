@@ -1,4 +1,3 @@
-/** The items by key, in the order in which they come. */
 export function groupBy<K, T>(items: Iterable<T>, keyOf: (item: T) => K): Map<K, T[]> {
   const groups = new Map<K, T[]>();
   for (const item of items) {
@@ -10,14 +9,14 @@ export function groupBy<K, T>(items: Iterable<T>, keyOf: (item: T) => K): Map<K,
   return groups;
 }
 
-/** What was made for the keys that were asked for lately. Making it anew gives the same: this only saves the time. */
+/** A cache of recently used values. Values can be recomputed, so evicting one costs only time. */
 export function createRecall<T>(most: number): (key: string | number, make: () => T) => T {
   let [young, old] = [new Map<string | number, T>(), new Map<string | number, T>()];
   return (key, make) => {
     const found = young.get(key);
     if (found !== undefined) return found;
     const value = old.get(key) ?? make();
-    // What is not asked for again before the young ones are full is forgotten with the old ones.
+    // Entries not used again before the young generation is full are evicted with the old one.
     if (young.size >= most) [young, old] = [new Map(), young];
     young.set(key, value);
     return value;

@@ -1,16 +1,15 @@
 import { z } from 'zod';
 
-/** What the service is started with, but for what its features add. */
 export interface ServiceConfig {
   production: boolean;
-  /** Whether there are markets, forecasts, portfolios and orders. Without them, nothing shows that there could be. */
+  /** Whether the service has markets, forecasts, portfolios and orders. If not, no page or answer mentions them. */
   hasMarkets: boolean;
-  /** What forms for a new Organization begin with: a choice that was left as it is gives nothing of real markets away. */
+  /** Preselected access of a new Organization: in production the default must not grant real markets. */
   firstMarketAccess: 'none' | 'trade';
   port: number;
   host: string;
   databaseUrl: string | undefined;
-  /** The role that owns the schema and migrates it; undefined: that of `databaseUrl`. */
+  /** URL with the role that owns and migrates the schema; undefined: `databaseUrl` is used. */
   migrationDatabaseUrl: string | undefined;
   dataDir: string;
   redisUrl: string | undefined;
@@ -18,47 +17,44 @@ export interface ServiceConfig {
   sessionKeys: string[] | undefined;
   /** Keys that encrypt the secrets of authenticator apps and webhooks, newest first. */
   secretKeys: string[];
-  /** Webhooks go to private addresses, too: to receivers in one's own network. */
+  /** Lets webhooks go to private addresses, for receivers in one's own network. */
   webhooksAllowPrivate: boolean;
-  /** Secrets of the environment, word by word: no log shows them. */
+  /** Secrets from the environment, masked in every log. */
   secrets: string[];
-  /** Where the heads of the audit log are written to, and when: a file or a URL. Undefined: nowhere. */
+  /** Where and when the heads of the audit log are exported: a file or a URL. Undefined: no export. */
   auditExport: { target: string; schedule: string } | undefined;
-  /** Empty: the operator API does not exist. */
+  /** If empty, the operator API does not exist. */
   operatorTokens: OperatorToken[];
-  /** What reads `/metrics` must present; without it every caller may outside of production, and none in it. */
+  /** Token required to read `/metrics`. Without one, production refuses everyone and other environments allow everyone. */
   metricsToken: string | undefined;
-  /** Where people reach the service, an origin; undefined only outside production: then links lead to where a request came. */
+  /** Public origin of the service; undefined only outside production, where links use the origin of the request. */
   publicUrl: string | undefined;
-  /** Undefined: no mail is sent, and links are shown to be passed on. */
+  /** Undefined: no mail is sent, and links are displayed for people to pass on. */
   mail: MailConfig | undefined;
   /** Express's `trust proxy`: a number of hops, addresses, or false. */
   trustProxy: number | string | boolean;
   logLevel: string;
-  /**
-   * How many whole months an idempotency key is remembered after the month of its event; then the event may be archived.
-   * Undefined: for ever.
-   */
+  /** Whole months for which an idempotency key is remembered after its event's month. Undefined: forever. */
   dedupeHorizonMonths: number | undefined;
   /** Origins whose pages may read the trading API from a browser. */
   corsOrigins: string[];
   limits: {
     usagePerMinute: number;
     entitlementsPerMinute: number;
-    /** Calls with one key about its portfolio and its orders. */
+    /** Calls per key about its portfolio and orders. */
     tradingPerMinute: number;
-    /** Of each address, over all reads of market data. */
+    /** Per address, over all reads of market data. */
     readsPerMinute: number;
     keyChangesPerHour: number;
-    /** Of each address, over the API reference and its document. */
+    /** Per address, over the API reference and its document. */
     documentsPerMinute: number;
-    /** Of each session. */
+    /** Per session. */
     dashboardPerMinute: number;
     connections: {
       connections: number;
-      /** Infinity behind a proxy, whose connections are those of all callers. */
+      /** Infinity behind a proxy, whose connections carry all callers. */
       connectionsPerAddress: number;
-      /** Answers that wait to be read, over all connections. */
+      /** Limit for answers not yet read by their clients, over all connections. */
       bufferedBytes: number;
     };
   };
@@ -66,23 +62,22 @@ export interface ServiceConfig {
 
 export interface MailConfig {
   host: string;
-  /** Undefined: the usual one. */
+  /** Undefined: the default port of the scheme. */
   port: number | undefined;
-  /** From the first byte on, before anything else is said (STARTTLS), or none on the way to this machine or a neighbour. */
+  /** TLS from the first byte, by STARTTLS, or none, for this machine or a neighbouring container. */
   tls: 'implicit' | 'starttls' | 'none';
   auth: { user: string; pass: string } | undefined;
   from: { name: string; address: string };
-  /** Where links lead. */
   origin: string;
 }
 
 export interface OperatorToken {
-  /** What the audit log calls its bearer: `operator`, or `operator:` and the token's name. */
+  /** Name of the token's bearer in the audit log: `operator`, or `operator:` and the token's name. */
   actor: string;
   token: string;
 }
 
-/** The environment does not describe a service that may run; the message lists every problem. */
+/** Thrown for a configuration that the service must not run with; the message lists every problem. */
 export class ConfigError extends Error {
   constructor(problems: string[]) {
     super(
@@ -91,7 +86,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** @param max of the number; 1 is the least */
+/** @param max largest value accepted; the smallest is 1 */
 export const wholeNumber = (fallback: number, max = 1_000_000_000) => wholeField(max).default(fallback);
 
 export const wholeField = (max: number) =>
@@ -101,7 +96,7 @@ export const wholeField = (max: number) =>
     .transform(Number)
     .pipe(z.number().min(1, 'must be at least 1').max(max, `must be at most ${max}`));
 
-/** @param example for the message */
+/** @param example shown in the message */
 export const urlField = (protocols: RegExp, example: string) =>
   z
     .string()
@@ -111,7 +106,7 @@ export const urlField = (protocols: RegExp, example: string) =>
     )
     .refine(hasReadableCredentials, unreadableCredentials);
 
-/** Drivers decode them, and fail in words of their own. */
+/** Drivers decode the credentials, and their own errors for broken ones would be unclear. */
 export function hasReadableCredentials(url: string): boolean {
   if (!URL.canParse(url)) return true;
   const { username, password } = new URL(url);

@@ -1,14 +1,11 @@
-/**
- * Exact arithmetic on the non-negative decimals that Postgres writes (`12`, `0.25`). A double would round what the
- * database has counted exactly.
- */
+/** Exact arithmetic on Postgres's non-negative decimals (`12`, `0.25`), which a double would round. */
 export function compareDecimals(a: string, b: string): number {
   if (isSmallWhole(a) && isSmallWhole(b)) return Math.sign(Number(a) - Number(b));
   const [x, y] = align(a, b);
   return x < y ? -1 : x > y ? 1 : 0;
 }
 
-/** a − b, or `0` where that would be negative. */
+/** a − b, or `0` if that would be negative. */
 export function subtractDecimals(a: string, b: string): string {
   if (isSmallWhole(a) && isSmallWhole(b)) return String(Math.max(0, Number(a) - Number(b)));
   const [x, y, scale] = align(a, b);
@@ -30,7 +27,7 @@ function toDecimal(units: bigint, scale: number): string {
   return fraction === '' ? whole : `${whole}.${fraction}`;
 }
 
-/** Whole numbers that a double holds exactly, which is nearly all of them. */
+/** Whole numbers that a double holds exactly, which covers nearly all values. */
 const isSmallWhole = (digits: string): boolean => digits.length <= 15 && !digits.includes('.');
 
 function align(a: string, b: string): [bigint, bigint, number] {
@@ -44,22 +41,21 @@ function align(a: string, b: string): [bigint, bigint, number] {
   ];
 }
 
-/** Whether `a` is above `b`, exactly; both may be written with an exponent, as JSON allows. */
+/** True if `a` > `b`, compared exactly; both may have an exponent, as JSON allows. */
 export function isDecimalAbove(a: string, b: string): boolean {
   if (a === b) return false;
   const [x, y] = [Number(a), Number(b)];
-  // Rounding keeps the order, so only equal doubles need all of the digits.
+  // Rounding preserves order, so only equal doubles need all their digits compared.
   if (x !== y) return x > y;
   return compareDecimals(toPlain(a), toPlain(b)) > 0;
 }
 
-/** Without an exponent. */
 export function toPlain(literal: string): string {
   const [mantissa = '', exponent = '0'] = literal.toLowerCase().split('e');
   return toPlainDecimal(mantissa, Number(exponent));
 }
 
-/** The shortest way to write the number without an exponent, so that equal numbers are equal texts. */
+/** The shortest form without an exponent, so that equal numbers give equal texts. */
 export function toPlainDecimal(mantissa: string, exponent: number): string {
   const [whole = '', fraction = ''] = mantissa.split('.');
   const all = whole + fraction;

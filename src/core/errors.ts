@@ -1,7 +1,4 @@
-/**
- * Every code that a response can carry, with its HTTP status: the one place where the logic's words become HTTP. Clients switch
- * on these words, so they never change meaning.
- */
+/** Every error code with its HTTP status. Clients switch on these codes, so a code never changes its meaning. */
 export const statusByCode = {
   invalid_json: 400,
   invalid_request: 400,
@@ -51,7 +48,7 @@ export const statusByCode = {
 
 export type ErrorCode = keyof typeof statusByCode;
 
-/** One offending place. `pointer` is an RFC 6901 JSON pointer into the request body. */
+/** An offending place. `pointer` is an RFC 6901 JSON pointer into the request body. */
 export interface ErrorPlace {
   index?: number;
   pointer: string;
@@ -62,15 +59,14 @@ export interface ErrorPlace {
 export interface AppErrorOptions {
   cause?: unknown;
   errors?: ErrorPlace[];
-  /** Seconds until a repeat may succeed; becomes `Retry-After`. */
+  /** Seconds until a retry may succeed; sent as `Retry-After`. */
   retryAfterSeconds?: number;
-  /** The methods that the address takes; becomes `Allow`. */
+  /** Methods allowed at the address; sent as `Allow`. */
   allow?: string;
-  /** Of `limit_reached`: the limit, as answers show it. */
   limit?: object;
 }
 
-/** A failure the caller is told about. Anything else that is thrown is a bug and answers a bland 500. */
+/** A failure that is reported to the caller. Any other thrown error is a bug and answers a bland 500. */
 export class AppError extends Error {
   readonly code: ErrorCode;
   readonly errors: ErrorPlace[] | undefined;
@@ -89,6 +85,6 @@ export class AppError extends Error {
   }
 }
 
-/** Refuses input for one place of it. `detail` goes on where the place ends: `must not be blank`. */
+/** Refuses one place of the input. `detail` continues the sentence after the place: `must not be blank`. */
 export const placeError = (code: ErrorCode, pointer: string, detail: string): AppError =>
   new AppError(code, `${pointer} ${detail}`, { errors: [{ pointer, code, detail }] });

@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { v7 as uuid } from 'uuid';
 import { DAY_MS, MINUTE_MS } from './time.js';
 
-/** The id of a page's last row, as the 22 characters that callers hand back without reading them. */
+/** The id of a page's last row, as the opaque 22-character cursor that callers send back. */
 export const encodeCursor = (id: string): string =>
   Buffer.from(id.replaceAll('-', ''), 'hex').toString('base64url');
 
@@ -13,24 +13,24 @@ export const decodeCursor = (cursor: string): string =>
 
 const version7 = /^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/;
 const MAX_AGE_MS = DAY_MS;
-/** Instances whose clocks differ take each other's ids. */
+/** Instances with differing clocks accept each other's ids. */
 const MAX_AHEAD_MS = 5 * MINUTE_MS;
 
-/** An id for a form to carry: what the form makes gets it, so that sending the form twice makes one thing. */
+/** An id carried by a form for the thing that it creates, so that sending the form twice creates one thing. */
 export const newFormId = (nowMs: number): string => uuid({ msecs: nowMs });
 
-/** True for a UUIDv7 of the last day. Ids stay in the order in which things were made, and no caller chooses one. */
+/** True for a UUIDv7 of the last day. This keeps ids in creation order and prevents callers from choosing them. */
 export function isFreshId(id: string, nowMs: number): boolean {
   if (!version7.test(id)) return false;
   const madeAtMs = Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
   return madeAtMs >= nowMs - MAX_AGE_MS && madeAtMs <= nowMs + MAX_AHEAD_MS;
 }
 
-/** Room for more ids in a millisecond than one process makes. */
+/** Leaves room for more ids per millisecond than one process makes. */
 const FIRST_SEQUENCES = 2 ** 30;
 let last = { msecs: 0, seq: 0 };
 
-/** A UUIDv7. Those of one process sort as they were made, also within one millisecond. */
+/** A UUIDv7. Ids of one process sort in creation order, even within a millisecond. */
 export function newId(nowMs: number): string {
   last = { msecs: nowMs, seq: last.msecs === nowMs ? last.seq + 1 : randomInt(FIRST_SEQUENCES) };
   return uuid(last);

@@ -11,7 +11,7 @@ export type Metrics = ReturnType<typeof createMetrics>;
 
 /**
  * Prometheus metrics of one app. Labels take few values: routes as mounted, never addresses or names from outside.
- * @param ofProcess left out: with those of the process, which are watched until it ends
+ * @param ofProcess also collects metrics of the process until it ends; default: true
  */
 export function createMetrics({ ofProcess = true } = {}) {
   const registry = new Registry();
@@ -26,7 +26,7 @@ export function createMetrics({ ofProcess = true } = {}) {
   };
 }
 
-/** Each outcome is there from the start: of a count that begins at 1, Prometheus sees no increase. */
+/** Creates every outcome at 0: Prometheus sees no increase in a counter that first appears with 1. */
 function countOutcomes(
   outcomes: string[],
   options: Pick<CounterConfiguration<'outcome'>, 'name' | 'help' | 'registers'>,
@@ -108,7 +108,6 @@ const apiMetrics = (registers: Registry[]) => ({
   }),
 });
 
-/** Of what leaves the service by itself. */
 const outboxMetrics = (registers: Registry[]) => ({
   mails: countOutcomes(['sent', 'deferred', 'failed'], {
     name: 'gauge_mails_total',

@@ -1,4 +1,3 @@
-/** What an API key may be made for. */
 export const scopes = [
   'usage:write',
   'usage:read',

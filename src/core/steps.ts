@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-/** Calls `make` at the first use. A failure is not kept. */
+/** Calls `make` on first use and keeps its result. A failure is not kept. */
 export function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {
@@ -12,14 +12,13 @@ export function once<T>(make: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** The items in their order, `size` at a time. */
 export function inChunks<T>(items: readonly T[], size: number): T[][] {
   return Array.from({ length: Math.ceil(items.length / size) }, (_, i) =>
     items.slice(i * size, (i + 1) * size),
   );
 }
 
-/** Works on all items, `width` of them at a time. The first failure ends the others, and rejects. */
+/** Processes all items, `width` at a time. The first failure stops the others and rejects. */
 export async function inParallel<T, R>(
   items: readonly T[],
   { width, signal }: { width: number; signal: AbortSignal },
@@ -43,13 +42,12 @@ export async function inParallel<T, R>(
   }
 }
 
-/** Work that can be left between its steps, each of which takes a few milliseconds at the most. */
+/** Work that can be interrupted between its steps, each of which takes a few milliseconds at most. */
 export type Steps<T> = Generator<undefined, T>;
 
-/** How long the event loop is kept before others have their turn. */
+/** Longest time for which the work keeps the event loop. */
 const SLICE_MS = 5;
 
-/** The work without pauses. */
 export function allAtOnce<T>(steps: Steps<T>): T {
   for (;;) {
     const { done, value } = steps.next();
@@ -58,8 +56,8 @@ export function allAtOnce<T>(steps: Steps<T>): T {
 }
 
 /**
- * The same with turns for other work in between.
- * @param mayStop undefined is returned once it is true
+ * Runs the work and lets other work run in between.
+ * @param mayStop stops the work once true; the result is then undefined
  */
 export async function inSlices<T>(steps: Steps<T>): Promise<T>;
 export async function inSlices<T>(steps: Steps<T>, mayStop: () => boolean): Promise<T | undefined>;

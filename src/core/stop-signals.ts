@@ -1,10 +1,7 @@
-/**
- * One Ctrl-C reaches a process twice when npm started it: the terminal signals the whole group, and npm passes its own signal on.
- * Repeats within this time are the same request.
- */
+/** Under npm, Ctrl-C arrives twice, from the terminal and from npm. Signals within this time count as one request. */
 const SAME_REQUEST_MS = 2_000;
 
-/** Calls `stop` on the first SIGINT or SIGTERM, and `abandon` when a person asks again. */
+/** Calls `stop` on the first SIGINT or SIGTERM, and `abandon` on a second request. */
 export function onStopSignal(stop: (signal: NodeJS.Signals) => void, abandon: () => void): void {
   let askedAt: number | undefined;
   for (const signal of ['SIGTERM', 'SIGINT'] as const)

@@ -1,4 +1,4 @@
-/** Text from outside may hold sequences that a terminal obeys. */
+/** Removes control characters: text from outside may contain escape sequences for the terminal. */
 export const printable = (text: string): string => text.replace(/\p{Cc}+/gu, ' ');
 
 export const printableLines = (text: string): string => text.split('\n').map(printable).join('\n');

@@ -1,6 +1,6 @@
 /**
- * A title, a table of which the first row is the head, and how many of `count` are not in it.
- * @param texts how many columns from the left hold text; the others are numbers and stand at the right
+ * A title, a table whose first row is its head, and the number of the `count` items that are not shown.
+ * @param texts number of left-aligned text columns; the others are numbers, aligned right
  */
 export function toSection(title: string, count: number, rows: string[][], texts: number): string[] {
   const more = count - (rows.length - 1);

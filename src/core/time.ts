@@ -3,7 +3,7 @@ export const MINUTE_MS = 60 * SECOND_MS;
 export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
 
-/** First day of the calendar month (UTC) of a time, as `YYYY-MM-01`. */
+/** First day of the time's calendar month (UTC), as `YYYY-MM-01`. */
 export function monthOf(timeMs: number): string {
   return `${new Date(timeMs).toISOString().slice(0, 7)}-01`;
 }
@@ -17,7 +17,7 @@ export function monthRange(firstDay: string): { start: string; end: string } {
   };
 }
 
-/** Where the time comes from; tests own theirs. */
+/** Source of the time; tests supply their own. */
 export interface Clock {
   /** Milliseconds since 1970-01-01T00:00:00Z. */
   now(): number;
@@ -25,7 +25,7 @@ export interface Clock {
 
 export const systemClock: Clock = { now: () => Date.now() };
 
-/** `Retry-After` in ms: seconds or a date (RFC 9110). Undefined where it says nothing usable. */
+/** Parses `Retry-After`, in seconds or as a date (RFC 9110), to ms. Undefined if it is missing or invalid. */
 export function readRetryAfter(value: string | null): number | undefined {
   if (value === null) return undefined;
   const ms = /^\s*\d+\s*$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now();

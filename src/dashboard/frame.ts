@@ -4,7 +4,6 @@ import { listOrganizationsOf } from '../accounts/identity/organizations/queries.
 import type { SessionPerson, SessionPrincipal } from '../accounts/identity/session/session.js';
 import { managingRoles, type Role } from '../accounts/organizations/table.js';
 
-/** The parts of the dashboard, in the order of its navigation. */
 const sections: { id: string; href: string; label: string; roles?: readonly Role[]; isOfMarkets?: true }[] = [
   { id: 'overview', href: '/dashboard', label: 'Overview' },
   { id: 'api-keys', href: '/dashboard/api-keys', label: 'API keys' },
@@ -18,7 +17,6 @@ const sections: { id: string; href: string; label: string; roles?: readonly Role
   { id: 'audit-log', href: '/dashboard/audit-log', label: 'Audit log', roles: managingRoles },
 ];
 
-/** The Organizations that the chooser in the header offers at most. */
 const MAX_CHOICES = 100;
 
 export function createFrame({ db, config }: Pick<Context, 'db' | 'config'>): ReadFrame {
@@ -49,7 +47,6 @@ function navigationOf(
     .map(({ id, href, label }) => ({ href, label, isCurrent: id === current }));
 }
 
-/** The parts of the operator's console. */
 const consoleSections: { id: string; href: string; label: string; isOfMarkets?: true }[] = [
   { id: 'customers', href: '/console', label: 'Customers' },
   { id: 'products', href: '/console/products', label: 'Products' },
@@ -61,7 +58,7 @@ const consoleSections: { id: string; href: string; label: string; isOfMarkets?: 
 ];
 const shardSection = { id: 'shards', href: '/console/shards', label: 'Shard groups' };
 
-/** The frame of the console: whatever Organizations an operator belongs to have nothing to do with it. */
+/** The console's frame, which is independent of the operator's own Organizations. */
 export function createConsoleFrame({ config, db }: Pick<Context, 'config' | 'db'>): ReadFrame {
   const shown = consoleSections.filter(({ isOfMarkets }) => config.hasMarkets || !isOfMarkets);
   return (res, section) =>

@@ -3,7 +3,7 @@ import { prefersHtml } from '../core/http/request.js';
 import { renderPage, type PageDeps, pageRouter } from '../core/pages/layout.js';
 import { organizationArchived, sessionOf, type ReadSession } from '../accounts/identity/session/session.js';
 
-/** A login that each visitor is shown: of the demo's data, never of a customer's. */
+/** A login shown to every visitor: always of the demo, never of a customer. */
 export interface DemoLogin {
   email: string;
   name: string;
@@ -12,7 +12,7 @@ export interface DemoLogin {
   password: string;
 }
 
-/** `/`: what this is, and the ways in. */
+/** `/`: introduces the service and links to it. */
 export function frontPages(
   deps: PageDeps,
   readSession: ReadSession,
@@ -23,14 +23,14 @@ export function frontPages(
     res.locals.person = session;
     const page = { view: 'front', title: 'Welcome', frame: 'card' } as const;
     const shown = session ? [] : listDemoLogins();
-    // One login for a person, whatever they belong to.
+    // One login per person, even with several Organizations.
     const emails = new Set(shown.map(({ email }) => email));
     const logins = [...emails].map((email) => shown.filter((login) => login.email === email));
     await renderPage(deps, req, res, page, { logins });
   });
 }
 
-/** Tells members of an archived Organization that it is, and shows nothing else of it. Each change asks again: see `change`. */
+/** Shows members of an archived Organization only that it is archived. `change` checks this again for each change. */
 export function hideArchived(deps: PageDeps): RequestHandler {
   return async (req, res, next) => {
     const { isArchived, orgName } = sessionOf(res);

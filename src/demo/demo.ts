@@ -8,9 +8,9 @@ import type { Context } from '../core/http/context.js';
 import { entitlementKinds } from '../metering/entitlements/table.js';
 import { roles } from '../accounts/organizations/table.js';
 
-/** Everything about the demo that can be shown. It is known in clear only to the process that made it. */
+/** Everything about the demo that can be shown. Only the process that created the demo knows the secrets in the clear. */
 const demoSchema = z.strictObject({
-  /** The embedded database is for trying; what is printed says so. */
+  /** The embedded database is only for trying Gauge, and the greeting says so. */
   database: z.enum(['embedded', 'postgres']),
   logins: z.array(
     z.strictObject({
@@ -21,11 +21,10 @@ const demoSchema = z.strictObject({
       password: z.string(),
     }),
   ),
-  /** Keys of the first Organization. */
   keys: z.strictObject({
     live: z.string(),
     test: z.string(),
-    /** May read the portfolio and place orders; a test key, so on paper only. */
+    /** May read the portfolio and place orders; a test key, so it trades only on paper. */
     trading: z.string(),
   }),
   products: z
@@ -38,7 +37,7 @@ const demoSchema = z.strictObject({
       }),
     )
     .min(1),
-  /** The past up to this time is still to be filled in; ISO 8601. */
+  /** End of the past that is still to be filled in; ISO 8601. */
   pastUpTo: z.iso.datetime().optional(),
 });
 
@@ -46,7 +45,7 @@ export type DemoData = z.infer<typeof demoSchema>;
 
 const fileName = 'demo.json';
 
-/** Keeps the demo's passwords and keys for its owner's eyes, so that later starts can show them again. */
+/** Keeps the demo's passwords and keys, readable only by their owner, so that later starts can show them again. */
 export async function writeDemo(dataDir: string, demo: DemoData): Promise<void> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const file = join(dataDir, fileName);
@@ -55,10 +54,7 @@ export async function writeDemo(dataDir: string, demo: DemoData): Promise<void> 
   await rename(temporary, file);
 }
 
-/**
- * The demo of this database as it was made, or undefined: in production, where no demo was made from here, or when its key no
- * longer works. A file that was left by another database is not this one's.
- */
+/** Undefined in production, without a demo made here, if its key no longer works, or for another database's file. */
 export async function readDemo({
   config,
   db,

@@ -18,14 +18,14 @@ import { choosePassword, putUser, type PasswordChoice } from '../accounts/identi
 import { organizations, type Role } from '../accounts/organizations/table.js';
 import { writeDemo, type DemoData } from './demo.js';
 
-/** Any constant of our own; all instances ask for the same lock. */
+/** An arbitrary constant; all instances ask for the same lock. */
 const DEMO_LOCK = 4_283_641_098;
 
 type SeedContext = Pick<Context, 'config' | 'db' | 'clock'>;
 
 /**
- * Fills a database that has no Organization with something to try, once, however many instances start together.
- * What was made can also be read later, with `readDemo`. Never in production.
+ * Fills a database without Organizations with demo data, once, however many instances start together. `readDemo` can
+ * read the result later. Never runs in production.
  * @returns undefined if there was nothing to do
  */
 export async function seedDemo({ config, db, clock }: SeedContext): Promise<DemoData | undefined> {
@@ -44,13 +44,13 @@ export async function seedDemo({ config, db, clock }: SeedContext): Promise<Demo
     const keys = await makeDemo(tx, choices, source);
     const pastUpTo = source.at.toISOString();
     const demo: DemoData = { ...toDemoData(db.kind, password, keys), pastUpTo };
-    // Before the commit: after a crash in between, the next start seeds again and writes it anew.
+    // Written before the commit: after a crash in between, the next start seeds again and overwrites the file.
     await writeDemo(config.dataDir, demo);
     return demo;
   });
 }
 
-/** What the demo consists of: invented companies and people, on a domain that cannot exist. */
+/** The demo's data: invented companies and people, on a domain that cannot exist. */
 const demoOrganizations = [
   { slug: 'northwind-labs', name: 'Northwind Labs' },
   { slug: 'helios-weather', name: 'Helios Weather' },
@@ -79,7 +79,7 @@ const demoPeople: DemoPerson[] = [
 interface DemoProduct extends Omit<ProductInput, 'maxQuantity'> {
   slug: string;
   grants: Partial<Record<OrganizationSlug, EntitlementKind>>;
-  /** Of each of them. */
+  /** Limits of each entitlement. */
   limits?: UsageLimit[];
 }
 
@@ -115,7 +115,7 @@ async function isEmpty(orm: Orm): Promise<boolean> {
   return (await orm.select({ id: organizations.id }).from(organizations).limit(1)).length === 0;
 }
 
-/** Hashing takes long, so it happens before the lock is held. */
+/** Hashes the passwords before the lock is taken, because hashing is slow. */
 async function choosePasswords(orm: Orm, password: string): Promise<Map<string, PasswordChoice>> {
   return new Map(
     await Promise.all(
@@ -124,7 +124,7 @@ async function choosePasswords(orm: Orm, password: string): Promise<Map<string, 
   );
 }
 
-/** The same steps as calls of the operator API, and the keys of the first Organization. */
+/** Performs the operator API's steps directly, and creates keys for the first Organization. */
 async function makeDemo(
   tx: Tx,
   choices: ReadonlyMap<string, PasswordChoice>,
@@ -153,7 +153,7 @@ async function makeDemo(
   }
   const orgId = orgIds.get(demoOrganizations[0].slug)!;
   const makeKey = async (name: string, livemode: boolean, scopes: string[]) =>
-    // By the system, not by a person: it uses up none of the Organization's changes of the hour.
+    // Created by the system, not by a person, so it does not count towards the Organization's hourly key changes.
     (await addSystemKey(tx, orgId, { name, livemode, scopes, now: source.at })).secret;
   const runtime = ['usage:write', 'usage:read', 'entitlements:read'];
   return {
@@ -180,5 +180,5 @@ function toDemoData(database: DemoData['database'], password: string, keys: Demo
 
 const alphabet = 'abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789';
 
-/** 16 characters that are not taken for one another, about 92 bits. */
+/** 16 characters without look-alikes, about 92 bits. */
 const randomPassword = () => Array.from({ length: 16 }, () => alphabet[randomInt(alphabet.length)]).join('');

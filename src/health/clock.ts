@@ -2,12 +2,12 @@ import type { Logger } from 'pino';
 import type { Metrics } from '../core/metrics.js';
 import { MINUTE_MS, SECOND_MS } from '../core/time.js';
 
-/** Machines that keep their time are within milliseconds of each other. */
+/** Synchronized machines differ by only milliseconds. */
 const NOTED_MS = 5 * SECOND_MS;
-/** Entitlements, keys and sessions begin and end by the clock of the instance: beyond this it refuses what it should let pass. */
+/** Entitlements, keys and sessions follow the instance's clock, which beyond this would refuse valid calls. */
 const MAX_MS = MINUTE_MS;
 
-/** When the database looked at its clock, and when it was asked and had answered by the clock of this instance. */
+/** Database time of a query, and the instance's times before and after it. */
 interface ClockReading {
   databaseMs: number;
   askedMs: number;
@@ -15,12 +15,12 @@ interface ClockReading {
 }
 
 interface ClockState {
-  /** So far that the instance should get no traffic. */
+  /** The clock differs so much that the instance should get no traffic. */
   isOff: boolean;
   reason?: string;
 }
 
-/** Compares the clock of this machine with the database's. That they begin or cease to differ is logged once. */
+/** Compares this machine's clock with the database's. Logs once when they start to differ and once when they agree again. */
 export function createClockWatch({
   log,
   metrics,
@@ -30,7 +30,7 @@ export function createClockWatch({
 }): (reading: ClockReading) => ClockState {
   let differed = false;
   return (reading) => {
-    const differenceMs = leastDifferenceMs(reading);
+    const differenceMs = minDifferenceMs(reading);
     metrics.clockDifferenceSeconds.set(differenceMs / SECOND_MS);
     const size = Math.abs(differenceMs);
     const differs = size > NOTED_MS;
@@ -43,8 +43,8 @@ export function createClockWatch({
   };
 }
 
-/** Positive: this instance is behind. The database looked at its clock at some time between the question and the answer. */
-function leastDifferenceMs({ databaseMs, askedMs, answeredMs }: ClockReading): number {
+/** Smallest difference that fits the reading, whose time lies between query and answer; positive if behind. */
+function minDifferenceMs({ databaseMs, askedMs, answeredMs }: ClockReading): number {
   if (databaseMs > answeredMs) return databaseMs - answeredMs;
   return Math.min(0, databaseMs - askedMs);
 }

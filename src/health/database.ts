@@ -4,10 +4,10 @@ import type { Shards } from '../core/db/client.js';
 import type { Pools } from '../core/db/postgres.js';
 import type { Metrics } from '../core/metrics.js';
 
-/** A server that does not answer is found out by its connections; readiness waits no longer than this for it. */
+/** Time limit of readiness for a server that does not answer; the connections' own time-outs detect it later. */
 const PING_MS = 1_000;
 
-/** The ids and the servers of shard groups that cannot be reached now; undefined where the database is not sharded. */
+/** Ids and servers of the shard groups that are unreachable; undefined for a database that is not sharded. */
 export async function findGroupsAway({ groups }: Shards) {
   if (groups.length === 1) return undefined;
   const answered = new Set<string>();
@@ -24,7 +24,6 @@ export async function findGroupsAway({ groups }: Shards) {
   return { groups: away.map(({ id }) => id), workers: [...new Set(away.map(({ worker }) => worker))] };
 }
 
-/** Metrics of the connections to Postgres; in a sharded database, of those to its coordinator. */
 export function watchPools(pools: Pools, { registry }: Pick<Metrics, 'registry'>): void {
   const connections = new Gauge({
     name: 'gauge_database_connections',
@@ -42,7 +41,7 @@ export function watchPools(pools: Pools, { registry }: Pick<Metrics, 'registry'>
   registry.registerMetric(connections);
 }
 
-/** Metrics of each shard group. A database that is not sharded has none of these. */
+/** Metrics of each shard group; none for a database that is not sharded. */
 export function watchShards(shards: Shards, { registry, shardSeconds, shardRepeats }: Metrics): void {
   shards.watch({
     onStatement: (group, seconds) => shardSeconds.observe({ group }, seconds),
@@ -55,7 +54,7 @@ export function watchShards(shards: Shards, { registry, shardSeconds, shardRepea
       labelNames: ['group', 'worker'],
       registers: [registry],
       collect() {
-        // A group that has moved is no more where it was.
+        // Clears old labels: a group that has moved is no longer on its old worker.
         this.reset();
         if (shards.groups.length > 1)
           for (const { id: group, worker, load } of shards.groups) this.set({ group, worker }, read(load));

@@ -27,25 +27,24 @@ type DatabaseState = (typeof databaseStates)[number];
 
 interface Readiness {
   status: DatabaseState;
-  /** What needs the attention of an operator. */
   reason?: string;
-  /** Shard groups whose server cannot be reached: calls of their Organizations get 503 meanwhile. */
+  /** Shard groups whose server is unreachable: calls of their Organizations get 503 meanwhile. */
   groupsAway?: string[];
 }
 
-/** An answer holds for so long, for every caller. */
-const HOLDS_MS = 1_000;
+/** Time for which an answer is reused for all callers. */
+const CACHE_MS = 1_000;
 /** Load balancers wait for a few seconds. */
 const WAIT_MS = 2_000;
-/** Shorter, so that what else was found out is still told. */
-const WHOLE_WAIT_MS = 1_800;
+/** Shorter, so that the other findings can still be reported. */
+const DATABASE_WAIT_MS = 1_800;
 
 type ReadinessDeps = Pick<Context, 'db' | 'log' | 'metrics'>;
 type ClockWatch = ReturnType<typeof createClockWatch>;
 
 /**
- * Says whether the database can serve, and whether its clock and this instance's agree. It is asked at most once a second and once at a time, however many ask here: that
- * takes no credential. Changes are logged.
+ * Checks whether the database can serve and whether its clock agrees with this instance's. The route needs no
+ * credential, so concurrent requests share one check, at most one per second. Changes are logged.
  */
 function createReadiness({ db, log, metrics }: ReadinessDeps): () => Promise<Readiness> {
   const compareClocks = createClockWatch({ log, metrics });
@@ -53,7 +52,7 @@ function createReadiness({ db, log, metrics }: ReadinessDeps): () => Promise<Rea
   let last: DatabaseState = 'ready';
   async function ask(): Promise<Readiness> {
     const readiness = await Promise.race([
-      lookAt(db, compareClocks),
+      checkReadiness(db, compareClocks),
       setTimeout(WAIT_MS, unreachable('the database does not answer'), { ref: false }),
     ]);
     if (readiness.status !== last) log.warn(readiness, 'the readiness has changed');
@@ -62,19 +61,19 @@ function createReadiness({ db, log, metrics }: ReadinessDeps): () => Promise<Rea
   }
   return () => {
     const now = performance.now();
-    if (!known || now - known.at >= HOLDS_MS) known = { at: now, readiness: ask() };
+    if (!known || now - known.at >= CACHE_MS) known = { at: now, readiness: ask() };
     return known.readiness;
   };
 }
 
 const unreachable = (reason: string): Readiness => ({ status: 'database_unreachable', reason });
 
-async function lookAt(db: Database, compareClocks: ClockWatch): Promise<Readiness> {
+async function checkReadiness(db: Database, compareClocks: ClockWatch): Promise<Readiness> {
   const [away, whole] = await Promise.all([
     findGroupsAway(db.shards),
     Promise.race([
-      lookAtWhole(db, compareClocks),
-      setTimeout(WHOLE_WAIT_MS, unreachable('the database does not answer'), { ref: false }),
+      checkDatabase(db, compareClocks),
+      setTimeout(DATABASE_WAIT_MS, unreachable('the database does not answer'), { ref: false }),
     ]),
   ]);
   if (!away) return whole;
@@ -94,10 +93,10 @@ async function lookAt(db: Database, compareClocks: ClockWatch): Promise<Readines
       };
 }
 
-async function lookAtWhole(db: Database, compareClocks: ClockWatch): Promise<Readiness> {
+async function checkDatabase(db: Database, compareClocks: ClockWatch): Promise<Readiness> {
   try {
     if (!(await isMigrated(db))) return { status: 'not_migrated' };
-    // The machine's clock: the service may run by another one, that of a tape.
+    // The machine's clock: the service may run by the clock of a tape.
     const askedMs = systemClock.now();
     const [row] = await selectRows<{ isReadOnly: boolean; databaseMs: number }>(
       db.orm,
@@ -126,7 +125,7 @@ const readinessSchema = z
   })
   .meta({ id: 'Readiness' });
 
-/** `/healthz` (the process), `/readyz` (may traffic come), `/metrics` (Prometheus). */
+/** `/healthz` (the process), `/readyz` (may receive traffic), `/metrics` (Prometheus). */
 export const healthRoutes = [
   defineRoute({
     method: 'get',
@@ -225,7 +224,7 @@ export const healthRoutes = [
   }),
 ];
 
-/** Where there is a token in the configuration, it is needed. Without one, production shows nothing here. */
+/** A configured token is required. Without one, production hides the metrics. */
 function requireMetricsToken({ metricsToken, production }: Context['config']): RequestHandler {
   if (metricsToken === undefined && production) return notFound;
   const expected = metricsToken === undefined ? undefined : digest(metricsToken);

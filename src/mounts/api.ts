@@ -24,7 +24,6 @@ import { createSettlements, type Settlements } from '../metering/reservations/se
 import { usageRoutes } from '../metering/ingestion/routes.js';
 import { createThresholds, type Thresholds } from '../metering/thresholds/thresholds.js';
 
-/** What the usage and entitlements API keeps running between requests. */
 export interface ApiServices {
   ingestion: Ingestion;
   reservations: Reservations;
@@ -48,10 +47,7 @@ export function createApiServices(context: Context): ApiServices {
   };
 }
 
-/**
- * `/api`: called by runtimes with an Organization's API key. One router and few layers for the whole face: each further
- * one that a call passes through costs as much as checking its key.
- */
+/** `/api`, for runtimes with an API key. Few layers: each further layer costs as much as checking the key. */
 export function apiRoutes(context: Context, services: ApiServices): Router {
   const router = Router();
   const ready = requireReady(context.lifecycle);
@@ -76,7 +72,7 @@ export function apiRoutes(context: Context, services: ApiServices): Router {
   return router;
 }
 
-/** What stands before routes for API keys: the look-up of a key that is new here, and with `limitTo` the calls a minute of each. */
+/** Guards of routes for API keys: the look-up of keys not seen before, and with `limitTo` the calls per minute of each key. */
 export function keyGuards(context: Context, { keys, keyUse }: Pick<ApiServices, 'keys' | 'keyUse'>) {
   const guard = unknownKeyGuard(context, {
     keyOf: readHashedSecret,
@@ -91,8 +87,8 @@ export function keyGuards(context: Context, { keys, keyUse }: Pick<ApiServices, 
 }
 
 /**
- * Counts a refused call for its key, if that is known to exist: nothing is remembered for guesses. A key that was good
- * before and is refused now is a stranger's again: guessed, counted and looked up first.
+ * Counts a refused call for its key if the key is known to exist: nothing is stored for guesses. A previously valid
+ * key that is now refused counts as unknown again, so it is limited as a guess and looked up first.
  */
 export function countRefusedCalls({
   keys,

@@ -71,11 +71,10 @@ import { webhookRoutes } from '../accounts/webhooks/routes.js';
 export interface DashboardOptions {
   signInLimits?: Partial<SignInLimits>;
   joinLimits?: Partial<JoinLimits>;
-  /** Shown to each visitor of `/`. */
   listDemoLogins?: () => readonly DemoLogin[];
 }
 
-/** `/`, `/login`, `/logout`, `/set-up`, `/dashboard` and `/console`: what people use, with a session cookie. */
+/** `/`, `/login`, `/logout`, `/set-up`, `/dashboard` and `/console`: pages for people with a session cookie. */
 export function dashboardRoutes(
   context: TradingContext,
   { keyUse }: Pick<ApiServices, 'keyUse'>,
@@ -130,7 +129,7 @@ export function dashboardRoutes(
   router.use(
     '/console',
     requirePerson(readSession),
-    operatorsAlone,
+    operatorsOnly,
     requireOperatorPerson,
     pageFrame(createConsoleFrame(context)),
     customerPages(context),
@@ -152,7 +151,6 @@ export function dashboardRoutes(
   return router;
 }
 
-/** With what pages check passwords and codes: at the sign-in, and of people's accounts. */
 function createProofs(
   context: TradingContext,
   keys: readonly string[],
@@ -173,13 +171,13 @@ function createProofs(
   };
 }
 
-/** `/console/shards`: where the groups of a sharded database are, what they hold, and which cannot be reached. */
+/** `/console/shards`: the shard groups with their servers, sizes and reachability. */
 function shardPages(deps: ConsoleDeps): Router {
   const { db } = deps;
   const router = pageRouter();
   router.get('/shards', async (req, res) => {
     const away = await findGroupsAway(db.shards);
-    // Sizes are had from all servers or not at all.
+    // Sizes are available only while all servers are reachable.
     const placements = away?.groups.length === 0 ? await listPlacements(db.orm) : [];
     const known = new Map(placements.map((placement): [string, Placement] => [placement.id, placement]));
     const groups = db.shards.groups.map(({ id, worker, load }) => ({
@@ -201,11 +199,10 @@ function shardPages(deps: ConsoleDeps): Router {
   return router;
 }
 
-/** For everybody else there is nothing at these addresses. */
-const operatorsAlone: RequestHandler = (_req, res, next) =>
+const operatorsOnly: RequestHandler = (_req, res, next) =>
   next(personOf(res).isOperator ? undefined : nothingHere());
 
-/** Requests a minute of each session. Before anything is looked up: only a cookie that we signed is ever counted. */
+/** Limits requests per minute of each session. Runs before any look-up: only a cookie that we signed is counted. */
 function sessionLimit(context: TradingContext): RequestHandler {
   const limit = perKeyLimit(context, {
     name: 'dashboard',

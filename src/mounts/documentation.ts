@@ -25,7 +25,7 @@ interface Documents {
   assets: ReturnType<typeof createAssets>;
 }
 
-/** The pages about one subject each, by the last part of their address, in reading order. */
+/** Pages on one topic each, by the last part of their address, in reading order. */
 const topics: Record<string, { title: string; summary: string }> = {
   start: { title: 'Five-minute start', summary: 'A key, the first event, and what it changed.' },
   retries: { title: 'Retries and idempotency', summary: 'Send again without counting twice.' },
@@ -37,9 +37,9 @@ const topics: Record<string, { title: string; summary: string }> = {
   errors: { title: 'Errors', summary: 'Every code, and what to do about it.' },
 };
 
-const ofDocuments = { method: 'get', tag: 'Service', credential: 'none', limit: 'documents' } as const;
+const documentRoute = { method: 'get', tag: 'Service', credential: 'none', limit: 'documents' } as const;
 
-const nothingThere = (summary: string, params: Record<string, string>) =>
+const notFoundExample = (summary: string, params: Record<string, string>) =>
   problemExample('not_found', {
     summary,
     detail: 'There is nothing at this address.',
@@ -48,10 +48,10 @@ const nothingThere = (summary: string, params: Record<string, string>) =>
 
 const htmlPage = { 200: { description: 'The page.', content: { 'text/html': null } } };
 
-/** `/openapi.json` and `/docs`. Everything is made at the first request for it and kept. */
+/** `/openapi.json` and `/docs`. Everything is made on its first request and kept. */
 export const documentationRoutes = [
   defineRoute({
-    ...ofDocuments,
+    ...documentRoute,
     path: '/openapi.json',
     operationId: 'getOpenApi',
     summary: 'This document',
@@ -78,7 +78,7 @@ export const documentationRoutes = [
       },
   }),
   defineRoute({
-    ...ofDocuments,
+    ...documentRoute,
     path: '/docs',
     operationId: 'getDocumentation',
     summary: 'The documentation',
@@ -93,7 +93,7 @@ export const documentationRoutes = [
         sendPage(req, res, 'index'),
   }),
   defineRoute({
-    ...ofDocuments,
+    ...documentRoute,
     path: '/docs/{topic}',
     operationId: 'getTopic',
     summary: 'A subject of the documentation',
@@ -111,7 +111,7 @@ export const documentationRoutes = [
         request: { params: { topic: 'errors' } },
         answer: '<section class="problem" id="rate_limited">',
       },
-      nothingThere('No such page', { topic: 'weather' }),
+      notFoundExample('No such page', { topic: 'weather' }),
     ],
     handler:
       ({ sendPage }: Documents) =>
@@ -119,7 +119,7 @@ export const documentationRoutes = [
         sendPage(req, res, `topics/${req.params.topic}`),
   }),
   defineRoute({
-    ...ofDocuments,
+    ...documentRoute,
     path: '/docs/reference/{group}',
     operationId: 'getReference',
     summary: 'A part of the reference',
@@ -135,7 +135,7 @@ export const documentationRoutes = [
         request: { params: { group: 'usage' } },
         answer: '<section class="operation" id="recordUsageEvents"',
       },
-      nothingThere('No such group', { group: 'weather' }),
+      notFoundExample('No such group', { group: 'weather' }),
     ],
     handler:
       ({ sendPage }: Documents) =>
@@ -143,7 +143,7 @@ export const documentationRoutes = [
         sendPage(req, res, `reference/${req.params.group}`),
   }),
   defineRoute({
-    ...ofDocuments,
+    ...documentRoute,
     path: '/docs/assets/{version}/{file}',
     operationId: 'getReferenceFile',
     summary: 'The files of the pages',
@@ -164,18 +164,17 @@ export const documentationRoutes = [
         request: { params: { version: '0', file: 'docs.js' } },
         answer: "credentials: 'omit'",
       },
-      nothingThere('No such file', { version: '0', file: 'other.js' }),
+      notFoundExample('No such file', { version: '0', file: 'other.js' }),
     ],
     handler: ({ assets }: Documents) => assets.serve,
   }),
 ];
 
 interface DocumentationDeps {
-  /** What the document is about. */
   listRoutes: () => Promise<readonly DescribedRoute[]>;
-  /** Goes before the pages: reads the session's cookie. */
+  /** Runs before the pages and reads the session cookie. */
   session: RequestHandler;
-  /** Of the signed-in reader; undefined where there is none. */
+  /** Values of the signed-in reader; undefined for others. */
   readOwnValues: (req: Request) => Promise<OwnValues | undefined>;
 }
 
@@ -224,10 +223,10 @@ export function documentationRouter(
 
 const viewsFolder = fileURLToPath(new URL('../../views', import.meta.url));
 
-/** All pages under a few names of the service; who asks under many gets no more memory than that. */
+/** Enough for all pages under a few host names; requests under many host names get no more memory. */
 const MAX_KEPT_PAGES = 100;
 
-/** Pages that are the same for every reader, each made at the first request for it. */
+/** Caches pages that are the same for every reader, each made on its first request. */
 function keepPages(
   make: (page: string, origin: string) => Promise<Compressed>,
 ): (page: string, origin: string) => Promise<Compressed> {
@@ -244,7 +243,7 @@ function keepPages(
   };
 }
 
-/** The reader is loaded with the first page, so that a start does not wait for it. Undefined where there is no such page. */
+/** Undefined for an unknown page. Loads the reader with the first page, so that it does not delay the start. */
 async function makeView(
   page: string,
   routes: readonly DescribedRoute[],
@@ -254,13 +253,13 @@ async function makeView(
   const { describeExampleFor, describeMessages, describeOperations, groups, toInlineHtml } =
     await import('../core/reference/reader.js');
   const [kind, id = ''] = page.split('/');
-  // What the service does not have, such as markets, has no page either.
+  // Features that the service lacks, such as markets, have no page either.
   const tags = new Set(routes.map(({ tag }) => tag));
   const present = groups.filter(({ tag }) => tags.has(tag));
   const shown = Object.fromEntries(
     Object.entries(topics).filter(([name]) => name !== 'paper-trading' || tags.has('Trading')),
   );
-  // A subject and a group may have the same name.
+  // A topic and a group may have the same name.
   const group = kind === 'reference' ? present.find((one) => one.id === id) : undefined;
   if (kind === 'topics' && !Object.hasOwn(shown, id)) return undefined;
   if (kind === 'reference' && !group) return undefined;
@@ -285,7 +284,6 @@ async function makeView(
   };
 }
 
-/** The pages' styles and scripts: those of the dashboard, and what only these pages have. */
 function listAssets() {
   const file = (path: string) => `${viewsFolder}/${path}`;
   const shared = ['tokens', 'base', 'frame', 'buttons', 'forms', 'tables', 'utilities'];
@@ -298,7 +296,7 @@ function listAssets() {
   ];
 }
 
-/** Nothing but the service's own files, and no inline script or style. */
+/** Allows only the service's own files, and no inline script or style. */
 const securityHeaders = helmet({
   contentSecurityPolicy: {
     useDefaults: false,

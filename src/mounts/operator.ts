@@ -30,7 +30,7 @@ const ownRoutes = [
 
 export const operatorRoutes = [...ownRoutes, ...operatorMarketRoutes, ...auditLogRoutes];
 
-/** `/operator`: what there is, is declared here. Every PUT is idempotent and replaces in full. */
+/** `/operator`: products, Organizations and their settings. Every PUT is idempotent and replaces in full. */
 export function operatorRouter(context: TradingContext, trading: TradingServices | undefined): Router {
   const router = Router();
   router.use(requireOperator(context), (_req, res, next) => {

@@ -11,19 +11,15 @@ import type { SnapshotStore } from '../markets/snapshot/snapshot.js';
 
 interface OwnValuesDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
   readSession: ReadSession;
-  /** Undefined where there are no markets. */
   snapshots: SnapshotStore | undefined;
 }
 
 const MAX_PRODUCTS = 20;
 const HALF_A_DOLLAR = 500_000n;
-/** Above the best offer, of which there may be too little. */
+/** Margin above the best offer, which may be too small. */
 const ROOM = 10n * CENT;
 
-/**
- * Finds the values that the documentation shows to a member of an Organization. Undefined for everybody else, and where
- * they cannot be read: the pages are there when the database is not.
- */
+/** Undefined for non-members, and if the values cannot be read: the pages must work without the database. */
 export function createOwnValuesReader(deps: OwnValuesDeps): (req: Request) => Promise<OwnValues | undefined> {
   return async (req) => {
     try {
@@ -62,7 +58,7 @@ async function readOwnValues({ db, clock, snapshots }: OwnValuesDeps, orgId: str
   };
 }
 
-/** The market that can be bought for about half a dollar: an order for it fits into any account. */
+/** The market priced closest to half a dollar: an order for it fits into any account. */
 function findMarket(snapshots: SnapshotStore, now: Date): OwnValues['market'] {
   let best: { ticker: string; ask: bigint; apart: bigint } | undefined;
   for (const { ticker, status, yesAsk, closeTime } of snapshots.current?.markets.values() ?? []) {

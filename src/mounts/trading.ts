@@ -19,19 +19,18 @@ import { scoresRoutes } from '../markets/scores/routes.js';
 import type { TradingServices } from '../markets/services/services.js';
 import { createStationList } from '../markets/api/station-json.js';
 
-/** Where every caller may read, and what lies below. */
+/** Paths, with everything below them, that every caller may read. */
 const publicReads = ['/markets', '/signals', '/forecast', '/stations', '/scores', '/stream'];
 
 export const publicReadRoutes = [...marketRoutes, ...forecastRoutes, streamRoute];
 const orderRoutes = [placeOrderRoute, ...tradeRoutes, ...changeOrderRoutes, ...portfolioRoutes];
 export const accountRoutes = [...orderRoutes, ...executionRoutes];
-/** Of an Organization, below what every caller may read. */
+/** Belongs to an Organization, although it is below a public path. */
 const EXECUTION = '/scores/execution';
 
-/** The trading API: reads without a credential, portfolios and orders for an Organization's API key. */
+/** The trading API: reads without a credential; portfolios and orders with an Organization's API key. */
 export function tradingRoutes(context: TradingContext, api: ApiServices, trading: TradingServices): Router {
   const router = Router();
-  // About a portfolio and its orders together.
   const callLimit = keyGuards(context, api).limitTo('trading', context.config.limits.tradingPerMinute);
   const deps = { ...context, ...api, ...trading, paperCash: context.config.trading.paperCash };
   router.use(EXECUTION, requireReady(context.lifecycle), jsonHeaders);
@@ -39,7 +38,7 @@ export function tradingRoutes(context: TradingContext, api: ApiServices, trading
   router.use(EXECUTION, countRefusedCalls(api));
   const beforeRead = readLayer(context);
   router.use(publicReads, (req, res, next) => {
-    if (!leadToPage(req, res)) void beforeRead(req, res, next);
+    if (!redirectToPage(req, res)) void beforeRead(req, res, next);
   });
   mountRoutes(router, '', [...publicReadRoutes, ...scoresRoutes], {
     ...trading,
@@ -49,7 +48,7 @@ export function tradingRoutes(context: TradingContext, api: ApiServices, trading
   });
   router.use(publicReads, unknownRoute);
   router.use('/portfolio', (req, res, next) => {
-    if (!leadToPage(req, res)) next();
+    if (!redirectToPage(req, res)) next();
   });
   router.use(['/portfolio', '/trade', '/trades'], requireReady(context.lifecycle), jsonHeaders);
   mountRoutes(router, '', orderRoutes, deps, () => [callLimit]);
@@ -57,7 +56,6 @@ export function tradingRoutes(context: TradingContext, api: ApiServices, trading
   return router;
 }
 
-/** The pages that show people what programs read here. */
 const pages: Record<string, string> = {
   '/markets': '/dashboard/markets',
   '/signals': '/dashboard/markets',
@@ -65,10 +63,9 @@ const pages: Record<string, string> = {
   '/portfolio': '/dashboard/portfolio',
 };
 
-/** Sends a browser on to the page; false for all other clients. */
-function leadToPage(req: Request, res: Response): boolean {
+function redirectToPage(req: Request, res: Response): boolean {
   const page = pages[req.baseUrl];
-  // Programs are told apart without parsing their header.
+  // Recognizes programs without parsing their header.
   if (!req.headers.accept?.includes('text/html') || page === undefined || req.path !== '/') return false;
   if (!isNavigation(req)) return false;
   res.setHeader('Vary', 'Accept');

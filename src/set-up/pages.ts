@@ -49,7 +49,7 @@ type SetUpDeps = AccountDeps & Pick<Context, 'limitStores' | 'config'>;
 const personSchema = z.strictObject({
   name: nameField.optional(),
   email: emailSchema.optional(),
-  /** Checked by the rules for passwords where it is a new one. */
+  /** A new password is also checked by the password rules. */
   password: z.string().max(MAX_PASSWORD, `must have at most ${MAX_PASSWORD} characters`),
 });
 
@@ -66,13 +66,13 @@ const firstSchema = z.strictObject({
 const OWNER_DAYS = 7;
 
 const ownerSchema = z.strictObject({
-  /** The one that the form shows: by now another may be the next without an owner. */
+  /** The Organization that the form shows: by now another one may be next without an owner. */
   organization: slugSchema,
   owner: z.enum(['me', 'other'], 'must be you or another person'),
   email: emailSchema.optional(),
 });
 
-/** `/set-up`: from the link that a start prints to the first Organization's owner, one form after the other. */
+/** `/set-up`: from the link that a start prints to the first Organization's owner, one form after another. */
 export function setUpPages(deps: SetUpDeps, readSession: ReadSession): Router {
   const router = pageRouter();
   const operatorsAlone: RequestHandler = (_req, res, next) => {
@@ -87,7 +87,7 @@ export function setUpPages(deps: SetUpDeps, readSession: ReadSession): Router {
   return router;
 }
 
-/** Where the set-up stands, and the first step: the operator's account. */
+/** The state of the set-up, and its first step: the operator's account. */
 function addPersonPages(router: Router, deps: SetUpDeps, readSession: ReadSession): void {
   const { db, clock } = deps;
   const { opened, wrongLinks, showOpen, showGone } = addLinkPages(router, deps, {
@@ -141,7 +141,6 @@ function addPersonPages(router: Router, deps: SetUpDeps, readSession: ReadSessio
   router.use(SET_UP, showGone);
 }
 
-/** What is left to do, or what there is. */
 async function showNext(deps: SetUpDeps, req: Request, res: Response, isMember: boolean): Promise<void> {
   const now = new Date(deps.clock.now());
   const step = await readNextStep(deps.db.orm, now);
@@ -154,7 +153,7 @@ async function showNext(deps: SetUpDeps, req: Request, res: Response, isMember: 
   await renderPage(deps, req, res, page, { isMember, organization, invited });
 }
 
-/** The second step, as for everybody's account: the authenticator app, and the recovery codes. */
+/** The second step: the authenticator app and the recovery codes, as for any account. */
 function addFactorPages(router: Router, deps: SetUpDeps, guards: RequestHandler[]): void {
   const show = (req: Request, res: Response, form: FormState) => showFactor(deps, req, res, form);
 
@@ -203,7 +202,6 @@ async function showFactor(deps: SetUpDeps, req: Request, res: Response, form: Fo
   await renderPage(deps, req, res, page, { form, uri: undefined, ...app });
 }
 
-/** The third step: something to be used, and an Organization that may. */
 function addProductPages(router: Router, deps: SetUpDeps, guards: RequestHandler[]): void {
   router.post(
     `${SET_UP}/product`,
@@ -233,7 +231,6 @@ const showProduct = (deps: SetUpDeps, req: Request, res: Response, form: FormSta
     { form, hasMarkets: deps.config.hasMarkets },
   );
 
-/** The last step: who owns the Organization. */
 function addOwnerPages(router: Router, deps: SetUpDeps, guards: RequestHandler[]): void {
   const { db } = deps;
   const { mail } = deps.config;

@@ -24,8 +24,8 @@ export interface FirstProduct {
 }
 
 /**
- * The first product, the first Organization, and its entitlement to it. The same again changes nothing, and so does
- * what is there already under the same names: that is changed elsewhere.
+ * Declares the first product, the first Organization and its entitlement. A repeat changes nothing, and
+ * existing objects with the same names keep their values.
  * @throws AppError invalid_request
  */
 export async function declareFirst(tx: Tx, first: FirstProduct, source: Source): Promise<void> {
@@ -54,7 +54,7 @@ const toFields = ({ name, usageMetric, unitCap }: Pick<Product, 'name' | 'usageM
   unitCap,
 });
 
-/** What comes after the operator's own account and second factor. */
+/** Next step after the operator's own account and second factor. */
 export type NextStep = 'product' | 'owner' | 'done';
 
 const owners = (orm: Orm) =>
@@ -63,7 +63,7 @@ const owners = (orm: Orm) =>
     .from(memberships)
     .where(and(eq(memberships.orgId, organizations.id), eq(memberships.role, 'owner')));
 
-/** The Organization that has been without an owner the longest, or the named one if it is without. */
+/** The Organization that has been without an owner the longest, or the named one if it has none. */
 export async function findOwnerless(orm: Orm, slug?: string) {
   const [organization] = await orm
     .select()
@@ -74,13 +74,12 @@ export async function findOwnerless(orm: Orm, slug?: string) {
   return organization;
 }
 
-/** The owner that this Organization waits for. */
 export async function findInvitedOwner(orm: Orm, orgId: string, now: Date) {
   const open = await listOpenInvitations(orm, orgId, now, 100);
   return open.find(({ role }) => role === 'owner');
 }
 
-/** Follows from what there is, so that a set-up goes on where it was left, in any browser. */
+/** Derived from the existing data, so that a set-up can be resumed in any browser. */
 export async function readNextStep(orm: Orm, now: Date): Promise<NextStep> {
   const [granted] = await orm.select({ orgId: entitlements.orgId }).from(entitlements).limit(1);
   if (!granted) return 'product';

@@ -23,7 +23,7 @@ beforeAll(async () => {
   service = await startTestService(database.db, { context: { clock: systemClock } });
   await run(process.execPath, ['--import', 'tsx', 'src/commands/client-pack.ts', folder], { cwd: root });
   const [client] = readdirSync(folder);
-  // What it depends on comes from the packages that are installed here: nothing is fetched.
+  // Dependencies come from the packages installed here, so nothing is downloaded.
   const dependencies = ['openapi-fetch', 'openapi-typescript-helpers'];
   const overrides: Record<string, string> = {};
   for (const name of dependencies) {
@@ -63,7 +63,7 @@ const isSent: boolean = await reporter.close();
 console.log(JSON.stringify({ accepted: answer.accepted, isSent, refused: refused.length, name: SpoolFullError.name }));
 `;
 
-it('a fresh project with TypeScript compiles against it, its types included, and finds its mistakes', async () => {
+it('a new TypeScript project compiles against the package and its types, and type errors are found', async () => {
   const compilerOptions = {
     target: 'ES2023',
     lib: ['ES2023', 'DOM'],
@@ -87,7 +87,7 @@ it('a fresh project with TypeScript compiles against it, its types included, and
   });
 });
 
-it('plain Node runs it, and its only dependency is what it needs', async () => {
+it('the package runs in plain Node and has only the dependency that it needs', async () => {
   const { organization, product, key } = await createTenant(database.db);
   const plain = program
     .replace('arguments_', 'process.argv.slice(2)')
@@ -104,7 +104,7 @@ it('plain Node runs it, and its only dependency is what it needs', async () => {
   ]);
 });
 
-it('the client alone has nothing of Node, so that browsers can load it', () => {
+it('the client alone imports nothing from Node, so browsers can load it', () => {
   const client = join(project, 'node_modules/gauge-client/client');
   const imports = [...readFileSync(join(client, 'client.js'), 'utf8').matchAll(/from '([^']+)'/g)];
   expect(imports.map(([, name]) => name)).toEqual(['openapi-fetch']);

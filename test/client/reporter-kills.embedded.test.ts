@@ -16,7 +16,7 @@ import { createTenant, readUsage } from '../support/usage.js';
 const kills = Number(process.env.REPORTER_KILLS ?? 15);
 const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 1e6));
 const random = createRandom(seed);
-/** `lost`: what arrives is recorded, and the answer never comes. */
+/** `lost`: the request is recorded, but its answer never arrives. */
 const modes = ['up', 'up', 'down', 'lost'] as const;
 
 let database: TestDatabase;
@@ -36,7 +36,6 @@ beforeAll(async () => {
       if (!answer || mode === 'lost') res.destroy();
       else res.writeHead(answer.status, { 'content-type': 'application/json' }).end(answer.text);
     } catch {
-      // Its sender was killed.
       res.destroy();
     }
   });
@@ -60,7 +59,6 @@ async function forward({ headers, url }: IncomingMessage, body: Buffer) {
   return { status: answer.status, text: await answer.text() };
 }
 
-/** The keys that it said were accepted. */
 async function reportUntilKilled(args: string[]): Promise<string[]> {
   const child = spawn(process.execPath, [...ownScript('test/client/reporting'), ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -73,7 +71,7 @@ async function reportUntilKilled(args: string[]): Promise<string[]> {
     });
   });
   const closed = new Promise((resolve) => child.once('close', resolve));
-  // Now and then the kill hits the start.
+  // Sometimes the kill hits the start.
   if (random.chance(0.9)) await ready;
   for (let i = 0; i < 3; i++) {
     mode = random.pick(modes);
@@ -86,7 +84,7 @@ async function reportUntilKilled(args: string[]): Promise<string[]> {
 }
 
 it(
-  `a reporter that is killed ${kills} times, the service up and down, has every accepted event counted once (seed ${seed})`,
+  `every accepted event is counted once although the reporter is killed ${kills} times while the service goes up and down (seed ${seed})`,
   { timeout: 60_000 + kills * 2_000 },
   async () => {
     const { organization, product, key } = await createTenant(database.db);
@@ -117,7 +115,7 @@ it(
       [organization.id],
     );
     expect(total).toEqual([String(recorded.length)]);
-    // The test proves something only if there was something to lose.
+    // Without anything to lose, the test would prove nothing.
     expect(accepted.size).toBeGreaterThan(kills * 20);
     expect(leftBehind).toBeGreaterThan(kills / 4);
     if (kills > 100) console.log({ kills, leftBehind, accepted: accepted.size, recorded: recorded.length });

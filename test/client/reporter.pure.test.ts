@@ -27,7 +27,7 @@ interface SentEvent {
   occurredAt: string;
 }
 
-/** What stands in the place of the service, and behaves as badly as a test asks. */
+/** A stand-in for the service that misbehaves as a test asks. */
 type Fault = (res: ServerResponse, events: SentEvent[], count: number) => boolean;
 
 let server: Server;
@@ -102,7 +102,7 @@ const event = (idempotencyKey?: string, productSlug = 'calls') => ({
 const files = () => readdirSync(directory).filter((name) => name.endsWith('.ndjson'));
 const lines = (name: string) => readFileSync(join(directory, name), 'utf8').trim().split('\n');
 
-it('an event is on disk when report() resolves, with a key and the time of the report', async () => {
+it('an event is on disk once report() resolves, with a key and the time of the report', async () => {
   fault = away;
   const reporter = await start({ intervalMs: 60_000 });
   const before = Date.now();
@@ -116,7 +116,7 @@ it('an event is on disk when report() resolves, with a key and the time of the r
   expect(own).toEqual({ ...event('mine'), quantity: 0, occurredAt: '2026-01-31T12:00:00Z' });
 });
 
-it('sends everything in batches of at most 500, and leaves nothing behind', async () => {
+it('sends everything in batches of at most 500 and leaves nothing behind', async () => {
   const reporter = await start();
   const keys = Array.from({ length: 2_345 }, (_, i) => `key ${i}`);
   await Promise.all(keys.map((key) => reporter.report(event(key))));
@@ -128,7 +128,7 @@ it('sends everything in batches of at most 500, and leaves nothing behind', asyn
   expect(files()).toEqual([]);
 });
 
-it('keeps events while the service is away, over restarts', async () => {
+it('keeps events across restarts while the service is away', async () => {
   fault = away;
   const first = await start();
   await first.report(event('a'));
@@ -142,7 +142,7 @@ it('keeps events while the service is away, over restarts', async () => {
   expect([...recorded.keys()]).toEqual(['a', 'b']);
 });
 
-it('sends again what has no answer, and honours Retry-After', async () => {
+it('resends requests without an answer and honours Retry-After', async () => {
   const reasons: string[] = [];
   fault = (res, _events, count) => {
     if (count === 1) return away(res, [], count);
@@ -158,7 +158,7 @@ it('sends again what has no answer, and honours Retry-After', async () => {
   expect(reasons[1]).toContain('500 internal');
 });
 
-it('puts aside what the service refuses, tells of it, and goes on', async () => {
+it('sets refused events aside, reports them and continues', async () => {
   const refused: RefusedEvent[] = [];
   fault = (res, events) => {
     const index = events.findIndex(({ idempotencyKey }) => idempotencyKey === 'broken');
@@ -171,16 +171,16 @@ it('puts aside what the service refuses, tells of it, and goes on', async () => 
   await Promise.all(sent.map((one) => reporter.report(one)));
   expect(await reporter.flush()).toBe(true);
   expect([...recorded.keys()]).toEqual(['a', 'c']);
-  const told = [
+  const expected = [
     { code: 'invalid_request', detail: 'metric is bad', event: { idempotencyKey: 'broken' } },
     { code: 'entitlement_required', detail: 'none', event: { idempotencyKey: 'b' } },
   ];
-  expect(refused).toMatchObject(told);
-  expect(lines('refused.ndjson').map((line) => JSON.parse(line) as object)).toMatchObject(told);
+  expect(refused).toMatchObject(expected);
+  expect(lines('refused.ndjson').map((line) => JSON.parse(line) as object)).toMatchObject(expected);
   expect(files()).toEqual(['refused.ndjson']);
 });
 
-it('waits for a person where the key is refused, and loses nothing', async () => {
+it('waits for a person if the key is refused, and loses nothing', async () => {
   const reasons: string[] = [];
   fault = (res) => problem(res, 401, 'key_revoked');
   const reporter = await start({ onRetry: (reason) => reasons.push(reason) });
@@ -193,7 +193,7 @@ it('waits for a person where the key is refused, and loses nothing', async () =>
   expect([...recorded.keys()]).toEqual(['a']);
 });
 
-it('says once that it is full, accepts nothing more, and does again once there is room', async () => {
+it('reports once that it is full, accepts nothing more, and accepts events again once there is space', async () => {
   const full: object[] = [];
   fault = away;
   const reporter = await start({ maxBytes: 1_000, onFull: (state) => full.push(state) });
@@ -213,7 +213,7 @@ it('says once that it is full, accepts nothing more, and does again once there i
   await reporter.report(event('again'));
 });
 
-it('ignores a last line that a crash cut off, and puts aside what the disk has damaged', async () => {
+it('ignores a last line cut off by a crash, and sets aside lines damaged on disk', async () => {
   const line = (key: string) => JSON.stringify({ ...event(key), occurredAt: new Date().toISOString() });
   writeFileSync(
     join(directory, '000000000003.ndjson'),
@@ -243,7 +243,7 @@ it('ignores a last line that a crash cut off, and puts aside what the disk has d
   expect(files()).toEqual(['refused.ndjson']);
 });
 
-it('sends the rest where what is refused cannot be put aside, and keeps that', async () => {
+it('sends the other events if refused ones cannot be set aside, and keeps the refused ones', async () => {
   mkdirSync(join(directory, 'refused.ndjson'));
   const line = (key: string, product?: string) =>
     JSON.stringify({ ...event(key, product), occurredAt: new Date().toISOString() });
@@ -272,7 +272,7 @@ it('sends the rest where what is refused cannot be put aside, and keeps that', a
   expect(reporter.bytes).toBe(0);
 });
 
-it('has a directory alone, and gives it back', async () => {
+it('holds its directory exclusively and releases it', async () => {
   const first = await start();
   await expect(start()).rejects.toThrow(DirectoryInUseError);
   await expect(start()).rejects.toThrow(/spool in .* is in use by process/);
@@ -281,7 +281,7 @@ it('has a directory alone, and gives it back', async () => {
   expect(readdirSync(directory)).toEqual([]);
 });
 
-it('accepts nothing that it could not write, and goes on when it can again', async () => {
+it('accepts nothing that it could not write, and recovers once it can write again', async () => {
   const reporter = await start();
   rmSync(directory, { recursive: true });
   await expect(reporter.report(event('a'))).rejects.toThrow('ENOENT');
@@ -295,7 +295,7 @@ it('accepts nothing that it could not write, and goes on when it can again', asy
   expect(existsSync(directory)).toBe(true);
 });
 
-it('a callback that throws stops nothing', async () => {
+it('a callback that throws does not stop the reporter', async () => {
   const thrown: unknown[] = [];
   const listeners = process.listeners('uncaughtException');
   process.removeAllListeners('uncaughtException');

@@ -2,7 +2,7 @@ import { writeSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 import { createUsageReporter } from '../../src/client/reporter.js';
 
-// A process that reports usage until it is killed, and prints each key once its event is accepted.
+// Reports usage until it is killed, and prints each key once its event is accepted.
 const [baseUrl = '', apiKey = '', directory = '', productSlug = '', prefix = ''] = process.argv.slice(2);
 const reporter = await createUsageReporter({ baseUrl, apiKey, directory, intervalMs: 20 });
 writeSync(1, 'ready\n');

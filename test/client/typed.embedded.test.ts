@@ -26,7 +26,7 @@ async function entitled() {
 
 // `npm run types` checks the lines that must not compile.
 describe('a client with the generated types', () => {
-  it('sends events and reads the answer by its status', async () => {
+  it('sends events and narrows the answer by its status', async () => {
     const { client, product } = await entitled();
     const event = { productSlug: product.slug, metric: 'calls', idempotencyKey: 'a' };
     const { data, error } = await client.POST('/api/usage/events', { body: { events: [event] } });
@@ -35,7 +35,7 @@ describe('a client with the generated types', () => {
     expect(data?.recorded).toBeUndefined();
   });
 
-  it('throws where a live event repeats the key of a test one, and says what became of the rest', async () => {
+  it('throws if a live event reuses the key of a test event, and returns the outcome of the others', async () => {
     const organization = await createOrganization(database.db);
     const product = await createProduct(database.db);
     await grant(database.db, organization.id, product.id);
@@ -56,7 +56,7 @@ describe('a client with the generated types', () => {
     expect((await record(true, 'c')).data).toMatchObject({ deduped: 1, warnings: [] });
   });
 
-  it('does not compile with a field that the route does not know, and the service refuses it', async () => {
+  it('does not compile with a field unknown to the route, which the service also refuses', async () => {
     const { client, product } = await entitled();
     const event = {
       productSlug: product.slug,
@@ -69,7 +69,7 @@ describe('a client with the generated types', () => {
     expect(error?.errors).toMatchObject([{ pointer: '/events/0/amount' }]);
   });
 
-  it('does not compile with a field of the wrong type, without a required one, or for an unknown route', async () => {
+  it('does not compile with a field of the wrong type, a missing required field, or an unknown route', async () => {
     const { client, product } = await entitled();
     const event = { productSlug: product.slug, metric: 'calls', idempotencyKey: 'a' };
     const wrong = { ...event, quantity: '1' };
@@ -82,7 +82,7 @@ describe('a client with the generated types', () => {
     await client.GET('/api/usage/totals');
   });
 
-  it('knows which codes an error may carry', async () => {
+  it('knows which codes an error of the route may have', async () => {
     const { client } = await entitled();
     const params = { path: { productSlug: 'unknown' } };
     const { error, response } = await client.GET('/api/entitlements/{productSlug}', { params });

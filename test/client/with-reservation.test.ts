@@ -16,7 +16,7 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** @param lost answers that do not arrive, by the number of the call */
+/** @param lost numbers of the calls whose answers do not arrive */
 async function tenant(lost: number[] = []) {
   const organization = await createOrganization(database.db);
   const product = await createProduct(database.db);
@@ -38,7 +38,7 @@ async function tenant(lost: number[] = []) {
   return { orgId: organization.id, client, input, list };
 }
 
-it('reserves, runs and records what was used, over answers that are lost', async () => {
+it('reserves, runs and records the units used, even if answers are lost', async () => {
   const { orgId, client, input, list } = await tenant([0, 2]);
   const result = await withReservation(client, input, async ({ status }) => {
     expect(status).toBe('held');
@@ -53,19 +53,19 @@ it('reserves, runs and records what was used, over answers that are lost', async
 it.each([
   ['fails', () => Promise.reject(new Error('the model is away'))],
   [
-    'throws before it is a promise',
+    'throws before it returns a promise',
     () => {
       throw new Error('the model is away');
     },
   ],
-])('releases the hold where the work %s', async (_how, run) => {
+])('releases the hold if the work %s', async (_how, run) => {
   const { orgId, client, input, list } = await tenant();
   await expect(withReservation(client, input, run)).rejects.toThrow('the model is away');
   expect(await list()).toMatchObject([{ status: 'released' }]);
   expect((await readUsage(database.db, orgId)).events).toEqual([]);
 });
 
-it('does not run what has no room', async () => {
+it('does not run the work if there is no headroom', async () => {
   const { client, input } = await tenant();
   const refused = withReservation(client, { ...input, quantity: 11 }, () =>
     Promise.reject(new Error('was run')),
@@ -76,7 +76,7 @@ it('does not run what has no room', async () => {
   });
 });
 
-it('pauses as well where an answer says a date to wait for', async () => {
+it('also pauses if Retry-After is a date', async () => {
   const calledAt: number[] = [];
   const client = createGaugeClient({
     baseUrl: service.url,

@@ -6,12 +6,12 @@ import { readLog, writeRows } from '../accounts/audit/support.js';
 import { createOrganization } from '../support/fixtures.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';
 
-// Each test starts processes, which is slow on a machine that is busy.
+// Each test starts processes, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 });
 
 const { folder, run, withDatabase } = maintenanceCommand('src/commands/audit-verify');
 
-it('--help says what a chain proves and what not, and a wrong flag is an error', async () => {
+it('--help says what a chain proves and what it does not, and a wrong flag is an error', async () => {
   const [help, wrong] = await Promise.all([run(['--help']), run(['--fix'])]);
   expect(help).toMatchObject({ code: 0, stderr: '' });
   for (const words of ['--expect', '--org', '--json', 'DATABASE_URL', 'Exit status', 'does not prove'])
@@ -19,7 +19,7 @@ it('--help says what a chain proves and what not, and a wrong flag is an error',
   expect(wrong).toMatchObject({ code: 2, stderr: expect.stringMatching(/unknown option '--fix'/) });
 });
 
-it('prints the heads of chains that are intact', async () => {
+it('prints the heads of intact chains', async () => {
   const { organization, head } = await withDatabase(async (db) => {
     const organization = await createOrganization(db);
     await writeRows(db, organization.id, 5);
@@ -31,7 +31,7 @@ it('prints the heads of chains that are intact', async () => {
   expect(intact.stdout).toMatch(/^Intact: \d+ chains?, \d+ rows\.$/m);
 });
 
-it('names what was changed, and knows by the heads that were kept a history that was replaced', async () => {
+it('names the changed rows, and detects a replaced history by the heads that were kept', async () => {
   const { organization, other } = await withDatabase(async (db) => {
     const [organization, other] = [await createOrganization(db), await createOrganization(db)];
     await writeRows(db, organization.id, 5);
@@ -72,7 +72,7 @@ it('names what was changed, and knows by the heads that were kept a history that
   expect(json).toMatchObject({ intact: false, organizations: [{ problems: [{ kind: 'changed', seq: 2 }] }] });
 });
 
-it('says what is wrong with an unknown Organization, a file that is none, and a configuration that is none', async () => {
+it('reports an unknown Organization, an invalid file and an invalid configuration', async () => {
   const file = join(folder, 'none.json');
   writeFileSync(file, '{"organizations":[{}]}');
   const answers = await Promise.all([

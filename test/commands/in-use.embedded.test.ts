@@ -1,13 +1,13 @@
 import { expect, it, vi } from 'vitest';
 import { maintenanceCommand } from '../support/maintenance-command.js';
 
-// Each test starts processes, which is slow on a machine that is busy.
+// Each test starts processes, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 });
 
 const { environment, run, withDatabase } = maintenanceCommand('src/commands/setup-link');
 
 it.each(['setup-link', 'reconcile', 'audit-verify', 'migrate'])(
-  '%s says in one sentence what to do while Gauge has the embedded database open',
+  '%s says in one sentence what to do if Gauge has the embedded database open',
   async (name) => {
     const { DATA_DIR: dataDir } = environment().env as { DATA_DIR?: string };
     await withDatabase(async () => {

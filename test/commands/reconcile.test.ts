@@ -8,7 +8,7 @@ import { isEmbedded } from '../support/database.js';
 import { createKey, createOrganization, createProduct } from '../support/fixtures.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';
 
-// Each test starts processes, which is slow on a machine that is busy.
+// Each test starts processes, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 
 const { folder, run, withDatabase } = maintenanceCommand('src/commands/reconcile');
@@ -24,7 +24,7 @@ it.runIf(isEmbedded)(
   },
 );
 
-/** Resolves to the slug of the Organization whose total and hour are not the sum of its events. */
+/** Resolves to the slug of an Organization whose total and hourly sum differ from the sum of its events. */
 async function createDrift(db: Database, productSlug: string): Promise<string> {
   const organization = await createOrganization(db);
   const product = await createProduct(db, { slug: productSlug });
@@ -38,7 +38,7 @@ async function createDrift(db: Database, productSlug: string): Promise<string> {
   return organization.slug;
 }
 
-it('reports drift, repairs it with --fix, and has nothing to say afterwards', async () => {
+it('reports drift, repairs it with --fix, and then finds nothing more', async () => {
   const slug = await withDatabase((db) => createDrift(db, 'drifting'));
 
   const drift = await run(['--org', slug]);
@@ -60,7 +60,7 @@ it('reports drift, repairs it with --fix, and has nothing to say afterwards', as
   expect(JSON.parse(left.stdout)).toEqual({ drift: 0, totals: [], hours: [], settlements: [], ledger: [] });
 });
 
-it('says what is wrong with an unknown Organization and with a configuration that is none', async () => {
+it('reports an unknown Organization and an invalid configuration', async () => {
   expect(await run(['--org', 'nobody'])).toMatchObject({
     code: 2,
     stderr: expect.stringMatching(/no Organization "nobody"/),
@@ -71,7 +71,7 @@ it('says what is wrong with an unknown Organization and with a configuration tha
   });
 });
 
-it('refuses a database without the schema, and makes none', async () => {
+it('refuses a database without the schema and does not create it', async () => {
   const missing = join(folder, 'missing');
   const other: Record<string, string> = isEmbedded
     ? { DATA_DIR: missing }
@@ -82,7 +82,7 @@ it('refuses a database without the schema, and makes none', async () => {
   expect(existsSync(missing)).toBe(false);
 });
 
-it.runIf(!isEmbedded)('--fix with a role that does not own the tables says which one to take', async () => {
+it.runIf(!isEmbedded)('--fix with a role that does not own the tables names the role to use', async () => {
   const role = `reader_${process.pid}`;
   const url = await withDatabase(async (db) => {
     await createDrift(db, 'drifting-again');
@@ -107,7 +107,7 @@ it.runIf(!isEmbedded)('--fix with a role that does not own the tables says which
   }
 });
 
-it.runIf(!isEmbedded)('says in a sentence what is wrong with DATABASE_URL', async () => {
+it.runIf(!isEmbedded)('describes a wrong DATABASE_URL in one sentence', async () => {
   const url = new URL(inject('postgresUrl'));
   url.pathname = '/not_there';
   const refused = await run([], { DATABASE_URL: url.href });

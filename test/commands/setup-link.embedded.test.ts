@@ -5,7 +5,7 @@ import { oneTimeLinks, operatorLog, operators } from '../../src/tables.js';
 import { createUser } from '../support/accounts.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';
 
-// Each test starts processes, which is slow on a machine that is busy.
+// Each test starts processes, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 });
 
 const { run, withDatabase } = maintenanceCommand('src/commands/setup-link');
@@ -31,7 +31,7 @@ const listAudited = () =>
     ),
   );
 
-it('--help explains the flags and the exit status, and flags that exclude each other are an error', async () => {
+it('--help explains the flags and the exit status, and mutually exclusive flags are an error', async () => {
   const [help, both] = await Promise.all([
     run(['--help']),
     run(['--reset-password', 'a@example.com', '--force']),
@@ -42,7 +42,7 @@ it('--help explains the flags and the exit status, and flags that exclude each o
   expect(both).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(/cannot be used with/) });
 });
 
-it('prints a link that begins with PUBLIC_URL, and refuses once there is an operator, but for --force', async () => {
+it('prints a link that begins with PUBLIC_URL, and refuses once there is an operator, except with --force', async () => {
   const plain = await run([]);
   expect(plain).toMatchObject({ code: 0, stderr: '' });
   const [address, earlier] = readLink(plain.stdout);
@@ -82,7 +82,7 @@ it('prints a link that begins with PUBLIC_URL, and refuses once there is an oper
 it.each([
   ['--reset-password', 'password_reset', ''],
   ['--reset-second-factor', 'second_factor_reset', '<script>'],
-])('%s prints a link for a day, for that person', async (flag, kind, nobody) => {
+])('%s prints a link for that person, valid for a day', async (flag, kind, nobody) => {
   const user = await withDatabase((db) => createUser(db));
   const made = await run([flag, ` ${user.email.toUpperCase()}`], publicUrl);
   expect(made).toMatchObject({ code: 0, stderr: '' });

@@ -11,7 +11,7 @@ vi.setConfig({ testTimeout: 120_000 });
 
 const { run, withDatabase } = maintenanceCommand('src/commands/shard');
 
-it('spreads a database with its rows once the service is stopped, and goes on with them', async () => {
+it('distributes a database with its rows once the service is stopped, and the service continues with them', async () => {
   const name = `whole_${process.pid}`;
   const url = await createCitusDatabase(inject('citusUrls'), name, { shards: 0 });
   const open = () => openDatabase({ databaseUrl: url, dataDir: '' }, pino({ level: 'silent' }));
@@ -52,7 +52,7 @@ it('spreads a database with its rows once the service is stopped, and goes on wi
   await dropCitusDatabase(inject('citusUrls'), name);
 });
 
-it('says what is where, and that there is nothing left to do', async () => {
+it('shows the place of every group, and that nothing is left to do', async () => {
   const { slug } = await withDatabase((db) => createOrganization(db));
   const again = await run([]);
   expect(again).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Every table is where it belongs/) });
@@ -74,16 +74,16 @@ it('says what is where, and that there is nothing left to do', async () => {
   });
 });
 
-it('moves the group of an Organization, and back', async () => {
+it('moves the group of an Organization and moves it back', async () => {
   const { slug } = await withDatabase((db) => createOrganization(db));
   const listed = (await run(['--check'])).stdout;
   const [one, other] = [...new Set(listed.match(/^127\.0\.0\.1:\d+/gm))] as [string, string];
   const first = await run(['--move', slug, '--to', other]);
-  const wasThere = first.stdout.includes('already');
+  const wasAlreadyThere = first.stdout.includes('already');
   const second = await run(['--move', slug, '--to', one]);
   const third = await run(['--move', slug, '--to', one]);
   for (const answer of [first, second, third]) expect(answer).toMatchObject({ code: 0, stderr: '' });
-  if (!wasThere) expect(first.stdout).toMatch(/^Group \d+ moved from \S+ to \S+ in \d+\.\d s\./);
+  if (!wasAlreadyThere) expect(first.stdout).toMatch(/^Group \d+ moved from \S+ to \S+ in \d+\.\d s\./);
   expect(second.stdout).toMatch(/moved from/);
   expect(third.stdout).toMatch(/is already on \S+\./);
 });

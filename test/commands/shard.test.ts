@@ -2,12 +2,12 @@ import { expect, it, vi } from 'vitest';
 import { isCitus, isEmbedded } from '../support/database.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';
 
-// Each test starts processes, which is slow on a machine that is busy.
+// Each test starts processes, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 });
 
 const { run, withDatabase } = maintenanceCommand('src/commands/shard');
 
-it('--help explains the flags and the exit status, and what cannot be meant is an error', async () => {
+it('--help explains the flags and the exit status, and nonsensical arguments are an error', async () => {
   const [help, both, alone] = await Promise.all([
     run(['--help']),
     run(['--check', '--move', 'acme']),
@@ -21,7 +21,7 @@ it('--help explains the flags and the exit status, and what cannot be meant is a
 });
 
 it.skipIf(isCitus).each([[[]], [['--check']], [['--move', 'acme', '--to', 'worker:5432']]])(
-  'changes nothing where there is no Citus, and says what is missing, while the service runs: %j',
+  'changes nothing without Citus and names what is missing, even while the service runs: %j',
   async (args) => {
     const missing = isEmbedded
       ? /cannot be sharded. Set DATABASE_URL/

@@ -30,7 +30,7 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** Asks again for the password and the code before anything else. */
+/** Routes that require a fresh password and code. */
 const dangerous =
   /\/(archive|invite|role|remove|link|sign-out|second-factor|delete|reconciliation|entitlement\/withdraw|corrections|backfills|apply|revert|discard)$/;
 
@@ -43,7 +43,7 @@ const send = async (browser: Browser, route: string) => {
   return [status, headers.get('location')];
 };
 
-// With role names of people the matrix of all pages asks: for them there is nothing here.
+// The matrix of all pages covers people's roles, for whom these pages do not exist.
 describe.each(consoleRoutes)('%s', (route) => {
   const isPage = route.startsWith('get ');
 
@@ -51,7 +51,7 @@ describe.each(consoleRoutes)('%s', (route) => {
     expect(await send(withoutFactor, route)).toEqual(isPage ? [303, '/set-up'] : [403, null]);
   });
 
-  it('takes an operator, once they have confirmed that it is they where it is dangerous', async () => {
+  it('admits an operator, with a fresh confirmation of identity where the action is dangerous', async () => {
     const [status, location] = await send(operator.browser, route);
     if (dangerous.test(route)) expect([status, String(location).split('?')[0]]).toEqual([303, '/confirm']);
     else if (route.includes('{')) expect(status).toBe(404);
@@ -59,6 +59,6 @@ describe.each(consoleRoutes)('%s', (route) => {
   });
 });
 
-it('has a place for everything that the operator API does', () => {
+it('has a page for everything that the operator API can do', () => {
   expect(Object.keys(consoleOf).sort()).toEqual(operatorRoutes.map(({ operationId }) => operationId).sort());
 });

@@ -37,7 +37,6 @@ const open = async (path: string) => {
 const post = (path: string, form: Record<string, string> = {}, browser = operator.browser) =>
   browser.send('POST', path, { form, headers: html });
 
-/** The slugs of the customers on a page. */
 const slugsOn = (text: string) =>
   [...text.matchAll(/class="row-link" href="\/console\/customers\/([^"]+)"/g)].map((m) => m[1]!);
 
@@ -66,7 +65,7 @@ async function customer(values: { used?: string; cap?: string | null; ownCap?: s
 }
 
 describe('the list of customers', () => {
-  it('finds them by how slug, name or a member’s address begins, and takes nothing typed for a pattern', async () => {
+  it('finds customers by the start of a slug, a name or a member’s address, and treats input literally', async () => {
     const { db } = service.context;
     const acme = await createOrganization(db, { slug: `zz-${++counter}-acme`, name: '100%_Straße <b>' });
     const { id, email } = await createUser(db, { email: `zoë.${counter}@zz.example` });
@@ -80,7 +79,7 @@ describe('the list of customers', () => {
       expect(slugsOn(await open(`/console?search=${encodeURIComponent(search)}`))).toEqual([]);
   });
 
-  it('tells who is near a cap or over it, by the cap that binds', async () => {
+  it('shows which customers are near or over a cap, by the cap that applies', async () => {
     const near = await customer({ used: '80', cap: '100' });
     const over = await customer({ used: '10', cap: '100', ownCap: '10' });
     const none = await customer({ used: '79.9', cap: '100' });
@@ -99,13 +98,13 @@ describe('the list of customers', () => {
     const nears = slugsOn(await open('/console?signal=near'));
     expect(nears).toEqual(expect.arrayContaining([near.slug, over.slug, zero.slug]));
     for (const { slug } of [none, free, roomy, without, unused, archived]) expect(nears).not.toContain(slug);
-    const overs = await open('/console?signal=over');
-    expect(slugsOn(overs).sort()).toEqual([over.slug, zero.slug].sort());
-    expect(overs).toContain('Over a cap');
+    const overPage = await open('/console?signal=over');
+    expect(slugsOn(overPage).sort()).toEqual([over.slug, zero.slug].sort());
+    expect(overPage).toContain('Over a cap');
     expect(await open(`/console?search=${near.slug}`)).toContain('80.0% of the cap used');
   });
 
-  it('tells whose keys expire within seven days, and whose members failed to sign in', async () => {
+  it('shows whose keys expire within seven days and whose members failed to sign in', async () => {
     const { db, clock } = service.context;
     const soon = await customer();
     await createKey(db, soon.id, { expiresAt: new Date(clock.now() + 6 * DAY_MS) });
@@ -125,7 +124,7 @@ describe('the list of customers', () => {
     expect(text).toContain('1 wrong code');
   });
 
-  it('leads through all of them in pages, and says what is wrong with a filter', async () => {
+  it('pages through all customers, and reports an invalid filter', async () => {
     for (let n = 0; n < 55; n++) await createOrganization(service.context.db, { slug: `page-${100 + n}` });
     const first = await open('/console?search=page-');
     expect(slugsOn(first)).toHaveLength(50);
@@ -138,7 +137,7 @@ describe('the list of customers', () => {
   });
 });
 
-it('makes a customer, and none twice', async () => {
+it('creates a customer, and none twice', async () => {
   const made = await post('/console/new-customer', { name: ' Initech ', slug: 'initech' });
   expect([made.status, made.headers.get('location')]).toEqual([
     303,
@@ -153,7 +152,7 @@ it('makes a customer, and none twice', async () => {
   expect(entry).toMatchObject({ action: 'organization.created', actor: `operator:${operator.email}` });
 });
 
-it('gives a new customer the invented markets, and real ones by choice alone', async () => {
+it('gives a new customer the invented markets, and real ones only by choice', async () => {
   const accessOf = async (slug: string) =>
     (await database.db.orm.select().from(organizations).where(eq(organizations.slug, slug)))[0]!.marketAccess;
   for (const [env, first] of [
@@ -174,8 +173,8 @@ it('gives a new customer the invented markets, and real ones by choice alone', a
   }
 });
 
-describe('one customer', () => {
-  it('is shown on each of its pages, and there is none of another name', async () => {
+describe('a customer', () => {
+  it('is shown on each of its pages, and an unknown name is not found', async () => {
     const { slug, product } = await customer({ used: '5', cap: '10' });
     for (const tab of [
       '',
@@ -196,7 +195,7 @@ describe('one customer', () => {
     }
   });
 
-  it('is renamed and required to have second factors, with the author in its audit log', async () => {
+  it('is renamed and required to use second factors, and its audit log names the author', async () => {
     const { id, slug } = await customer();
     const { status } = await post(`/console/customers/${slug}`, {
       name: '<i>New</i>',
@@ -211,7 +210,7 @@ describe('one customer', () => {
     expect(row).toMatchObject({ name: '<i>New</i>', requireSecondFactor: true });
   });
 
-  it('is given access to markets and loses it, with the author in its audit log', async () => {
+  it('gains and loses access to markets, and its audit log names the author', async () => {
     const { id, slug } = await customer();
     const path = `/console/customers/${slug}`;
     const chosen = async () =>
@@ -236,7 +235,7 @@ describe('one customer', () => {
     }
   });
 
-  it('gets entitlements with caps of their own, changes and loses them', async () => {
+  it('gets, changes and loses entitlements with their own caps', async () => {
     const { slug } = await customer();
     const { slug: product } = await createProduct(service.context.db, { unitCap: '7' });
     const path = `/console/customers/${slug}/entitlement`;
@@ -252,7 +251,7 @@ describe('one customer', () => {
     expect(await open(`/console/customers/${slug}/entitlements`)).toContain('Read only');
   });
 
-  it.each(['product', 'none'])('is refused a cap that is typed where the choice is “%s”', async (cap) => {
+  it.each(['product', 'none'])('cannot get a typed cap with the choice “%s”', async (cap) => {
     const { id, slug, product } = await customer();
     const before = await database.db.orm.select().from(entitlements).where(eq(entitlements.orgId, id));
     const path = `/console/customers/${slug}/entitlement?product=${product.slug}`;
@@ -265,7 +264,7 @@ describe('one customer', () => {
     );
   });
 
-  it('loses an entitlement only after a question on a page of its own', async () => {
+  it('loses an entitlement only after a confirmation page', async () => {
     const { slug, product } = await customer();
     const path = `/console/customers/${slug}/entitlement`;
     const question = `${path}/withdraw?product=${product.slug}`;
@@ -287,7 +286,7 @@ describe('one customer', () => {
       ]);
   });
 
-  it('gets people by an invitation, with roles that change, until they are removed', async () => {
+  it('gets members by invitation, whose roles can change until they are removed', async () => {
     const { id, slug } = await customer();
     const base = `/console/customers/${slug}`;
     const invited = await post(`${base}/invite`, { email: ' Owner@ACME.example ', role: 'owner', days: '7' });
@@ -312,7 +311,7 @@ describe('one customer', () => {
     expect(new Set(rows.map(({ actor }) => actor))).toEqual(new Set([`operator:${operator.email}`]));
   });
 
-  it('has its own keys revoked, and no other customer’s by its address', async () => {
+  it('has its own keys revoked, and no other customer’s keys can be revoked through its address', async () => {
     const { db } = service.context;
     const own = await customer();
     const other = await customer();
@@ -346,7 +345,7 @@ describe('one customer', () => {
   });
 });
 
-it('an archived customer is restored as it was', async () => {
+it('keeps its settings when it is archived and restored', async () => {
   const { db, clock } = service.context;
   const { id, slug, product } = await customer();
   const key = await createKey(db, id);
@@ -412,7 +411,7 @@ it('an archived customer is restored as it was', async () => {
   expect(rows.map(({ action }) => action)).toEqual(['organization.archived', 'organization.restored']);
 });
 
-it('what an operator did not finish is in no log', async () => {
+it('a change that an operator did not finish is in no log', async () => {
   const before = await database.db.orm.select().from(operatorLog);
   await post('/console/new-customer', { name: '', slug: '' });
   expect(await database.db.orm.select().from(operatorLog)).toHaveLength(before.length);

@@ -35,13 +35,13 @@ const open = async (path: string) => (await operator.browser.get(path, html)).te
 const post = (path: string, form: Form, from: string) =>
   operator.browser.send('POST', path, { form, headers: { ...html, referer: service.url + from } });
 
-/** What has been changed of the customer and of the service so far. */
+/** Changes made to the customer and to the service so far. */
 const readChanges = async () => [
   ...(await database.db.orm.select().from(auditLog).where(eq(auditLog.orgId, orgId))),
   ...(await database.db.orm.select().from(operatorLog)).filter(({ action }) => action.startsWith('trading')),
 ];
 
-/** Sends a form long after the password was given. @returns where it leads */
+/** Submits a form long after the password was given. @returns the redirect target */
 async function sendLate(path: string, form: Form, from: string): Promise<string | null> {
   await forgetConfirmation(service, operator.browser);
   const { status, headers } = await post(path, form, from);
@@ -49,9 +49,9 @@ async function sendLate(path: string, form: Form, from: string): Promise<string 
   return headers.get('location');
 }
 
-/** The way through `/confirm`, back to the page. */
+/** Passes `/confirm` and returns to the page. */
 async function confirm(page: string): Promise<string> {
-  // A code is good once.
+  // A code works only once.
   service.clock.advance(30_000);
   const form = { currentPassword: PASSWORD, code: operator.app.code(), next: page };
   const confirmed = await operator.browser.send('POST', '/confirm', { form, headers: html });
@@ -60,14 +60,12 @@ async function confirm(page: string): Promise<string> {
 }
 
 interface Change {
-  /** Where the form is sent to, below the customer's page. */
   path: string;
   form: Form;
-  /** The page that it stands on. */
   page: string;
 }
 
-/** Sent late the form changes nothing, comes back as it was typed, and does what it says once the proof is given. */
+/** Expects that a late form changes nothing, comes back as typed, and takes effect once the proof is given. */
 async function expectProof({ path, form, page }: Change): Promise<void> {
   const before = await readChanges();
   expect(await sendLate(base + path, form, base + page)).toBe(
@@ -92,20 +90,20 @@ async function expectProof({ path, form, page }: Change): Promise<void> {
 const set = async (path: string, form: Form) =>
   expect((await post(base + path, form, base)).status).toBe(303);
 
-describe('limits of trading', () => {
+describe('trading limits', () => {
   const change = (form: Form) => ({ path: '/trading/limits', form, page: '/trading' });
 
-  it('are raised with a fresh proof alone', async () => {
+  it('can be raised only with a fresh proof', async () => {
     await expectProof(change({ maxOpenOrders: '21', maxDailyLoss: '50' }));
   });
 
-  it('are raised by leaving one out, or by withdrawing them, with a fresh proof alone', async () => {
+  it('can be raised by omitting or withdrawing them only with a fresh proof', async () => {
     await set('/trading/limits', { maxOpenOrders: '7', maxDailyLoss: '50' });
     await expectProof(change({ maxDailyLoss: '40' }));
     await expectProof({ path: '/trading/limits/withdraw', form: {}, page: '/trading' });
   });
 
-  it('are lowered at once, also by going back to defaults that are lower', async () => {
+  it('can be lowered at once, even by returning to lower defaults', async () => {
     const done = `${base}/trading?done=`;
     const lower = { maxOpenOrders: '7', maxDailyLoss: '50' };
     expect(await sendLate(`${base}/trading/limits`, lower, `${base}/trading`)).toBe(`${done}limits`);
@@ -114,7 +112,7 @@ describe('limits of trading', () => {
     expect(await sendLate(`${base}/trading/limits/withdraw`, {}, `${base}/trading`)).toBe(`${done}defaults`);
   });
 
-  it('are kept through the proof where the form was shown again because of a mistake', async () => {
+  it('survive the proof if the form was shown again because of a mistake', async () => {
     const wrong = await post(`${base}/trading/limits`, { maxOpenOrders: 'many' }, `${base}/trading`);
     expect(wrong.status).toBe(400);
     await expectProof({ ...change({ maxOpenOrders: '34' }), page: '/trading/limits' });
@@ -127,7 +125,7 @@ describe.each([
 ])('the switch of $whose', ({ path, page }) => {
   const late = (state: string, reason = `Now ${state}`) => sendLate(path(), { state, reason }, page());
 
-  it('is closed at once, and opened with a fresh proof alone, by the half as well', async () => {
+  it('closes at once, but opens only with a fresh proof, even partly', async () => {
     const done = `${page()}?done=switch`;
     const confirmFirst = `/confirm?next=${encodeURIComponent(page())}`;
     expect([await late('reduce_only'), await late('halt'), await late('halt', 'Still')]).toEqual([
@@ -147,7 +145,7 @@ describe.each([
 });
 
 describe('people', () => {
-  it('are removed with a fresh proof, after a question on a page of its own', async () => {
+  it('are removed with a fresh proof, after a confirmation page', async () => {
     const { id, name } = await createUser(database.db);
     await addMember(database.db, orgId, id, 'billing');
     const page = `${base}/people/${id}`;
@@ -157,7 +155,7 @@ describe('people', () => {
     await expectProof({ path: `/people/${id}/remove`, form: {}, page: `/people/${id}/remove` });
   });
 
-  it('have another role with a fresh proof, and the choice is not lost on the way', async () => {
+  it('change roles with a fresh proof, and the choice survives it', async () => {
     const { id } = await createUser(database.db);
     await addMember(database.db, orgId, id, 'billing');
     await expectProof({ path: `/people/${id}/role`, form: { role: 'admin' }, page: `/people/${id}` });
@@ -165,7 +163,7 @@ describe('people', () => {
 });
 
 describe('usage', () => {
-  it('is corrected with a fresh proof alone', async () => {
+  it('is corrected only with a fresh proof', async () => {
     const { db, clock } = service.context;
     const product = await createProduct(db);
     await grant(db, orgId, product.id);
@@ -176,7 +174,7 @@ describe('usage', () => {
     await expectProof({ path: '/usage/corrections', form, page: '/usage' });
   });
 
-  it('is backfilled with a fresh proof alone, from the first step to the last', async () => {
+  it('is backfilled only with a fresh proof, at every step', async () => {
     const form = { from: '2020-01-01', to: '2020-02-01', mode: 'test', reason: 'A collector was down' };
     await expectProof({ path: '/usage/backfills', form, page: '/usage' });
     const page = /\/usage\/backfills\/[\da-f-]{36}/.exec(await open(`${base}/usage`))![0];
@@ -186,19 +184,19 @@ describe('usage', () => {
   });
 });
 
-describe('what a customer is held to', () => {
+describe('the requirements for a customer', () => {
   const change = (form: Form) => ({ path: '', form: { name: 'Acme', ...form }, page: '' });
   const late = (form: Form) => sendLate(base, { name: 'Acme', ...form }, base);
 
-  it('is tightened at once', async () => {
+  it('can be tightened at once', async () => {
     expect(await late({ requireSecondFactor: 'yes', marketAccess: 'read' })).toBe(`${base}?done=saved`);
   });
 
-  it('is loosened with a fresh proof alone: the second factor, and the access to markets', async () => {
+  it('can be loosened only with a fresh proof: the second factor and the access to markets', async () => {
     await set('', { name: 'Acme', requireSecondFactor: 'yes', marketAccess: 'none' });
     await expectProof(change({ requireSecondFactor: 'yes', marketAccess: 'read' }));
     expect(await late({ marketAccess: 'read' })).toContain('/confirm?');
-    // A box that was cleared comes back cleared.
+    // A cleared check box comes back cleared.
     expect(await confirm(base)).not.toMatch(/name="requireSecondFactor"[^>]* checked/);
     await set('', { name: 'Acme', marketAccess: 'read' });
   });

@@ -32,7 +32,7 @@ const audited = async (action: string) =>
   (await database.db.orm.select().from(operatorLog)).filter((row) => row.action === action);
 
 describe('products', () => {
-  it('are made once, changed, archived and restored', async () => {
+  it('are created once, changed, archived and restored', async () => {
     const product = { slug: 'maps', name: '<b>Maps', usageMetric: 'tiles', unitCap: '0100.5' };
     expect((await post('/console/new-product', product)).status).toBe(303);
     const again = await post('/console/new-product', product);
@@ -59,10 +59,10 @@ describe('products', () => {
     const log = await open('/console/audit-log?action=product.archived');
     expect([log.text.includes(operator.email), log.text.includes('Product created')]).toEqual([true, true]);
     const today = new Date(service.clock.now()).toISOString().slice(0, 10);
-    const ofToday = await open(`/console/audit-log?action=product.archived&from=${today}&to=${today}`);
-    expect(ofToday.text).toContain(`${today} `);
-    // The rows stand in the zone of the filter, whatever the reader's.
-    expect(ofToday.text).not.toContain('data-zoned');
+    const todayPage = await open(`/console/audit-log?action=product.archived&from=${today}&to=${today}`);
+    expect(todayPage.text).toContain(`${today} `);
+    // The rows use the filter's time zone, whatever the reader's is.
+    expect(todayPage.text).not.toContain('data-zoned');
     expect((await open(`/console/audit-log?action=product.archived&to=2020-01-31`)).text).toContain(
       'No entries match',
     );
@@ -85,7 +85,7 @@ describe('operators', () => {
     expect((await post('/console/operators/invite', { email: 'new@example.com' })).status).toBe(400);
   });
 
-  it('are removed, but never the last one', async () => {
+  it('can be removed, except for the last one', async () => {
     const rows = await database.db.orm.select().from(operators);
     for (const { userId } of rows)
       if (userId !== operator.id)
@@ -97,7 +97,7 @@ describe('operators', () => {
     expect(await audited('operator.removed')).toMatchObject([{ actor: `operator:${operator.email}` }]);
   });
 
-  it('two who remove each other at once leave one', async () => {
+  it('cannot both vanish when two of them remove each other at once', async () => {
     const other = await signedInOperator(service);
     const third = await signedInOperator(service);
     const answers = await Promise.all([
@@ -111,7 +111,7 @@ describe('operators', () => {
 });
 
 describe('people', () => {
-  it('are found by how their address begins', async () => {
+  it('are found by the start of their address', async () => {
     const other = await createUser(database.db);
     const { email } = await createUser(database.db, { email: 'q%_ueen@example.com', name: '<i>Queen' });
     const found = await open(`/console/people?search=${encodeURIComponent('Q%_U')}`);
@@ -124,7 +124,7 @@ describe('people', () => {
     expect((await open('/console/people?cursor=%00')).status).toBe(400);
   });
 
-  it('get a link for a lost password, and one for a lost second factor', async () => {
+  it('get a link for a lost password and one for a lost second factor', async () => {
     const { db } = service.context;
     const user = await createUser(db);
     expect((await open(`/console/people/${user.id}`)).text).toContain(user.email);
@@ -150,8 +150,8 @@ describe('people', () => {
   });
 });
 
-describe('who may', () => {
-  it('proves who they are once more before what is dangerous', async () => {
+describe('an operator', () => {
+  it('proves their identity once more before a dangerous action', async () => {
     const { id } = await createUser(database.db);
     const browser = operator.browser;
     await forgetConfirmation(service, browser);
@@ -170,7 +170,7 @@ describe('who may', () => {
     expect((await post(path, { kind: 'password_reset' })).status).toBe(201);
   });
 
-  it('is led there by the account menu, and others are not', async () => {
+  it('reaches the console by the account menu, which does not offer it to others', async () => {
     const person = await createUser(database.db);
     const browser = new Browser(service.url);
     await browser.signIn(person.email);
@@ -180,7 +180,7 @@ describe('who may', () => {
     expect((await open('/console')).text).toContain('href="/dashboard/account"');
   });
 
-  it('is refused what another site sends', async () => {
+  it('is protected against requests from other sites', async () => {
     const headers = { ...html, 'sec-fetch-site': 'cross-site' };
     const sent = await operator.browser.send('POST', '/console/new-product', { form: {}, headers });
     expect(sent.status).toBe(403);

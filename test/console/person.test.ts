@@ -29,7 +29,7 @@ const entriesOf = (email: string) =>
 const userOf = async (id: string) => (await database.db.orm.select().from(users).where(eq(users.id, id)))[0];
 
 describe('a person', () => {
-  it('is renamed, and keeps their password and sessions', async () => {
+  it('is renamed and keeps their password and sessions', async () => {
     const { id, email } = await createUser(database.db);
     const browser = new Browser(service.url);
     await browser.signIn(email);
@@ -72,7 +72,7 @@ describe('a person', () => {
     expect((await post(`${id}/second-factor`)).status).toBe(404);
   });
 
-  it('is deleted with memberships and sessions; their keys stay', async () => {
+  it('is deleted with memberships and sessions, while their keys stay', async () => {
     const organization = await createOrganization(database.db);
     const { id, email } = await createUser(database.db);
     await addMember(database.db, organization.id, id, 'owner');
@@ -113,7 +113,7 @@ describe('the switch of the whole service', () => {
   const set = (form: Record<string, string>) =>
     operator.browser.send('POST', '/console/trading/switch', { form, headers: html });
 
-  it('is set with a reason, by name, and opened again', async () => {
+  it('is set with a reason and a name, and opened again', async () => {
     expect((await set({ state: 'halt' })).text).toContain('unless the state is open');
     expect((await set({ state: 'x', reason: 'y' })).status).toBe(400);
     const halted = await set({ state: 'halt', reason: 'Unexplained <b> fills.' });
@@ -131,7 +131,7 @@ describe('the switch of the whole service', () => {
     expect(await entriesOf('service')).toHaveLength(2);
   });
 
-  it('is beside the live account, which there is none of', async () => {
+  it('is shown beside the live account, which does not exist here', async () => {
     for (const send of [
       operator.browser.get('/console/trading/reconciliation', html),
       operator.browser.send('POST', '/console/trading/reconciliation', {

@@ -44,7 +44,7 @@ const totalOf = async (month: string) => {
   return body.usage.map(({ quantity }: { quantity: number }) => quantity);
 };
 
-it('corrects an event by its key, and says what is wrong where it is', async () => {
+it('corrects an event by its key, and reports errors beside their fields', async () => {
   const correction = {
     idempotencyKey: 'of acme',
     quantity: '2.5',
@@ -70,7 +70,7 @@ it('corrects an event by its key, and says what is wrong where it is', async () 
   expect(await totalOf('2026-03')).toEqual(['2.5']);
 });
 
-it('opens a backfill, shows what is staged, applies it and takes it back', async () => {
+it('opens a backfill, shows the staged changes, applies and reverts it', async () => {
   expect((await page('')).text).toContain('No backfills');
   const range = { from: '2026-01-01', to: '2026-02-01', mode: 'live', reason: 'A collector was down' };
   const backwards = await post('/backfills', { ...range, to: '2025-12-01' });
@@ -105,7 +105,7 @@ it('opens a backfill, shows what is staged, applies it and takes it back', async
   expect(await totalOf('2026-01')).toEqual(['0']);
 });
 
-it('has nothing of another customer', async () => {
+it('shows nothing of another customer', async () => {
   const opened = await operator.browser.send('POST', '/console/customers/initech/usage/backfills', {
     headers: html,
     form: { from: '2026-01-01', to: '2026-02-01', mode: 'live', reason: 'Theirs' },

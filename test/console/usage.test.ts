@@ -41,7 +41,6 @@ const html = { accept: 'text/html' };
 const ask = (query: Record<string, string> = {}, file = '') =>
   operator.browser.get(`/console/usage${file}?${new URLSearchParams(query).toString()}`, html);
 
-/** The cells of each row. */
 const rowsOf = (text: string) =>
   [...text.split('<tbody')[1]!.matchAll(/<tr role="row">(.*?)<\/tr>/gs)].map(([, row]) =>
     [...row!.matchAll(/<t[hd] .*?>(.*?)<\/t[hd]>/gs)].map(([, cell]) =>
@@ -52,7 +51,7 @@ const rowsOf = (text: string) =>
     ),
   );
 
-it('shows what every customer used of every product this month', async () => {
+it('shows the usage of every customer and product in this month', async () => {
   const { status, text } = await ask();
   expect([status, rowsOf(text)]).toEqual([
     200,
@@ -66,7 +65,7 @@ it('shows what every customer used of every product this month', async () => {
   expect(text).toContain('href="/console/customers/acme"');
 });
 
-it('shows a range by month, day or hour, of one customer, product and mode', async () => {
+it('shows a range by month, day or hour, for one customer, product and mode', async () => {
   const range = { from: '2026-02-01', to: '2026-04-01', organization: 'acme', product: 'calls' };
   const timesOf = async (query: Record<string, string>) =>
     rowsOf((await ask({ ...range, ...query })).text).map((cells) => cells[2]);
@@ -77,7 +76,7 @@ it('shows a range by month, day or hour, of one customer, product and mode', asy
   expect((await ask({ ...range, mode: 'test' })).text).toContain('No usage matches');
 });
 
-it('has a file of the same rows as the operator API', async () => {
+it('offers a file with the same rows as the operator API', async () => {
   const range = { from: '2026-02-01', to: '2026-04-01', granularity: 'day' };
   const { text } = await ask({ ...range, product: 'calls' });
   const href = /href="(\/console\/usage\.csv[^"]*)"/.exec(text)![1]!.replaceAll('&amp;', '&');
@@ -91,7 +90,7 @@ it('has a file of the same rows as the operator API', async () => {
     expect(file.headers.get(name)).toBe(same.headers.get(name));
 });
 
-it('leads through all rows in pages, whatever a metric was called', async () => {
+it('pages through all rows, whatever a metric was called', async () => {
   const { id } = await createOrganization(database.db, { slug: 'many' });
   const { id: productId } = await createProduct(database.db, { slug: 'named' });
   const metrics = Array.from({ length: 120 }, (_, n) => `${100 + n} <b>"é' ${'x'.repeat(200)}`);
@@ -120,14 +119,14 @@ it.each([
   [{ organization: 'nobody' }, 'is of no customer'],
   [{ product: 'nothing' }, 'is of no product'],
   [{ product: "a' or 1=1 --" }, 'id="field-product-error"'],
-])('says what is wrong with %j, on the page and instead of a file', async (query, problem) => {
+])('reports an error in %j on the page and instead of a file', async (query, problem) => {
   const { status, text } = await ask(query);
-  // Beside a field it begins with a capital.
+  // Beside a field, the message begins with a capital.
   expect([status, text.includes(problem.slice(1))]).toEqual([400, true]);
   expect((await ask(query, '.csv')).status).toBe(400);
 });
 
-it('takes no field twice, and no page that it did not give out', async () => {
+it('refuses a repeated field and a cursor that it did not issue', async () => {
   const { status } = await operator.browser.get('/console/usage?from=2026-01-01&from=2026-01-02', html);
   expect(status).toBe(400);
   for (const cursor of ['x', '%00', Buffer.from('a b c d').toString('base64url')])

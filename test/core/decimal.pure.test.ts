@@ -29,7 +29,7 @@ describe('decimals', () => {
     expect(isDecimalAbove(a, b)).toBe(expected);
   });
 
-  it('are compared, added and subtracted exactly, as scaled integers are', () => {
+  it('are compared, added and subtracted as exactly as scaled integers', () => {
     const decimal = fc.tuple(fc.bigInt({ min: 0n, max: 10n ** 30n }), fc.integer({ min: 0, max: 20 }));
     const write = ([digits, scale]: [bigint, number]) => {
       const padded = String(digits).padStart(scale + 1, '0');

@@ -44,7 +44,7 @@ const page = async (query = '', browser = owner.browser) => {
   return { ...answer, ...readPage(answer.text) };
 };
 
-/** The page as it reads: text without markup, rows, links, and what is chosen. */
+/** The page as a person reads it: text without markup, rows, links, and the selected options. */
 function readPage(html: string) {
   const main = /<main[^]*<\/main>/.exec(html)?.[0] ?? '';
   const body = /<tbody[^]*<\/tbody>/.exec(main)?.[0] ?? '';
@@ -69,8 +69,8 @@ const readCsv = async (query = '', browser = owner.browser) => {
   return { ...answer, records };
 };
 
-describe('who may read it', () => {
-  it.each(['owner', 'admin'] as const)('%s does, and is led to it', async (role) => {
+describe('the audit log', () => {
+  it.each(['owner', 'admin'] as const)('is open to the role %s, with a link to it', async (role) => {
     const { browser } = await signedIn(database.db, service.url, role);
     const { status, text } = await page('', browser);
     expect(status).toBe(200);
@@ -78,7 +78,7 @@ describe('who may read it', () => {
     expect((await browser.get(CSV)).status).toBe(200);
   });
 
-  it.each(['member', 'billing'] as const)('%s does not, and is not led to it', async (role) => {
+  it.each(['member', 'billing'] as const)('is closed to the role %s, without a link to it', async (role) => {
     const { browser } = await signedIn(database.db, service.url, role);
     for (const path of [PAGE, CSV]) {
       const refused = await browser.get(path, { accept: 'text/html' });
@@ -88,7 +88,7 @@ describe('who may read it', () => {
     }
   });
 
-  it('no visitor without a session', async () => {
+  it('is closed to visitors without a session', async () => {
     const stranger = new Browser(service.url);
     expect((await stranger.get(PAGE)).status).toBe(401);
     expect((await stranger.get(CSV)).status).toBe(401);
@@ -112,7 +112,7 @@ describe('who may read it', () => {
       const { status, text } = await page(query);
       expect(status).toBe(200);
       expect(text).not.toContain('theirs');
-      // A reader who names an id or an action gets it back, and nothing about it.
+      // A reader who enters an id or an action gets it back, and nothing about it.
       if (!query.startsWith('?a')) expect(text).not.toContain('other.secret');
       expect(text).not.toContain(other.user.email);
       expect((await readCsv(query)).text).not.toContain('theirs');
@@ -121,7 +121,7 @@ describe('who may read it', () => {
 });
 
 describe('an entry', () => {
-  it('says who did what, when, from where, and what it was before', async () => {
+  it('says who did what, when, from where, and what the value was before', async () => {
     const { user } = owner;
     await write({
       action: 'member.role_changed',
@@ -150,7 +150,7 @@ describe('an entry', () => {
     expect(links).toContain(`${PAGE}?actor=${user.id}`);
   });
 
-  it('of a key leads to the key', async () => {
+  it('of a key links to the key', async () => {
     const { body } = await owner.browser.send('POST', '/dashboard/api-keys', {
       json: { name: 'Läufer', livemode: false },
     });
@@ -223,7 +223,7 @@ describe('an entry', () => {
     expect(rows[0]).toContain(action);
   });
 
-  it('names the operator, the service, who has left and who is gone', async () => {
+  it('names the operator, the service, former members and deleted people', async () => {
     const [left, gone] = [await createUser(database.db), await createUser(database.db)];
     for (const { id } of [left, gone]) await addMember(database.db, owner.organization.id, id, 'admin');
     for (const actor of [left.id, gone.id, 'operator', 'system']) await write({ actor });
@@ -294,7 +294,7 @@ describe('filters', () => {
     for (const [i, target] of expected.entries()) expect(rows[i]).toContain(target);
   });
 
-  it('offer what occurs, keep what was chosen, and go along into the export', async () => {
+  it('offer the values that occur, keep the selection, and carry over to the export', async () => {
     const { main, links } = await page('?action=a.one&from=2031-01-02');
     expect(main).toMatch(/<option value="a.one" selected>\s*A one\s*<\/option>/);
     expect(main).toContain('<option value="a.two">');
@@ -305,7 +305,7 @@ describe('filters', () => {
     expect(links).toContain(`${PAGE}?action=a.one&actor=${owner.user.id}&from=2031-01-02`);
   });
 
-  it('that find nothing say so and lead back', async () => {
+  it('without results say so and link back', async () => {
     const { status, reading, links } = await page('?action=a.three');
     expect(status).toBe(200);
     expect(reading).toContain('No entries match');
@@ -318,7 +318,7 @@ describe('filters', () => {
     ['?from=2031-01-02&to=2031-01-01', 'must not be before the first day'],
     [`?action=${'a'.repeat(300)}`, '1 to 100 characters'],
     ['?actor=%00', 'without control characters'],
-  ])('%s: what is wrong stands beside the field', async (query, words) => {
+  ])('%s: the error is shown beside its field', async (query, words) => {
     const { status, reading, main } = await page(query);
     expect(status).toBe(400);
     expect(reading).toContain(words);
@@ -335,13 +335,13 @@ describe('filters', () => {
   );
 });
 
-it('a log without entries says what will be in it', async () => {
+it('a log without entries says what it will contain', async () => {
   const { reading } = await page();
   expect(reading).toContain('No changes yet');
   expect((await readCsv()).text.split('\r\n')).toHaveLength(2);
 });
 
-it('120 rows page without gaps or repeats, also while more are written', async () => {
+it('120 rows page without gaps or repeats, even while more are written', async () => {
   await writeRowsAtOnce(database.db, owner.organization.id, 120);
   const found: string[] = [];
   let query: string | undefined = '';
@@ -359,7 +359,7 @@ it('120 rows page without gaps or repeats, also while more are written', async (
 });
 
 describe('the file', () => {
-  it('holds every row, in batches, and enough to compute the hashes again', async () => {
+  it('contains every row, in batches, and enough to recompute the hashes', async () => {
     const { id, slug } = owner.organization;
     const details = { before: { name: 'a, "b"\n' }, list: [1, null] };
     await writeRows(database.db, id, 3, { details, ip: '2001:db8::1', actor: owner.user.id });
@@ -394,14 +394,14 @@ describe('the file', () => {
   });
 });
 
-it('what the page reads goes by index, whatever the filter', async () => {
+it('the page reads only by index, whatever the filter', async () => {
   const { id } = owner.organization;
   await database.db.orm.execute(sql`insert into audit_log (org_id, id, at, action, actor, target, details)
     select ${id}, md5('plan' || n)::uuid, now(), 'a.' || n % 20, 'actor ' || n % 50, 'x', '{}' from generate_series(1, 20000) as n`);
   await database.db.orm.execute(sql`analyze audit_log`);
   const { listAuditRows, listDistinct } = await import('../../src/accounts/audit/queries.js');
   const plans: string[] = [];
-  // Explains each statement instead of answering it.
+  // Explains each statement instead of running it.
   const orm = new Proxy(database.db.orm, {
     get: (target, name) =>
       name === 'execute'

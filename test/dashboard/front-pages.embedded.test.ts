@@ -28,7 +28,7 @@ afterAll(async () => {
 });
 
 describe('/', () => {
-  it('says what this is and leads in', async () => {
+  it('introduces the service and links to it', async () => {
     const { status, text } = await new Browser(service.url).get('/', html);
     expect(status).toBe(200);
     expect(text).toContain('<h1>Gauge</h1>');
@@ -37,7 +37,7 @@ describe('/', () => {
     expect(text).not.toContain('Try the demo');
   });
 
-  it('shows the logins of a demo as buttons, as text', async () => {
+  it('shows the demo’s logins as buttons and as text', async () => {
     const { text } = await new Browser(demo.url).get('/', html);
     expect(text).toContain('name="email" value="ada@example.com"');
     expect(text).toContain('name="password" value="a&#34;b"');
@@ -45,7 +45,7 @@ describe('/', () => {
     expect(text).toContain('Helios');
   });
 
-  it('leads people who are signed in to the dashboard, and shows them no logins', async () => {
+  it('redirects people who are signed in to the dashboard, without showing logins', async () => {
     const { browser } = await signedIn(database.db, demo.url);
     const { text } = await browser.get('/', html);
     expect(text).toContain('Go to the dashboard');
@@ -59,7 +59,7 @@ describe('a browser', () => {
     ['/signals?station=KNYC', '/dashboard/markets'],
     ['/scores', '/dashboard/scores'],
     ['/portfolio', '/dashboard/portfolio'],
-  ])('that opens %s is led to the page', async (path, page) => {
+  ])('that opens %s is redirected to the page', async (path, page) => {
     const { status, headers } = await new Browser(service.url).get(path, html);
     expect([status, headers.get('location'), headers.get('vary')]).toEqual([303, page, 'Accept']);
     for (const accept of ['*/*', 'application/json', 'application/json, text/html;q=0.9']) {
@@ -69,7 +69,7 @@ describe('a browser', () => {
   });
 
   it.each(['/foo', '/api/foo', '/markets/foo', '/dashboardx', '/operator/foo', '/docs/foo', '/%00', '/?a=%'])(
-    'that opens %s gets a page that says why not, in its frame and behind its headers',
+    'that opens %s gets an error page with the reason, in the usual frame and with the usual headers',
     async (path) => {
       const { status, headers, text } = await new Browser(service.url).get(path, html);
       expect(status).toBeGreaterThanOrEqual(400);

@@ -19,7 +19,7 @@ let service: TestService;
 beforeAll(async () => {
   database = await createTestDatabase();
   service = await startTestService(database.db);
-  // Not near the beginning of a month, where yesterday would belong to another one.
+  // Not near the beginning of a month, when yesterday would belong to the previous month.
   service.clock.set('2031-03-15T12:00:00Z');
 });
 afterAll(async () => {
@@ -27,7 +27,6 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** What a reader sees, without tags and with single spaces. */
 const textOf = (page: string) =>
   page
     .replace(/<(script|style)[\s\S]*?<\/\1>/g, '')
@@ -41,7 +40,7 @@ async function openOverview(browser: Browser, query = '') {
 }
 
 describe('the overview of a new Organization', () => {
-  it('says first that a product is needed, then a key, then an event, and goes on by itself when it arrives', async () => {
+  it('asks for a product, then a key, then an event, and updates by itself when the event arrives', async () => {
     const { db } = database;
     const { browser, organization } = await signedIn(db, service.url);
     const empty = await openOverview(browser);
@@ -62,11 +61,11 @@ describe('the overview of a new Organization', () => {
     const arrived = await openOverview(browser);
     expect(arrived.seen).toContain('The first events have arrived and are counted.');
     expect(arrived.seen).not.toContain('Waiting for the first event');
-    // The same part of the page, so that the one that waits is replaced.
+    // The same part of the page, so that it replaces the waiting one.
     expect(arrived.text).toMatch(/id="overview-now"/);
   });
 
-  it('sends who may not make keys to who may', async () => {
+  it('sends people who may not create keys to those who may', async () => {
     for (const role of ['member', 'billing'] as const) {
       const { browser } = await signedIn(database.db, service.url, role);
       const page = await openOverview(browser);
@@ -77,7 +76,7 @@ describe('the overview of a new Organization', () => {
 });
 
 describe('the overview', () => {
-  it('shows today, yesterday and the month exactly, live and test apart', async () => {
+  it('shows today, yesterday and the month exactly, live and test separately', async () => {
     const { db } = database;
     const { browser, organization } = await signedIn(db, service.url, 'billing');
     const product = await createProduct(db);
@@ -97,7 +96,7 @@ describe('the overview', () => {
     expect(numbers((await openOverview(browser, '?mode=test')).seen)).toEqual(['7', '0', '7']);
   });
 
-  it('compares the month with the same days of the last one, and draws the last 30 days', async () => {
+  it('compares the month with the same days of the previous one, and draws the last 30 days', async () => {
     const { db } = database;
     const { browser, organization } = await signedIn(db, service.url);
     const [product, fresh] = [await createProduct(db), await createProduct(db)];
@@ -105,7 +104,7 @@ describe('the overview', () => {
     await grant(db, organization.id, fresh.id);
     const key = await createKey(db, organization.id);
     const own = { orgId: organization.id, productId: product.id, apiKeyId: key.id, everyMs: 1 };
-    // The hour that is running counts whole; what came later last month does not count.
+    // The current hour counts as a whole; later usage of last month does not count.
     await fillUsage(db, { ...own, prefix: 'a', count: 4, from: '2031-02-15T12:59:59Z' });
     await fillUsage(db, { ...own, prefix: 'b', count: 9, from: '2031-02-15T13:00:00Z' });
     await fillUsage(db, { ...own, prefix: 'c', count: 5, from: '2031-03-02T00:00:00Z' });
@@ -119,7 +118,7 @@ describe('the overview', () => {
     const heights = trends.map((trend) =>
       [...trend.matchAll(/class="trend-bar"[^>]* height="([\d.]+)"/g)].map(([, height]) => Number(height)),
     );
-    // 14 Feb to 15 Mar; the most of a day is as high as the picture.
+    // 14 Feb to 15 Mar; the largest day fills the height.
     expect(heights.map((bars) => [bars.length, bars.filter((height) => height > 0).length])).toEqual(
       expect.arrayContaining([
         [30, 2],
@@ -130,7 +129,7 @@ describe('the overview', () => {
     expect(text).toContain('14 Feb 2031 – 15 Mar 2031: at most 13 a day');
   });
 
-  it('names what is near its cap and apart from that what is above it', async () => {
+  it('lists products near their cap, and separately those above it', async () => {
     const { db } = database;
     const { browser, organization } = await signedIn(db, service.url);
     const key = await createKey(db, organization.id);
@@ -155,7 +154,7 @@ describe('the overview', () => {
     expect(warned).not.toContain(far);
   });
 
-  it('names the keys that end within two weeks, rotated ones with their cut-over', async () => {
+  it('lists keys that expire within two weeks, and rotated keys with their cut-over', async () => {
     const { db } = database;
     const { browser, organization } = await signedIn(db, service.url);
     const product = await createProduct(db);
@@ -179,7 +178,7 @@ describe('the overview', () => {
     for (const other of ['ends later', 'has ended', 'was revoked']) expect(keys).not.toContain(other);
   });
 
-  it('tells owners and admins what was changed last, and no other role', async () => {
+  it('shows the latest changes to owners and admins, and to no other role', async () => {
     const { db } = database;
     const { browser, organization, user } = await signedIn(db, service.url);
     const product = await createProduct(db);

@@ -41,11 +41,11 @@ async function setUp(template?: string) {
   folder = mkdtempSync(join(tmpdir(), 'gauge-demo-'));
   service = await startTestService(database.db, { env: { DATA_DIR: join(folder, 'data') } });
 }
-/** The demo is made once, and most tests begin with a copy of it. */
+/** The demo is created once, and most tests begin with a copy of it. */
 let seeded: {
   template: string;
   demo: DemoData;
-  /** Of its file and of the folder, and what is read of it when it has just been made. */
+  /** Modes of its file and folder, and its contents when it has just been created. */
   modes: number[];
   remembered: DemoData | undefined;
   remove(): Promise<void>;
@@ -89,7 +89,7 @@ describe('the demo data', () => {
   });
   afterAll(tearDown);
 
-  it('has every role, a person in two Organizations and every kind of product', async () => {
+  it('have every role, a person in two Organizations and every kind of product', async () => {
     expect(new Set(demo.logins.map((login) => login.role))).toEqual(
       new Set(['owner', 'admin', 'member', 'billing']),
     );
@@ -102,16 +102,16 @@ describe('the demo data', () => {
     expect(demo.database).toBe(isEmbedded ? 'embedded' : 'postgres');
   });
 
-  it('is what the operator API shows, and its passwords open the accounts', async () => {
+  it('match the operator API, and the passwords open the accounts', async () => {
     const { body } = await call('GET', '/organizations');
     const seen = [];
     for (const { slug, name } of body.organizations) {
       const { members } = (await call('GET', `/organizations/${slug}/members`)).body;
       for (const member of members) seen.push(`${member.email} ${name} ${member.role}`);
     }
-    const said = demo.logins.map((login) => `${login.email} ${login.organization} ${login.role}`);
-    expect(seen).toHaveLength(said.length);
-    expect(new Set(seen)).toEqual(new Set(said));
+    const printed = demo.logins.map((login) => `${login.email} ${login.organization} ${login.role}`);
+    expect(seen).toHaveLength(printed.length);
+    expect(new Set(seen)).toEqual(new Set(printed));
     for (const { email, password } of demo.logins) {
       const [user] = await database.db.orm.select().from(users).where(eq(users.email, email));
       expect(await verifyPassword(user?.passwordHash, password)).toBe(true);
@@ -140,7 +140,7 @@ describe('the demo data', () => {
     expect(actions.filter((action) => action === 'api_key.created')).toHaveLength(3);
   });
 
-  it('has a live and a test key, made by the system and stored as hashes', async () => {
+  it('have a live and a test key, created by the system and stored as hashes', async () => {
     expect(demo.keys.live).toMatch(/^org_live_[0-9A-Za-z]{32}$/);
     expect(demo.keys.test).toMatch(/^org_test_[0-9A-Za-z]{32}$/);
     const rows = await database.db.orm.select().from(apiKeys);
@@ -150,11 +150,11 @@ describe('the demo data', () => {
   });
 });
 
-describe('making the demo data', () => {
+describe('creating the demo data', () => {
   beforeEach(() => setUp());
   afterEach(tearDown);
 
-  it('is made once, also by two that start together', async () => {
+  it('happens once, even if two instances start together', async () => {
     const results = await Promise.all([seedDemo(service.context), seedDemo(service.context)]);
     expect(results.filter((demo) => demo !== undefined)).toHaveLength(1);
     expect(await seedDemo(service.context)).toBeUndefined();
@@ -162,7 +162,7 @@ describe('making the demo data', () => {
     expect(await readDemo(service.context)).toEqual(results.find((demo) => demo !== undefined));
   });
 
-  it('is not made where there is an Organization, nor in production', async () => {
+  it('does not happen if there is an Organization, nor in production', async () => {
     const config = { ...service.context.config, production: true };
     expect(await seedDemo({ ...service.context, config })).toBeUndefined();
     expect(await database.db.orm.$count(organizations)).toBe(0);
@@ -177,7 +177,7 @@ describe('the usage of the demo', () => {
   beforeEach(setUpSeeded);
   afterEach(tearDown);
 
-  it('is a week of both products, live and test, recorded as events are', async () => {
+  it('is a week of both products, live and test, recorded like any events', async () => {
     await seedDemoUsage(service.context, service.services.keyUse, seeded.demo);
     const used = await database.db.orm.select().from(apiKeys).where(ne(apiKeys.name, 'paper trader'));
     expect(used.map(({ lastUsedAt }) => lastUsedAt?.getTime())).toEqual([
@@ -198,7 +198,7 @@ describe('the usage of the demo', () => {
   });
 });
 
-// Orders, fills and marks are tested on Postgres where they are made; here it is how the demo uses them.
+// Orders, fills and marks are tested on Postgres in their own tests; this tests how the demo uses them.
 describe.runIf(isEmbedded)('the paper trades of the demo', () => {
   beforeAll(async () => {
     await setUpSeeded();
@@ -206,14 +206,14 @@ describe.runIf(isEmbedded)('the paper trades of the demo', () => {
   }, 60_000);
   afterAll(tearDown);
 
-  it('are what the signals of the last days said, settled and booked to the last digit', async () => {
+  it('follow the signals of the last days, and are settled and booked to the last digit', async () => {
     const orders = await database.db.orm.select().from(tradingOrders);
     expect(orders.length).toBeGreaterThan(3);
     const since = service.clock.now() - 6 * 24 * 60 * 60 * 1000;
     for (const { createdAt, status, timeInForce } of orders) {
       expect(createdAt.getTime()).toBeGreaterThan(since);
       expect(createdAt.getTime()).toBeLessThan(service.clock.now());
-      // What waited has ended, whatever came of it.
+      // Every resting order has ended, whatever its outcome.
       expect(status).toMatch(timeInForce === 'good_till_time' ? /filled$|^cancelled$/ : /filled$/);
     }
     const entries = await database.db.orm.select().from(ledgerEntries);
@@ -225,7 +225,7 @@ describe.runIf(isEmbedded)('the paper trades of the demo', () => {
     expect(account!.cash % 100n).toBe(0n);
   });
 
-  it('have waited for prints, too, and are looked back at: a first start has something to see of both', async () => {
+  it('include orders that waited for prints and their post-mortems, so a first start shows examples of both', async () => {
     const { orm } = database.db;
     const waited = await orm
       .select()
@@ -259,7 +259,7 @@ describe.runIf(isEmbedded)('the paper trades of the demo', () => {
     expect(page.text).not.toContain('Nothing to compare');
   });
 
-  it('are the same after another start, as where the first was interrupted', async () => {
+  it('are the same after another start, even if the first was interrupted', async () => {
     const orders = await database.db.orm.$count(tradingOrders);
     const fills = await database.db.orm.$count(tradingFills);
     const marks = await database.db.orm.select().from(executionMarks);
@@ -267,7 +267,7 @@ describe.runIf(isEmbedded)('the paper trades of the demo', () => {
     const tapeFile = join(folder, 'day.tape.gz');
     const taping = { ...config, trading: { ...config.trading, tapeFile } };
     await seedDemoTrading({ ...service.context, config: taping }, seeded.demo);
-    // The tape is of the present.
+    // The tape contains only the present.
     expect(existsSync(tapeFile)).toBe(false);
     expect(await database.db.orm.$count(tradingOrders)).toBe(orders);
     expect(await database.db.orm.$count(tradingFills)).toBe(fills);
@@ -275,18 +275,18 @@ describe.runIf(isEmbedded)('the paper trades of the demo', () => {
   }, 60_000);
 });
 
-describe('what the demo remembers', () => {
-  it('is a file for its owner alone, read again at later starts', () => {
+describe('the demo file', () => {
+  it('is readable only by its owner and is read again by later starts', () => {
     expect(seeded.modes).toEqual([0o600, 0o700]);
     expect(seeded.remembered).toEqual(seeded.demo);
   });
 });
 
-describe('a demo that was made before', () => {
+describe('an existing demo', () => {
   beforeEach(setUpSeeded);
   afterEach(tearDown);
 
-  it('is not shown for another database, a key that no longer works, or in production', async () => {
+  it('is not shown for another database, for a key that no longer works, or in production', async () => {
     expect(await readDemo(service.context)).toEqual(seeded.demo);
     const config = { ...service.context.config, production: true };
     expect(await readDemo({ ...service.context, config })).toBeUndefined();
@@ -302,7 +302,7 @@ describe('a demo that was made before', () => {
     }
   });
 
-  it('is nothing where the file is damaged', async () => {
+  it('is ignored if its file is damaged', async () => {
     const whole = readFileSync(file(), 'utf8');
     for (const damaged of ['', '{', '{}', 'null', whole.slice(0, -10)]) {
       writeFileSync(file(), damaged);
@@ -337,7 +337,7 @@ describe.runIf(isEmbedded)('the greeting of the demo', () => {
     expect(new Set(tableRows.map(column)).size).toBe(1);
   });
 
-  it('says what the embedded database is not, and only there', async () => {
+  it('states the limits of the embedded database, and only there', async () => {
     const embedded = describeDemo({ ...demo, database: 'embedded' }, service.url);
     expect(embedded).toMatch(/for trying, and for one process/);
     expect(embedded.replaceAll('\n', ' ')).toMatch(

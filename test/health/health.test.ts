@@ -18,7 +18,7 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** The database, with a clock that is so far ahead of this machine's. */
+/** The database, with a clock ahead of this machine's. */
 function withClockAhead(db: Database, aheadMs: number): Database {
   const execute = async (query: never) => {
     const result: unknown = await db.orm.execute(query);
@@ -34,11 +34,11 @@ describe('health', () => {
     await request(service.server).get('/healthz').expect(200, { status: 'ok' });
   });
 
-  it('traffic may come when the service is ready and the database is migrated', async () => {
+  it('traffic is admitted when the service is ready and the database is migrated', async () => {
     await request(service.server).get('/readyz').expect(200, { status: 'ready' });
   });
 
-  it('a database that cannot be reached makes the service not ready, and calls 503 with Retry-After', async () => {
+  it('an unreachable database makes the service not ready, and calls get 503 with Retry-After', async () => {
     const away = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
     const fail = () => Promise.reject(away);
     const orm = { execute: fail } as unknown as TestDatabase['db']['orm'];
@@ -80,15 +80,15 @@ describe('health', () => {
       const log = pino({ level: 'silent' });
       const warn = vi.spyOn(log, 'warn');
       const other = await startTestService(withClockAhead(database.db, aheadMs), { context: { log } });
-      // What the service itself takes for the time has no part in it.
+      // The service's own clock has no influence.
       other.clock.set('2020-01-01T00:00:00Z');
       try {
         const { body } = await request(other.server)
           .get('/readyz')
           .expect(status === 'ready' ? 200 : 503);
         expect(body).toEqual({ status, ...(reason && { reason: expect.stringMatching(reason) }) });
-        const said = warn.mock.calls.filter(([, text]) => /clocks .* differ/.test(String(text)));
-        expect(said).toHaveLength(reason ? 1 : 0);
+        const warnings = warn.mock.calls.filter(([, text]) => /clocks .* differ/.test(String(text)));
+        expect(warnings).toHaveLength(reason ? 1 : 0);
         const { text } = await request(other.server).get('/metrics');
         const seconds = Number(/^gauge_clock_difference_seconds (\S+)$/m.exec(text)![1]);
         expect(Math.round(seconds / 10)).toSatisfy((tens: number) =>
@@ -101,7 +101,7 @@ describe('health', () => {
   );
 
   it.each(['starting', 'draining'] as const)(
-    'while %s, readiness and every call are 503, health is not',
+    'while %s, readiness and every call answer 503, but health does not',
     async (state) => {
       const other = await startTestService(database.db);
       other.context.lifecycle.state = state;
@@ -119,7 +119,7 @@ describe('health', () => {
     },
   );
 
-  it('metrics label requests by the route as mounted, never by what was sent', async () => {
+  it('metrics label requests by the mounted route, never by the address that was sent', async () => {
     await request(service.server).get('/api/entitlements/some-secret-slug');
     await request(service.server).get('/nothing/here');
     const { text } = await request(service.server)
@@ -131,7 +131,7 @@ describe('health', () => {
     expect(text).not.toContain('some-secret-slug');
   });
 
-  it('outcomes that an alert waits for are there before the first of them: 0 to 1 is an increase, and nothing to 1 is none', async () => {
+  it('outcomes with alerts start at 0, because Prometheus sees an increase from 0 to 1 but not from nothing to 1', async () => {
     const { text } = await request(service.server).get('/metrics').expect(200);
     for (const zero of [
       'gauge_usage_events_total{outcome="rejected"} 0',
@@ -144,7 +144,7 @@ describe('health', () => {
 });
 
 describe('every answer', () => {
-  it('carries a request id: the caller’s where it is harmless', async () => {
+  it('carries a request id: the caller’s if it is harmless', async () => {
     const own = await request(service.server).get('/healthz');
     expect(own.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
     const given = await request(service.server).get('/healthz').set('X-Request-Id', 'trace-42');
@@ -153,7 +153,7 @@ describe('every answer', () => {
     expect(hostile.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
   });
 
-  it('of a JSON face may not be framed, sniffed or run', async () => {
+  it('of a JSON face cannot be framed, sniffed or run', async () => {
     const { headers } = await request(service.server).get('/api/nothing').expect(404);
     expect(headers['content-security-policy']).toContain("default-src 'none'");
     expect(headers['x-content-type-options']).toBe('nosniff');

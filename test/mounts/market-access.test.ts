@@ -12,7 +12,7 @@ import { operatorClient } from '../support/operator.js';
 
 let database: TestDatabase;
 let service: TradingTest;
-/** What happens once, before the next order's transaction begins. */
+/** Runs once, before the next order's transaction begins. */
 let meanwhile: (() => Promise<unknown>) | undefined;
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -82,7 +82,7 @@ const reads = ['/portfolio', '/trades'];
 const isOffered = { none: [], read: ['trading:read'], trade: ['trading:read', 'trading:write'] };
 
 describe.each(marketAccesses)('an Organization with the access %s', (access) => {
-  it('sees the pages of markets and the way to them, or neither', async () => {
+  it('sees both the market pages and the links to them, or neither', async () => {
     const { browser } = await setUp(access);
     const { text } = await browser.get('/dashboard', html);
     for (const section of ['markets', 'scores', 'portfolio'])
@@ -96,7 +96,7 @@ describe.each(marketAccesses)('an Organization with the access %s', (access) => 
     }
   });
 
-  it('is answered to keys with the contract’s codes', async () => {
+  it('answers keys with the codes of the contract', async () => {
     const { secret } = await setUp(access);
     for (const path of reads) {
       const { status, body } = await call(path, secret);
@@ -110,18 +110,16 @@ describe.each(marketAccesses)('an Organization with the access %s', (access) => 
         access
       ],
     );
-    // What is held can be closed: by a sale, or by the other side.
     const sold = await postTrade(service.url, secret, { action: 'sell', contracts: 2, limitPrice: '0.42' });
     expect([sold.status, sold.code]).toEqual(
       access === 'none' ? [403, 'entitlement_required'] : [201, undefined],
     );
     const closed = await postTrade(service.url, secret, { side: 'no', contracts: 2, limitPrice: '0.58' });
     expect(closed.status).toBe(access === 'none' ? 403 : 201);
-    // Markets are shown to every caller, and so to this one.
     expect((await fetch(`${service.url}/markets`)).status).toBe(200);
   });
 
-  it('offers and makes keys with as many scopes', async () => {
+  it('offers and creates keys with the corresponding scopes', async () => {
     const { browser } = await setUp(access);
     const { text } = await browser.get('/dashboard/api-keys/new', html);
     const shown = [...text.matchAll(/value="(trading:\w+)"/g)].map((match) => match[1]);
@@ -143,7 +141,7 @@ describe.each(marketAccesses)('an Organization with the access %s', (access) => 
   });
 });
 
-it('a key that has the scopes keeps them, to be rotated and for the day the access is back', async () => {
+it('a key that has the scopes keeps them, through rotation and for the day when access returns', async () => {
   const { browser, slug, orgId } = await setUp('none');
   const { id, secret } = await createKey(database.db, orgId, { scopes: ['usage:write', 'trading:read'] });
   expect((await call('/portfolio', secret)).body.code).toBe('entitlement_required');
@@ -154,11 +152,11 @@ it('a key that has the scopes keeps them, to be rotated and for the day the acce
   expect((await call('/portfolio', rotated.body.secret)).status).toBe(200);
 });
 
-describe('an order on its way while the access changes', () => {
+describe('an order in flight while the access changes', () => {
   it.each([
     ['none', 'entitlement_required'],
     ['read', 'entitlement_read_only'],
-  ] as const)('is refused with %s', async (access, code) => {
+  ] as const)('is refused if it changes to %s', async (access, code) => {
     const { slug, secret } = await setUp('trade');
     const before = (await call('/trades', secret)).body.trades.length;
     meanwhile = () => allow(slug, access);
@@ -168,7 +166,7 @@ describe('an order on its way while the access changes', () => {
     expect((await call('/trades', secret)).body.trades).toHaveLength(before);
   });
 
-  it('is told again as it was, when it had been placed', async () => {
+  it('is repeated unchanged if it had been placed', async () => {
     const { slug, secret } = await setUp('trade');
     const once = { 'idempotency-key': uuid() };
     const order = { contracts: 1, limitPrice: '0.46' };
@@ -178,7 +176,7 @@ describe('an order on its way while the access changes', () => {
     expect([placed.status, repeated.status, repeated.trade]).toEqual([201, 200, placed.trade]);
   });
 
-  it('from the page shows why it was refused, and the sale is placed', async () => {
+  it('from the page shows why it was refused, and a sale is placed', async () => {
     const { slug, browser } = await setUp('trade');
     const ticket = (fields: object) => ({
       form: {
@@ -205,7 +203,7 @@ describe('an order on its way while the access changes', () => {
   });
 });
 
-it('who may only read is offered sales of what is held, and told why nothing else', async () => {
+it('a member with read access is offered only sales of positions, and learns why', async () => {
   const { browser } = await setUp('read');
   const overview = await browser.get('/dashboard/markets', html);
   expect(textOf(overview)).toContain('may view markets and sell what it holds, but not open positions');
@@ -222,7 +220,7 @@ it('who may only read is offered sales of what is held, and told why nothing els
   expect(textOf(other)).not.toContain('Place paper order');
 });
 
-it('no role has more than its Organization, and no Organization loses what another one lost', async () => {
+it('no role can do more than its Organization, and no Organization loses what another one lost', async () => {
   for (const role of ['admin', 'member', 'billing'] as const) {
     const { browser } = await setUp('none', role);
     expect([role, (await browser.get('/dashboard/portfolio', html)).status]).toEqual([role, 403]);
@@ -235,7 +233,7 @@ it('no role has more than its Organization, and no Organization loses what anoth
 });
 
 describe('the operator API', () => {
-  it('says `trade` for an Organization that is made without a word, and keeps what there is without one', async () => {
+  it('defaults to `trade` for a new Organization, and keeps an existing access that is omitted', async () => {
     const slug = `org-${uuid()}`;
     const put = (body: object) => operator('PUT', `/organizations/${slug}`, { name: 'Initech', ...body });
     expect(await put({})).toMatchObject({ status: 201, body: { marketAccess: 'trade' } });
@@ -256,7 +254,7 @@ describe('the operator API', () => {
   });
 
   it.each(['', 'TRADE', 'write', 'none\u0000', null, 1, true, [], {}, "'; drop table organizations; --"])(
-    'refuses %j, and names the place',
+    'refuses %j and names the field',
     async (marketAccess) => {
       const slug = `org-${uuid()}`;
       const answer = await operator('PUT', `/organizations/${slug}`, { name: 'Initech', marketAccess });
@@ -268,7 +266,7 @@ describe('the operator API', () => {
     },
   );
 
-  it('takes it from no caller without the credential', async () => {
+  it('requires the credential to change the access', async () => {
     const { slug, secret, browser } = await setUp('read');
     const body = JSON.stringify({ name: slug, marketAccess: 'trade' });
     const url = `${service.url}/operator/organizations/${slug}`;

@@ -18,7 +18,7 @@ afterAll(async () => {
 const html = { accept: 'text/html' };
 
 describe('a service without markets', () => {
-  it('answers nothing that is about them, and describes nothing', async () => {
+  it('answers and describes nothing about markets', async () => {
     const described = describeWithoutMarkets().map(({ path }) => path);
     const gone = routeDescriptions.filter(({ path }) => !described.includes(path));
     expect(gone.length).toBeGreaterThan(10);
@@ -33,7 +33,7 @@ describe('a service without markets', () => {
     expect(JSON.stringify(Object.keys(document.paths))).not.toMatch(/market|trad|portfolio|score|forecast/);
   });
 
-  it('shows no way to them', async () => {
+  it('shows no links to markets', async () => {
     const { browser } = await signedIn(database.db, service.url);
     for (const page of [
       '/dashboard',
@@ -49,7 +49,7 @@ describe('a service without markets', () => {
       expect((await browser.get(page, html)).status, page).toBe(404);
   });
 
-  it('documents everything but them', async () => {
+  it('documents everything except markets', async () => {
     for (const page of ['', '/start', '/retries', '/caps', '/key-rotation', '/test-and-live', '/errors']) {
       const response = await fetch(`${service.url}/docs${page}`);
       expect(response.status, page).toBe(200);
@@ -61,7 +61,7 @@ describe('a service without markets', () => {
       expect((await fetch(`${service.url}/docs${page}`)).status, page).toBe(404);
   });
 
-  it('makes no key for them', async () => {
+  it('creates no key for markets', async () => {
     const { browser } = await signedIn(database.db, service.url);
     const key = { name: 'Trader', livemode: false, scopes: ['usage:write', 'trading:read'] };
     const answer = await browser.send('POST', '/dashboard/api-keys', { json: key });

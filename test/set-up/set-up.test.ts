@@ -10,7 +10,7 @@ import { startTestService, type TestService } from '../support/service.js';
 import { openLink } from '../accounts/identity/members/support.js';
 import { createSetUpLink } from '../../src/accounts/identity/operators/operators.js';
 
-// Each password and recovery code is hashed as in production, which is slow on a machine that is busy.
+// Each password and recovery code is hashed as in production, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 
 let database: TestDatabase;
@@ -34,7 +34,7 @@ async function open(token: string, browser = new Browser(service.url)): Promise<
   return browser;
 }
 
-it('a first start ends with a person signed in, and an invited owner who makes a key', async () => {
+it('a first start ends with a person signed in, and an invited owner who creates a key', async () => {
   const link = (await createSetUpLink(service.context))!;
   const browser = await open(link.path.split('#')[1]!);
   expect((await browser.get('/set-up', html)).text).toContain('Step 1 of 4');
@@ -47,7 +47,7 @@ it('a first start ends with a person signed in, and an invited owner who makes a
   const made = await post(browser, '/set-up/person', { name: 'Ada', email: ' ADA@example.com', password });
   expect([made.status, made.headers.get('location')]).toEqual([303, '/set-up']);
 
-  // Without a second factor nothing else is open, in this browser or another.
+  // Without a second factor, nothing else is open in this browser or another.
   expect((await browser.get('/dashboard', html)).headers.get('location')).toBe('/set-up');
   expect((await post(browser, '/set-up/product', {})).status).toBe(403);
   const other = new Browser(service.url);
@@ -116,7 +116,7 @@ const first = (slug: string, name = 'New') => ({
   orgName: name,
 });
 
-it('the same first product again changes nothing, and one that is there is not overwritten', async () => {
+it('repeating the first product changes nothing, and an existing one is not overwritten', async () => {
   const { browser } = await signedInOperator(service);
   const { db } = database;
   expect((await post(browser, '/set-up/product', first('again'))).status).toBe(303);
@@ -138,7 +138,7 @@ it('the same first product again changes nothing, and one that is there is not o
   for (const { kind } of await db.orm.select().from(entitlements)) expect(kind).toBe('read_only');
 });
 
-it('a form for an owner is about the Organization that it shows, however often it is sent', async () => {
+it('an owner form applies to the Organization that it shows, however often it is sent', async () => {
   const { browser, email } = await signedInOperator(service);
   const [one, next] = [await createOrganization(database.db), await createOrganization(database.db)];
   const shown = (await browser.get('/set-up/owner', html)).text;
@@ -161,7 +161,7 @@ it('a form for an owner is about the Organization that it shows, however often i
   expect(owned).toEqual([{ orgId: one.id }]);
 });
 
-it('who is no operator any more gets no further, at any step', async () => {
+it('a person who is no longer an operator cannot continue, at any step', async () => {
   const { browser, id } = await signedInOperator(service);
   await createOrganization(database.db);
   expect((await browser.get('/set-up/owner', html)).status).toBe(200);

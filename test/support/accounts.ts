@@ -11,7 +11,7 @@ import { createOrganization } from './fixtures.js';
 export const PASSWORD = 'correct horse battery staple';
 
 let counter = 0;
-/** A hash names its own parameters: with these, passwords are compared in microseconds. */
+/** Hashes with weak parameters, which the hash itself records, so that passwords compare in microseconds. */
 export const hashCheaply = (password: string): Promise<string> =>
   hash(password, { memoryCost: 8, timeCost: 1, parallelism: 1 });
 
@@ -47,7 +47,6 @@ export async function addMember(
 
 export interface Answer {
   status: number;
-  /** The parsed body if it is JSON. */
   body: any;
   text: string;
   headers: Headers;
@@ -55,12 +54,12 @@ export interface Answer {
 
 export interface BrowserRequest {
   json?: unknown;
-  /** As pairs where a name repeats. */
+  /** Pairs, if a name repeats. */
   form?: Record<string, string> | [name: string, value: string][];
   headers?: Record<string, string>;
 }
 
-/** Where templates break the lines inside of a tag is of no meaning. */
+/** Line breaks inside a tag depend on the template and have no meaning. */
 const withFlatTags = (html: string): string =>
   html.replace(/<[a-z][^>]*>/g, (tag) =>
     tag.replace(/("[^"]*")|\s+/g, (_, quoted?: string) => quoted ?? ' ').replace(/ >$/, '>'),
@@ -75,7 +74,6 @@ export class Browser {
     this.url = url;
   }
 
-  /** A second browser with a copy of this one's cookies. */
   copy(url = this.url): Browser {
     const copy = new Browser(url);
     copy.cookies = new Map(this.cookies);
@@ -124,11 +122,10 @@ export class Browser {
   }
 }
 
-/** What tests' services sign cookies with. */
 export const SESSION_KEY = 'session-key-of-the-tests';
 const keys = new Keygrip([SESSION_KEY], 'sha256');
 
-/** A browser whose person signed in at a time, without the way there. */
+/** A browser whose person signed in at `at`, without going through the sign-in. */
 export async function openSession(db: Database, url: string, userId: string, at: number): Promise<Browser> {
   const sid = generateToken();
   const session = {
@@ -146,7 +143,6 @@ export async function openSession(db: Database, url: string, userId: string, at:
   return browser;
 }
 
-/** The hash under which the session of a browser is stored. */
 export function sessionIdOf(browser: Browser): string {
   const { sid } = JSON.parse(Buffer.from(browser.cookies.get('gauge_session')!, 'base64').toString()) as {
     sid: string;
@@ -154,7 +150,6 @@ export function sessionIdOf(browser: Browser): string {
   return hashToken(sid);
 }
 
-/** A person with a role in an Organization of their own, signed in. */
 export async function signedIn(db: Database, url: string, role: Role = 'owner') {
   const organization = await createOrganization(db);
   const user = await createUser(db);

@@ -3,28 +3,24 @@ import { createRequire } from 'node:module';
 import type { RunOptions } from 'axe-core';
 import type { Page } from 'playwright-core';
 
-/** Half of what the package calls its source: it is sent to every page. */
+/** The minified package, half the size of its source: it is sent to every page. */
 const source = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** Of what `axe.run` finds. */
 const toLines = `({ violations }) => violations.flatMap(({ id, nodes }) =>
   nodes.map(({ target, failureSummary }) => id + ' at ' + target.join(' ') + ': ' + failureSummary))`;
 
 const everything: RunOptions = {
   runOnly: { type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] },
-  // Part of WCAG 2.2 AA, but off unless it is asked for. Contrast is looked at apart.
+  // Part of WCAG 2.2 AA, but off by default. Contrast is checked separately.
   rules: { 'target-size': { enabled: true }, 'color-contrast': { enabled: false } },
   resultTypes: ['violations'],
-  // Would load the style sheets once more, for rules about media that are not asked for.
+  // Preloading would load the style sheets again, for rules about media that are not enabled.
   preload: false,
 };
 
 const contrast: RunOptions = { runOnly: { type: 'rule', values: ['color-contrast'] }, elementRef: true };
 
-/**
- * The elements with letters that are seen, by their look: all that their contrast depends on, down to the ground of the page.
- * What is laid over something else has a look of its own on every page.
- */
+/** Visible text by everything that its contrast depends on. An element above others is always a look of its own. */
 const readLooks = `(() => {
   const grounds = new Map([[null, '']]);
   const groundOf = (element) => {
@@ -50,10 +46,10 @@ const readLooks = `(() => {
   });
 })()`;
 
-/** Looks that have had enough contrast, on whatever page: it need not be measured again. */
+/** Looks with sufficient contrast on any page, which need not be measured again. */
 const readable = new Set<string>();
 
-/** What breaks WCAG 2.2 AA on the page as it is now, or in its colours alone: one line for each rule and place. */
+/** Violations of WCAG 2.2 AA on the current page, or only of its colours: one line per rule and place. */
 export async function findBarriers(page: Page, only?: 'colours'): Promise<string[]> {
   const looks = await page.evaluate<string[]>(`[...${readLooks}.keys()]`);
   const unknown = looks.filter((look) => !readable.has(look));
@@ -66,7 +62,7 @@ export async function findBarriers(page: Page, only?: 'colours'): Promise<string
   const { pale, passed } = await page.evaluate<{ pale: string[]; passed: string[] }>(`(async () => {
     const looks = ${readLooks};
     const include = ${JSON.stringify(unknown)}.flatMap((look) => looks.get(look) ?? []);
-    // The page has kept itself up to date meanwhile.
+    // The page may have updated itself meanwhile.
     if (include.length === 0) return { pale: [], passed: [] };
     const results = await axe.run({ include }, ${JSON.stringify(contrast)});
     const elements = new Set(results.passes.flatMap(({ nodes }) => nodes

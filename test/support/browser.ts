@@ -10,18 +10,15 @@ export const PHONE = { width: 360, height: 740 };
 export const DESKTOP = { width: 1280, height: 900 };
 
 export interface VisitOptions {
-  /** Whether scripts run. Every page works without. */
   javaScript?: boolean;
-  /** A person who has signed in already, to whose session the new browser gets the cookies. */
   as?: Browser;
   viewport?: { width: number; height: number };
   scheme?: 'light' | 'dark';
-  /** A service of the same database that is set up otherwise. */
   at?: TestService;
 }
 
 interface BrowserWorldOptions extends TestServiceOptions {
-  /** By which browsers call this machine, if not by its number. */
+  /** Host name by which browsers call this machine; default: its address. */
   host?: string;
 }
 
@@ -29,11 +26,11 @@ export interface BrowserWorld {
   readonly db: TestDatabase['db'];
   readonly service: TestService;
   /**
-   * A person sits down at a browser of their own, on an empty page. Addresses are relative to the service. It is one that a
-   * test before has left, without anything it knew: to start another takes a second.
+   * Opens an empty page in a separate browser context. Addresses are relative to the service. The context may be one
+   * that an earlier test has left, with everything cleared: starting another takes a second.
    */
   visit(options?: VisitOptions): Promise<Page>;
-  /** The page of a person who only looks: the same one in every test of the file, because a new browser takes longer than a page. */
+  /** A page for people who only look, shared by all tests of the file, because a new context takes longer than a page. */
   look(as?: Browser): Promise<Page>;
 }
 
@@ -45,21 +42,18 @@ interface Visit {
   origin: string;
 }
 
-/**
- * Chromium in front of the whole service, for the tests of one file: call it at the top of the file. A test fails as well
- * when one of its pages did what no page may do (see `guardPages`).
- */
+/** Chromium for the tests of one file. A test also fails if one of its pages violates `guardPages`. */
 export function browserWorld({ host, ...options }: BrowserWorldOptions = {}): BrowserWorld {
   let database: TestDatabase;
   let service: TestService;
   let open: Visit[] = [];
   const free: Visit[] = [];
   const looking = new Map<Browser | undefined, Visit>();
-  const said = new Set<string>();
+  const reported = new Set<string>();
 
   beforeAll(async () => {
     database = await createTestDatabase();
-    // Scenes differ by who acts, not by how often: all of them come from one address.
+    // All scenes come from the same address, so the limits are raised.
     service = await startTestService(database.db, {
       ...options,
       env: { LIMIT_KEY_CHANGES_PER_HOUR: '1000', ...options.env },
@@ -71,8 +65,8 @@ export function browserWorld({ host, ...options }: BrowserWorldOptions = {}): Br
     const guards = [...visits, ...looking.values()].map(({ guard }) => guard);
     const complaints = (await Promise.all(guards.map((guard) => guard.complaints()))).flat();
     await Promise.all(visits.map(leave));
-    const fresh = complaints.filter((complaint) => !said.has(complaint));
-    for (const complaint of fresh) said.add(complaint);
+    const fresh = complaints.filter((complaint) => !reported.has(complaint));
+    for (const complaint of fresh) reported.add(complaint);
     expect(fresh).toEqual([]);
   });
   afterAll(async () => {
@@ -109,7 +103,7 @@ export function browserWorld({ host, ...options }: BrowserWorldOptions = {}): Br
     const [found] = left === -1 ? [] : free.splice(left, 1);
     const visit = found ?? (await startBrowser(javaScript, origin));
     await visit.page.setViewportSize(viewport);
-    // Colours are measured at once, not on their way.
+    // Colours are measured without transitions.
     await visit.page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce', forcedColors: null });
     if (as) await visit.context.addCookies(cookiesOf(as));
     return visit;

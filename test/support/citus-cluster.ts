@@ -7,7 +7,7 @@ import { createPostgresServer, type PostgresServer } from './postgres-server.js'
 export interface CitusCluster {
   coordinator: PostgresServer;
   workers: PostgresServer[];
-  /** Maintenance databases, the coordinator's first. */
+  /** URLs of maintenance databases, the coordinator's first. */
   urls: string[];
   remove(): Promise<void>;
 }
@@ -21,7 +21,6 @@ const settings = {
   'citus.enable_create_database_propagation': 'off',
 };
 
-/** A coordinator and workers, each a private Postgres on a free port. */
 export async function createCitusCluster({ workers: count = 2, fsync = 'off' } = {}): Promise<CitusCluster> {
   const servers: PostgresServer[] = [];
   for (let i = 0; i <= count; i++) servers.push(await createPostgresServer({ ...settings, fsync }));
@@ -39,8 +38,8 @@ export async function createCitusCluster({ workers: count = 2, fsync = 'off' } =
 const inDatabase = (url: string, name: string): string => url.replace(/\/postgres$/, `/${name}`);
 
 /**
- * Makes a database on every node, a copy of the coordinator's template, with the workers known to it.
- * @param shards how many groups its tables are divided into; 0: it stays as it is
+ * Creates a database on every node, a copy of the coordinator's template, and registers the workers.
+ * @param shards number of shard groups; 0: not distributed
  * @returns its URL on the coordinator
  */
 export async function createCitusDatabase(
@@ -65,7 +64,7 @@ export async function createCitusDatabase(
   return url;
 }
 
-/** While other databases of the same servers are made and removed, a coordinator may lose its first connection to a worker. */
+/** A coordinator may lose its first connection to a worker while other databases are created and removed. */
 async function tryAgain(work: () => Promise<unknown>, times = 3): Promise<void> {
   try {
     await work();
@@ -80,7 +79,7 @@ export async function dropCitusDatabase(urls: string[], name: string): Promise<v
   for (const url of urls) await query(url, `drop database ${name} with (force)`);
 }
 
-/** Runs statements one after the other on a connection of their own. @returns the rows of the last */
+/** Runs statements in sequence on a separate connection. @returns the rows of the last */
 export const query = <Row extends pg.QueryResultRow>(url: string, ...statements: string[]): Promise<Row[]> =>
   withClient(url, async (client) => {
     let rows: Row[] = [];

@@ -1,20 +1,17 @@
 import { sql } from 'drizzle-orm';
 import type { Database } from '../../src/core/db/client.js';
 
-/** What a passkey has signed is spent before it is judged, and a refused sign-in is counted after. */
+/** A used passkey challenge is deleted before it is checked, and a refused sign-in is counted afterwards. */
 const uncounted = new Set(['passkey_challenges', 'failed_sign_ins']);
-/**
- * Not counted as a change: when sessions were seen and which Organization they look at, and how often codes were tried,
- * which is counted before they are judged.
- */
+/** Columns that count. Excluded: times last seen, the selected Organization, and attempts counted before a check. */
 const counted: Record<string, string> = {
   sessions: 'hashed_token',
   sign_in_challenges: 'user_id',
 };
 
 /**
- * Counts each row that is inserted, updated to something else or deleted, in the transaction that does it.
- * @returns tells how many there were
+ * Counts each row that is inserted, changed or deleted, within the same transaction.
+ * @returns a function that reads the count
  */
 export async function countChanges({ orm, run }: Database): Promise<() => Promise<string>> {
   const text = `select relname from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'`;

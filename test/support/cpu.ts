@@ -1,7 +1,4 @@
-/**
- * What `work` costs this process, in ms of CPU: the least of three times, since unlike work that is slow by itself, a
- * neighbour on the machine or the collection of garbage does not come three times.
- */
+/** CPU time in ms, the minimum of three runs: a busy machine or garbage collection does not interfere three times. */
 export async function cpuMsOf(work: () => unknown): Promise<number> {
   let least = Infinity;
   for (let i = 0; i < 3; i++) {

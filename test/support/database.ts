@@ -8,19 +8,17 @@ import { createCitusDatabase, dropCitusDatabase, query } from './citus-cluster.j
 import { closedOnce, copyEmbedded, type Lent, lendEmbedded, SIGNATURE, silent } from './lent-database.js';
 
 export const isEmbedded = process.env.TEST_DATABASE === 'embedded';
-/** The coordinator of a sharded database. */
 export const isCitus = process.env.TEST_DATABASE === 'citus';
 
 export interface TestDatabase {
   db: Database;
   /** Undefined on the embedded database. */
   url: string | undefined;
-  /** Closes it, so that it can be copied until it is removed. @returns its name, for `createTestDatabase` */
+  /** Closes the database, so that it can be copied until it is removed. @returns its name, for `createTestDatabase` */
   becomeTemplate(): Promise<string>;
   remove(): Promise<void>;
 }
 
-/** As a command beside the service has it. */
 export const asMaintained = ({
   db: { orm },
   url,
@@ -30,7 +28,7 @@ export const asMaintained = ({
     url === undefined ? work(orgIds, false) : freezeGroups(orm, url, orgIds, work),
 });
 
-/** A database for one test file: a copy of a template, made in milliseconds. The usual one is migrated and empty. */
+/** A database for one test file: a copy of a template, created in milliseconds. The default template is migrated and empty. */
 export async function createTestDatabase(template?: string): Promise<TestDatabase> {
   if (isCitus) return createCitus(template);
   return isEmbedded ? createEmbedded(template) : createPostgres(template);
@@ -49,7 +47,6 @@ async function createEmbedded(template?: string): Promise<TestDatabase> {
   };
 }
 
-/** A copy of a template, which is removed after its use. */
 async function openCopy(template: string): Promise<Lent> {
   const folder = copyEmbedded(template);
   const db = closedOnce(await openDatabase({ databaseUrl: undefined, dataDir: folder }, silent));
@@ -93,13 +90,13 @@ async function createPostgres(template = 'template_gauge'): Promise<TestDatabase
   };
 }
 
-/** Sharded databases that are empty again: to make one takes two seconds on three servers. They are removed with those. */
+/** Emptied sharded databases: creating one takes two seconds on three servers. They are removed with the servers. */
 const emptied: ShardedDatabase[] = [];
 
 interface ShardedDatabase {
   name: string;
   url: string;
-  /** Of the schema, as it is migrated, and of where the shard groups were put. */
+  /** Identifies the migrated schema and the placement of the shard groups. */
   signature: string;
 }
 
@@ -133,12 +130,15 @@ const signatureOf = async (url: string): Promise<string> =>
     await query(url, 'select shardid, groupid from pg_dist_placement order by 1, 2'),
   ]);
 
-/** @returns whether it is as it was: a test that changes the schema or moves a group keeps its database to itself */
+/**
+ * @returns whether the database is back in its original state: a test that changes the schema or moves a group keeps
+ * its database
+ */
 async function isEmptied({ url, signature }: ShardedDatabase): Promise<boolean> {
   if ((await signatureOf(url)) !== signature) return false;
   const [{ tables } = { tables: '' }] = await query<{ tables: string }>(
     url,
-    // A service that goes on would fill it again.
+    // A service that still runs would fill the database again.
     `select pg_terminate_backend(pid, 1000) from pg_stat_activity
       where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`,
     `select string_agg(oid::regclass::text, ', ') as tables from pg_class

@@ -12,18 +12,14 @@ import { isCitus } from './database.js';
 
 export interface FaultyDatabase {
   db: Database;
-  /** Hot statements of this name wait from now on, until `release`. */
   hold(name: string): void;
   release(): void;
-  /** How many statements wait. */
   readonly held: number;
-  /** Before each hot statement; what it throws is what the database answers. */
+  /** Runs before each hot statement; an error from it becomes the database's answer. */
   before: (statement: Statement, values: unknown[]) => void;
-  /** After each hot statement, when it has been committed. */
   after: (statement: Statement, values: unknown[]) => void;
 }
 
-/** The real database behind a door that a test can hold shut or break. */
 export function makeFaulty(real: Database): FaultyDatabase {
   let heldName: string | undefined;
   let waiting: (() => void)[] = [];
@@ -61,7 +57,7 @@ export function makeFaulty(real: Database): FaultyDatabase {
 
 type Through = (run: Database['run']) => Database['run'];
 
-/** The text of a statement is the group's: it is known by its name here. */
+/** A statement's text differs by group, so statements are identified by name. */
 function throughGroups(shards: Shards, through: Through): Shards {
   const known = new Map<ShardGroup, ShardGroup>();
   const wrapRun = (run: Run): Run => {
@@ -96,6 +92,5 @@ function throughGroups(shards: Shards, through: Through): Shards {
   };
 }
 
-/** An error as the driver reports it. */
 export const databaseError = (code: string, message = `injected ${code}`) =>
   Object.assign(new Error(message), { code });

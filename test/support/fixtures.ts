@@ -25,7 +25,7 @@ export async function createOrganization(
   return organization;
 }
 
-/** For what is about digits, not about ceilings. */
+/** Maximum quantity for tests about digits, which must not hit a limit. */
 export const ANY_QUANTITY = `1${'0'.repeat(400)}`;
 
 export async function createProduct(

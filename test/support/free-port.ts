@@ -2,8 +2,8 @@ import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 
 /**
- * A port at which nothing listens, for a server that begins later or comes back to it. It lies below those that systems give to
- * whoever asks for any (from 32768 on): one of them would soon be somebody else's.
+ * A port on which nothing listens, for a server that starts later or returns to it. It is below the ephemeral ports
+ * (32768 and above), of which another process might soon get the same one.
  */
 export async function findFreePort(): Promise<number> {
   for (;;) {

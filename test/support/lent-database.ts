@@ -7,7 +7,6 @@ import type { Database } from '../../src/core/db/client.js';
 import { embeddedDatabase } from '../../src/core/db/embedded.js';
 import { openDatabase } from '../../src/core/db/open.js';
 
-/** An embedded database for one test file. */
 export interface Lent {
   db: Database;
   folder: string;
@@ -17,19 +16,18 @@ export interface Lent {
 interface Opened {
   pglite: PGlite;
   folder: string;
-  /** Of the schema, as it is migrated. */
   signature: string;
   close: () => Promise<void>;
 }
 
 export const silent = pino({ level: 'silent' });
 
-/** Databases that are empty again: to open one takes longer than most files' tests. */
+/** Emptied databases: opening one takes longer than most files' tests. */
 const empty: Opened[] = [];
-/** A file's services may still be at work when it gives its database back. */
+/** A file's services may still be working when it returns its database. */
 const EMPTIED_WITHIN_MS = 3000;
 
-/** One that is migrated and empty. Whoever still uses it when it has been given back is refused. */
+/** Lends a migrated, empty database. Users that still access it after its return get an error. */
 export async function lendEmbedded(): Promise<Lent> {
   const opened = empty.pop() ?? (await open());
   const { proxy, revoke } = Proxy.revocable(opened.pglite, {
@@ -62,7 +60,7 @@ async function discard({ pglite, folder, close }: Opened): Promise<void> {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** @returns whether it is as it was: a test that changes the schema keeps its database to itself */
+/** @returns whether the database is back in its original state: a test that changes the schema keeps its database */
 async function isEmptied({ pglite, signature }: Opened): Promise<boolean> {
   const tooLong = new Promise<false>((resolve) => setTimeout(resolve, EMPTIED_WITHIN_MS, false).unref());
   const emptied = async () => {
@@ -74,7 +72,6 @@ async function isEmptied({ pglite, signature }: Opened): Promise<boolean> {
   return Promise.race([emptied().catch(() => false), tooLong]);
 }
 
-/** Of a schema: a migrated database that a test has changed differs. */
 export const SIGNATURE = `
   select (select json_agg((oid, relname, relkind, reloptions)) from pg_class
       where relnamespace = 'public'::regnamespace),
@@ -99,7 +96,7 @@ const signatureOf = async (pglite: PGlite): Promise<string> =>
   JSON.stringify((await pglite.query(SIGNATURE, [], { rowMode: 'array' })).rows);
 
 export function copyEmbedded(template: string): string {
-  // Those that are lent until the last file ends are removed with the template.
+  // Databases still lent when the last file ends are removed with the template.
   const folder = mkdtempSync(join(inject('embeddedTemplate'), '../test-'));
   cpSync(template, folder, { recursive: true });
   return folder;

@@ -5,7 +5,6 @@ import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
 
 export interface Received extends ParsedMail {
   recipients: string[];
-  /** As it came, headers and all. */
   source: string;
 }
 
@@ -15,7 +14,6 @@ export interface MailServer {
   stop(): Promise<void>;
 }
 
-/** A real SMTP server on this machine that keeps what it is given. */
 export async function startMailServer(options: SMTPServerOptions = {}, port = 0): Promise<MailServer> {
   const received: Received[] = [];
   const server = new SMTPServer({
@@ -32,7 +30,6 @@ export async function startMailServer(options: SMTPServerOptions = {}, port = 0)
     },
     ...options,
   });
-  // Clients that hang up are part of the tests.
   server.on('error', () => undefined);
   await once(server.listen(port, '127.0.0.1'), 'listening');
   return {

@@ -10,11 +10,10 @@ import { ownScript } from './own-build.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from './database.js';
 
 /**
- * A command as a process of its own, on a database for the test file.
- * @param path `src/commands/reconcile`
+ * A command as a separate process, on a database for the test file.
+ * @param path such as `src/commands/reconcile`
  */
 export function maintenanceCommand(path: string) {
-  /** For files of the test; it is removed with the database. */
   const folder = mkdtempSync(join(tmpdir(), `gauge-${basename(path)}-`));
   const dataDir = join(folder, 'data');
   let postgres: TestDatabase | undefined;
@@ -30,7 +29,7 @@ export function maintenanceCommand(path: string) {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** The embedded database has room for one process: it is open only while this runs. */
+  /** Opens the embedded database only while `work` runs, because it admits only one process. */
   async function withDatabase<T>(work: (db: Database) => Promise<T>): Promise<T> {
     if (postgres) return work(postgres.db);
     const db = await openDatabase({ databaseUrl: undefined, dataDir }, pino({ level: 'silent' }));
@@ -41,13 +40,11 @@ export function maintenanceCommand(path: string) {
     }
   }
 
-  /** For a process that the test starts and ends itself. */
   const environment = (other = path) => ({
     command: ownScript(other),
     env: { PATH: process.env.PATH, ...env },
   });
 
-  /** @param other another command, on the same database */
   async function run(args: string[], more: Record<string, string> = {}, other?: string) {
     const own = environment(other);
     const child = spawn(process.execPath, [...own.command, ...args], { env: { ...own.env, ...more } });

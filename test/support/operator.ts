@@ -10,7 +10,6 @@ export interface Answer {
   headers: Headers;
 }
 
-/** Calls the operator API as a script would. */
 export function operatorClient(service: () => TestService) {
   return async function call(
     method: string,
@@ -37,11 +36,9 @@ export function operatorClient(service: () => TestService) {
   };
 }
 
-/** A slug or a local part that no other test uses. */
 export const unique = (word: string) => `${word}-${uuid()}`;
 export const uniqueEmail = () => `${unique('person')}@example.com`;
 
-/** What must never be a slug, as it is written in an address. */
 export const hostileSlugs = [
   '%01',
   'a%01b',
@@ -60,7 +57,6 @@ export const hostileSlugs = [
   '%ED%A0%80',
 ];
 
-/** What must never be a name. */
 export const hostileNames = [
   '',
   ' \u3000',

@@ -16,7 +16,6 @@ export async function makeOperator({ context: { db, clock } }: TestService, user
   await db.orm.insert(operators).values({ userId, createdAt: new Date(clock.now()) });
 }
 
-/** A person who runs the service, with a second factor, signed in. */
 export async function signedInOperator(service: TestService): Promise<TestOperator> {
   const { db } = service.context;
   const user = await createUser(db);
@@ -27,14 +26,13 @@ export async function signedInOperator(service: TestService): Promise<TestOperat
   return { ...user, browser, app: await giveSecondFactor(db, user.id, service.clock) };
 }
 
-/** As long after the password as it takes for a dangerous change to ask for it again. */
+/** Ages the confirmation, so that a dangerous change asks for the password again. */
 export const forgetConfirmation = ({ context: { db } }: TestService, browser: Browser) =>
   db.orm
     .update(sessions)
     .set({ confirmedAt: null })
     .where(eq(sessions.hashedToken, sessionIdOf(browser)));
 
-/** The secret of a new link. */
 export async function makeLink(
   { context: { db, clock } }: TestService,
   kind: LinkKind,

@@ -9,10 +9,10 @@ const shared = globalThis as { [builds]?: { folder: Promise<string>; users: numb
 const builds = Symbol.for('gauge test build');
 
 /**
- * Bundles the service and its commands for tests that start them as processes of their own: a few files load in half of the
- * time of hundreds, there are a hundred such processes, and a loader would take a second more for each. Once, for all
- * projects of a run.
- * @returns removes it
+ * Bundles the service and its commands for tests that start them as separate processes: a few files load in half the
+ * time of hundreds, there are a hundred such processes, and a loader would cost each another second. Runs once for
+ * all projects of a run.
+ * @returns a function that removes the bundle
  */
 export async function provideOwnBuild(): Promise<() => void> {
   const build = (shared[builds] ??= { folder: bundle(), users: 0 });
@@ -27,11 +27,11 @@ export async function provideOwnBuild(): Promise<() => void> {
 const scripts = ['src/main', 'test/support/serve', 'test/client/reporting', 'test/core/db/lock-directory'];
 
 async function bundle(): Promise<string> {
-  // Below the project, where packages are found.
+  // Inside the project, so that packages can be resolved.
   const folder = mkdtempSync(join(root, 'node_modules', '.gauge-test-'));
   for (const name of ['package.json', 'views', 'migrations'])
     symlinkSync(join(root, name), join(folder, name));
-  // Where the compiled service looks for the empty database of the installation: a first start makes none of its own.
+  // The compiled service looks here for the empty database of the installation, so that a first start does not create one.
   mkdirSync(join(folder, 'src'));
   symlinkSync(join(root, 'dist/database'), join(folder, 'src/database'));
   const commands = ['src/commands', 'src/metering/commands', 'src/markets/commands'].flatMap((folder) =>
@@ -46,7 +46,7 @@ async function bundle(): Promise<string> {
     external: /^[^./]/,
     plugins: [
       {
-        // What a module finds beside it, it finds beside what is compiled of it.
+        // A module looks for its neighbours at its own place in the bundle's folder.
         name: 'places',
         transform: (code, id) =>
           code.replaceAll(
@@ -62,8 +62,9 @@ async function bundle(): Promise<string> {
 }
 
 /**
- * What Node is started with to run a script of the project, `src/commands/reconcile`: compiled if the tests' setup did that.
- * Such a process ends before it would pay to optimize the embedded database's code: that is half of its time.
+ * Arguments with which Node runs a script of the project, such as `src/commands/reconcile`: the bundle, if the tests'
+ * setup made one. Such a process ends before optimizing the embedded database's code would pay off, which would take
+ * half of its time.
  */
 export function ownScript(path: string): string[] {
   const folder = process.env[VARIABLE];

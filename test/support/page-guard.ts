@@ -1,11 +1,10 @@
 import type { BrowserContext, ConsoleMessage, Page } from 'playwright-core';
 
 export interface PageGuard {
-  /** Everything wrong so far with any page of the context, as sentences. */
   complaints(): Promise<string[]>;
 }
 
-/** Runs in every document before its own scripts. The console reports a violation too, but not which directive it was. */
+/** Runs in every document before its own scripts. The console reports a violation too, but without its directive. */
 const reportViolations = `document.addEventListener('securitypolicyviolation', (event) =>
   console.error('CSP: ' + event.effectiveDirective + ' blocks ' + (event.blockedURI || event.sample)));`;
 
@@ -15,18 +14,18 @@ const measureOverflow = `(() => {
 })()`;
 
 /**
- * Watches all pages of a browser context for what no page may do, whatever it is a test of: log an error or a warning, throw,
- * break the content security policy, open a dialog, ask another host, get an answer of 500 or more, or scroll sideways.
+ * Watches all pages of a browser context for what no page may do: log an error or a warning, throw, violate the
+ * content security policy, open a dialog, contact another host, get a status of 500 or more, or scroll sideways.
  */
 export async function guardPages(context: BrowserContext, origin: string): Promise<PageGuard> {
   const complaints: string[] = [];
   const logged: { message: ConsoleMessage; text: string }[] = [];
-  /** Documents that were answered. Chromium logs an error for one with a status of 400 or more, which may be what it has to be. */
+  /** Documents with an answer. Chromium logs an error for a document with a status of 400 or more, which may be expected. */
   const documents = new Set<string>();
   const measured: Promise<void>[] = [];
 
   const measure = async (page: Page) => {
-    // Nothing to measure where the page is already gone to the next one.
+    // There is nothing to measure if the page has already navigated away.
     const overflow = await page.evaluate<string>(measureOverflow).catch(() => '');
     if (overflow) complaints.push(`${page.url()} scrolls sideways: ${overflow}`);
   };

@@ -2,7 +2,7 @@ import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 import type { Database } from '../../src/core/db/client.js';
 import { passkeys } from '../../src/tables.js';
 
-/** As much of CBOR (RFC 8949) as authenticators write. */
+/** The part of CBOR (RFC 8949) that authenticators use. */
 type Cbor = number | string | Uint8Array | Map<number | string, Cbor>;
 
 function head(major: number, n: number): Buffer {
@@ -24,7 +24,6 @@ function cbor(value: Cbor): Buffer {
 const base64url = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64url');
 const sha256 = (data: string | Uint8Array) => createHash('sha256').update(data).digest();
 
-/** What a test changes of an otherwise right answer. */
 export interface Deviations {
   origin?: string;
   rpId?: string;
@@ -40,7 +39,6 @@ interface Options {
   challenge: string;
 }
 
-/** An authenticator in software (ES256), with one passkey. */
 export class SoftPasskey {
   readonly id = randomBytes(32).toString('base64url');
   counter = 0;
@@ -68,7 +66,6 @@ export class SoftPasskey {
     );
   }
 
-  /** The field `passkey` of the form that adds it. */
   create({ challenge }: Options, deviations: Deviations = {}): string {
     const id = Buffer.from(this.id, 'base64url');
     const length = Buffer.from([id.length >> 8, id.length & 255]);
@@ -88,7 +85,6 @@ export class SoftPasskey {
     });
   }
 
-  /** The field `passkey` of a form that uses it. */
   use({ challenge }: Options, deviations: Deviations = {}): string {
     this.counter++;
     const clientDataJSON = this.clientData('webauthn.get', challenge, deviations);
@@ -132,7 +128,6 @@ export class SoftPasskey {
   }
 }
 
-/** Gives a person a passkey, as if they had added it long ago. */
 export async function givePasskey(db: Database, userId: string, origin: string): Promise<SoftPasskey> {
   const passkey = new SoftPasskey(origin, userId);
   await db.orm.insert(passkeys).values({

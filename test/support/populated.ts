@@ -8,7 +8,7 @@ import { sendUsage } from './usage.js';
 import { createDispatcher } from '../../src/accounts/webhooks/dispatcher.js';
 import { memberAuthority } from '../../src/accounts/identity/session/authority.js';
 
-/** What people and products are called. There are as many of each as there are names, four people at least. */
+/** Names of people and products, which also set their number; at least four people. */
 export interface Names {
   organization: string;
   people: string[];
@@ -27,7 +27,7 @@ export const ordinaryNames: Names = {
   events: ['order-1', 'order-2', 'order-3'],
 };
 
-/** Every kind of text that has ever broken a page. Each is short enough for any field. */
+/** Every kind of text that has ever broken a page, each short enough for any field. */
 export const hostileTexts = [
   '<script>alert(1)</script>',
   '"><img src=x onerror=alert(2)><b class="hostile">',
@@ -52,32 +52,31 @@ export interface Populated {
   slug: string;
   name: string;
   people: Record<Role, { id: string; email: string; browser: Browser }>;
-  /** Newest last: usable, unless said otherwise. */
+  /** Newest last; usable unless stated otherwise. */
   keyIds: string[];
   rotated: { oldKeyId: string; newKeyId: string };
   revokedKeyId: string;
-  /** Open, with an event. */
+  /** Open, with one event. */
   backfillId: string;
-  /** An endpoint that fails, and a delivery to it that waits after its first attempt. */
+  /** A failing endpoint, and a delivery to it that waits after its first attempt. */
   webhook: { id: string; messageId: string };
   productSlugs: string[];
   eventKeys: string[];
-  /** What it holds of a market that no other Organization holds, what YES of it can be sold for, and the order that bought it. */
+  /** A position in a market that only this Organization holds, its selling price, and the order that bought it. */
   position: { ticker: string; bid: string; orderId: string };
-  /** One of the markets that can be bought, and what its YES costs in dollars. The same for every Organization. */
+  /** A market that can be bought, and the price of its YES in dollars. The same for every Organization. */
   market: { ticker: string; limit: string };
-  /** Makes one more of its kind, for a test to use up. */
   newKey(): Promise<{ id: string; secret: string }>;
   newWebhook(): Promise<string>;
   newMember(): Promise<{ id: string; email: string }>;
   newInvitation(): Promise<{ id: string; token: string }>;
-  /** A paper order that stands in the book, far from being filled. The same one until it is used up. */
+  /** A resting paper order far from its limit. The same order until it is used up. */
   newRestingOrder(): Promise<string>;
 }
 
 const roles = ['owner', 'admin', 'member', 'billing'] as const;
 const DAY_MS = 86_400_000;
-/** One that is exceeded, one that is used up by what is held, one with room for a number that is long. */
+/** One limit that is exceeded, one that is used up by held quantities, and one with room for a long number. */
 const limits = [
   { quantity: 2, window: 'P7D', enforcement: 'warn' },
   { quantity: 3.75, window: 'PT5M', enforcement: 'block' },
@@ -94,8 +93,8 @@ async function hold(service: TestService, secret: string, reservation: object): 
 }
 
 /**
- * An Organization in the middle of its life, made as its people would make it: members of every role, signed in; products
- * below, near and above their caps, one of them read-only; usage of the past days, live and test; keys in every state.
+ * An established Organization, created the way its people would: signed-in members of every role; products below,
+ * near and above their caps, one of them read-only; usage of the past days, live and test; keys in every state.
  */
 export async function populate(service: TestService, names: Names): Promise<Populated> {
   const operator = operatorClient(() => service);
@@ -132,7 +131,7 @@ export async function populate(service: TestService, names: Names): Promise<Popu
     keys.push(await createKey(owner, { name, livemode: index % 2 === 0, scopes, expiresAt }));
   }
 
-  // Before any event has used up what is left.
+  // Before events have used up the headroom.
   await hold(service, keys[0]!.secret, {
     productSlug: productSlugs[0],
     metric: names.metric,
@@ -154,7 +153,7 @@ export async function populate(service: TestService, names: Names): Promise<Popu
       if (status !== 202) throw new Error(`usage was refused: ${JSON.stringify(body)}`);
     }
   }
-  // Used before, and now open for reading only.
+  // It was used before and is now read-only.
   await put(operator, `/organizations/${slug}/entitlements/${productSlugs.at(-1)!}`, { kind: 'read_only' });
 
   const [, , third, fourth] = keys;
@@ -182,7 +181,6 @@ export async function populate(service: TestService, names: Names): Promise<Popu
     newRestingOrder: createRestingOrders(service, people.owner),
   };
 
-  /** One that is open, of an event of a month ago. */
   async function stageBackfill(): Promise<string> {
     const path = `/organizations/${slug}/usage/backfills`;
     const at = (daysAgo: number) => new Date(service.clock.now() - daysAgo * DAY_MS).toISOString();
@@ -241,7 +239,6 @@ function createRestingOrders(
 
 let boughtMarkets = 0;
 
-/** Buys a few contracts on paper, each time of another market. */
 async function buy(
   { trading, clock }: TestService,
   { id: userId, browser }: { id: string; browser: Browser },
@@ -267,7 +264,7 @@ async function buy(
   return { ticker, bid: formatDollars(yesBid!).replace(/0{1,2}$/, ''), orderId: trade.id };
 }
 
-/** A market in the middle of its range, and a limit that still buys should its price move meanwhile. */
+/** A market in the middle of its range, with a limit that still buys if the price moves meanwhile. */
 async function findMarket({ trading }: TestService): Promise<Populated['market']> {
   if (!trading.snapshots.current) await trading.refresher.refresh();
   const askOf = (ticker: string) => trading.snapshots.current!.markets.get(ticker)!.yesAsk!;
@@ -315,7 +312,6 @@ async function createInvitation(owner: Browser): Promise<{ id: string; token: st
   return { id, token };
 }
 
-/** The resource as it is now. */
 async function put(
   operator: ReturnType<typeof operatorClient>,
   path: string,

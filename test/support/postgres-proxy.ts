@@ -4,23 +4,18 @@ import { setTimeout } from 'node:timers/promises';
 export interface Step {
   /** Counted over all connections since `arm`, from 1. */
   number: number;
-  /** Process of the server at the other end. */
   pid: number;
-  /** What the client had asked, as far as it is text. */
   sql: string;
 }
 
-/** What becomes of the connection whose step it is. */
+/** Fault for the connection that reaches the step. */
 export type Fault =
-  /** The question never arrives: both ends are cut before it. */
+  /** The request never arrives: both ends are cut before it. */
   | { when: 'before'; act: (step: Step) => Promise<void> | void }
-  /**
-   * The answer arrives, and in the same packet whatever `act` makes the server say (the end, as a rule): it finds the
-   * client between two statements.
-   */
+  /** The answer arrives with what `act` makes the server send (usually its end), between two statements. */
   | { when: 'after'; act: (step: Step) => Promise<void> | void; isCut?: boolean };
 
-/** Statements of this text are answered with this error; the server never hears of them. */
+/** Answers matching statements with this error; the server never sees them. */
 interface Refusal {
   pattern: RegExp;
   code: string;
@@ -29,10 +24,9 @@ interface Refusal {
 
 export interface PostgresProxy {
   url: string;
-  /** Does `fault` at this step, counted from now; 0 only counts. */
+  /** Injects `fault` at this step, counted from now; 0 only counts. */
   arm(step: number, fault?: Fault): void;
   refuse(refusal: Refusal | undefined): void;
-  /** Steps since `arm`, and whether the fault has happened. */
   readonly steps: Step[];
   readonly hasStruck: boolean;
   close(): Promise<void>;
@@ -45,7 +39,7 @@ const READY = 'Z'.charCodeAt(0);
 const BIND = 'B'.charCodeAt(0);
 const KEY_DATA = 'K'.charCodeAt(0);
 
-/** Stands between a client and Postgres, reads the protocol (version 3), and can do harm at any one statement. */
+/** A proxy between a client and Postgres that parses the protocol (version 3) and can inject a fault at any statement. */
 export async function createPostgresProxy(target: string): Promise<PostgresProxy> {
   const { hostname, port } = new URL(target);
   const sockets = new Set<Socket>();
@@ -86,7 +80,7 @@ export async function createPostgresProxy(target: string): Promise<PostgresProxy
         }
         if (type === BIND) sql = textOf.get(readString(message, readString(message, 5).end).text) ?? sql;
         asked.push(message);
-        // A question is passed on when it is whole.
+        // A request is forwarded once it is complete.
         if (type !== SYNC && type !== QUERY && isExtended(type)) return;
         const question = Buffer.concat(asked);
         asked = [];
@@ -125,7 +119,6 @@ export async function createPostgresProxy(target: string): Promise<PostgresProxy
         const last = (held = [message]);
         void (async () => {
           await fault.act(step);
-          // The server's last words.
           for (let i = 0; i < 200 && !fault.isCut && !upstream.destroyed; i++) await setTimeout(5);
           client.end(Buffer.concat(last));
         })();
@@ -165,7 +158,7 @@ export async function createPostgresProxy(target: string): Promise<PostgresProxy
   };
 }
 
-/** Calls `take` with each whole message; the first one of a client has no type. */
+/** Calls `take` with each complete message; a client's first message has no type. */
 function splitMessages(hasType: () => boolean, take: (message: Buffer, type: number) => void) {
   let rest = Buffer.alloc(0);
   return (chunk: Buffer) => {
@@ -195,6 +188,6 @@ function errorAnswer(code: string, message: string): Buffer {
   const head = Buffer.alloc(5);
   head.write('E');
   head.writeInt32BE(fields.length + 4, 1);
-  // In no transaction, as far as the client is told; it rolls back what it has begun.
+  // Tells the client that it is in no transaction; it rolls back its own.
   return Buffer.concat([head, fields, Buffer.from([READY, 0, 0, 0, 5, 'I'.charCodeAt(0)])]);
 }

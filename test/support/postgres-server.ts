@@ -6,7 +6,7 @@ import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
 import { findFreePort } from './free-port.js';
 
-/** The folder with `initdb` and `postgres`, newest version first, or undefined where none is installed. */
+/** The folder with `initdb` and `postgres`, newest version first; undefined if none is installed. */
 export function findPostgresBinaries(): string | undefined {
   const debian = '/usr/lib/postgresql';
   const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];
@@ -18,14 +18,14 @@ export interface PostgresServer {
   url(database: string): string;
   dataDir: string;
   start(): Promise<void>;
-  /** `immediate` is a crash: no checkpoint, connections cut. `kill` ends the first process alone, without a word to the others. */
+  /** `immediate` is a crash: no checkpoint, connections cut. `kill` kills only the postmaster. */
   stop(mode: 'fast' | 'immediate' | 'kill'): Promise<void>;
   remove(): Promise<void>;
 }
 
 const signals = { fast: 'SIGINT', immediate: 'SIGQUIT', kill: 'SIGKILL' } as const;
 
-/** A private Postgres on a free port in a folder of its own. Postgres refuses to run as root, so root lends it to `postgres`. */
+/** A private Postgres on a free port in a separate folder. Postgres refuses to run as root, so root runs it as `postgres`. */
 export async function createPostgresServer(settings: Record<string, string> = {}): Promise<PostgresServer> {
   const bin = findPostgresBinaries();
   if (!bin) throw new Error('No Postgres binaries were found; install Postgres or set TEST_POSTGRES_BIN.');
@@ -60,7 +60,7 @@ export async function createPostgresServer(settings: Record<string, string> = {}
         ...identity,
         stdio: 'ignore',
         cwd: folder,
-        // A server that calls others looks for certificates there.
+        // A server that connects to others looks for certificates there.
         env: { ...process.env, HOME: folder },
       },
     );
@@ -79,7 +79,7 @@ export async function createPostgresServer(settings: Record<string, string> = {}
     const ended = new Promise((resolve) => child.once('exit', resolve));
     child.kill(signals[mode]);
     await ended;
-    // The others notice by themselves, and a new one does not start before they are gone.
+    // The other processes notice by themselves, and a new postmaster does not start before they have ended.
     if (mode === 'kill') await setTimeout(200);
   }
 

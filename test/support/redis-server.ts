@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import { findFreePort } from './free-port.js';
 
-/** The command that starts Redis, or undefined where it is not installed. TEST_REDIS_BIN names another. */
+/** The command that starts Redis; undefined if it is not installed. TEST_REDIS_BIN overrides it. */
 export function findRedisBinary(): string | undefined {
   const binary = process.env.TEST_REDIS_BIN ?? 'redis-server';
   try {
@@ -18,16 +18,13 @@ export function findRedisBinary(): string | undefined {
 export interface RedisServer {
   url: string;
   start(): Promise<void>;
-  /** It keeps its connections and answers nothing. */
   stall(): void;
   resume(): void;
-  /** Gone at once, with everything it held. */
   kill(): Promise<void>;
-  /** Sends one command over a connection of its own and gives back the first line of the answer. */
+  /** Sends one command over a separate connection and returns the first line of the answer. */
   command(line: string): Promise<string>;
 }
 
-/** A private Redis without persistence on a free port. It is not started yet. */
 export async function createRedisServer(): Promise<RedisServer> {
   const binary = findRedisBinary();
   if (!binary) throw new Error('No Redis was found; install redis-server or set TEST_REDIS_BIN.');

@@ -8,13 +8,12 @@ import type { TestClock } from './service.js';
 
 export interface Authenticator {
   secret: string;
-  /** One of the ten recovery codes, each time another: hashed when it is asked for, because hashing takes long. */
+  /** Another of the ten recovery codes on each call. It is hashed only when requested, because hashing is slow. */
   recoveryCode(): Promise<string>;
-  /** What the app shows now, or `steps` of 30 s later. */
+  /** The app's code now, or `steps` of 30 s later. */
   code(steps?: number): string;
 }
 
-/** Gives a person a second factor that is on, as if they had set it up long ago. */
 export async function giveSecondFactor(
   db: Database,
   userId: string,
@@ -44,7 +43,6 @@ export async function giveSecondFactor(
   };
 }
 
-/** An app that holds a secret. */
 export const authenticator =
   (secret: string, clock: TestClock) =>
   (steps = 0): string =>

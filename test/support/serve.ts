@@ -4,10 +4,9 @@ import { createLogger, createPlainLog } from '../../src/core/log/log.js';
 import { startService } from '../../src/service.js';
 
 /**
- * The service as a process of its own, for tests that kill it: `node --import tsx test/support/serve.ts` with the
- * service's environment; TEST_PAST_DAYS says how much of the invented past it makes up for, TEST_SIGN_IN_DELAY_MS how
- * long failed sign-ins wait at most. Prints `{"port":…}` once
- * it is ready; SIGTERM is its graceful end.
+ * The service as a separate process, for tests that kill it: `node --import tsx test/support/serve.ts` with the
+ * service's environment. TEST_PAST_DAYS: days of the invented past to create; TEST_SIGN_IN_DELAY_MS: maximum delay of
+ * failed sign-ins. Prints `{"port":…}` once it is ready; SIGTERM ends it gracefully.
  */
 const config = readConfig(process.env);
 const destination = pino.destination({ dest: 1, sync: true });

@@ -19,7 +19,7 @@ import { leadingStations, type Selection } from '../../src/markets/venue/simulat
 import { createApp } from '../../src/app.js';
 import { SESSION_KEY } from './accounts.js';
 
-/** A clock that stands still until a test moves it. It starts at the real time, to the millisecond. */
+/** A clock that stands still until a test moves it. It starts at the current time, to the millisecond. */
 export class TestClock implements Clock {
   private ms = Date.now();
   now = () => this.ms;
@@ -34,10 +34,9 @@ export class TestClock implements Clock {
 export interface TestService {
   context: TradingContext;
   services: ApiServices;
-  /** Its snapshot is empty until a test calls `trading.refresher.refresh()`: no job runs here. */
+  /** The snapshot is empty until a test calls `trading.refresher.refresh()`, because no job runs here. */
   trading: TradingServices;
   clock: TestClock;
-  /** The real server of the product, listening on a free port of this machine. */
   server: Server;
   url: string;
   stop(): Promise<void>;
@@ -50,10 +49,10 @@ export interface TestServiceOptions {
   trading?: TradingOverrides;
 }
 
-/** Of the invented world's twenty-four cities with their four kinds of market: enough for what is not about their number. */
+/** A few of the invented world's twenty-four cities with four kinds of market each. */
 const fewMarkets: Selection = { stations: leadingStations, kinds: ['daily_maximum'] };
 
-/** The whole app over a test database, with its own clock and the limits raised out of the way. */
+/** The whole app on a test database, with its own clock and limits too high to matter. */
 export async function startTestService(db: Database, options: TestServiceOptions = {}): Promise<TestService> {
   const clock = new TestClock();
   const config = readConfig({
@@ -86,7 +85,7 @@ export async function startTestService(db: Database, options: TestServiceOptions
   const services = createApiServices(context);
   const trading = createTradingServices(context, { selection: fewMarkets, ...options.trading });
   const app = createApp(context, services, config.hasMarkets ? trading : undefined, options.app);
-  // As in production: a template is compiled once, not each time.
+  // As in production, each template is compiled only once.
   app.enable('view cache');
   const server = createHttpServer(app, { limits: config.limits.connections });
   await listen(server, { port: 0, host: '127.0.0.1' });

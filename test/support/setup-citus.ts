@@ -5,7 +5,7 @@ import { makeTemplate } from './setup-postgres.js';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Of the maintenance databases, the coordinator's first; `template_gauge` in that is migrated, empty and not sharded. */
+    /** URLs of the maintenance databases, the coordinator's first. Its `template_gauge` is migrated, empty and not sharded. */
     citusUrls: string[];
   }
 }

@@ -10,7 +10,6 @@ import { provideOwnBuild } from './own-build.js';
 import { connectDatabase, openDatabase } from '../../src/core/db/open.js';
 
 export default async function setup(project: TestProject) {
-  // Pages need no process of their own.
   const build = project.name === 'browser' ? undefined : provideOwnBuild();
   const databases = mkdtempSync(join(tmpdir(), 'gauge-embedded-'));
   const folder = join(databases, 'template');
@@ -18,7 +17,7 @@ export default async function setup(project: TestProject) {
     rmSync(folder, { recursive: true, force: true });
     await (await openDatabase(...inFolder(folder))).close();
   }
-  // Each start fills the buffers with zeros: with fewer of them a database opens in two thirds of the time.
+  // Each start fills the buffers with zeros: with fewer buffers, a database opens in two thirds of the time.
   appendFileSync(join(folder, 'pglite/postgresql.conf'), "shared_buffers = '16MB'\n");
   const removeBuild = await build;
   project.provide('embeddedTemplate', folder);
@@ -33,8 +32,8 @@ const inFolder = (dataDir: string) =>
 const path = (of: string) => fileURLToPath(new URL(`../../${of}`, import.meta.url));
 
 /**
- * The empty database that the installation has made: to make one takes seconds.
- * @returns whether it is there, and of these migrations, word for word
+ * Copies the empty database of the installation, because creating one takes seconds.
+ * @returns whether it exists and has exactly these migrations
  */
 async function copyInstalled(folder: string): Promise<boolean> {
   const installed = path('dist/database');

@@ -6,16 +6,15 @@ import { createPostgresServer, type PostgresServer } from './postgres-server.js'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** URL of the server's maintenance database; `template` in it is migrated and empty. */
+    /** URL of the server's maintenance database; its `template` is migrated and empty. */
     postgresUrl: string;
-    /** A data directory that is migrated and empty. */
     embeddedTemplate: string;
   }
 }
 
 export default async function setup(project: TestProject) {
   const removeBuild = await provideOwnBuild();
-  // What a test file does not promise about crashes needs no fsync.
+  // Tests that make no promise about crashes need no fsync.
   const server = await createPostgresServer({ fsync: 'off', max_connections: '200' });
   await makeTemplate(server);
   project.provide('postgresUrl', server.url('postgres'));
@@ -25,7 +24,6 @@ export default async function setup(project: TestProject) {
   };
 }
 
-/** Makes the database that those of the tests are copies of. */
 export async function makeTemplate(server: PostgresServer): Promise<void> {
   const admin = openDatabaseAdmin(server.url('postgres'));
   await admin('create database template_gauge');

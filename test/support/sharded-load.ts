@@ -14,7 +14,7 @@ export interface Sender {
   productSlug: string;
 }
 
-/** Organizations with a key each, which report on one product. */
+/** Organizations with one key each, which report usage of the same product. */
 export async function createSenders(db: Database, count: number): Promise<Sender[]> {
   const product = await createProduct(db);
   const senders: Sender[] = [];
@@ -30,19 +30,16 @@ export async function createSenders(db: Database, count: number): Promise<Sender
 let run = 0;
 
 export interface Load {
-  /** Acknowledged events by Organization. */
   readonly acknowledged: ReadonlyMap<string, number>;
-  /** Attempts that failed, by what they failed with. */
   readonly failures: ReadonlyMap<string, number>;
-  /** When an Organization's events were acknowledged, in ms since the load began. */
+  /** Times of acknowledgement by Organization, in ms since the load began. */
   readonly times: ReadonlyMap<string, number[]>;
-  /** What each batch took, in ms, by Organization. */
+  /** Duration of each batch by Organization, in ms. */
   readonly took: ReadonlyMap<string, number[]>;
-  /** Sends what was begun until it is acknowledged, and ends. */
   stop(): Promise<void>;
 }
 
-/** Sends batches for each Organization, one after the other, each again until it is acknowledged. */
+/** Sends batches for each Organization in sequence, and retries each until it is acknowledged. */
 export function startLoad(db: Database, senders: Sender[], { batch: size = 20, pauseMs = 0 } = {}): Load {
   const ingestion = createIngestion({ db, clock: systemClock, metrics: createMetrics({ ofProcess: false }) });
   const acknowledged = new Map<string, number>();

@@ -8,16 +8,15 @@ export interface FilledEvents {
   livemode?: boolean;
   metric?: string;
   count: number;
-  /** The idempotency keys are this and a number of eight digits. */
+  /** Prefix of the idempotency keys, followed by a number of eight digits. */
   prefix: string;
-  /** The first event's time; each of the others is so many milliseconds later. */
+  /** Time of the first event; each further event is `everyMs` later. */
   from: string;
   everyMs: number;
-  /** SQL over the number `i`, from 0. */
+  /** SQL expression over the event's number `i`, from 0. */
   quantity?: string;
 }
 
-/** Puts events into the table without the API, for tests that need many of them, and sums up what is there. */
 export async function fillUsage(db: Database, events: FilledEvents): Promise<void> {
   const { orgId, productId, apiKeyId, livemode = true, metric = 'calls', count, prefix } = events;
   await db.orm.execute(sql`

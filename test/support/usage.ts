@@ -13,7 +13,6 @@ export interface SendOptions {
   dryRun?: boolean;
 }
 
-/** Sends a batch over HTTP. */
 export async function sendUsage(
   url: string,
   secret: string,
@@ -39,7 +38,6 @@ export const usageEvent = (productSlug: string, idempotencyKey: string, more: ob
   ...more,
 });
 
-/** An Organization that may use a product of its own, and a key. */
 export async function createTenant(db: Database, unitCap: string | null = null) {
   const organization = await createOrganization(db);
   const product = await createProduct(db, { unitCap, maxQuantity: ANY_QUANTITY });
@@ -48,7 +46,7 @@ export async function createTenant(db: Database, unitCap: string | null = null) 
   return { organization, product, key };
 }
 
-/** What is recorded for an Organization, and all its sums: `drift` is empty unless they differ from their events and corrections. */
+/** Recorded events and all sums of an Organization. `drift` lists sums that differ from their events and corrections. */
 export async function readUsage(db: Database, orgId: string) {
   const events = await db.run(
     {
@@ -85,7 +83,6 @@ union all
   return { events, keys: events.map(([key]) => key!), drift };
 }
 
-/** Waits until something is so. */
 export async function until(isSo: () => boolean, forMs = 10_000): Promise<void> {
   const giveUpAt = Date.now() + forMs;
   while (!isSo()) {

@@ -5,7 +5,7 @@ import { newId } from '../../src/core/ids.js';
 import { webhookEndpoints, webhookMessages } from '../../src/tables.js';
 import { allTypes, type AnyType } from '../../src/accounts/webhooks/types.js';
 
-/** An endpoint of an Organization that listens for all types, if not for those that are given. */
+/** An endpoint of an Organization that listens for the given types, or for all. */
 export async function createListener(
   db: Database,
   orgId: string,
@@ -31,7 +31,7 @@ export interface ToldMessage {
   createdAt: Date;
 }
 
-/** What an Organization was told, oldest first; each fits the schema of its type, and no more. */
+/** Messages sent to an Organization, oldest first; each must match the schema of its type exactly. */
 export async function readTold(db: Database, orgId: string, type?: AnyType): Promise<ToldMessage[]> {
   const rows = (await db.orm
     .select()

@@ -14,7 +14,7 @@ export interface Received {
   atMs: number;
 }
 
-/** Receives webhooks, and keeps them. @param answer left out: 204 */
+/** Receives and keeps webhooks. @param answer default: 204 */
 export async function startReceiver(
   answer: (req: IncomingMessage, res: ServerResponse, received: Received) => void = (_req, res) =>
     void res.writeHead(204).end(),
@@ -43,8 +43,8 @@ export async function startReceiver(
 }
 
 /**
- * A receiver's check as the specification of Standard Webhooks words it, without its library.
- * @throws Error saying what is wrong
+ * Verifies a message following the text of the Standard Webhooks specification, without its library.
+ * @throws Error that says what is wrong
  */
 export function verifyBySpecification(
   secret: string,
@@ -67,7 +67,7 @@ export function verifyBySpecification(
   return JSON.parse(body) as ReturnType<typeof verifyBySpecification>;
 }
 
-/** As the service itself: nobody's session is needed. */
+/** Acts as the service itself, so no session is needed. */
 export const actorOf = (orgId: string): MemberActor => ({ orgId, userId: 'system', by: byService });
 
 export const listen = (

@@ -4,28 +4,27 @@ import { onStopSignal } from '../../core/stop-signals.js';
 import { printableLines } from '../../core/terminal.js';
 import type { Screen } from './progress.js';
 
-/** What a command has of the process that it runs in. */
 export interface Terminal {
-  /** The flags and the files, without the names of the program. */
+  /** Flags and files, without the program's name. */
   args: string[];
   stdin: Readable;
   stdout: { write(text: string): unknown };
   stderr: Screen;
 }
 
-/** What ends a command and a person can put right: a wrong flag or setting, a file that cannot be read. */
+/** An error that a person can correct: a wrong flag or setting, an unreadable file. */
 export class CommandError extends Error {
   override name = 'CommandError';
 }
 
-/** Of this process. A reader that is gone, as with `| head`, does not end a command: its exit status still counts. */
+/** The terminal of this process. A closed reader, as with `| head`, does not stop a command: its exit status still counts. */
 export function openTerminal(): Terminal {
   const { argv, stdin, stdout, stderr } = process;
   for (const stream of [stdout, stderr]) stream.on('error', () => undefined);
   return { args: argv.slice(2), stdin, stdout, stderr };
 }
 
-/** Aborts on the first SIGINT or SIGTERM, so that the work in progress is finished; asking again ends the process at once. */
+/** Aborts on the first SIGINT or SIGTERM, so that the work in progress can finish; the second ends the process at once. */
 export function listenForInterrupt(reason?: Error): AbortSignal {
   const interrupt = new AbortController();
   onStopSignal(
@@ -39,8 +38,8 @@ export function listenForInterrupt(reason?: Error): AbortSignal {
 type Work<Flags> = (flags: Flags, files: string[]) => Promise<number>;
 
 /**
- * Parses the flags and does the work. Resolves to the exit status: that of the work, or 2 where it could not be done.
- * @param explain errors of this command that are no bugs, in a sentence
+ * Parses the flags and does the work. Resolves to the exit status of the work, or 2 if it could not be done.
+ * @param explain describes in a sentence those errors of this command that are not bugs
  */
 export async function runCommand<Flags extends object>(
   command: Command,
@@ -56,10 +55,9 @@ export async function runCommand<Flags extends object>(
     command.parse(args, { from: 'user' });
     return await work(command.opts<Flags>(), command.args);
   } catch (error) {
-    // Commander has already said what is wrong with the flags, or has printed the help.
+    // Commander has already reported wrong flags or printed the help.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     const sentence = error instanceof CommandError ? error.message : explain(error);
-    // A bug shows itself whole.
     const bug = error instanceof Error ? (error.stack ?? error.message) : String(error);
     stderr.write(`${command.name()}: ${printableLines(sentence ?? bug)}\n`);
     return 2;
@@ -68,7 +66,7 @@ export async function runCommand<Flags extends object>(
 
 const fileErrors = new Set(['ENOENT', 'EACCES', 'EISDIR', 'ENOTDIR']);
 
-/** The message of an error of one of these kinds, or of a file that cannot be read. */
+/** The message of an error of one of these classes, or of an unreadable file. */
 export const messageOf =
   (...kinds: (abstract new (...args: never[]) => Error)[]) =>
   (error: unknown): string | undefined =>
@@ -87,7 +85,7 @@ export const wholeFrom =
     return number;
   };
 
-/** A day of the calendar, YYYY-MM-DD: the 31st of a month that has 30 days would be taken for the next day. */
+/** True for a calendar date, YYYY-MM-DD: Date.parse would take the 31st of a 30-day month for the next day. */
 export function isDate(text: string): boolean {
   const ms = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : NaN;
   return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text);

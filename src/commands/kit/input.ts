@@ -6,8 +6,8 @@ import { CommandError } from './command.js';
 export type Input = ReturnType<typeof openInput>;
 
 /**
- * Opens a file, or standard input for `-`. Gzip is known by its first two bytes, whatever the name says.
- * @throws CommandError when there is no such file
+ * Opens a file, or standard input for `-`. Recognizes gzip by its first two bytes, whatever the name.
+ * @throws CommandError if the file does not exist
  */
 export function openInput(file: string, stdin: Readable) {
   const stats = file === '-' ? undefined : statFile(file);
@@ -42,16 +42,15 @@ export function openInput(file: string, stdin: Readable) {
   }
 
   return {
-    /** The file's size in bytes; undefined for standard input. */
+    /** File size in bytes; undefined for standard input. */
     size: stats?.size,
     modifiedAt: stats?.mtime.toISOString(),
     /** Bytes of the file read so far, before inflating. */
     get position() {
       return position;
     },
-    /** The contents, inflated where they were gzip. */
     chunks,
-    /** Stops reading; what waits for a chunk fails. */
+    /** Stops reading; a pending read of a chunk fails. */
     close: () => void source.destroy(),
   };
 }
@@ -68,7 +67,7 @@ function statFile(file: string) {
   }
 }
 
-/** Standard input may hand out a single byte at first. */
+/** The first chunk of standard input may be a single byte. */
 async function readStart(raw: AsyncGenerator<Buffer>): Promise<Buffer> {
   let start: Buffer = Buffer.alloc(0);
   while (start.length < 2) {

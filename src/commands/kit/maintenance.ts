@@ -10,15 +10,15 @@ import { findOrganization } from '../../accounts/identity/organizations/queries.
 
 interface MaintenanceOptions<Flags> {
   command: Command;
-  /** Refuses what cannot be done, before the database is opened. @throws CommandError */
+  /** Refuses invalid requests before the database is opened. @throws CommandError */
   examine?: (flags: Flags, config: Config) => void;
   /** Resolves to the exit status. */
   work: (db: MaintenanceDatabase, flags: Flags, config: Config) => Promise<number>;
-  /** Errors of this command that are no bugs, in a sentence. */
+  /** Describes in a sentence those errors of this command that are not bugs. */
   explain?: (error: unknown) => string | undefined;
 }
 
-/** Runs a command beside the service, on its database. Sets the exit status: 2 where the work could not be done. */
+/** Runs a command on the service's database. Sets the exit status: 2 if the work could not be done. */
 export async function runMaintenance<Flags extends object>({
   command,
   examine,
@@ -44,7 +44,7 @@ export async function runMaintenance<Flags extends object>({
 
 const expected = [ConfigError, NotMigratedError, UnsuitableDatabaseError];
 
-/** The embedded database has room for one process. Another directory or database, as a start proposes, is no help here. */
+/** The embedded database admits one process, and a start's advice to use another database does not help here. */
 export const explainInUse = (error: unknown): string | undefined =>
   error instanceof DirectoryInUseError
     ? `process ${error.pid} has the embedded database in ${error.directory} open: stop Gauge first, then run this command again.`
@@ -59,7 +59,7 @@ function explainCommon(error: unknown): string | undefined {
 }
 
 /**
- * The id of the Organization that --org names; undefined without the flag.
+ * The id of the Organization in --org; undefined without the flag.
  * @throws CommandError
  */
 export async function organizationFlag(

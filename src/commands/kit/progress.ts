@@ -1,17 +1,15 @@
 import { SingleBar } from 'cli-progress';
 
-/** Where a person watches; a terminal or not. */
 export interface Screen {
   write(text: string): unknown;
   isTTY?: boolean;
 }
 
 export interface Progress {
-  /** @param share of the work that is done, 0 to 1; undefined where the whole is not known */
+  /** @param share completed part of the work, 0 to 1; undefined if the total is unknown */
   show(share: number | undefined, text: string): void;
-  /** A line that stays. */
   note(text: string): void;
-  /** Makes room for what something else writes to the same terminal; the next change draws the bar again. */
+  /** Makes room for other output on the same terminal; the next change draws the bar again. */
   clear(): void;
   stop(): void;
 }
@@ -24,8 +22,8 @@ export const noProgress: Progress = {
 };
 
 /**
- * How far a command is: a bar on a terminal, and lines where the output is kept.
- * @param linesEveryMs the least time between two of these lines; left out: there are none
+ * Progress of a command: a bar on a terminal, lines where the output is kept.
+ * @param linesEveryMs minimum time between two lines; default: no lines
  */
 export function createProgress(screen: Screen, linesEveryMs = Infinity): Progress {
   const describe = createDescription();
@@ -37,7 +35,7 @@ export function createProgress(screen: Screen, linesEveryMs = Infinity): Progres
     if (isShown) screen.write('\r\u001B[K');
     isCleared = isShown;
   }
-  /** In the end the bar clears the line where the cursor was saved: lines in between have moved it. */
+  /** The bar finally clears the line at the saved cursor, which lines in between have moved. */
   function saveCursor(): void {
     if (isCleared) screen.write('\u001B7');
     isCleared = false;
@@ -75,7 +73,7 @@ const createBar = (screen: Screen): SingleBar =>
     barsize: 24,
     barCompleteChar: '█',
     barIncompleteChar: '░',
-    // Ctrl-C may end a command at once, in the middle of its work: the terminal must be as it was.
+    // Ctrl-C may end a command in the middle of its work, and must leave the terminal unchanged.
     hideCursor: false,
     linewrap: true,
     clearOnComplete: true,
@@ -83,7 +81,7 @@ const createBar = (screen: Screen): SingleBar =>
     fps: 8,
   });
 
-/** The time that is left follows from what was done since the first call: an earlier run may have done the rest. */
+/** Estimates the remaining time from the progress since the first call: an earlier run may have done the rest. */
 function createDescription() {
   let first: { share: number; at: number } | undefined;
   return (share: number | undefined, text: string): string => {

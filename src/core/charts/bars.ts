@@ -1,27 +1,25 @@
-/** What a bar chart is drawn from. Doubles serve here: they only say where a pixel is; the exact numbers are in the table. */
+/** Input of a bar chart. Doubles are precise enough for pixel positions; the table holds the exact numbers. */
 
 export interface Bar {
-  /** Below the bar, where there is room for it. */
   axis: string;
-  /** In full: `21 Nov 2026: 1,234 requests`. */
+  /** Full text, such as `21 Nov 2026: 1,234 requests`. */
   label: string;
   value: number;
-  /** Computed, not counted: drawn lighter. */
   isProjected?: boolean;
   href?: string;
-  /** What it is compared with: a line across it. */
+  /** Earlier value for comparison, drawn as a line across the bar. */
   before?: number;
-  /** What it is put together from, from below. */
+  /** Stacked parts of the bar, from the bottom up. */
   parts?: number[];
 }
 
 export type Chart = ReturnType<typeof toChart>;
 
 export const CHART_HEIGHT = 200;
-/** A bar that stands for anything at all can be seen. */
-const LEAST_HEIGHT = 2;
+/** Keeps the smallest nonzero bar visible. */
+const MIN_HEIGHT = 2;
 
-/** Positions along the x axis are in percent, so that the drawing takes any width while its letters keep their size. */
+/** X positions are percentages, so the drawing fits any width while its text keeps its size. */
 export function toChart(summary: string, bars: Bar[], line?: { value: number; label: string }) {
   const values = [...bars.flatMap(({ value, before = 0 }) => [value, before]), line?.value ?? 0].map(finite);
   const ticks = niceTicks(Math.max(...values), values.every(Number.isInteger));
@@ -32,7 +30,7 @@ export function toChart(summary: string, bars: Bar[], line?: { value: number; la
     summary,
     height: CHART_HEIGHT,
     bars: bars.map(({ value, label, isProjected = false, href, before, parts = [value] }, i) => {
-      const height = value === 0 ? 0 : Math.max(LEAST_HEIGHT, CHART_HEIGHT - toY(value));
+      const height = value === 0 ? 0 : Math.max(MIN_HEIGHT, CHART_HEIGHT - toY(value));
       return {
         x: percent(step * (i + 0.1)),
         width: percent(step * 0.8),
@@ -41,7 +39,6 @@ export function toChart(summary: string, bars: Bar[], line?: { value: number; la
         label,
         isProjected,
         href,
-        /** The height at which what it is compared with would end. */
         before: before ? toY(before).toFixed(1) : undefined,
         parts: stack(parts, height / finite(value)),
       };
@@ -54,13 +51,13 @@ export function toChart(summary: string, bars: Bar[], line?: { value: number; la
     line: line && {
       y: toY(line.value).toFixed(1),
       label: line.label,
-      /** There is no room for its label below it. */
+      /** The line is too low for a label below it. */
       isLow: toY(line.value) > CHART_HEIGHT - 20,
     },
   };
 }
 
-/** Parts above each other, `scale` pixels for one: what is not nothing, with its place in the list. */
+/** Stacks the nonzero parts, `scale` pixels per unit, and keeps each part's index in the list. */
 function stack(parts: number[], scale: number): { place: number; y: string; height: string }[] {
   let below = 0;
   return parts.flatMap((part, place) => {
@@ -74,13 +71,12 @@ function stack(parts: number[], scale: number): { place: number; y: string; heig
 
 const percent = (value: number): string => `${Number(value.toFixed(3))}%`;
 
-/** A sum of many digits may be beyond what a double holds. */
+/** The sum of a very long decimal may overflow a double. */
 const finite = (value: number): number => Math.min(value, 1e300);
 
-/** A double that is meant to be round may fall short of it by this. */
 const almost = 1 - 1e-9;
 
-/** From 0 in equal, round steps to at least `max`: six of them at the most. Whole numbers get whole steps. */
+/** Evenly spaced round ticks from 0 to at least `max`, six at most. Whole numbers get whole steps. */
 export function niceTicks(max: number, isWhole = false): number[] {
   if (!(max > 0)) return [0, 1];
   const rough = max / 4;
@@ -88,13 +84,13 @@ export function niceTicks(max: number, isWhole = false): number[] {
   const steps = [1, 2, 2.5, 5, 10].map((factor) => Number((factor * power).toPrecision(12)));
   const step = steps.find((step) => step >= rough * almost && (!isWhole || Number.isInteger(step)))!;
   const count = Math.ceil((max / step) * almost);
-  // Multiplied, not added up: 0.1 and 0.2 would not make 0.3.
+  // Multiplies rather than adds: adding 0.1 and 0.2 would not give 0.3.
   return Array.from({ length: count + 1 }, (_, i) => Number((i * step).toPrecision(12)));
 }
 
 const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 4 });
 
-/** A tick in a few characters, from `0.000005` to `1e+42`. */
+/** Formats a tick in a few characters, from `0.000005` to `1e+42`. */
 export function formatTick(value: number): string {
   if (value !== 0 && (value >= 1e15 || value < 1e-4)) return value.toExponential().replace('e+', 'e');
   return compact.format(value);
@@ -102,7 +98,7 @@ export function formatTick(value: number): string {
 
 const MAX_LABELS = 8;
 
-/** At most eight of the labels; every second of those is for wide screens only. */
+/** Picks at most eight labels; every second one is for wide screens only. */
 function pickLabels(labels: string[]): { index: number; label: string; isMinor: boolean }[] {
   const every = Math.ceil(labels.length / MAX_LABELS);
   return labels.flatMap((label, index) =>

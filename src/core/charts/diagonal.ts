@@ -2,29 +2,26 @@ import { formatCount, formatDecimal } from '../pages/format.js';
 import { binomialRange } from '../statistics/distributions.js';
 import { formatPercent, toPercent, toPixels, type ChartTable } from './text.js';
 
-/** What was given against what came of it, for a number of forecasts that belong together. Shares from 0 to 1. */
+/** Forecast share against observed share for one group of forecasts, both from 0 to 1. */
 interface Spot {
   given: number;
   found: number;
   n: number;
-  /** Where a reliable forecast is found nine times of ten. */
+  /** 90% range of the observed share for a reliable forecast. */
   expected: { low: number; high: number } | null;
-  /** In full, for the pointer that rests on it. */
   label: string;
 }
 
 interface DiagonalSide {
-  /** Says the shape and the colour of its points. */
   name: 'model' | 'market' | 'raw';
   label: string;
   spots: readonly Spot[];
 }
 
 const HEIGHT = 320;
-/** User units of the lines from left to right. */
 const WIDTH = 1000;
-const LEAST_RADIUS = 3;
-const MOST_RADIUS = 8;
+const MIN_RADIUS = 3;
+const MAX_RADIUS = 8;
 
 interface DiagonalInput {
   title: string;
@@ -35,10 +32,7 @@ interface DiagonalInput {
   tables: ChartTable[];
 }
 
-/**
- * Given to the right, found upwards: a reliable forecast lies on the diagonal. Along x in percent of the width, else in pixels.
- * Null where there is nothing to be drawn.
- */
+/** Plots forecast (x, in percent of the width) against observation (y, in pixels). Null if nothing is to draw. */
 function toDiagonalChart({ sides, ...words }: DiagonalInput) {
   const most = Math.max(0, ...sides.flatMap(({ spots }) => spots.map(({ n }) => n)));
   if (most === 0) return null;
@@ -67,11 +61,11 @@ const toY = (share: number): number => HEIGHT * (1 - share);
 const toPoint = ({ given, found, n, expected, label }: Spot, most: number) => ({
   x: toPercent(given),
   y: toPixels(toY(found)),
-  /** Half of its size: its area grows with the number of forecasts. */
-  radius: toPixels(LEAST_RADIUS + (MOST_RADIUS - LEAST_RADIUS) * Math.sqrt(n / most)),
+  /** The square root makes the point's area grow with the number of forecasts. */
+  radius: toPixels(MIN_RADIUS + (MAX_RADIUS - MIN_RADIUS) * Math.sqrt(n / most)),
   bar: expected && {
     y: toPixels(toY(expected.high)),
-    // One that is narrower than a line can still be seen.
+    // A bar stays visible where the range is narrower than a line.
     height: toPixels(Math.max(2, HEIGHT * (expected.high - expected.low))),
   },
   label,
@@ -80,16 +74,16 @@ const toPoint = ({ given, found, n, expected, label }: Spot, most: number) => ({
 const isOutside = ({ found, expected }: Pick<Spot, 'found' | 'expected'>): boolean =>
   expected !== null && (found < expected.low - 1e-12 || found > expected.high + 1e-12);
 
-/** How often what was given about the same probability came true. */
+/** Observed frequency of outcomes that were forecast with about the same probability. */
 export interface ReliabilityBin {
-  /** Probabilities of at least `from` and below `to` (the last bin: at most). */
+  /** Covers probabilities from `from` to below `to`; the last bin includes `to`. */
   from: number;
   to: number;
   n: number;
-  /** Both null for an empty bin. */
+  /** Null for an empty bin, like `frequency`. */
   meanProbability: number | null;
   frequency: number | null;
-  /** Where the frequency of a reliable forecast is found nine times of ten, by the bin's own probabilities. Null for an empty bin. */
+  /** 90% range of the frequency for a reliable forecast, given the bin's probabilities. Null for an empty bin. */
   expected: { low: number; high: number } | null;
 }
 
@@ -99,7 +93,7 @@ interface ReliabilitySide extends Pick<DiagonalSide, 'name' | 'label'> {
 
 type FullBin = ReliabilityBin & { meanProbability: number; frequency: number };
 
-/** How often came true what was given a probability, group by group. Null while nothing has been counted. */
+/** Observed frequency by forecast probability for each side. Null while nothing has been counted. */
 export function toReliabilityChart(sides: readonly ReliabilitySide[]) {
   const full = sides.map(({ bins, ...side }) => ({ ...side, bins: bins.filter(isFull) }));
   return toDiagonalChart({
@@ -145,10 +139,10 @@ const toBinTable = ({ label, bins }: { label: string; bins: readonly FullBin[] }
   ]),
 });
 
-/** Where a calibrated forecast is found this often. */
+/** Probability of the range that a calibrated forecast is compared with. */
 const CHANCE = 0.9;
 
-/** How often the outcome lay in the central interval of a nominal probability. */
+/** Share of outcomes inside the central interval of each nominal probability. */
 export interface CoverageSide extends Pick<DiagonalSide, 'name' | 'label'> {
   n: number;
   levels: readonly { nominal: number; actual: number }[];

@@ -13,29 +13,26 @@ import {
 } from './text.js';
 
 /**
- * Where the outcomes lie in the forecast distributions: flat for a calibrated forecast, a bowl for one that is too sure of
- * itself, a hill for one that is not sure enough. Whole degrees count with the share of each bin that they cover.
- * C. Czado, T. Gneiting, L. Held, Predictive Model Assessment for Count Data, Biometrics 65 (2009).
+ * Positions of the outcomes in their forecast distributions: flat for a calibrated forecast, U-shaped for an
+ * overconfident one, hump-shaped for an underconfident one. A whole degree contributes to each bin in proportion to
+ * its overlap. C. Czado, T. Gneiting, L. Held, Predictive Model Assessment for Count Data, Biometrics 65 (2009).
  */
 export interface PitHistogram {
   n: number;
-  /** Of equal width from 0 to 1: shares that sum to one. */
+  /** Shares of bins of equal width from 0 to 1; they sum to one. */
   shares: readonly number[];
-  /** The probability of a histogram as uneven as this or more if the forecast is calibrated; null for too few. */
+  /** Probability that a calibrated forecast gives a histogram at least this uneven; null if there are too few outcomes. */
   pFlat: number | null;
 }
 
 const HEIGHT = 200;
-/** Below this a test says that chance does not explain the shape. */
+/** Significance level: below it, chance does not explain the shape. */
 const SMALL = 0.05;
-/** More bars are too thin to be told apart. */
-const MOST_BARS = 60;
+/** More bars than this are too thin to tell apart. */
+const MAX_BARS = 60;
 const FEWER_BARS = 20;
 
-/**
- * Null while nothing has come out. Outcomes of one day at several stations and leads have their errors in common: with `days`
- * chance is reckoned as if each day counted once.
- */
+/** Null without outcomes. `days`: independent days, since errors of one day are correlated. */
 export function toPitChart(pit: PitHistogram, days = pit.n) {
   return toHistogram(
     pit,
@@ -48,11 +45,11 @@ export function toPitChart(pit: PitHistogram, days = pit.n) {
   );
 }
 
-/** Ranks of the observation among the members, from below all of them to above all of them. Many of them are put together. */
+/** Histogram of the observation's rank among the ensemble members. Large ensembles are merged into fewer bars. */
 export function toRankChart(ranks: PitHistogram, days = ranks.n) {
   const count = ranks.shares.length;
   const title = 'Where the observation fell among the members of the raw ensemble';
-  if (count > MOST_BARS) {
+  if (count > MAX_BARS) {
     const merged = { ...ranks, shares: mergeShares(ranks.shares, FEWER_BARS) };
     return toHistogram(merged, days, unitWords(FEWER_BARS, title, 'Share of the members that lie below'));
   }
@@ -68,7 +65,6 @@ export function toRankChart(ranks: PitHistogram, days = ranks.n) {
   });
 }
 
-/** For bins from 0 to 1. */
 const unitWords = (count: number, title: string, axisLabel: string): Words => ({
   title,
   axisLabel,
@@ -81,15 +77,15 @@ const unitWords = (count: number, title: string, axisLabel: string): Words => ({
   })),
 });
 
-/** Fewer bins of equal width: one that lies in two of them counts in both, with its parts. */
+/** Merges the shares into fewer bins of equal width; a bin that overlaps two of them is split between both. */
 function mergeShares(shares: readonly number[], count: number): number[] {
   const width = shares.length / count;
   const merged = Array.from({ length: count }, () => 0);
   for (const [i, share] of shares.entries()) {
     const first = Math.min(count - 1, Math.floor(i / width));
-    const inFirst = Math.min(1, (first + 1) * width - i);
-    merged[first]! += share * inFirst;
-    if (inFirst < 1 && first + 1 < count) merged[first + 1]! += share * (1 - inFirst);
+    const firstFraction = Math.min(1, (first + 1) * width - i);
+    merged[first]! += share * firstFraction;
+    if (firstFraction < 1 && first + 1 < count) merged[first + 1]! += share * (1 - firstFraction);
   }
   return merged;
 }
@@ -102,7 +98,7 @@ interface Words {
   axis: { x: string; anchor: Anchor; label: string }[];
 }
 
-/** Bars of equal width that are level for a calibrated forecast. Along the x axis in percent of the width, else in pixels. */
+/** Draws bars of equal width, which are level for a calibrated forecast. X is in percent of the width, y in pixels. */
 function toHistogram(histogram: PitHistogram, independent: number, words: Words) {
   const { n, shares } = histogram;
   const count = shares.length;
@@ -117,7 +113,6 @@ function toHistogram(histogram: PitHistogram, independent: number, words: Words)
   return {
     title: words.title,
     summary: `${formatCount(n, 'outcome')} in ${count} bins. ${verdict}`,
-    /** What the shape says about the forecast, in words. */
     verdict,
     height: HEIGHT,
     bars: shares.map((share, i) => ({
@@ -129,9 +124,8 @@ function toHistogram(histogram: PitHistogram, independent: number, words: Words)
       label: `${words.bin(i)}: ${formatPercent(share)}`,
     })),
     flat: toPixels(toY(level)),
-    /** What the band takes into account. */
     note: independent < n ? 'each day counting once, since errors of one day are alike' : null,
-    /** Where nine bars of ten are found if the forecast is calibrated. */
+    /** Range of nine bars in ten for a calibrated forecast. */
     band: { y: toPixels(toY(band.high)), height: toPixels(toY(band.low) - toY(band.high)) },
     ticks: ticks.map((tick) => ({ y: toPixels(toY(tick)), label: `${formatTick(tick * 100)}%` })),
     axis: words.axis,
@@ -148,7 +142,7 @@ function toHistogram(histogram: PitHistogram, independent: number, words: Words)
   };
 }
 
-/** The test's word first; only where it finds something is the shape given a meaning. */
+/** States the test result first. The shape is interpreted only if the test finds a deviation. */
 function describeShape({ shares, pFlat }: PitHistogram, independent: number): string {
   if (pFlat === null) return 'These are too few to say whether they are level.';
   const chance = formatChance(pFlat);
@@ -158,8 +152,8 @@ function describeShape({ shares, pFlat }: PitHistogram, independent: number): st
 }
 
 /**
- * What is wrong, by the moments of the histogram: of level bins of number k the mean is 1/2 and the variance (1 − 1/k²)/12.
- * The one that is further off, in its own standard errors (1/√12n and about 1/√180n), gives the word.
+ * Names the deviation by the moments of the histogram: k level bins have mean 1/2 and variance (1 − 1/k²)/12. The
+ * moment that deviates more, in its own standard errors (1/√12n and about 1/√180n), decides.
  */
 function shapeOf(n: number, shares: readonly number[]): string {
   const count = shares.length;

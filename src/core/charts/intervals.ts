@@ -2,9 +2,9 @@ import { formatDecimal } from '../pages/format.js';
 import { ticksAround } from './line-chart.js';
 import { anchorOf, formatSigned, formatTick, toPercent, toPixels, type ChartTable } from './text.js';
 
-/** A mean difference with its interval: below zero the model was better. */
+/** A mean difference with its interval; negative values favour the model. */
 export interface IntervalRow {
-  /** Rows of one group stand together below its name. */
+  /** Rows of the same group stand together under its name. */
   group: string;
   label: string;
   n: number;
@@ -14,10 +14,10 @@ export interface IntervalRow {
 
 const LANE = 22;
 const HEAD = 26;
-/** An interval that reaches further than this many times the usual one is cut off, so that the others can be told apart. */
-const MOST_TIMES = 4;
+/** An interval longer than this multiple of the usual length is cut off, so that the others stay distinguishable. */
+const MAX_RATIO = 4;
 
-/** A forest plot: a lane for each row. Along x in percent of the width, else in pixels. Null without any row. */
+/** A forest plot with one lane per row. X is in percent of the width, y in pixels. Null without rows. */
 export function toIntervalChart(rows: readonly IntervalRow[]) {
   if (rows.length === 0) return null;
   const ticks = ticksOf(rows);
@@ -35,7 +35,7 @@ export function toIntervalChart(rows: readonly IntervalRow[]) {
     return {
       y: toPixels(y - LANE / 2),
       label: row.label,
-      /** Null where there are too few days: `note` says so. */
+      /** Null with too few days; `note` then says so. */
       interval: difference && {
         from: toX(difference.low),
         to: toX(difference.high),
@@ -64,11 +64,11 @@ export function toIntervalChart(rows: readonly IntervalRow[]) {
   };
 }
 
-/** Around zero and all intervals but those that are very much longer than the others. */
+/** Covers zero and all intervals except extremely long ones. */
 function ticksOf(rows: readonly IntervalRow[]): number[] {
   const found = rows.flatMap(({ difference }) => (difference ? [difference] : []));
   const reaches = found.map(({ low, high }) => Math.max(Math.abs(low), Math.abs(high))).sort((a, b) => a - b);
-  const limit = MOST_TIMES * (reaches[Math.floor((reaches.length - 1) / 2)] ?? 0);
+  const limit = MAX_RATIO * (reaches[Math.floor((reaches.length - 1) / 2)] ?? 0);
   return ticksAround(
     Math.max(-limit, Math.min(0, ...found.map(({ low }) => low))),
     Math.min(limit, Math.max(0, ...found.map(({ high }) => high))),

@@ -1,14 +1,14 @@
 import { toPercent, type Anchor } from './text.js';
 
-/** What a line chart is drawn from. Doubles serve here: they only say where a pixel is; the exact numbers are in the table. */
+/** Input of a line chart. Doubles are precise enough for pixel positions; the table holds the exact numbers. */
 
 export interface LineChartInput {
   summary: string;
-  /** In full, for each point: `21 Nov 2026, 12:00 UTC: …`. */
+  /** Full text of each point, such as `21 Nov 2026, 12:00 UTC: …`. */
   labels: string[];
-  /** Below the drawing, for each point: the hour or day that it belongs to. It is shown where that begins. */
+  /** Hour or day of each point, shown below the drawing where a new one begins. */
   axis: string[];
-  /** From back to front. Null where there is no value: the line has a gap. */
+  /** From back to front. A null value leaves a gap in the line. */
   lines: { name: string; values: (number | null)[] }[];
   formatTick: (value: number) => string;
 }
@@ -17,7 +17,7 @@ const HEIGHT = 200;
 const WIDTH = 1000;
 const AXIS_LABELS = 4;
 
-/** The lines stretch with the drawing; letters and the width of lines keep their size. */
+/** Only the lines stretch with the drawing; text size and line width stay the same. */
 export function toLineChart({ summary, labels, axis, lines, formatTick }: LineChartInput) {
   const values = lines.flatMap((line) => line.values.filter((value) => value !== null));
   const ticks = ticksAround(Math.min(0, ...values), Math.max(0, ...values));
@@ -28,12 +28,11 @@ export function toLineChart({ summary, labels, axis, lines, formatTick }: LineCh
   return {
     summary,
     height: HEIGHT,
-    /** The user units of the lines: 0 to this from left to right. */
     width: WIDTH,
-    lines: lines.map(({ name, values: ofLine }) => {
-      const last = ofLine.findLast((value) => value !== null);
-      /** `end`: the height at which its last value lies; null for a line without any. */
-      return { name, paths: toPaths(ofLine, toX, toY), end: last === undefined ? null : toY(last) };
+    lines: lines.map(({ name, values: lineValues }) => {
+      const last = lineValues.findLast((value) => value !== null);
+      /** `end`: height of the last value; null for a line without values. */
+      return { name, paths: toPaths(lineValues, toX, toY), end: last === undefined ? null : toY(last) };
     }),
     ticks: ticks.map((value) => ({
       y: toY(value).toFixed(1),
@@ -54,7 +53,7 @@ export function toLineChart({ summary, labels, axis, lines, formatTick }: LineCh
   };
 }
 
-/** One path for each stretch without a gap. A point that stands alone is a stroke too short to be seen but for its round ends. */
+/** One path per stretch without a gap. An isolated point becomes a stroke so short that only its round caps show. */
 export function toPaths(
   values: (number | null)[],
   toX: (index: number) => number,
@@ -74,7 +73,7 @@ export function toPaths(
   return paths.map((points) => `M${points.join('L')}${points.length === 1 ? 'h0' : ''}`);
 }
 
-/** Equal, round steps that reach from at or below `min` to at or above `max`, with zero among them; seven at the most. */
+/** Evenly spaced round ticks that include zero and cover `min` to `max`, seven at most. */
 export function ticksAround(min: number, max: number): number[] {
   const span = max - min;
   if (!(span > 0)) return [-1, 0, 1];
@@ -82,24 +81,24 @@ export function ticksAround(min: number, max: number): number[] {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= rough * (1 - 1e-9))!;
   const [first, last] = [Math.floor(min / step + 1e-9), Math.ceil(max / step - 1e-9)];
-  // Multiplied, not added up: 0.1 and 0.2 would not make 0.3.
+  // Multiplies rather than adds: adding 0.1 and 0.2 would not give 0.3.
   return Array.from({ length: last - first + 1 }, (_, i) => {
     const tick = Number(((first + i) * step).toPrecision(12));
     return tick === 0 ? 0 : tick;
   });
 }
 
-/** A few of the points at which another hour or day begins, at even distances; where that is hardly seen, the first and the last point. */
+/** Picks a few evenly spaced points where an hour or day begins, or if hardly any begins, both end points. */
 function pickIndexes(axis: readonly string[]): number[] {
   const isOther = (i: number) => axis[i] !== axis[i - 1];
-  // The first point begins something only where each point does.
+  // The first point counts as a beginning only where each point is one.
   const begins = axis.flatMap((_, i) => ((i > 0 ? isOther(i) : isOther(1) && isOther(2)) ? [i] : []));
   if (begins.length < 2) return axis.length > 1 ? [0, axis.length - 1] : axis.map((_, i) => i);
   const stride = Math.ceil(begins.length / AXIS_LABELS);
   return begins.filter((_, i) => i % stride === 0);
 }
 
-/** About half of a label, of a narrow drawing. */
+/** About half the width of a label in a narrow drawing. */
 const EDGE = 0.06;
 
 const anchorAt = (share: number): Anchor => (share < EDGE ? 'start' : share > 1 - EDGE ? 'end' : 'middle');

@@ -8,16 +8,13 @@ export interface Pair {
 }
 
 const HEIGHT = 320;
-/** Cells in each direction: pairs in the same cell are drawn as one dot, so that any number of them is the same size of file. */
+/** Cells per direction. Pairs in the same cell share one dot, so the file size does not grow with the number of pairs. */
 const CELLS = 70;
-const LEAST_RADIUS = 3;
-const MOST_RADIUS = 6;
+const MIN_RADIUS = 3;
+const MAX_RADIUS = 6;
 const GROUPS = 10;
 
-/**
- * Forecast to the right, observation upwards, on the same scale. Along x in percent of the width, else in pixels.
- * Null without any pair. `unit` may be empty.
- */
+/** Plots forecast (x, in percent of the width) against observation (y, in pixels). Null without pairs. */
 export function toScatterChart(pairs: readonly Pair[], unit: string) {
   if (pairs.length === 0) return null;
   let [min, max] = [Infinity, -Infinity];
@@ -25,7 +22,7 @@ export function toScatterChart(pairs: readonly Pair[], unit: string) {
     min = Math.min(min, forecast, observed);
     max = Math.max(max, forecast, observed);
   }
-  // All in one place: with some room around it.
+  // If all values are equal, the scale gets some room around them.
   const ticks = max > min ? ticksAround(min, max) : ticksAround(min - 1, min + 1);
   const [low, high] = [ticks[0]!, ticks.at(-1)!];
   const share = (value: number) => (value - low) / (high - low);
@@ -44,7 +41,6 @@ export function toScatterChart(pairs: readonly Pair[], unit: string) {
   };
 }
 
-/** Neighbours are one dot, whose area grows with their number. */
 function toDots(pairs: readonly Pair[], share: (value: number) => number) {
   const cells = new Map<string, { x: number; y: number; n: number }>();
   for (const { forecast, observed } of pairs) {
@@ -54,11 +50,11 @@ function toDots(pairs: readonly Pair[], share: (value: number) => number) {
     cells.set(key, { x: cell.x + x, y: cell.y + y, n: cell.n + 1 });
   }
   const most = Math.max(...[...cells.values()].map(({ n }) => n));
-  const growth = most > 1 ? (MOST_RADIUS - LEAST_RADIUS) / (Math.sqrt(most) - 1) : 0;
+  const growth = most > 1 ? (MAX_RADIUS - MIN_RADIUS) / (Math.sqrt(most) - 1) : 0;
   return [...cells.values()].map(({ x, y, n }) => ({
     x: toPercent(x / n),
     y: toPixels(HEIGHT * (1 - y / n)),
-    radius: toPixels(LEAST_RADIUS + Math.min(1, growth) * (Math.sqrt(n) - 1)),
+    radius: toPixels(MIN_RADIUS + Math.min(1, growth) * (Math.sqrt(n) - 1)),
   }));
 }
 

@@ -4,23 +4,22 @@ import { DAY_MS } from '../time.js';
 import { toLineChart } from './line-chart.js';
 import { formatFixed, formatTick } from './text.js';
 
-/** Days of a calendar, put together where there are too many to be told apart. Dates are `YYYY-MM-DD`. */
+/** Length of time that one point covers; long series use longer periods. Dates are `YYYY-MM-DD`. */
 type Period = 'day' | 'week' | 'month' | 'year';
 
-/** A picture has room for about this many points. */
-const MOST_DAYS = 45;
-const MOST_WEEKS = 53;
-const MOST_MONTHS = 240;
+const MAX_DAYS = 45;
+const MAX_WEEKS = 53;
+const MAX_MONTHS = 240;
 
-/** The shortest period that leaves no more points than a picture has room for. */
+/** The shortest period that gives no more points than a chart has room for. */
 export function choosePeriod(first: string, last: string): Period {
   const days = (Date.parse(last) - Date.parse(first)) / DAY_MS + 1;
-  if (days <= MOST_DAYS) return 'day';
-  if (days <= MOST_WEEKS * 7) return 'week';
-  return days <= MOST_MONTHS * 31 ? 'month' : 'year';
+  if (days <= MAX_DAYS) return 'day';
+  if (days <= MAX_WEEKS * 7) return 'week';
+  return days <= MAX_MONTHS * 31 ? 'month' : 'year';
 }
 
-/** The first day of the period that a date is in; weeks begin on Monday. */
+/** First day of the period that contains the date; weeks begin on Monday. */
 export function startOf(date: string, period: Period): string {
   if (period === 'year') return `${date.slice(0, 4)}-01-01`;
   if (period === 'month') return `${date.slice(0, 7)}-01`;
@@ -29,7 +28,7 @@ export function startOf(date: string, period: Period): string {
   return toDate(ms - ((new Date(ms).getUTCDay() + 6) % 7) * DAY_MS);
 }
 
-/** The starts of all periods from that of `first` to that of `last`, also of those without data. */
+/** Starts of all periods from that of `first` to that of `last`, including periods without data. */
 export function periodsBetween(first: string, last: string, period: Period): string[] {
   const starts: string[] = [];
   const end = startOf(last, period);
@@ -37,7 +36,7 @@ export function periodsBetween(first: string, last: string, period: Period): str
   return starts;
 }
 
-/** The start of the next period: a day that is surely in it, and from there back. */
+/** Start of the next period: goes to a day that is certainly in it, and from there back to its start. */
 const next = (start: string, period: Period): string =>
   startOf(toDate(Date.parse(start) + { day: 1, week: 7, month: 31, year: 366 }[period] * DAY_MS), period);
 
@@ -46,18 +45,16 @@ const toDate = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 const shortDay = utc({ day: 'numeric', month: 'short' });
 const shortMonth = utc({ month: 'short', year: 'numeric' });
 
-/** `21 Nov 2026`, `Nov 2026`, `2026`. */
 function formatPeriod(start: string, period: Period): string {
   if (period === 'year') return start.slice(0, 4);
   const at = new Date(start);
   return period === 'month' ? shortMonth.format(at) : formatDay(at);
 }
 
-/** The same below a picture, where there is little room. */
 const formatPeriodShort = (start: string, period: Period): string =>
   period === 'day' || period === 'week' ? shortDay.format(new Date(start)) : formatPeriod(start, period);
 
-/** Mean CRPS in °F over the forecasts of a climate day that all four could be scored for. */
+/** Mean CRPS in °F over the forecasts of one climate day for which all four could be scored. */
 export interface CrpsPoint {
   date: string;
   n: number;
@@ -67,7 +64,6 @@ export interface CrpsPoint {
   market: number;
 }
 
-/** Says the colour and the dashes of a line. */
 type SeriesName = 'model' | 'market' | 'raw' | 'climate';
 
 interface Series {
@@ -75,7 +71,7 @@ interface Series {
   label: string;
 }
 
-/** Means over the `n` forecasts of a day; null where something could not be scored. */
+/** Means over the `n` forecasts of a day; null if they could not be scored. */
 export interface SeriesPoint {
   date: string;
   n: number;
@@ -84,7 +80,7 @@ export interface SeriesPoint {
 
 const LABEL_HEIGHT = 15;
 
-/** CRPS of the four over the climate days, °F. Null while nothing has been scored. */
+/** CRPS of all four by climate day, in °F. Null while nothing has been scored. */
 export const toCrpsChart = (points: readonly CrpsPoint[]) =>
   toSeriesChart({
     title: 'CRPS over time',
@@ -99,8 +95,8 @@ export const toCrpsChart = (points: readonly CrpsPoint[]) =>
   });
 
 /**
- * Means over time, smaller being better. Long series are put together by weeks, months or years, each day with the weight of its
- * forecasts; where a period has none the lines have a gap. `unit` stands behind the numbers and may be empty.
+ * Means over time; smaller is better. Long series are grouped by week, month or year, with each day weighted by its
+ * number of forecasts. A period without forecasts leaves a gap. `unit` follows the numbers and may be empty.
  */
 export function toSeriesChart({
   title,
@@ -112,7 +108,6 @@ export function toSeriesChart({
   title: string;
   unit: string;
   series: readonly Series[];
-  /** In the order of days. */
   points: readonly SeriesPoint[];
   period?: Period;
 }) {
@@ -137,7 +132,7 @@ export function toSeriesChart({
     axis: rows.map(({ start }) => formatPeriodShort(start, period)),
     lines: series
       .map(({ name }, i) => ({ name, values: rows.map(({ values }) => values[i]!) }))
-      // The first of the list is the one that it is about: it is drawn above the others.
+      // The chart is about the first series, so it is drawn on top.
       .toReversed(),
     formatTick,
   });
@@ -145,10 +140,8 @@ export function toSeriesChart({
     ...chart,
     title,
     period,
-    /** Whether times without forecasts take less room than they lasted. */
     isShortened,
     legend: [...series],
-    /** Beside the ends of the lines, far enough from each other to be read. */
     endLabels: placeLabels(series, chart),
     table: {
       caption: unit === '' ? title : `${title}, ${unit}`,
@@ -165,7 +158,7 @@ export function toSeriesChart({
   };
 }
 
-/** Where most of the time has no forecasts, as outside of a season, each gap is one period long: what there is has the room. */
+/** If most periods have no forecasts, as outside a season, shortens each gap to one period to make room for the data. */
 function shortenGaps(starts: readonly string[], has: (start: string) => boolean) {
   const isShortened = starts.filter(has).length < starts.length / 2;
   const kept = isShortened ? starts.filter((start, i) => has(start) || has(starts[i - 1]!)) : [...starts];
@@ -176,7 +169,6 @@ const periodNames = { day: 'Day', week: 'Week from', month: 'Month', year: 'Year
 
 const count = (points: readonly SeriesPoint[]): number => points.reduce((sum, { n }) => sum + n, 0);
 
-/** Each day has the weight of its forecasts. */
 function meanOf(points: readonly SeriesPoint[], name: SeriesName): number | null {
   let [sum, weight] = [0, 0];
   for (const { n, values } of points) {
@@ -197,7 +189,7 @@ function describe(points: readonly SeriesPoint[], series: readonly Series[], uni
   return `Mean over ${formatCount(total, 'forecast')}: ${means.join(', ')}. Smaller is better.`;
 }
 
-/** Each label at the height of its line's end, pushed down and then up by those that it would cover. */
+/** Places each label at the end of its line, then shifts labels down and up until none overlaps another. */
 function placeLabels(series: readonly Series[], { lines, height }: ReturnType<typeof toLineChart>) {
   const labels = series
     .flatMap(({ name, label }) => {

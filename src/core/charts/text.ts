@@ -1,11 +1,9 @@
-/** The numbers behind a picture, as text. The first column heads its row. */
+/** The numbers behind a chart, as text. The first column holds the row headers. */
 export interface ChartTable {
   caption: string;
   columns: readonly string[];
   rows: readonly (readonly string[])[];
 }
-
-/** How charts write numbers. */
 
 /** `−0.042`: a fixed number of decimals, with a minus sign and never `−0`. */
 export function formatFixed(value: number, decimals: number): string {
@@ -13,27 +11,25 @@ export function formatFixed(value: number, decimals: number): string {
   return value < 0 && Number(text) !== 0 ? `−${text}` : text;
 }
 
-/** `+0.042`, `−0.042`, `0.000`: for a difference. */
+/** `+0.042`, `−0.042`, `0.000`: a difference. */
 export const formatSigned = (value: number, decimals: number): string =>
   `${value > 0 && Number(value.toFixed(decimals)) !== 0 ? '+' : ''}${formatFixed(value, decimals)}`;
 
-/** `4.2%` of 0.042. */
 export const formatPercent = (share: number, decimals = 1): string =>
   `${formatFixed(share * 100, decimals)}%`;
 
-/** A round number with no more decimals than it has: `0.25`, `2`. */
+/** A round number without trailing zeros: `0.25`, `2`. */
 export const formatTick = (value: number): string => String(Number(value.toPrecision(6))).replace('-', '−');
 
-/** `p = 0.03`, `p < 0.001`: the probability of having got such data by chance. */
+/** A p-value: `p = 0.03`, `p < 0.001`. */
 export const formatChance = (p: number): string =>
   p < 0.001 ? 'p\u00a0<\u00a00.001' : `p\u00a0=\u00a0${p.toFixed(p < 0.01 ? 3 : 2)}`;
 
-/** A position along an axis, for SVG: `12.5%`. */
 export const toPercent = (share: number): string => `${Number((share * 100).toFixed(3))}%`;
 
 export const toPixels = (value: number): string => String(Number(value.toFixed(1)));
 
-/** How the label of a tick stands to its place: the first and the last stay within the drawing. */
+/** Alignment of a tick's label: the first and last labels stay within the drawing. */
 export type Anchor = 'start' | 'middle' | 'end';
 
 export const anchorOf = (index: number, count: number): Anchor =>

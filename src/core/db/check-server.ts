@@ -7,13 +7,13 @@ import { placeOf } from './outage.js';
 
 const ANSWER_MS = 1_000;
 
-/** The database answers, but Gauge cannot work on it as it is set up; the message says what to change. */
+/** The database answers, but Gauge cannot use it as configured; the message says what to change. */
 export class UnsuitableDatabaseError extends Error {}
 
 /**
- * Finds a pooler that hands the connection to others between transactions. Prepared statements and settings would then
- * land on connections of strangers: what one client has set is looked for from another while that is in a transaction, and
- * then again from the first.
+ * Detects a pooler that gives the connection to other clients between transactions. Prepared statements and settings
+ * would then land on other clients' connections. The check sets a mark on one connection, looks for it from a second
+ * one that is in a transaction, and then again from the first.
  * @throws UnsuitableDatabaseError
  */
 export async function requireOwnSessions(pool: pg.Pool): Promise<void> {
@@ -36,17 +36,17 @@ export async function requireOwnSessions(pool: pg.Pool): Promise<void> {
         'DATABASE_URL leads through a pooler in transaction mode. Gauge prepares its statements per connection: connect directly, or set the pooler to session mode (pool_mode = session).',
       );
   } finally {
-    // Both end: one has the mark, the other is in a transaction.
+    // Both connections are closed: one has the mark, the other is in a transaction.
     other?.release(true);
     mine.release(true);
   }
 }
 
 /**
- * A refusal that waiting does not change: of the password, of the database's name, or of how the connection is set up. What a
- * connection fails with is about the URL, unless the database is only away.
- * @param variable where the URL comes from
- * @throws UnsuitableDatabaseError, or the error of a database that is away
+ * Explains a refusal that waiting does not resolve: of the password, the database's name or the connection settings.
+ * Every failed connection counts as one, unless the database is only away.
+ * @param variable the environment variable that holds the URL
+ * @throws UnsuitableDatabaseError, or the original error if the database is away
  */
 export async function explainRefusal(error: unknown, url: string, variable: string): Promise<never> {
   const state = sqlState(error) ?? '';
@@ -67,10 +67,10 @@ export async function explainRefusal(error: unknown, url: string, variable: stri
   throw error;
 }
 
-/** Postgres answers it with one byte, S or N; one that is full with an error, E. */
+/** Postgres answers this request with one byte, S or N; a server without free connections answers with an error, E. */
 const sslRequest = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]);
 
-/** True where something answers as Postgres does not. What says nothing may still be starting. */
+/** True if the server answers unlike Postgres. A server that sends nothing may still be starting. */
 async function isForeign(url: string): Promise<boolean> {
   const { hostname, port, searchParams } = new URL(url);
   if (hostname === '' || searchParams.has('host')) return false;

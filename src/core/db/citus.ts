@@ -18,25 +18,24 @@ import {
 } from './client.js';
 import { createStatements, oneShardGroup, ShardGroupGoneError } from './shards.js';
 
-/** The table whose shards name the groups; all others of a group lie where its shard lies. */
+/** The table whose shards name the groups; all other tables of a group are colocated with its shard. */
 export const ANCHOR = 'usage_events';
 
-/** Statements in flight at once on one group: two that record events, two that settle, one that reserves, and one of each kind that reads. */
+/** Per group: two statements that record events, two that settle, one that reserves, one of each kind of read. */
 const GROUP_CONNECTIONS = 9;
-/** How long a statement follows a group that moves. A cut-over takes about a second. */
+/** Time for which a statement retries while its group moves. A cut-over takes about a second. */
 const FOLLOW_FOR_MS = 3_000;
 const FIRST_PAUSE_MS = 10;
-/** The map is read again at most this often because a worker cannot be reached: another may stand in for it. */
+/** Minimum interval between reloads of the map after a worker became unreachable: another worker may have replaced it. */
 const RELOAD_EVERY_MS = 1_000;
 const MAX_LOCATED = 200_000;
 
-/** The catalogue of Citus; null where the extension is not there. */
 const findCatalogue: Statement = {
   name: 'shards_find_catalogue',
   text: `select to_regclass('pg_catalog.pg_dist_partition')::text`,
 };
 
-/** Tables by group: of the spread ones those that lie with the anchor, and those that every node has whole. */
+/** Tables by group: distributed ones colocated with the anchor, and reference tables, complete on every node. */
 const readMap: Statement = {
   name: 'shards_read_map',
   text: `
@@ -50,14 +49,13 @@ left join pg_dist_node n on n.groupid = p.groupid and n.noderole = 'primary'
 where anchor.logicalrelid = to_regclass('public.${ANCHOR}')`,
 };
 
-/** Where the Organization of each key lies in the range of hashes that the groups divide. Neither ever changes. */
+/** Maps each key to its Organization's position in the hash range that the groups divide. Neither ever changes. */
 const readDirectory: Statement = {
   name: 'shards_read_directory',
   text: `
 select hashed_secret, uuid_hash(org_id)::text from api_key_directory where hashed_secret = any ($1::text[])`,
 };
 
-/** The same of one Organization. */
 const readHash: Statement = { name: 'shards_read_hash', text: `select uuid_hash($1::uuid)::text` };
 
 interface Place {
@@ -66,13 +64,11 @@ interface Place {
   to: number;
   host: string;
   port: string;
-  /** The shard of each table. */
   tables: ReadonlyMap<string, string>;
 }
 
 interface CitusDeps {
   db: Pick<Database, 'orm' | 'parallel' | 'run' | 'dryRun'>;
-  /** Opens connections to another server of the same cluster. */
   openWorker(place: { host: string; port: string }, max: number): pg.Pool;
   runOn(client: pg.Pool | pg.PoolClient): Database['run'];
   rollBack<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T>;
@@ -80,7 +76,7 @@ interface CitusDeps {
 
 export type CitusShards = Shards & { close(): Promise<void> };
 
-/** The shard groups of a database, which is one until it is found to be sharded. */
+/** The shard groups of a database. Until it is found to be sharded, it counts as one group. */
 export function createShards(deps: CitusDeps): CitusShards {
   const { whole } = oneShardGroup(deps.db);
   let groups: CitusGroup[] = [];
@@ -93,7 +89,7 @@ export function createShards(deps: CitusDeps): CitusShards {
 
   async function look(hashedSecret: string): Promise<ShardGroup> {
     const hash = await hashes.lookUpKey(hashedSecret);
-    // What is not known may be made at any moment.
+    // An unknown key may be created at any moment, so any reachable group may answer.
     if (hash === null) return groups.find(({ isReached }) => isReached) ?? groups[0]!;
     return groupOf(hash);
   }
@@ -139,7 +135,7 @@ export function createShards(deps: CitusDeps): CitusShards {
   };
 }
 
-/** Remembers the hashes of Organizations, by their ids and by the secrets of their keys. */
+/** Caches the hashes of Organizations, by id and by the secrets of their keys. */
 function createHashes(db: CitusDeps['db']) {
   const located = new Map<string, number>();
 
@@ -163,7 +159,7 @@ function createHashes(db: CitusDeps['db']) {
 
   return {
     get: (name: string): number | undefined => located.get(name),
-    /** Null for a key that is not known. */
+    /** Null for an unknown key. */
     async lookUpKey(hashedSecret: string): Promise<number | null> {
       const hash = await directory.submit(hashedSecret);
       return hash === null ? null : keep(hashedSecret, hash);
@@ -204,7 +200,6 @@ interface GroupMap {
   watchers: ShardWatcher[];
 }
 
-/** The shards of one range of Organizations, on the worker where they lie at the moment. */
 class CitusGroup implements ShardGroup {
   readonly parallel = 2;
   readonly parallelReads = 1;
@@ -219,7 +214,6 @@ class CitusGroup implements ShardGroup {
   private readonly deps: CitusDeps;
   private readonly map: GroupMap;
   private readonly statementOf;
-  /** When each statement that is in flight was begun. */
   private readonly begun = new Set<{ at: number }>();
 
   constructor(deps: CitusDeps, { id, from, to }: Pick<Place, 'id' | 'from' | 'to'>, map: GroupMap) {
@@ -241,7 +235,7 @@ class CitusGroup implements ShardGroup {
     this.worker = worker;
     const left = this.pool;
     this.pool = this.deps.openWorker({ host, port }, GROUP_CONNECTIONS);
-    // What is in flight there is answered first.
+    // Statements in flight on the old pool finish first.
     void left?.end();
   }
 
@@ -280,7 +274,7 @@ class CitusGroup implements ShardGroup {
     );
   }
 
-  /** In a transaction, which ends the hold. */
+  /** Runs in a transaction, so that the hold ends with it. */
   select<T>(build: (tables: GroupTables) => SQL): Promise<T[]> {
     const tables: GroupTables = Object.assign(
       (table: string) => sql`${sql.identifier(`${table}_${this.tables.get(table)}`)}`,
@@ -294,10 +288,7 @@ class CitusGroup implements ShardGroup {
     );
   }
 
-  /**
-   * Does it again where the group has moved to meanwhile. Of what the hold refused nothing was done; where a connection ended
-   * that is not known, as after any lost connection.
-   */
+  /** Retries if the group has moved. A refused statement changed nothing; a lost connection leaves that unknown. */
   private async follow<T>(work: (pool: pg.Pool) => Promise<T>): Promise<T> {
     const giveUpAt = performance.now() + FOLLOW_FOR_MS;
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs *= 2) {
@@ -308,7 +299,7 @@ class CitusGroup implements ShardGroup {
         this.isReached = true;
         return result;
       } catch (error) {
-        // A pool that was left while this waited for a connection of it.
+        // The pool was replaced while this statement waited for a connection.
         const isMoved = isMovedAway(error) || this.pool !== pool || this.isGone;
         if (!isMoved) {
           this.isReached = !isDatabaseUnavailable(error);
@@ -324,5 +315,5 @@ class CitusGroup implements ShardGroup {
   }
 }
 
-/** The hold finds the group elsewhere, or its tables have already been cleaned away. */
+/** The hold finds the group elsewhere, or the group's tables have already been removed here. */
 const isMovedAway = (error: unknown): boolean => /^(40001|42P01)$/.test(sqlState(error) ?? '');

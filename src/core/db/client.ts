@@ -1,15 +1,12 @@
 import type { SQL } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
 
-/** Drizzle over either driver. Inside `transaction` use only the `tx` it hands out: the embedded database has one connection. */
+/** Drizzle over either driver. Inside `transaction` use only its `tx`: the embedded database has one connection. */
 export type Orm = PgDatabase<PgQueryResultHKT>;
 
 declare const isDecided: unique symbol;
 
-/**
- * The transaction of a change whose author may make it. `change` in audit/audit.ts alone hands one out, so that no route
- * can write what belongs to a tenant or a person without being checked there.
- */
+/** Transaction of an authorized change. Only `change` in audit/audit.ts creates one, so every write is checked. */
 export type Tx = Orm & { readonly [isDecided]: true };
 
 /** A hot statement: prepared once per connection under `name`; every output column is cast to text. */
@@ -18,81 +15,71 @@ export interface Statement {
   readonly text: string;
 }
 
-/** A row of a hot statement: its columns in order, as Postgres writes them. */
+/** A row of a hot statement: its columns in order, in Postgres's text format. */
 export type TextRow = (string | null)[];
 
-/** What a hot statement is built with, for the shard group that it is for. */
+/** Table names and clauses with which a hot statement is built for one shard group. */
 export interface Names {
-  /** The name of a table in the shard group. */
   (table: string): string;
-  /** The word `with`, and what holds the shard group as the first of the expressions; another one follows. */
+  /** `with` and a first expression that holds the shard group; another expression must follow. */
   readonly with: string;
-  /** The same for a statement one of whose expressions is recursive. */
   readonly withRecursive: string;
-  /** Joined where the statement begins, so that nothing is written before the shard group is held. */
+  /** Joined at the start of a statement, so that nothing is written before the shard group is held. */
   readonly held: string;
 }
 
-/** A hot statement before it has table names. All that it reads and writes belongs to Organizations of one shard group. */
+/** A hot statement before it has table names. All its rows belong to Organizations of one shard group. */
 export interface Template {
   readonly name: string;
   text(names: Names): string;
 }
 
-/** What a report over all Organizations is written with, for the shard group that it is read from. */
+/** Table names with which a report over all Organizations is built for one shard group. */
 export interface GroupTables {
   (table: string): SQL;
-  /** True of the Organizations of this group. Tables that every server has whole tell of the others, too. */
+  /** SQL condition that is true for Organizations of this group. Reference tables also hold the rows of others. */
   owns(orgId: SQL): SQL;
 }
 
 export type Run = (template: Template, values: unknown[]) => Promise<TextRow[]>;
 
-/**
- * Organizations whose rows stand together: the names that their tables have there, and the connections to that place. A
- * database that is not sharded is one group, of all.
- */
+/** Organizations with colocated rows: their table names and connections. An unsharded database is one group. */
 export interface ShardGroup {
-  /** Stays the same wherever the group moves; empty where there is only one. */
+  /** Does not change when the group moves; empty if there is only one group. */
   readonly id: string;
-  /** The server it is on now, as host:port; empty where there is only one. */
+  /** Current server of the group, as host:port; empty if there is only one group. */
   readonly worker: string;
-  /** How many statements that write may usefully run at once, and how many of each that only read. */
+  /** Useful concurrency of writing statements, and of each kind of reading statement. */
   readonly parallel: number;
   readonly parallelReads: number;
-  /** Runs one hot statement; it commits before this resolves. @throws ShardGroupGoneError */
+  /** Runs one hot statement, which is committed before this resolves. @throws ShardGroupGoneError */
   run: Run;
-  /** Runs hot statements in one transaction that is rolled back: what they would answer, with nothing recorded. */
+  /** Runs hot statements in a transaction that is rolled back, and returns their answers without recording anything. */
   dryRun<T>(work: (run: Run) => Promise<T>): Promise<T>;
   readonly load: GroupLoad;
-  /** @throws while its server cannot be reached */
+  /** @throws while the group's server is unreachable */
   ping: () => Promise<void>;
-  /** The rows of this group alone. */
   select<T>(build: (tables: GroupTables) => SQL): Promise<T[]>;
 }
 
-/** Of a shard group, at this moment. */
 export interface GroupLoad {
   inFlight: number;
-  /** Since when the oldest of them is; 0 with none. */
+  /** Age of the oldest statement in flight; 0 if there are none. */
   oldestMs: number;
 }
 
 export interface ShardWatcher {
   onStatement: (group: string, seconds: number) => void;
-  /** The group had moved. */
+  /** Called when a statement is repeated because its group had moved. */
   onRepeat: (group: string) => void;
 }
 
 export interface Shards {
   readonly groups: readonly ShardGroup[];
-  /** Where the API key with this secret is. One that does not exist is nowhere: any group says so. */
+  /** The group of the API key with this secret. Any group can report that a key does not exist. */
   locate(hashedSecret: string): ShardGroup | Promise<ShardGroup>;
-  /** Where an Organization is. */
   locateOrganization(orgId: string): ShardGroup | Promise<ShardGroup>;
-  /** Reads anew which groups there are and where they stand. */
   load(): Promise<void>;
-  /** Tells of what the groups of a sharded database do. */
   watch(watcher: ShardWatcher): void;
 }
 
@@ -100,30 +87,26 @@ export interface Database {
   readonly kind: 'postgres' | 'embedded';
   readonly orm: Orm;
   readonly shards: Shards;
-  /** How many hot statements may usefully run at once. */
   readonly parallel: number;
-  /** How many of `transaction` run at once; more wait for a connection. */
+  /** Concurrent runs of `transaction`; further ones wait for a connection. */
   readonly parallelTransactions: number;
-  /** Runs one hot statement of whole tables; it commits before this resolves. */
+  /** Runs one hot statement on whole tables, which is committed before this resolves. */
   run: (statement: Statement, values: unknown[]) => Promise<TextRow[]>;
-  /**
-   * One transaction of few hot statements, of which each is prepared once per connection. What `work` throws rolls it
-   * back. `tx` begins no transaction of its own.
-   */
+  /** Runs a few prepared hot statements. An error from `work` rolls them back. `tx` does not nest transactions. */
   transaction<T>(work: (tx: Orm) => Promise<T>): Promise<T>;
-  /** Runs hot statements in one transaction that is rolled back: what they would answer, with nothing recorded. */
+  /** Runs hot statements in a transaction that is rolled back, and returns their answers without recording anything. */
   dryRun<T>(work: (run: Database['run']) => Promise<T>): Promise<T>;
   ping(): Promise<void>;
   close(): Promise<void>;
 }
 
 /**
- * Several shards one after the other: Citus lets no transaction that has written to them at once go on to a table that is on
- * every server, or to another definition. A Postgres without Citus takes the setting and knows nothing of it.
+ * Makes Citus write to shards one after the other. After a parallel write, Citus refuses to touch a reference table
+ * or change a schema in the same transaction. Postgres without Citus accepts the setting and ignores it.
  */
 export const SEQUENTIAL = `set citus.multi_shard_modify_mode = 'sequential'`;
 
-/** SQLSTATE of a database error, wherever the driver or the ORM has put it; undefined for anything else. */
+/** SQLSTATE of a database error, wherever the driver or the ORM put it; undefined for other errors. */
 export function sqlState(error: unknown): string | undefined {
   for (let e = error; e instanceof Error; e = e.cause) {
     const code = (e as { code?: unknown }).code;
@@ -144,21 +127,21 @@ const connectionCodes = new Set([
 ]);
 
 /**
- * True when the database could not be reached, went away, is restarting or did not get to it (a time-out, a deadlock):
- * nothing is wrong with the request, and a repeat may succeed. Whether the statement was committed is then unknown.
+ * True if the database was unreachable, went away, is restarting, or did not get to the request (a time-out, a
+ * deadlock): the request itself is fine, and a retry may succeed. Whether the statement was committed is unknown.
  */
 export function isDatabaseUnavailable(error: unknown): boolean {
   const state = sqlState(error);
-  // 08 connection, 53 resources, 57P0x shutdown and start-up, 57014 and 55P03 too long a wait for it (a repair or a
-  // migration that holds a lock), 40001 and 40P01 another transaction in the way, 25006 a read-only standby after a
-  // fail-over.
+  // 08 connection; 53 resources; 57P0x shutdown and start-up; 57014 and 55P03 waited too long, for example for a
+  // repair or migration that holds a lock; 40001 and 40P01 conflict with another transaction; 25006 read-only standby
+  // after a fail-over.
   if (state && state !== 'XX000') return /^(08|53|57P0|57014|55P03|40001|40P01|25006)/.test(state);
   for (let e = error; e instanceof Error; e = e.cause) {
     const { code, severity } = e as { code?: unknown; severity?: unknown };
     if (typeof code === 'string' && connectionCodes.has(code)) return true;
-    // A server whose disk is full may fail at the first step of a connection, without a state of its own (XX000).
+    // A server with a full disk may fail at the first step of a connection, without a specific state (XX000).
     if (severity === 'FATAL') return true;
-    // The last is XX000, of a connection that a coordinator kept to a worker that has been restarted.
+    // The last pattern is the XX000 of a coordinator's connection to a worker that has been restarted.
     if (
       /connection terminated|timeout exceeded when trying to connect|query read timeout|connection ended|not queryable|failure on connection marked as essential/i.test(
         e.message,

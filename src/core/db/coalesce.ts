@@ -3,29 +3,28 @@ import type { ShardGroup, Shards } from './client.js';
 import { ShardGroupGoneError } from './shards.js';
 
 export interface CoalesceOptions<Request, Answer> {
-  /** Answers the requests of one flush, in order: a value, or the error of that request alone. A rejection is that of them all. */
+  /** Answers the requests of one flush, in order: a value, or an error for that request alone. A rejection fails them all. */
   flush(requests: Request[]): Promise<(Answer | Error)[]>;
   parallel: number;
-  /** A further flush starts beside a running one only when this much weight waits: small flushes cost more than they bring. */
+  /** Another flush starts beside a running one only once this much weight waits: small flushes cost more than they gain. */
   fullWeight: number;
-  /** A flush takes no more than this, except for a single request that is larger. */
+  /** Maximum weight of a flush, except for a single request that is larger. */
   maxWeight: number;
   /**
-   * For flushes that cost much however little they carry: go on taking requests in, as long as each turn of the event
-   * loop brings one, until `weight` waits or `ms` have passed. A lone request loses one turn, not `ms`.
+   * For flushes with a high fixed cost: keeps gathering while each turn of the event loop brings a request, until
+   * `weight` waits or `ms` have passed. A lone request loses one turn, not `ms`.
    */
   gather?: { weight: number; ms: number };
-  /** What a request weighs; 1 if left out. */
+  /** Weight of a request; default 1. */
   weigh?(request: Request): number;
-  /** What a request occupies in memory while it waits, in bytes; 0 if left out. */
+  /** Bytes of memory that a waiting request occupies; default 0. */
   measure?(request: Request): number;
-  /** Beyond either of these a request is refused at once. */
+  /** Beyond either limit a request is refused at once. */
   queueLimit: { weight: number; bytes: number };
 }
 
 export interface Coalescer<Request, Answer> {
   submit(request: Request): Promise<Answer>;
-  /** Weight that waits, not counting what is in flight. */
   readonly waiting: number;
   /** Resolves when nothing waits and nothing is in flight. */
   drain(): Promise<void>;
@@ -39,7 +38,6 @@ interface Waiter<Request, Answer> {
   reject(error: unknown): void;
 }
 
-/** What waits, in the order in which it came. */
 class Queue<Request, Answer> {
   waiters: Waiter<Request, Answer>[] = [];
   weight = 0;
@@ -51,7 +49,6 @@ class Queue<Request, Answer> {
     this.bytes += waiter.bytes;
   }
 
-  /** The first one, and those after it that fit in with it. */
   take(maxWeight: number): Waiter<Request, Answer>[] {
     const { waiters } = this;
     let weight = 0;
@@ -75,8 +72,8 @@ function settle<Request, Answer>(waiters: Waiter<Request, Answer>[], answers: (A
 }
 
 /**
- * Group commit: requests that arrive while a flush is in flight wait and go together in the next one. With nothing
- * in flight a request leaves at the end of the current turn of the event loop, so that a lone one never waits.
+ * Group commit: requests that arrive during a flush leave together in the next one. If nothing is in flight, a
+ * request leaves at the end of the current turn of the event loop, so a lone request never waits.
  */
 export function createCoalescer<Request, Answer>(
   options: CoalesceOptions<Request, Answer>,
@@ -85,7 +82,7 @@ export function createCoalescer<Request, Answer>(
   const queue = new Queue<Request, Answer>();
   let inFlight = 0;
   let isScheduled = false;
-  /** Since when the next flush gathers, and what had come by the last turn. */
+  /** Start of the current gathering, and the weight at the last turn. */
   let gatheringSince = 0;
   let seenWeight = 0;
   let idle: (() => void)[] = [];
@@ -159,10 +156,7 @@ export function createCoalescer<Request, Answer>(
 const overloaded = () =>
   new AppError('unavailable', 'Too many requests are waiting. Try again shortly.', { retryAfterSeconds: 1 });
 
-/**
- * A coalescer for each shard group: what goes together in one statement lies in one place, and a group that is away or
- * blocked keeps only its own requests waiting.
- */
+/** One coalescer per shard group, so that a group that is away or blocked delays only its own requests. */
 export function createGroupCoalescer<Request extends { hashedSecret: string }, Answer>(
   shards: Shards,
   optionsOf: (group: ShardGroup) => CoalesceOptions<Request, Answer>,

@@ -4,19 +4,18 @@ const READ_TIMEOUT = 'Query read timeout';
 
 export interface ConnectionWatch {
   onConnected(): void;
-  /** A connection could not be made, or ended, or a statement on it failed. */
   onError(error: unknown): void;
 }
 
 type Callback = (error: unknown, ...rest: unknown[]) => void;
 
 /**
- * A connection that fails its statements and nothing else, whatever becomes of it:
+ * A connection whose failures reach only its own statements:
  *
- * - It has a listener of its own from the first moment to the last. The pool listens only while a connection is idle;
- *   the end of one that is checked out, between two statements or while it is set up, would otherwise be an `error` event
- *   without a listener, which ends the process.
- * - A statement that is not answered in time ends it. The driver would leave the statement on the wire, and all that
+ * - It has its own error listener from start to end. The pool listens only while a connection is idle; if a
+ *   checked-out connection ended between two statements or during set-up, the `error` event would have no listener and
+ *   end the process.
+ * - An unanswered statement ends the connection. The driver would leave the statement on the wire, and all that
  *   follow (a rollback, the next user of the pool) would wait behind it as long again.
  */
 export class Connection extends pg.Client {
@@ -29,7 +28,7 @@ export class Connection extends pg.Client {
     this.on('error', (error) => this.watch?.onError(error));
   }
 
-  /** True when the next user may have it: it lives, and is in no transaction. */
+  /** True if the connection can be reused: it is alive and not in a transaction. */
   get isClean(): boolean {
     return !this.isGivenUp && this.getTransactionStatus() === 'I';
   }
@@ -49,7 +48,7 @@ export class Connection extends pg.Client {
     });
   }
 
-  /** The driver's overloads come down to two: a callback as the last argument, or a promise. */
+  /** The driver's overloads reduce to two: a callback as the last argument, or a promise. */
   private observe(method: 'connect' | 'query', args: unknown[], observer: (error: unknown) => void): never {
     const call = super[method].bind(this) as (...args: unknown[]) => unknown;
     const callback = args.at(-1);

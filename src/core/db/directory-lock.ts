@@ -4,7 +4,6 @@ import { setTimeout } from 'node:timers/promises';
 
 export class DirectoryInUseError extends Error {
   readonly directory: string;
-  /** The process that has it. */
   readonly pid: number;
 
   constructor(message: string, { directory, pid }: Pick<DirectoryInUseError, 'directory' | 'pid'>) {
@@ -14,17 +13,16 @@ export class DirectoryInUseError extends Error {
   }
 }
 
-/** How long the first of several that start at the same moment waits for the others to step back. */
+/** How long the first of several simultaneous starters waits for the others to step back. */
 const STEP_BACK_MS = 2_000;
 
 /**
- * Claims a directory for this process and returns the function that gives it back. A second opener would corrupt the
- * embedded database without a word, so it is refused. The claim of a killed process does not count.
- *
- * Each process writes a claim file that bears its own name and only then looks for others. Of two that start together
- * the later one sees the earlier one's claim, so never both go on, however they are interrupted; and since no process
- * removes the file of a running process, no taking over of a stale claim can hit a fresh one. Should both see each
- * other, one order that all agree on decides who steps back.
+ * Claims a directory for this process and returns the function that releases it. A second process would silently
+ * corrupt the embedded database, so it is refused. The claim of a killed process does not count.
+ * Each process first writes a claim file under its own name and only then looks for others. If two start together,
+ * the later one sees the earlier one's claim, so both never proceed, however they are interleaved. No process removes
+ * the file of a running process, so replacing a stale claim cannot hit a fresh one. If both see each other, an order
+ * that all agree on decides who steps back.
  */
 export async function lockDirectory(
   directory: string,
@@ -52,14 +50,14 @@ export async function lockDirectory(
 
 interface Claim {
   pid: number;
-  /** `<clock ticks since boot>-<boot>`; empty where the system does not say. */
+  /** `<clock ticks since boot>-<boot>`; empty if the system does not provide it. */
   startedAt: string;
 }
 
 const claimName = /^gauge-(\d+)-(.*)\.lock$/;
 const fileName = ({ pid, startedAt }: Claim) => `gauge-${pid}-${startedAt}.lock`;
 
-/** The claims of running processes; those of others are removed. */
+/** Lists the claims of running processes and removes all others. */
 function readClaims(directory: string): Claim[] {
   return readdirSync(directory).flatMap((name) => {
     const [, pid, startedAt] = claimName.exec(name) ?? [];
@@ -76,7 +74,7 @@ function isBefore(a: Claim, b: Claim): boolean {
   return aTicks === bTicks || Number.isNaN(aTicks + bTicks) ? a.pid < b.pid : aTicks < bTicks;
 }
 
-/** What is in the directory, and what to do where another process has it. */
+/** Names the directory's content, and what to do if another process holds it. */
 interface LockedContent {
   name: string;
   remedy: string;
@@ -100,12 +98,12 @@ function isRunning({ pid, startedAt }: Claim): boolean {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false;
   }
-  // Process ids are used again, above all in containers, where a killed server and its successor are both pid 1.
+  // Process ids are reused, above all in containers, where a killed server and its successor are both pid 1.
   const current = startTime(pid);
   return current === undefined || startedAt === '' || current === startedAt;
 }
 
-/** When a process started, where the system says (Linux); `ended` for one that is only waiting to be forgotten. */
+/** Start time of a process where the system provides it (Linux); `ended` for a zombie. */
 function startTime(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');

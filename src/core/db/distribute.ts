@@ -3,17 +3,18 @@ import { ANCHOR } from './citus.js';
 import type { Orm } from './client.js';
 import { selectRows } from './sql.js';
 
-/** On every node whole: written rarely, and read together with rows of any Organization. */
+/** Reference tables, complete on every node: rarely written, and read together with rows of any Organization. */
 const onEveryNode = sql.raw(`array['organizations', 'users', 'memberships', 'products', 'operators']`);
 
-/** In one place, although its rows name an Organization: it leads to where the others are. */
+/** Stays on one node, although its rows name an Organization: it leads to the Organization's group. */
 const directory = sql.raw('api_key_directory');
 
 /**
- * Holds shard groups where they are until the statement has been committed, or says that they are elsewhere. A move takes
- * the same lock in the other mode on every node before its cut-over. The first look comes before the lock, because Citus
- * cannot lock a shard that is gone; volatile, so that the second look sees what was committed while the lock was waited for.
- * With the rights of the tables' owner, whom alone Citus lets lock them: the role that serves owns nothing.
+ * Holds shard groups in place until the statement commits, or raises an error if they have moved. A move takes the
+ * same lock in the other mode on every node before its cut-over. The function checks once before the lock, because
+ * Citus cannot lock a shard that is gone, and is volatile so that its second check sees what was committed while it
+ * waited for the lock. It runs with the rights of the tables' owner, because Citus lets only the owner lock them; the
+ * serving role owns nothing.
  */
 const createHold = sql`
 create or replace function gauge_hold(shards bigint[]) returns int
@@ -33,10 +34,7 @@ export interface Step {
   placement: 'every node' | 'spread';
 }
 
-/**
- * What a sharded database has not put where it belongs, in the order in which that can be done: a table is there when
- * another one refers to it, and the first that is spread makes the groups.
- */
+/** Tables not yet distributed, in a feasible order: referenced tables first; the first one creates the groups. */
 export const findMisplaced = (orm: Orm): Promise<Step[]> =>
   selectRows<Step>(
     orm,
@@ -53,7 +51,6 @@ export const findMisplaced = (orm: Orm): Promise<Step[]> =>
     order by t.place, t.name <> ${ANCHOR}, t.name`,
   );
 
-/** Whether Citus spreads the tables of this database. */
 export async function isDistributed(orm: Orm): Promise<boolean> {
   const [found] = await selectRows<{ hasCitus: boolean }>(
     orm,
@@ -68,9 +65,9 @@ export async function isDistributed(orm: Orm): Promise<boolean> {
 }
 
 /**
- * Puts every table where it belongs, with its rows; what is there already is left alone. Each table is a transaction of its
- * own, so what was interrupted goes on where it was.
- * @param shards how many groups the Organizations are divided into, where they are not yet
+ * Moves every table with its rows to its place and skips those already there. Each table is one transaction, so an
+ * interrupted run can be resumed.
+ * @param shards number of groups for the Organizations, if they are not divided yet
  */
 export async function distributeTables(
   orm: Orm,

@@ -10,17 +10,17 @@ import { oneShardGroup } from './shards.js';
 
 /**
  * Opens the embedded database (PGlite, Postgres compiled to WebAssembly) in `dataDir`, for trying Gauge and for one
- * process. It does not fsync: committed rows survive a killed process, not a power cut. It has one connection, and
- * a statement blocks the event loop while it runs; the turn that is given up after each lets other requests through.
+ * process. It does not fsync: committed rows survive a killed process, but not a power cut. It has one connection,
+ * and a statement blocks the event loop while it runs; yielding a turn after each lets other requests through.
  */
 export async function openEmbedded(dataDir: string): Promise<Database & { orm: ReturnType<typeof drizzle> }> {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const unlock = await lockDirectory(dataDir);
   try {
     const directory = join(dataDir, 'pglite');
-    if (!existsSync(directory)) layDown(directory);
+    if (!existsSync(directory)) copyPrepared(directory);
     const pglite = await PGlite.create(directory);
-    forgetOtherArrays(pglite);
+    dropUnusedArrayParsers(pglite);
     return embeddedDatabase(pglite, unlock);
   } catch (error) {
     unlock();
@@ -28,25 +28,26 @@ export async function openEmbedded(dataDir: string): Promise<Database & { orm: R
   }
 }
 
-/** Ids of types, from Postgres's `pg_type.dat`: bool[], int4[], text[], varchar[], int8[], float8[], numeric[], uuid[]. */
+/** Type ids from Postgres's `pg_type.dat`: bool[], int4[], text[], varchar[], int8[], float8[], numeric[], uuid[]. */
 const ARRAYS_READ = [1000, 1007, 1009, 1015, 1016, 1022, 1231, 2951];
 
 /**
- * PGlite copies all of its parsers with each query that names some of its own, as every one of Drizzle's does, and has one for
- * arrays of every type and of each table's rows: a sixth of the time of a short query. Those of single values are its defaults.
+ * PGlite copies all its parsers for each query that sets some, as Drizzle's queries do, and has one for the array of
+ * every type and of each table's rows. Copying them takes a sixth of a short query. Parsers of single values are
+ * defaults and not copied.
  */
-function forgetOtherArrays(pglite: PGlite): void {
+function dropUnusedArrayParsers(pglite: PGlite): void {
   pglite.parsers = Object.fromEntries(ARRAYS_READ.map((id) => [id, pglite.parsers[id]!]));
 }
 
-/** An empty database that the installation has made, beside the compiled service: making one takes seconds. */
+/** An empty database made at installation, beside the compiled service: creating one takes seconds. */
 const prepared = fileURLToPath(new URL('../../database/pglite', import.meta.url));
 
 /**
- * Puts the empty database there, whole or not at all. Without one the first use makes it. Nothing else runs yet that could
- * be held up, and a thousand small files take three times as long where each waits for its turn.
+ * Copies the empty database into place, whole or not at all; if there is none, the first use creates it. Synchronous
+ * copying is fine before the service runs, and three times as fast for a thousand small files.
  */
-function layDown(directory: string): void {
+function copyPrepared(directory: string): void {
   if (!existsSync(prepared)) return;
   const copy = `${directory}.copy`;
   rmSync(copy, { recursive: true, force: true });
@@ -54,7 +55,6 @@ function layDown(directory: string): void {
   renameSync(copy, directory);
 }
 
-/** @param unlock - called when it is closed */
 export function embeddedDatabase(pglite: PGlite, unlock: () => void) {
   const runOn = (client: Pick<PGlite, 'query'>) => async (statement: { text: string }, values: unknown[]) => {
     const result = await client.query<TextRow>(statement.text, values, { rowMode: 'array' });

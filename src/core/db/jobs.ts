@@ -9,21 +9,21 @@ import { selectRows } from './sql.js';
 
 export interface Job {
   name: string;
-  /** A cron expression with seconds. */
+  /** Cron expression with seconds. */
   schedule: string;
   run: () => Promise<unknown>;
 }
 
 const outcomes = ['succeeded', 'failed', 'skipped'] as const;
 
-/** Looked at the clock at least this often: it may have been set back. */
-const LONGEST_WAIT_MS = 30_000;
+/** Maximum sleep between looks at the clock, which may have been set back. */
+const MAX_WAIT_MS = 30_000;
 
 /**
- * Runs the jobs on their schedules, each at most once at a time. The next run is found from the clock as it is then: what a
- * jump of the clock passed over is not made up for, so the schedule's own timers, which go through all of that, are not used.
- * A failure, or a run that takes longer than its turn, is counted, and logged once until that is over. Resolves the returned
- * function when the last has ended.
+ * Runs the jobs on their schedules, each at most once at a time. The next run follows from the current clock, so runs
+ * skipped by a clock jump are not made up for; the scheduler's own timers would step through all of them. A failure
+ * or overrun is counted, and logged once until it is over. The returned function resolves when the last run has
+ * ended.
  */
 export function startJobs(
   jobs: Job[],
@@ -51,7 +51,7 @@ export function startJobs(
       const reason = outage ?? (error instanceof Error ? error.message : String(error));
       if (reason === failure) return;
       failure = reason;
-      // An outage is no bug of the job's, and has no place in the code.
+      // A database outage is not a bug of the job, so it is logged without a stack.
       const what = outage === undefined ? { err: error } : { reason };
       log.error({ ...what, job: name }, 'a job failed; it runs again on its schedule');
     };
@@ -73,7 +73,7 @@ export function startJobs(
       running.add(work);
     };
     const wait = () => {
-      timer = setTimeout(beat, Math.max(0, Math.min(due - Date.now(), LONGEST_WAIT_MS)));
+      timer = setTimeout(beat, Math.max(0, Math.min(due - Date.now(), MAX_WAIT_MS)));
     };
     const beat = () => {
       if (Date.now() >= due) start();
@@ -91,26 +91,25 @@ export function startJobs(
 
 const nextOf = (task: ScheduledTask): number => task.getNextRuns(1)[0]!.getTime();
 
-/** The right to do some work for all instances: one of them has it at a time. */
+/** The right to do some work for all instances; one instance holds it at a time. */
 export interface Lease {
-  /** Takes the lease, or keeps it for longer. False if another instance has it. */
+  /** Takes or extends the lease. False if another instance holds it. */
   hold(): Promise<boolean>;
-  /** Lets another instance take it at once. Does nothing if this one does not have it. */
+  /** Releases the lease at once. Does nothing if this instance does not hold it. */
   release(): Promise<void>;
 }
 
 /**
- * A lease ends by itself when its holder is gone. The time is the database's: clocks of instances differ.
- *
- * A slow process may find itself without the lease in the middle of its work, while another has begun the same. So the
- * work must be safe to be done twice; the lease only saves it from being done twice all the time.
+ * The lease expires if its holder is gone. It uses the database's time, because the clocks of instances differ.
+ * A slow process may lose the lease in the middle of its work while another begins the same. The work must therefore
+ * be safe to do twice; the lease only makes that rare.
  */
 export function createLease(orm: Orm, name: string, { lengthSeconds }: { lengthSeconds: number }): Lease {
   const holder = uuid();
   let mayHold = false;
   return {
     async hold() {
-      // Before the answer is known: if it gets lost, the lease may be held.
+      // Set before the answer arrives: if the answer is lost, the lease may still be held.
       mayHold = true;
       const taken = await selectRows(
         orm,

@@ -17,8 +17,8 @@ import { selectRows } from './sql.js';
 export interface MaintenanceDatabase {
   orm: Orm;
   /**
-   * Works on the Organizations of one shard group after the other while its hot statements wait. Where the database is not
-   * sharded there is nothing to wait for here: `work` gets them all, and locks what it needs.
+   * Works on the Organizations of one shard group at a time while the group's hot statements wait. If the database is
+   * not sharded, nothing is blocked here: `work` gets all Organizations and takes its own locks.
    */
   withoutIngestion(
     orgIds: string[],
@@ -27,12 +27,12 @@ export interface MaintenanceDatabase {
   close(): Promise<void>;
 }
 
-/** There is no database to work on, or its schema is not the one that this version knows. */
+/** The database does not exist, or its schema is not this version's. */
 export class NotMigratedError extends Error {}
 
 /**
- * Opens the configured database for a command that may read all of it: without the time-outs of the service, and
- * without changing the schema.
+ * Opens the configured database for a command that may read all of it: without the service's time-outs, and without
+ * changing the schema.
  * @throws NotMigratedError, DirectoryInUseError, UnsuitableDatabaseError
  */
 export async function openForMaintenance(
@@ -75,7 +75,7 @@ async function openExisting(dataDir: string): Promise<MaintenanceDatabase> {
   return { ...db, withoutIngestion: (orgIds, work) => work(orgIds, false) };
 }
 
-/** As of a repair: while it waits for the lock, every later ingestion waits behind it. */
+/** While a repair waits for the lock, every later ingestion waits behind it. */
 const LOCK_TIMEOUT = '2s';
 
 interface Group {
@@ -86,9 +86,9 @@ interface Group {
 }
 
 /**
- * Works on the Organizations of one shard group after the other, and keeps its hot statements waiting meanwhile: a lock on
- * the coordinator's tables would not reach statements that go to the worker. It is the lock that they hold the group with, in
- * the mode of a move, so what is in flight is committed first.
+ * Works on the Organizations of one shard group at a time and blocks the group's hot statements meanwhile. A lock on
+ * the coordinator's tables would not block statements sent to the worker, so this takes the statements' own hold
+ * lock, in the mode of a move; statements in flight commit first.
  */
 export async function freezeGroups(
   orm: Orm,
@@ -124,7 +124,7 @@ async function freeze(url: string, { id, host, port }: Group, work: () => Promis
     await client.query('select lock_shard_metadata(7, array[$1]::bigint[])', [id]);
     await work();
   } finally {
-    // With it ends what it has locked.
+    // Ending the connection releases its locks.
     await client.end();
   }
 }

@@ -14,7 +14,7 @@ import type { openEmbedded } from './embedded.js';
 import type { openPostgres } from './postgres.js';
 import { selectRows } from './sql.js';
 
-/** What is recorded once and stays: the serving role can neither change nor remove a row of these. */
+/** Append-only tables: the serving role can neither update nor delete their rows. */
 const appendOnly = [
   'usage_events',
   'usage_corrections',
@@ -27,8 +27,8 @@ const appendOnly = [
 ];
 
 /**
- * Gives the role that serves what it needs and no more: to read and write rows of the tables that there are now. It owns
- * nothing, so it cannot change the schema, a constraint or its own rights. Called by the owner after each migration.
+ * Grants the serving role only reading and writing of rows in the existing tables. It owns nothing, so it cannot
+ * change the schema, a constraint or its own rights. The owner calls this after each migration.
  */
 async function grantServing(orm: Orm, role: string): Promise<void> {
   const to = sql.identifier(role);
@@ -45,20 +45,20 @@ async function grantServing(orm: Orm, role: string): Promise<void> {
 }
 
 const migrationsFolder = fileURLToPath(new URL('../../../migrations', import.meta.url));
-/** Any constant of our own; all instances ask for the same lock. */
+/** An arbitrary constant; all instances ask for the same lock. */
 const MIGRATION_LOCK = 4_283_641_097;
 
 export type Opened = ReturnType<typeof openPostgres> | Awaited<ReturnType<typeof openEmbedded>>;
 
 /**
- * Brings the schema up to date. Instances that start together wait for each other; only the first one finds work.
- * @param ownerUrl the role that owns the schema; left out: the role that serves owns it
+ * Brings the schema up to date. Instances that start together wait for each other; only the first finds work.
+ * @param ownerUrl the role that owns the schema; default: the serving role
  * @throws UnsuitableDatabaseError
  */
 export async function migrateDatabase(db: Opened, ownerUrl?: string): Promise<void> {
   await requireMainBranch(db);
   if ('pool' in db) {
-    // A role that only serves, or a server that only reads, can go on with a schema that is up to date.
+    // With an up-to-date schema, a role that only serves or a read-only server can continue.
     if (!ownerUrl && (await isMigrated(db))) return;
     const { connectionString } = db.pool.options;
     await migrateAs(ownerUrl ?? connectionString!, ownerUrl && userOf(connectionString!));
@@ -74,7 +74,7 @@ export async function migrateDatabase(db: Opened, ownerUrl?: string): Promise<vo
 }
 
 async function migrateAs(connectionString: string, servingRole: string | undefined): Promise<void> {
-  // A connection of its own without time-outs: a large index may take minutes, and others wait for the lock meanwhile.
+  // A separate connection without time-outs: a large index may take minutes, and other instances wait for the lock meanwhile.
   const client: pg.Client = new Connection({ connectionString, application_name: 'gauge-migrate' });
   await client
     .connect()
@@ -86,7 +86,7 @@ async function migrateAs(connectionString: string, servingRole: string | undefin
     await client.query(SEQUENTIAL);
     const orm = drizzle(client);
     await migratePostgres(orm, { migrationsFolder });
-    // A table that is new is in one place, whatever the others are.
+    // A new table is not distributed, even if the others are.
     if (await isDistributed(orm)) await distributeTables(orm, 0);
     if (servingRole && servingRole !== userOf(connectionString)) await grantServing(orm, servingRole);
   } catch (error) {
@@ -101,26 +101,25 @@ async function migrateAs(connectionString: string, servingRole: string | undefin
 
 const userOf = (url: string): string => decodeURIComponent(new URL(url).username);
 
-/** The times of the migrations that this version knows, oldest first. The folder changes only with the version that runs. */
+/** Timestamps of the migrations that this version knows, oldest first. They change only with the running version. */
 const listKnown = once(() =>
   Promise.resolve(readMigrationFiles({ migrationsFolder }).map(({ folderMillis }) => folderMillis)),
 );
 
-/** True when all migrations that this version knows have been applied. */
 export async function isMigrated(db: Pick<Database, 'orm'>): Promise<boolean> {
   const applied = new Set(await listApplied(db));
   return (await listKnown()).every((time) => applied.has(time));
 }
 
-/** How many migrations of newer versions have been applied. Those may have changed what this one relies on. */
+/** Number of applied migrations from newer versions, which may have changed what this version relies on. */
 export async function countNewer(db: Pick<Database, 'orm'>): Promise<number> {
   const last = (await listKnown()).at(-1)!;
   return (await listApplied(db)).filter((time) => time > last).length;
 }
 
 /**
- * The migrator compares with the time of the last migration alone: on the database of another branch it would skip older
- * ones, or create again what is there.
+ * The migrator compares only with the time of the last migration: on the database of another branch it would skip
+ * older migrations, or create existing objects again.
  * @throws UnsuitableDatabaseError
  */
 async function requireMainBranch(db: Pick<Database, 'orm'>): Promise<void> {
@@ -136,7 +135,6 @@ async function requireMainBranch(db: Pick<Database, 'orm'>): Promise<void> {
     );
 }
 
-/** The times that name the applied migrations. */
 async function listApplied(db: Pick<Database, 'orm'>): Promise<number[]> {
   try {
     const rows = await selectRows<{ time: string }>(
@@ -145,7 +143,7 @@ async function listApplied(db: Pick<Database, 'orm'>): Promise<number[]> {
     );
     return rows.map(({ time }) => Number(time));
   } catch (error) {
-    // The table of migrations, or its schema, does not exist, or is not for this role to see.
+    // The table of migrations or its schema does not exist, or this role may not read it.
     if (['42P01', '3F000', '42501'].includes(sqlState(error) ?? '')) return [];
     throw error;
   }

@@ -8,7 +8,7 @@ import { openPostgres } from './postgres.js';
 type DatabaseConfig = Pick<ServiceConfig, 'databaseUrl' | 'dataDir'> &
   Partial<Pick<ServiceConfig, 'migrationDatabaseUrl'>>;
 
-/** The configured database. A Postgres that is away at the moment is no error yet: its pool connects on first use. */
+/** Opens the configured database. A Postgres that is away is not an error yet: its pool connects on first use. */
 export async function connectDatabase(
   { databaseUrl, dataDir }: DatabaseConfig,
   log: Logger,
@@ -17,7 +17,7 @@ export async function connectDatabase(
 }
 
 /**
- * Makes sure of a database that answers: that connections are ours alone, and that the schema is this version's.
+ * Checks a reachable database: connections must not be shared with others, and the schema must be this version's.
  * @throws UnsuitableDatabaseError
  */
 export async function prepareDatabase(
@@ -29,7 +29,6 @@ export async function prepareDatabase(
   await db.shards.load();
 }
 
-/** The configured database with its schema up to date. */
 export async function openDatabase(config: DatabaseConfig, log: Logger): Promise<Opened> {
   const db = await connectDatabase(config, log);
   try {

@@ -2,13 +2,13 @@ import type { Logger } from 'pino';
 import { isDatabaseUnavailable, sqlState } from './client.js';
 import type { ConnectionWatch } from './connection.js';
 
-/** The same condition is logged again after this time, with how often it was met meanwhile. */
+/** Interval at which a continuing condition is logged again, with its number of occurrences since. */
 const REPEAT_AFTER_MS = 60_000;
 
 export const readOnly =
   'the database is read-only (a standby, or default_transaction_read_only): nothing can be recorded';
 
-/** Conditions that an operator has to do something about, by SQLSTATE. */
+/** Conditions that an operator has to act on, by SQLSTATE. */
 const conditions: Record<string, string> = {
   '25006': readOnly,
   '26000': 'a prepared statement is gone: DATABASE_URL leads through a pooler in transaction mode',
@@ -20,19 +20,19 @@ const conditions: Record<string, string> = {
   '55P03': 'a statement waited too long for a lock',
 };
 
-/** The pool's words for a wait in its queue. A connection that is not made in time is told of in others. */
+/** The pool's message for a time-out in its queue. A connection that takes too long to open has another message. */
 const QUEUED_TOO_LONG = 'timeout exceeded when trying to connect';
 
-/** True where the database is there, and all connections that this instance has to it are in use. */
+/** True if the database is reachable but all connections of this instance are in use. */
 export function isOutOfConnections(error: unknown): boolean {
   for (let e = error; e instanceof Error; e = e.cause) if (e.message === QUEUED_TOO_LONG) return true;
   return false;
 }
 
-/** Other transactions in the way: part of ordinary work, and done again. */
+/** Conflicts between transactions: part of normal work, and retried. */
 const ordinary = new Set(['40001', '40P01']);
 
-/** What the database's unavailability comes from, in a sentence; undefined for an error that is about the statement. */
+/** Explains in a sentence why the database is unavailable; undefined for an error in the statement. */
 export function describeOutage(error: unknown): string | undefined {
   const state = sqlState(error) ?? '';
   if (ordinary.has(state)) return undefined;
@@ -50,7 +50,6 @@ const absences: Record<string, string> = {
   ENOENT: 'there is no such socket',
 };
 
-/** What a start waits for, and what to do, in a sentence. */
 export function describeAwaited(error: unknown, databaseUrl = ''): string {
   const condition = describeOutage(error);
   if (sqlState(error) !== undefined) return `Waiting for the database: ${condition ?? 'it is busy'}.`;
@@ -58,7 +57,6 @@ export function describeAwaited(error: unknown, databaseUrl = ''): string {
   return `Waiting for Postgres at ${placeOf(databaseUrl)}: ${reason}. Start it there, or stop Gauge and correct DATABASE_URL.`;
 }
 
-/** Where a database URL leads to, without its credentials. */
 export function placeOf(databaseUrl: string): string {
   const { hostname, port, searchParams } = new URL(databaseUrl);
   return `${searchParams.get('host') ?? (hostname || 'localhost')}:${port || '5432'}`;
@@ -72,12 +70,9 @@ function causeCode(error: unknown): string | undefined {
   return undefined;
 }
 
-/**
- * Says once what is the matter with the database, however many connections and requests meet it, and once that it
- * is over.
- */
+/** Logs each database problem once, however many connections and requests meet it, and logs once when it is over. */
 export function createOutageLog(log: Logger, nowMs: () => number = () => performance.now()): ConnectionWatch {
-  const met = new Map<string, { saidAtMs: number; unsaid: number }>();
+  const met = new Map<string, { loggedAtMs: number; unlogged: number }>();
   let isAway = false;
   let wasReached = false;
   return {
@@ -91,18 +86,18 @@ export function createOutageLog(log: Logger, nowMs: () => number = () => perform
       const condition = describeOutage(error);
       if (condition === undefined) return;
       const isAbsence = /^(08|57P|$)/.test(sqlState(error) ?? '') && !isOutOfConnections(error);
-      // Before the first connection the start says what it waits for.
+      // Before the first connection, the start itself reports what it waits for.
       if (isAbsence && !wasReached) return;
       isAway ||= isAbsence;
       const last = met.get(condition);
-      if (last && nowMs() - last.saidAtMs < REPEAT_AFTER_MS) {
-        last.unsaid++;
+      if (last && nowMs() - last.loggedAtMs < REPEAT_AFTER_MS) {
+        last.unlogged++;
         return;
       }
-      met.set(condition, { saidAtMs: nowMs(), unsaid: 0 });
+      met.set(condition, { loggedAtMs: nowMs(), unlogged: 0 });
       // No stack: it would lead into the driver, not to a cause.
       const { message } = error as Error;
-      log.warn({ reason: message, code: sqlState(error), ...(last && { before: last.unsaid }) }, condition);
+      log.warn({ reason: message, code: sqlState(error), ...(last && { before: last.unlogged }) }, condition);
     },
   };
 }

@@ -4,7 +4,7 @@ import type { Orm } from './client.js';
 import { selectRows } from './sql.js';
 
 export interface Placement {
-  /** Of the shard group; the shard of the events names it. */
+  /** Id of the shard group, which is the id of its events shard. */
   id: string;
   host: string;
   port: number;
@@ -12,7 +12,7 @@ export interface Placement {
   bytes: number;
 }
 
-/** Every shard group, by server, with what it holds. Asks every server for sizes, so all of them have to be there. */
+/** Every shard group by server, with its size. All servers must be reachable, because each reports its own sizes. */
 export const listPlacements = (orm: Orm): Promise<Placement[]> =>
   selectRows<Placement>(
     orm,
@@ -37,7 +37,6 @@ export interface Server {
   bytes: number;
 }
 
-/** What each server holds, in the order of the placements. */
 export function sumByServer(placements: Placement[]): Server[] {
   const servers = new Map<string, Server>();
   for (const { host, port, organizations, bytes } of placements) {

@@ -8,31 +8,31 @@ import { Connection, type ConnectionWatch } from './connection.js';
 import { createOutageLog, isOutOfConnections } from './outage.js';
 
 /**
- * Hot statements get one plan that goes by index, from the first call on and whatever the statistics say: planning
- * takes longer than running, and a plan made for nearly empty tables is ruinous once they have grown.
+ * Gives hot statements one index-based plan from the first call, whatever the statistics say: planning takes longer
+ * than running, and a plan made for nearly empty tables is ruinous once they have grown.
  */
 const PLAN_SETTINGS = 'set plan_cache_mode = force_generic_plan; set enable_seqscan = off';
 
-/** The same, except where Citus makes the plans: it cannot make one for a shard that is not known yet. */
+/** The same settings, but Citus keeps its own plan mode: it cannot make a generic plan for a shard not yet known. */
 const OWN_PLAN_SETTINGS = `${PLAN_SETTINGS}; select set_config('plan_cache_mode', 'auto', false) where to_regclass('pg_catalog.pg_dist_partition') is not null`;
 
-/** Hot statements in flight at once; four reach the ceiling of one Postgres (see bench/README.md). */
+/** Concurrent hot statements; four reach the ceiling of one Postgres (see bench/README.md). */
 const PARALLEL = 4;
 const asText = { getTypeParser: () => (value: string) => value };
 
-/** Hot transactions at once; each keeps its connection from its first statement to its commit. */
+/** Concurrent hot transactions; each keeps its connection from its first statement to its commit. */
 const PARALLEL_TRANSACTIONS = 5;
 
-/** The longest wait for one hot statement, and for one of a page or a job. */
+/** Time limits of a hot statement, and of a statement of a page or a job. */
 const HOT_WAIT_MS = 5_000;
 const WAIT_MS = 10_000;
 
 /**
- * What each connection says for itself, whatever the defaults of the role or the server are. All writing relies on
- * statements seeing what was committed before them. The server ends a statement a moment before it is given up here,
- * and then nothing of it was done: what is given up here is a backend that stands still, or a network that lost the answer.
- * Statements of pages are over before the server would have compiled them.
- * As statements, because poolers refuse start-up parameters that they do not know.
+ * Settings of each connection, whatever the defaults of the role or the server. All writes rely on statements seeing
+ * what was committed before them. The server cancels a statement shortly before the client gives up, and a cancelled
+ * statement has changed nothing; the client's own time-out covers a frozen backend or a lost answer. JIT is off, because
+ * page queries finish before they would be compiled. The settings are statements, because poolers refuse unknown
+ * start-up parameters.
  */
 const sessionSettings = (waitMs: number) => `set default_transaction_isolation = 'read committed';
 set default_transaction_deferrable = off;
@@ -42,15 +42,13 @@ set idle_in_transaction_session_timeout = 15000;
 set jit = off;
 ${SEQUENTIAL}`;
 
-/** How many connections each has, how many of them are idle, and how many calls wait for one. */
 export type Pools = Readonly<
   Record<'pages' | 'ingestion' | 'orders', Pick<pg.Pool, 'totalCount' | 'idleCount' | 'waitingCount'>>
 >;
 
 /**
- * Opens Postgres. Three pools, so that neither a slow page nor a row that many wait for can ever keep the ingestion from
- * its connections.
- * Every time-out is finite: a database that vanished without closing its sockets is noticed.
+ * Opens Postgres with three pools, so that neither a slow page nor a contended row can take ingestion's connections.
+ * Every time-out is finite, so a database that vanished without closing its sockets is noticed.
  */
 export function openPostgres(url: string, log: Logger): Database & { pool: pg.Pool; pools: Pools } {
   const coordinator = { url, watch: createOutageLog(log) };
@@ -62,7 +60,7 @@ export function openPostgres(url: string, log: Logger): Database & { pool: pg.Po
   const ormOf = rememberPerConnection((client) => drizzle(client));
   const prepareEach = createPreparer();
 
-  // The library's own loses a connection of the pool for ever when `begin` fails on it, and gives back broken ones.
+  // The ORM's own version leaks a connection if `begin` fails on it, and returns broken connections to the pool.
   orm.transaction = (work, config) =>
     onConnection(pool, (client) => (ormOf(client) as typeof orm).transaction(work, config));
 
@@ -119,7 +117,7 @@ export function openPostgres(url: string, log: Logger): Database & { pool: pg.Po
   };
 }
 
-/** Tells of the one failure that no connection can tell of: that there is none to be had. */
+/** Reports the one failure that no connection can report: that none is available. */
 class WatchedPool extends pg.Pool {
   private readonly onFailure: (error: unknown) => void;
 
@@ -130,7 +128,7 @@ class WatchedPool extends pg.Pool {
     };
   }
 
-  /** The pool's own `query` comes with a callback. */
+  /** The pool's own `query` passes a callback. */
   override connect(...args: unknown[]): never {
     const connect = super.connect.bind(this) as (...args: unknown[]) => unknown;
     const [callback] = args;
@@ -154,7 +152,7 @@ function openPool(
   settings = '',
 ): pg.Pool {
   const options: pg.PoolConfig & { watch: ConnectionWatch } = {
-    // The pool hands its options to each connection.
+    // The pool passes its options to each connection.
     watch,
     connectionString: url,
     application_name: 'gauge',
@@ -167,12 +165,11 @@ function openPool(
     onConnect: (client) => client.query(`${sessionSettings(waitMs)}; ${settings}`).then(() => undefined),
   };
   const pool = new WatchedPool(options, watch);
-  // The connection has told the log.
+  // The connection has already logged the error.
   pool.on('error', () => undefined);
   return pool;
 }
 
-/** The URL of the same database on another server. */
 export function atServer(url: string, host: string, port: string): string {
   const other = new URL(url);
   other.searchParams.delete('host');
@@ -182,7 +179,7 @@ export function atServer(url: string, host: string, port: string): string {
   return other.href;
 }
 
-/** Lends a connection of the pool. It goes back only if it is clean; otherwise it ends, and with it what it has begun. */
+/** Lends a connection of the pool. A clean connection is returned; any other is closed, which rolls back its work. */
 async function onConnection<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   try {
@@ -192,7 +189,6 @@ async function onConnection<T>(pool: pg.Pool, work: (client: pg.PoolClient) => P
   }
 }
 
-/** A transaction of statements, and its end. What `work` throws rolls it back. */
 async function enclose<T>(
   client: pg.PoolClient,
   end: 'commit' | 'rollback',
@@ -204,13 +200,13 @@ async function enclose<T>(
     await client.query(end);
     return result;
   } catch (error) {
-    // A connection that cannot even roll back is not used again.
+    // A connection that cannot even roll back is not reused.
     await client.query('rollback').catch(() => undefined);
     throw error;
   }
 }
 
-/** Made once per connection: reading the whole schema anew took a tenth of a transaction's time. */
+/** Creates the ORM once per connection: reading the whole schema each time took a tenth of a transaction. */
 function rememberPerConnection(make: (client: pg.PoolClient) => Orm): (client: pg.PoolClient) => Orm {
   const known = new WeakMap<pg.PoolClient, Orm>();
   return (client) => {
@@ -220,13 +216,10 @@ function rememberPerConnection(make: (client: pg.PoolClient) => Orm): (client: p
   };
 }
 
-/** Statements that are prepared, of all texts that come; each stays so for as long as its connection lives. */
+/** Maximum number of prepared statement texts; each stays prepared as long as its connection lives. */
 const MAX_PREPARED = 100;
 
-/**
- * Makes the ORM over a connection that names each statement by its text: planning takes longer than running, so what comes
- * again is planned once.
- */
+/** Names each statement by its text, so a repeated one is planned once: planning takes longer than running. */
 function createPreparer(): (client: pg.PoolClient) => Orm {
   const names = new Map<string, string>();
   function nameOf(text: string): { name?: string } {

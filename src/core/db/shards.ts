@@ -2,15 +2,15 @@ import { sql, type SQL } from 'drizzle-orm';
 import type { Database, GroupTables, Names, Run, ShardGroup, Shards, Statement, Template } from './client.js';
 import { textArray, selectRows } from './sql.js';
 
-/** The shard group is no more, because it was split: its Organizations have to be looked for again. */
+/** The shard group no longer exists, because it was split: its Organizations must be located again. */
 export class ShardGroupGoneError extends Error {
-  /** To a caller that does not look again it is what it is in the database: in the way of the statement, for a moment. */
+  /** A caller that does not retry sees it as a conflict with another transaction, which is what it is in the database. */
   readonly code = '40001';
 }
 
 /**
  * The statements of one shard group, each built once.
- * @param held what holds the group while a statement runs; left out where it cannot move
+ * @param held clause that holds the group while a statement runs; omitted where the group cannot move
  */
 export function createStatements(
   nameOf: (table: string) => string,
@@ -33,14 +33,12 @@ export function createStatements(
   };
 }
 
-/** Of a database that is not sharded. */
 export const wholeTables: GroupTables = Object.assign((table: string) => sql`${sql.identifier(table)}`, {
   owns: () => sql`true`,
 });
 
 export type ReportedDatabase = Pick<Database, 'run' | 'shards'>;
 
-/** The database's order of text, which its collation decides. */
 const sortKeys: Statement = {
   name: 'shards_sort_keys',
   text: `
@@ -49,9 +47,9 @@ order by a, b, c, d limit $5`,
 };
 
 /**
- * The first rows of all groups, in an order that they share: each group gives as many as are wanted of all. Reports that no
- * planner takes apart by Organization are read so.
- * @param keyOf what the rows are ordered by, as text; four columns at most
+ * Merges the first rows of all groups in a common order; each group returns as many rows as are wanted in total. For
+ * reports that no planner can split by Organization.
+ * @param keyOf sort key of a row, as text; four columns at most
  */
 export async function selectFromAll<T>(
   db: ReportedDatabase,
@@ -68,7 +66,7 @@ export async function selectFromAll<T>(
   return order.map(([place]) => rows[Number(place)]!);
 }
 
-/** A database that is not sharded: one group, with the tables' own names, and nothing that could move. */
+/** A database that is not sharded: a single group with the tables' own names, which never moves. */
 export function oneShardGroup(
   db: Pick<Database, 'orm' | 'parallel' | 'run' | 'dryRun'>,
 ): Shards & { whole: ShardGroup } {

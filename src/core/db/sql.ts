@@ -3,10 +3,7 @@ import { type PgTable, customType, timestamp } from 'drizzle-orm/pg-core';
 import { type Orm, sqlState } from './client.js';
 import { AppError } from '../errors.js';
 
-/**
- * Array parameters as Postgres writes them. The driver's own conversion is general and costs half as much again per
- * value on batches of hundreds.
- */
+/** Array parameters in Postgres's format. The driver's generic conversion costs 50% more per value in batches of hundreds. */
 export function textArray(values: readonly (string | null)[]): string {
   let literal = '{';
   for (let i = 0; i < values.length; i++) {
@@ -26,21 +23,19 @@ function quote(value: string): string {
 
 export const intArray = (values: readonly number[]): string => `{${values.join(',')}}`;
 
-/** Decimals as text; they hold nothing that would need quoting. */
+/** Decimals as text; they contain nothing that needs quoting. */
 export const numericArray = (values: readonly string[]): string => `{${values.join(',')}}`;
 
-/** The rows of a statement that is written as SQL. */
 export async function selectRows<T>(orm: Orm, query: SQL): Promise<T[]> {
   // Both drivers answer with `rows`; the ORM's common type does not say so.
   const result: unknown = await orm.execute(query);
   return (result as { rows: T[] }).rows;
 }
 
-/** The first row, or the only one. */
 export const selectRow = async <T>(orm: Orm, query: SQL): Promise<T | undefined> =>
   (await selectRows<T>(orm, query))[0];
 
-/** SQL of a time as answers write it: RFC 3339 in UTC with milliseconds. */
+/** SQL for a time in the format of the API: RFC 3339 in UTC with milliseconds. */
 export const timeJson = (time: string): string =>
   `to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 
@@ -49,8 +44,8 @@ export const timeText = (column: SQL): SQL =>
   sql`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
 /**
- * Inserts rows of many columns by one parameter, as JSON; a row whose key is there already stays as it was. The builder's way,
- * a parameter for each value, takes three times as long. A column that is left out is null, also where it has a default.
+ * Inserts wide rows through a single JSON parameter and skips rows whose key exists. The query builder's parameter
+ * per value takes three times as long. An omitted column becomes null, even if it has a default.
  */
 export async function insertRows<T extends PgTable>(
   orm: Orm,
@@ -73,27 +68,27 @@ export async function insertRows<T extends PgTable>(
   );
 }
 
-/** As fine as Postgres keeps it; a `Date` holds milliseconds of it. */
+/** Postgres stores microseconds; a `Date` holds only milliseconds. */
 export const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 6 });
 
-/** Text that compares byte by byte: cheaper than a language's rules, and the same on every server. */
+/** Text compared byte by byte: cheaper than a language's collation, and the same on every server. */
 export const bytewiseText = customType<{ data: string }>({ dataType: () => 'text collate "C"' });
 
-/** Another request changed what this one had decided about. */
+/** Another request changed what this one's decision was based on. */
 export class ConcurrentChangeError extends AppError {
   constructor() {
     super('unavailable', 'The same resource is being changed by other requests.', { retryAfterSeconds: 1 });
   }
 }
 
-/** A row appeared or went between a look and a write (23505, 23503), or two transactions stood in each other's way. */
+/** A row appeared or disappeared between a read and a write (23505, 23503), or two transactions conflicted. */
 const conflictStates = new Set(['23505', '23503', '40001', '40P01']);
 const MAX_ATTEMPTS = 10;
 
 const isConflict = (error: unknown): boolean =>
   error instanceof ConcurrentChangeError || conflictStates.has(sqlState(error) ?? '');
 
-/** Starts again when another request got in between, and then sees what that one did. */
+/** Starts over if another request interfered, and then sees that request's changes. */
 export async function retryOnConflict<T>(
   work: () => Promise<T>,
   isRetried: (error: unknown) => boolean = isConflict,

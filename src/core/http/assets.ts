@@ -8,7 +8,6 @@ import { once } from '../steps.js';
 import { endShared } from './connections.js';
 import { nothingHere } from './problem.js';
 
-/** Bytes that lie ready, compressed and plain: answers share them, however many wait to be read. */
 export interface Compressed {
   plain: Buffer;
   gzipped: Buffer;
@@ -23,13 +22,12 @@ interface LoadedAssets {
   files: ReadonlyMap<string, Asset>;
 }
 
-/** A file that is served under its own name, or one that is put together of several, in their order. */
+/** A file served under its own name, or one concatenated from several files in order. */
 export type AssetSource = string | { name: string; files: readonly string[]; end?: string };
 
 export interface Assets {
-  /** Where the files are, with a hash of all of them in it, so that they may be cached for ever. */
+  /** URL prefix of the files. It contains a hash of all of them, so they can be cached forever. */
   base(): Promise<string>;
-  /** Answers `…/:version/:file`. */
   serve: RequestHandler<{ version: string; file: string }>;
 }
 
@@ -39,7 +37,7 @@ const types: Record<string, string> = {
   svg: 'image/svg+xml',
 };
 
-/** Files that pages load, under `mount`. They are read and compressed at the first use and kept. */
+/** Serves files of pages under `mount`. They are read and compressed on first use and kept. */
 export function createAssets(mount: string, listSources: () => AssetSource[]): Assets {
   const load = once(() => loadAssets(listSources()));
   return {
@@ -48,7 +46,7 @@ export function createAssets(mount: string, listSources: () => AssetSource[]): A
       const { version, files } = await load();
       const asset = files.get(req.params.file);
       if (!asset) throw nothingHere();
-      // While versions change over, a page of the one may ask an instance of the other: it gets what there is, not to keep.
+      // During a rolling update, a page of one version may ask an instance of the other: it gets the current file, uncached.
       const isExact = req.params.version === version;
       res.setHeader('Cache-Control', isExact ? 'public, max-age=31536000, immutable' : 'no-store');
       sendCompressed(req, res, asset.type, asset);
@@ -61,7 +59,6 @@ export const compress = async (plain: Buffer): Promise<Compressed> => ({
   gzipped: await promisify(gzip)(plain, { level: 9 }),
 });
 
-/** Answers with bytes that were compressed beforehand. */
 export function sendCompressed(
   req: Request<object>,
   res: Response,

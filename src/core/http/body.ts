@@ -5,11 +5,11 @@ import { AppError, type ErrorCode } from '../errors.js';
 export const MAX_FORM_BYTES = 16 * 1024;
 const parseForm = express.urlencoded({ extended: false, limit: MAX_FORM_BYTES, parameterLimit: 100 });
 
-/** True for a form, and for a request without a body, which is a form without fields. */
+/** True for a form, including a request without a body, which is a form without fields. */
 export const isForm = (req: Request): boolean => req.is('application/x-www-form-urlencoded') !== false;
 
 /**
- * The fields of a form as the browser posts them: text, or a list of texts where a name repeats.
+ * Reads the fields of a posted form: text, or a list of texts for a repeated name.
  * @throws AppError unsupported_media_type, body_too_large, invalid_request
  */
 export async function readForm(req: Request, res: Response): Promise<unknown> {
@@ -25,14 +25,14 @@ export async function readForm(req: Request, res: Response): Promise<unknown> {
 
 export interface JsonBody {
   value: unknown;
-  /** The text the value was parsed from: numbers in it may have more digits than a double keeps. */
+  /** The original text: its numbers may have more digits than a double keeps. */
   text: string;
 }
 
-/** What is larger costs more to read and to parse than to ask the database who sends it. */
+/** A larger body costs more to read and parse than asking the database who sends it. */
 const SMALL_BODY_BYTES = 64 * 1024;
 
-/** False unless the body says that it is small. */
+/** False unless the body declares a small length. */
 export function hasSmallBody({ headers }: Request): boolean {
   const length = Number(headers['content-length']);
   return length <= SMALL_BODY_BYTES && headers['content-encoding'] === undefined;
@@ -40,7 +40,7 @@ export function hasSmallBody({ headers }: Request): boolean {
 
 const declared = /^([\w.+/-]+)\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?$/i;
 
-/** The media type of the body in lower case, without its charset; undefined where that is not UTF-8. */
+/** Media type of the body in lower case, without charset; undefined for a charset other than UTF-8. */
 export const mediaTypeOf = (req: Request): string | undefined =>
   declared.exec(req.headers['content-type'] ?? '')?.[1]?.toLowerCase();
 
@@ -50,7 +50,7 @@ const isPlainJson: IsJson = (mediaType) => mediaType === 'application/json';
 
 /**
  * Reads a UTF-8 JSON body of at most `maxBytes`, after inflating.
- * @throws AppError unsupported_media_type, body_too_large, invalid_json, and what `bounds` names
+ * @throws AppError unsupported_media_type, body_too_large, invalid_json, and the code that `bounds` names
  */
 export async function readJsonBody(
   req: Request,
@@ -63,7 +63,6 @@ export async function readJsonBody(
   return { value: parseJson(text), text };
 }
 
-/** Of a route whose body may be left out. */
 export const hasBody = (req: Request): boolean =>
   req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > 0;
 
@@ -78,9 +77,9 @@ export function parseJson(text: string): unknown {
 }
 
 /**
- * The text of a JSON body, not parsed yet. Plain bodies of a stated length are read here, which is a good part cheaper
- * than the general parser; everything else goes through Express's.
- * @throws AppError unsupported_media_type, body_too_large, invalid_json (not UTF-8), and what `bounds` names
+ * Reads the text of a JSON body without parsing it. Plain bodies with a declared length are read here, which is much
+ * cheaper than the general parser; all others go through Express's.
+ * @throws AppError unsupported_media_type, body_too_large, invalid_json (not UTF-8), and the code that `bounds` names
  */
 export async function readJsonText(
   req: Request,
@@ -111,7 +110,7 @@ export async function readJsonText(
 
 function readPlain(req: Request): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    // A caller who hung up while the key was looked up sends nothing more, not even an event.
+    // If the caller hung up during the key look-up, no further event would ever arrive.
     if (req.destroyed && !req.complete) throw hungUp();
     const chunks: Buffer[] = [];
     req.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -130,7 +129,6 @@ function hungUp(): AppError {
   return new AppError('invalid_request', 'The connection ended before the body was complete.');
 }
 
-/** Lets a parser of Express's read the body. */
 async function parseWith(
   parse: ReturnType<typeof express.raw>,
   req: Request,
@@ -147,17 +145,15 @@ async function parseWith(
 const tooLargeFor = (maxBytes: number) => `The body is larger than ${maxBytes.toLocaleString('en')} bytes.`;
 
 export interface JsonBounds {
-  /** Objects and lists within each other. */
   depth: number;
-  /** Fields of one object. */
+  /** Maximum number of fields in one object. */
   fields: number;
-  /** Values in all, whatever they are. */
+  /** Maximum number of values in total. */
   values: number;
-  /** What a body with too many values is refused with. */
   tooManyValues: ErrorCode;
 }
 
-/** No body of ours comes near these; a hostile one of 4 MB has a hundred times as much. */
+/** No legitimate body comes near these bounds; a hostile one of 4 MB exceeds them a hundredfold. */
 export const usualBounds: JsonBounds = {
   depth: 32,
   fields: 100,
@@ -165,7 +161,6 @@ export const usualBounds: JsonBounds = {
   tooManyValues: 'invalid_request',
 };
 
-/** Of a body that is a batch. */
 export const batchBounds: JsonBounds = { ...usualBounds, tooManyValues: 'batch_too_large' };
 
 const QUOTE = 0x22;
@@ -177,12 +172,11 @@ const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
 /**
- * Refuses JSON that would cost far more to build and to validate than to send: one pass over the bytes, about 2 ms a
- * megabyte, where the parser takes seconds for a megabyte of distinct field names. Text that is no JSON passes.
- * @throws AppError invalid_request, or what the bounds name
+ * Refuses JSON that would cost far more to build and validate than to send. One pass over the bytes takes about 2 ms
+ * per megabyte; the parser takes seconds for a megabyte of distinct field names. Text that is not JSON passes.
+ * @throws AppError invalid_request, or the code that the bounds name
  */
 export function boundJson(bytes: Buffer, bounds: JsonBounds = usualBounds): void {
-  /** Of each object or list that is open. */
   const isObject: boolean[] = [];
   const elements: number[] = [];
   let values = 0;
@@ -222,7 +216,7 @@ export function boundJson(bytes: Buffer, bounds: JsonBounds = usualBounds): void
   }
 }
 
-/** The place of the quote that ends the text which begins at `start`. A loop: most texts are short. */
+/** Index of the closing quote of the string that begins at `start`. A loop, because most strings are short. */
 function endOfText(bytes: Buffer, start: number): number {
   let i = start + 1;
   while (i < bytes.length && bytes[i] !== QUOTE) i += bytes[i] === BACKSLASH ? 2 : 1;

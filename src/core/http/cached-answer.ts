@@ -5,23 +5,22 @@ import type { Request, Response } from 'express';
 import { endShared } from './connections.js';
 import { hasCopy } from './request.js';
 
-/** A JSON object without its last fields, which are told with each answer. */
+/** A JSON object whose last fields are added to each answer. */
 export interface CachedAnswer {
-  /** Names the beginning: the same in every process that has the same. */
+  /** Version of the beginning, equal in all processes with the same content. */
   version: string;
-  /** Resolves when the bytes in an encoding lie ready; undefined if they do, or are made in no time. */
+  /** Resolves when the encoded bytes are ready; undefined if they are, or take no time to make. */
   prepare(encoding: Encoding): Promise<void> | undefined;
-  /** The whole object, encoded: the beginning is the same bytes for every end. */
   parts(encoding: Encoding, end: string): Parts;
 }
 
-/** What takes more than some milliseconds to compress. */
+/** Compressing more than this takes more than a few milliseconds. */
 const LARGE_BYTES = 128 * 1024;
 
 /**
- * The beginning is encoded when it is first asked for in an encoding, and completed when it is first asked for with
- * an end: as long as the end stays the same (a second, if it counts seconds), an answer is bytes that lie ready.
- * @param beginning up to where the end begins
+ * Encodes the beginning on the first request for an encoding, and completes it on the first request with a given end.
+ * While the end stays the same (a second, if it counts seconds), answers reuse the bytes.
+ * @param beginning everything before the end
  */
 export function createCachedAnswer(beginning: string): CachedAnswer {
   const bytes = Buffer.from(beginning);
@@ -55,13 +54,13 @@ export function createCachedAnswer(beginning: string): CachedAnswer {
 export interface Sent {
   answer: CachedAnswer;
   end: string;
-  /** Added to the version: what the end says that a client with an older copy must learn. */
+  /** Added to the version, for changes in the end that a client with an older copy must see. */
   tag?: string;
 }
 
 /**
- * Answers with cached JSON, or with 304 to who has it. No cache on the way may keep it, because its end would age
- * there unseen; clients that keep their own copy get their 304 by its `ETag`.
+ * Answers with cached JSON, or with 304 if the client has a copy. Caches on the way must not keep it, because its end
+ * would silently age there; clients with their own copy revalidate it by `ETag`.
  */
 export function sendCachedAnswer(req: Request<object>, res: Response, { answer, end, tag = '' }: Sent): void {
   const etag = `W/"${answer.version}${tag}"`;
@@ -87,14 +86,14 @@ function sendBytes(res: Response, answer: CachedAnswer, encoding: Encoding, end:
   endShared(res, ...parts);
 }
 
-/** How an answer may be encoded, the smallest first. */
+/** Supported encodings, smallest first. */
 export const encodings = ['br', 'gzip', 'identity'] as const;
 export type Encoding = (typeof encodings)[number];
 
-/** Below the smallest weight that can be written: plain is acceptable unless it is refused, and anything named is better. */
+/** Below the smallest weight that can be written: plain is acceptable unless refused, and any named encoding is better. */
 const UNNAMED = 0.0001;
 
-/** The encoding that the client would rather have by its `Accept-Encoding` (RFC 9110, 12.5.3); of equal ones the smallest. */
+/** The client's preferred encoding by `Accept-Encoding` (RFC 9110, 12.5.3); among equals, the smallest. */
 export function chooseEncoding(header: string | undefined): Encoding {
   if (header === undefined || header === '') return 'identity';
   const weights = new Map(header.split(',').map(readWeight));
@@ -110,7 +109,7 @@ export function chooseEncoding(header: string | undefined): Encoding {
   return best;
 }
 
-/** `gzip;q=0.5` as a name and a weight. A weight that is none counts as a refusal. */
+/** Parses `gzip;q=0.5` into a name and a weight. An invalid weight counts as a refusal. */
 function readWeight(part: string): [string, number] {
   const [name = '', ...parameters] = part.split(';');
   const q = parameters.map((parameter) => parameter.trim().toLowerCase()).find((p) => p.startsWith('q='));
@@ -118,19 +117,18 @@ function readWeight(part: string): [string, number] {
   return [name.trim().toLowerCase(), weight >= 0 && weight <= 1 ? weight : 0];
 }
 
-/** What is sent one part after the other; the first is the same in many answers. */
+/** Parts sent one after the other; many answers share the first. */
 export type Parts = readonly [beginning: Buffer, rest: Buffer];
 
-/** Encoded bytes that lack their end: gives the whole for any end, which may be `MAX_END_BYTES` long. */
+/** Completes encoded bytes with an end of up to `MAX_END_BYTES`. */
 export type Completion = (end: Buffer) => Parts;
 
 export const MAX_END_BYTES = 0xffff;
 
 /**
  * Encodes the beginning of a text once, so that it can be completed with different ends without a copy.
- *
- * Both formats are sequences of blocks that may start at any byte after a flush, and both have blocks that hold their
- * bytes as they are: the end goes into one of those.
+ * Both formats are sequences of blocks that may start at any byte after a flush, and both have uncompressed blocks:
+ * the end goes into one of those.
  */
 export const encodeBeginning: Record<Encoding, (beginning: Buffer) => Completion> = {
   identity: beginIdentity,
@@ -141,7 +139,7 @@ export const encodeBeginning: Record<Encoding, (beginning: Buffer) => Completion
 const deflateLater = promisify(deflateRaw);
 const brotliLater = promisify(brotliCompress);
 
-/** The same on a thread of its own: a megabyte takes some 30 ms, for which nothing else should wait. */
+/** The same on another thread: a megabyte takes about 30 ms, which must not block other requests. */
 export const encodeBeginningLater: Record<Encoding, (beginning: Buffer) => Promise<Completion>> = {
   identity: (beginning) => Promise.resolve(beginIdentity(beginning)),
   gzip: async (beginning) => completeGzip(beginning, await deflateLater(beginning, gzipOptions)),
@@ -163,14 +161,14 @@ const brotliOptions = (beginning: Buffer) => ({
   },
 });
 
-/** No name, no time, no hint about the compression, an unknown system (RFC 1952, 2.3). */
+/** No name, no time, no compression hint, unknown system (RFC 1952, 2.3). */
 const gzipHeader = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]);
 
 function completeGzip(beginning: Buffer, flushed: Buffer): Completion {
   const sum = crc32(beginning);
   const first = Buffer.concat([gzipHeader, flushed]);
   return (end) => {
-    // The last block, stored: its length and the complement of that (RFC 1951, 3.2.4).
+    // The last block, stored: its length and the length's complement (RFC 1951, 3.2.4).
     const block = Buffer.alloc(5);
     block.writeUInt8(1, 0);
     block.writeUInt16LE(end.length, 1);
@@ -182,13 +180,12 @@ function completeGzip(beginning: Buffer, flushed: Buffer): Completion {
   };
 }
 
-/** An empty last meta-block. */
 const brotliEnd = Buffer.from([0b11]);
 
 function completeBrotli(flushed: Buffer): Completion {
   return (end) => {
     if (end.length === 0) return [flushed, brotliEnd];
-    // Not the last meta-block, four digits of length, the length less one, uncompressed (RFC 7932, 9.2).
+    // Not the last meta-block; four nibbles of length; the length minus one; uncompressed (RFC 7932, 9.2).
     const header = Buffer.alloc(3);
     header.writeUIntLE(((end.length - 1) << 3) | (1 << 19), 0, 3);
     return [flushed, Buffer.concat([header, end, brotliEnd])];

@@ -3,15 +3,14 @@ import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { addressOf } from './rate-limit.js';
 
-/** What callers may hold of this process without ever showing a credential. */
+/** What callers may consume in this process without presenting a credential. */
 export interface ConnectionLimits {
-  /** In all; Node refuses those beyond. */
   connections: number;
-  /** Of one address; Infinity behind a proxy, whose connections are those of all callers. */
+  /** Connections per address; Infinity behind a proxy, whose connections carry all callers. */
   connectionsPerAddress: number;
-  /** Answers that wait to be read, over all connections; shared bytes do not count. */
+  /** Bytes of unread answers over all connections; shared bytes do not count. */
   bufferedBytes: number;
-  /** An answer of which nothing was read for so long ends its connection. */
+  /** An answer of which nothing is read for this long ends its connection. */
   unreadMs: number;
 }
 
@@ -22,10 +21,10 @@ export const usualLimits: ConnectionLimits = {
   unreadMs: 20_000,
 };
 
-/** Pipelined requests of a connection that are answered at once, and those that wait for their turn. */
+/** Pipelined requests per connection that are processed at once, and that wait. */
 const MAX_ANSWERS = 4;
 const MAX_WAITING = 60;
-/** How often the buffered answers are added up: about a millisecond for 10,000 connections. */
+/** Interval at which the buffered answers are summed: about a millisecond for 10,000 connections. */
 const SUM_EVERY_MS = 250;
 
 interface Line {
@@ -35,14 +34,13 @@ interface Line {
 
 export interface Lines {
   take: (req: IncomingMessage, res: ServerResponse) => void;
-  /** What was begun on a connection and is not sent yet. */
   answersOf: (socket: Socket) => readonly ServerResponse[];
 }
 
 /**
- * The requests of each connection, a few at a time. Node parses all that has arrived and would start every one. Where
- * too many wait the connection ends at once: each waiting request holds some kilobytes, and clients pipeline that many
- * only to make us hold them. A client that does may send them again (RFC 9112, 9.3.2).
+ * Processes the pipelined requests of each connection a few at a time; Node would parse and start all of them. If too
+ * many wait, the connection ends at once: each waiting request holds some kilobytes, and clients pipeline that many
+ * only to exhaust memory. The client may send them again (RFC 9112, 9.3.2).
  */
 export function createLines(listener: RequestListener): Lines {
   const lines = new WeakMap<Socket, Line>();
@@ -70,10 +68,10 @@ export function createLines(listener: RequestListener): Lines {
   };
 }
 
-/** Answers whose bytes lie in memory anyway, however many wait to be read. */
+/** Answers whose bytes are in memory anyway, however many are unread. */
 const shared = new WeakSet<ServerResponse>();
 
-/** Ends an answer with bytes that many answers share, and a little of its own: they leave together, and nothing is copied. */
+/** Ends an answer with shared bytes and a small part of its own, without copying; both leave together. */
 export function endShared(res: ServerResponse, bytes: Buffer, rest?: Buffer): void {
   shared.add(res);
   if (rest === undefined) {
@@ -82,11 +80,10 @@ export function endShared(res: ServerResponse, bytes: Buffer, rest?: Buffer): vo
   }
   res.cork();
   res.write(bytes);
-  // It uncorks.
+  // `end` uncorks.
   res.end(rest);
 }
 
-/** Bounds what connections hold: their number, and the answers that are not read. */
 export function limitConnections(
   server: Server,
   { answersOf }: Lines,
@@ -114,7 +111,7 @@ export function limitConnections(
     });
   });
 
-  // Node's timer stands still while bytes move; it also ends connections that are idle.
+  // Node's timer pauses while bytes move; it also ends idle connections.
   server.timeout = unreadMs;
   server.on('timeout', (socket: Socket) => {
     if (answersOf(socket).length === 0 || unreadOf(socket) > 0) socket.destroy();

@@ -12,7 +12,6 @@ export interface Context<Config extends ServiceConfig = ServiceConfig> {
   db: Database;
   clock: Clock;
   log: Logger;
-  /** One line per request. */
   accessLog: Logger;
   metrics: Metrics;
   lifecycle: Lifecycle;
@@ -20,7 +19,6 @@ export interface Context<Config extends ServiceConfig = ServiceConfig> {
   limitStores: LimitStores;
 }
 
-/** Where the process stands between start and end; `/readyz` and the drain answer from it. */
 export interface Lifecycle {
   state: 'starting' | 'ready' | 'draining';
 }
@@ -29,7 +27,7 @@ export function createLifecycle(): Lifecycle {
   return { state: 'starting' };
 }
 
-/** Lets requests in while the service is ready. What was let in is finished, whatever happens next. */
+/** Admits requests while the service is ready. An admitted request is finished, whatever happens next. */
 export function requireReady(lifecycle: Lifecycle): RequestHandler {
   return (_req, res, next) => {
     if (lifecycle.state === 'ready') {

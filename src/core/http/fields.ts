@@ -1,13 +1,13 @@
 import { z } from 'zod';
 
-/** Fields that answers share. They describe what goes out, so that the document and the tests hold every answer to it. */
+/** Fields that several answers share. The document and the tests hold every answer to them. */
 
 export const idField = (description: string) => z.uuid().meta({ description });
 
 export const timeField = (description: string) =>
   z.iso.datetime().meta({ description: `${description} RFC 3339 in UTC, ending in \`Z\`.` });
 
-/** A count of units. Postgres adds it up as a decimal, and all its digits are sent. */
+/** A count of units. Postgres sums it as a decimal, and all digits are sent. */
 export const exactField = (description: string) =>
   z
     .number()
@@ -16,7 +16,6 @@ export const exactField = (description: string) =>
       description: `${description} An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter.`,
     });
 
-/** A calendar month (UTC). */
 export const periodSchema = z
   .object({
     start: timeField('Inclusive.'),

@@ -6,8 +6,9 @@ import helmet from 'helmet';
 const nonceOf = (_req: unknown, res: unknown) => `'nonce-${(res as Response).locals.nonce as string}'`;
 
 /**
- * Headers of everything a browser with a session sees: nothing may load but our own files, nothing may frame it and
- * nothing may keep it. `same-origin` instead of helmet's `no-referrer`, with which Chrome posts forms as `Origin: null`.
+ * Headers for everything that a browser with a session sees: only our own files may load, nothing may frame the page,
+ * and nothing may store it. Uses `same-origin` instead of helmet's `no-referrer`, because Chrome would post forms
+ * with `Origin: null`.
  */
 export function pageHeaders(): Router {
   const router = Router();
@@ -23,7 +24,7 @@ export function pageHeaders(): Router {
         useDefaults: false,
         directives: {
           defaultSrc: ["'none'"],
-          // Modules that a script with the nonce imports are let in with it.
+          // The nonce also admits modules imported by an admitted script.
           scriptSrc: [nonceOf],
           styleSrc: [nonceOf],
           imgSrc: ["'self'"],
@@ -39,10 +40,7 @@ export function pageHeaders(): Router {
   return router;
 }
 
-/**
- * For a page with a secret that is shown this once. Compressed beside text of another person, it can be guessed from the length
- * of the answer.
- */
+/** For a page that shows a secret once: compressed beside other text, its length would help to guess the secret. */
 export function beginSecretPage(res: Response, status = 201): void {
   res.status(status).setHeader('Cache-Control', 'no-store, no-transform');
 }
@@ -63,7 +61,7 @@ const secure = helmet({
   xXssProtection: false,
 });
 
-/** What helmet sets does not depend on the request: it is asked once, not for each answer. */
+/** Helmet's headers do not depend on the request, so they are computed once. */
 const jsonOnly: [name: string, value: string][] = [];
 const recorder = {
   setHeader: (name: string, value: string) => void jsonOnly.push([name, value]),
@@ -73,10 +71,7 @@ secure({} as Parameters<typeof secure>[0], recorder as unknown as Parameters<typ
   if (error) throw error as Error;
 });
 
-/**
- * For answers that are read by programs: nothing in them may ever be shown as a page, so the headers that only pages
- * need are left out.
- */
+/** For answers to programs, which must never be displayed as a page; headers that only pages need are omitted. */
 export const jsonHeaders: RequestHandler = (_req, res, next) => {
   for (const [name, value] of jsonOnly) res.setHeader(name, value);
   next();

@@ -1,52 +1,52 @@
 import type { Response } from 'express';
 
 const manyDigits = /[\d.]{16,}/;
-/** Strings in runs, so that there are fewer matches: that takes half the time. */
+/** Matches strings in runs: fewer matches take half the time. */
 const stringsOrNumber = /(?:"[^"\\]*(?:\\.[^"\\]*)*"[\s:,{}[\]]*){1,64}|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
 /**
  * Parses JSON; numbers of 16 digits or more become strings with all their digits. A double would round them: two long
- * ids could become one idempotency key, and an event would be taken for a repeat.
+ * ids could become the same idempotency key, and an event would be mistaken for a repeat.
  * @throws SyntaxError
  */
 export function parseExactJson(text: string): unknown {
-  // Checked as it stands first: quoting must not turn a broken text into a good one.
+  // Parse the original first: quoting must not make invalid JSON valid.
   const rounded: unknown = JSON.parse(text);
   return manyDigits.test(text) ? parseNumbersAsText(text, hasManyDigits) : rounded;
 }
 
 /**
- * Parses JSON that is known to be valid; numbers become strings with the digits that were sent.
- * @param isKept of which numbers; left out: of all
+ * Parses valid JSON and turns numbers into strings with their original digits.
+ * @param isKept selects the numbers; default: all
  */
 export const parseNumbersAsText = (text: string, isKept = (_literal: string): boolean => true): unknown =>
   JSON.parse(
     text.replace(stringsOrNumber, (token) => (token[0] !== '"' && isKept(token) ? `"${token}"` : token)),
   );
 
-/** As a value or item; in a text such a thing does no harm. */
+/** Matches a long number as a value or an item; a match inside a string does no harm. */
 const longNumber = /[:,[]\s*-?[\d.]{16,}/;
 
-/** Whether doubles have all digits of the numbers in a JSON text, those that are very small or very large apart. */
+/** True if doubles hold all digits of the numbers in a JSON text, except for extremely small or large ones. */
 export const hasShortNumbers = (text: string): boolean => !longNumber.test(text);
 
-/** Counted with its sign and point, which is near enough: all that have fewer are exact as doubles. */
+/** Counts the sign and the point as digits: any shorter number is exact as a double. */
 const hasManyDigits = (literal: string): boolean => literal.replace(/[eE].*/, '').length >= 16;
 
-/** A decimal that is written into JSON digit by digit, as a number. Postgres writes it, so it is one. */
+/** A decimal from Postgres that is written into JSON digit by digit, as a number. */
 export class ExactNumber {
   readonly digits: string;
   constructor(digits: string) {
     this.digits = digits;
   }
-  /** A double where that has the same digits. A control character cannot come from outside: text fields refuse them. */
+  /** A double if it has the same digits. Input cannot contain the control character: text fields refuse it. */
   toJSON(): number | string {
     const asDouble = Number(this.digits);
     return String(asDouble) === this.digits ? asDouble : `\u0001${this.digits}\u0001`;
   }
 }
 
-/** A double where that has the same digits: JSON is written twice as fast without objects that write themselves. */
+/** A double if it has the same digits: serializing JSON is twice as fast without objects that have `toJSON`. */
 export function exact(digits: string): ExactNumber | number;
 export function exact(digits: string | null): ExactNumber | number | null;
 export function exact(digits: string | null): ExactNumber | number | null {
@@ -55,20 +55,16 @@ export function exact(digits: string | null): ExactNumber | number | null {
   return String(asDouble) === digits ? asDouble : new ExactNumber(digits);
 }
 
-/** Like JSON.stringify, except that exact numbers keep all their digits. */
 export function toJson(value: unknown): string {
-  // Without a function that is called for each value: that takes several times as long.
+  // No replacer function: calling one for each value takes several times as long.
   const json = JSON.stringify(value);
   return json.includes('"\\u0001') ? json.replace(/"\\u0001([^"\\]+)\\u0001"/g, '$1') : json;
 }
 
-/** The JSON of an object without its end, for more fields to follow. */
 export const openJson = (fields: object): string => JSON.stringify(fields).slice(0, -1);
 
-/** The fields that follow, and the end. */
 export const closeJson = (fields: object): string => `,${JSON.stringify(fields).slice(1)}`;
 
-/** Answers with JSON; Node adds its length. */
 export function sendJson(res: Response, status: number, json: string): void {
   res.statusCode = status;
   res.setHeader('Content-Type', 'application/json; charset=utf-8');

@@ -4,20 +4,19 @@ import { RedisStore } from 'rate-limit-redis';
 import type { Metrics } from '../metrics.js';
 import { openRedisLink, type RedisLink } from './redis-link.js';
 
-/** Makes the store in which one rate limit is counted. */
 export interface LimitStores {
   create(name: string): Store;
   close(): Promise<void>;
 }
 
 /**
- * The library's store hands out its live counter, and the caller reads it a moment later: of calls that are counted in
- * the same moment, each would see the count of the last, and all of them be refused. This one hands out the count as
- * it was for that call.
+ * The library's store returns its live counter, which the caller reads a moment later: of calls counted in the same
+ * moment, each would see the count of the last, and all would be refused. This store returns the count of the call
+ * itself.
  */
 class ProcessStore extends MemoryStore {
   override increment(key: string): Promise<ClientRateLimitInfo> {
-    // It counts before it returns; only its answer is deferred.
+    // The library counts synchronously; only its answer is asynchronous.
     const counted = super.increment(key);
     const { totalHits, resetTime } = this.current.get(key)!;
     return counted.then(() => ({ totalHits, resetTime }));
@@ -30,8 +29,8 @@ export function memoryLimitStores(): LimitStores {
 }
 
 /**
- * Counts in Redis, for all instances together. While Redis is away or does not answer within 100 ms, each instance
- * counts for itself: a limit protects the service, so losing the means to count exactly must not stop it.
+ * Counts in Redis for all instances together. If Redis is away or does not answer within 100 ms, each instance counts
+ * on its own: a limit protects the service, so losing the exact count must not stop it.
  */
 export function redisLimitStores({
   url,
@@ -45,7 +44,7 @@ export function redisLimitStores({
   const stores: FallbackStore[] = [];
   const link = openRedisLink({
     url,
-    // A write: a Redis that answers but refuses writes (a full disk, a replica) cannot count.
+    // The probe writes, because a Redis that answers but refuses writes (a full disk, a replica) cannot count.
     probe: ['SET', 'gauge:limit:probe', '1', 'PX', '1000'],
     prepare: () => Promise.all(stores.map((store) => store.loadScripts())),
     onChange(isUp, cause) {
@@ -68,7 +67,6 @@ export function redisLimitStores({
   };
 }
 
-/** One limit, counted in Redis while that is up and in this process otherwise. */
 class FallbackStore implements Store {
   readonly prefix: string;
   private readonly memory = new ProcessStore();
@@ -90,11 +88,11 @@ class FallbackStore implements Store {
   init(options: Options): void {
     this.options = options;
     this.memory.init(options);
-    // A limit that is made while Redis is up already gets its scripts at once; a failure takes the link down.
+    // A limit created while Redis is up gets its scripts at once; a failure takes the link down.
     if (this.link.isUp) this.link.run(() => this.loadScripts()).catch(() => undefined);
   }
 
-  /** The store keeps the outcome of this for ever, a failure as well: it is repeated whenever Redis has been away. */
+  /** The library keeps the outcome forever, even a failure, so the scripts are loaded again after every outage. */
   async loadScripts(): Promise<void> {
     if (this.options) await this.redis.init(this.options);
   }
@@ -125,7 +123,7 @@ class FallbackStore implements Store {
       () => this.redis.get(key),
       () => this.memory.get(key),
     );
-    // What Redis has no count of, the library counts as NaN.
+    // The library returns NaN if Redis has no count.
     return Number.isNaN(info?.totalHits) ? undefined : info;
   }
 
@@ -138,7 +136,7 @@ class FallbackStore implements Store {
       try {
         return await this.link.run(shared);
       } catch {
-        // The link has told the log; from here on this count is like those made while it is down.
+        // The link has logged the failure; from here on the limit is counted as if the link were down.
       }
     }
     this.metrics.limitStoreFailures.inc();

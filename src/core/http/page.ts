@@ -19,21 +19,20 @@ export const pageSchema = z.object({
     .describe('The `nextCursor` of the page before.'),
 });
 
-/** Of lists on pages; its characters are those of `encodeCursor`. */
+/** Cursor of lists on pages; its characters are those of `encodeCursor`. */
 export const idCursorField = z
   .string()
   .regex(/^[\w-]{22}$/, 'is not a cursor that this list returned')
   .optional();
 
-/** Part of a list that is ordered by a unique key: at most `limit` rows beyond `after`. */
 export interface Range {
   after: string | undefined;
   limit: number;
 }
 
 /**
- * Reads `?limit=` and `?cursor=`. A cursor is the key of the last row seen, so that a list costs the same on every page and
- * no other change shifts it.
+ * Reads `?limit=` and `?cursor=`. A cursor is the key of the last row seen, so every page costs the same and
+ * concurrent changes do not shift it.
  * @throws AppError invalid_request that names the query parameter
  */
 export function readRange(req: Request, keySchema: z.ZodType<string>): Range {
@@ -61,13 +60,12 @@ export function parseQuery<T extends z.ZodType>(schema: T, query: Request['query
 export const queryError = (name: string, detail: string): AppError =>
   new AppError('invalid_request', `The query parameter ${name} ${detail}.`);
 
-/** A query reads one row more than the limit, which tells whether there is a next page. */
+/** A query reads one row more than the limit, to find out whether there is a next page. */
 export function cutPage<T>(rows: readonly T[], limit: number, cursorOf: (last: T) => string) {
   const page = rows.slice(0, limit);
   return { page, nextCursor: rows.length > limit ? cursorOf(page.at(-1)!) : undefined };
 }
 
-/** Answers with one page. */
 export function sendPage<T>(
   res: Response,
   name: string,

@@ -19,7 +19,6 @@ export interface Problem {
 
 const bearerCodes = new Set<ErrorCode>(['missing_key', 'invalid_key', 'key_expired', 'key_revoked']);
 
-/** The problem that `error` stands for. `type` is the address of the code's explanation. */
 export function toProblem(error: AppError, requestId: string): Problem {
   const status = statusByCode[error.code];
   return {
@@ -34,7 +33,7 @@ export function toProblem(error: AppError, requestId: string): Problem {
   };
 }
 
-/** What an error says before its body, be that a problem or a page, and what the log tells of it. */
+/** Sets status and headers of an error, whether its body is a problem or a page, and passes the error to the log. */
 export function beginProblem(res: Response, error: AppError): void {
   res.locals.error = error;
   res.statusCode = statusByCode[error.code];
@@ -45,7 +44,7 @@ export function beginProblem(res: Response, error: AppError): void {
   if (error.allow !== undefined) res.setHeader('Allow', error.allow);
 }
 
-/** Turns whatever was thrown into the failure that the caller is told about. */
+/** Converts anything thrown into the failure that the caller sees. */
 export function toAppError(error: unknown): AppError {
   if (error instanceof AppError) return error;
   if (isDatabaseUnavailable(error)) {
@@ -71,10 +70,10 @@ export function toAppError(error: unknown): AppError {
 
 export const nothingHere = (): AppError => new AppError('not_found', 'There is nothing at this address.');
 
-/** Hides that there is anything. */
+/** Hides that anything exists at the address. */
 export const notFound: RequestHandler = (_req, _res, next) => next(nothingHere());
 
-/** Answers with a problem. Nothing of an unexpected error leaves the process. */
+/** Answers with a problem. No detail of an unexpected error leaves the process. */
 export const problemHandler: ErrorRequestHandler = (thrown, _req, res, next) => {
   const error = toAppError(thrown);
   res.locals.error = error;

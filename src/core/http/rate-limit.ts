@@ -7,26 +7,25 @@ import { toAppError } from './problem.js';
 
 const WINDOW_MS = 60_000;
 const WINDOW_SECONDS = WINDOW_MS / 1000;
-/** Calls with a key that is none, per address and minute. */
+/** Calls with invalid keys, per address and minute. */
 const MAX_FAILURES = 300;
-/** Addresses remembered at once, about 10 MB. Beyond it the oldest is forgotten. */
+/** Maximum number of tracked addresses, about 10 MB. Beyond it the oldest is forgotten. */
 const MAX_ADDRESSES = 50_000;
 
 export interface PerKeyLimitOptions {
   name: string;
   perMinute: number;
-  /** @throws AppError for a call without a usable key; it is then not counted */
+  /** @throws AppError for a call without a usable key; such a call is not counted */
   keyOf: (req: Request) => string;
-  /** Who may make how many of what, in the answer to a caller who made more. */
   caller?: string;
   calls?: string;
-  /** Answers that are not refused say nothing of the limit. */
+  /** Omits the limit's headers unless the call is refused. */
   isQuiet?: boolean;
 }
 
 /**
- * Limits the calls a minute of each API key. Every answer says what is left (`RateLimit`, `RateLimit-Policy`). Stands
- * behind `unknownKeyGuard`, so that only keys that exist are ever counted: strangers cannot fill the store.
+ * Limits the calls per minute of each API key. Every answer states what is left (`RateLimit`, `RateLimit-Policy`).
+ * Runs after `unknownKeyGuard`, so only existing keys are counted and strangers cannot fill the store.
  */
 export function perKeyLimit(
   { limitStores, log }: Pick<Context, 'limitStores' | 'log'>,
@@ -44,11 +43,11 @@ export function perKeyLimit(
     limit: perMinute,
     keyGenerator: keyOf,
     store: limitStores.create(name),
-    // Written below: the library would hash the key anew for each answer, to name a partition that no client reads.
+    // The headers are written below: the library would hash the key for each answer, to name a partition that no client reads.
     standardHeaders: false,
     legacyHeaders: false,
     passOnStoreError: true,
-    // Whether it is made once and not for each request: the text of a stack, for each of the limits, is most of their start.
+    // Skips the check that a limit is not created per request: capturing a stack for each limit takes most of its start.
     validate: { default: true, creationStack: false },
     logger: {
       warn: (error, message) => log.warn({ err: error }, message ?? 'rate limit'),
@@ -67,7 +66,7 @@ export function perKeyLimit(
     });
 }
 
-/** Says what is left (draft-ietf-httpapi-ratelimit-headers-08). A call that could not be counted says nothing. */
+/** Sets the headers (draft-ietf-httpapi-ratelimit-headers-08). A call that could not be counted gets none. */
 function describeCount(req: Request, res: Response, name: string, perMinute: number): { seconds: number } {
   const { remaining = 0, resetTime } = (req as Partial<AugmentedRequest>).rateLimit ?? {};
   const seconds = secondsUntil(resetTime?.getTime() ?? Date.now() + WINDOW_MS, Date.now());
@@ -77,16 +76,16 @@ function describeCount(req: Request, res: Response, name: string, perMinute: num
 
 export interface UnknownKeyGuardOptions {
   keyOf: (req: Request) => string;
-  /** True if this process has seen the key do something: such calls pass at no cost. */
+  /** True if this process has seen the key in use: such calls pass at no cost. */
   hasSeen: (key: string) => boolean;
-  /** Looks the key up. @throws AppError if it is not good */
+  /** Looks up the key. @throws AppError if it is invalid */
   authenticate: (key: string) => Promise<unknown>;
 }
 
 /**
- * Looks a key up that this process has not seen before, so that nothing is counted or remembered for keys that do not
- * exist. An address whose look-ups fail too often gets 429 for keys not seen before: guessing keys costs the
- * database little. Counted in this process, whose database load and memory it protects.
+ * Looks up a key that this process has not seen before, so nothing is counted or stored for keys that do not exist.
+ * An address with too many failed look-ups gets 429 for unseen keys, so guessing keys costs the database little.
+ * Counted in this process, whose memory and database load it protects.
  */
 export function unknownKeyGuard(
   { clock }: Pick<Context, 'clock'>,
@@ -139,7 +138,7 @@ interface Counted {
   resetsAt: number;
 }
 
-/** Counts per address in windows of a minute, each from its first count on. */
+/** Counts per address in windows of a minute, each starting at its first count. */
 function countByAddress(clock: Clock) {
   const byAddress = new Map<string, Counted>();
   function get(address: string): Counted {
@@ -152,7 +151,7 @@ function countByAddress(clock: Clock) {
       const { count, resetsAt } = get(address);
       const counted = { count: count + 1, resetsAt };
       if (count === 0) {
-        // Entries stand in the order in which their windows began, so the first is the oldest.
+        // Entries are in the order in which their windows began, so the first is the oldest.
         byAddress.delete(address);
         if (byAddress.size >= MAX_ADDRESSES) byAddress.delete(byAddress.keys().next().value!);
       }
@@ -168,13 +167,13 @@ const secondsUntil = (thenMs: number, nowMs: number): number =>
 interface PerAddressLimitOptions {
   name: string;
   perMinute: number;
-  /** What is limited, for people; the name if left out. */
+  /** Kind of call, for people; default: the name. */
   calls?: string;
 }
 
 /**
- * Limits the calls a minute of each address, for routes that need no credential. Every answer says what is left.
- * Counted in this process, which it protects: asking Redis would cost more than what is counted.
+ * Limits the calls per minute of each address, for routes without a credential. Every answer states what is left.
+ * Counted in this process, which it protects: asking Redis would cost more than the calls.
  */
 export function perAddressLimit(
   { clock }: Pick<Context, 'clock'>,
@@ -194,15 +193,14 @@ export function perAddressLimit(
   };
 }
 
-/** Passes limits in the midst of a handler. @throws what they refuse the request with */
+/** Applies limits within a handler. @throws the refusal of the request */
 export async function passLimits(req: Request, res: Response, limits: RequestHandler[]): Promise<void> {
   for (const limit of limits)
     await new Promise<void>((resolve, reject) => {
       const next = (error?: unknown) => (error === undefined ? resolve() : reject(error));
-      // One that waits may also fail by itself.
       Promise.resolve(limit(req, res, next)).catch(reject);
     });
 }
 
-/** Who is counted together: a network of the size that one customer gets counts as one IPv6 address. */
+/** Counts an IPv6 network of the size that one customer gets as one address. */
 export const addressOf = ({ ip }: { ip?: string | undefined }): string => ipKeyGenerator(ip ?? '', 64);

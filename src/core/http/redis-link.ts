@@ -2,29 +2,29 @@ import type { createClient } from 'redis';
 
 const ANSWER_WITHIN_MS = 100;
 const PROBE_EVERY_MS = 1_000;
-/** A connection on which nothing moved for so long is given up and made again: its peer may have vanished. */
+/** A connection silent for this long is closed and reopened: its peer may have vanished. */
 const SILENT_FOR_MS = 5_000;
 const MAX_QUEUED_COMMANDS = 10_000;
 
 export interface RedisLinkOptions {
   url: string;
-  /** A command that proves that Redis can do what it is needed for; it is repeated every second. */
+  /** A command that proves that Redis can do its job; repeated every second. */
   probe: string[];
-  /** What must be done again before Redis is used after an absence: it may have come back empty. */
+  /** Runs before Redis is used after an absence, because it may have come back empty. */
   prepare: () => Promise<unknown>;
-  /** Called once per change, and once when the first state is known. `cause` says why Redis is not used. */
+  /** Called once per change, and once for the first known state. `cause` is the reason why Redis is not used. */
   onChange: (isUp: boolean, cause?: unknown) => void;
 }
 
-/** A Redis that may be away or stalled at any moment, without its users noticing more than that it is not up. */
+/** A Redis that may be away or stalled at any moment; its users only notice that it is not up. */
 export interface RedisLink {
-  /** False while Redis is away, stalled or not yet connected: callers that can do without it must not try. */
+  /** False while Redis is away, stalled or not yet connected: callers with a fallback must not try. */
   readonly isUp: boolean;
-  /** Sends one command, without a limit in time; for use inside `run` and `prepare`. */
+  /** Sends one command without a time limit; for use inside `run` and `prepare`. */
   send(command: string[]): Promise<Reply>;
   /**
-   * Runs work that sends commands. It is given up after 100 ms; a late answer is ignored.
-   * @throws whatever went wrong; Redis then counts as down until a probe succeeds
+   * Runs work that sends commands. It is abandoned after 100 ms; a late answer is ignored.
+   * @throws any failure; Redis then counts as down until a probe succeeds
    */
   run<T>(work: () => Promise<T>): Promise<T>;
   close(): void;
@@ -36,7 +36,7 @@ type Reply = string | number | boolean | (string | number | boolean)[];
 const clientOptions = {
   disableOfflineQueue: true,
   commandsQueueMaxLength: MAX_QUEUED_COMMANDS,
-  // The time limit is set here, around whole operations; the client's own costs a signal per command.
+  // The time limit applies to whole operations; the client's own would cost a signal per command.
   commandOptions: { timeout: 0 },
   socket: {
     connectTimeout: SILENT_FOR_MS,
@@ -46,7 +46,7 @@ const clientOptions = {
   },
 };
 
-/** Connects in the background and goes on trying for ever; never fails and never blocks. */
+/** Connects in the background and retries forever; never fails and never blocks. */
 export function openRedisLink({ url, probe, prepare, onChange }: RedisLinkOptions): RedisLink {
   let client: Client | undefined;
   let state: 'unknown' | 'up' | 'down' = 'unknown';
@@ -66,11 +66,11 @@ export function openRedisLink({ url, probe, prepare, onChange }: RedisLinkOption
   }
 
   async function check(): Promise<void> {
-    // Without a connection there is nothing to ask; losing one has been reported.
+    // Without a connection there is nothing to probe; its loss has been reported.
     if (isProbing || isClosed || !client?.isReady) return;
     isProbing = true;
     try {
-      // A stalled Redis is asked once: the answer that it still owes tells as well that it is back.
+      // A stalled Redis is probed only once: the outstanding answer also shows that it is back.
       unanswered ??= send(probe).finally(() => (unanswered = undefined));
       await inTime(unanswered);
       if (state !== 'up') {
@@ -87,14 +87,14 @@ export function openRedisLink({ url, probe, prepare, onChange }: RedisLinkOption
   }
 
   async function connect(): Promise<void> {
-    // The client takes a third of a second and 20 MB to load: only where Redis is used, and while others work.
+    // The client takes a third of a second and 20 MB to load, so it is loaded lazily, only where Redis is used.
     const { createClient } = await import('redis');
     if (isClosed) return;
     client = createClient({ url, ...clientOptions });
     client.unref();
     client.on('error', takeDown);
     client.on('ready', () => void check());
-    // A connection that was being made when the link was closed comes up only now.
+    // A connection in progress when the link was closed may still be established now.
     client.on('connect', () => isClosed && client?.destroy());
     await client.connect();
   }
@@ -123,7 +123,7 @@ export function openRedisLink({ url, probe, prepare, onChange }: RedisLinkOption
   };
 }
 
-/** Passes on what happens first. The turn after the time is up lets an answer through that had arrived while this process was busy. */
+/** Rejects after the time-out. The extra turn admits an answer that arrived while this process was busy. */
 function inTime<T>(work: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const giveUp = () => reject(new Error(`Redis did not answer within ${ANSWER_WITHIN_MS} ms.`));

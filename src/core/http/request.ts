@@ -5,18 +5,19 @@ import type { ServiceConfig } from '../config.js';
 import { createMask, maskPath } from '../log/log-mask.js';
 import type { Context } from './context.js';
 
-/** A browser that shows pages. A client that takes anything (as fetch and curl do by default) gets JSON. */
+/** True for a browser that displays pages. A client that accepts anything (fetch and curl by default) gets JSON. */
 export const prefersHtml = (req: Request): boolean => req.accepts(['json', 'html']) === 'html';
 
 export const prefersJson = (req: Request): boolean => req.accepts(['html', 'json']) === 'json';
 
-/** A browser on its way to a page, which can be sent somewhere else. */
+/** True for a browser that navigates to a page, which can be redirected. */
 export const isNavigation = (req: Request): boolean =>
   (req.method === 'GET' || req.method === 'HEAD') && prefersHtml(req);
 
 /**
- * Refuses addresses that stand for no text: percent-encoded bytes that are no UTF-8 (halves of surrogate pairs among
- * them), and NUL, which the database cannot store. Paths and queries need no look of their own for these.
+ * Refuses addresses that cannot be decoded to text: percent-encoded bytes that are not UTF-8 (including halves of
+ * surrogate pairs), and NUL, which the database cannot store. Handlers of paths and queries need no check of their
+ * own.
  * @throws AppError invalid_request
  */
 export const requireWholeAddress: RequestHandler = (req, _res, next) => {
@@ -31,7 +32,7 @@ function isText(req: Request): boolean {
   const [path = '', query = ''] = req.url.split(/\?(.*)/s, 2);
   try {
     const [decodedPath, decodedQuery] = [decodeURIComponent(path), decodeURIComponent(query)];
-    // A page says beside its field what it does not take.
+    // A page reports an invalid query beside its field.
     return !decodedPath.includes('\0') && (prefersHtml(req) || !decodedQuery.includes('\0'));
   } catch {
     return false;
@@ -39,8 +40,9 @@ function isText(req: Request): boolean {
 }
 
 /**
- * True if the client has what the tag names (`If-None-Match`, RFC 9110, 13.1.2). Express's `fresh` says no where
- * `Cache-Control: no-cache` is sent as well, as `fetch` does; but that asks to be told anew, which a 304 does.
+ * True if the client has the version that the tag names (`If-None-Match`, RFC 9110, 13.1.2). Express's `fresh`
+ * returns false if `Cache-Control: no-cache` is sent as well, as `fetch` does; but that header only asks for
+ * revalidation, which a 304 provides.
  */
 export function hasCopy(req: Request<object>, etag: string): boolean {
   const header = req.headers['if-none-match'];
@@ -51,10 +53,7 @@ export function hasCopy(req: Request<object>, etag: string): boolean {
 
 const originSetting = 'own origin';
 
-/**
- * In production people come by https, whatever the last hop to this process speaks: cookies are `Secure` there even if a
- * proxy forgets to say how it was called.
- */
+/** In production cookies are `Secure` even if a proxy does not forward the protocol, since people use https. */
 export function setOwnOrigin(
   app: Express,
   { production, publicUrl }: Pick<ServiceConfig, 'production' | 'publicUrl'>,
@@ -68,14 +67,14 @@ export function setOwnOrigin(
     });
 }
 
-/** Where people reach the service, for links and to tell its own pages: PUBLIC_URL, or what the request was sent to. */
+/** Origin under which people reach the service: PUBLIC_URL, or the request's own. */
 export const originOf = (req: Request<object>): string =>
   (req.app.get(originSetting) as string | undefined) ?? `${req.protocol}://${req.host}`;
 
-/** False: PUBLIC_URL says where people reach the service, whatever the request was sent to. */
+/** False if PUBLIC_URL is set, whatever the request was sent to. */
 export const isOriginOfRequest = (req: Request<object>): boolean => req.app.get(originSetting) === undefined;
 
-/** The page of ours that a request was sent from; undefined if the browser does not say, or it is another site's. */
+/** The page of ours that sent the request; undefined if the browser does not say, or for another site's page. */
 export function ownReferer(req: Request): string | undefined {
   const { referer } = req.headers;
   if (referer === undefined || !URL.canParse(referer)) return undefined;
@@ -85,12 +84,12 @@ export function ownReferer(req: Request): string | undefined {
 
 const uuidShape = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
-/** True for what a uuid column takes: anything else would be an error of the database. */
+/** True for a valid value of a uuid column: any other would be a database error. */
 export const isUuid = (value: unknown): value is string => typeof value === 'string' && uuidShape.test(value);
 
 /**
- * An id in the address, in lower case. One that cannot be an id is as unknown as any other.
- * @throws AppError not_found, saying that there is no such thing
+ * Reads an id from the path, in lower case. A malformed id is treated as an unknown one.
+ * @throws AppError not_found, naming the kind of thing
  */
 export function readPathId(req: Request, name: string, thing: string): string {
   const id = req.params[name];
@@ -98,22 +97,18 @@ export function readPathId(req: Request, name: string, thing: string): string {
   return id.toLowerCase();
 }
 
-/** The `X-Request-Id` of a request, as its answer carries it. */
 export const requestIdOf = (res: Response): string => String(res.getHeader('X-Request-Id') ?? '');
 
 const clientAddress = Symbol('client address');
 
-/**
- * Lets `req.ip` be worked out once per request. The log, the limits and the audit each ask for it, and Express would
- * read the forwarding headers every time.
- */
+/** Computes `req.ip` once per request: log, limits and audit read it, and Express would parse the headers each time. */
 export function rememberClientAddress(app: Express): void {
   const express = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(app.request), 'ip')!;
   Object.defineProperty(app.request, 'ip', {
     configurable: true,
     enumerable: true,
     get(this: Request & { [clientAddress]?: string | undefined }) {
-      // Without a trusted proxy the headers do not matter.
+      // Without a trusted proxy, the forwarding headers are irrelevant.
       return (this[clientAddress] ??=
         app.get('trust proxy') === false
           ? this.socket.remoteAddress
@@ -122,7 +117,7 @@ export function rememberClientAddress(app: Express): void {
   });
 }
 
-/** Aborted when the caller hangs up before the answer. Its reason is an error that no caller will be told. */
+/** Aborts when the caller hangs up before the answer. Its reason is an error that no caller will see. */
 export function hangUpSignal(res: Response): AbortSignal {
   const gone = new AbortController();
   res.once('close', () => {
@@ -134,7 +129,6 @@ export function hangUpSignal(res: Response): AbortSignal {
 
 const acceptableId = /^[\w.:-]{1,64}$/;
 
-/** Who called, as far as the request showed it: for the log alone. */
 export interface Caller {
   orgId?: string | undefined;
   keyId?: string | undefined;
@@ -142,8 +136,8 @@ export interface Caller {
 }
 
 /**
- * Gives each request its id (the caller's `X-Request-Id` where it is harmless) and reports it when it has ended: one
- * log line, one observation. Only the path is logged: a query string may hold what should not be kept.
+ * Gives each request its id (the caller's `X-Request-Id` if it is harmless), and on completion writes one log line
+ * and one observation. Logs only the path: a query string may contain confidential values.
  */
 export function requestContext(
   { config, log, accessLog, metrics }: Context,
@@ -168,7 +162,7 @@ export function requestContext(
         path: maskPath(req.originalUrl, mask),
         status,
         ms: Math.round(seconds * 1e5) / 100,
-        // The caller writes X-Forwarded-For where TRUST_PROXY counts more proxies than there are.
+        // The caller controls X-Forwarded-For if TRUST_PROXY counts more proxies than exist.
         ip: req.ip && mask(req.ip),
         code: error?.code,
         ...callerOf(req, res),
@@ -180,14 +174,14 @@ export function requestContext(
   };
 }
 
-/** What is asked for all the time and says nothing of its caller. A refusal of it is told. */
+/** Frequent requests that reveal nothing about their caller. Their refusals are still logged. */
 const routine = /^\/(?:(?:dashboard|docs)\/assets\/|(?:healthz|readyz|metrics)(?:$|\?))/;
 
 const face = /^\/(?:api|dashboard|operator)(?=\/|$|\?)/;
 
 /**
- * The route as it was mounted; everything unknown is one value, so that a scanner cannot fill the metrics. A request
- * that failed has left its router and lost the place where that was mounted, so the face is read from the address.
+ * The route as mounted; all unknown routes share one value, so that a scanner cannot flood the metrics. A failed
+ * request has left its router and lost its mount point, so the face is read from the address.
  */
 function routeOf(req: Request): string {
   const path: unknown = (req.route as { path?: unknown } | undefined)?.path;

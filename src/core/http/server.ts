@@ -15,10 +15,10 @@ import {
 } from './connections.js';
 import { toProblem } from './problem.js';
 
-/** How long a refused sender may take to read why: closing at once would destroy the answer on its way. */
+/** Time for a refused sender to read the reason: closing at once would discard the answer in transit. */
 const LINGER_MS = 1_000;
 
-/** Answers what Node refuses before there is a request for the app: with the problem that the app would answer with. */
+/** Answers requests that Node refuses before they reach the app, with the problem that the app would send. */
 function answerRefusals(server: Server, { answersOf }: Lines, accessLog?: Logger): void {
   const refused = new WeakSet<Duplex>();
 
@@ -44,7 +44,7 @@ function answerRefusals(server: Server, { answersOf }: Lines, accessLog?: Logger
 
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     const [first, ...others] = answersOf(socket as Socket);
-    // What is wrong belongs to the last request: those before it would lose their answers to it.
+    // The error belongs to the last request: answering now would cost the earlier ones their answers.
     const isAnswerable = others.length === 0 && !(first && (first.headersSent || first.req.complete));
     if (error.code === 'ECONNRESET' || !socket.writable || !isAnswerable) socket.destroy();
     else refuse(socket, toRefusal(error.code));
@@ -71,19 +71,18 @@ function toRefusal(code: string | undefined): AppError {
 interface HttpServerOptions {
   limits?: Partial<ConnectionLimits>;
   log?: Logger;
-  /** A line for each request that never reaches the app. */
   accessLog?: Logger;
 }
 
 /**
  * A server for an Express app. Express changes the prototype of every request and response, which costs more than the
- * rest of a small request. Requests that are born with Express's prototypes make that change a no-op.
+ * rest of a small request. Creating them with Express's prototypes makes that change a no-op.
  */
 export function createHttpServer(app: Express, { limits, log, accessLog }: HttpServerOptions = {}): Server {
   const lines = createLines(app);
   const server = http.createServer({ ...prepareMessages(app), ...options }, lines.take);
   server.maxRequestsPerSocket = 0;
-  // RFC 9110 (10.1.1) lets a server ignore expectations that it does not know.
+  // RFC 9110 (10.1.1) lets a server ignore unknown expectations.
   server.on('checkExpectation', lines.take);
   limitConnections(server, lines, { ...usualLimits, ...limits }, log);
   answerRefusals(server, lines, accessLog);
@@ -91,13 +90,14 @@ export function createHttpServer(app: Express, { limits, log, accessLog }: HttpS
 }
 
 /**
- * Connections that wait to be accepted while the process is busy; Linux keeps `net.core.somaxconn` of them at most. It drops the
- * first packet of further ones, which a client sends again after 1, 2, 3, 4, 5, 7, 11 and 19 s (Linux 6.5 and later). Of 2,000
- * connections to a process that stood still for 8 s, the last had its answer after 20.4 s with Node's 511, after 8.1 s with these.
+ * Length of the accept queue while the process is busy; Linux caps it at `net.core.somaxconn`. It drops the first
+ * packet of further connections, which a client resends after 1, 2, 3, 4, 5, 7, 11 and 19 s (Linux 6.5 and later). Of
+ * 2,000 connections to a process blocked for 8 s, the last got its answer after 20.4 s with Node's 511, and after 8.1
+ * s with this value.
  */
 const BACKLOG = 4_096;
 
-/** Rejects with the system's error where the address cannot be had. */
+/** Rejects with the system's error if the address is unavailable. */
 export function listen(server: Server, { port, host }: { port: number; host: string }): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
@@ -108,18 +108,18 @@ export function listen(server: Server, { port, host }: { port: number; host: str
   });
 }
 
-/** Slow and idle senders: the whole request within 30 s, its headers within 10 s. */
+/** Limits slow and idle senders: 30 s for the whole request, 10 s for its headers. */
 const options = {
   requestTimeout: 30_000,
   headersTimeout: 10_000,
   keepAliveTimeout: 65_000,
   connectionsCheckingInterval: 5_000,
   maxHeaderSize: 16_384,
-  // The app refuses requests without one, with a problem.
+  // The app refuses requests without a Host header, with a problem.
   requireHostHeader: false,
 };
 
-/** Message classes with the app's prototypes, or nothing where this Node does not let its own be called that way. */
+/** Message classes with the app's prototypes, or nothing if this Node's constructors cannot be called like this. */
 function prepareMessages(app: Express): Pick<http.ServerOptions, 'IncomingMessage' | 'ServerResponse'> {
   function Request(this: IncomingMessage, socket: Socket) {
     callAsFunction(IncomingMessage, this, socket);
@@ -127,7 +127,7 @@ function prepareMessages(app: Express): Pick<http.ServerOptions, 'IncomingMessag
   function Response(this: ServerResponse, request: IncomingMessage, options: unknown) {
     callAsFunction(ServerResponse, this, request, options);
   }
-  // The engine sizes new objects by the fields that a constructor and those it inherits from assign.
+  // V8 sizes new objects by the fields that their constructor chain assigns.
   Object.setPrototypeOf(Request, IncomingMessage);
   Object.setPrototypeOf(Response, ServerResponse);
   Request.prototype = app.request;
@@ -146,7 +146,6 @@ function prepareMessages(app: Express): Pick<http.ServerOptions, 'IncomingMessag
 
 type Callable = { call(self: object, ...args: unknown[]): void };
 
-/** Node's message classes are functions that can be called on an object of ours. */
 function callAsFunction(constructor: unknown, self: object, ...args: unknown[]): void {
   (constructor as Callable).call(self, ...args);
 }

@@ -2,14 +2,14 @@ import type { Express, RequestHandler } from 'express';
 import { AppError } from '../errors.js';
 import { nothingHere } from './problem.js';
 
-/** What Express keeps of a mounted handler. Its types do not describe it. */
+/** Express's record of a mounted handler, which its types do not describe. */
 interface Layer {
   match(path: string): { path: string } | false;
   handle: { stack?: Layer[] };
   route?: { methods: Record<string, boolean> };
 }
 
-/** The end of a face: the address answers other methods (405 with `Allow`), or there is nothing (404). */
+/** Last handler of a face: 405 with `Allow` if the address takes other methods, otherwise 404. */
 export const unknownRoute: RequestHandler = (req, _res, next) => {
   const path = req.originalUrl.split('?', 1)[0]!;
   const methods = methodsAt((req.app as Express).router.stack as unknown as Layer[], path);
@@ -26,7 +26,7 @@ export const unknownRoute: RequestHandler = (req, _res, next) => {
   );
 };
 
-/** Asks the routers as they ask themselves, but for any method. */
+/** Matches the way routers do, but for any method. */
 function methodsAt(stack: Layer[], path: string): Set<string> {
   return new Set(
     stack.flatMap((layer) => {

@@ -12,14 +12,14 @@ export const text = (maxLength: number) => {
 
 export const nameField = text(200).refine((name) => !/^\s+$/.test(name), 'must not be blank');
 
-/** A number that people type into a form; every digit counts. */
+/** A number typed into a form; every digit counts. */
 export const decimalField = z.string().regex(/^\d{1,30}(\.\d{1,30})?$/, 'must be a number, like 100000');
 
-/** Years beyond these cannot be written as RFC 3339 in UTC, or cannot be meant. */
+/** Times outside this range cannot be written as RFC 3339 in UTC, or are obvious mistakes. */
 const earliest = Date.parse('1970-01-01T00:00:00Z');
 const latest = Date.parse('9999-12-31T23:59:59.999Z');
 
-/** A time that is kept as it was sent. */
+/** A time that is stored as sent. */
 export const timeInput = z.iso
   .datetime({
     offset: true,
@@ -31,9 +31,9 @@ export const timeInput = z.iso
     return ms >= earliest && ms <= latest;
   }, 'must lie in the years 1970 to 9999');
 
-/** Places that one answer names. Who has more wrong than this has one thing wrong many times. */
+/** Maximum number of errors in one answer. Input with more errors repeats a single mistake. */
 export const MAX_PLACES = 100;
-/** Of a field's name in a pointer: what is longer was never one of ours. */
+/** Maximum length of a field's name in a pointer; longer names are never ours. */
 const MAX_NAME_LENGTH = 255;
 
 const typeNames: Record<string, string> = {
@@ -58,7 +58,7 @@ const formats: Record<string, string> = {
 
 const units: Record<string, string> = { string: ' characters', array: ' items', set: ' items' };
 
-/** What is wrong, in words that go on after the name of the place: the validator has words of its own, for programmers. */
+/** Describes an issue in words that continue after the name of the place: the validator's own messages are for programmers. */
 const describeIssue: z.core.$ZodErrorMap = (issue) => {
   switch (issue.code) {
     case 'invalid_type':
@@ -86,7 +86,7 @@ const describeIssue: z.core.$ZodErrorMap = (issue) => {
   }
 };
 
-/** How all outside input is parsed: with the input, which tells what is missing from what is of another type. */
+/** Options for parsing all outside input. The reported input distinguishes a missing value from one of the wrong type. */
 export const plainly = { reportInput: true, error: describeIssue };
 
 /**
@@ -105,8 +105,8 @@ export function parseInput<T extends z.ZodType>(schema: T, input: unknown): z.ou
 }
 
 /**
- * Parses a list item by item, and stops where there are too many errors to be told: an error costs a hundred times
- * as much as a value that fits.
+ * Parses a list item by item and stops at too many errors to report: an invalid value costs a hundred times as much
+ * as a valid one.
  * @param path of the list in the body
  * @throws AppError as `parseInput` does
  */
@@ -157,7 +157,7 @@ function toPointerPart(name: string): string {
   return shown.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
-/** For a list that is not worth parsing. @throws AppError batch_too_large like `A batch holds at most 500 events` */
+/** Refuses a list too long to be worth parsing. @throws AppError batch_too_large like `A batch holds at most 500 events` */
 export function requireFew(sent: unknown, takes: string, most: number, items: string): void {
   if (Array.isArray(sent) && sent.length > most)
     throw new AppError('batch_too_large', `${takes} at most ${most} ${items}; this one has ${sent.length}.`);

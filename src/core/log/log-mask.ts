@@ -1,8 +1,8 @@
 const MASK = '[redacted]';
 
-/** The shapes of what opens something here, wherever it stands: in an address, a header, the text of an error. */
+/** Patterns of our credentials, wherever they occur: in an address, a header, the text of an error. */
 const shapes: [pattern: RegExp, replacement: string][] = [
-  // API keys, as they are or with percent-encoded characters.
+  // API keys, plain or percent-encoded.
   [/(org(?:_|%5F)(?:live|test)(?:_|%5F))(?:[\dA-Za-z]|%[\dA-Fa-f]{2}){8,}/gi, `$1${MASK}`],
   // Webhook secrets, in base64.
   [/(whsec(?:_|%5F))(?:[\w+/=-]|%[\dA-Fa-f]{2}){8,}/gi, `$1${MASK}`],
@@ -12,7 +12,7 @@ const shapes: [pattern: RegExp, replacement: string][] = [
   // The password of a database or of Redis.
   [/(\w:\/\/[^\s/:@"]*:)[^\s/@"]+(?=@)/g, `$1${MASK}`],
   [/-----BEGIN(?: |%20|\+)(?:[A-Z ]|%20|\+)*PRIVATE(?: |%20|\+)KEY-----(?:[^"\\]|\\[nr])*/g, MASK],
-  // Tokens of sessions and of invitations: 256 bits, and 384, in base64url. Names in code have words, not both cases.
+  // Tokens of sessions (256 bits) and invitations (384 bits), in base64url. The mix of cases excludes names in code.
   [/(?<![\w-])(?=[\w-]*[A-Z])(?=[\w-]*[a-z])(?:[\w-]{43}|[\w-]{64})(?![\w-])/g, MASK],
   // The value of a session cookie: `{"sid":"…"}` in base64.
   [/eyJzaWQiOi(?:[\w+/=-]|%[\dA-Fa-f]{2})*/g, MASK],
@@ -22,17 +22,17 @@ const shapes: [pattern: RegExp, replacement: string][] = [
   [/(?<![\w-])[\dA-HJKMNP-TV-Z]{4}(?:-[\dA-HJKMNP-TV-Z]{4}){3,7}(?![\w-])/g, MASK],
 ];
 
-/** A line that has none of these has no secret: most lines are told at the cost of two searches, each from the beginnings of words. */
+/** A line without any of these contains no secret. Most lines cost only two searches, which start at word boundaries. */
 const hint =
   /org(?:_|%5F)|whsec|eyJzaWQiOi|bearer|gauge_|[?&]\w|:\/\/|PRIVATE(?: |%20|\+)KEY|(?<![\w-])[\w-]{43}/i;
-/** Secrets that consist of capitals. Ignoring case, every UUID would look like a recovery code. */
+/** Secrets in capitals. A case-insensitive match would mistake every UUID for a recovery code. */
 const capitalsHint = /(?<![\w-])(?:[\dA-Z]{4}-[\dA-Z]{4}-|[A-Z2-7]{32})/;
 
 export type Mask = (text: string) => string;
 
 /**
- * Takes secrets out of a text: what looks like one of ours, and the values themselves that the configuration holds.
- * @param values secrets that are known word by word
+ * Masks everything that looks like one of our secrets, and the configured values themselves.
+ * @param values secrets to mask literally
  */
 export function createMask(values: readonly string[]): Mask {
   const known = values.flatMap((value) => [
@@ -50,10 +50,10 @@ export function createMask(values: readonly string[]): Mask {
   };
 }
 
-/** Too short to be a secret: masking it would make the log unreadable. */
+/** A shorter value is no secret, and masking it would make the log unreadable. */
 const MIN_LENGTH = 8;
 
-/** The secrets in an environment: the variables that are named as such, each of a list, and passwords in addresses. */
+/** Secrets in an environment: each item of the variables named as secrets, and passwords in URLs. */
 export function secretsIn(env: Record<string, string | undefined>): string[] {
   const found = Object.entries(env).flatMap(([name, value = '']) => [
     ...(URL.canParse(value) ? [passwordIn(value)] : []),
@@ -62,13 +62,13 @@ export function secretsIn(env: Record<string, string | undefined>): string[] {
   return [...new Set(found)].filter((value) => value.length >= MIN_LENGTH);
 }
 
-/** The parts of a list that commas or spaces separate. A token with a name (`billing:token`) counts without it, too. */
+/** Items of a list separated by commas or spaces. A named token (`billing:token`) also counts without its name. */
 const listed = (value: string): string[] =>
   [...value.split(','), ...value.split(/[,\s]+/)]
     .map((part) => part.trim())
     .flatMap((part) => [part, part.replace(/^[\da-z-]{1,32}:/, '')]);
 
-/** Of a variable that is not Gauge's it may be anything. */
+/** A variable that is not Gauge's may hold anything. */
 function passwordIn(url: string): string {
   const { password } = new URL(url);
   try {
@@ -78,7 +78,7 @@ function passwordIn(url: string): string {
   }
 }
 
-/** The path of an address as it may be logged: decoded where only that shows what it holds. */
+/** The path of an address for the log: decoded only if decoding reveals a secret. */
 export function maskPath(url: string, mask: Mask): string {
   const path = url.split('?', 1)[0]!;
   const decoded = decodePath(path);
@@ -86,7 +86,7 @@ export function maskPath(url: string, mask: Mask): string {
   return masked === decoded ? path : masked;
 }
 
-/** A path that is not UTF-8 has only its ASCII decoded, so that a secret beside the broken bytes is still recognised. */
+/** If a path is not UTF-8, decodes only its ASCII, so that a secret beside the broken bytes is still recognized. */
 function decodePath(path: string): string {
   if (!path.includes('%')) return path;
   try {

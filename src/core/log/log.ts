@@ -12,13 +12,10 @@ interface Described {
   [field: string]: unknown;
 }
 
-/** Fields of a database error that name parts of the schema. Its other ones (detail, where, hint) repeat values. */
+/** Fields of a database error that name parts of the schema. The others (detail, where, hint) repeat values. */
 const schemaFields = ['severity', 'schema', 'table', 'column', 'constraint', 'routine'] as const;
 
-/**
- * An error for the log. What a statement was about is told without its values, which are the customers'; what the
- * database's absence broke is told without a stack, which would lead to no cause.
- */
+/** Omits a failed statement's values, which belong to customers, and an outage's stack, which shows no cause. */
 function describeError(error: unknown, depth = 0): unknown {
   if (!(error instanceof Error))
     return typeof error === 'string' ? { type: 'string', message: error } : { type: typeof error };
@@ -40,10 +37,10 @@ const isFromDatabase = (error: Record<string, unknown>): boolean =>
   typeof error.severity === 'string' && sqlState(error) !== undefined;
 
 function messageOf(error: Error & Record<string, unknown>): string {
-  // The ORM's: the statement, and its parameters after it.
+  // The ORM's message holds the statement, followed by its parameters.
   if (typeof error.query === 'string' && 'params' in error && !isFromDatabase(error))
     return `Failed query: ${error.query}`;
-  // Class 22 says which value it could not take.
+  // Messages of class 22 contain the offending value.
   if (isFromDatabase(error) && String(error.code).startsWith('22')) return 'A value does not fit its type.';
   return error.message;
 }
@@ -54,7 +51,7 @@ function framesOf({ name, stack = '' }: Error, message: string): string {
   return [`${name}: ${message}`, ...frames].join('\n');
 }
 
-/** Whatever could carry a credential, wherever a log call puts it. */
+/** Fields that could carry a credential, wherever a log call puts them. */
 const secrets = [
   'authorization',
   'cookie',
@@ -67,10 +64,10 @@ const secrets = [
 ];
 const paths = secrets.flatMap((name) => [`["${name}"]`, `*["${name}"]`, `*.*["${name}"]`]);
 
-/** Characters that a terminal obeys, as they stand in JSON; line ends and tabs are harmless. */
+/** Control characters of terminals, in JSON notation; line ends and tabs are harmless. */
 const obeyed = /\\(?:\\|u00[01][\da-f]|[bfr])|[\u007f-\u009f]/gi;
 
-/** A request in one line: its id is of use where something was refused. */
+/** Describes a request in one line, with its id only if it was refused. */
 function describeRequest(line: Record<string, unknown>): string {
   const { msg, method, path, status, ms, requestId } = line as Record<string, string | number | undefined>;
   if (method === undefined) return String(msg);
@@ -79,14 +76,10 @@ function describeRequest(line: Record<string, unknown>): string {
   return `${msg === 'request' ? '' : `${String(msg)}: `}${request}${id}`;
 }
 
-/**
- * Lines for a person, where standard output is a terminal. They are written at once, in this process: what is printed beside
- * them keeps its place, and the last ones are there when the process ends.
- */
+/** Lines for a person at a terminal, written synchronously: they keep their order, and none is lost at the end. */
 export async function createTerminalStream(
   output: Pick<NodeJS.WriteStream, 'write'>,
 ): Promise<DestinationStream> {
-  // Only a terminal needs it.
   const { prettyFactory } = await import('pino-pretty');
   const format = prettyFactory({
     translateTime: 'SYS:HH:MM:ss',
@@ -104,8 +97,8 @@ export async function createTerminalStream(
 const common = { base: null, timestamp: pino.stdTimeFunctions.isoTime };
 
 /**
- * JSON lines with the time in ISO 8601; whatever looks like a credential is left out.
- * @param known secrets that the configuration holds, masked word by word
+ * JSON lines with the time in ISO 8601; credentials are masked.
+ * @param known configured secrets, masked literally
  */
 export function createLogger(
   level: string,
@@ -118,7 +111,7 @@ export function createLogger(
       level,
       redact: { paths, censor: '[redacted]' },
       serializers: { err: describeError },
-      // The finished line, so that nothing gets past it.
+      // Masks the finished line, so that nothing escapes.
       hooks: { streamWrite: createMask(known) },
     },
     stream,
@@ -126,8 +119,8 @@ export function createLogger(
 }
 
 /**
- * Masks nothing: for the line that shows the set-up link, and for the line of each request, whose fields are masked one by
- * one. Searching the whole line would be the most expensive part of a small request.
+ * A log without masking: for the line that shows the set-up link, and for request lines, whose fields are masked
+ * individually. Searching the whole line would be the most expensive part of a small request.
  */
 export const createPlainLog = (level: string, stream: DestinationStream): Logger =>
   pino({ ...common, level }, stream);

@@ -7,13 +7,13 @@ import { ExactNumber } from '../http/json.js';
 
 export type CsvCell = string | number | Date | null | ExactNumber;
 
-/** What spreadsheets take for the start of a formula. */
 const formula = /^[=+\-@\t\r\n]/;
 const special = /[",\r\n]/;
 
 /**
- * One record of RFC 4180, with its line break. A text that a spreadsheet would run as a formula gets an apostrophe in
- * front; numbers are ours and stay numbers, times are RFC 3339 in UTC, null is an empty cell.
+ * One record of RFC 4180, with its line break. A text that a spreadsheet would run as a formula gets a leading
+ * apostrophe. Numbers come from Gauge and are written unchanged; times are RFC 3339 in UTC, and null is an empty
+ * cell.
  */
 export const csvRow = (cells: readonly CsvCell[]): string => `${cells.map(toCell).join(',')}\r\n`;
 
@@ -27,16 +27,17 @@ function toCell(cell: CsvCell): string {
 }
 
 export interface CsvFile {
-  /** Of letters, digits, `.`, `_` and `-`; everything else becomes `-`. */
+  /** Everything except letters, digits, `.`, `_` and `-` becomes `-`. */
   filename: string;
   columns: readonly string[];
-  /** The records in pieces: each piece is written at once, the next is asked for when the client has taken it. */
+  /** The records in pieces: each piece is written at once, and the next is requested once the client has taken it. */
   pieces: AsyncIterable<readonly (readonly CsvCell[])[]>;
 }
 
 /**
- * Answers with a CSV file. The first piece is read before anything is sent, so that what fails there is an ordinary error. What fails
- * later breaks the connection: the client sees that the file is not whole. A client that hangs up ends the reading.
+ * Answers with a CSV file. The first piece is read before anything is sent, so a failure there is an ordinary error.
+ * A later failure breaks the connection, so the client sees that the file is incomplete. Reading stops if the client
+ * hangs up.
  */
 export async function sendCsv(
   log: Logger,

@@ -11,7 +11,6 @@ export interface ExampleEvent {
 export const sendEventLine = (baseUrl: string, key: string, event: ExampleEvent): string =>
   postLine(`${baseUrl}/api/usage/events`, key, { events: [event] });
 
-/** A line for a shell that posts JSON with an API key. */
 export const postLine = (
   url: string,
   key: string,
@@ -25,7 +24,6 @@ export const postLine = (
     body: JSON.stringify(body),
   });
 
-/** A line for a shell that sends any request. An empty body is none. */
 export function curlLine(request: {
   method: string;
   url: string;
@@ -35,7 +33,7 @@ export function curlLine(request: {
   const { method, url, headers, body } = request;
   return [
     curl,
-    // What curl does by itself is not said.
+    // Omits the method where it is curl's default.
     ...(method === (body === '' ? 'GET' : 'POST') ? [] : [`-X ${method}`]),
     quote(url),
     ...Object.entries(headers).map(([name, value]) => `-H ${quote(`${name}: ${value}`)}`),
@@ -43,14 +41,11 @@ export function curlLine(request: {
   ].join(' ');
 }
 
-/** A line for a shell that reads the entitlements. */
 export const readEntitlementsLine = (baseUrl: string, key: string): string =>
   readLine(`${baseUrl}/api/entitlements`, key);
 
-/** A line for a shell that reads what an API key may read. */
 export const readLine = (url: string, key: string): string =>
   `${curl} ${quote(url)} -H ${quote(`Authorization: Bearer ${key}`)}`;
 
-/** One word for a shell. What needs no quotes gets none. */
 const quote = (value: string): string =>
   /^[\w./:@%+=,-]+$/.test(value) ? value : `'${value.replaceAll("'", `'\\''`)}'`;

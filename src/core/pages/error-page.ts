@@ -7,7 +7,6 @@ import { statusByCode, type ErrorCode } from '../errors.js';
 import { toAddress } from './address.js';
 import { pageFrame, renderPage, type PageDeps, type ReadFrame } from './layout.js';
 
-/** Titles for people, where the status' own words say little. */
 const titles: Partial<Record<ErrorCode, string>> = {
   not_signed_in: 'You are signed out',
   not_found: 'Page not found',
@@ -20,7 +19,7 @@ const titles: Partial<Record<ErrorCode, string>> = {
   rate_limited: 'Too many tries',
 };
 
-/** The last handler of all: a page for a browser, a problem for every other client. */
+/** The last error handler: a page for a browser, a problem for every other client. */
 export function pageErrorHandler(deps: PageDeps, readFrame: ReadFrame): ErrorRequestHandler {
   const headers = pageHeaders();
   const frame = pageFrame(readFrame);
@@ -29,7 +28,7 @@ export function pageErrorHandler(deps: PageDeps, readFrame: ReadFrame): ErrorReq
       problemHandler(thrown, req, res, next);
       return;
     }
-    // Pages have theirs by now; whatever else a browser was led to has not.
+    // Pages have their headers by now; other responses to a browser do not.
     if (res.locals.nonce === undefined) {
       frame(req, res, () => undefined);
       headers(req, res, () => undefined);
@@ -49,7 +48,7 @@ async function showError(deps: PageDeps, thrown: unknown, req: Request, res: Res
     places: error.errors ?? [],
     requestId: requestIdOf(res),
     retryAfterSeconds: error.retryAfterSeconds,
-    // From a form back to its page: with a cookie that is gone, as after signing out in another tab, what was typed is not known.
+    // Leads from a form back to its page. If the cookie is gone, as after signing out in another tab, the input is lost.
     signInHref: toAddress('/login', { next: ownReferer(req) }),
   };
   const show = () => {
@@ -59,7 +58,7 @@ async function showError(deps: PageDeps, thrown: unknown, req: Request, res: Res
   try {
     await show();
   } catch {
-    // Nothing may be known of the person now, not even where they belong: the database may be what is missing.
+    // Drops the person and their Organization: the database may be what is unavailable.
     delete res.locals.session;
     delete res.locals.person;
     await show();

@@ -6,22 +6,18 @@ import { prefersHtml, ownReferer } from '../http/request.js';
 import { beginProblem, toAppError } from '../http/problem.js';
 import { parseInput } from '../http/validate.js';
 
-/** The fields of a posted form. Where a name repeats (check boxes), its values are a list. */
+/** Fields of a posted form. A repeated name (check boxes) has a list of values. */
 export type FormFields = Record<string, string | string[]>;
 
-/** What a form shows: what was typed, and what is wrong with it. */
 export interface FormState {
   values: FormFields;
-  /** By field name: what is wrong with it, as a sentence. */
   errors: Record<string, string>;
-  /** What is wrong with the whole, where no field is to blame. */
   problem: string | undefined;
 }
 
-/** A form that has not been filled in yet. */
 export const newForm = (values: FormFields = {}): FormState => ({ values, errors: {}, problem: undefined });
 
-/** What a person can put right in the form itself. Everything else is an error page. */
+/** Errors that a person can correct in the form. All others get an error page. */
 const formCodes = new Set<ErrorCode>([
   'invalid_request',
   'not_found',
@@ -31,35 +27,34 @@ const formCodes = new Set<ErrorCode>([
   'key_already_rotated',
 ]);
 
-/** True for what a browser posts from a form. A request without a body is none: it may be a call of the API. */
+/** True for a form posted by a browser. A request without a body does not count: it may be a call of the API. */
 export const isPostedForm = (req: Request): boolean =>
   req.is('application/x-www-form-urlencoded') === 'application/x-www-form-urlencoded';
 
-/** Programs find nothing here: there is no JSON at this address. */
+/** Hides pages from programs: the address has no JSON. */
 export function onlyPages(req: Request, _res: Response, next: (word?: 'route') => void): void {
   if (prefersHtml(req)) next();
   else next('route');
 }
 
-/** Lets forms of a browser through; everything else goes on to the JSON route at the same address. */
+/** Admits forms from a browser; all other requests fall through to the JSON route at the same address. */
 export function onlyForms(req: Request, _res: Response, next: (word?: 'route') => void): void {
   if (isPostedForm(req) && prefersHtml(req)) next();
   else next('route');
 }
 
 interface FormRoute {
-  /** Does what the form asks for and answers, in most cases by sending the browser on with 303. */
+  /** Carries out the form and answers, usually with a 303 redirect. */
   act: (req: Request, res: Response, fields: FormFields) => Promise<void>;
-  /** Shows the form again. The status is set, and the error is `res.locals.error`. */
+  /** Shows the form again. The status is already set, and the error is `res.locals.error`. */
   show: (req: Request, res: Response, form: FormState) => Promise<void>;
-  /** What else this form shows instead of an error page. */
   codes?: ReadonlySet<ErrorCode>;
 }
 
-/** A form's route: `act`, or the form again with what was typed and what is wrong with it. */
+/** A form's route: runs `act`, or shows the form again with its input and errors. */
 export function formRoute({ act, show, codes }: FormRoute): RequestHandler {
   return async (req, res) => {
-    // The parser of forms makes nothing but texts and lists of texts.
+    // The form parser produces only strings and lists of strings.
     const fields = { ...((await readForm(req, res)) as FormFields) };
     try {
       await act(req, res, fields);
@@ -73,7 +68,7 @@ export function formRoute({ act, show, codes }: FormRoute): RequestHandler {
   };
 }
 
-/** A page that is one form: GET shows it, and POST carries it out. `before` stands before both. */
+/** A page that is a single form: GET shows it, and POST carries it out. `before` runs before both. */
 export function addForm(
   router: Router,
   path: string,
@@ -83,11 +78,11 @@ export function addForm(
   router.post(path, ...before, formRoute(route));
 }
 
-/** Refuses a form for one of its fields. `detail` goes on where the field's name ends: `must not be blank`. */
+/** Refuses one field of a form. `detail` continues after the field's name: `must not be blank`. */
 export const fieldError = (name: string, detail: string): AppError =>
   placeError('invalid_request', `/${name}`, detail);
 
-/** One value of a field, or undefined if the field was left out or left empty. */
+/** A single value of a field; undefined if it is missing or empty. */
 export function textField(fields: FormFields, name: string): string | undefined {
   const value = fields[name];
   const text = Array.isArray(value) ? value[0] : value;
@@ -95,8 +90,8 @@ export function textField(fields: FormFields, name: string): string | undefined 
 }
 
 /**
- * Refuses a value that belongs to a choice which is not made: it would be ignored.
- * @param choice goes on where the sentence ends: `choose the date`
+ * Refuses a value for a choice that was not selected, because it would be ignored.
+ * @param choice ends the sentence: `choose the date`
  * @throws AppError invalid_request
  */
 export function refuseIgnored(fields: FormFields, name: string, isChosen: boolean, choice: string): void {
@@ -104,16 +99,14 @@ export function refuseIgnored(fields: FormFields, name: string, isChosen: boolea
     throw fieldError(name, `is filled in, but another choice is made: ${choice}, or clear it`);
 }
 
-/** All values of a field with check boxes. */
 export const listField = (fields: FormFields, name: string): string[] => [fields[name] ?? []].flat();
 
-/** Never shown again, whatever was typed. */
+/** Never filled in again, whatever was typed. */
 const secretFields = /password|code|secret/i;
 
 export const withoutSecrets = (fields: FormFields): FormFields =>
   Object.fromEntries(Object.entries(fields).filter(([name]) => !secretFields.test(name)));
 
-/** A form as it was sent, with what the error says of its fields. */
 export function toFormState(fields: FormFields, error: AppError): FormState {
   const values = withoutSecrets(fields);
   const errors: Record<string, string> = {};
@@ -130,7 +123,7 @@ const toSentence = (detail: string): string => {
   return /[.!?]$/.test(text) ? text : `${text}.`;
 };
 
-/** A form that was open for too long for the id that it carries gets another one, and says so. */
+/** Gives a form a new id if its own has expired, and says so. */
 export function renewForm(form: FormState, id: string): FormState {
   const { id: tooOld, ...errors } = form.errors;
   if (tooOld === undefined) return form;
@@ -142,26 +135,23 @@ export function renewForm(form: FormState, id: string): FormState {
   };
 }
 
-/** The fields of a form that is sent in the address. A field that was left empty was not filled in. */
+/** Fields of a form sent as a query. An empty field counts as not filled in. */
 export const readQuery = (req: Request): FormFields =>
   Object.fromEntries(Object.entries(req.query as FormFields).filter(([, value]) => value !== ''));
 
-/** @throws AppError invalid_request for a field that is given more than once */
+/** @throws AppError invalid_request for a repeated field */
 export function requireOnce(query: object): void {
   const repeated = Object.entries(query).find(([, value]) => Array.isArray(value));
   if (repeated) throw fieldError(repeated[0], 'must be given once');
 }
 
-/** @throws AppError invalid_request for a field that does not fit or is given more than once */
+/** @throws AppError invalid_request for a field that is invalid or repeated */
 export function parseQueryForm<T extends z.ZodType>(schema: T, query: FormFields): z.output<T> {
   requireOnce(query);
   return parseInput(schema, query);
 }
 
-/**
- * What a page with such a form shows: what was asked for, or the form with what is wrong beside the field and the
- * status of that.
- */
+/** Result of a page's query form, or the form with an error beside its field, with that error's status. */
 export async function tryQuery<T>(
   res: Response,
   query: FormFields,
@@ -178,15 +168,15 @@ export async function tryQuery<T>(
 }
 
 /**
- * What was typed into a form that came when its person was no longer signed in, or had to prove anew who they are. It waits,
- * without passwords and codes, until the form's page is shown again to the same person in the same browser.
+ * Input of a form whose sender was signed out or had to confirm their identity. It is kept, without passwords and
+ * codes, until the form's page is shown to the same person in the same browser.
  */
 export interface KeptForm {
   page: string;
   values: FormFields;
 }
 
-/** What a posted form says; undefined if this is no form of one of our pages. */
+/** Input of a posted form; undefined if the form is not on one of our pages. */
 export async function readTyped(req: Request, res: Response): Promise<KeptForm | undefined> {
   const page = ownReferer(req);
   if (page === undefined || !isPostedForm(req) || !prefersHtml(req)) return undefined;
@@ -204,7 +194,7 @@ export function sendFormToken(req: Request, res: Response, token: string, maxAge
 const taken = Symbol('taken form');
 type Locals = { [taken]?: (page: string) => Promise<FormFields | undefined> };
 
-/** Lets the page that a browser with a token asks for take what was typed into its form: `take`, by the token. */
+/** Lets the page that a browser with a token asks for retrieve the kept input, by calling `take` with the token. */
 export function offerForm(
   req: Request,
   res: Response,
@@ -222,10 +212,7 @@ export function offerForm(
   };
 }
 
-/**
- * The forms among what a page shows, with what the signed-in person had typed into one of them, once; undefined if nothing was
- * kept for the page. Forms of one page have no field in common.
- */
+/** Restores kept input into the page's forms, once; undefined if there is none. Forms on one page share no field. */
 export async function takeForms(
   req: Request,
   res: Response,
@@ -242,6 +229,6 @@ const isForm = (value: unknown): boolean =>
 
 function fillIn(form: FormState, values: FormFields): FormState {
   const isSent = Object.keys(values).some((name) => name in form.values);
-  // A box that was cleared is missing from what was sent, and must not come back ticked.
+  // A cleared check box is missing from the input and must not come back ticked.
   return { ...form, values: isSent ? values : { ...form.values, ...values } };
 }

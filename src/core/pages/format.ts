@@ -1,15 +1,15 @@
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.js';
 
-/** How pages write numbers and times. Everything is text; templates escape it. */
+/** Formats numbers and times for pages. Results are plain text; templates escape them. */
 
-/** A decimal as Postgres writes it, with all its digits and with separators: `1,234,567.25`. */
+/** A decimal from Postgres with all its digits and with separators: `1,234,567.25`. */
 export function formatDecimal(decimal: string | number | bigint): string {
   const [whole = '0', fraction] = String(decimal).split('.');
   const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ',');
   return fraction === undefined ? grouped : `${grouped}.${fraction}`;
 }
 
-/** Markup: a decimal of more digits than a phone has room for may break after its separators, and nowhere else. */
+/** Markup: a decimal too long for a phone may break only after its separators. */
 export function formatQuantity(decimal: string | number | bigint): string {
   const text = formatDecimal(decimal);
   return text.length > 15 ? text.replaceAll(',', ',<wbr>') : text;
@@ -17,17 +17,16 @@ export function formatQuantity(decimal: string | number | bigint): string {
 
 const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 
-/** A number where there is room for a few characters only: `1.2M`. */
 export const formatCompact = (value: number): string => compact.format(value);
 
-/** `42.5%`, rounded down: 100 is not said too early. */
+/** `42.5%`, rounded down, so that 100% is never shown too early. */
 export function formatShare(part: string, whole: string): string {
   const share = (Number(part) / Number(whole)) * 100;
   if (!Number.isFinite(share)) return '–';
   return `${formatDecimal((Math.floor(share * 10 + 1e-9) / 10).toFixed(1))}%`;
 }
 
-/** `+12.5%`, `−3.0%`: how far `now` is from `before`; undefined where there was nothing before. */
+/** `+12.5%`, `−3.0%`: growth from `before` to `now`; undefined if `before` is zero. */
 export function formatGrowth(now: string, before: string): string | undefined {
   const growth = (Number(now) / Number(before) - 1) * 100;
   if (!Number.isFinite(growth)) return undefined;
@@ -35,16 +34,15 @@ export function formatGrowth(now: string, before: string): string | undefined {
   return `${text === '0.0' ? '±' : growth > 0 ? '+' : '−'}${text}%`;
 }
 
-/** `1 key`, `2 keys`. */
 export function formatCount(count: number, noun: string, plural = `${noun}s`): string {
   return `${formatDecimal(count)} ${count === 1 ? noun : plural}`;
 }
 
-/** What could begin a sentence, in the middle of one. What begins with an abbreviation keeps its capitals. */
+/** Converts a sentence's first word for use inside a sentence. A leading abbreviation keeps its capitals. */
 export const inSentence = (text: string): string =>
   text.replace(/^[A-Z](?![A-Z])/, (first) => first.toLowerCase());
 
-/** In British English: the day goes before the month. */
+/** British English: the day comes before the month. */
 export const utc = (options: Intl.DateTimeFormatOptions) =>
   new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', ...options });
 const minute = {
@@ -59,13 +57,12 @@ const utcSecond = utc({ ...minute, second: '2-digit' });
 const utcDay = utc({ day: 'numeric', month: 'short', year: 'numeric' });
 const utcMonth = utc({ month: 'long', year: 'numeric' });
 
-/** `21 Nov 2026, 03:16 UTC`: what is shown until a script has put it into the reader's zone. */
+/** `21 Nov 2026, 03:16 UTC`, shown until a script converts it to the reader's time zone. */
 export const formatTime = (at: Date): string => `${utcMinute.format(at)} UTC`;
 
-/** `21 Nov 2026, 03:16:14 UTC`: where the second matters. */
 export const formatTimeToSecond = (at: Date): string => `${utcSecond.format(at)} UTC`;
 
-/** `2026-11-21 03:16:14 UTC`: what is shown on hover, whatever the zone. */
+/** `2026-11-21 03:16:14 UTC`, shown on hover in any time zone. */
 export const formatExactTime = (at: Date): string => `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`;
 
 /** `21 Nov 2026`, in UTC. */
@@ -80,7 +77,7 @@ const units: [unit: string, ms: number][] = [
   ['minute', MINUTE_MS],
 ];
 
-/** `2 days`, `1 hour`, `less than a minute`: the length of a time, rounded down. */
+/** A duration, rounded down: `2 days`, `1 hour`, `less than a minute`. */
 export function formatDuration(ms: number): string {
   for (const [unit, unitMs] of units) {
     const count = Math.floor(ms / unitMs);
@@ -89,17 +86,16 @@ export function formatDuration(ms: number): string {
   return 'less than a minute';
 }
 
-/** `3 minutes ago`, `in 2 days`, `just now`. */
 export function formatAgo(at: Date, now: Date): string {
   const ms = now.getTime() - at.getTime();
   if (Math.abs(ms) < MINUTE_MS) return ms >= 0 ? 'just now' : 'in less than a minute';
   return ms > 0 ? `${formatDuration(ms)} ago` : `in ${formatDuration(-ms)}`;
 }
 
-/** Money is in whole millionths of a dollar. */
+/** Amounts are whole millionths of a dollar. */
 const DOLLAR = 1_000_000n;
 
-/** `$1,234.50`, `−$0.04`; with more decimals only where there are any. */
+/** `$1,234.50`, `−$0.04`; more decimals only where needed. */
 export function formatMoney(micros: bigint): string {
   const [sign, amount] = micros < 0n ? ['−', -micros] : ['', micros];
   const fraction = String(amount % DOLLAR)
@@ -108,7 +104,7 @@ export function formatMoney(micros: bigint): string {
   return `${sign}$${formatDecimal(amount / DOLLAR)}.${fraction}`;
 }
 
-/** `42¢`, `42.5¢`: a price of one contract, or an average of prices, to a hundredth of a cent. Amounts are `formatMoney`. */
+/** `42¢`, `42.5¢`: a price of one contract, or an average price, to a hundredth of a cent. For amounts, use `formatMoney`. */
 export function formatPrice(micros: bigint): string {
   const hundredths = (micros + 50n) / 100n;
   const fraction = String(hundredths % 100n)
@@ -117,10 +113,9 @@ export function formatPrice(micros: bigint): string {
   return `${hundredths / 100n}${fraction === '' ? '' : `.${fraction}`}¢`;
 }
 
-/** `+$1.20`, `−$0.04`: for what comes and goes. */
 export const formatChange = (micros: bigint): string => `${micros > 0n ? '+' : ''}${formatMoney(micros)}`;
 
-/** `43%`, `<1%`: nothing is said to be certain that is not. */
+/** `43%`, `<1%`: never rounds to certainty. */
 export function formatProbability(probability: number): string {
   const percent = probability * 100;
   if (probability > 0 && percent < 0.5) return '<1%';
@@ -128,21 +123,18 @@ export function formatProbability(probability: number): string {
   return `${Math.round(percent)}%`;
 }
 
-/** `43.8%`, for comparing two of them. */
+/** `43.8%`, for comparing two probabilities. */
 export const formatExactProbability = (probability: number): string => `${(probability * 100).toFixed(1)}%`;
 
-/** `+7.2 points`, between two probabilities. */
 export function formatPoints(difference: number): string {
   const text = Math.abs(difference * 100).toFixed(1);
   const sign = text === '0.0' ? '' : difference > 0 ? '+' : '−';
   return `${sign}${text}\u00a0points`;
 }
 
-/** `74°`, `74.3°`, `−3°`. */
 export const formatDegrees = (degreesF: number, decimals = 0): string =>
   `${degreesF.toFixed(decimals).replace('-', '−')}°`;
 
-/** `12 s`, `3 minutes`: an age. */
 export function formatAge(ms: number): string {
   const seconds = Math.floor(ms / 1000);
   if (seconds < 120) return `${seconds}\u00a0s`;
@@ -150,5 +142,4 @@ export function formatAge(ms: number): string {
   return minutes < 120 ? `${minutes}\u00a0minutes` : `${Math.floor(minutes / 60)}\u00a0hours`;
 }
 
-/** `25%`: a share that was chosen, in whole percent. */
 export const formatWholePercent = (share: number): string => `${Math.round(share * 100)}%`;

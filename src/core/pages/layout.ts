@@ -14,12 +14,11 @@ export interface PageDeps {
   clock: Clock;
 }
 
-/** What stands around every page: the navigation and who is signed in. Read only when a page is answered with. */
+/** Reads what surrounds every page: the navigation and the signed-in person. Called only when a page is rendered. */
 export type ReadFrame = (res: Response, section: string | undefined) => Promise<object>;
 
 const frameOf = Symbol('frame');
 
-/** Pages behind this stand in the frame that `read` finds. */
 export const pageFrame =
   (read: ReadFrame): RequestHandler =>
   (_req, res, next) => {
@@ -28,18 +27,16 @@ export const pageFrame =
   };
 
 export interface Page {
-  /** The template, below `views`. */
+  /** Template below `views`. */
   view: string;
   title: string;
-  /** Which entry of the navigation is the current one. */
   section?: string;
-  /** `card`: a narrow page without navigation, for who is not signed in. */
+  /** `card`: a narrow page without navigation, for people who are not signed in. */
   frame?: 'card' | 'dashboard';
-  /** What the page says when a form that was carried out has led to it: by the word in `?done=`. */
+  /** Messages after a completed form, by the word in `?done=`. */
   notices?: Record<string, string>;
 }
 
-/** What templates write addresses, numbers and times with. */
 const ui = { ...format, toAddress };
 
 const require = createRequire(import.meta.url);
@@ -50,13 +47,13 @@ export const pageAssets = createAssets('/dashboard/assets', () => [
     .sort()
     .map((name) => join(folder, name)),
   { name: 'gauge.css', files: styleSheets },
-  // The package's small build is no module.
+  // The package's small build is not a module.
   {
     name: 'idiomorph.js',
     files: [require.resolve('idiomorph/dist/idiomorph.min.js')],
     end: 'export { Idiomorph };',
   },
-  // Its build for old module systems, in one file.
+  // Its single-file build for old module systems.
   {
     name: 'webauthn.js',
     files: [join(require.resolve('@simplewebauthn/browser'), '../../dist/bundle/index.umd.min.js')],
@@ -65,8 +62,8 @@ export const pageAssets = createAssets('/dashboard/assets', () => [
 ]);
 
 /**
- * Answers with a page in the dashboard's frame. `data` is the template's view object, complete: templates run no queries.
- * Beside it they see `ui` (formatting), `now`, and what the frame gives, such as `me` (who is signed in, or undefined).
+ * Answers with a page in its frame. `data` is the complete view object: templates run no queries. Templates also see
+ * `ui` (formatting), `now`, and the values of the frame, such as `me` (the signed-in person, or undefined).
  */
 export async function renderPage(
   { clock }: PageDeps,
@@ -95,7 +92,7 @@ export async function renderPage(
   });
 }
 
-/** The word of `?done=` stands for one of the page's own texts: an address cannot make a page say anything else. */
+/** `?done=` selects one of the page's own texts, so an address cannot put any other text on a page. */
 function noticeOf({ query }: Request, notices: Record<string, string> = {}): string | undefined {
   const { done } = query;
   return typeof done === 'string' && Object.hasOwn(notices, done) ? notices[done] : undefined;
@@ -103,10 +100,7 @@ function noticeOf({ query }: Request, notices: Record<string, string> = {}): str
 
 const pages = Symbol('pages');
 
-/**
- * A router whose routes answer with pages for people. They are no part of the API that the reference describes; the
- * tests find them by this mark, to look at each of them with every role.
- */
+/** A router of pages for people. The tests find them by this mark and open each with every role. */
 export const pageRouter = (): Router => Object.assign(Router(), { [pages]: true });
 
 export const isPageRouter = (handler: object): boolean => pages in handler;

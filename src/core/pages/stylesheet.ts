@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 
-/** The sheets of `views/styles`, in the order in which they are put together: what is later may override what is earlier. */
+/** Sheets of `views/styles` in cascade order: a later sheet may override an earlier one. */
 const sheets = [
   ['tokens', 'base', 'frame'],
   ['cards', 'buttons', 'forms', 'alerts', 'tables', 'charts', 'lists'],

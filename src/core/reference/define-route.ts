@@ -16,7 +16,6 @@ export type Tag =
   | 'Operator'
   | 'Service';
 
-/** What calls are counted for, by the names of the limits in headers and configuration. */
 export type Limit =
   | 'usage'
   | 'entitlements'
@@ -27,36 +26,36 @@ export type Limit =
   | 'key-changes'
   | 'sign-ins';
 
-/** One route as the document describes it, in the words and with the schemas that the route itself uses. */
+/** A route as the document describes it, with the texts and schemas that the route itself uses. */
 export interface RouteDescription {
   method: 'get' | 'post' | 'put' | 'delete';
-  /** As in OpenAPI: `/dashboard/api-keys/{id}`. */
+  /** In OpenAPI notation: `/dashboard/api-keys/{id}`. */
   path: string;
   operationId: string;
   tag: Tag;
   summary: string;
-  /** Markdown. Someone who has only this must be able to use the route. */
+  /** Markdown. It must suffice for using the route. */
   description: string;
   credential: 'apiKey' | 'session' | 'operator' | 'none';
-  /** A call without the credential is answered, too. */
+  /** The route also answers calls without the credential. */
   isCredentialOptional?: boolean;
-  /** The scope that an API key needs; null where any valid key will do. */
+  /** Scope that an API key needs; null if any valid key will do. */
   scope?: Scope | null;
-  /** Answers of any status may say what is left of it. */
+  /** Answers of any status may state what is left of this limit. */
   limit?: Limit;
-  /** Left out: where a credential is needed. */
+  /** Default: true if the route needs a credential. */
   usesDatabase?: boolean;
   params?: z.ZodObject;
   query?: z.ZodObject;
   headers?: z.ZodObject;
   body?: RequestBody;
-  /** The successful answers, and those others that are no problem documents, by status. */
+  /** Successful answers and other answers that are not problem documents, by status. */
   responses: Record<number, ResponseDescription>;
-  /** The codes that do not follow from the rest of the description: see `describeRoute`. */
+  /** Codes that do not follow from the rest of the description; see `describeRoute`. */
   errors?: ErrorCode[];
   /** One or more for each successful status and for each of `errors`. */
   examples: Example[];
-  /** Succeeds; the examples of general problems are made from it. Left out: the request of the first example, without its query. */
+  /** Request for examples of general problems. Default: that of the first example, without its query. */
   good?: ExampleRequest;
 }
 
@@ -66,9 +65,9 @@ export interface Route<Deps> extends RouteDescription {
 
 interface RequestBody {
   schema: z.ZodType;
-  /** Left out: JSON. */
+  /** Default: JSON. */
   mediaType?: string;
-  /** Further formats, by media type. An example names its own as `content-type`. */
+  /** Further formats by media type. An example selects one with `content-type`. */
   others?: Record<string, z.ZodType>;
   isOptional?: boolean;
   maxBytes: number;
@@ -79,19 +78,17 @@ type ParameterNames<Path extends string> = Path extends `${string}{${infer Name}
   : never;
 type HandlerOf<Path extends string> = RequestHandler<Record<ParameterNames<Path>, string>>;
 
-/** A route as it is written: its handler knows the parameters of the path. */
 export type RouteDefinition<Path extends string, Deps> = RouteDescription & {
   path: Path;
   handler: (deps: Deps) => HandlerOf<Path> | HandlerOf<Path>[];
 };
 
-/** One route: what `mountRoutes` mounts, and its entry in the OpenAPI document. */
 export const defineRoute = <Path extends string, Deps>(route: RouteDefinition<Path, Deps>): Route<Deps> =>
   route as unknown as Route<Deps>;
 
 /**
  * Mounts the routes on a router that is itself mounted at `base`.
- * @param guardsOf what stands before a route, within its one layer
+ * @param guardsOf handlers that run before a route, within the same layer
  */
 export function mountRoutes<Deps>(
   router: Router,
@@ -109,7 +106,7 @@ export function mountRoutes<Deps>(
 
 export interface ResponseDescription {
   description: string;
-  /** By media type: a schema, or null for text that has none. Left out where there is no body. */
+  /** Schema by media type, or null for text without one. Omitted if there is no body. */
   content?: Record<string, z.ZodType | null>;
   headers?: ResponseHeader[];
 }
@@ -124,7 +121,7 @@ export const json = (
   ...(headers ? { headers } : {}),
 });
 
-/** Of a route that answers 304 to a caller who has the answer already. */
+/** Responses of a route that answers 304 to a caller with a current copy. */
 export const conditional = (
   description: string,
   schema: z.ZodType,
@@ -140,20 +137,19 @@ export const conditional = (
 });
 
 export interface ExampleRequest {
-  /** Left out: one that is good for the route. */
+  /** Default: a credential that is valid for the route. */
   credential?: Credential;
   params?: Record<string, string>;
   query?: Record<string, string>;
   headers?: Record<string, string>;
-  /** A JSON value, or the fields of a form. */
   body?: unknown;
-  /** Instead of `body`: sent as it is. */
+  /** Sent verbatim instead of `body`. */
   rawBody?: string;
-  /** Spaces follow the body up to this size. */
+  /** Pads the body with spaces to this size. */
   paddedToBytes?: number;
 }
 
-/** The state of the service in which an example takes place; left out where all is well. */
+/** State of the service in which an example takes place; omitted if all is well. */
 export type Circumstance =
   | 'limit_used_up'
   | 'database_unreachable'
@@ -170,20 +166,20 @@ export type Circumstance =
   | 'read_market_access';
 
 export interface Example {
-  /** Names the example in the document: camelCase, unique within its route. */
+  /** Name of the example in the document: camelCase, unique within its route. */
   name: string;
   summary: string;
   circumstance?: Circumstance;
   before?: ExampleRequest[];
   request: ExampleRequest;
-  /** Left out: the lowest of `responses`. */
+  /** Default: the lowest status of `responses`. */
   status?: number;
-  /** Of JSON the whole value, of other text a part that it contains. */
+  /** The whole value of a JSON answer, or a part of any other text. */
   answer?: unknown;
   answerHeaders?: Record<string, string>;
 }
 
-/** In an example answer: a value that differs from call to call. The one shown stands for any of its kind. */
+/** A value in an example answer that differs from call to call; the shown one is representative. */
 export class Generated {
   readonly shown: string;
   constructor(shown: string) {
@@ -196,7 +192,6 @@ export class Generated {
 
 export const generated = (shown: string) => new Generated(shown);
 
-/** In an example answer: an object of which only a part is shown. */
 export class Excerpt {
   readonly shown: Record<string, unknown>;
   constructor(shown: Record<string, unknown>) {
@@ -209,7 +204,6 @@ export class Excerpt {
 
 export const excerpt = (shown: Record<string, unknown>) => new Excerpt(shown);
 
-/** In an example answer: a list of which only the beginning is shown. */
 export class Beginning {
   readonly items: unknown[];
   constructor(items: unknown[]) {
@@ -222,7 +216,7 @@ export class Beginning {
 
 export const beginning = (items: unknown[]) => new Beginning(items);
 
-/** In an example request: a list too long to be shown; the document shows its first item. */
+/** A list in an example request that is too long to show; the document shows its first item. */
 export class Repeated {
   readonly items: unknown[];
   constructor(items: unknown[]) {

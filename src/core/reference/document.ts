@@ -70,20 +70,17 @@ repeated; if nothing differs, nothing changes and no audit row is written. Where
   Service: `Health, readiness, metrics, and this document.`,
 };
 
-/** A message that endpoints of customers receive. */
 export interface DescribedWebhook {
   type: string;
   summary: string;
   description: string;
-  /** Of its `data`. */
   schema: z.ZodObject;
-  /** One whole message. */
   example: { type: string; timestamp: string; data: Record<string, unknown> };
 }
 
 export type OpenApiDocument = ReturnType<OpenApiGeneratorV31['generateDocument']>;
 
-/** The OpenAPI 3.1 document of the service. Takes some tens of milliseconds. */
+/** The OpenAPI 3.1 document of the service. Building it takes tens of milliseconds. */
 export function buildDocument(
   routes: readonly DescribedRoute[],
   webhooks: readonly DescribedWebhook[],

@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../errors.js';
 
-/** What each code means and what its caller can do: the text of `/docs/errors`. */
+/** Meaning of each code and what its caller can do: the text of `/docs/errors`. */
 export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> = {
   invalid_json: {
     meaning: 'The body is not JSON, or not UTF-8.',

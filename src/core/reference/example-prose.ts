@@ -83,13 +83,13 @@ export function requestBodyExamples(
   );
 }
 
-/** Bodies that do not fit the schema are told with the answer they get, not offered for imitation. */
+/** A body that violates the schema is shown only with its answer, not offered for imitation. */
 function isShown(route: DescribedRoute, { request }: SentExample): boolean {
   const schema = route.body && bodyFormats(route.body)[mediaTypeOf(route, request)];
   return request.body !== undefined && schema?.safeParse(asShown(request.body)).success === true;
 }
 
-/** The schema of each format that a body may have, by media type; the usual one first. */
+/** Schema of each format that a body may have, by media type; the default format comes first. */
 export const bodyFormats = ({
   mediaType = 'application/json',
   schema,
@@ -99,5 +99,5 @@ export const bodyFormats = ({
 export const mediaTypeOf = ({ body }: Pick<DescribedRoute, 'body'>, { headers }: SentRequest): string =>
   headers?.['content-type'] ?? body?.mediaType ?? 'application/json';
 
-/** Plain JSON of an example: what is generated, or too long, in its shown form. */
+/** Plain JSON of an example: generated and overlong values in their displayed form. */
 export const asShown = (value: unknown): unknown => JSON.parse(JSON.stringify(value)) as unknown;

@@ -3,12 +3,8 @@ const exampleSecret = (mode: 'live' | 'test', word: string) => `org_${mode}_${wo
 
 const lasting = { expiresAt: null, revokedAt: null } as const;
 
-/**
- * The small world in which all examples take place. The descriptions name its parts; the test that sends every
- * documented example builds it row by row.
- */
+/** The world of all examples. Descriptions refer to its parts, and the test of the examples builds it row by row. */
 export const exampleWorld = {
-  /** The clock stands still. */
   now: '2026-01-31T12:00:00.000Z',
   createdAt: '2026-01-05T09:00:00.000Z',
   organization: { id: '019b8d9a-6400-7000-8000-000000000001', slug: 'acme', name: 'Acme' },
@@ -21,7 +17,7 @@ export const exampleWorld = {
       usageMetric: 'calls',
       unitCap: '1000',
       entitlement: 'live',
-      /** Counted in live mode in the month of `now`. */
+      /** Recorded in live mode in the month of `now`. */
       used: '400',
     },
     storage: {
@@ -139,7 +135,7 @@ export const exampleWorld = {
       revokedAt: '2026-01-21T08:30:00.000Z',
     },
   },
-  /** What the invented world lists in New York at `now`: the rungs that examples name, and the book of one of them. */
+  /** Markets of the invented world in New York at `now`: the brackets that examples name, and the order book of one. */
   markets: {
     yesterday: {
       eventTicker: 'KXHIGHNY-26JAN30',
@@ -148,7 +144,7 @@ export const exampleWorld = {
     today: {
       eventTicker: 'KXHIGHNY-26JAN31',
       lowest: { ticker: 'KXHIGHNY-26JAN31-T49' },
-      /** The one above it, which the examples trade: its asks are for 32 contracts at 0.45 dollars and more at 0.46. */
+      /** The next bracket up, which the examples trade: it asks 0.45 dollars for 32 contracts and 0.46 for more. */
       traded: {
         ticker: 'KXHIGHNY-26JAN31-B49.5',
         bracket: { kind: 'between', floor: 49, cap: 50, unit: 'fahrenheit', label: '49° to 50°' },
@@ -157,23 +153,22 @@ export const exampleWorld = {
       unknown: { ticker: 'KXHIGHNY-26JAN31-B99.5' },
     },
   },
-  /** What Acme holds of storage, live, since a minute before `now`; and the limit of its entitlement, in five hours that roll. */
+  /** Acme's live reservation of storage, made a minute before `now`, and the entitlement's limit over a rolling five hours. */
   reservation: { id: '019c0f3b-2da0-7000-8000-000000000071', blocked: 2_000_000, held: 4_000 },
-  /** Of Acme, for the first weeks of January: one that is open, one that was applied, one that was taken back. All are empty. */
+  /** Acme's backfills of the first weeks of January: one open, one applied, one reverted. All are empty. */
   backfill: {
     id: '019c13c7-9a00-7000-8000-000000000081',
     reason: 'A collector was down',
     appliedId: '019c13c7-9a00-7000-8000-000000000082',
     revertedId: '019c13c7-9a00-7000-8000-000000000083',
   },
-  /** An endpoint of Acme's for what happens in live mode, one that was disabled, and a message to the first that failed. */
+  /** Acme's endpoint for live events, a disabled one, and a failed message to the first. */
   webhooks: {
     live: { id: '019c0a00-0000-7000-8000-000000000081', url: 'https://hooks.acme.example/gauge' },
     disabled: { id: '019c0a00-0000-7000-8000-000000000082', url: 'https://old.acme.example/gauge' },
     message: { id: '019c0f1e-5b40-7000-8000-000000000091', createdAt: '2026-01-30T13:36:13.632Z' },
     otherId: '019c0a00-0000-7000-8000-000000000083',
   },
-  /** A paper order of the day before. */
   trade: {
     id: '019c0f10-9500-7000-8000-000000000061',
     idempotencyKey: 'ny-jan31-morning',
@@ -181,7 +176,7 @@ export const exampleWorld = {
     ticker: 'KXHIGHNY-26JAN31-B49.5',
     createdAt: '2026-01-30T15:04:05.000Z',
   },
-  /** Only where an order stands in the book. */
+  /** Used only where an order rests in the book. */
   resting: {
     id: '019c13a6-8a00-7000-8000-000000000062',
     idempotencyKey: 'ny-jan31-patient',
@@ -190,7 +185,6 @@ export const exampleWorld = {
     createdAt: '2026-01-31T12:00:00.000Z',
     queueAhead: 120,
   },
-  /** One entry of the operator's log and one of Acme's. */
   audit: {
     operator: {
       id: '019b8d9a-6400-7000-8000-000000000051',
@@ -220,7 +214,6 @@ export const exampleWorld = {
   unknownId: '019b8d9a-6400-7000-8000-0000000000ff',
 } as const;
 
-/** Who sends an example, as the document says it. */
 export const credentials = {
   none: 'no credential',
   liveKey: 'an active live key with `usage:write`, `usage:read` and `entitlements:read`',

@@ -1,4 +1,3 @@
-/** The headers that answers carry, as components of the document. */
 export const responseHeaders = {
   'X-Request-Id': {
     required: true,

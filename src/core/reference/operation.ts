@@ -29,7 +29,7 @@ const errorPlaceSchema = z
   })
   .meta({ id: 'ErrorPlace', description: 'One offending place of the request body.' });
 
-/** RFC 9457 problem details, as every failure is answered. */
+/** RFC 9457 problem details, the format of every failure. */
 const problemSchema = z
   .object({
     type: z.string().meta({
@@ -94,13 +94,12 @@ function requestBody(route: DescribedRoute, body: NonNullable<DescribedRoute['bo
   return { required: !isOptional, content: Object.fromEntries(content) as ContentObject };
 }
 
-/** Every status that the route may answer with, in ascending order. */
 export function statusesOf({ responses, errors }: DescribedRoute): number[] {
   const statuses = [...Object.keys(responses).map(Number), ...errors.map((code) => statusByCode[code])];
   return [...new Set(statuses)].sort((a, b) => a - b);
 }
 
-/** One response for everything of a status: a success, a form to be filled in again, all the codes of a problem. */
+/** The single response of a status: a success, a form to correct, and all problem codes together. */
 function toResponse(route: DescribedRoute, status: number): ResponseConfig {
   const own = route.responses[status];
   const codes = codesOf(route, status).map((code) => `\`${code}\`: ${errorGuide[code].meaning}`);
@@ -124,7 +123,7 @@ function contentOf(route: DescribedRoute, status: number, mediaTypes: string[]) 
 const codesOf = (route: DescribedRoute, status: number): ErrorCode[] =>
   route.errors.filter((code) => statusByCode[code] === status);
 
-/** What a body of this status and media type looks like: a schema, null for plain text, undefined if there is no such. */
+/** Schema of the body with this status and media type; null for plain text, undefined if there is no such body. */
 export function schemaOf(
   route: DescribedRoute,
   status: number,
@@ -140,7 +139,7 @@ export function schemaOf(
 export function headersOf(route: DescribedRoute, status: number): ResponseHeader[] {
   const isProblem = codesOf(route, status).length > 0;
   const own = route.responses[status]?.headers ?? [];
-  // Strangers to the operator's face are counted, too.
+  // The limit also counts strangers who call the operator API.
   const isCounted =
     route.limit !== undefined || status === 429 || (status === 401 && route.credential === 'operator');
   const limit: ResponseHeader[] = isCounted ? ['RateLimit', 'RateLimit-Policy'] : [];
@@ -154,7 +153,7 @@ function problemHeaders({ credential, errors }: DescribedRoute, status: number):
   return status === 429 || status === 503 || mayWait ? ['Retry-After'] : [];
 }
 
-/** Beside a limit that leaves no room `Retry-After` is there only where time will help. */
+/** With an exhausted usage limit (409), `Retry-After` is sent only if waiting helps. */
 export const isAlwaysSent = (name: ResponseHeader, status: number): boolean =>
   'required' in responseHeaders[name] && !(name === 'Retry-After' && status === 409);
 
@@ -180,7 +179,6 @@ function responseExamples(route: DescribedRoute, status: number, mediaType: stri
   );
 }
 
-/** A problem is an object, a page is text. */
 const isOf = (body: unknown, mediaType: string): boolean =>
   mediaType === 'text/html'
     ? typeof body === 'string'

@@ -8,30 +8,27 @@ interface OwnProduct {
   slug: string;
   name: string;
   usageMetric: string;
-  /** What one event may count; an exact decimal. */
+  /** Largest quantity of one event; an exact decimal. */
   maxQuantity: string;
 }
 
-/** What stands in the examples instead of the example world's values, for a member of an Organization. */
+/** A member's own values, which replace those of the example world. */
 export interface OwnValues {
   now: Date;
   liveProducts: OwnProduct[];
   readOnlyProducts: OwnProduct[];
-  /** Of an active key in each mode; never more of a key than its prefix. */
+  /** Prefix of an active key in each mode; never more of a key than its prefix. */
   prefixes: { live?: string | undefined; test?: string | undefined };
-  /** A market that can be bought now, and at which price. */
   market?: { ticker: string; ask: string } | undefined;
   tradeId?: string | undefined;
-  /** Of a paper trade that stands in the book. */
   restingId?: string | undefined;
-  /** One that is held now. */
   reservation?: { id: string; quantity: string } | undefined;
 }
 
 const { products, markets, trade, resting, reservation, now: exampleNow } = exampleWorld;
 const time = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
 
-/** The request with the caller's own values: it is answered as well when it is sent with a key of theirs. */
+/** The request with the caller's own values: sent with their key, it succeeds as well. */
 export function ownRequest(request: SentRequest, own: OwnValues): SentRequest {
   const plain = asShown(request) as SentRequest;
   const renamed = rename(plain, own, ownProducts(own, own.liveProducts[0])) as SentRequest;
@@ -40,7 +37,7 @@ export function ownRequest(request: SentRequest, own: OwnValues): SentRequest {
   const limit = own.market && (body as { limitPrice?: string } | undefined)?.limitPrice;
   return {
     ...renamed,
-    // A key goes with one body.
+    // An idempotency key belongs to one body.
     ...(key === undefined ? {} : { headers: { ...headers, 'idempotency-key': stamp(key, own, body) } }),
     ...(limit === undefined ? {} : { body: { ...(body as object), limitPrice: own.market!.ask } }),
     ...(plain.params?.id === reservation.id && own.reservation
@@ -49,17 +46,17 @@ export function ownRequest(request: SentRequest, own: OwnValues): SentRequest {
   };
 }
 
-/** No more than is held, or the product might not take it. */
+/** At most the held quantity, because the product might not accept more. */
 const settlementOf = (body: unknown, held: string): unknown => {
   const { quantity } = (body ?? {}) as { quantity?: number };
   return quantity === undefined ? body : { ...(body as object), quantity: Math.min(quantity, Number(held)) };
 };
 
-/** An answer with the caller's own names: its numbers remain those of the example. */
+/** An answer with the caller's own names; its numbers remain those of the example. */
 export const ownAnswer = (answer: unknown, own: OwnValues): unknown =>
   rename(asShown(answer), own, ownProducts(own, undefined));
 
-/** What the products of the example world stand for. One that has no counterpart keeps its name. */
+/** Maps the example world's products to the caller's. A product without a counterpart keeps its name. */
 function ownProducts({ liveProducts, readOnlyProducts }: OwnValues, other: OwnProduct | undefined) {
   const counterparts = [
     [products.apiCalls.slug, liveProducts[0]],
@@ -87,9 +84,9 @@ function rename(value: unknown, own: OwnValues, byExample: ReadonlyMap<string, O
       renamed.quantity = Math.min(fields.quantity, Number(product.maxQuantity));
   }
   const { data, subject } = fields as { data?: { productSlug?: unknown }; subject?: unknown };
-  const ofCloudEvent = 'specversion' in fields && byExample.get(String(data?.productSlug ?? subject));
-  if (ofCloudEvent) {
-    renamed.type = ofCloudEvent.usageMetric;
+  const cloudEventProduct = 'specversion' in fields && byExample.get(String(data?.productSlug ?? subject));
+  if (cloudEventProduct) {
+    renamed.type = cloudEventProduct.usageMetric;
     renamed.id = stamp(String(fields.id), own);
   }
   if ('period' in fields) renamed.period = monthRange(monthOf(own.now.getTime()));
@@ -103,15 +100,15 @@ function renameText(text: string, own: OwnValues, byExample: ReadonlyMap<string,
   if (text === trade.id) return own.tradeId ?? text;
   if (text === resting.id) return own.restingId ?? text;
   if (text === reservation.id) return own.reservation?.id ?? text;
-  const shiftedMs = own.now.getTime() - Date.parse(exampleNow);
-  if (time.test(text)) return new Date(Date.parse(text) + shiftedMs).toISOString();
+  const offsetMs = own.now.getTime() - Date.parse(exampleNow);
+  if (time.test(text)) return new Date(Date.parse(text) + offsetMs).toISOString();
   let renamed = text;
   for (const [slug, product] of byExample)
     if (text.includes(slug)) renamed = renamed.replaceAll(slug, () => product.slug);
   return renamed;
 }
 
-/** A fresh key for each visit, so that a request that is tried is recorded. */
+/** A new idempotency key for each visit, so that a request that is tried is recorded. */
 function stamp(key: string, { now }: OwnValues, body?: unknown): string {
   const visit = Math.floor((now.getTime() % (100 * DAY_MS)) / 1000).toString(36);
   const hash =

@@ -15,16 +15,13 @@ import { exampleWorld, type Credential } from './example-world.js';
 interface ProblemExample {
   summary: string;
   detail: string | Generated;
-  /** The one offending place of the input, which `detail` is about. */
   at?: string;
-  /** Where that is in a batch. */
   index?: number;
-  /** What stands before `detail` in the whole; left out: `at`. */
+  /** Text before `detail` in the complete message; default: `at`. */
   lead?: string;
   errors?: ErrorPlace[];
   limit?: object;
   request: ExampleRequest;
-  /** Left out: the code in camelCase. */
   name?: string;
   circumstance?: Circumstance;
   before?: ExampleRequest[];
@@ -32,7 +29,6 @@ interface ProblemExample {
 
 const textOf = (detail: string | Generated): string => (typeof detail === 'string' ? detail : detail.shown);
 
-/** A request and the problem it is answered with. */
 export function problemExample(
   code: ErrorCode,
   { detail, at, index, lead = at, name, errors, limit, ...rest }: ProblemExample,
@@ -73,12 +69,12 @@ export interface SentExample extends Pick<Example, 'name' | 'summary' | 'circums
 }
 
 export interface DescribedRoute extends Omit<RouteDescription, 'examples'> {
-  /** Every code that a caller may meet here, with one or more of `examples` for each. */
+  /** Every code that a caller may meet, each with at least one of `examples`. */
   errors: ErrorCode[];
   examples: SentExample[];
 }
 
-/** Adds the codes and examples that follow from a description: of its body, credential, limit and database. */
+/** Adds the codes and examples that follow from the route's body, credential, limit and use of the database. */
 export function describeRoute(route: RouteDescription): DescribedRoute {
   const { errors = [], examples } = route;
   const good = goodRequest(route);
@@ -107,13 +103,11 @@ export function describeRoute(route: RouteDescription): DescribedRoute {
   };
 }
 
-/** From which the examples of general problems are made. */
 export function goodRequest({ good, examples }: Pick<RouteDescription, 'good' | 'examples'>): ExampleRequest {
   const { query: _query, ...first } = examples[0]!.request;
   return good ?? first;
 }
 
-/** The credential of the example world that is good for a route. */
 function usualCredential({ credential, scope }: RouteDescription): Credential {
   if (credential === 'session') return 'ownerSession';
   if (credential !== 'apiKey') return credential;
@@ -128,10 +122,10 @@ const usesDatabase = ({ usesDatabase: uses, credential }: RouteDescription): boo
 
 const databaseCodes: ErrorCode[] = ['unavailable', 'internal'];
 
-/** What every route answers when the database is away, when it meets a defect of its own, and before the first market data. */
+/** Answers of every route if the database is away, after an internal error, and before the first market data. */
 function serviceProblems(route: RouteDescription, request: ExampleRequest): Example[] {
   const { errors = [] } = route;
-  const ofDatabase = [
+  const databaseProblems = [
     problemExample('unavailable', {
       summary: 'The database cannot be reached',
       circumstance: 'database_unreachable',
@@ -145,7 +139,7 @@ function serviceProblems(route: RouteDescription, request: ExampleRequest): Exam
       request,
     }),
   ];
-  const ofMemory = [
+  const memoryProblems = [
     problemExample('unavailable', {
       summary: 'The service is shutting down',
       circumstance: 'draining',
@@ -159,10 +153,11 @@ function serviceProblems(route: RouteDescription, request: ExampleRequest): Exam
       request,
     }),
   ];
-  return usesDatabase(route) ? ofDatabase : ofMemory.filter((example) => errors.includes(codeOf(example)));
+  return usesDatabase(route)
+    ? databaseProblems
+    : memoryProblems.filter((example) => errors.includes(codeOf(example)));
 }
 
-/** What every route with a JSON body answers to one that cannot be read. */
 function bodyProblems({ body: described }: RouteDescription, request: ExampleRequest): Example[] {
   if (!described || described.mediaType !== undefined) return [];
   const { body: _body, ...withoutBody } = request;
@@ -170,7 +165,7 @@ function bodyProblems({ body: described }: RouteDescription, request: ExampleReq
   return [
     problemExample('invalid_json', {
       summary: 'A body that is not JSON',
-      // The parser's words, which change with its version.
+      // The parser's message, which changes with its version.
       detail: generated('The body is not valid JSON: Unexpected token \'n\', "no JSON" is not valid JSON'),
       request: { ...withoutBody, rawBody: 'no JSON' },
     }),
@@ -197,7 +192,6 @@ function credentialProblems(route: RouteDescription, good: ExampleRequest): Exam
   return [...sessionProblems(good), ...(route.method === 'get' ? [] : [crossSite])];
 }
 
-/** What every route for API keys answers to a call whose key is not good for it. */
 const keyProblems = (good: ExampleRequest): Example[] => [
   problemExample('session_cookie_not_allowed', {
     summary: 'A session cookie beside the key',
@@ -235,7 +229,6 @@ const keyProblems = (good: ExampleRequest): Example[] => [
   }),
 ];
 
-/** A key of the example world that has the scope. */
 const keyWith: Record<Scope, Credential> = {
   'usage:write': 'usageKey',
   'usage:read': 'liveKey',
@@ -264,7 +257,6 @@ const scopeProblems = (good: ExampleRequest, scope: Scope): Example[] => [
     : []),
 ];
 
-/** What every route of the dashboard answers to a person who may not use it. */
 function sessionProblems(good: ExampleRequest): Example[] {
   return [
     problemExample('not_signed_in', {
@@ -296,7 +288,6 @@ const crossSiteProblem = (good: ExampleRequest): Example =>
     request: { ...good, headers: { ...good.headers, 'sec-fetch-site': 'cross-site' } },
   });
 
-/** What every route for the operator answers to a stranger. */
 function operatorProblems(good: ExampleRequest): Example[] {
   const wrong: ExampleRequest = { ...good, credential: 'wrongOperator' };
   return [
@@ -320,12 +311,12 @@ function operatorProblems(good: ExampleRequest): Example[] {
   ];
 }
 
-/** What a limit says to the call that is one too many. The examples of the other limits are of their routes. */
+/** Texts of the 429 for each limit. The other limits have their own examples at their routes. */
 const refusals: Partial<Record<Limit, { summary: string; detail: string; calls?: number }>> = {
   usage: perKey('600 usage'),
   entitlements: perKey('1200 entitlements'),
   trading: perKey('600 trading'),
-  // Where keys are not limited, guessing them is.
+  // Guessing keys is limited even where keys are not.
   'bad-keys': {
     summary: 'After 300 calls with bad keys from an address within a minute',
     detail: 'Too many calls from your address had an API key that does not exist or is no longer valid.',

@@ -6,15 +6,12 @@ import { addressOf, asShown, bodyFormats, circumstances, mediaTypeOf } from './e
 import { ownAnswer, ownRequest, type OwnValues } from './own-examples.js';
 import type { DescribedRoute, SentExample, SentRequest } from './problem-examples.js';
 
-/** With whose values the examples are shown. */
 export interface ShownFor {
-  /** Where the service is reached. */
   origin: string;
-  /** Undefined for a reader who is not signed in: the values of the example world. */
+  /** Undefined for a reader who is not signed in, who sees the values of the example world. */
   own?: OwnValues | undefined;
 }
 
-/** The part of JSON Schema that the document uses. */
 interface JsonSchema {
   $ref?: string;
   type?: string | string[];
@@ -31,9 +28,8 @@ interface JsonSchema {
   oneOf?: JsonSchema[];
 }
 
-/** One field of a body, as a reader sees it. */
 interface Field {
-  /** `events[].metric`. */
+  /** Path of the field, such as `events[].metric`. */
   name: string;
   type: string;
   isRequired: boolean;
@@ -41,21 +37,19 @@ interface Field {
   description: string;
 }
 
-/** The groups of the reference, by the last part of their address. */
 export const groups = Object.entries(tags).map(([name, description]) => ({
   id: name.toLowerCase().replaceAll(' ', '-'),
   tag: name as Tag,
   descriptionHtml: toHtml(description),
 }));
 
-/** The texts are the service's own; nothing that anybody sends is made into HTML here. */
+/** Converts only the service's own texts; no input of a caller becomes HTML here. */
 export function toHtml(markdown: string): string {
   return marked.parse(markdown, { async: false });
 }
 
 export const toInlineHtml = (markdown: string): string => marked.parseInline(markdown, { async: false });
 
-/** The messages that endpoints receive, with the fields of their `data`. */
 export const describeMessages = (document: OpenApiDocument) =>
   Object.entries(document.webhooks ?? {}).map(([type, item]) => {
     const { summary, description, requestBody } = item.post!;
@@ -127,7 +121,7 @@ const asContent = (part: unknown) =>
 
 export const isGood = ({ response }: SentExample): boolean => response.status < 400;
 
-/** With an API key or without any credential. A person changes things on the pages that are made for it. */
+/** True for routes with an API key or without a credential. People make changes on the pages for that. */
 const canBeTried = ({ credential, tag, body }: DescribedRoute): boolean =>
   (credential === 'apiKey' || credential === 'none') &&
   tag !== 'Signing in' &&
@@ -139,7 +133,6 @@ function credentialOf({ credential, scope }: DescribedRoute): string {
   return credential === 'operator' ? 'The operator token' : 'None';
 }
 
-/** One example with the reader's own values. */
 export function describeExampleFor(route: DescribedRoute, example: SentExample, { origin, own }: ShownFor) {
   const request = own ? ownRequest(example.request, own) : (asShown(example.request) as SentRequest);
   const { body } = example.response;
@@ -154,7 +147,6 @@ export function describeExampleFor(route: DescribedRoute, example: SentExample, 
     id: `${route.operationId}-${example.name}`,
     name: example.name,
     summary: example.summary,
-    /** What has to be so for this answer. */
     notes: notesOf(example),
     curl: curlLine({
       method: route.method.toUpperCase(),
@@ -163,9 +155,9 @@ export function describeExampleFor(route: DescribedRoute, example: SentExample, 
       body: text,
     }),
     status: example.response.status,
-    /** JSON, or a part of a text; empty where nothing comes back. */
+    /** JSON, or a part of a text; empty if there is no body. */
     answer: answer === null ? '' : typeof answer === 'string' ? answer : JSON.stringify(answer, null, 2),
-    /** What a form sends; undefined where a browser cannot, or should not. */
+    /** The request that a form sends; undefined if a browser cannot or should not send it. */
     request: canBeTried(route) ? { path, headers, body: text } : undefined,
   };
 }
@@ -193,24 +185,22 @@ function credentialHeader({ credential }: SentRequest, own: OwnValues | undefine
 
 const titleCase = (name: string): string => name.replace(/(^|-)[a-z]/g, (part) => part.toUpperCase());
 
-/** The codes that a caller may meet, each with the occasions. */
 function listRefusals({ examples, errors }: DescribedRoute) {
   return errors.map((code) => {
-    const met = examples.filter(
+    const matching = examples.filter(
       ({ response }) => (response.body as { code?: string } | undefined)?.code === code,
     );
     return {
       code,
-      status: met[0]?.response.status ?? 500,
-      summaries: [...new Set(met.map(({ summary }) => summary))],
+      status: matching[0]?.response.status ?? 500,
+      summaries: [...new Set(matching.map(({ summary }) => summary))],
     };
   });
 }
 
-/** Deeper than any schema of the document; a schema that contains itself ends there. */
+/** Deeper than any schema in the document; stops a schema that contains itself. */
 const MAX_DEPTH = 6;
 
-/** Every field of a schema, its parents before it. */
 function listFields(document: OpenApiDocument, schema: JsonSchema, path = '', depth = 0): Field[] {
   if (depth > MAX_DEPTH) return [];
   const { properties = {}, required = [], ...rest } = resolve(document, schema);
@@ -230,7 +220,7 @@ function listFields(document: OpenApiDocument, schema: JsonSchema, path = '', de
   return distinct([...own, ...variants, ...items, ...values]);
 }
 
-/** Variants share fields: a field is told once, with all of its types. */
+/** Merges a field shared by several variants into one with all of its types. */
 function distinct(fields: Field[]): Field[] {
   const byName = new Map<string, Field>();
   for (const field of fields) {

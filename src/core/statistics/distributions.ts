@@ -1,8 +1,8 @@
 /**
  * The standard normal distribution.
- *
  * Cumulative: W. J. Cody, Rational Chebyshev Approximations for the Error Function, Math. Comp. 23 (1969), in the
- * arrangement of pnorm, and beyond 5.66 the continued fraction. Quantile: M. J. Wichura, Algorithm AS 241, Applied Statistics 37 (1988), PPND16.
+ * arrangement of R's pnorm; beyond 5.66, the continued fraction. Quantile: M. J. Wichura, Algorithm AS 241, Applied
+ * Statistics 37 (1988), PPND16.
  */
 
 const SQRT_32 = Math.sqrt(32);
@@ -21,7 +21,7 @@ const d = [
   34900.95272114598, 38912.00328609327, 19685.429676859992,
 ] as const;
 
-/** Φ(z): the probability of at most z. Accurate to about 1e-15 of its value down to z = −37. */
+/** Φ(z), with a relative error of about 1e-15 down to z = −37. */
 export function normalCdf(z: number): number {
   if (Number.isNaN(z)) return Number.NaN;
   const y = Math.abs(z);
@@ -31,7 +31,6 @@ export function normalCdf(z: number): number {
   return z < 0 ? tail : 1 - tail;
 }
 
-/** The density at z. */
 export const normalDensity = (z: number): number => INV_SQRT_2PI * Math.exp(-0.5 * z * z);
 
 function centre(z: number): number {
@@ -57,17 +56,14 @@ function middle(y: number): number {
 
 const far = (y: number): number => scaled(y, INV_SQRT_2PI * millsRatio(y));
 
-/**
- * (1 − Φ(y)) / φ(y) for y of 5 or more: the continued fraction from the inside out (Abramowitz & Stegun 26.2.14).
- * It says how tails compare where they are too small for a number.
- */
+/** (1 − Φ(y)) / φ(y) for y ≥ 5 by continued fraction (Abramowitz & Stegun 26.2.14), even where tails underflow. */
 export function millsRatio(y: number): number {
   let fraction = y;
   for (let i = 60; i >= 1; i--) fraction = y + i / fraction;
   return 1 / fraction;
 }
 
-/** exp(−y²/2) in two factors, so that the square's rounding is not blown up. */
+/** Computes exp(−y²/2) as two factors, so that the rounding of the square is not amplified. */
 function scaled(y: number, factor: number): number {
   const coarse = Math.trunc(y * 16) / 16;
   const rest = (y - coarse) * (y + coarse);
@@ -105,7 +101,7 @@ const outer = [
   ],
 ] as const;
 
-/** Φ⁻¹(probability), −∞ and +∞ at 0 and 1. */
+/** Φ⁻¹(probability); −∞ at 0 and +∞ at 1. */
 export function normalQuantile(probability: number): number {
   if (!(probability >= 0 && probability <= 1)) return Number.NaN;
   const distance = probability - 0.5;
@@ -120,16 +116,15 @@ export function normalQuantile(probability: number): number {
 const ratio = ([above, below]: readonly [readonly number[], readonly number[]], x: number): number =>
   polynomial(above, x) / polynomial(below, x);
 
-/** By Horner's rule, from the highest power. */
+/** Horner's rule, from the highest power. */
 function polynomial(coefficients: readonly number[], x: number): number {
   let sum = 0;
   for (let i = coefficients.length - 1; i >= 0; i--) sum = sum * x + coefficients[i]!;
   return sum;
 }
 
-/* The standard logistic distribution. */
+/** The standard logistic distribution. */
 
-/** Its standard deviation. */
 export const LOGISTIC_DEVIATION = Math.PI / Math.sqrt(3);
 
 /** ln(1 + eᶻ) without overflow. */
@@ -141,9 +136,9 @@ export const sigmoid = (z: number): number => 1 / (1 + Math.exp(-z));
 export const survivalAbove = (z: number, l: number): number => Math.exp(softplus(l) - softplus(z));
 
 /**
- * Where the number of hits among `n` independent tries lies at least `coverage` of the time: from the largest number that has no
- * more than half of the rest below it to the smallest with no more than half of the rest above it. Shares of `n`.
- * The sum runs over the exact probabilities, from log(n choose k) + k·log p + (n−k)·log(1−p).
+ * Central range of the hits among `n` independent tries with probability `p`, as shares of `n`: from the largest
+ * number with at most half of the remaining probability below it to the smallest with at most half above it. Sums the
+ * exact probabilities, from log(n choose k) + k·log p + (n−k)·log(1−p).
  */
 export function binomialRange(n: number, p: number, coverage: number): { low: number; high: number } {
   const tail = (1 - coverage) / 2;

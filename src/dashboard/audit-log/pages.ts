@@ -18,7 +18,7 @@ import { csvColumns, readActors, toCsvCells, toEntryView, type Actor } from './v
 
 const PAGE_SIZE = 50;
 const CSV_BATCH = 500;
-/** Choices of a filter; who or what is beyond can be reached by its link in the list. */
+/** Maximum number of options in a filter; further values can be selected by their link in the list. */
 const MAX_CHOICES = 200;
 const PATH = '/dashboard/audit-log';
 
@@ -53,7 +53,6 @@ export function auditPages(deps: AuditPageDeps): Router {
 
 type Query = ReturnType<typeof readFilter>;
 
-/** The filter that was asked for, or what is wrong with it, beside its fields. */
 export function readAuditForm(req: Request, res: Response): { filter: Query | undefined; form: FormState } {
   const values: FormFields = {};
   for (const name of ['action', 'actor', 'from', 'to']) {
@@ -71,7 +70,6 @@ export function readAuditForm(req: Request, res: Response): { filter: Query | un
   }
 }
 
-/** What the page at `path` shows of an Organization's log. */
 export async function readAuditView(
   orm: Orm,
   orgId: string,
@@ -108,13 +106,13 @@ function toLabel({ name, email, note }: Actor): string {
   return more === '' ? name : `${name} (${more})`;
 }
 
-/** The options of a filter, by what they are called; what is chosen is among them even if nothing is like it. */
+/** The options of a filter by label. They include the selected value even if no entry has it. */
 function toChoices(all: string, values: string[], label: (value: string) => string) {
   const options = [...new Set(values)].map((value) => ({ value, label: label(value) }));
   return [{ value: '', label: all }, ...options.sort((a, b) => a.label.localeCompare(b.label, 'en'))];
 }
 
-/** Batches of a file, newest first. Rows are never deleted, so that each batch goes on where the one before ended. */
+/** Batches of a file, newest first. Rows are never deleted, so each batch continues exactly after the previous one. */
 async function* readPieces(orm: Orm, orgId: string, filter: AuditFilter) {
   for (let before: string | undefined; ;) {
     const rows = await listAuditRows(orm, orgId, filter, { before, limit: CSV_BATCH });

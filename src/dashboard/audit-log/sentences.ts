@@ -1,17 +1,16 @@
 import { formatCount } from '../../core/pages/format.js';
 
-/** A piece of a sentence. A `name` was typed by a person, in any script; it may lead to a page. */
+/** Part of a sentence. A `name` was typed by a person, in any script; it may link to a page. */
 export type Part = { text: string } | { name: string; href: string | undefined };
 
 export interface Told {
   action: string;
   target: string;
   details: Record<string, unknown>;
-  /** The address of the person who did it. */
   email: string | null;
 }
 
-/** What happened, as a sentence without its subject; an unknown action is told by its name. */
+/** Describes an entry in a sentence without a subject; an unknown action is described by its name. */
 export function tell(entry: Told): Part[] {
   const sentence = own(sentences, entry.action);
   return sentence ? sentence(entry) : say`${{ name: toWords(entry.action) }}: ${{ name: entry.target }}`;
@@ -20,10 +19,8 @@ export function tell(entry: Told): Part[] {
 export const toText = (parts: Part[]): string =>
   parts.map((part) => ('text' in part ? part.text : part.name)).join('');
 
-/** `api_key.created` as `API key created`: for the list of actions. */
 export const titleOf = (action: string): string => own(titles, action) ?? toWords(action);
 
-/** Where the thing is that an entry is about. */
 export function linkTo({ action, target }: Pick<Told, 'action' | 'target'>): string | undefined {
   const noun = action.split('.', 1)[0]!;
   if (noun === 'webhook') return `/dashboard/webhooks/${encodeURIComponent(target)}`;
@@ -31,7 +28,7 @@ export function linkTo({ action, target }: Pick<Told, 'action' | 'target'>): str
   return own(pages, noun);
 }
 
-/** An action may be any text, `constructor` too. */
+/** Own properties only: an action may be any text, including `constructor`. */
 const own = <T>(record: Record<string, T>, key: string): T | undefined =>
   Object.hasOwn(record, key) ? record[key] : undefined;
 
@@ -44,7 +41,7 @@ const pages: Record<string, string> = {
   usage: '/dashboard/usage',
 };
 
-/** Of actions whose names do not say it as they are. */
+/** Titles of actions whose names would not convert well. */
 const titles: Record<string, string> = {
   'api_key.created': 'API key created',
   'api_key.rotated': 'API key rotated',
@@ -206,7 +203,6 @@ const accessChange = (after: unknown): string => {
 
 const limits = (entry: Told) => ({ name: 'risk limits', href: linkTo(entry) });
 
-/** ` to reduce only`. */
 const to = (state: string): string => (state === '' ? '' : ` to ${toWords(state).toLowerCase()}`);
 
 const as = (fields: unknown): string => {
@@ -214,7 +210,7 @@ const as = (fields: unknown): string => {
   return role === '' ? '' : ` as ${role}`;
 };
 
-/** A field of something that may be anything: rows of all versions are read. */
+/** Reads a field of any value: rows may come from any version. */
 function fieldOf(value: unknown, name: string): unknown {
   const isObject = typeof value === 'object' && value !== null;
   return isObject && Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined;

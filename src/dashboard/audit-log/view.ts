@@ -7,14 +7,10 @@ export interface Actor {
   id: string;
   name: string;
   email: string | null;
-  /** Who they are, where the name does not say it. */
   note: string | null;
 }
 
-/**
- * Who stands behind the actors of a log; one query for all. Only actors that were read from the Organization's own log may be
- * asked for: knowing the id of a User elsewhere must reveal nothing.
- */
+/** Takes only actors from the Organization's own log: the id of a User elsewhere must reveal nothing. */
 export async function readActors(
   orm: Orm,
   orgId: string,
@@ -49,7 +45,6 @@ export async function readActors(
 export interface EntryView extends Omit<AuditRow, 'orgId' | 'actor' | 'details'> {
   actor: Actor;
   what: Part[];
-  /** The page of the target, where there is one. */
   href: string | undefined;
   facts: Fact[];
 }
@@ -64,7 +59,7 @@ export function toEntryView({ details, ...row }: Omit<AuditRow, 'orgId'>, actor:
   };
 }
 
-/** The same for readers who are no members: the pages of the Organization are not open to them. */
+/** An entry for readers who are not members and cannot open the Organization's pages. */
 export const withoutLinks = (entry: EntryView): EntryView => ({
   ...entry,
   href: undefined,
@@ -92,7 +87,7 @@ export const csvColumns = [
   'hash',
 ];
 
-/** The same for a file: with it the hashes can be computed again elsewhere. */
+/** An entry for a file, with everything needed to recompute the hashes. */
 export function toCsvCells(row: AuditRow, actor: Actor) {
   const { id, seq, at, action, target, details, ip, requestId, hash } = row;
   const summary = toText(tell({ action, target, details, email: actor.email }));
@@ -114,13 +109,10 @@ export function toCsvCells(row: AuditRow, actor: Actor) {
   ];
 }
 
-/** A value as text; a time is shown as one. */
 type FactValue = { text: string; isNone: boolean; href?: string } | { at: Date };
 
-/** One line of an entry's details: what a field is, or what it was before and is afterwards. */
 type Fact = { label: string; value: FactValue } | { label: string; from: FactValue; to: FactValue };
 
-/** The details of an entry, readable: changed fields first, then the others. */
 function toFacts({ before, after, ...others }: Record<string, unknown>): Fact[] {
   return [...toChanges(before, after), ...Object.entries(others).map(([name, value]) => fact(name, value))];
 }
@@ -157,7 +149,6 @@ function fact(name: string, value: unknown): Fact {
 const isFields = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** `graceMinutes` as `Grace minutes`. */
 function toLabel(name: string): string {
   const words = name.replaceAll(/([a-z])([A-Z])/g, '$1 $2').toLowerCase();
   return words.charAt(0).toUpperCase() + words.slice(1);

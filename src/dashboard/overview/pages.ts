@@ -25,7 +25,7 @@ import { toDisabledView } from '../../accounts/webhooks/view.js';
 import { readActors, toEntryView, type EntryView } from '../audit-log/view.js';
 import { listCurrentUse, listExpiringKeys, readProgress, type ProductUse } from './queries.js';
 
-/** `/dashboard`: how the Organization stands, and for a new one what to do first. */
+/** `/dashboard`: the state of the Organization, and for a new one its first steps. */
 export function overviewPages(context: Context): Router {
   const router = pageRouter();
 
@@ -63,10 +63,9 @@ const SHOWN_KEYS = 5;
 const SHOWN_CHANGES = 5;
 const SOON_MS = 14 * DAY_MS;
 
-/** From this share of its cap on a product is near it. */
 const NEAR = 0.8;
 
-/** As long as this few events have come in all, their arrival is announced. */
+/** Up to this total number of events, the page announces their arrival. */
 const FIRST_EVENTS = 10;
 
 async function readOverview(
@@ -89,27 +88,26 @@ async function readOverview(
     return {
       ...product,
       cap: toCap(product),
-      /** The last 30 days. */
       trend: trendOf(product, days.filter(isOf), trend),
-      /** In the same days of last month, up to the same hour. */
+      /** Usage of the same days of last month, up to the same hour. */
       usedBefore: sumDecimals(daysBefore.filter(isOf).map((day) => day.quantity)),
     };
   });
   const example = inEffect.find(({ kind }) => kind === 'live');
   return {
-    /** What is still to do until the first event has arrived; undefined from then on. */
+    /** Remaining first steps; undefined once the first event has arrived. */
     steps: events > 0 ? undefined : { hasEntitlement: example !== undefined, hasKey, example },
     isJustStarted: events > 0 && events <= FIRST_EVENTS,
     products,
     hasMoreProducts: inEffect.length > SHOWN_PRODUCTS,
-    /** Used to 80% or more, and not above. */
+    /** Usage from 80% to 100% of the cap. */
     nearCap: products.filter(({ cap }) => cap?.isNear),
     overCap: products.filter(({ cap }) => cap?.isOver),
     expiringKeys: await listExpiringKeys(db.orm, orgId, { now, until, limit: SHOWN_KEYS }),
-    /** The newest entries of the audit log; undefined for who may not read it. */
+    /** The newest entries of the audit log; undefined for people who may not read it. */
     changes: isManager(role) ? await readChanges(db.orm, orgId) : undefined,
     mayChangeKeys: isManager(role),
-    /** Endpoints that the service has disabled; empty for who may not manage them. */
+    /** Endpoints that the service has disabled; empty for people who may not manage them. */
     disabledWebhooks: isManager(role) ? (await listDisabled(db.orm, orgId)).map(toDisabledView) : [],
   };
 }
@@ -139,9 +137,8 @@ function toCap({ unitCap, usedThisMonth: used }: ProductUse) {
   return {
     unitCap,
     remaining: subtractDecimals(unitCap, used),
-    /** How far above the cap; `0` below it. */
     above: subtractDecimals(used, unitCap),
-    /** Used ÷ cap: for a picture and its colour, not for counting. */
+    /** Used ÷ cap, for a drawing and its colour only, not for counting. */
     share,
     isNear: share >= NEAR && !isOver,
     isOver,

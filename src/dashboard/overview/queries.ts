@@ -11,7 +11,7 @@ import {
 } from '../../metering/entitlements/table.js';
 import { usageHours, usageTotals } from '../../metering/ingestion/table.js';
 
-/** An entitlement in effect, with what was used of it lately. Quantities are exact decimals. */
+/** An entitlement in effect, with its recent usage. Quantities are exact decimals. */
 export interface ProductUse {
   productId: string;
   productSlug: string;
@@ -25,10 +25,7 @@ export interface ProductUse {
   usedYesterday: string;
 }
 
-/**
- * The entitlements in effect, those nearest to their cap first. Each sum is a lookup by primary key: a row of the
- * totals, and at most 48 hours of the hourly sums.
- */
+/** Highest share of the cap first. Each sum is a primary-key lookup: a row of the totals and at most 48 hours. */
 export async function listCurrentUse(
   orm: Orm,
   orgId: string,
@@ -122,7 +119,7 @@ function useOfTwoDays(orm: Orm, orgId: string, { now, livemode }: UseScope) {
     .as('daily');
 }
 
-/** How far an Organization has come: whether it has a key, and how many events it has sent in all. */
+/** Progress of a new Organization: whether it has a key, and its total number of events. */
 export async function readProgress(orm: Orm, orgId: string): Promise<{ hasKey: boolean; events: number }> {
   const [key] = await orm.select({ id: apiKeys.id }).from(apiKeys).where(eq(apiKeys.orgId, orgId)).limit(1);
   const [sum] = await orm
@@ -134,7 +131,7 @@ export async function readProgress(orm: Orm, orgId: string): Promise<{ hasKey: b
 
 const successor = alias(apiKeys, 'successor');
 
-/** Keys expiring soon, the next one first; a rotated one with the key that takes its place. */
+/** Keys that expire soon, earliest first; a rotated key with its replacement. */
 export function listExpiringKeys(
   orm: Orm,
   orgId: string,

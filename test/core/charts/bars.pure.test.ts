@@ -23,7 +23,7 @@ describe('ticks', () => {
     expect(niceTicks(max, true)).toEqual(expected);
   });
 
-  it('reach from zero to the largest value, in two to six steps', () => {
+  it('cover zero to the largest value in two to six steps', () => {
     fc.assert(
       fc.property(fc.double({ min: 1e-9, max: 1e300, noNaN: true }), (max) => {
         const ticks = niceTicks(max);
@@ -37,7 +37,7 @@ describe('ticks', () => {
   });
 });
 
-it('every bar lies inside the drawing, and what is not zero can be seen', () => {
+it('every bar lies inside the drawing, and nonzero bars are visible', () => {
   const value = fc.oneof(fc.constant(0), fc.double({ min: 1e-12, noNaN: true }));
   fc.assert(
     fc.property(fc.array(value, { minLength: 1, maxLength: 366 }), (values) => {
@@ -56,7 +56,7 @@ it('every bar lies inside the drawing, and what is not zero can be seen', () => 
   );
 });
 
-it('a bar of parts is as high as their sum, and they stand on each other without a gap', () => {
+it('a stacked bar is as high as the sum of its parts, without gaps between them', () => {
   const parts = fc.array(fc.nat(1000), { minLength: 1, maxLength: 6 });
   fc.assert(
     fc.property(fc.array(parts, { minLength: 1, maxLength: 31 }), (bars) => {

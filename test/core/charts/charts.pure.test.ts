@@ -12,8 +12,8 @@ import {
 import { toCoverageChart, toReliabilityChart } from '../../../src/core/charts/diagonal.js';
 import { toScatterChart } from '../../../src/core/charts/scatter.js';
 
-describe('what chance would give', () => {
-  // n = 10, p = 1/2: P(X ≤ 1) = 11/1024 = 0.0107, P(X ≤ 2) = 56/1024 = 0.0547; by symmetry 8 is the other end.
+describe('the range of chance', () => {
+  // n = 10, p = 1/2: P(X ≤ 1) = 11/1024 = 0.0107, P(X ≤ 2) = 56/1024 = 0.0547; by symmetry, 8 is the upper end.
   it('is the central range of the binomial distribution', () => {
     expect(binomialRange(10, 0.5, 0.9)).toEqual({ low: 0.2, high: 0.8 });
     // P(X = 0) = 0.9³ = 0.729 > 5%, P(X ≤ 1) = 0.972 ≥ 95%.
@@ -22,12 +22,12 @@ describe('what chance would give', () => {
     expect(rare.high).toBeCloseTo(1 / 3, 12);
   });
 
-  it('is everything where nothing was counted, and nothing but the probability where there is no chance', () => {
+  it('is the full range without observations, and a point if the outcome is certain', () => {
     expect(binomialRange(0, 0.3, 0.9)).toEqual({ low: 0, high: 1 });
     expect(binomialRange(20, 1, 0.9)).toEqual({ low: 1, high: 1 });
   });
 
-  it('can be had for very many tries', () => {
+  it('can be computed for very many tries', () => {
     // Normal limits: 0.1 ± 1.645·√(0.09/100000) = 0.1 ± 0.00156.
     const { low, high } = binomialRange(100_000, 0.1, 0.9);
     expect(low).toBeCloseTo(0.1 - 0.00156, 4);
@@ -46,19 +46,19 @@ describe('the reliability diagram', () => {
   });
   const model = [bin(0.2, 100, 0.25, 0.3), bin(0.3, 0, null, null), bin(0.7, 25, 0.75, 0.5)];
 
-  it('puts what was given to the right and what came true upwards, larger where more was counted', () => {
+  it('plots the forecast to the right and the observation upwards, with larger points for larger counts', () => {
     const chart = toReliabilityChart([{ name: 'model', label: 'Model', bins: model }])!;
     const [first, second, ...others] = chart.sides[0]!.points;
     expect(chart.height).toBe(320);
     // 320·(1 − 0.3) = 224; the bar from 0.125 to 0.375 is 80 high and begins at 320·0.625 = 200.
     expect(first).toMatchObject({ x: '25%', y: '224', radius: '8', bar: { y: '200', height: '80' } });
-    // A quarter of the count is half of the way from 3 to 8.
+    // The radius for a quarter of the count is halfway from 3 to 8.
     expect(second).toMatchObject({ x: '75%', y: '160', radius: '5.5' });
     expect(others).toEqual([]);
     expect(chart.sides[0]!.line).toBe('M250 224L750 160');
   });
 
-  it('says in a sentence and in a table what is drawn', () => {
+  it('describes the drawing in a sentence and in a table', () => {
     const chart = toReliabilityChart([
       { name: 'model', label: 'Model', bins: model },
       { name: 'market', label: 'Market', bins: [] },
@@ -70,13 +70,13 @@ describe('the reliability diagram', () => {
     ]);
   });
 
-  it('is not there while nothing was counted', () => {
+  it('is missing while nothing has been counted', () => {
     expect(
       toReliabilityChart([{ name: 'model', label: 'Model', bins: [bin(0.3, 0, null, null)] }]),
     ).toBeNull();
   });
 
-  it('keeps the corners: never and always', () => {
+  it('includes the corners: never and always', () => {
     const corner = (p: number) => ({ ...bin(p, 4, p, p), expected: { low: p, high: p } });
     const chart = toReliabilityChart([{ name: 'model', label: 'Model', bins: [corner(0), corner(1)] }])!;
     expect(chart.sides[0]!.points.map(({ x, y }) => [x, y])).toEqual([
@@ -87,7 +87,7 @@ describe('the reliability diagram', () => {
 });
 
 describe('coverage', () => {
-  it('is compared with what chance would give to a calibrated forecast', () => {
+  it('is compared with the range of chance for a calibrated forecast', () => {
     const levels = [{ nominal: 0.5, actual: 0.9 }];
     const chart = toCoverageChart([{ name: 'model', label: 'EMOS', n: 10, levels }])!;
     expect(chart.summary).toBe('EMOS: the central 50% interval held 90.0% of 10 observations.');
@@ -97,7 +97,7 @@ describe('coverage', () => {
 });
 
 describe('the PIT histogram', () => {
-  it('draws shares as bars, the level they should have, and where chance leaves nine of ten', () => {
+  it('draws shares as bars, with their expected level and the range of nine in ten', () => {
     const chart = toPitChart({ n: 10, shares: [0.1, 0.9], pFlat: 0.01 })!;
     // The scale ends at 1: 200·(1 − 0.1) = 180; the band is 0.2 to 0.8.
     expect(chart.bars).toEqual([
@@ -119,14 +119,14 @@ describe('the PIT histogram', () => {
     ['hill', 'not sure enough'],
     ['high', 'higher than forecast'],
     ['low', 'lower than forecast'],
-  ] as const)('says of a %s that the outcomes are %s', (shape, words) => {
+  ] as const)('interprets the shape %s as %s', (shape, words) => {
     expect(toPitChart({ n: 400, shares: shares[shape], pFlat: 0.0004 })!.summary).toContain(words);
     expect(toPitChart({ n: 400, shares: shares[shape], pFlat: 0.0004 })!.summary).toContain(
       'p\u00a0<\u00a00.001',
     );
   });
 
-  it('says nothing about a shape that chance explains, or that there is too little of', () => {
+  it('does not interpret a shape that is explained by chance or based on too little data', () => {
     expect(toPitChart({ n: 40, shares: shares.bowl, pFlat: 0.31 })!.summary).toContain(
       'Chance alone explains the unevenness (p\u00a0=\u00a00.31)',
     );
@@ -134,7 +134,7 @@ describe('the PIT histogram', () => {
     expect(toPitChart({ n: 0, shares: [0, 0], pFlat: null })).toBeNull();
   });
 
-  it('counts the ranks of an ensemble from one', () => {
+  it('numbers the ranks of an ensemble from one', () => {
     const chart = toRankChart({ n: 4, shares: [0.5, 0.25, 0.25], pFlat: null })!;
     expect(chart.axis.map(({ label }) => label)).toEqual(['1', '2', '3']);
     expect(chart.table.rows.map(([rank]) => rank)).toEqual(['1', '2', '3']);
@@ -167,7 +167,7 @@ describe('CRPS over time', () => {
     ]);
   });
 
-  it('puts long series together by weeks, each day with the weight of its forecasts', () => {
+  it('groups long series by week, with each day weighted by its forecasts', () => {
     const chart = toCrpsChart([
       // A Monday and the Sunday of the same week: (6·1 + 2·3)/8 = 1.5.
       point('2026-08-03', 6, 1),
@@ -180,7 +180,7 @@ describe('CRPS over time', () => {
     expect(chart.axis[0]!.label).toBe('3 Aug');
   });
 
-  it('names each line at its end, and no name covers another', () => {
+  it('labels each line at its end, without overlaps', () => {
     const chart = toCrpsChart([{ date: '2026-11-01', n: 1, model: 2, raw: 2, climate: 2, market: 2 }])!;
     const heights = chart.endLabels.map(({ y }) => Number(y));
     expect(chart.endLabels.map(({ label }) => label).sort()).toEqual([
@@ -195,7 +195,7 @@ describe('CRPS over time', () => {
     }
   });
 
-  it('leaves out of a mean what could not be scored, and is not there without any day', () => {
+  it('omits unscored forecasts from a mean, and is missing without any day', () => {
     const chart = toSeriesChart({
       title: 'CRPS',
       unit: '',
@@ -215,14 +215,14 @@ describe('CRPS over time', () => {
 });
 
 describe('periods', () => {
-  it('are chosen by how many points there would be', () => {
+  it('are chosen by the resulting number of points', () => {
     expect(choosePeriod('2026-11-01', '2026-12-15')).toBe('day');
     expect(choosePeriod('2026-11-01', '2026-12-16')).toBe('week');
     expect(choosePeriod('2020-01-01', '2026-01-01')).toBe('month');
     expect(choosePeriod('1950-01-01', '2026-01-01')).toBe('year');
   });
 
-  it('begin on Monday, the first of the month and New Year, over their ends', () => {
+  it('begin on Monday, the first of the month and New Year, even around year ends', () => {
     expect(startOf('2027-01-03', 'week')).toBe('2026-12-28');
     expect(periodsBetween('2026-12-31', '2027-03-01', 'month')).toEqual([
       '2026-12-01',
@@ -255,7 +255,7 @@ describe('the forest plot', () => {
       { from: '12.5%', to: '37.5%', mean: '25%', isCutLow: false, isCutHigh: false },
       { from: '50%', to: '100%', mean: '75%', isCutLow: false, isCutHigh: false },
     ]);
-    // A line for the name of the group, then 22 for each lane.
+    // A line for the group's name, then 22 pixels per lane.
     expect(chart.lanes.map(({ y }) => y)).toEqual(['37', '59']);
     expect(chart.groups).toEqual([{ label: 'New York', y: '18' }]);
     expect(chart.summary).toContain('on the model’s side in 1, on the other in 0');
@@ -270,11 +270,11 @@ describe('the forest plot', () => {
       isCutHigh: true,
     });
     expect(chart.table.rows[2]).toEqual(['New York, 12 h', '60', '0.000', '−50.000 to +50.000', 'Closed']);
-    // The usual ones still have a quarter of the picture.
+    // The normal intervals still get a quarter of the width.
     expect(chart.lanes[0]!.interval).toMatchObject({ from: '37.5%', to: '62.5%' });
   });
 
-  it('keeps a lane for what cannot be compared yet', () => {
+  it('keeps a lane for a comparison that has too little data', () => {
     const chart = toIntervalChart([{ ...row('36 h', 0, 1), n: 4, difference: null }])!;
     expect(chart.lanes[0]).toMatchObject({
       interval: null,
@@ -286,7 +286,7 @@ describe('the forest plot', () => {
 });
 
 describe('observed against forecast', () => {
-  it('has both on one scale, and one larger dot for neighbours', () => {
+  it('uses one scale for both, and one larger dot for neighbours', () => {
     const chart = toScatterChart(
       [
         { forecast: 0, observed: 10 },
@@ -303,7 +303,7 @@ describe('observed against forecast', () => {
     expect(chart.summary).toBe('3 forecasts, on average 3.33\u00a0°C too low.');
   });
 
-  it('shows a single pair in the middle', () => {
+  it('centres a single pair', () => {
     const chart = toScatterChart([{ forecast: 5, observed: 5 }], '')!;
     expect(chart.dots).toMatchObject([{ x: '50%', y: '160' }]);
     expect(chart.table.rows).toEqual([['5.0 to 5.0', '1', '5.00', '5.00', '0.00']]);

@@ -11,7 +11,7 @@ interface Item {
 
 const unbounded = { weight: Infinity, bytes: Infinity };
 
-/** A flush that waits until the test lets it go, and what is known about all of them. */
+/** A flush that waits until the test releases it, with a record of all flushes. */
 function createGate(answer: (item: Item) => number | Error = (item) => item.id) {
   const flushes: { items: Item[]; release: () => void; fail: (error: Error) => void }[] = [];
   let running = 0;
@@ -58,7 +58,7 @@ const options = (
 const item = (id: number, weight = 1, bytes = 0): Item => ({ id, weight, bytes });
 
 describe('a coalescer that gathers', () => {
-  it('takes in what each turn of the event loop brings, and sends a lone request at once', async () => {
+  it('gathers while each turn of the event loop brings a request, and sends a lone request at once', async () => {
     const gate = createGate();
     const coalescer = createCoalescer(options(gate, { gather: { weight: 10, ms: 20_000 } }));
     void coalescer.submit(item(1));
@@ -77,7 +77,7 @@ describe('a coalescer that gathers', () => {
     await coalescer.drain();
   });
 
-  it('stops at its weight and at its time', async () => {
+  it('stops at its weight limit and at its time limit', async () => {
     const gate = createGate();
     const coalescer = createCoalescer(options(gate, { gather: { weight: 3, ms: 1000 }, maxWeight: 100 }));
     for (let id = 1; id <= 3; id++) void coalescer.submit(item(id));
@@ -96,7 +96,7 @@ describe('a coalescer that gathers', () => {
 });
 
 describe('a coalescer', () => {
-  it('sends a lone request at once and gathers those that come meanwhile', async () => {
+  it('sends a lone request at once and gathers those that arrive meanwhile', async () => {
     const gate = createGate();
     const coalescer = createCoalescer(options(gate));
     const first = coalescer.submit(item(1));
@@ -113,7 +113,7 @@ describe('a coalescer', () => {
     expect(gate.flushes[1]!.items.map((i) => i.id)).toEqual([2, 3, 4]);
   });
 
-  it('starts a further flush beside a running one only for enough weight', async () => {
+  it('starts another flush beside a running one only for enough weight', async () => {
     const gate = createGate();
     const coalescer = createCoalescer(options(gate, { parallel: 2 }));
     void coalescer.submit(item(1));
@@ -126,7 +126,7 @@ describe('a coalescer', () => {
     expect(gate.flushes).toHaveLength(2);
   });
 
-  it('takes a single request that is heavier than a flush may be', async () => {
+  it('accepts a single request that exceeds the weight of a flush', async () => {
     const gate = createGate();
     const coalescer = createCoalescer(options(gate, { maxWeight: 5 }));
     const answers = [item(1, 4), item(2, 50), item(3, 4)].map((i) => coalescer.submit(i));
@@ -138,7 +138,7 @@ describe('a coalescer', () => {
     expect(gate.flushes.map((f) => f.items.map((i) => i.id))).toEqual([[1], [2], [3]]);
   });
 
-  it('gives an error to its owner alone, and a rejection to all of that flush and no other', async () => {
+  it('passes an error only to its request, and a rejection to all requests of that flush and no others', async () => {
     const gate = createGate((i) => (i.id === 2 ? new RangeError('two') : i.id));
     const coalescer = createCoalescer(options(gate));
     const answers = [1, 2, 3].map((id) => coalescer.submit(item(id)));
@@ -158,7 +158,7 @@ describe('a coalescer', () => {
     expect(await after).toBe(5);
   });
 
-  it('survives a flush that throws before it returns a promise', async () => {
+  it('survives a flush that throws synchronously', async () => {
     const coalescer = createCoalescer<Item, number>({
       ...options(createGate()),
       flush() {
@@ -170,7 +170,7 @@ describe('a coalescer', () => {
     await coalescer.drain();
   });
 
-  it('refuses at once beyond its bounds of weight and of bytes, with a time to come again', async () => {
+  it('refuses requests beyond its weight and byte limits at once, with a time to retry', async () => {
     const gate = createGate();
     const coalescer = createCoalescer(options(gate, { queueLimit: { weight: 10, bytes: 100 } }));
     void coalescer.submit(item(0));
@@ -188,7 +188,7 @@ describe('a coalescer', () => {
     expect(coalescer.waiting).toBe(0);
   });
 
-  it('drains: waits for what waits and for what is in flight', async () => {
+  it('drains waiting requests and flushes in flight', async () => {
     const gate = createGate();
     const coalescer = createCoalescer(options(gate));
     await coalescer.drain();
@@ -204,7 +204,7 @@ describe('a coalescer', () => {
     await drained;
   });
 
-  it('answers each request once with its own answer, in order and within its bounds, whatever happens', async () => {
+  it('answers each request once with its own answer, in order and within its limits, whatever happens', async () => {
     const step = fc.oneof(
       { weight: 5, arbitrary: fc.record({ submit: fc.integer({ min: 1, max: 12 }), bytes: fc.nat(30) }) },
       { weight: 3, arbitrary: fc.record({ release: fc.nat(3) }) },

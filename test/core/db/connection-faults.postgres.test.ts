@@ -12,7 +12,7 @@ import { createPostgresServer, type PostgresServer } from '../../support/postgre
 import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
 import { createTrader, postTrade, startTradingTest, type TradingTest } from '../../fixtures/trade.js';
 
-/** A Postgres of this file's own, a proxy that can do harm at any statement, and the service behind it. */
+/** A private Postgres, a proxy that can inject faults at any statement, and the service behind it. */
 let server: PostgresServer;
 let proxy: PostgresProxy;
 let db: Database;
@@ -41,14 +41,14 @@ afterAll(async () => {
   await server.remove();
 });
 
-/** Does one thing anew each time it is called; what it resolves with is a status, or true for work that is no request. */
+/** Does one piece of work per call. It resolves to a status, or to true for work that is not a request. */
 type Work = () => Promise<number | true>;
 const prepared = new Map<string, Work>();
 const operator = operatorClient(() => service);
 
-/** Every way in which the service uses the database: single statements, and each kind of transaction. */
+/** Every way in which the service uses the database: single statements and each kind of transaction. */
 const kinds: Record<string, () => Promise<Work>> = {
-  // First: each account that holds something is a statement more.
+  // Runs first, because each account with a position adds a statement.
   'markets are settled': () =>
     Promise.resolve(async () => {
       await service.trading.settlement.settle();
@@ -68,7 +68,7 @@ const kinds: Record<string, () => Promise<Work>> = {
   },
   'an order is filled': () =>
     Promise.resolve(async () => {
-      // An account of its own, so that there is always something to buy.
+      // A new account, so that there is always something to buy.
       const { secret } = await createTrader(db);
       return (await postTrade(service.url, secret, { contracts: 1 })).status;
     }),
@@ -117,20 +117,20 @@ const kinds: Record<string, () => Promise<Work>> = {
   },
 };
 
-/** Does the work with the fault at its first statement, at the `stride`th after it, and so on, each time with what follows undisturbed. */
-async function disturbEachStep(
+/** Injects the fault at the first and every `stride`th later statement; the next run must be undisturbed. */
+async function injectFaultAtEachStep(
   work: Work,
   makeFault: (step: number) => Fault,
   { recover = (): Promise<unknown> => setTimeout(20), first = 1, stride = 1 } = {},
 ) {
-  let struck = 0;
+  let faultCount = 0;
   for (let step = first; ; step += stride) {
     proxy.arm(step, makeFault(step));
     const outcome = await work().catch((error: unknown) => error);
     if (!proxy.hasStruck) break;
-    struck++;
+    faultCount++;
     const where = `step ${step}: ${proxy.steps[step - 1]?.sql.slice(0, 80)}`;
-    // Done again by itself, or refused so that the caller comes again. A job tells its scheduler.
+    // The service retries, or refuses so that the caller retries. A job reports to its scheduler.
     if (typeof outcome === 'number')
       expect(outcome === 503 || outcome < 400, `${where}: ${outcome}`).toBe(true);
     expect(uncaught, where).toEqual([]);
@@ -139,7 +139,7 @@ async function disturbEachStep(
     const after = await work();
     expect(after === true || after < 400, `after ${where}: ${String(after)}`).toBe(true);
   }
-  return struck;
+  return faultCount;
 }
 
 const terminate = async ({ pid }: { pid: number }) => {
@@ -155,32 +155,32 @@ describe.each(Object.keys(kinds))('%s', (name) => {
         step % 2 ? { when: 'after', act: terminate } : { when: 'after', act: () => undefined, isCut: true },
     ],
   ])(
-    '%s, at every one of them: 503 at worst, and the same process goes on',
+    '%s, at every one of them: at worst 503, and the same process continues',
     { timeout: 120_000 },
     async (_, fault) => {
-      expect(await disturbEachStep(prepared.get(name)!, fault)).toBeGreaterThan(0);
+      expect(await injectFaultAtEachStep(prepared.get(name)!, fault)).toBeGreaterThan(0);
     },
   );
 });
 
-describe('Postgres itself ends', () => {
+describe('Postgres ends', () => {
   it.each([
     ['by a crash', 'immediate', 1],
     ['by SIGKILL', 'kill', 2],
   ] as const)(
-    '%s, between the statements of a transaction: the same process goes on',
+    '%s between the statements of a transaction, and the same process continues',
     { timeout: 240_000 },
     async (_, mode, first) => {
       const crash = (): Fault => ({ when: 'after', act: () => server.stop(mode) });
       const recover = () => server.start();
-      // Between any two of them by one of both: a start of Postgres takes long.
+      // Alternates the two faults over the statements, because a start of Postgres is slow.
       for (const name of ['events are rehearsed', 'an order is filled', 'a person signs in'])
-        await disturbEachStep(prepared.get(name)!, crash, { recover, first, stride: 2 });
+        await injectFaultAtEachStep(prepared.get(name)!, crash, { recover, first, stride: 2 });
     },
   );
 });
 
-it('no connection is lost for good: after as many failures as the pools are large, all of it still works', async () => {
+it('no connection leaks: after as many failures as the pools have connections, everything still works', async () => {
   for (const work of prepared.values()) {
     for (let i = 0; i < 12; i++) {
       proxy.arm(1, { when: 'before', act: () => undefined });
@@ -188,7 +188,7 @@ it('no connection is lost for good: after as many failures as the pools are larg
     }
     proxy.arm(0);
     expect(await Promise.all(Array.from({ length: 12 }, () => work()))).toSatisfy((all: unknown[]) =>
-      // A person who signs in that often at once is slowed down.
+      // A person who signs in this often at once is throttled.
       all.every((one) => one === true || (one as number) < 400 || one === 429),
     );
   }

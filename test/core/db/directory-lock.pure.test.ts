@@ -25,30 +25,29 @@ function kill(child: ChildProcess): Promise<unknown> {
   return ended;
 }
 
-/** Another process that claims the directory; resolves with what it says. */
-function claimElsewhere(startAtMs = 0): { child: ChildProcess; said: Promise<string> } {
+function claimInOtherProcess(startAtMs = 0): { child: ChildProcess; output: Promise<string> } {
   const child = spawn(process.execPath, [...script, directory, String(startAtMs)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   children.push(child);
-  const said = new Promise<string>((resolve) =>
+  const output = new Promise<string>((resolve) =>
     child.stdout.once('data', (chunk: Buffer) => resolve(chunk.toString().trim())),
   );
-  return { child, said };
+  return { child, output };
 }
 
 it('refuses a second opener with a message that says what to do', async () => {
-  const first = claimElsewhere();
-  expect(await first.said).toBe('locked');
+  const first = claimInOtherProcess();
+  expect(await first.output).toBe('locked');
   const refusal = lockDirectory(directory);
   await expect(refusal).rejects.toThrow(DirectoryInUseError);
   await expect(refusal).rejects.toThrow(
     `The embedded database in ${directory} is in use by process ${first.child.pid}. Stop that process first`,
   );
-  expect(await claimElsewhere().said).toMatch(/^refused .* in use by process/);
+  expect(await claimInOtherProcess().output).toMatch(/^refused .* in use by process/);
 });
 
-it('refuses a second opener in the same process, and lets it in afterwards', async () => {
+it('refuses a second opener in the same process, and admits it after the release', async () => {
   const unlock = await lockDirectory(directory);
   await expect(lockDirectory(directory)).rejects.toThrow(DirectoryInUseError);
   unlock();
@@ -57,30 +56,30 @@ it('refuses a second opener in the same process, and lets it in afterwards', asy
 });
 
 it('takes over the claim of a killed process', async () => {
-  const first = claimElsewhere();
-  expect(await first.said).toBe('locked');
+  const first = claimInOtherProcess();
+  expect(await first.output).toBe('locked');
   await kill(first.child);
   const unlock = await lockDirectory(directory);
   expect(readdirSync(directory)).toHaveLength(1);
   unlock();
 });
 
-it('does not take a claim for alive because its process id is in use again', async () => {
+it('does not mistake a claim for a live one because its process id was reused', async () => {
   writeFileSync(join(directory, `gauge-${process.ppid}-1-00000000.lock`), '');
   (await lockDirectory(directory))();
   expect(readdirSync(directory)).toEqual([]);
 });
 
-it('of many processes that race for a stale claim exactly one wins', { timeout: 60_000 }, async () => {
+it('exactly one of many processes that race for a stale claim wins', { timeout: 60_000 }, async () => {
   for (let round = 0; round < 3; round++) {
-    const stale = claimElsewhere();
-    expect(await stale.said).toBe('locked');
+    const stale = claimInOtherProcess();
+    expect(await stale.output).toBe('locked');
     await kill(stale.child);
     const startAtMs = Date.now() + 1_500;
-    const racers = Array.from({ length: 4 }, () => claimElsewhere(startAtMs));
-    const said = await Promise.all(racers.map((racer) => racer.said));
-    expect(said.filter((answer) => answer === 'locked')).toHaveLength(1);
-    expect(said.filter((answer) => answer.startsWith('refused'))).toHaveLength(3);
+    const racers = Array.from({ length: 4 }, () => claimInOtherProcess(startAtMs));
+    const output = await Promise.all(racers.map((racer) => racer.output));
+    expect(output.filter((answer) => answer === 'locked')).toHaveLength(1);
+    expect(output.filter((answer) => answer.startsWith('refused'))).toHaveLength(3);
     await Promise.all(racers.map(({ child }) => kill(child)));
   }
 });

@@ -22,7 +22,6 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** Resolves to how many runs ended in which way. */
 async function withJob(run: Job['run'], work: () => Promise<void>): Promise<Record<string, number>> {
   const metrics = createMetrics({ ofProcess: false });
   const stop = startJobs([{ name: 'a-job', schedule: '*/30 * * * * *', run }], { log, metrics });
@@ -32,7 +31,7 @@ async function withJob(run: Job['run'], work: () => Promise<void>): Promise<Reco
   return Object.fromEntries(values.map(({ labels, value }) => [labels.outcome, value]));
 }
 
-it('a clock that jumps a year ahead, and back, costs one run and no line; the schedule goes on from there', async () => {
+it('a clock that jumps a year ahead and back costs one run and no log line, and the schedule continues from there', async () => {
   let runs = 0;
   await withJob(
     () => Promise.resolve(runs++),
@@ -54,7 +53,7 @@ it('a clock that jumps a year ahead, and back, costs one run and no line; the sc
   expect(written).toBe(0);
 });
 
-it('a job that takes longer than its turn runs once at a time, and says so once', async () => {
+it('a job that overruns its interval runs once at a time, and logs it once', async () => {
   let running = 0;
   let most = 0;
   let finish = () => undefined as void;
@@ -75,7 +74,7 @@ it('a job that takes longer than its turn runs once at a time, and says so once'
   expect(written).toBe(0);
 });
 
-it('a job that fails says so once until it succeeds; an outage of the database has no stack', async () => {
+it('a failing job logs once until it succeeds, and a database outage is logged without a stack', async () => {
   const outage = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:5432'), { code: 'ECONNREFUSED' });
   let error: Error | undefined = outage;
   const counted = await withJob(
@@ -99,7 +98,7 @@ it('a job that fails says so once until it succeeds; an outage of the database h
   expect(counted).toEqual({ succeeded: 2, failed: 20, skipped: 0 });
 });
 
-it('a job that throws before it returns a promise ends nothing', async () => {
+it('a job that throws synchronously stops nothing', async () => {
   await withJob(
     () => {
       throw new Error('at once');

@@ -1,6 +1,6 @@
 import { lockDirectory } from '../../../src/core/db/directory-lock.js';
 
-/** `lock-directory DIRECTORY [START_AT_MS]`: claims it, says how that went, and stays until it is killed. */
+/** `lock-directory DIRECTORY [START_AT_MS]`: claims the directory, prints the outcome, and stays until it is killed. */
 const [directory = '', startAtMs = '0'] = process.argv.slice(2);
 await new Promise((resolve) => setTimeout(resolve, Math.max(0, Number(startAtMs) - Date.now())));
 try {

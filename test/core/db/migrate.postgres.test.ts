@@ -27,7 +27,6 @@ it('migrations run once, however many instances start together', async () => {
   expect(rows.length).toBeGreaterThan(0);
   expect(new Set(rows.map(({ hash }) => hash)).size).toBe(rows.length);
   expect(await isMigrated(first!)).toBe(true);
-  // A later start finds nothing to do.
   await migrateDatabase(first!);
   const again = await first!.pool.query('select hash from drizzle.__drizzle_migrations');
   expect(again.rows).toEqual(rows);
@@ -36,7 +35,7 @@ it('migrations run once, however many instances start together', async () => {
 
 it.each([
   ['has a migration that the main branch does not', 'update'],
-  ['lacks one that is older than its last, which would be skipped', 'delete from'],
+  ['lacks a migration older than its last one, which would be skipped', 'delete from'],
 ])('a database of an unmerged branch, which %s, is refused in one sentence', async (_what, change) => {
   const db = openPostgres(url, log);
   const table = 'drizzle.__drizzle_migrations';
@@ -60,7 +59,7 @@ it.each([
   await db.close();
 });
 
-it('a start whose connection is lost while it waits for its turn fails, and does not end the process', async () => {
+it('a start that loses its connection while waiting for its turn fails without ending the process', async () => {
   const holder = new pg.Client({ connectionString: url });
   await holder.connect();
   const db = openPostgres(url, log);

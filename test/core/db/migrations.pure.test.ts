@@ -13,7 +13,7 @@ it('the journal names every migration once, in order', () => {
   expect(entries.map(({ idx }) => idx)).toEqual(entries.map((_, i) => i));
 });
 
-it('the times of the journal only grow: the migrator skips whatever is older than the last one applied', () => {
+it('the journal’s timestamps only increase, because the migrator skips anything older than the last applied migration', () => {
   const times = entries.map(({ when }) => when);
   expect(times).toEqual([...new Set(times)].sort((a, b) => a - b));
   expect(times.at(-1)).toBeLessThan(Date.now() + 86_400_000);

@@ -10,7 +10,7 @@ import { startTestService } from '../../support/service.js';
 import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
 import { createListener } from '../../support/webhook-messages.js';
 
-/** Statements of requests read these by index: their cost must not grow with what other Organizations have. */
+/** Requests must read these tables by index: their cost must not grow with other Organizations' rows. */
 const bigTables = [
   'usage_events',
   'usage_totals',
@@ -41,7 +41,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.remove());
 
-/** Other Organizations' rows, with statistics, so that the planner has something to choose between. */
+/** Rows of other Organizations, with statistics, so that the planner has alternatives. */
 async function fillWithOthers() {
   const { orm } = database.db;
   const n = sql.raw(`generate_series(1, ${ROWS}) as n`);
@@ -73,10 +73,7 @@ async function fillWithOthers() {
 
 let explained = 0;
 
-/**
- * The plan that requests get: on a connection of the hot pool with its settings, and on Postgres of the prepared
- * statement itself.
- */
+/** The plan that requests get: with the settings of the hot pool, and on Postgres for the prepared statement. */
 async function explain(statement: Statement, values: unknown[]): Promise<string> {
   const rows = await database.db.dryRun(async (run): Promise<TextRow[]> => {
     if (isEmbedded) return run({ name: 'explain', text: `explain ${statement.text}` }, values);
@@ -90,13 +87,13 @@ async function explain(statement: Statement, values: unknown[]): Promise<string>
   return rows.map(([line]) => line).join('\n');
 }
 
-/** A parameter as it stands in SQL; the driver makes arrays of what is not text already. */
+/** A parameter as an SQL literal; the driver converts values that are not text to arrays. */
 function toLiteral(value: unknown): string {
   const text = Array.isArray(value) ? textArray(value as string[]) : String(value);
   return `'${text.replaceAll("'", "''")}'`;
 }
 
-/** Every hot statement that requests run, with the parameters of a small and of a full flush. */
+/** Every hot statement of the requests, with the parameters of a small and of a full flush. */
 async function recordStatements(count: number): Promise<[Statement, unknown[]][]> {
   const faulty = makeFaulty(database.db);
   const recorded = new Map<string, [Statement, unknown[]]>();
@@ -122,7 +119,7 @@ async function recordStatements(count: number): Promise<[Statement, unknown[]][]
   return [...recorded.values()];
 }
 
-it.each([1, 500])('statements for %i events read the big tables by index alone', async (count) => {
+it.each([1, 500])('statements for %i events read the big tables only by index', async (count) => {
   const statements = await recordStatements(count);
   expect(statements.map(([{ name }]) => name)).toEqual(
     expect.arrayContaining([
@@ -143,7 +140,7 @@ it.each([1, 500])('statements for %i events read the big tables by index alone',
   }
 });
 
-/** An index that is walked from end to end is no better than the table. */
+/** Walking an index from end to end is no better than scanning the table. */
 function indexScansWithoutCondition(plan: string): string[] {
   const lines = plan.split('\n');
   return lines.filter(
@@ -154,7 +151,7 @@ function indexScansWithoutCondition(plan: string): string[] {
   );
 }
 
-it('reservations are read by index alone, and what is held by the index that has its sum, whatever the planner knows', async () => {
+it('reservations are read only by index, and held quantities by the index that covers their sum, whatever the statistics', async () => {
   const { db } = database;
   const { id: orgId } = await createOrganization(db);
   const limits = [{ quantity: '9', window: 'PT5H', enforcement: 'block' as const }];
@@ -195,7 +192,7 @@ it('reservations are read by index alone, and what is held by the index that has
   }
 });
 
-it('the check sees a sequential scan', async () => {
+it('the check detects a sequential scan', async () => {
   const statement = { name: 'test_scan', text: 'select metric from usage_events where metric = $1' };
   expect(await explain(statement, ['calls'])).toMatch(/Seq Scan on usage_events/);
 });

@@ -3,13 +3,10 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Database } from '../../../src/core/db/client.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 
-/** Tables that a sharded Postgres keeps whole, on every node or on one; the others that have an org_id are spread by it. */
+/** Tables that a sharded Postgres does not distribute, although they have an org_id. */
 const wholeTables = ['memberships', 'api_key_directory'];
 
-/**
- * What would keep a table from being spread by org_id: rows without an Organization, uniqueness across Organizations,
- * references that leave the Organization, ids from a sequence, triggers.
- */
+/** Rows without an org_id, uniqueness or references across Organizations, ids from a sequence, and triggers. */
 async function findObstacles(db: Database): Promise<string[]> {
   const result = await db.orm.execute(sql`
     with spread as (
@@ -54,7 +51,7 @@ it('every table of a tenant can be sharded by org_id', async () => {
   expect(await findObstacles(database.db)).toEqual([]);
 });
 
-it('the check sees each kind of obstacle', async () => {
+it('the check detects each kind of obstacle', async () => {
   const { orm } = database.db;
   await orm.execute(
     sql`create table bad_target (org_id uuid not null, id uuid, primary key (org_id, id), unique (id))`,

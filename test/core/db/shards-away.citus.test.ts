@@ -27,7 +27,7 @@ let url: string;
 let db: Database;
 let service: TestService;
 let senders: Sender[];
-/** On the worker that is killed, and on the other. */
+/** Senders on the killed worker, and on the other one. */
 let theirs: Sender[];
 let others: Sender[];
 let victim: PostgresServer;
@@ -47,7 +47,7 @@ beforeAll(async () => {
   others = senders.filter((_sender, i) => groups[i]!.worker !== host);
 });
 afterAll(async () => {
-  // What a test has left cannot be sent any more.
+  // Work left by a test cannot be sent any more.
   void load?.stop();
   await service.stop();
   await db.close();
@@ -72,7 +72,7 @@ async function checkCounts(sent: number): Promise<void> {
   for (const server of cluster.urls) expect(await query(server, 'select from pg_prepared_xacts')).toEqual([]);
 }
 
-it('a worker that is killed keeps its own Organizations waiting, and no others', async () => {
+it('a killed worker delays only its own Organizations', async () => {
   expect(Math.min(theirs.length, others.length)).toBeGreaterThan(0);
   load = startLoad(db, senders, { batch: 5, pauseMs: 5 });
   await setTimeout(500);
@@ -85,7 +85,7 @@ it('a worker that is killed keeps its own Organizations waiting, and no others',
   expect(readiness.body).toMatchObject({ status: 'ready', groupsAway: expect.any(Array) as unknown });
   expect((readiness.body as { groupsAway: string[] }).groupsAway).toHaveLength(2);
 
-  // A key of the living worker is revoked, with its audit row, and the revocation binds.
+  // A key on the living worker is revoked with its audit row, and the revocation takes effect.
   const { orgId, productSlug, slug } = others[0]!;
   const other = await createKey(db, orgId);
   await change({ db, clock: systemClock }, byService, async (tx) => {
@@ -99,7 +99,7 @@ it('a worker that is killed keeps its own Organizations waiting, and no others',
   });
 
   await victim.start();
-  // Connections that the coordinator kept to it are no more, which is an outage to those who come by them.
+  // The coordinator's kept connections to the worker are broken, which is an outage for callers that get one.
   const errors: unknown[] = [];
   for (let i = 0; i < 10; i++) await createProduct(db).catch((error: unknown) => errors.push(error));
   for (const error of errors) expect(error).toSatisfy(isDatabaseUnavailable);
@@ -110,12 +110,12 @@ it('a worker that is killed keeps its own Organizations waiting, and no others',
   expect([...load.failures.keys()].filter((what) => !/unavailable|57P0|ECONN|terminat/i.test(what))).toEqual(
     [],
   );
-  // The one of an Organization that was not away.
+  // The Organization that was not away recorded one more event.
   await checkCounts(sumOf(load) + 1);
   expect((await request(service.server).get('/readyz')).status).toBe(200);
 });
 
-it('ingestion goes on without the coordinator', async () => {
+it('ingestion continues without the coordinator', async () => {
   const before = Number((await query<{ n: string }>(url, 'select count(*) as n from usage_events'))[0]!.n);
   load = startLoad(db, senders, { batch: 5 });
   await setTimeout(500);

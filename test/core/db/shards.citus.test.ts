@@ -70,7 +70,7 @@ const batchOf = (
     bytes: 1,
   });
 
-it('every table with rows of Organizations is spread, and a new one that is not is found', async () => {
+it('every table with rows of Organizations is distributed, and a new undistributed one is found', async () => {
   expect(db.shards.groups).toHaveLength(4);
   expect(await findMisplaced(db.orm)).toEqual([]);
   await db.orm.execute(
@@ -82,7 +82,7 @@ it('every table with rows of Organizations is spread, and a new one that is not 
   await db.orm.execute(sql`drop table later`);
 });
 
-it('a migration changes spread tables and those on every server in one transaction', async () => {
+it('a migration changes distributed tables and reference tables in one transaction', async () => {
   const client = new pg.Client({ connectionString: database.url! });
   await client.connect();
   await client.query(SEQUENTIAL);
@@ -96,7 +96,7 @@ it('a migration changes spread tables and those on every server in one transacti
   await client.end();
 });
 
-it('a key is looked for where Citus has its Organization', async () => {
+it('a key is looked up where Citus keeps its Organization', async () => {
   for (const { orgId, secret } of await createSenders(db, 12)) {
     const group = await db.shards.locate(hashSecret(secret));
     const [row] = await selectRows<{ id: string }>(
@@ -107,7 +107,7 @@ it('a key is looked for where Citus has its Organization', async () => {
   }
 });
 
-it('hot statements answer as on one Postgres, whatever is sent', async () => {
+it('hot statements answer as on a single Postgres, whatever is sent', async () => {
   const name = `plain_${process.pid}`;
   const url = inject('postgresUrl');
   await query(url, `create database ${name} template template_gauge`);
@@ -171,7 +171,7 @@ it('hot statements answer as on one Postgres, whatever is sent', async () => {
   }
 });
 
-it('400 requests at once with repeats record each key once: rows, totals and hours agree', async () => {
+it('400 concurrent requests with repeats record each key once: rows, totals and hours agree', async () => {
   const senders = await createSenders(db, 8);
   const ingestion = ingestionOf(db);
   let accepted = 0;
@@ -187,7 +187,7 @@ it('400 requests at once with repeats record each key once: rows, totals and hou
   expect(await countEvents(senders)).toEqual({ events: accepted, totals: accepted, hours: accepted });
 });
 
-it('a shard that is blocked does not stop its neighbours on the same worker', async () => {
+it('a blocked shard does not stop its neighbours on the same worker', async () => {
   const senders = await createSenders(db, 24);
   const [blocked] = db.shards.groups;
   const groups = await Promise.all(senders.map(async ({ secret }) => db.shards.locate(hashSecret(secret))));
@@ -214,7 +214,7 @@ it('a shard that is blocked does not stop its neighbours on the same worker', as
   for (const { orgId } of neighbours) expect(load.acknowledged.get(orgId)).toBeGreaterThan(5);
 });
 
-it('sums are repaired while events come in, and none is lost', async () => {
+it('sums are repaired during ingestion without losing an event', async () => {
   const senders = await createSenders(db, 8);
   const load = startLoad(db, senders, { batch: 5 });
   await setTimeout(300);
@@ -228,7 +228,7 @@ it('sums are repaired while events come in, and none is lost', async () => {
   expect(await countEvents(senders)).toEqual({ events: sent, totals: sent, hours: sent });
 });
 
-/** A group cannot move to where it has just been before Citus has deleted it there, which a vacuum may delay. */
+/** A group cannot return to its previous place before Citus has deleted it there, which a vacuum may delay. */
 async function isCleanedUp(): Promise<void> {
   const [leftover] = await query<{ count: number }>(
     database.url!,
@@ -238,7 +238,7 @@ async function isCleanedUp(): Promise<void> {
   expect(leftover).toEqual({ count: 0 });
 }
 
-/** Moves the group with the most of the senders while they send. */
+/** Moves the group with most of the senders while they send. */
 async function moveUnderLoad(senders: Sender[]): Promise<Load> {
   const groups = await Promise.all(senders.map(async ({ secret }) => db.shards.locate(hashSecret(secret))));
   const sizes = new Map(groups.map(({ id }) => [id, groups.filter((group) => group.id === id).length]));
@@ -261,7 +261,7 @@ async function moveUnderLoad(senders: Sender[]): Promise<Load> {
   return load;
 }
 
-it('a group that moves loses nothing, and without the hold it would', async () => {
+it('a moving group loses nothing, and would lose events without the hold', async () => {
   const senders = await createSenders(db, 16);
   const moved = await moveUnderLoad(senders);
   const sent = sumOf(moved);

@@ -34,7 +34,7 @@ afterAll(async () => {
 });
 
 let databases = 0;
-/** A database of its own, and the URL of it at `at`. */
+/** Creates a database, and returns its URL at `at`. */
 async function createDatabase(settings: Record<string, string> = {}): Promise<string> {
   const name = `surroundings_${++databases}`;
   await admin.query(`create database ${name}`);
@@ -43,7 +43,6 @@ async function createDatabase(settings: Record<string, string> = {}): Promise<st
   return name;
 }
 
-/** Lines of the log, as objects. */
 function createLog() {
   const lines: Record<string, unknown>[] = [];
   const log = pino({ level: 'info' }, { write: (line) => void lines.push(JSON.parse(line)) });
@@ -70,7 +69,7 @@ const readyz = async (service: TestService) => {
   return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
 };
 
-it('connections read what is committed, whatever the defaults of the server are', async () => {
+it('connections read only committed data, whatever the server’s defaults', async () => {
   const name = await createDatabase({ default_transaction_isolation: 'serializable' });
   await withService(server.url(name), async (_service, db) => {
     const show = `select current_setting('transaction_isolation') as isolation`;
@@ -82,8 +81,8 @@ it('connections read what is committed, whatever the defaults of the server are'
   });
 });
 
-describe('a server that only reads', () => {
-  it('is said by /readyz and once by the log; reads go on, and what would be recorded is 503', async () => {
+describe('a read-only server', () => {
+  it('is reported by /readyz and once in the log, reads continue, and writes get 503', async () => {
     const name = await createDatabase();
     await withService(server.url(name), async (service, db, lines) => {
       const { product, key } = await createTenant(db);
@@ -107,7 +106,7 @@ describe('a server that only reads', () => {
     });
   });
 
-  it('is enough for a start where the schema is up to date', async () => {
+  it('suffices for a start if the schema is up to date', async () => {
     const name = await createDatabase();
     await (await openDatabase({ databaseUrl: server.url(name), dataDir: '' }, silent)).close();
     await admin.query(`alter database ${name} set default_transaction_read_only = on`);
@@ -115,7 +114,7 @@ describe('a server that only reads', () => {
   });
 });
 
-it('max_connections that others use up is 503 at once, said once, and over when they have gone', async () => {
+it('exhausted max_connections answer 503 at once, are logged once, and recover when connections are freed', async () => {
   const name = await createDatabase();
   await withService(server.url(name), async (service, db, lines) => {
     const { product, key } = await createTenant(db);
@@ -144,7 +143,7 @@ it('max_connections that others use up is 503 at once, said once, and over when 
   });
 });
 
-it('connections of the instance that are all in use are 503, and said once as what they are', async () => {
+it('if all of the instance’s connections are in use, calls get 503 and the log says so once', async () => {
   const name = await createDatabase();
   await withService(server.url(name), async (service, db, lines) => {
     const busy = Array.from({ length: 10 }, () =>
@@ -166,7 +165,7 @@ it('connections of the instance that are all in use are 503, and said once as wh
   });
 });
 
-it('connections are counted by pool: those in use, those that are idle, and calls that wait for one', async () => {
+it('connections are counted by pool: in use, idle, and calls waiting for one', async () => {
   const db = openPostgres(server.url(await createDatabase()), silent);
   const metrics = createMetrics({ ofProcess: false });
   watchPools(db.pools, metrics);
@@ -194,7 +193,7 @@ it('connections are counted by pool: those in use, those that are idle, and call
   await db.close();
 });
 
-it('a full disk is 503 for what would be recorded, said once, and over when there is room', async () => {
+it('on a full disk writes get 503, it is logged once, and writes recover when there is space', async () => {
   const name = await createDatabase();
   const proxy = await createPostgresProxy(server.url(name));
   await withService(proxy.url, async (service, db, lines) => {
@@ -214,7 +213,7 @@ it('a full disk is 503 for what would be recorded, said once, and over when ther
   await proxy.close();
 });
 
-it('a server that ends each new connection, as one whose disk is full, is unavailable', async () => {
+it('a server that ends each new connection, as with a full disk, is unavailable', async () => {
   const fields = ['SFATAL', 'VFATAL', 'CXX000', 'Mcould not write init file', ''].join('\0');
   const answer = Buffer.alloc(5, 'E');
   answer.writeUInt32BE(4 + fields.length + 1, 1);
@@ -234,7 +233,7 @@ it('a server that ends each new connection, as one whose disk is full, is unavai
 });
 
 it(
-  'a backend that stands still (SIGSTOP) holds one request up for its time and no other; its connection is not used again',
+  'a stopped backend (SIGSTOP) delays one request by its time limit and no other, and its connection is not reused',
   { timeout: 60_000 },
   async () => {
     const name = await createDatabase();
@@ -252,7 +251,7 @@ it(
         const answers = await Promise.all([send('a'), readyz(service)]);
         expect(performance.now() - startedAt).toBeLessThan(7_000);
         expect(answers.map(({ status }) => status)).toEqual([503, 503]);
-        // The next ones get connections of their own, while those backends still stand.
+        // The next requests get other connections while those backends are still stopped.
         const again = performance.now();
         expect((await send('b')).status).toBe(202);
         expect(performance.now() - again).toBeLessThan(2_000);
@@ -313,7 +312,7 @@ describe.skipIf(!pgbouncer)('a pooler (PgBouncer)', () => {
       await expect(opened).rejects.toThrow(/pooler in transaction mode.*session mode/);
     }));
 
-  it('in session mode is as good as none', () =>
+  it('in session mode works like a direct connection', () =>
     withPooler('session', (url) =>
       withService(url, async (service, db) => {
         const { product, key } = await createTenant(db);

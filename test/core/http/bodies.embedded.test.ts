@@ -37,7 +37,7 @@ async function post(path: string, body: string, key = secret) {
 const send = (events: unknown[]) => post('/api/usage/events', JSON.stringify({ events }));
 const fields = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, 1]));
 
-describe('a body made to be dear', () => {
+describe('an expensive body', () => {
   it('with 380,000 unknown fields is refused at once, in a few words', async () => {
     const body = JSON.stringify({ events: [fields(380_000)] });
     expect(body.length).toBeGreaterThan(4_000_000);
@@ -47,7 +47,7 @@ describe('a body made to be dear', () => {
     expect(bytes).toBeLessThan(1_000);
   });
 
-  it('with a hundred errors names them all; with more it names a hundred and says that there are more', async () => {
+  it('with a hundred errors names them all, and with more names a hundred and says that there are more', async () => {
     const exactly = await send(Array.from({ length: 50 }, () => ({ ...event('a'), x: 1, y: 2 })));
     expect(exactly.problem.errors).toHaveLength(100);
     expect(exactly.problem.detail).toMatch(/\(and 99 more, see errors\)$/);
@@ -57,13 +57,13 @@ describe('a body made to be dear', () => {
     expect(more.bytes).toBeLessThan(20_000);
   });
 
-  it('with a field name of megabytes gets that name back cut short', async () => {
+  it('with a field name of megabytes gets that name back truncated', async () => {
     const { problem, bytes } = await send([{ ...event('a'), ['n'.repeat(3_000_000)]: 1 }]);
     expect(problem.errors).toMatchObject([{ pointer: `/events/0/${'n'.repeat(255)}…` }]);
     expect(bytes).toBeLessThan(2_000);
   });
 
-  it('nested deeper than anything needs is refused, and so is a list of millions', async () => {
+  it('that is nested too deeply is refused, and so is a list of millions', async () => {
     const nested = `{"events":${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
     expect((await post('/api/usage/events', nested)).problem.detail).toMatch(/more than 32 levels deep/);
     const long = `{"events":[${'1,'.repeat(1_000_000)}1]}`;
@@ -72,8 +72,8 @@ describe('a body made to be dear', () => {
   });
 });
 
-describe('the limit of the body', () => {
-  it('lets 500 of the largest events through, however they are written', async () => {
+describe('the size limit of a body', () => {
+  it('admits 500 of the largest events, however they are written', async () => {
     const organization = await createOrganization(database.db);
     const slug = 'ab'.repeat(32);
     const product = await createProduct(database.db, { slug, usageMetric: '💥'.repeat(255) });
@@ -95,38 +95,40 @@ describe('the limit of the body', () => {
     expect(answer).toMatchObject({ status: 202, problem: { accepted: MAX_EVENTS } });
   });
 
-  it('has room for the longest texts in the longest way to write them', () => {
+  it('admits the longest texts in their longest notation', () => {
     const text = '\\ud83d\\udca5'.repeat(255);
     const longest = `{"productSlug":"${text}","metric":"${text}","idempotencyKey":"${text}","quantity":0.${'1'.repeat(98)}e+10,"occurredAt":"2026-01-01T00:00:00.${'1'.repeat(60)}+00:00"},`;
     expect(longest.length * MAX_EVENTS + '{"events":[]}'.length).toBeLessThanOrEqual(MAX_BODY_BYTES);
   });
 });
 
-describe('a key that was good when it was last seen here', () => {
-  it('is judged again before a large body of it is read', async () => {
+describe('a key that was valid when it was last seen', () => {
+  it('is checked again before a large body is read', async () => {
     const organization = await createOrganization(database.db);
     const key = await createKey(database.db, organization.id);
     expect((await post('/api/usage/events', '{}', key.secret)).status).toBe(400);
     expect((await post('/api/entitlements/check', '{}', key.secret)).status).toBe(400);
     await database.db.orm.update(apiKeys).set({ revokedAt: new Date() }).where(eq(apiKeys.id, key.id));
     for (const path of ['/api/usage/events', '/api/entitlements/check'])
-      expect(await answerToHalfABody(path, key.secret)).toMatch(/^HTTP\/1.1 401 [^]*"code":"key_revoked"/);
+      expect(await readAnswerToPartialBody(path, key.secret)).toMatch(
+        /^HTTP\/1.1 401 [^]*"code":"key_revoked"/,
+      );
   });
 
-  it('is a stranger’s again once it was refused: even a small body of it is not read', async () => {
+  it('counts as unknown after a refusal, so not even a small body is read', async () => {
     const organization = await createOrganization(database.db);
     const key = await createKey(database.db, organization.id);
     expect((await post('/api/usage/events', '{}', key.secret)).status).toBe(400);
     await database.db.orm.update(apiKeys).set({ revokedAt: new Date() }).where(eq(apiKeys.id, key.id));
     expect((await post('/api/usage/events', '{}', key.secret)).status).toBe(401);
-    expect(await answerToHalfABody('/api/usage/events', key.secret, 1_000)).toMatch(/^HTTP\/1.1 401/);
+    expect(await readAnswerToPartialBody('/api/usage/events', key.secret, 1_000)).toMatch(/^HTTP\/1.1 401/);
   });
 });
 
 const event = (idempotencyKey: string) => ({ productSlug: 'p', metric: 'm', idempotencyKey });
 
-/** What comes back while the body has only begun to arrive. */
-function answerToHalfABody(path: string, key: string, length = 200_000): Promise<string> {
+/** Resolves to the answer that arrives when only part of the body has been sent. */
+function readAnswerToPartialBody(path: string, key: string, length = 200_000): Promise<string> {
   return new Promise((resolve, reject) => {
     const outgoing = request(`${service.url}${path}`, {
       method: 'POST',

@@ -4,7 +4,7 @@ import { boundJson, usualBounds, type JsonBounds } from '../../../src/core/http/
 
 const bounds: JsonBounds = { depth: 3, fields: 3, values: 9, tooManyValues: 'batch_too_large' };
 
-/** What the bounds are about, of a value that has been parsed; a list's first element comes with the list. */
+/** Measures a parsed value against the bounds; a list counts together with its first element. */
 function measure(value: unknown): { depth: number; fields: number; values: number } {
   if (typeof value !== 'object' || value === null) return { depth: 0, fields: 0, values: 0 };
   const inner = Object.values(value).map(measure);
@@ -26,7 +26,7 @@ const refusalOf = (text: string, by = bounds): string | undefined => {
 };
 
 describe('the bounds of a JSON body', () => {
-  it('refuse exactly what is deeper, wider or longer, whatever the texts in it hold', () => {
+  it('refuse exactly what is deeper, wider or longer, whatever its strings contain', () => {
     const value = fc.jsonValue({ maxDepth: 5 });
     fc.assert(
       fc.property(value, fc.boolean(), (json, isSpaced) => {
@@ -39,12 +39,12 @@ describe('the bounds of a JSON body', () => {
     );
   });
 
-  it('leave text that is no JSON to the parser', () => {
+  it('leave invalid JSON to the parser', () => {
     for (const text of ['', '"', '"\\', '}]', ',,,,', '{"a', 'null', '"\\"'])
       expect(refusalOf(text)).toBeUndefined();
   });
 
-  it('name what there is too much of', () => {
+  it('name the exceeded bound', () => {
     const say = (text: string) => () => boundJson(Buffer.from(text), bounds);
     expect(say('[[[[')).toThrow('more than 3 levels deep');
     expect(say('{"a":1,"b":1,"c":1,"d":1}')).toThrow('more than 3 fields');
@@ -52,7 +52,7 @@ describe('the bounds of a JSON body', () => {
     expect(refusalOf('[1,2,3,4,5,6,7,8,9,10]')).toBe('batch_too_large');
   });
 
-  it('do not count what stands inside a text', () => {
+  it('ignore the contents of strings', () => {
     expect(refusalOf(JSON.stringify(['[[[[[{,,,,,,,,,,', '\\"[[[[', '"\\\\"']), usualBounds)).toBeUndefined();
   });
 });

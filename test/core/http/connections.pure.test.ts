@@ -18,7 +18,7 @@ afterEach(() => {
   }
 });
 
-/** Answers `/large` with eight megabytes, everything else when it is let go. */
+/** Answers `/large` with eight megabytes, and everything else when released. */
 async function start(limits: Partial<ConnectionLimits> = {}) {
   const begun: string[] = [];
   const finish: (() => void)[] = [];
@@ -52,7 +52,7 @@ const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`;
 const range = (count: number) => Array.from({ length: count }, (_, i) => `/${i}`);
 
 describe('pipelined requests', () => {
-  it('are begun a few at a time and answered in order', async () => {
+  it('are processed a few at a time and answered in order', async () => {
     const { begun, finish, port } = await start();
     const { socket } = await dial(port);
     let answers = '';
@@ -61,7 +61,7 @@ describe('pipelined requests', () => {
     await until(() => begun.length === 4);
     await setTimeout(50);
     expect(begun).toEqual(['/0', '/1', '/2', '/3']);
-    // The last of them are done first: their answers wait for the others'.
+    // The last requests finish first: their answers wait for the earlier ones.
     while (begun.length < 20 || finish.length > 0) {
       finish.pop()?.();
       await setTimeout(1);
@@ -71,7 +71,7 @@ describe('pipelined requests', () => {
     expect(bodies.slice(1)).toEqual(range(20));
   });
 
-  it('end their connection where more wait than ever should', async () => {
+  it('end their connection if too many wait', async () => {
     const { begun, port } = await start();
     const { socket, state } = await dial(port);
     socket.write(range(64).map(get).join(''));
@@ -84,13 +84,13 @@ describe('pipelined requests', () => {
   });
 });
 
-describe('an answer that is not read', () => {
-  it('ends its connection, and one that is read, however slowly, does not', async () => {
+describe('an unread answer', () => {
+  it('ends its connection, but not one that is read slowly', async () => {
     const unreadMs = 1_000;
     const { port } = await start({ unreadMs });
-    const deaf = await dial(port);
-    deaf.socket.pause();
-    deaf.socket.write(get('/large').repeat(4));
+    const stalled = await dial(port);
+    stalled.socket.pause();
+    stalled.socket.write(get('/large').repeat(4));
     const slow = await dial(port);
     const began = performance.now();
     slow.socket.write(get('/large').repeat(2));
@@ -103,12 +103,12 @@ describe('an answer that is not read', () => {
     await until(() => received >= 2 * large.length, 15_000);
     expect(performance.now() - began).toBeGreaterThan(2 * unreadMs);
     expect(slow.state.isClosed).toBe(false);
-    // What the kernel took for it is still there to be read; then comes the end.
-    deaf.socket.resume();
-    await until(() => deaf.state.isClosed);
+    // The client can still read what the kernel buffered; then the connection ends.
+    stalled.socket.resume();
+    await until(() => stalled.state.isClosed);
   });
 
-  it('is told from an answer that takes its time', async () => {
+  it('differs from an answer that takes its time', async () => {
     const { port } = await start({ unreadMs: 200 });
     const { socket } = await dial(port);
     let answer = '';
@@ -117,9 +117,9 @@ describe('an answer that is not read', () => {
     await until(() => answer.endsWith('slow'));
   });
 
-  it('counts to the buffer of the whole process: beyond that those with the most are ended', async () => {
+  it('counts towards the buffer of the whole process, beyond which the largest holders are disconnected', async () => {
     const { port } = await start({ bufferedBytes: 40 * 1024 * 1024 });
-    const deaf = await Promise.all(
+    const stalled = await Promise.all(
       Array.from({ length: 10 }, async (_, i) => {
         const one = await dial(port);
         one.socket.pause();
@@ -128,15 +128,15 @@ describe('an answer that is not read', () => {
       }),
     );
     await setTimeout(1_000);
-    for (const { socket } of deaf) socket.resume();
-    const ended = () => deaf.map(({ state }) => state.isClosed);
+    for (const { socket } of stalled) socket.resume();
+    const ended = () => stalled.map(({ state }) => state.isClosed);
     await until(() => ended().filter(Boolean).length >= 4);
     expect(ended().slice(0, 2)).toEqual([false, false]);
   });
 });
 
 describe('an address', () => {
-  it('has so many connections and no more, and gets new ones when old ones end', async () => {
+  it('has a limited number of connections, and gets new ones when old ones end', async () => {
     const { port } = await start({ connectionsPerAddress: 3 });
     const held = await Promise.all([dial(port), dial(port), dial(port)]);
     const refused = await dial(port);
@@ -153,7 +153,7 @@ describe('an address', () => {
 });
 
 const WAITING = 700;
-/** Opens connections from a process of its own, and says how many were made within ten seconds. */
+/** Opens connections from another process, and prints how many were made within ten seconds. */
 const caller = `
   const [port, wanted] = process.argv.slice(1).map(Number);
   let made = 0;
@@ -162,7 +162,7 @@ const caller = `
   for (let i = 0; i < wanted; i++)
     require('node:net').connect(port, '127.0.0.1', () => ++made === wanted && end()).on('error', () => {});
 `;
-/** The most that the kernel lets wait; 0 where it does not say. */
+/** Length of the kernel's accept queue; 0 if unknown. */
 function maxWaiting(): number {
   try {
     return Number(readFileSync('/proc/sys/net/core/somaxconn', 'utf8'));
@@ -171,8 +171,8 @@ function maxWaiting(): number {
   }
 }
 
-describe('a process that is busy', () => {
-  it.runIf(maxWaiting() > WAITING)('keeps hundreds of new connections waiting, and loses none', async () => {
+describe('a busy process', () => {
+  it.runIf(maxWaiting() > WAITING)('keeps hundreds of new connections waiting and loses none', async () => {
     const { port } = await start();
     // Nothing is accepted while this process waits for the other one.
     const { stdout } = spawnSync(process.execPath, ['-e', caller, String(port), String(WAITING)]);

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { exact, parseExactJson, parseNumbersAsText, toJson } from '../../../src/core/http/json.js';
 
-it('keeps the digits of numbers, and nothing of what strings hold', () => {
+it('keeps the digits of numbers and ignores the contents of strings', () => {
   const text = '{"a":[1.50,-2e3,{"12":"1, \\"2\\" [3]"}],"b\\\\":12345678901234567890,"c":true}';
   expect(parseNumbersAsText(text)).toEqual({
     a: ['1.50', '-2e3', { '12': '1, "2" [3]' }],
@@ -16,7 +16,7 @@ it('keeps the digits of numbers, and nothing of what strings hold', () => {
   });
 });
 
-it('reads any document as JSON.parse does, but for its numbers', () => {
+it('reads any document like JSON.parse, except for numbers', () => {
   const textual = (value: unknown): unknown =>
     JSON.parse(JSON.stringify(value), (_key, part: unknown) =>
       typeof part === 'number' ? JSON.stringify(part) : part,
@@ -28,7 +28,7 @@ it('reads any document as JSON.parse does, but for its numbers', () => {
   );
 });
 
-it('writes exact numbers digit by digit, and texts as they are', () => {
+it('writes exact numbers digit by digit, and strings unchanged', () => {
   const value = {
     few: exact('0.25'),
     many: exact('12345678901234567890.5'),

@@ -42,7 +42,7 @@ const callWith = (headers: Record<string, string>) =>
 const withUnknownKey = () => callWith({ authorization: `Bearer ${generateSecret(true)}` });
 
 describe('the limit of each API key', () => {
-  it('lets exactly the limit through, then answers 429 and says when to retry', async () => {
+  it('admits exactly the limit, then answers 429 with the time to retry', async () => {
     const { send } = await createSender();
     for (let left = 4; left >= 0; left--) {
       const response = await send();
@@ -66,7 +66,7 @@ describe('the limit of each API key', () => {
     });
   });
 
-  it('lets exactly the limit through when all calls come at once', async () => {
+  it('admits exactly the limit if all calls arrive at once', async () => {
     const { send } = await createSender();
     const statuses = await Promise.all(Array.from({ length: 12 }, async () => (await send()).status));
     expect(statuses.toSorted((a, b) => a - b)).toEqual([
@@ -75,7 +75,7 @@ describe('the limit of each API key', () => {
     ]);
   });
 
-  it('counts each key of an Organization for itself', async () => {
+  it('counts each key of an Organization separately', async () => {
     const first = await createSender();
     for (let i = 0; i < 6; i++) await first.send();
     const other = await createKey(database.db, first.organization.id);
@@ -86,7 +86,7 @@ describe('the limit of each API key', () => {
     expect((await first.send()).status).toBe(429);
   });
 
-  it('counts calls that are refused for their content or scope', async () => {
+  it('includes calls that are refused for their content or scope', async () => {
     const { send } = await createSender();
     expect((await send({ body: 'not json' })).headers.get('ratelimit')).toContain('r=4');
     expect((await send()).headers.get('ratelimit')).toContain('r=3');
@@ -96,7 +96,7 @@ describe('the limit of each API key', () => {
     expect(statuses).toEqual([403, 403, 403, 403, 403, 429]);
   });
 
-  it('counts the entitlement routes together, and apart from usage', async () => {
+  it('counts the entitlement routes together, and separately from usage', async () => {
     const { secret, send } = await createSender();
     expect((await send()).headers.get('ratelimit')).toContain('r=4');
     const read = (path: string, init: RequestInit = {}) =>
@@ -132,8 +132,8 @@ describe('the limit of each API key', () => {
   });
 });
 
-describe('the guard against guessing keys', () => {
-  it('refuses unseen keys from an address after 300 that were not good, and no key that is in use', async () => {
+describe('the guard against guessed keys', () => {
+  it('refuses unseen keys from an address after 300 invalid ones, and no key that is in use', async () => {
     const inUse = await createSender();
     expect((await inUse.send()).status).toBe(202);
     const newcomer = await createSender();
@@ -164,7 +164,7 @@ describe('the guard against guessing keys', () => {
     expect((await withUnknownKey()).headers.get('ratelimit')).toContain('r=299');
   });
 
-  it('does not refuse good keys, however many new ones call at once', async () => {
+  it('does not refuse valid keys, however many new ones call at once', async () => {
     service.clock.advance(60_000);
     const organization = await createOrganization(database.db);
     const keys = await Promise.all(
@@ -173,7 +173,7 @@ describe('the guard against guessing keys', () => {
     const statuses = await Promise.all(
       keys.map(async ({ secret }) => (await callWith({ authorization: `Bearer ${secret}` })).status),
     );
-    // Each key is good; the call has no content type.
+    // Each key is valid; the call lacks a content type.
     expect(new Set(statuses)).toEqual(new Set([415]));
   });
 });

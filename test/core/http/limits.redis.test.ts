@@ -21,7 +21,6 @@ interface Instance {
   close(): Promise<void>;
 }
 
-/** One more instance of the app over the same database and the same Redis. */
 async function startInstance(database: TestDatabase, redis: RedisServer): Promise<Instance> {
   const logLines: string[] = [];
   const sink = new Writable({
@@ -63,7 +62,8 @@ async function until(condition: () => Promise<boolean>, withinMs = 10_000): Prom
   }
 }
 
-// Who waits 100 ms for Redis counts alone: a machine that is busy for so long makes that happen by itself, but not time after time.
+// An instance that waits 100 ms for Redis counts alone. A machine that stalls for that long causes this too, but not
+// repeatedly.
 describe.skipIf(!canRun)(title, { retry: 2 }, () => {
   let database: TestDatabase;
   let redis: RedisServer;
@@ -113,7 +113,7 @@ describe.skipIf(!canRun)(title, { retry: 2 }, () => {
     };
   }
 
-  /** Sends until everything is warm, and gives back how long the slowest of some calls takes here without trouble. */
+  /** Warms everything up, and returns the slowest undisturbed call. */
   async function measureUsual(instance: Instance): Promise<number> {
     const send = await createSender();
     await send(instance);
@@ -138,7 +138,7 @@ describe.skipIf(!canRun)(title, { retry: 2 }, () => {
     expect(await redis.command('KEYS gauge:limit:usage:*')).not.toBe('*0');
   });
 
-  it('a good operator token passes where no failure is counted yet, and two instances share the failures', async () => {
+  it('a valid operator token passes while no failure is counted, and two instances share the failures', async () => {
     const [a, b] = [await startShared(), await startShared()];
     const declare = async ({ service }: Instance, token: string) => {
       const { status } = await fetch(`${service.url}/operator/products/first-of-the-minute`, {
@@ -155,7 +155,7 @@ describe.skipIf(!canRun)(title, { retry: 2 }, () => {
     expect(await declare(b, operatorToken)).toBe(429);
   });
 
-  it('a stalled Redis refuses nothing and delays only the calls that find it out', async () => {
+  it('a stalled Redis refuses no call and delays only the calls that discover it', async () => {
     const instance = await startShared();
     const usualMs = await measureUsual(instance);
     const senders = await Promise.all(Array.from({ length: 8 }, createSender));
@@ -167,7 +167,7 @@ describe.skipIf(!canRun)(title, { retry: 2 }, () => {
 
     expect(first.map(({ status }) => status)).toEqual(first.map(() => 202));
     expect(later.map(({ status }) => status)).toEqual(later.map(() => 202));
-    // Eight at once take turns on two cores; the wait for Redis is not multiplied.
+    // Eight concurrent calls share two cores, but the wait for Redis is not multiplied.
     expect(Math.max(...first.map(({ ms }) => ms))).toBeLessThan(150 + 8 * usualMs);
     expect(Math.min(...later.map(({ ms }) => ms))).toBeLessThan(80);
     expect(await instance.failures()).toBe(16);
@@ -201,17 +201,17 @@ describe.skipIf(!canRun)(title, { retry: 2 }, () => {
     await stores.close();
     expect(performance.now() - startedAt).toBeLessThan(1000);
     redis.resume();
-    // What the stalled commands answer after all finds no caller and disturbs none.
+    // Late answers to the stalled commands find no caller and disturb none.
     await setTimeout(200);
     expect((await store.increment('k')).totalHits).toBe(1);
   });
 
-  it('a long stall ends in a new connection and in shared limits', async () => {
+  it('a long stall leads to a new connection and to shared limits', async () => {
     const instance = await startShared();
     const send = await createSender();
     redis.stall();
     await send(instance);
-    // Longer than a silent connection is kept.
+    // Longer than the time-out of a silent connection.
     await setTimeout(7_000);
     expect((await send(instance)).status).toBe(202);
     expect(await instance.isShared()).toBe(false);
@@ -221,7 +221,7 @@ describe.skipIf(!canRun)(title, { retry: 2 }, () => {
     expect(instance.logLines).toEqual([inRedis, inProcess, inRedis]);
   });
 
-  it('a killed Redis refuses nothing; back and empty, it is shared again', async () => {
+  it('a killed Redis refuses no call, and is shared again once it is back and empty', async () => {
     const [a, b] = [await startShared(), await startShared()];
     const send = await createSender();
     await send(a);
@@ -233,7 +233,7 @@ describe.skipIf(!canRun)(title, { retry: 2 }, () => {
     await until(async () => !(await a.isShared()));
     expect(await a.failures()).toBe(6);
 
-    // It has lost the counts and the scripts.
+    // Redis has lost the counts and the scripts.
     await redis.start();
     await until(a.isShared);
     await until(b.isShared);
@@ -243,7 +243,7 @@ describe.skipIf(!canRun)(title, { retry: 2 }, () => {
     expect(a.logLines).toEqual([inRedis, inProcess, inRedis]);
   });
 
-  it('a connection that drops in the middle of a command costs the call nothing', async () => {
+  it('a connection that drops in the middle of a command does not affect the call', async () => {
     const instance = await startShared();
     const usualMs = await measureUsual(instance);
     const send = await createSender();
@@ -257,7 +257,7 @@ describe.skipIf(!canRun)(title, { retry: 2 }, () => {
     expect(instance.logLines).toEqual([inRedis, inProcess]);
   });
 
-  it('scripts that were flushed are loaded again without a call noticing', async () => {
+  it('flushed scripts are loaded again without any call noticing', async () => {
     const instance = await startShared();
     const send = await createSender();
     await send(instance);
@@ -266,7 +266,7 @@ describe.skipIf(!canRun)(title, { retry: 2 }, () => {
     expect(await instance.failures()).toBe(0);
   });
 
-  it('a server that starts before Redis serves at once, and shares its limits when Redis comes', async () => {
+  it('a server that starts before Redis serves at once, and shares its limits once Redis is up', async () => {
     await redis.kill();
     const instance = await start();
     const send = await createSender();
@@ -281,7 +281,7 @@ describe.skipIf(!canRun)(title, { retry: 2 }, () => {
     expect(instance.logLines).toEqual([inProcess, inRedis]);
   });
 
-  it('a Redis that answers but refuses writes is not used, and the log says so once', async () => {
+  it('a Redis that answers but refuses writes is not used, and is logged once', async () => {
     const instance = await startShared();
     const send = await createSender();
     await redis.command('CONFIG SET min-replicas-to-write 1');

@@ -36,7 +36,7 @@ const signIn = async (headers: Record<string, string> = {}) => {
 };
 
 describe('production', () => {
-  it('sets no cookie that is not Secure, whatever the last hop speaks', async () => {
+  it('sets only Secure cookies, whatever protocol the last hop speaks', async () => {
     const answer = await signIn();
     expect(answer.status).toBe(303);
     const cookies = answer.headers.getSetCookie();
@@ -48,7 +48,7 @@ describe('production', () => {
     }
   });
 
-  it('takes its own pages by PUBLIC_URL, and not by what the request says', async () => {
+  it('recognizes its own pages by PUBLIC_URL and not by the request', async () => {
     expect((await signIn({ origin: publicUrl })).status).toBe(303);
     for (const origin of [service.url, service.url.replace('http:', 'https:'), 'https://evil.example.com'])
       expect((await signIn({ origin })).status).toBe(403);
@@ -65,7 +65,7 @@ describe('production', () => {
   });
 });
 
-it('metrics need their token where there is one', async () => {
+it('requires a configured token for metrics', async () => {
   const guarded = await startTestService(database.db, { env: { METRICS_TOKEN: metricsToken } });
   const get = (headers: Record<string, string> = {}) => fetch(`${guarded.url}/metrics`, { headers });
   try {
@@ -80,7 +80,7 @@ it('metrics need their token where there is one', async () => {
   }
 });
 
-it('readiness asks the database once a second, however many ask for it', async () => {
+it('readiness asks the database once a second, however many callers ask for it', async () => {
   let asked = 0;
   const counting = new Proxy(database.db.orm, {
     get(orm, property) {
@@ -94,14 +94,13 @@ it('readiness asks the database once a second, however many ask for it', async (
     const startedAt = performance.now();
     const answers = await Promise.all(Array.from({ length: 300 }, () => fetch(`${other.url}/readyz`)));
     expect(answers.every(({ status }) => status === 200)).toBe(true);
-    // Two statements each time.
+    // Each check runs two statements.
     expect(asked).toBeLessThanOrEqual(2 * Math.ceil((performance.now() - startedAt) / 1_000));
   } finally {
     await other.stop();
   }
 });
 
-/** The page that shows a new invitation's link. */
 async function makeInvitation(
   db: Database,
   { url }: TestService,

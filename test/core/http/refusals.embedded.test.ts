@@ -14,7 +14,6 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** All that comes back until the server ends the connection. */
 function exchange(
   text: string,
   socket: Socket = connect(Number(new URL(service.url).port)),
@@ -40,37 +39,37 @@ async function refusal(text: string): Promise<RawAnswer> {
   return { status, headers, problem: JSON.parse(body) as Record<string, unknown> };
 }
 
-describe('what the server refuses before the app sees it', () => {
+describe('a refusal before the app sees the request', () => {
   it.each([
     [
-      'too large headers',
+      'oversized headers',
       `GET /healthz HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`,
       431,
       'headers_too_large',
     ],
-    ['a method that is none', 'GRAB /healthz HTTP/1.1\r\nHost: a\r\n\r\n', 400, 'invalid_request'],
-    ['no HTTP', 'good morning\r\n\r\n', 400, 'invalid_request'],
-    ['no Host', 'GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n', 400, 'invalid_request'],
+    ['an unknown method', 'GRAB /healthz HTTP/1.1\r\nHost: a\r\n\r\n', 400, 'invalid_request'],
+    ['text that is not HTTP', 'good morning\r\n\r\n', 400, 'invalid_request'],
+    ['a missing Host', 'GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n', 400, 'invalid_request'],
     ['a tunnel', 'CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n', 400, 'invalid_request'],
     [
-      'two lengths',
+      'two body lengths',
       'POST /login HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
       400,
       'invalid_request',
     ],
     [
-      'a chunk that is none',
+      'an invalid chunk',
       'POST /login HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n',
       400,
       'invalid_request',
     ],
     [
-      'long extensions of a chunk',
+      'long chunk extensions',
       `POST /login HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nTransfer-Encoding: chunked\r\n\r\n1;${'x'.repeat(20_000)}\r\n`,
       413,
       'body_too_large',
     ],
-  ])('%s is a problem', async (_what, text, status, code) => {
+  ])('of %s is a problem document', async (_what, text, status, code) => {
     const answer = await refusal(text);
     expect(answer.problem).toMatchObject({ type: `/docs/errors#${code}`, status, code });
     expect(answer.status).toBe(status);
@@ -78,18 +77,18 @@ describe('what the server refuses before the app sees it', () => {
     expect(answer.headers).toContain(`X-Request-Id: ${String(answer.problem.requestId)}`);
   });
 
-  it('does not take the place of an answer that was asked for before', async () => {
+  it('does not replace the answer to an earlier request', async () => {
     const answer = await exchange('GET /healthz HTTP/1.1\r\nHost: a\r\n\r\nnonsense\r\n\r\n').catch(() => '');
     expect(answer).not.toMatch(/^HTTP\/1\.1 400/m);
   });
 
-  it('an unknown expectation is no reason to refuse', async () => {
+  it('does not follow from an unknown expectation', async () => {
     const text = 'GET /healthz HTTP/1.1\r\nHost: a\r\nExpect: a-miracle\r\nConnection: close\r\n\r\n';
     expect(await exchange(text)).toMatch(/^HTTP\/1.1 200 /);
   });
 });
 
-describe('an address that stands for no text', () => {
+describe('an address that cannot be decoded', () => {
   const paths = [
     '/api/entitlements/%00',
     '/api/entitlements?cursor=%00',
@@ -117,7 +116,7 @@ describe('an address that stands for no text', () => {
     ]);
   });
 
-  it('other control characters, and characters of any plane, are only unknown', async () => {
+  it('does not include other control characters or characters of any plane, which are only unknown', async () => {
     expect((await fetch(`${service.url}/forecast/%01%F0%9F%92%A5`)).status).toBe(404);
   });
 });

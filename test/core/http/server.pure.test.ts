@@ -3,10 +3,10 @@ import express, { type Express } from 'express';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createHttpServer } from '../../../src/core/http/server.js';
 
-/** What Express offers on requests and responses, used once each. */
+/** Uses each of Express's additions to requests and responses once. */
 function createSample(): Express {
   const app = express();
-  // Without the stack, which names the classes.
+  // Omits the stack, which names the classes.
   app.set('env', 'production');
   app.use(express.json());
   app.get('/json', (req, res) => {
@@ -93,7 +93,7 @@ describe('the server for an Express app', () => {
     expect(own).toEqual(reference);
   });
 
-  it('hands the app messages that need no change of prototype', async () => {
+  it('hands the app messages whose prototypes need no change', async () => {
     const app = express();
     app.get('/', (req, res) => {
       res.json([Object.getPrototypeOf(req) === app.request, Object.getPrototypeOf(res) === app.response]);

@@ -23,7 +23,7 @@ it.each([
   ['POST', '/', 'GET, HEAD'],
   ['DELETE', '/login', 'GET, HEAD, POST'],
   ['POST', '/healthz?a=b', 'GET, HEAD'],
-])('%s %s is refused with the methods that are taken', async (method, path, allow) => {
+])('%s %s is refused with the allowed methods', async (method, path, allow) => {
   const response = await fetch(service.url + path, { method });
   expect(response.status).toBe(405);
   expect(response.headers.get('allow')).toBe(allow);

@@ -15,8 +15,8 @@ function errorsOf(input: unknown) {
   return [];
 }
 
-describe('input that does not fit', () => {
-  it('is told apart: what is missing, and what is of another type', () => {
+describe('invalid input', () => {
+  it('distinguishes a missing value from one of the wrong type', () => {
     expect(errorsOf({})).toEqual(['/name is required']);
     for (const name of [5, null, ['a', 'b'], {}]) {
       const [error] = errorsOf({ name })!;
@@ -26,7 +26,7 @@ describe('input that does not fit', () => {
     expect(errorsOf('text')).toEqual([' must be an object']);
   });
 
-  it('is named with every place, also what is not known', () => {
+  it('is reported with every place, including unknown fields', () => {
     expect(errorsOf({ name: 'too long', sizes: [1, 'two'], 'a/b~c': 1 })).toEqual([
       '/name must be 1 to 5 characters without control characters',
       '/sizes/1 must be a number',

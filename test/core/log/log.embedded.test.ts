@@ -32,12 +32,11 @@ const env = {
   PUBLIC_URL: 'https://gauge.example.com',
   DATABASE_URL: 'postgres://gauge:p%40ssword-of-db@db.example.com/gauge',
   AUDIT_EXPORT: 'https://gauge:export-password@heads.example.com/heads.json',
-  // Another program's.
+  // Belongs to another program.
   PROXY_URL: 'http://proxy:100%sure@proxy.example.com',
 };
 const known = secretsIn({ ...env, PORT: '12345678' });
 
-/** Each kind of secret, new each time. */
 const secrets: Record<string, () => string> = {
   'an API key': () => generateSecret(true),
   'a test API key': () => generateSecret(false),
@@ -56,8 +55,8 @@ const secrets: Record<string, () => string> = {
   'the metrics token': () => env.METRICS_TOKEN,
   'a session key': () => 'second-session-key',
   'a session key with spaces': () => 'first "quoted" session key',
-  'a key that encrypts': () => env.SECRET_KEYS,
-  'a password of the configuration': () => 'p@ssword-of-db',
+  'an encryption key': () => env.SECRET_KEYS,
+  'a configured password': () => 'p@ssword-of-db',
   'the password of Redis': () => 'redis-password',
   'the password of the mail server': () => 'mail-password',
   'the password of the audit export': () => 'export-password',
@@ -66,14 +65,14 @@ const secrets: Record<string, () => string> = {
 
 const encodeFully = (text: string): string => Buffer.from(text).toString('hex').replace(/../g, '%$&');
 
-/** Any eight characters of a secret but for its first sixteen, which may be those of its kind; all of a short one. */
+/** Any eight characters of a secret, except for its first sixteen, which may only show its kind; all of a short secret. */
 const partsOf = (secret: string): string[] =>
   secret.length < 32
     ? [secret]
     : Array.from({ length: secret.length - 23 }, (_, i) => secret.slice(i + 16, i + 24));
 
-/** Holds a text to showing nothing of a secret, in any form in which it may have been sent. */
-function expectNothingOf(secret: string, text: string): void {
+/** Expects a text to show nothing of a secret, in any form in which it may have been sent. */
+function expectNoTrace(secret: string, text: string): void {
   const forms = [
     secret,
     JSON.stringify(secret).slice(1, -1),
@@ -109,13 +108,13 @@ describe.each(Object.entries(secrets))('%s', (_name, make) => {
     for (let i = 0; i < 50; i++) {
       const secret = make();
       const text = logged(() => log.error(place(secret) as object, `with ${secret} in the message`));
-      expectNothingOf(secret, text);
+      expectNoTrace(secret, text);
       expect(text).toContain('[redacted]');
     }
   });
 });
 
-it('what is no secret stays as it is', () => {
+it('other text stays unchanged', () => {
   const mask = createMask(known);
   for (const text of [
     '/dashboard/api-keys/019b8d9a-6400-7000-8000-000000000041/rotate',
@@ -128,7 +127,7 @@ it('what is no secret stays as it is', () => {
     expect(mask(text)).toBe(text);
 });
 
-it('a line of many characters takes no time that grows faster than it', async () => {
+it('a long line takes time at most linear in its length', async () => {
   const mask = createMask(known);
   const hostile = [
     'org_live_',
@@ -156,7 +155,7 @@ describe('a failed statement', () => {
 
   it.each<[string, (secret: string) => Promise<unknown>]>([
     [
-      'of a duplicate',
+      'with a duplicate',
       async (value) => {
         const user = { email: value, name: value, passwordHash: value, createdAt: new Date() };
         const id = () => `019b8d9a-6400-7000-8000-${randomBytes(6).toString('hex')}`;
@@ -165,7 +164,7 @@ describe('a failed statement', () => {
       },
     ],
     [
-      'of a value that does not fit',
+      'with a value that does not fit its type',
       (value) =>
         database.db.orm
           .execute(`select '${value}'::uuid`)
@@ -184,7 +183,7 @@ describe('a failed statement', () => {
     expect(text).toMatch(/"code":"(23505|22P02)"/);
   });
 
-  it('for want of a database is logged without a stack', () => {
+  it('caused by a database outage is logged without a stack', () => {
     const error = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
     expect(JSON.parse(logged(() => log.error({ err: error }, 'x'))).err).toEqual({
       type: 'Error',
@@ -216,21 +215,21 @@ describe('the line of a request', () => {
     return seen[0]!;
   }
 
-  it('says which key of which Organization called', async () => {
+  it('names the key and the Organization that called', async () => {
     const { organization, product, key } = await createTenant(database.db);
     const line = await lineOf(() => sendUsage(service.url, key.secret, [usageEvent(product.slug, 'a')]));
     expect(line).toMatchObject({ status: 202, orgId: organization.id, keyId: key.id });
     expect(line).not.toHaveProperty('userId');
   });
 
-  it('says which person of which Organization called', async () => {
+  it('names the person and the Organization that called', async () => {
     const { organization, user, browser } = await signedIn(database.db, service.url);
     const line = await lineOf(() => browser.get('/dashboard', { accept: 'text/html' }));
     expect(line).toMatchObject({ status: 200, orgId: organization.id, userId: user.id });
     expect(line).not.toHaveProperty('keyId');
   });
 
-  it('names no caller where none is known', async () => {
+  it('names no caller if none is known', async () => {
     const strangers = [
       () => new Browser(service.url).get('/healthz'),
       () => sendUsage(service.url, generateSecret(true), []),
@@ -241,7 +240,7 @@ describe('the line of a request', () => {
     }
   });
 
-  it('shows no secret that begins in the middle of a path, and none beside what is no UTF-8', async () => {
+  it('hides a secret that begins in the middle of a path, and one beside invalid UTF-8', async () => {
     const secret = generateSecret(true);
     for (const path of [
       secret.replace('_', '%5F'),
@@ -249,13 +248,13 @@ describe('the line of a request', () => {
       `%ff/${encodeFully(secret)}`,
     ]) {
       const line = await lineOf(() => fetch(`${service.url}/api/entitlements/${path}`));
-      expectNothingOf(secret, JSON.stringify(line));
+      expectNoTrace(secret, JSON.stringify(line));
       expect(line.path).toContain('[redacted]');
     }
   });
 });
 
-describe('what a caller sends', () => {
+describe('input of a caller', () => {
   let database: TestDatabase;
   let service: TestService;
   let text = '';
@@ -263,7 +262,7 @@ describe('what a caller sends', () => {
     database = await createTestDatabase();
     const sink = { write: (line: string) => void (text += line) };
     service = await startTestService(database.db, {
-      // The last hop that is trusted may have passed anything on.
+      // The last trusted hop may have passed on anything.
       env: { ...env, TRUST_PROXY: '1' },
       context: { accessLog: createPlainLog('trace', sink), log: createLogger('trace', sink, known) },
     });
@@ -274,7 +273,7 @@ describe('what a caller sends', () => {
   });
 
   it.each(Object.entries(secrets))(
-    '%s is in no line of a request, wherever it stands',
+    'with %s leaves it in no line of a request, wherever it occurs',
     async (_name, make) => {
       for (let i = 0; i < 3; i++) {
         const secret = make();
@@ -304,9 +303,9 @@ describe('what a caller sends', () => {
           const answer = await fetch(service.url + path, { headers, redirect: 'manual' });
           await answer.text();
           await until(() => text.includes('"msg":"request"'));
-          expectNothingOf(secret, text);
+          expectNoTrace(secret, text);
           if (paths.includes(path)) expect(text).toContain('[redacted]');
-          expectNothingOf(secret, String(answer.headers.get('x-request-id')));
+          expectNoTrace(secret, String(answer.headers.get('x-request-id')));
         }
       }
     },

@@ -12,14 +12,14 @@ it.each(['=cmd|calc', '+1', '-1', '@sum(a1)', '\tx', '\rx', '\n=x'])(
   },
 );
 
-it('numbers and times are written as they are', () => {
+it('numbers and times are written unchanged', () => {
   const at = new Date('2031-03-04T05:06:07.089Z');
   expect(csvRow([-1, 0.5, new ExactNumber('12345678901234567890.000000000000000000001'), at, null, ''])).toBe(
     '-1,0.5,12345678901234567890.000000000000000000001,2031-03-04T05:06:07.089Z,,\r\n',
   );
 });
 
-it('whatever a text holds, a reader of RFC 4180 gets it back', () => {
+it('a reader of RFC 4180 gets any text back unchanged', () => {
   const text = fc.string({ unit: 'binary' }).filter((value) => !/^[=+\-@\t\r\n]/.test(value));
   fc.assert(
     fc.property(fc.array(text, { minLength: 2, maxLength: 5 }), (cells) => {

@@ -38,11 +38,11 @@ describe('the normal distribution', () => {
     [0.9, 1.2815515655446008],
     [0.975, 1.9599639845400536],
     [0.999999, 4.753424308817089],
-  ])('is below its %d quantile %d', (probability, z) => {
+  ])('has the %d quantile %d', (probability, z) => {
     expect(relative(normalQuantile(probability), z)).toBeLessThan(1e-13);
   });
 
-  it('has its ends, and nothing beyond them', () => {
+  it('has its limits at both ends and is undefined beyond them', () => {
     expect([0, 1, -0.1, 1.1, Number.NaN].map(normalQuantile)).toEqual([
       -Infinity,
       Infinity,
@@ -53,7 +53,7 @@ describe('the normal distribution', () => {
     expect([-Infinity, -40, 40, Infinity, Number.NaN].map(normalCdf)).toEqual([0, 0, 1, 1, Number.NaN]);
   });
 
-  it('rises by its density, is symmetric, and the quantile undoes it', () => {
+  it('increases by its density, is symmetric, and is inverted by the quantile', () => {
     const z = fc.double({ min: -8, max: 8, noNaN: true });
     fc.assert(
       fc.property(z, (z) => {
