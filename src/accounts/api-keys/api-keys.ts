@@ -16,12 +16,11 @@ import { generateSecret, hashSecret } from './bearer-key.js';
 
 export type KeyDeps = Pick<Context, 'db' | 'clock' | 'config'>;
 
-/** Who changes the keys of which Organization, and from where. */
 export interface KeyActor {
   orgId: string;
-  /** A person; null is the system itself, whose keys the hourly limit neither counts nor stops. */
+  /** Null for the system, whose keys are exempt from the hourly limit. */
   userId: string | null;
-  /** What the audit log calls the author, where it is no member. */
+  /** Author in the audit log when it is not a member. */
   actor?: string;
   by: Authority;
   ip?: string | undefined;
@@ -30,12 +29,12 @@ export interface KeyActor {
 
 export interface NewKey {
   key: KeyRow;
-  /** The only time it is seen. */
+  /** Shown only once. */
   secret: string;
   budget: ChangeBudget;
 }
 
-/** The id of a new key is taken: the same form was sent before. Changes nothing. */
+/** A key with this id already exists, because the same form was sent before. Nothing changes. */
 export class KeyExists extends AppError {
   readonly keyId: string;
   constructor(keyId: string) {
@@ -45,15 +44,15 @@ export class KeyExists extends AppError {
 }
 
 /**
- * Makes a key. Key and audit row commit together. With an id the same call twice makes one key.
- * @throws AppError invalid_request (an expiry that is not in the future, an id that is not fresh, a scope that is not offered), rate_limited
+ * Creates a key and its audit row in one transaction. Repeating a call with the same id creates no second key.
+ * @throws AppError invalid_request (expiry not in the future, stale id, scope not offered), rate_limited
  * @throws KeyExists
  */
 export async function createApiKey(
   { db, clock, config }: KeyDeps,
   actor: KeyActor,
   input: {
-    /** A UUIDv7 made for this key a short while ago. */
+    /** A recent UUIDv7, generated for this key. */
     id?: string | undefined;
     name: string;
     livemode: boolean;
@@ -86,7 +85,10 @@ export async function createApiKey(
   });
 }
 
-/** Why an Organization makes no key with this scope; undefined if it may. Keys that have it already keep it, also when rotated. */
+/**
+ * Reason why an Organization cannot create keys with this scope, or undefined. Existing keys keep the scope, even
+ * when rotated.
+ */
 function whyNotOffered(
   scope: Scope,
   { hasMarkets }: KeyDeps['config'],
@@ -100,11 +102,10 @@ function whyNotOffered(
     : undefined;
 }
 
-/** What an Organization may make keys for. */
 export const scopesFor = (config: KeyDeps['config'], access: MarketAccess): Scope[] =>
   allScopes.filter((scope) => whyNotOffered(scope, config, access) === undefined);
 
-/** Makes a key on behalf of the service itself, in the caller's transaction. It counts for no limit. */
+/** Creates a key for the service itself in the caller's transaction. It does not count towards the hourly limit. */
 export function addSystemKey(
   tx: Tx,
   orgId: string,
@@ -123,7 +124,8 @@ export function addSystemKey(
 }
 
 /**
- * Replaces a key: a new one like it, and the old one stays valid for the grace period, or until its own expiry.
+ * Creates a successor of a key. The old key stays valid for the grace period or until its own expiry, whichever ends
+ * first.
  * @throws AppError not_found, key_not_active, key_already_rotated, rate_limited
  */
 export async function rotateApiKey(
@@ -154,10 +156,7 @@ export async function rotateApiKey(
   });
 }
 
-/**
- * Revokes a key from now on, whatever its state. A key that is revoked already stays as it is.
- * @throws AppError not_found
- */
+/** Revokes a key in any state. Revoking a revoked key changes nothing. @throws AppError not_found */
 export async function revokeApiKey({ db, clock }: KeyDeps, actor: KeyActor, id: string): Promise<KeyRow> {
   const now = new Date(clock.now());
   return change({ db, clock }, actor.by, async (tx) => {
@@ -174,10 +173,7 @@ export async function revokeApiKey({ db, clock }: KeyDeps, actor: KeyActor, id: 
   });
 }
 
-/**
- * Gives a key another name, whatever its state. The same name again changes nothing.
- * @throws AppError not_found
- */
+/** Renames a key in any state. An unchanged name writes nothing. @throws AppError not_found */
 export async function renameApiKey(
   { db, clock }: KeyDeps,
   actor: KeyActor,
@@ -195,7 +191,7 @@ export async function renameApiKey(
   });
 }
 
-/** @throws AppError not_found: another Organization's key does not exist here */
+/** @throws AppError not_found, also for another Organization's key */
 export async function requireKey(orm: Orm, orgId: string, id: string): Promise<KeyRow> {
   const key = await findKey(orm, orgId, id);
   if (!key) throw new AppError('not_found', 'There is no such API key.');
@@ -205,13 +201,13 @@ export async function requireKey(orm: Orm, orgId: string, id: string): Promise<K
 interface Addition {
   now: Date;
   limit: number;
-  /** A new one if left out. */
+  /** Defaults to a new UUIDv7. */
   id?: string | undefined;
   values: Pick<KeyRow, 'name' | 'livemode' | 'scopes' | 'expiresAt' | 'rotatedFromId'>;
   audit: { action: string; details: Record<string, unknown> };
 }
 
-/** Adds a key and its audit row, if the budget has room. The caller holds the Organization's lock. */
+/** Adds a key and its audit row if the budget allows it. The caller must hold the Organization's lock. */
 async function addKey(
   tx: Tx,
   actor: KeyActor,
@@ -252,7 +248,7 @@ function audit(
 
 type KeyMessage = Extract<WebhookType, `api_key.${string}`>;
 
-/** In the mode of the key. */
+/** Sent in the key's mode, live or test. */
 async function tell<T extends KeyMessage>(
   tx: Tx,
   { orgId }: KeyActor,
@@ -262,7 +258,7 @@ async function tell<T extends KeyMessage>(
   await tellWebhooks(tx, { orgId, livemode: key.livemode, type, data, at });
 }
 
-/** A key as webhooks tell of it. */
+/** The key as it appears in webhook messages. */
 export const toMessage = ({
   id,
   name,
@@ -281,7 +277,7 @@ export const toMessage = ({
 
 export type KeyState = 'active' | 'grace' | 'expired' | 'revoked';
 
-/** The state follows from the timestamps: a key that has a successor is in its grace period until it expires. */
+/** Derives the state from the timestamps. A key with a successor is in its grace period until it expires. */
 export function stateOf(
   key: Pick<KeyRow, 'revokedAt' | 'expiresAt' | 'successorId'>,
   nowMs: number,
@@ -308,18 +304,17 @@ export function toApiKeyJson(key: KeyRow, nowMs: number) {
   };
 }
 
-/** Changes are counted over the hour that slides along with the time. */
+/** Changes are counted over a sliding hour. */
 export const WINDOW_SECONDS = 3600;
 
-/** What is left of an Organization's key changes in the window. */
 export interface ChangeBudget {
   limit: number;
   remaining: number;
-  /** Seconds until one more is allowed than now; the whole window where nothing has been used. */
+  /** Seconds until the next change is freed; the whole window if none has been used. */
   resetSeconds: number;
 }
 
-/** The budget is used up. Carries it for the headers of the answer. */
+/** Carries the exhausted budget for the rate limit headers. */
 export class ChangesExhausted extends AppError {
   readonly budget: ChangeBudget;
   constructor(budget: ChangeBudget) {
@@ -330,7 +325,7 @@ export class ChangesExhausted extends AppError {
   }
 }
 
-/** The rows are the count, so it holds across restarts and on every instance. */
+/** Counts rows, so the limit holds across restarts and instances. */
 export async function readChangeBudget(
   orm: Orm,
   orgId: string,

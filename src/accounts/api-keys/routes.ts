@@ -19,7 +19,7 @@ import { apiKeyAnswerSchema, apiKeyListSchema, listApiKeysSchema, ownKeySchema }
 const PAGE_SIZE = 100;
 const { keys, createdAt, users } = exampleWorld;
 
-/** A key of the example world as answers show it. */
+/** A key of the example world as responses show it. */
 export function keyView(name: keyof typeof keys, state: string) {
   const { id, name: label, secret, scopes, expiresAt, revokedAt } = keys[name];
   return {
@@ -134,7 +134,7 @@ const one = defineRoute({
     },
 });
 
-/** `/dashboard/api-keys`, which every member reads; the changes are in `key-change-routes.ts`. */
+/** Routes for every member. The changes are in `key-change-routes.ts`. */
 export const apiKeyReadRoutes = [list, one];
 
 interface OwnKeyDeps extends Pick<Context, 'db' | 'clock'> {
@@ -142,7 +142,7 @@ interface OwnKeyDeps extends Pick<Context, 'db' | 'clock'> {
   keyUse: KeyUse;
 }
 
-/** Any valid key asks about itself and its Organization. */
+/** Any valid key may read itself and its Organization. */
 export const ownKeyRoute = defineRoute({
   method: 'get',
   path: '/api/key',

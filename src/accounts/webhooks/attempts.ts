@@ -10,7 +10,7 @@ import { disableEndpoint } from './endpoints.js';
 import { createSender, type Answer } from './send.js';
 import { record } from './statements.js';
 
-/** After the first attempt, and after each further one. */
+/** Delays after the first and each further attempt. */
 const retryAfterMs = [
   5 * SECOND_MS,
   5 * MINUTE_MS,
@@ -22,9 +22,9 @@ const retryAfterMs = [
   20 * HOUR_MS,
   24 * HOUR_MS,
 ];
-/** Nothing but failures for so long disables an endpoint. */
+/** An endpoint that only fails for this long is disabled. */
 const FAILING_MS = 5 * DAY_MS;
-/** Outcomes that one statement records. */
+/** Most outcomes recorded by one statement. */
 const MAX_RECORDED = 200;
 const RECORD_AGAIN_AFTER_MS = [200, 1_000, 3_000];
 
@@ -36,13 +36,13 @@ export interface Delivery {
   failures: number;
   url: string;
   body: string;
-  /** As they are stored, newest first. */
+  /** As stored, newest first. */
   secrets: string[];
   type: string;
   createdAtMs: number;
 }
 
-/** What the log says of one. */
+/** Fields of a delivery for the log. */
 export const logOf = ({ orgId, endpointId, messageId: webhookId, type, attempt }: Delivery) => ({
   orgId,
   endpointId,
@@ -91,10 +91,7 @@ export function createAttempts(deps: DispatcherDeps) {
   }
 
   return {
-    /**
-     * Sends a message and records what became of it.
-     * @param onAnswer before it is recorded
-     */
+    /** Sends a message and records the outcome. @param onAnswer called before the outcome is recorded */
     async make(
       group: ShardGroup,
       delivery: Delivery,
@@ -121,7 +118,7 @@ export function createAttempts(deps: DispatcherDeps) {
       await recordOutcome(group, outcome);
       tellOf(outcome);
     },
-    /** Ends what is under way: nothing of it is recorded. */
+    /** Aborts running attempts without recording them. */
     close() {
       isClosed = true;
       sender.close();
@@ -135,7 +132,10 @@ function nextStep({ failures }: Delivery, { statusCode }: Answer, isOk: boolean,
   return { status, nextAttemptAt: new Date(nowMs + (waitMs ?? 0)) } as const;
 }
 
-/** Records outcomes together that come together, for each shard group. What cannot be recorded is sent again when its lease has ended. */
+/**
+ * Batches outcomes that arrive together, per shard group. An outcome that cannot be recorded is sent again after its
+ * lease.
+ */
 function createRecorder(deps: DispatcherDeps): (group: ShardGroup, outcome: Outcome) => Promise<void> {
   const { db, clock } = deps;
   const coalescers = new Map<ShardGroup, Coalescer<Outcome, void>>();

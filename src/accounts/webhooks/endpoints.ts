@@ -29,19 +29,18 @@ import type { webhookInputSchema } from './schema.js';
 export type EndpointDeps = Pick<Context, 'db' | 'clock' | 'config'>;
 
 export const MAX_ENDPOINTS = 20;
-/** Deliveries that one call sends again. */
+/** Most deliveries that one call sends again. */
 export const MAX_RESENT = 1_000;
 
-/** Who changes the endpoints of which Organization, and from where. */
 export type EndpointInput = z.output<typeof webhookInputSchema>;
 
 const boxOf = ({ config }: Pick<EndpointDeps, 'config'>): SecretBox =>
   createSecretBox(config.secretKeys, 'webhook secret');
 
-/** As Standard Webhooks has it: 24 to 64 random bytes. */
+/** 24 to 64 random bytes, as Standard Webhooks requires. */
 export const generateWebhookSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`;
 
-/** The id of a new endpoint is taken: the same form was sent before. Changes nothing. */
+/** An endpoint with this id already exists, because the same form was sent before. Nothing changes. */
 export class EndpointExists extends AppError {
   readonly endpointId: string;
   constructor(endpointId: string) {
@@ -51,7 +50,7 @@ export class EndpointExists extends AppError {
 }
 
 /**
- * With an id the same call twice makes one endpoint.
+ * Repeating a call with the same id creates no second endpoint.
  * @throws AppError invalid_request
  * @throws EndpointExists
  */
@@ -81,7 +80,7 @@ export async function createEndpoint(
 }
 
 /**
- * The same again changes nothing. What was disabled is enabled with a clean record.
+ * An identical update changes nothing. Enabling a disabled endpoint clears its record of failures.
  * @throws AppError not_found, invalid_request
  */
 export async function updateEndpoint(
@@ -123,7 +122,7 @@ export const deleteEndpoint = (deps: EndpointDeps, actor: MemberActor, id: strin
   });
 
 /**
- * A new secret. The old one signs too until the grace is over; one from before that ends now.
+ * Creates a new secret. The previous one also signs until its grace period ends; an even older one stops now.
  * @throws AppError not_found
  */
 export function rotateSecret(
@@ -145,9 +144,9 @@ export function rotateSecret(
 }
 
 /**
- * Writes a message for this endpoint alone.
+ * Sends a test message to this endpoint only.
  * @returns its id
- * @throws AppError not_found, invalid_request where it is disabled
+ * @throws AppError not_found, invalid_request if the endpoint is disabled
  */
 export function testEndpoint(deps: EndpointDeps, actor: MemberActor, id: string): Promise<string> {
   const { orgId } = actor;
@@ -164,8 +163,8 @@ export function testEndpoint(deps: EndpointDeps, actor: MemberActor, id: string)
 }
 
 /**
- * Sends a delivery again, whatever became of it, with the same `webhook-id`.
- * @throws AppError not_found, invalid_request where the endpoint is disabled
+ * Sends a delivery again, whatever its status, with the same `webhook-id`.
+ * @throws AppError not_found, invalid_request if the endpoint is disabled
  */
 export async function resendDelivery(
   deps: EndpointDeps,
@@ -182,8 +181,8 @@ export async function resendDelivery(
 }
 
 /**
- * Sends again what failed of messages since a time, oldest first, `MAX_RESENT` at most.
- * @returns how many
+ * Sends failed deliveries since a time again, oldest first, at most `MAX_RESENT`.
+ * @returns the number of deliveries
  * @throws AppError as `resendDelivery`
  */
 export async function resendFailed(
@@ -201,13 +200,16 @@ export async function resendFailed(
   });
 }
 
-/** The least UUIDv7 of a time. */
+/** The smallest UUIDv7 of a time. */
 export function firstIdOf(time: Date): string {
   const ms = Math.max(0, time.getTime()).toString(16).padStart(12, '0');
   return `${ms.slice(0, 8)}-${ms.slice(8)}-0000-0000-000000000000`;
 }
 
-/** On behalf of the service, and tells the Organization's other endpoints. One that is disabled already stays as it is. */
+/**
+ * Disables an endpoint on behalf of the service and notifies the Organization's other endpoints. A disabled one stays
+ * unchanged.
+ */
 export async function disableEndpoint(
   deps: Pick<Context, 'db' | 'clock' | 'log'>,
   { orgId, id, reason }: { orgId: string; id: string; reason: 'gone' | 'failing' },
@@ -244,7 +246,7 @@ export async function disableEndpoint(
   if (isDisabled) deps.log.warn({ orgId, endpointId: id, reason }, 'a webhook endpoint was disabled');
 }
 
-/** Encrypts anew what is stored under an older key. */
+/** Encrypts secrets under an older key with the newest one. */
 export async function resealWebhookSecrets(deps: EndpointDeps): Promise<void> {
   const { orm } = deps.db;
   const box = boxOf(deps);
@@ -261,7 +263,7 @@ export async function resealWebhookSecrets(deps: EndpointDeps): Promise<void> {
 
 const RESEALED = 100;
 
-/** @throws AppError not_found: another Organization's endpoint does not exist here */
+/** @throws AppError not_found, also for another Organization's endpoint */
 export async function requireEndpoint(orm: Orm, orgId: string, id: string): Promise<EndpointRow> {
   const endpoint = await findEndpoint(orm, orgId, id);
   if (!endpoint) throw new AppError('not_found', 'There is no such endpoint.');
@@ -270,7 +272,7 @@ export async function requireEndpoint(orm: Orm, orgId: string, id: string): Prom
 
 export const noDelivery = () => new AppError('not_found', 'There is no such delivery.');
 
-/** One change of an endpoint, with the lock of its Organization. @throws AppError not_found */
+/** Runs one change of an endpoint under its Organization's lock. @throws AppError not_found */
 const changeEndpoint = <T>(
   deps: EndpointDeps,
   { orgId, by }: MemberActor,

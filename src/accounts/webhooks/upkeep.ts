@@ -7,9 +7,9 @@ import { ONCE_KEPT_DAYS } from './outbox.js';
 import { deleteAttempts, deleteDeliveries, deleteMessages, START, tend } from './statements.js';
 
 const KEPT_MS = 30 * DAY_MS;
-/** Rows of one endpoint that one statement looks at. */
+/** Rows of one endpoint per statement. */
 const BATCH = 1_000;
-/** The rest is for the next run. */
+/** Limit per run. The rest waits for the next one. */
 const MAX_STATEMENTS = 500;
 
 type UpkeepDeps = Pick<Context, 'db' | 'clock' | 'metrics'>;
@@ -19,7 +19,7 @@ export const webhookJobs = (deps: UpkeepDeps): Job[] => [
   { name: 'delete-old-webhooks', schedule: '0 37 * * * *', run: () => deleteOldWebhooks(deps) },
 ];
 
-/** Gives up what waits for endpoints that were disabled or deleted, and measures what waits for the others. */
+/** Gives up deliveries of disabled or deleted endpoints and measures the backlog of the others. */
 export async function tendWebhooks({ db, clock, metrics }: UpkeepDeps): Promise<void> {
   const now = new Date(clock.now()).toISOString();
   let waiting = 0;
@@ -38,7 +38,7 @@ export async function tendWebhooks({ db, clock, metrics }: UpkeepDeps): Promise<
   metrics.webhooksOverdue.set(overdueSeconds);
 }
 
-/** A run deletes a bounded number of rows, in small transactions. */
+/** Deletes a bounded number of rows per run, in small transactions. */
 export async function deleteOldWebhooks({ db, clock }: Omit<UpkeepDeps, 'metrics'>): Promise<void> {
   const end = new Date(clock.now() - KEPT_MS);
   const onceEnd = new Date(clock.now() - ONCE_KEPT_DAYS * DAY_MS);
@@ -55,8 +55,8 @@ export async function deleteOldWebhooks({ db, clock }: Omit<UpkeepDeps, 'metrics
 const isFull = ([, changed]: (string | null)[]): boolean => Number(changed) >= BATCH;
 
 /**
- * Runs a statement for all endpoints of a group, some at a time.
- * @param hasMore of the same endpoints
+ * Runs a statement over all endpoints of a group in batches.
+ * @param hasMore true to run it again for the same endpoints
  */
 async function goThrough(
   group: ShardGroup,

@@ -17,9 +17,9 @@ import type { confirmBothSchema } from './schema.js';
 
 export interface AccountDeps extends Pick<Context, 'db' | 'clock' | 'config'> {
   secrets: SecretBox;
-  /** What a request passes before a password or a code is checked. */
+  /** Middleware that runs before a password or code is checked. */
   limits: RequestHandler[];
-  /** What it passes as well before a second factor is checked. */
+  /** Runs as well before a second factor is checked. */
   limitFactor: LimitFactor;
 }
 
@@ -34,7 +34,7 @@ const tabs = [
 ] as const;
 
 interface AccountPage {
-  /** The template, below `views/accounts/account`. */
+  /** Template below `views/accounts/account`. */
   view: string;
   tab: (typeof tabs)[number]['id'];
   title: string;
@@ -64,14 +64,13 @@ export const authorOf = ({ clock }: AccountDeps, req: Request, res: Response): A
   gone: hangUpSignal(res),
 });
 
-/** What a form of a signed-in person brings as the second factor. */
 const givenFactor = (
   req: Request,
   res: Response,
   { code, passkey }: Pick<GivenFactor, 'code' | 'passkey'>,
 ): GivenFactor => ({ code, passkey, site: siteOf(req), hashedToken: personOf(res).sessionId });
 
-/** Does what a form asks for that brings the password and, as far as it has to, a second factor. */
+/** Verifies the password, and the second factor if required, before it performs a form's change. */
 export function confirmed<T>(
   deps: AccountDeps,
   req: Request,
@@ -87,7 +86,7 @@ export function confirmed<T>(
   });
 }
 
-/** Does what checks a password or a code: within the limits, and wrong ones are counted. */
+/** Performs work that checks a password or code, within the limits, and counts wrong guesses. */
 export async function limitGuesses<T>(
   deps: AccountDeps,
   req: Request,
@@ -100,7 +99,7 @@ export async function limitGuesses<T>(
   } catch (error) {
     if (error instanceof WrongGuess) {
       markGuess(res, false);
-      // What the refused change would have written is undone: this is written by itself.
+      // The refused change was rolled back, so this record is written separately.
       const { factor } = error;
       const author = authorOf(deps, req, res);
       if (factor)

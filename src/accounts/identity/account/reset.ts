@@ -27,10 +27,9 @@ import { findUser, lockUser, updateUser, type User } from '../users/queries.js';
 import { getUser } from '../users/users.js';
 import type { AccountChangeDeps } from './account.js';
 
-/** What a person has lost. */
 export type Lost = 'password_reset' | 'second_factor_reset';
 
-/** A link with which a person gets back in. @throws AppError not_found */
+/** Creates a recovery link. @throws AppError not_found */
 export const createResetLink = (deps: ChangeDeps, kind: Lost, email: string): Promise<NewLink> =>
   change(deps, byService, async (tx) => {
     const person = await getUser(tx, email);
@@ -38,8 +37,8 @@ export const createResetLink = (deps: ChangeDeps, kind: Lost, email: string): Pr
   });
 
 /**
- * Notes down that a link is asked for, alike for every address: the answer does not tell, by what it says or how long it takes,
- * whether there is such an account.
+ * Records a request for a link, identically for every address, so that neither content nor timing of the response
+ * reveals whether an account exists.
  */
 export const requestPasswordReset = (
   deps: ChangeDeps,
@@ -50,16 +49,16 @@ export const requestPasswordReset = (
     await tx.insert(passwordRequests).values({ id: newId(at.getTime()), email, at, ip, requestId });
   });
 
-/** How long a link that was sent by mail works, and how old a request for one may be. */
+/** Lifetime of a mailed link and maximum age of a request for one. */
 const MAILED_MS = HOUR_MS;
 const REQUESTS_PER_RUN = 100;
 
-/** Mails the links that were asked for, where there are such accounts. */
+/** Mails the requested links to addresses that have an account. */
 export async function answerPasswordRequests(deps: ChangeDeps & MailDeps): Promise<void> {
   for (let n = 0; n < REQUESTS_PER_RUN; n++) if (!(await answerOldestRequest(deps))) return;
 }
 
-/** False: there is none. */
+/** False if no request is left. */
 const answerOldestRequest = (deps: ChangeDeps & MailDeps): Promise<boolean> =>
   change(deps, byService, async (tx) => {
     const oldest = tx
@@ -108,12 +107,12 @@ interface ResetLink {
 /** @throws LinkGone */
 export async function findResetLink(orm: Orm, token: unknown, now: Date): Promise<ResetLink> {
   const link = await findLink(orm, token, ['password_reset', 'second_factor_reset'], now);
-  // Removing a person removes their links.
+  // Removing a person also removes their links, so the person exists.
   const person = (await findUser(orm, { id: link.userId! }))!;
   return { link, person, hasFactor: await hasSecondFactor(orm, person.id) };
 }
 
-/** A wrong password or code beside the link: it is counted. */
+/** A wrong password or code beside the link, which counts against the limits. */
 export class WrongProof extends AppError {
   readonly factor: TypedCode | undefined;
   constructor(field: 'password' | 'code', detail: string, factor?: TypedCode) {
@@ -124,8 +123,8 @@ export class WrongProof extends AppError {
 }
 
 /**
- * Gives the link's person another password and ends all their sessions, but for a new one in this browser. Where a second
- * factor is on, it takes a code of it, or a passkey.
+ * Sets a new password for the link's person and ends all their sessions except a new one in this browser. Needs a
+ * code or passkey if a second factor is on.
  * @returns the token of the new session
  * @throws LinkGone; AppError invalid_request, not_signed_in for a wrong code or passkey
  */
@@ -141,7 +140,7 @@ export async function resetPassword(
   const problem = await passwordProblem(newPassword, email);
   if (problem !== undefined) throw fieldError('newPassword', problem);
   if (found.hasFactor && given.code === undefined && !given.passkey) throw fieldError('code', 'is required');
-  // Hashing takes long, so it happens before anything is locked.
+  // Hashing is slow, so it happens before anything is locked.
   const code = await readFactor(deps.db.orm, { userId, now, gone }, given);
   const passwordHash = await hashPassword(newPassword, gone);
   return change(deps, byProof, async (tx) => {
@@ -166,7 +165,7 @@ export async function resetPassword(
 }
 
 /**
- * Removes the second factor of the link's person, who has to know their password, and ends all their sessions, but for a
+ * Removes the second factor of the link's person, who must enter their password, and ends all their sessions except a
  * new one in this browser.
  * @returns the token of the new session
  * @throws LinkGone; AppError not_signed_in for a wrong password
@@ -194,7 +193,7 @@ async function hold(tx: Tx, { person }: ResetLink): Promise<void> {
     throw new AppError('not_signed_in', 'Your password was just changed somewhere else.');
 }
 
-/** Whoever had a session is out; the second factor, where it is on, has been asked for. */
+/** Ends all earlier sessions and begins a new one. The caller has already checked any second factor. */
 async function enter(
   tx: Tx,
   { link, person: { id: userId, email } }: ResetLink,

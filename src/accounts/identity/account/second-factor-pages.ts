@@ -42,7 +42,7 @@ const BASE = `${ACCOUNT}/second-factor`;
 
 const tab = 'second-factor';
 
-/** That an Organization requires the factor is said beside the form. */
+/** The form itself explains that an Organization requires the factor. */
 const refusals: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['forbidden_role']);
 
 const notices = {
@@ -57,7 +57,7 @@ export function secondFactorPages(deps: AccountDeps): Router {
   const { db } = deps;
   const router = pageRouter();
 
-  /** The state of things; while the factor is off, with the form that begins the set-up. */
+  /** Shows the current state. While the factor is off, the page has the form that starts the set-up. */
   const show = async (req: Request, res: Response, form: FormState) => {
     const factor = await readSecondFactor(db.orm, personOf(res).userId);
     const page = { view: 'second-factor', tab, title: 'Second factor', notices } as const;
@@ -87,7 +87,7 @@ export function secondFactorPages(deps: AccountDeps): Router {
   return router;
 }
 
-/** The set-up: a secret to scan, and its first code. */
+/** Shows the secret to scan and asks for its first code. */
 function addSetupPages(router: Router, deps: AccountDeps): void {
   const { db } = deps;
 
@@ -126,7 +126,7 @@ function addSetupPages(router: Router, deps: AccountDeps): void {
   );
 }
 
-/** They are known now and never again, so this page is no address to come back to. */
+/** Recovery codes are shown only once, so this page has no address to return to. */
 function showRecoveryCodes(
   deps: AccountDeps,
   req: Request,
@@ -139,11 +139,11 @@ function showRecoveryCodes(
   return renderAccount(deps, req, res, page, { recoveryCodes, isNew });
 }
 
-/** What asks for the password and a code: new recovery codes, and turning the factor off. */
+/** Pages that ask for the password and a code: new recovery codes, and turning the factor off. */
 function addConfirmedPages(router: Router, deps: AccountDeps): void {
   const { db } = deps;
 
-  /** A page that asks for the password and a code, for a person whose second factor is on. */
+  /** Confirmation page for a person whose second factor is on. */
   const showConfirmation =
     (view: string, title: string, isOn: (factor: SecondFactorState) => boolean) =>
     async (req: Request, res: Response, form: FormState) => {
@@ -208,7 +208,7 @@ const passkeyNotices = {
 const addSchema = z.strictObject({ name: text(100), passkey: newPasskeySchema });
 const removeSchema = z.strictObject({ id: credentialIdSchema });
 
-/** `/dashboard/account/passkeys`. What changes them takes a proof of the last minutes that it is their person. */
+/** `/dashboard/account/passkeys`. Changes require that the person confirmed their identity in the last few minutes. */
 export function passkeyPages(deps: AccountDeps): Router {
   const { db, clock } = deps;
   const router = pageRouter();
@@ -279,7 +279,7 @@ export function passkeyPages(deps: AccountDeps): Router {
   return router;
 }
 
-/** What browsers make and use passkeys from. */
+/** Options with which browsers create and use passkeys. */
 function addOptions(
   router: Router,
   deps: AccountDeps,
@@ -293,7 +293,7 @@ function addOptions(
     sendJson(res, 200, toJson(options));
   });
 
-  // Where a passkey stands in for a code.
+  // For a passkey in place of a code.
   router.post('/account/passkeys/options', async (req, res) => {
     const { userId, sessionId: hashedToken } = personOf(res);
     await sendUseOptions(deps, req, res, { by: byPerson(res), userId, hashedToken });
@@ -301,8 +301,8 @@ function addOptions(
 }
 
 /**
- * The modules on each side, the quiet zone of 4 included (ISO/IEC 18004, 5.3.8), and the dark ones as the data of an SVG path,
- * one unit a module.
+ * `size` counts modules per side, including the quiet zone of 4 (ISO/IEC 18004, 5.3.8). The dark modules are SVG path
+ * data, one unit per module.
  */
 export function toQrCode(text: string) {
   const { size, data } = encode(text, { ecc: 'M', border: 4 });
@@ -312,7 +312,7 @@ export function toQrCode(text: string) {
   return { size, path: path.join('') };
 }
 
-/** Where dark modules stand side by side: they are drawn as one, so that no hairline shows between them. */
+/** Joins adjacent dark modules, so that no hairline shows between them. */
 function runsOf(row: boolean[]): [start: number, length: number][] {
   const runs: [number, number][] = [];
   for (const [x, isDark] of row.entries()) {

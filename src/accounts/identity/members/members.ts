@@ -17,14 +17,14 @@ import {
   type Member,
 } from './queries.js';
 
-/** @throws AppError not_found: another Organization's member does not exist here */
+/** @throws AppError not_found, also for another Organization's member */
 export async function requireMember(orm: Orm, orgId: string, userId: string): Promise<Member> {
   const member = await findMember(orm, orgId, userId);
   if (!member) throw new AppError('not_found', 'There is no such member.');
   return member;
 }
 
-/** What one member may do with another, or with themselves, as the page offers it. */
+/** What one member may do to another or to themselves, as the page offers it. */
 export async function readPermissions(
   orm: Orm,
   orgId: string,
@@ -35,7 +35,7 @@ export async function readPermissions(
   const isAllowed = mayManage(me.role, member.role);
   const isLastOwner = member.role === 'owner' && !(await hasOtherOwner(orm, orgId, member.userId));
   return {
-    /** Empty if the role is not theirs to change. */
+    /** Empty if they may not change the role. */
     assignableRoles: isAllowed && !isLastOwner ? manageableRoles(me.role) : [],
     mayRemove: (isAllowed || isMe) && !isLastOwner,
     isLastOwner,
@@ -43,7 +43,7 @@ export async function readPermissions(
 }
 
 /**
- * Gives a member another role. `source.actor` is the person who does it, and may be the member.
+ * Changes a member's role. `source.actor` may be the member.
  * @throws AppError not_found, forbidden_role, invalid_request (the last owner)
  */
 export async function changeRole(
@@ -65,7 +65,7 @@ export async function changeRole(
 }
 
 /**
- * Ends a membership. Every member may end their own. Keys belong to the Organization and stay as they are.
+ * Ends a membership; every member may end their own. API keys belong to the Organization and stay.
  * @throws AppError not_found, forbidden_role, invalid_request (the last owner)
  */
 export async function removeMember(tx: Tx, orgId: string, userId: string, source: Source): Promise<void> {
@@ -82,7 +82,7 @@ export async function removeMember(tx: Tx, orgId: string, userId: string, source
 }
 
 /**
- * The member who asks for a change, as they are now: their role may have changed while they waited for the lock.
+ * Reads the requesting member again, because their role may have changed while they waited for the lock.
  * @throws AppError forbidden_role
  */
 export async function requireManager(tx: Tx, orgId: string, userId: string): Promise<Member> {
@@ -117,7 +117,7 @@ export const roleDescriptions: Record<Role, string> = {
   billing: 'Sees the same as a member: for people who look after billing.',
 };
 
-/** The roles that a member of this role may give, and whose bearers they may change and remove. */
+/** The roles that a member with this role may grant, change and remove. */
 export function manageableRoles(role: Role): readonly Role[] {
   if (role === 'owner') return roles;
   return role === 'admin' ? roles.filter((other) => other !== 'owner') : [];
@@ -151,7 +151,7 @@ export async function putMember(
   return { isNew: false, resource: member };
 }
 
-/** Ends the membership, the last owner's too: the operator can name another. The Organization's keys stay as they are. */
+/** Ends a membership, even the last owner's, because the operator can name another. The Organization's keys stay. */
 export async function removeMemberByEmail(
   tx: Tx,
   slug: string,

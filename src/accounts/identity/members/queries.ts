@@ -9,9 +9,9 @@ import { secondFactors } from '../table.js';
 
 export type Member = NonNullable<Awaited<ReturnType<typeof findMember>>>;
 
-/** Part of the members in the order of their addresses. */
+/** A page of members, ordered by address. */
 interface MemberRange extends Range {
-  /** Only members whose address, or a word of whose name, begins with this. */
+  /** Matches the beginning of the address or of a word in the name. */
   search?: string | undefined;
 }
 
@@ -38,7 +38,10 @@ export async function findMemberByEmail(orm: Orm, orgId: string, email: string):
   return member;
 }
 
-/** One more than the limit, which tells whether there is a next page. Each says how many members there are in all. */
+/**
+ * Reads one row more than the limit, which shows whether another page follows. Each row carries the total number of
+ * members.
+ */
 export async function listMembers(
   orm: Orm,
   orgId: string,
@@ -59,7 +62,7 @@ export async function listMembers(
     .limit(limit + 1);
 }
 
-/** No pattern, so nothing in what was typed has a meaning of its own. */
+/** No LIKE pattern, so no character in the search has a special meaning. */
 const beginsWith = (search: string) => sql`(starts_with(${users.email}, lower(${search}::text))
   or position(' ' || lower(${search}::text) in ' ' || lower(${users.name})) > 0)`;
 
@@ -73,7 +76,7 @@ export async function countMembers(orm: Orm, orgId: string): Promise<number> {
   return row!.members;
 }
 
-/** How many members have no second factor that is on. */
+/** Members without an active second factor. */
 export async function countWithoutFactor(orm: Orm, orgId: string): Promise<number> {
   const [row] = await orm
     .select({ members: count() })
@@ -98,12 +101,15 @@ export async function hasOtherOwner(orm: Orm, orgId: string, userId: string): Pr
   return (await selectOtherOwner(orm, orgId, userId)).length > 0;
 }
 
-/** The same, and that owner stays one until the transaction ends: removing a user does not wait for `lockOrganization`. */
+/**
+ * The same, and locks that owner's row until the transaction ends, because removing a user does not wait for
+ * `lockOrganization`.
+ */
 export async function holdOtherOwner(tx: Tx, orgId: string, userId: string): Promise<boolean> {
   return (await selectOtherOwner(tx, orgId, userId).for('share')).length > 0;
 }
 
-/** Keeps a person's row until the transaction ends. False if the person is gone. */
+/** Locks a person's row until the transaction ends. False if the person no longer exists. */
 export async function holdPerson(tx: Tx, userId: string): Promise<boolean> {
   const rows = await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('key share');
   return rows.length > 0;
@@ -117,7 +123,7 @@ export async function insertMembership(
   await tx.insert(memberships).values({ orgId, userId, role, createdAt });
 }
 
-/** True if the membership was still there. */
+/** False if the membership no longer exists. */
 export async function updateRole(
   tx: Tx,
   orgId: string,
@@ -131,7 +137,7 @@ export async function updateRole(
   return updated.length > 0;
 }
 
-/** The role that the membership had, or undefined if there was none. */
+/** The deleted membership's role; undefined if there was no membership. */
 export async function deleteMembership(tx: Tx, orgId: string, userId: string): Promise<Role | undefined> {
   const [gone] = await tx
     .delete(memberships)
@@ -144,7 +150,7 @@ export async function deleteMembership(tx: Tx, orgId: string, userId: string): P
 interface Origin {
   short: string;
   name: string | null;
-  /** What an account that existed before and one that the invitation made have apart. */
+  /** Distinguishes an existing account from one that the invitation created. */
   account: string | null;
   invitedAt: Date | null;
 }
@@ -152,8 +158,8 @@ interface Origin {
 const unknown: Origin = { short: 'Not recorded', name: null, account: null, invitedAt: null };
 
 /**
- * Where members came from, by their ids, as the audit log has it: the entry at the time of the membership.
- * Entries have ids in the order of time, so each is found by the index on actions.
+ * Finds the origin of each membership in the audit log: the entry at the time of the membership.
+ * Entry ids sort by time, so the index on actions finds each one.
  */
 export async function readOrigins(
   orm: Orm,

@@ -75,8 +75,8 @@ async function update(
 }
 
 /**
- * Says whether the members of an Organization need a second factor. `source.actor` is the owner who decides: they need
- * one themselves, or the decision would lock them out.
+ * Sets whether members of an Organization need a second factor. `source.actor`, the deciding owner, must have one, or
+ * the decision would lock them out.
  * @throws AppError invalid_request
  */
 export async function requireFactorOfMembers(
@@ -103,7 +103,7 @@ export async function getOrganization(orm: Orm, slug: string): Promise<Organizat
   return known(await findOrganization(orm, { slug }), slug);
 }
 
-/** The same, held until the transaction ends. */
+/** The same, locked until the transaction ends. */
 export async function getLockedOrganization(tx: Tx, slug: string): Promise<Organization> {
   return known(await lockOrganization(tx, { slug }), slug);
 }

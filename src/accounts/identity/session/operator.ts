@@ -25,9 +25,9 @@ import { addressOf, passLimits } from '../../../core/http/rate-limit.js';
 const MAX_FAILURES_PER_MINUTE = 30;
 
 /**
- * Lets only the bearer of an operator token through; without a token in the configuration there is nothing behind
- * this address. Refusals are counted per address, and an address with too many is refused whatever it sends.
- * A good token is never counted, so that a script may send as many calls at once as it likes.
+ * Admits only the bearer of an operator token. Without a configured token, responds as if the address did not exist.
+ * Refusals are counted per address, and an address with too many is refused even with a good token. A good token is
+ * never counted, so scripts may send any number of concurrent calls.
  */
 export function requireOperator(
   context: Pick<Context, 'config' | 'limitStores' | 'db' | 'clock' | 'log'>,
@@ -52,7 +52,7 @@ export function requireOperator(
     if (found instanceof AppError || failures >= MAX_FAILURES_PER_MINUTE) {
       const limited = await passLimits(req, res, [countFailure]).catch((error: unknown) => error);
       await auditRefusal(context, req, res);
-      // A good token passes where the minute ended between the two counts.
+      // A good token passes even if the minute ended between the two counts.
       if (limited !== undefined || found instanceof AppError) {
         next(limited ?? found);
         return;
@@ -64,7 +64,7 @@ export function requireOperator(
 }
 
 /**
- * Lets operators through who are people in a session. Goes after `requirePerson`; each change asks again: see `byOperator`.
+ * Admits operators in a session. Must come after `requirePerson`; each change checks again, see `byOperator`.
  * @throws AppError forbidden_role
  */
 export const requireOperatorPerson: RequestHandler = (req, res, next) => {
@@ -78,8 +78,8 @@ export const requireOperatorPerson: RequestHandler = (req, res, next) => {
 };
 
 /**
- * For what is dangerous: lets operators through who gave their password and code within the last minutes. Goes after
- * `requireOperatorPerson`; each change asks again.
+ * Admits operators who entered their password and code within the last minutes. Must come after
+ * `requireOperatorPerson`; each change checks again.
  * @throws ConfirmationDue
  */
 export function requireConfirmation(clock: Clock): RequestHandler {
@@ -91,11 +91,11 @@ export function requireConfirmation(clock: Clock): RequestHandler {
   };
 }
 
-/** The same within a change, where only what it finds says whether it is dangerous. @throws ConfirmationDue */
+/** The same inside a change that only discovers there that it is dangerous. @throws ConfirmationDue */
 export const confirmDanger = (tx: Tx, res: Response, { at }: Source): Promise<void> =>
   operatorPerson(personOf(res), true).confirm(tx, at);
 
-/** Leads people who have to prove anew who they are by `/confirm`, and keeps what they typed. Goes after all pages. */
+/** Redirects people whose confirmation is due to `/confirm` and keeps what they typed. Must come after all pages. */
 export const leadToConfirmation =
   (readSession: ReadSession): ErrorRequestHandler =>
   async (error, req, res, next) => {
@@ -107,8 +107,8 @@ export const leadToConfirmation =
   };
 
 /**
- * The first refusal of an address in a minute, and the one that uses up its allowance: strangers cannot fill the log. Never
- * rejects: a log that cannot be written to lets no caller in.
+ * Records only an address's first refusal in a minute and the one that exhausts its allowance, so that strangers
+ * cannot fill the log. Never rejects, because a failing log must not let a caller in.
  */
 async function auditRefusal(
   deps: Pick<Context, 'db' | 'clock' | 'log'>,
@@ -148,13 +148,13 @@ function findOperator(req: Request, tokens: readonly OperatorToken[]): OperatorA
   return {
     actor: token.actor,
     confirm() {
-      // Reading the configuration again can end a token at any time.
+      // Reloading the configuration can withdraw a token at any time.
       return find() ? Promise.resolve() : Promise.reject(withdrawnToken());
     },
   };
 }
 
-/** Digests have one length whatever was sent, and comparing them takes the same time wherever they differ. */
+/** Compares digests, which have equal length for any input, in constant time. */
 function findToken(given: string, tokens: readonly OperatorToken[]): OperatorToken | undefined {
   const digested = digest(given);
   return tokens.find(({ token }) => timingSafeEqual(digested, digest(token)));

@@ -5,21 +5,21 @@ import { failedSignIns } from '../table.js';
 
 export interface FailedSignIns {
   passwords: number;
-  /** And passkeys. */
+  /** Includes passkeys. */
   codes: number;
 }
 
-/** How long they are kept. */
+/** Retention. */
 const KEPT_DAYS = 30;
 
 const hourOf = (ms: number) => new Date(Math.floor(ms / HOUR_MS) * HOUR_MS);
 
-/** The first hour of what failed within a day. */
+/** Start of the hour 24 hours ago. */
 export const failedSince = (nowMs: number): Date => hourOf(nowMs - DAY_MS);
 
 const keptSince = (nowMs: number) => hourOf(nowMs - KEPT_DAYS * DAY_MS);
 
-/** One statement on one row of the person's own: no other sign-in waits for it, and no more rows come of more failures. */
+/** Upserts one row per person and hour: no other sign-in waits for it, and further failures add no rows. */
 export async function countFailedSignIn(
   tx: Tx,
   userId: string,
@@ -35,7 +35,7 @@ export async function countFailedSignIn(
     });
 }
 
-/** Of each of these people who has any, since that hour. */
+/** Failures since that hour, for those of the people who have any. */
 export async function findFailedSignIns(
   orm: Orm,
   userIds: string[],
@@ -53,7 +53,7 @@ export async function findFailedSignIns(
   return new Map(rows.map(({ userId, ...failed }) => [userId, failed]));
 }
 
-/** A person's own, by hour, newest first, as their pages show them. */
+/** A person's own failures by hour, newest first, as their pages show them. */
 export async function readFailedHours(orm: Orm, userId: string, now: Date) {
   const failedHours = await orm
     .select({ hour: failedSignIns.hour, passwords: failedSignIns.passwords, codes: failedSignIns.codes })

@@ -27,13 +27,13 @@ import { answerChallenge, findPasskeyOwner, signInByPasskey, type Challenge } fr
 import { mountRoutes } from '../../../core/reference/define-route.js';
 import { signInRoutes, type RenderForm } from './sign-in-routes.js';
 
-/** What has led to the form, by `?done=`. */
+/** Notices above the form, by `?done=`. */
 const notices = {
   'signed-out': 'You are signed out.',
   'signed-out-everywhere': 'You are signed out, here and everywhere else.',
 };
 
-/** `/login` and `/logout`: forms that work without a script. */
+/** `/login` and `/logout`: forms that work without JavaScript. */
 export function signInPages(
   { db, clock, log }: Pick<Context, 'db' | 'clock' | 'log'>,
   readSession: ReadSession,
@@ -50,7 +50,7 @@ export function signInPages(
   return router;
 }
 
-/** What a person can put right in the form itself. */
+/** Errors that a person can correct in the form itself. */
 const formCodes = new Set<ErrorCode>(['invalid_request', 'not_signed_in', 'rate_limited']);
 
 function answerWithForm(renderForm: RenderForm): ErrorRequestHandler {
@@ -65,7 +65,7 @@ function answerWithForm(renderForm: RenderForm): ErrorRequestHandler {
   };
 }
 
-/** What the person typed, as far as it is worth typing again. */
+/** Values that the form shows again after an error. */
 function readTyped(req: Request): { email: string; next: string } {
   const { email, next } = (req.body ?? {}) as { email?: unknown; next?: unknown };
   return { email: typeof email === 'string' ? email.slice(0, 320) : '', next: toLocalPath(next, HOME) };
@@ -141,10 +141,13 @@ function codePages(
   return router;
 }
 
-/** Asked for by browsers that have signed in nowhere: each is a row until it expires. */
+/**
+ * Any browser may request options, even without a sign-in, and each request inserts a row that lasts until it
+ * expires.
+ */
 const OPTIONS_PER_MINUTE = 60;
 
-/** `/login/passkey`: a passkey alone, in place of the password and the second factor. */
+/** `/login/passkey`: a passkey replaces both password and second factor. */
 function passkeyPages(
   { db, clock }: Pick<Context, 'db' | 'clock'>,
   { passwords, devices }: Pick<SignInLimiters, 'passwords'> & { devices: Devices },

@@ -13,7 +13,7 @@ const changes = {
   passkeyRemoved: 'A passkey was removed from your account',
 };
 
-/** Tells a person what was changed of how they sign in, and from where: it may have been another person. */
+/** Mails a person about a change of their sign-in and its origin, because somebody else may have made it. */
 export async function mailAccountNotice(
   tx: Tx,
   { config }: MailDeps,
