@@ -29,12 +29,11 @@ export interface KeyActor {
 
 export interface NewKey {
   key: KeyRow;
-  /** Shown only once. */
   secret: string;
   budget: ChangeBudget;
 }
 
-/** A key with this id already exists, because the same form was sent before. Nothing changes. */
+/** The same form was sent before. Nothing changes. */
 export class KeyExists extends AppError {
   readonly keyId: string;
   constructor(keyId: string) {
@@ -44,7 +43,7 @@ export class KeyExists extends AppError {
 }
 
 /**
- * Creates a key and its audit row in one transaction. Repeating a call with the same id creates no second key.
+ * Repeating a call with the same id creates no second key.
  * @throws AppError invalid_request (expiry not in the future, stale id, scope not offered), rate_limited
  * @throws KeyExists
  */
@@ -52,7 +51,6 @@ export async function createApiKey(
   { db, clock, config }: KeyDeps,
   actor: KeyActor,
   input: {
-    /** A recent UUIDv7, generated for this key. */
     id?: string | undefined;
     name: string;
     livemode: boolean;
@@ -85,10 +83,7 @@ export async function createApiKey(
   });
 }
 
-/**
- * Reason why an Organization cannot create keys with this scope, or undefined. Existing keys keep the scope, even
- * when rotated.
- */
+/** Undefined if the scope is allowed. Existing keys keep their scopes, even when rotated. */
 function whyNotOffered(
   scope: Scope,
   { hasMarkets }: KeyDeps['config'],
@@ -105,7 +100,7 @@ function whyNotOffered(
 export const scopesFor = (config: KeyDeps['config'], access: MarketAccess): Scope[] =>
   allScopes.filter((scope) => whyNotOffered(scope, config, access) === undefined);
 
-/** Creates a key for the service itself in the caller's transaction. It does not count towards the hourly limit. */
+/** The key does not count towards the hourly limit. */
 export function addSystemKey(
   tx: Tx,
   orgId: string,
@@ -124,8 +119,7 @@ export function addSystemKey(
 }
 
 /**
- * Creates a successor of a key. The old key stays valid for the grace period or until its own expiry, whichever ends
- * first.
+ * The old key stays valid for the grace period or until its own expiry, whichever ends first.
  * @throws AppError not_found, key_not_active, key_already_rotated, rate_limited
  */
 export async function rotateApiKey(
@@ -156,7 +150,7 @@ export async function rotateApiKey(
   });
 }
 
-/** Revokes a key in any state. Revoking a revoked key changes nothing. @throws AppError not_found */
+/** Revoking a revoked key changes nothing. @throws AppError not_found */
 export async function revokeApiKey({ db, clock }: KeyDeps, actor: KeyActor, id: string): Promise<KeyRow> {
   const now = new Date(clock.now());
   return change({ db, clock }, actor.by, async (tx) => {
@@ -173,7 +167,7 @@ export async function revokeApiKey({ db, clock }: KeyDeps, actor: KeyActor, id: 
   });
 }
 
-/** Renames a key in any state. An unchanged name writes nothing. @throws AppError not_found */
+/** An unchanged name writes nothing. @throws AppError not_found */
 export async function renameApiKey(
   { db, clock }: KeyDeps,
   actor: KeyActor,
@@ -201,13 +195,12 @@ export async function requireKey(orm: Orm, orgId: string, id: string): Promise<K
 interface Addition {
   now: Date;
   limit: number;
-  /** Defaults to a new UUIDv7. */
   id?: string | undefined;
   values: Pick<KeyRow, 'name' | 'livemode' | 'scopes' | 'expiresAt' | 'rotatedFromId'>;
   audit: { action: string; details: Record<string, unknown> };
 }
 
-/** Adds a key and its audit row if the budget allows it. The caller must hold the Organization's lock. */
+/** The caller must hold the Organization's lock. @throws ChangesExhausted */
 async function addKey(
   tx: Tx,
   actor: KeyActor,
@@ -258,7 +251,6 @@ async function tell<T extends KeyMessage>(
   await tellWebhooks(tx, { orgId, livemode: key.livemode, type, data, at });
 }
 
-/** The key as it appears in webhook messages. */
 export const toMessage = ({
   id,
   name,
@@ -277,7 +269,7 @@ export const toMessage = ({
 
 export type KeyState = 'active' | 'grace' | 'expired' | 'revoked';
 
-/** Derives the state from the timestamps. A key with a successor is in its grace period until it expires. */
+/** A key with a successor is in its grace period until it expires. */
 export function stateOf(
   key: Pick<KeyRow, 'revokedAt' | 'expiresAt' | 'successorId'>,
   nowMs: number,
@@ -314,7 +306,6 @@ export interface ChangeBudget {
   resetSeconds: number;
 }
 
-/** Carries the exhausted budget for the rate limit headers. */
 export class ChangesExhausted extends AppError {
   readonly budget: ChangeBudget;
   constructor(budget: ChangeBudget) {

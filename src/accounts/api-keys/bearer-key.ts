@@ -12,10 +12,7 @@ const sessionCookie = /(^|;\s*)(__Host-)?gauge_session=/;
 const secretInQuery = /org_(live|test)_|[?&](api[-_]?key|key|token|access_token|secret)=/i;
 const wholeSecret = /org_(live|test)_[0-9a-z]{32}/i;
 
-/**
- * Detects a secret in the query by its prefix or parameter name. In the path only a complete secret counts, because
- * an idempotency key may stand there.
- */
+/** In the path only a complete secret counts, because an idempotency key may stand there. */
 function hasSecret(url: string): boolean {
   const query = url.indexOf('?');
   return wholeSecret.test(url) || (query >= 0 && secretInQuery.test(url.slice(query)));
@@ -24,15 +21,13 @@ function hasSecret(url: string): boolean {
 const hashedSecret = Symbol('hashed secret');
 
 /**
- * Hash of the secret that a call presents, whether or not such a key exists. Cached on the request, because the
- * limits need it before the route does.
+ * Cached on the request, because the limits need it before the route does.
  * @throws AppError session_cookie_not_allowed, key_in_query_string, missing_key, invalid_key
  */
 export function readHashedSecret(req: Request & { [hashedSecret]?: string }): string {
   return (req[hashedSecret] ??= hashSecret(readSecret(req)));
 }
 
-/** The hashed secret if a route or a limit has already read it from the request. */
 export const knownHashedSecret = (req: Request & { [hashedSecret]?: string }): string | undefined =>
   req[hashedSecret];
 
@@ -69,10 +64,7 @@ export function invalidKey(): AppError {
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const secretShape = /^org_(live|test)_[0-9A-Za-z]{32}$/;
 
-/**
- * `org_{live|test}_` and 32 base62 characters, about 190 bits. Bytes of 248 and above are drawn again to avoid modulo
- * bias.
- */
+/** `org_{live|test}_` and 32 base62 characters, about 190 bits. Redraws bytes from 248 up to avoid modulo bias. */
 export function generateSecret(livemode: boolean): string {
   let random = '';
   while (random.length < 32) {
@@ -87,7 +79,6 @@ export const isSecretShaped = (value: string): boolean => secretShape.test(value
 /** SHA-256 in hex. A random secret of this length needs no slow hash, and lookups need a deterministic one. */
 export const hashSecret = (secret: string): string => hash('sha256', secret, 'hex');
 
-/** Problems that a SQL statement can find with a call's API key. */
 export type KeyProblem =
   | 'invalid_key'
   | 'key_revoked'
@@ -97,10 +88,8 @@ export type KeyProblem =
   | 'no_market_access';
 
 /**
- * SQL: the first branches of a `case` that finds the problem with `k`, a row of `api_keys` (all nulls if there is no
- * such key).
+ * SQL: first branches of a `case` on `k`, a row of `api_keys` (all nulls if there is no such key).
  * @param now a timestamptz
- * @param scope the required scope, if any
  */
 export const whenKeyIsBad = (now: string, scope?: Scope): string => `
       when k.id is null then 'invalid_key'
@@ -139,10 +128,7 @@ export function keyError(problem: string | null, scope: string): AppError | unde
   }
 }
 
-/**
- * Reads and parses input. If that fails, an error of the key takes precedence: a caller without a good key learns
- * nothing else.
- */
+/** An error of the key takes precedence over bad input: a caller without a good key learns nothing else. */
 export async function preferKeyError<T>(
   authenticate: () => Promise<unknown>,
   read: () => T | Promise<T>,
@@ -155,7 +141,7 @@ export async function preferKeyError<T>(
   }
 }
 
-/** The calling key. A key is never a User. */
+/** A key is never a User. */
 export interface Principal {
   orgId: string;
   keyId: string;
@@ -164,17 +150,14 @@ export interface Principal {
   marketAccess: MarketAccess;
 }
 
-/**
- * Reads keys from the database on every call, so a revocation takes effect on the next one. Concurrent reads are
- * batched.
- */
+/** Reads keys from the database on every call, so a revocation takes effect on the next one. */
 export interface KeyReader {
   /**
    * @param scope the required scope, or null if any valid key will do
    * @throws AppError invalid_key, key_revoked, key_expired, insufficient_scope, entitlement_required
    */
   authenticate(hashedSecret: string, scope: Scope | null): Promise<Principal>;
-  /** The key's owner if this process has read the key before. For the log only, never for a decision. */
+  /** For the log only, never for a decision. */
   identify(hashedSecret: string): KeyIdentity | undefined;
 }
 
@@ -247,7 +230,6 @@ export function createKeyReader({ db, clock }: { db: Database; clock: Clock }): 
   };
 }
 
-/** Problem that keeps an otherwise valid key from making the call. */
 function findLack({ scopes, marketAccess }: Principal, scope: Scope | null): KeyProblem | null {
   if (scope === null) return null;
   if (!scopes.includes(scope)) return 'insufficient_scope';

@@ -43,7 +43,6 @@ interface SnippetKey {
   scopes: string[];
 }
 
-/** Snippets for the first call with a key: send an event of a product that the Organization may use, or else read. */
 function makeSnippets(
   baseUrl: string,
   key: SnippetKey,
@@ -109,7 +108,6 @@ call().then(console.log);
 
 export interface KeyPageDeps extends KeyDeps {
   keyUse: KeyUse;
-  /** A product whose usage the Organization may report now, for the first call with a new key. */
   findLiveProduct(
     orm: Orm,
     orgId: string,
@@ -203,10 +201,8 @@ export function addRenamePages(router: Router, deps: KeyDeps): void {
   }
 }
 
-/** Minutes of recent calls that the page warns about. */
 const RECENT_MINUTES = 15;
 
-/** Asks for confirmation on a page that shows the key and its recent callers. */
 export function addRevokePages(router: Router, deps: KeyDeps): void {
   router.get('/api-keys/:id/revoke', onlyPages, mayChange, async (req, res) => {
     const { orgId } = sessionOf(res);
@@ -236,10 +232,7 @@ export function addRevokePages(router: Router, deps: KeyDeps): void {
   });
 }
 
-/**
- * Sends a new key with its secret, which is shown only once. The response is not cached, and not compressed because
- * the length of a compressed page leaks its content.
- */
+/** Neither cached nor compressed: the length of a compressed page leaks its content. */
 async function showSecret(
   deps: KeyPageDeps,
   req: Request,

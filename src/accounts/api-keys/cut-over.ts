@@ -8,7 +8,6 @@ import { sumCalls, type KeyDetails } from './queries.js';
 /** Part of the grace period for which the chart continues after the old key ends. */
 const AFTERWARDS = 0.25;
 
-/** Calls moving from a rotated key to its successor. */
 export async function readCutOver(
   orm: Orm,
   orgId: string,
@@ -66,7 +65,6 @@ interface CallChart {
   /** Width of the picture, one unit per step. */
   steps: number;
   stepMs: number;
-  /** Highest number of calls in one step; the top of each panel. */
   most: number;
   from: Date;
   to: Date;
@@ -82,17 +80,13 @@ const ORIGIN_MS = Date.UTC(2000, 0, 1);
 
 const GAP = 0.15;
 
-/** The shortest step that needs at most 60 bars. */
 const chooseStep = (spanMs: number): number =>
   stepsMs.find((stepMs) => spanMs / stepMs <= MAX_STEPS - 1) ?? stepsMs.at(-1)!;
 
 export const startOfStep = (ms: number, stepMs: number): number =>
   ORIGIN_MS + Math.floor((ms - ORIGIN_MS) / stepMs) * stepMs;
 
-/**
- * Lays out the calls of some keys from `fromMs` to `toMs`.
- * @param found counts by key and start of a step; steps without calls are absent
- */
+/** @param found counts by key and start of a step; steps without calls are absent */
 export function makeCallChart(
   keys: { id: string; label: string }[],
   found: { keyId: string; startMs: number; calls: number }[],

@@ -273,7 +273,6 @@ const revoke = defineRoute({
   ],
 });
 
-/** Only owners and admins may call these. */
 export const keyChangeRoutes = [create, rotate, revoke];
 
 /** Adds the budget headers to the response, whether the change succeeds or is refused. */

@@ -27,7 +27,6 @@ export const graceChoices = [
   { value: 'custom', label: 'Custom number of minutes', note: undefined },
 ];
 
-/** Values of an empty form, or of one prefilled from an existing key. */
 export function keyFormValues(id: string, like?: KeyDetails): FormFields {
   const { name, livemode, scopes } = like ?? { name: '', livemode: true, scopes: ['usage:write'] };
   return { id, name, livemode: String(livemode), scopes, expiry: 'never', expiresAt: '' };

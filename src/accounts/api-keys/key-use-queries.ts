@@ -4,14 +4,11 @@ import type { Scope } from '../../core/scopes.js';
 import { intArray, textArray } from '../../core/db/sql.js';
 import type { Orm, Template } from '../../core/db/client.js';
 
-/** Reasons for refusing a call of an existing key. */
 export const refusals = ['ended', 'unscoped', 'limited'] as const;
 export type CallRefusal = (typeof refusals)[number];
 
-/** Accepted and refused calls in one minute. */
 export type MinuteCalls = { minuteMs: number; calls: number } & Record<CallRefusal, number>;
 
-/** Calls of one key that are not written yet. */
 export interface GatheredUse {
   /** Last accepted call in milliseconds; null if there was none. */
   atMs: number | null;
@@ -21,13 +18,11 @@ export interface GatheredUse {
 }
 
 /**
- * Adds calls to the last use, calls by minute and calls by scope of their keys, all or nothing and exactly once: the
- * write leaves a receipt beside its first key, so a repeat after a lost answer does nothing. Rows are locked in one
- * order everywhere, so instances wait for each other but never deadlock.
+ * Adds calls to the last use, calls by minute and calls by scope, all or nothing and exactly once: the write leaves a
+ * receipt, so a repeat after a lost answer does nothing. One lock order everywhere prevents deadlocks.
  * $1 id of the write · $2 now · $3 hashed secret, $4 last use, per key ·
- * $5 index of the key, $6 minute, $7 calls, per minute · $8 index of the key, $9 scope, $10 calls, $11 last use, per
- * scope ·
- * $12 ended, $13 unscoped, $14 limited: refused calls, per minute
+ * $5 index of the key, $6 minute, $7 calls, $12 ended, $13 unscoped, $14 limited, per minute ·
+ * $8 index of the key, $9 scope, $10 calls, $11 last use, per scope
  */
 export const recordUse: Template = {
   name: 'api_keys_record_use',
@@ -103,7 +98,6 @@ const RECEIPTS_KEPT_MS = DAY_MS;
 /** Rows per statement, so that no statement runs long. */
 const ROWS_AT_ONCE = 5_000;
 
-/** Deletes per-minute calls that no page shows any more, and old receipts. */
 export async function deleteOldKeyCalls({ orm }: { orm: Orm }, clock: Clock): Promise<void> {
   const before = new Date(clock.now() - CALLS_KEPT_MS).toISOString();
   while ((await deleteSome(orm, before)) === ROWS_AT_ONCE);

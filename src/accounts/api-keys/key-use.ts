@@ -21,20 +21,15 @@ export interface KeyUse {
   refuse(hashedSecret: string, refusal: CallRefusal): void;
   /** True if the key was valid when this instance last saw it. Only decides the order of work, never access. */
   hasSeen(hashedSecret: string): boolean;
-  /** Forgets a refused key, so that its next call is authenticated before any other work. */
   forget(hashedSecret: string): void;
   /** Writes the gathered calls. After a failure they are kept for the next flush. */
   flush(): Promise<void>;
 }
 
-/** Longest time between writes while nobody watches a key. */
 export const GATHERED_MS = 30_000;
 
 const MAX_SEEN = 50_000;
-/**
- * Most cells (a key and a minute) that wait to be written, about 20 MB. Only reached if the database refuses writes
- * for long.
- */
+/** Cells of a key and a minute, about 20 MB. Only reached if the database refuses writes for long. */
 const MAX_CELLS = 100_000;
 /** Keys per statement. The embedded database does nothing else while one runs. */
 const KEYS_PER_WRITE = 500;
@@ -74,7 +69,7 @@ export function createKeyUse(
     writes = left;
   }
 
-  /** Groups uses by shard group. Keys that cannot be located now are left out. */
+  /** Keys that cannot be located now are left out. */
   async function locateAll(uses: Iterable<Use>): Promise<Map<ShardGroup, Use[]>> {
     const byGroup = new Map<ShardGroup, Use[]>();
     const add = (group: ShardGroup, use: Use) => {
@@ -132,7 +127,6 @@ const newMinute = (minuteMs: number): MinuteCalls => ({
   limited: 0,
 });
 
-/** Calls that are not in a write yet, within `maxCells` keys and minutes. */
 function gatherUse(clock: Clock, maxCells: number) {
   const pending = new Map<string, GatheredUse>();
   let cells = 0;
@@ -185,7 +179,6 @@ function gatherUse(clock: Clock, maxCells: number) {
     }
   }
 
-  /** Removed entries go into a write as they are. Later calls start new entries. */
   function remove(uses: Use[]): void {
     for (const [hashedSecret, use] of uses) {
       pending.delete(hashedSecret);
@@ -207,10 +200,7 @@ export interface CallDeps {
   keyUse: KeyUse;
 }
 
-/**
- * Authenticates a call's key and counts the call.
- * @throws AppError invalid_key, key_revoked, key_expired, insufficient_scope, entitlement_required
- */
+/** @throws AppError invalid_key, key_revoked, key_expired, insufficient_scope, entitlement_required */
 export async function authenticateCall(
   { keys, keyUse }: CallDeps,
   hashedSecret: string,

@@ -118,7 +118,7 @@ async function showList(deps: KeyDeps, req: Request, res: Response): Promise<voi
   );
 }
 
-/** Reads the page after or before a key. If fewer keys than a page come before, the full first page is returned. */
+/** If fewer keys than a page come before, the full first page is returned. */
 async function readPage(
   orm: Orm,
   orgId: string,
@@ -155,7 +155,7 @@ const keyNotices = {
 
 const cutOverNotices = { finished: 'The old key is revoked. Calls with it fail from now on.' };
 
-/** The page of a key and its cut-over page. Every member may see both. */
+/** Every member may see both. */
 function addKeyPages(router: Router, deps: KeyPageDeps): void {
   router.get('/api-keys/:id', async (req, res, next) => {
     if (!prefersHtml(req)) next('route');
@@ -225,7 +225,7 @@ async function showKey(deps: KeyDeps, req: Request, res: Response): Promise<void
   });
 }
 
-/** False for a new key, whose calls may still wait in memory on some instance. "No calls" is not certain yet. */
+/** A new key's calls may still wait in memory on some instance, so "no calls" is not certain yet. */
 const isCounted = ({ createdAt }: KeyDetails, nowMs: number): boolean =>
   nowMs - createdAt.getTime() >= GATHERED_MS;
 

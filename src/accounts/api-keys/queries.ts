@@ -25,7 +25,6 @@ import { apiKeyCalls, apiKeyDirectory, apiKeys, apiKeyScopeUse } from './table.j
 
 const keySuccessor = alias(apiKeys, 'successor');
 
-/** Everything that may be shown of a key: all columns but the hash, and whether it has been rotated. */
 const keyMetadata = {
   id: apiKeys.id,
   name: apiKeys.name,
@@ -60,7 +59,6 @@ export function listKeys(orm: Orm, orgId: string, { limit, afterId }: { limit: n
     .limit(limit);
 }
 
-/** Matches the keys listed after `id` when the newest come first. */
 const isOlderThan = (orgId: string, id: string): SQL =>
   sql`(${apiKeys.createdAt}, ${apiKeys.id}) < (select created_at, id from api_keys where org_id = ${orgId} and id = ${id})`;
 
@@ -82,7 +80,6 @@ export async function updateKey(
     .where(and(eq(apiKeys.orgId, orgId), eq(apiKeys.id, id)));
 }
 
-/** True if someone watches the calls of any key, on any instance. */
 export async function isAnyKeyWatched(orm: Orm, now: Date): Promise<boolean> {
   const rows = await orm
     .select({ id: apiKeys.id })
@@ -92,7 +89,7 @@ export async function isAnyKeyWatched(orm: Orm, now: Date): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** Makes every instance write calls more often for a while. Skips the write if the watch was extended recently. */
+/** Skips the write if the watch was extended recently. */
 export async function watchKey(orm: Orm, orgId: string, id: string, now: Date): Promise<void> {
   const isNearlyOver = or(
     isNull(apiKeys.watchedUntil),
@@ -107,10 +104,7 @@ export async function watchKey(orm: Orm, orgId: string, id: string, now: Date): 
 /** Longer than the polling interval of a watched page. */
 const WATCHED_MS = 30_000;
 
-/**
- * Number of changes after `since`, capped at `atMost`, and time of the oldest of them. Every create and rotation
- * inserts exactly one row, so rows are the count. Keys made by the system do not count.
- */
+/** Every create and rotation inserts exactly one row. Keys made by the system do not count. */
 export async function countKeyChanges(orm: Orm, orgId: string, since: Date, atMost: number) {
   const newest = orm
     .select({ createdAt: apiKeys.createdAt })
@@ -138,7 +132,6 @@ export const listActivePrefixes = (orm: Orm, orgId: string, now: Date) =>
 
 const previous = alias(apiKeys, 'previous');
 
-/** A key with its creator, predecessor and successor. */
 const selectDetails = (orm: Orm) =>
   orm
     .select({
@@ -168,7 +161,6 @@ export async function findKeyDetails(orm: Orm, orgId: string, id: string) {
 export interface KeyFilter {
   state?: KeyState | undefined;
   livemode?: boolean | undefined;
-  /** Part of the name or the prefix. */
   search?: string | undefined;
 }
 
@@ -197,7 +189,6 @@ export async function listKeyDetails(
   return (await found.orderBy(asc(apiKeys.createdAt), asc(apiKeys.id))).toReversed();
 }
 
-/** Counts matching keys, and those newer than the first one on a page. */
 export async function countKeys(
   orm: Orm,
   orgId: string,
@@ -236,7 +227,6 @@ function isInState(state: KeyState, now: Date): SQL | undefined {
   );
 }
 
-/** Scopes that the keys of one page have used. */
 export function listScopeUse(orm: Orm, orgId: string, keyIds: string[]) {
   return orm
     .select({
@@ -249,7 +239,7 @@ export function listScopeUse(orm: Orm, orgId: string, keyIds: string[]) {
     .where(and(eq(apiKeyScopeUse.orgId, orgId), inArray(apiKeyScopeUse.apiKeyId, keyIds)));
 }
 
-/** Calls by key and by step of `stepMs` since 2000. `from` must be a whole minute. */
+/** `from` must be a whole minute; steps count from 2000. */
 export async function sumCalls(
   orm: Orm,
   orgId: string,
@@ -271,7 +261,7 @@ export async function sumCalls(
     .orderBy(sql`start_ms`);
 }
 
-/** Refused calls of a key by reason. `from` must be a whole minute. */
+/** `from` must be a whole minute. */
 export async function sumRefusals(
   orm: Orm,
   orgId: string,
@@ -287,7 +277,7 @@ export async function sumRefusals(
   return row!;
 }
 
-/** Members who may change keys, owners first. */
+/** Owners first. */
 export function listKeyManagers(orm: Orm, orgId: string, limit: number) {
   return orm
     .select({ name: users.name, role: memberships.role })

@@ -7,7 +7,6 @@ import { readChangeBudget, WINDOW_SECONDS, type ChangeBudget, type KeyDeps } fro
 import { findKeyDetails, listScopeUse, type KeyDetails } from './queries.js';
 import { toBudgetView } from './view.js';
 
-/** @throws AppError not_found */
 export const readId = (req: Request): string => readPathId(req, 'id', 'API key');
 
 /** Sets the IETF rate limit headers in the format that express-rate-limit uses for the other limits. */
@@ -25,7 +24,6 @@ export async function requireKeyDetails({ db }: KeyDeps, orgId: string, id: stri
   return key;
 }
 
-/** Reads the change budget for the page and sets its headers. */
 export async function showBudget({ db, clock, config }: KeyDeps, res: Response) {
   const now = clock.now();
   const budget = await readChangeBudget(db.orm, sessionOf(res).orgId, now, config.limits.keyChangesPerHour);
@@ -41,5 +39,5 @@ export async function readUsedScopes({ db }: KeyDeps, orgId: string, keys: KeyDe
   return used;
 }
 
-/** True if the pages should offer changes. The routes check permissions themselves. */
+/** The routes check permissions themselves. */
 export const canManage = (res: Response): boolean => isManager(sessionOf(res).role);

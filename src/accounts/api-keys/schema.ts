@@ -58,7 +58,6 @@ export const listApiKeysSchema = z.object({
     .describe('The `nextCursor` of the page before.'),
 });
 
-/** A key as people and clients see it, without the secret or its hash. */
 export const apiKeySchema = z
   .object({
     id: idField('Names the key within its Organization.'),

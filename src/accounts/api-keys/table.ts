@@ -34,13 +34,10 @@ export const apiKeys = pgTable(
     unique('api_keys_hashed_secret').on(t.hashedSecret, t.orgId),
     // A key is rotated only once: of two concurrent rotations, one fails to insert its successor.
     unique('api_keys_rotated_from').on(t.orgId, t.rotatedFromId),
-    // Serves the list (newest first) and the count of the last hour's changes.
     index('api_keys_created').on(t.orgId, t.createdAt),
-    // Finds keys that are about to expire.
     index('api_keys_expiry')
       .on(t.orgId, t.expiresAt)
       .where(sql`${t.expiresAt} is not null and ${t.revokedAt} is null`),
-    // The same across all Organizations.
     index('api_keys_expiry_anywhere')
       .on(t.expiresAt)
       .where(sql`${t.expiresAt} is not null and ${t.revokedAt} is null`),
@@ -51,10 +48,7 @@ export const apiKeys = pgTable(
   ],
 );
 
-/**
- * Calls by key and minute, kept for as long as a grace period can last, to show how traffic leaves a rotated key.
- * Gathered in memory and written periodically: a crash loses the calls (not the events) of half a minute.
- */
+/** Calls by key and minute, kept for a grace period. A crash loses half a minute of calls (not of events). */
 export const apiKeyCalls = pgTable(
   'api_key_calls',
   {
@@ -72,12 +66,10 @@ export const apiKeyCalls = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.apiKeyId, t.minute] }),
-    // Serves the deletion of old rows.
     index('api_key_calls_minute').on(t.minute),
   ],
 );
 
-/** Lifetime use of each scope of a key. */
 export const apiKeyScopeUse = pgTable(
   'api_key_scope_use',
   {
@@ -90,10 +82,7 @@ export const apiKeyScopeUse = pgTable(
   (t) => [primaryKey({ columns: [t.orgId, t.apiKeyId, t.scope] })],
 );
 
-/**
- * One row per write of the two tables above, stored with its first key, so that a repeated write is recognized by its
- * id. Kept for a day.
- */
+/** One row per write of the two tables above, to recognize a repeated write. Kept for a day. */
 export const apiKeyUseReceipts = pgTable(
   'api_key_use_receipts',
   {
@@ -104,10 +93,7 @@ export const apiKeyUseReceipts = pgTable(
   (t) => [primaryKey({ columns: [t.orgId, t.id] })],
 );
 
-/**
- * Maps a secret's hash to its Organization. Where rows are distributed by Organization, this routes a call to its
- * shard. There is no foreign key, because this table is not distributed.
- */
+/** Routes a call to its Organization's shard. Has no foreign key, because this table is not distributed. */
 export const apiKeyDirectory = pgTable('api_key_directory', {
   hashedSecret: text('hashed_secret').primaryKey(),
   orgId: uuid('org_id').notNull(),

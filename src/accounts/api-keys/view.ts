@@ -45,7 +45,7 @@ function toCreator({ createdBy, creatorName }: KeyDetails) {
   return { name, isPerson: false };
 }
 
-/** `moreAt` is the time when the next change is freed, or null if none has been used. */
+/** `moreAt` is null if no change has been used. */
 export function toBudgetView({ limit, remaining, resetSeconds }: ChangeBudget, nowMs: number) {
   const left = Math.max(0, remaining);
   return {
@@ -55,7 +55,6 @@ export function toBudgetView({ limit, remaining, resetSeconds }: ChangeBudget, n
   };
 }
 
-/** A problem with a key and the advice for it. */
 interface Hint {
   kind: 'unused' | 'expiring' | 'unused_scope' | 'still_called';
   text: string;
@@ -121,7 +120,6 @@ function findUnusedScope(
   };
 }
 
-/** Warns about an old key that still gets calls near the end of its grace period. */
 function stillCalled(key: KeyDetails, nowMs: number): Hint | undefined {
   const { expiresAt, lastUsedAt, successorCreatedAt, successorId } = key;
   if (expiresAt === null || lastUsedAt === null || successorCreatedAt === null) return undefined;

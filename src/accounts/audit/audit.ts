@@ -19,10 +19,8 @@ export interface AuditEntry {
 }
 
 /**
- * Writes the audit row of a change in an Organization. `tx` must be the change's own transaction, so that both commit
- * or neither.
- * The row joins the Organization's chain, whose lock is held until the transaction ends. To avoid deadlocks, call
- * this after taking every other lock, and in the order of ids for several Organizations.
+ * `tx` must be the change's own transaction. Locks the chain until it ends: to avoid deadlocks, call this after
+ * taking every other lock, and in the order of ids for several Organizations.
  */
 export async function recordAudit(tx: Tx, orgId: string, entry: AuditEntry): Promise<void> {
   const end = await lockChain(tx, orgId, genesisHash(orgId));
@@ -35,10 +33,7 @@ export async function recordAudit(tx: Tx, orgId: string, entry: AuditEntry): Pro
   await moveChainEnd(tx, { orgId, seq, hash });
 }
 
-/**
- * Writes the audit row of a change outside any Organization. To avoid deadlocks, lock this chain after those of all
- * Organizations.
- */
+/** For changes outside any Organization. To avoid deadlocks, lock this chain after those of all Organizations. */
 export async function recordOperatorAudit(tx: Tx, entry: AuditEntry): Promise<void> {
   const end = await lockOperatorChain(tx, genesisHash(OPERATOR_CHAIN));
   const seq = end.seq + 1;
@@ -66,7 +61,6 @@ const unconditional: Authority = { confirm: () => Promise.resolve() };
 /** The change verifies a password, a code or a link's secret in its own transaction. */
 export const byProof = unconditional;
 
-/** For jobs, commands and the demo. */
 export const byService = unconditional;
 
 export interface ChangeDeps {
@@ -75,9 +69,9 @@ export interface ChangeDeps {
 }
 
 /**
- * Runs every change in one transaction that reads the author's authority again and locks it. An author who was
- * removed, demoted, signed out or revoked during the request therefore changes nothing. Retries on a concurrent
- * change; inside `work`, use only the given `tx`.
+ * Runs every change in one transaction that reads the author's authority again and locks it: an author removed,
+ * demoted, signed out or revoked meanwhile changes nothing. Retries on conflicts; inside `work`, use only the given
+ * `tx`.
  * Lock order: Organization, membership, User, session, audit chain.
  * @throws AppError as `Authority.confirm`
  */
@@ -99,9 +93,8 @@ export function change<T>(
 }
 
 /**
- * Reads a change's authority again and locks it until the transaction ends. For hot transactions that take other
- * locks first; use `change` for everything else.
- * @throws AppError as `Authority.confirm`
+ * For hot transactions that take other locks first; use `change` for everything else. @throws AppError as
+ * `Authority.confirm`
  */
 export async function confirmAuthority(tx: Orm, by: Authority, now: Date): Promise<Tx> {
   await by.confirm(tx, now);

@@ -25,13 +25,9 @@ interface Run {
   shift: number;
 }
 
-/** Offsets at which to search for a row after renumbering. */
 const nearby = [1, -1, 2, -2, 3, -3, 4, -4, 5, -5];
 
-/**
- * Distinguishes moved rows from changed ones and finds the insertion or removal that moved them. A moved row was once
- * correct at another number after another hash, and both occur among its neighbours and the other suspects.
- */
+/** A moved row was once correct at another number after another hash, both found among its neighbours and suspects. */
 function explainSuspects(suspects: Suspect[], runs: Run[]): ChainProblem[] {
   const origins = new Map(suspects.map((suspect) => [suspect.row.seq, findOrigin(suspect, suspects)]));
   const isMoved = (seq: number) => {
@@ -101,10 +97,7 @@ const MAX_PROBLEMS = 100;
 const MAX_SUSPECTS = 20;
 const WINDOW = 5;
 
-/**
- * Walks one chain in the order of row numbers and finds rows that differ from what was written. A row is correct if
- * its hash matches its content and the previous row's hash.
- */
+/** A row is correct if its hash matches its content and the previous row's hash. */
 export class ChainWalk {
   head: Head;
   /** Total number found. `finish` returns only the first of them. */
@@ -112,7 +105,7 @@ export class ChainWalk {
   private readonly problems: ChainProblem[] = [];
   private readonly suspects: Suspect[] = [];
   private readonly runs: Run[] = [];
-  /** The latest rows and hashes, newest first. */
+  /** Newest first. */
   private recent: RowName[] = [];
   private recentHashes: string[];
   private shift = 0;
@@ -151,14 +144,14 @@ export class ChainWalk {
     this.report(problemOf('inserted', row, 'It has no number, though the chain had begun: it was inserted.'));
   }
 
-  /** Compares the number of rows from before the chain, which is all that is known of them. */
+  /** The number is all that is known of rows from before the chain. */
   countUnchained(count: number, noted: number): void {
     if (count === noted) return;
     const detail = `${noted} rows from before the chain were recorded, and there are ${count}.`;
     this.report(problemAt('rewritten', null, detail));
   }
 
-  /** At most 100 problems, in row order. */
+  /** At most 100, in row order. */
   finish(): ChainProblem[] {
     for (const problem of explainSuspects(this.suspects, this.runs)) this.report(problem);
     this.checkEnd();

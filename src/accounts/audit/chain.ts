@@ -41,7 +41,6 @@ export const rows = (first: number, last: number): string =>
 
 export const isOrAre = (first: number, last: number): string => (first === last ? 'is' : 'are');
 
-/** A log row with its place in the chain. */
 export type ChainedRow = Omit<typeof auditLog.$inferSelect, 'seq' | 'hash' | 'at'> & {
   seq: number;
   /** RFC 3339 in UTC, with milliseconds. */
@@ -54,7 +53,6 @@ export const OPERATOR_CHAIN = 'operator';
 /** The hash that the first row follows, unique to each Organization and to this kind of chain. */
 export const genesisHash = (orgId: string): string => sha256(`gauge audit chain 1\n${orgId}`);
 
-/** Hash of a row and all its stored fields, chained to `previousHash`. */
 export function hashRow(previousHash: string, row: ChainedRow): string {
   const { orgId, seq, id, at, action, actor, target, details, ip, requestId } = row;
   const fields = { orgId, seq, id, at, action, actor, target, details, ip, requestId };

@@ -5,7 +5,7 @@ import type { Context } from '../../core/http/context.js';
 import { jsonWriter, readNotedHeads } from './verify-report.js';
 import { verifyChains } from './verify.js';
 
-/** Exports the heads of the audit log to the configured target on schedule. Failures are logged and counted. */
+/** Failures are logged and counted. */
 export function auditExportJobs({
   config,
   db,
@@ -33,14 +33,12 @@ const TIMEOUT_MS = 30_000;
 interface ExportOutcome {
   /** False if a chain is broken. Then nothing was written. */
   isIntact: boolean;
-  /** Chains of Organizations and of the operator's log. */
   chains: number;
 }
 
 /**
- * Verifies every chain and writes the heads as `audit:verify --json` prints them, to a file or with PUT to a URL. The
- * chains are first compared with the heads already in the file, so a rewritten history never replaces the proof of
- * it.
+ * Writes the heads to a file, or with PUT to a URL. First compares the chains with the file's old heads, so a
+ * rewritten history never replaces the proof of it.
  * @throws NotedHeadsError; Error if the heads cannot be written
  */
 export async function exportHeads(orm: Orm, target: string): Promise<ExportOutcome> {

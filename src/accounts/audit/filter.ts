@@ -22,10 +22,9 @@ const filterSchema = z.object({
 
 export type AuditFilter = Partial<Omit<z.output<typeof filterSchema>, 'cursor'>>;
 
-/** Reads the filter and the cursor from a query string. @throws AppError invalid_request that names the fields */
+/** @throws AppError invalid_request that names the fields */
 export function readFilter(query: unknown) {
   const { action, actor, from, to, cursor } = parseInput(filterSchema, query);
   if (from && to && to < from) throw fieldError('to', 'must not be before the first day');
-  // Addresses list the parameters in this order.
   return { action, actor, from, to, cursor };
 }

@@ -9,10 +9,7 @@ import { auditChains, auditLog, operatorChain, operatorLog } from './table.js';
 
 export type ChainEnd = typeof auditChains.$inferSelect;
 
-/**
- * Locks the end of an Organization's chain until the transaction ends. Creates it in the same statement, so two
- * transactions cannot both begin the chain.
- */
+/** Creates a missing end in the same statement, so two transactions cannot both begin the chain. */
 export async function lockChain(tx: Tx, orgId: string, genesis: string): Promise<ChainEnd> {
   const [end] = await tx
     .insert(auditChains)
@@ -26,7 +23,6 @@ export async function moveChainEnd(tx: Tx, { orgId, seq, hash }: ChainEnd): Prom
   await tx.update(auditChains).set({ seq, hash }).where(eq(auditChains.orgId, orgId));
 }
 
-/** The same for the operator's log. */
 export async function lockOperatorChain(tx: Tx, genesis: string): Promise<Omit<ChainEnd, 'orgId'>> {
   const [end] = await tx
     .insert(operatorChain)
@@ -63,7 +59,6 @@ export function listAuditRows(
 
 export type OperatorRow = typeof operatorLog.$inferSelect;
 
-/** The same for the operator's log. */
 export function listOperatorRows(
   orm: Orm,
   { action, from, to }: Omit<AuditFilter, 'actor'>,
@@ -98,14 +93,10 @@ export const firstIdOf = (ms: number): string =>
     .padEnd(32, '0')
     .replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 
-/**
- * Up to `limit` distinct actions or actors of a log. Skips along the index once per value, so the cost does not grow
- * with the log.
- */
+/** Skips along the index once per value, so the cost does not grow with the log. */
 export const listDistinct = (orm: Orm, orgId: string, column: 'action' | 'actor', limit: number) =>
   walkDistinct(orm, sql`audit_log where org_id = ${orgId}`, column, limit);
 
-/** The same for the operator's log. */
 export const listOperatorActions = (orm: Orm, limit: number) =>
   walkDistinct(orm, sql`operator_log where true`, 'action', limit);
 
@@ -129,7 +120,7 @@ async function walkDistinct(
   return found.map(({ value }) => value);
 }
 
-/** People who acted in the Organization. `role` is null for those who have left. */
+/** `role` is null for people who have left. */
 export function findPeople(orm: Orm, orgId: string, userIds: string[]) {
   return orm
     .select({ id: users.id, name: users.name, email: users.email, role: memberships.role })
@@ -138,7 +129,6 @@ export function findPeople(orm: Orm, orgId: string, userIds: string[]) {
     .where(inArray(users.id, userIds));
 }
 
-/** People who appear in the operator's log. */
 export const findUsers = async (orm: Orm, userIds: string[]) =>
   orm
     .select({ id: users.id, name: users.name, email: users.email })

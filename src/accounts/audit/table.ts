@@ -21,7 +21,6 @@ const columns = {
   action: text().notNull(),
   /** A User's id, `operator` with the name of its token if any, `api_key` with its id, `system`, or `unknown`. */
   actor: text().notNull(),
-  /** Id or slug of the resource. */
   target: text().notNull(),
   details: jsonb().$type<Record<string, unknown>>().notNull(),
   ip: text(),
@@ -36,10 +35,8 @@ const place = {
 };
 
 /**
- * Changes in an Organization. Ids are UUIDv7 made from `at` and `seq`, so the primary key also gives the order in
- * time.
- * Rows are numbered, and each holds the hash of itself chained to the previous row's. Rows from before the chain have
- * neither number nor hash.
+ * Ids are UUIDv7 made from `at` and `seq`, so the primary key also gives the order in time. Rows from before the
+ * chain have neither number nor hash.
  */
 export const auditLog = pgTable(
   'audit_log',
@@ -68,10 +65,7 @@ export const auditChains = pgTable('audit_chains', {
   hash: text().notNull(),
 });
 
-/**
- * Changes outside any Organization: products and users, by the operator, and people's own accounts. Chained in the
- * same way.
- */
+/** Changes outside any Organization: products, users, and people's own accounts. Chained in the same way. */
 export const operatorLog = pgTable('operator_log', { ...columns, id: uuid().primaryKey(), ...place }, (t) => [
   unique('operator_log_seq').on(t.seq),
   index('operator_log_action').on(t.action, t.id),

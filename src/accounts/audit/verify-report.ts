@@ -5,7 +5,6 @@ import { printable } from '../../core/terminal.js';
 import { OPERATOR_CHAIN, type ChainProblem } from './chain.js';
 import type { ChainReport, NotedHead } from './verify.js';
 
-/** Writes reports one by one as verification produces them. */
 export interface ReportWriter {
   add(report: ChainReport): void;
   end(): boolean;
@@ -69,7 +68,6 @@ function problemText({ kind, seq, id, action, detail }: ChainProblem): string {
   return printable(`${kind}: ${id === null && seq === null ? '' : `${row}${name}: `}${detail}`);
 }
 
-/** The file given to `--expect` cannot be read. */
 export class NotedHeadsError extends Error {}
 
 const notedSchema = z.object({
@@ -84,7 +82,7 @@ const notedSchema = z.object({
   ),
 });
 
-/** Reads the output of an earlier run with `--json`. @throws NotedHeadsError */
+/** @throws NotedHeadsError */
 export async function readNotedHeads(file: string): Promise<NotedHead[]> {
   try {
     return notedSchema.parse(JSON.parse(await readFile(file, 'utf8'))).organizations;

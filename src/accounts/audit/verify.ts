@@ -15,17 +15,14 @@ export interface ChainReport {
   /** Rows from before the chain, which no hash protects. */
   unchained: number;
   problemCount: number;
-  /** The first problems only. */
   problems: ChainProblem[];
 }
 
-/** A chain's head at an earlier time. */
 export type NotedHead = Omit<ChainReport, 'problemCount' | 'problems'>;
 
 export interface VerifyOptions {
   orgId?: string | undefined;
   noted?: NotedHead[] | undefined;
-  /** Receives the numbers of rows read and of all rows. */
   onProgress?: (done: number, total: number) => void;
   batchSize?: number;
 }
@@ -33,9 +30,8 @@ export interface VerifyOptions {
 const BATCH = 1_000;
 
 /**
- * Verifies the chains of all Organizations and the operator's log, or of one Organization, in slug order, and reports
- * each one as it finishes.
- * Reads one snapshot in batches: changes may continue meanwhile, and memory does not grow with the log.
+ * Reports each chain as it finishes, in slug order. Reads one snapshot in batches: changes may continue, and memory
+ * does not grow with the log.
  */
 export async function verifyChains(
   orm: Orm,
@@ -101,10 +97,7 @@ async function readOperator(tx: Orm): Promise<Organization> {
   return { id: OPERATOR_CHAIN, slug: '(operator)', end: end ?? null };
 }
 
-/**
- * The table of a chain and the condition that selects its rows. Both tables have the same columns except the
- * Organization.
- */
+/** Both tables have the same columns except the Organization. */
 const logOf = (orgId: string) =>
   orgId === OPERATOR_CHAIN
     ? { log: operatorLog as unknown as typeof auditLog, isOwn: undefined }
@@ -172,7 +165,6 @@ async function readRows(
   }));
 }
 
-/** Number of rows from before the chain, and the first row without a number that was written later. */
 async function readUnchained(tx: Orm, orgId: string) {
   const { log, isOwn } = logOf(orgId);
   const [first] = await tx

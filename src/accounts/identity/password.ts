@@ -23,11 +23,7 @@ async function inTurn<T>(work: () => Promise<T>, signal: AbortSignal | undefined
   return queue.add(work, signal ? { signal } : {});
 }
 
-/**
- * Argon2id hash of a password in PHC format, including the salt.
- * @param signal aborts the wait if the caller disconnects
- * @throws AppError unavailable
- */
+/** PHC format, including the salt. @param signal aborts the wait in the queue @throws AppError unavailable */
 export const hashPassword = (password: string, signal?: AbortSignal): Promise<string> =>
   inTurn(() => hash(password, parameters), signal);
 
@@ -87,9 +83,8 @@ async function loadEstimator(): Promise<ZxcvbnFactory> {
 }
 
 /**
- * Explains what is wrong with a new password, as a sentence that continues after the field's name; undefined if it is
- * acceptable.
- * Also refuses characters that the sign-in form would refuse: control characters and unpaired surrogates.
+ * Continues a sentence that begins with the field's name; undefined if acceptable. Also refuses what the sign-in form
+ * would refuse: control characters and unpaired surrogates.
  */
 export async function passwordProblem(password: string, email: string): Promise<string | undefined> {
   const { length } = Array.from(password);

@@ -1,10 +1,8 @@
 import { recordOperatorAudit, type AuditEntry } from '../audit/audit.js';
 import type { Tx } from '../../core/db/client.js';
 
-/** Author, time and origin of a change, for its audit row. */
 export type Source = Pick<AuditEntry, 'actor' | 'at' | 'ip' | 'requestId'>;
 
-/** Time and origin of a person's change of their own account. */
 export type Whereabouts = Omit<Source, 'actor'>;
 
 export interface Put<T> {
@@ -20,7 +18,6 @@ interface Difference {
   after: Fields;
 }
 
-/** The fields that `wanted` changes; undefined if there are none. */
 export function findDifference(current: Fields, wanted: Fields): Difference | undefined {
   const changed = Object.keys(wanted).filter((name) => current[name] !== wanted[name]);
   if (changed.length === 0) return undefined;
@@ -38,7 +35,7 @@ interface Archivable {
   archivedAt: Date | null;
 }
 
-/** Verb for the audit row; undefined if the archived state did not change. */
+/** Undefined if the archived state did not change. */
 export function describeArchiving(
   before: Archivable,
   after: Archivable,

@@ -17,16 +17,12 @@ import { time } from '../../core/db/sql.js';
 import type { FormFields } from '../../core/pages/form.js';
 import { organizations, users } from '../organizations/table.js';
 
-/** References the row's person; the row is deleted with them. */
 const ofUser = () =>
   uuid('user_id')
     .notNull()
     .references(() => users.id, { onDelete: 'cascade' });
 
-/**
- * A signed-in browser. The cookie holds only an opaque token, and this row, found by the token's hash, makes it
- * valid. Deleting the row ends the session on its next request.
- */
+/** The cookie holds only an opaque token. Deleting the row ends the session on its next request. */
 export const sessions = pgTable(
   'sessions',
   {
@@ -36,10 +32,7 @@ export const sessions = pgTable(
       .notNull()
       .default(sql`gen_random_uuid()`),
     userId: ofUser(),
-    /**
-     * The Organization that the session shows. Not called org_id, because sessions belong to a person, not to a
-     * tenant.
-     */
+    /** Not called org_id, because sessions belong to a person, not to a tenant. */
     currentOrgId: uuid('current_org_id').references(() => organizations.id),
     createdAt: time('created_at').notNull(),
     lastSeenAt: time('last_seen_at').notNull(),
@@ -52,10 +45,7 @@ export const sessions = pgTable(
   (t) => [index('sessions_user').on(t.userId), index('sessions_expiry').on(t.expiresAt)],
 );
 
-/**
- * A browser that sent the right password and still owes the second factor. Separate from sessions, so that no session
- * query can return a half-open one.
- */
+/** Separate from sessions, so that no session query can return a half-open one. */
 export const signInChallenges = pgTable(
   'sign_in_challenges',
   {
@@ -75,7 +65,6 @@ export const keptForms = pgTable(
     userId: ofUser().primaryKey(),
     /** Token of the browser in which it was typed. */
     hashedToken: text('hashed_token').notNull(),
-    /** Path and query of the form's page. */
     page: text().notNull(),
     values: json().$type<FormFields>().notNull(),
     expiresAt: time('expires_at').notNull(),
@@ -83,10 +72,7 @@ export const keptForms = pgTable(
   (t) => [index('kept_forms_expiry').on(t.expiresAt)],
 );
 
-/**
- * Failed sign-ins of people with an account, one row per person and hour. Addresses without an account leave no
- * trace.
- */
+/** One row per person and hour. Addresses without an account leave no trace. */
 export const failedSignIns = pgTable(
   'failed_sign_ins',
   {
@@ -96,7 +82,6 @@ export const failedSignIns = pgTable(
     /** Includes passkeys. */
     codes: integer().notNull().default(0),
   },
-  // Finds recent failures and deletes old rows.
   (t) => [primaryKey({ columns: [t.userId, t.hour] }), index('failed_sign_ins_hour').on(t.hour)],
 );
 
@@ -153,7 +138,6 @@ export const passkeyChallenges = pgTable(
   ],
 );
 
-/** One-time codes for people who lost their authenticator. */
 export const recoveryCodes = pgTable(
   'recovery_codes',
   {
@@ -187,7 +171,6 @@ export const oneTimeLinks = pgTable(
     /** SHA-256 of the link's secret, hex. */
     hashedToken: text('hashed_token').primaryKey(),
     kind: text({ enum: linkKinds }).notNull(),
-    /** The person whose password or second factor is reset. */
     userId: uuid('user_id').references(() => users.id, { onDelete: 'cascade' }),
     /** The invited address, trimmed and lower-cased. */
     email: text(),

@@ -23,10 +23,7 @@ export interface NewMail {
 /** Most mails per hour to one address that other people can trigger. Further ones are dropped. */
 const perHour: Partial<Record<MailKind, number>> = { invitation: 5 };
 
-/**
- * Queues a mail in the transaction of the change it reports, so that both commit or neither.
- * @returns false if no mail will be sent: mail is off, or the address had too many
- */
+/** `tx` must be the reported change's own transaction. @returns false if mail is off or the address had too many */
 export async function queueMail(
   tx: Tx,
   mail: MailConfig | undefined,

@@ -6,7 +6,6 @@ import type { Context } from '../../core/http/context.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
 import { mails } from './table.js';
 
-/** Concurrent mails of one instance. */
 const IN_FLIGHT = 8;
 const BATCHES_PER_RUN = 20;
 /** An instance that has not reported a result by then counts as dead. Must exceed the sum of the timeouts below. */
@@ -23,10 +22,7 @@ type SenderDeps = Pick<Context, 'config' | 'db' | 'clock' | 'log' | 'metrics'>;
 
 const isWaiting = and(isNull(mails.sentAt), isNull(mails.failedAt));
 
-/**
- * Sends due mails. Instances share the work; if one dies while sending, the mail is sent again with the same Message-
- * ID.
- */
+/** Instances share the work; if one dies while sending, the mail is sent again with the same Message-ID. */
 export function createMailSender({ config: { mail }, ...deps }: SenderDeps): () => Promise<void> {
   if (!mail) return () => Promise.resolve();
   const { db, clock, metrics } = deps;
@@ -50,7 +46,6 @@ export async function deleteOldMails({ orm }: { orm: Orm }, now: Date): Promise<
     .where(sql`${end} <= ${new Date(now.getTime() - KEPT_MS).toISOString()}::timestamptz`);
 }
 
-/** Leases due mails to this instance. */
 function claimDue(orm: Orm, now: Date): Promise<Mail[]> {
   const due = orm
     .select({ id: mails.id })
@@ -151,10 +146,7 @@ interface SmtpError extends Error {
   responseCode?: number;
 }
 
-/**
- * A permanent SMTP error about the recipient or the mail itself is final. Anything else is retried, because somebody
- * may fix it.
- */
+/** Permanent errors about the recipient or the mail are final. Others are retried, because somebody may fix them. */
 function outcomeOf({ command, responseCode = 0 }: SmtpError, { attempts, giveUpAt }: Mail, at: Date) {
   const isFinal = responseCode >= 500 && /^(?:RCPT TO|DATA)$/.test(command ?? '');
   const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** (attempts - 1), LONGEST_PAUSE_MS);

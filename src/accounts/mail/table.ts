@@ -25,7 +25,6 @@ export const mails = pgTable(
     createdAt: time('created_at').notNull(),
     /** While an instance is sending: end of its lease. */
     nextAttemptAt: time('next_attempt_at').notNull(),
-    /** The mail is useless after this time. */
     giveUpAt: time('give_up_at').notNull(),
     attempts: integer().notNull().default(0),
     sentAt: time('sent_at'),
@@ -36,9 +35,7 @@ export const mails = pgTable(
     index('mails_due')
       .on(t.nextAttemptAt)
       .where(sql`${t.sentAt} is null and ${t.failedAt} is null`),
-    // Counts recent mails to an address.
     index('mails_to').on(t.toAddress, t.kind, t.createdAt),
-    // Finds old rows for deletion.
     index('mails_end').on(sql`coalesce(${t.sentAt}, ${t.failedAt}, ${t.createdAt})`),
     check('mails_kind', sql`${t.kind} in (${sql.raw(mailKinds.map((kind) => `'${kind}'`).join(', '))})`),
   ],

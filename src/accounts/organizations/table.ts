@@ -86,7 +86,6 @@ export const memberships = pgTable(
   ],
 );
 
-/** A link that makes one person a member, once. */
 export const invitations = pgTable(
   'invitations',
   {
@@ -113,7 +112,6 @@ export const invitations = pgTable(
     uniqueIndex('invitations_unclosed')
       .on(t.orgId, t.email)
       .where(sql`${t.acceptedAt} is null and ${t.revokedAt} is null`),
-    // Counts the invitations of the last hour.
     index('invitations_created').on(t.orgId, t.createdAt),
     index('invitations_created_by').on(t.createdBy),
     index('invitations_accepted_by').on(t.acceptedBy),
@@ -121,9 +119,6 @@ export const invitations = pgTable(
   ],
 );
 
-/**
- * Serializes changes of an Organization until the transaction ends. An advisory lock instead of the Organization's
- * row: in a sharded database that row is on every server, so locking it would need all of them.
- */
+/** An advisory lock, because the Organization's row is on every server of a sharded database. */
 export const lockOrganizationId = (tx: Orm, orgId: string): Promise<unknown> =>
   tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${orgId}, 0))`);

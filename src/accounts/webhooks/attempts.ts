@@ -24,7 +24,6 @@ const retryAfterMs = [
 ];
 /** An endpoint that only fails for this long is disabled. */
 const FAILING_MS = 5 * DAY_MS;
-/** Most outcomes recorded by one statement. */
 const MAX_RECORDED = 200;
 const RECORD_AGAIN_AFTER_MS = [200, 1_000, 3_000];
 
@@ -36,13 +35,11 @@ export interface Delivery {
   failures: number;
   url: string;
   body: string;
-  /** As stored, newest first. */
   secrets: string[];
   type: string;
   createdAtMs: number;
 }
 
-/** Fields of a delivery for the log. */
 export const logOf = ({ orgId, endpointId, messageId: webhookId, type, attempt }: Delivery) => ({
   orgId,
   endpointId,
@@ -91,7 +88,7 @@ export function createAttempts(deps: DispatcherDeps) {
   }
 
   return {
-    /** Sends a message and records the outcome. @param onAnswer called before the outcome is recorded */
+    /** @param onAnswer called before the outcome is recorded */
     async make(
       group: ShardGroup,
       delivery: Delivery,
@@ -132,10 +129,7 @@ function nextStep({ failures }: Delivery, { statusCode }: Answer, isOk: boolean,
   return { status, nextAttemptAt: new Date(nowMs + (waitMs ?? 0)) } as const;
 }
 
-/**
- * Batches outcomes that arrive together, per shard group. An outcome that cannot be recorded is sent again after its
- * lease.
- */
+/** Batches outcomes per shard group. An outcome that cannot be recorded is sent again after its lease. */
 function createRecorder(deps: DispatcherDeps): (group: ShardGroup, outcome: Outcome) => Promise<void> {
   const { db, clock } = deps;
   const coalescers = new Map<ShardGroup, Coalescer<Outcome, void>>();

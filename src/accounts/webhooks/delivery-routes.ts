@@ -193,5 +193,4 @@ const resend = webhookRoute({
   },
 });
 
-/** Only owners and admins may call these. */
 export const deliveryRoutes = [test, deliveries, readOne, resendOne, resend];

@@ -17,10 +17,7 @@ const MAX_CLAIMED = 200;
 /** Time for running attempts to finish at shutdown. The rest are given back. */
 const FINISH_MS = 5 * SECOND_MS;
 
-/**
- * Sends due deliveries. Instances share the work; if one dies while sending, the message is sent again with the same
- * `webhook-id`.
- */
+/** Instances share the work; if one dies while sending, the message is sent again with the same `webhook-id`. */
 export function createDispatcher(deps: DispatcherDeps) {
   const { db, log } = deps;
   const stopping = new AbortController();
@@ -48,10 +45,7 @@ export function createDispatcher(deps: DispatcherDeps) {
     loops.delete(group);
   }
 
-  /**
-   * Waits until the next sweep: shortly after one that found deliveries, when an endpoint has room again, or at the
-   * next poll.
-   */
+  /** Resolves shortly after a sweep that found deliveries, when an endpoint has room again, or at the next poll. */
   async function nextLook(begun: number): Promise<void> {
     const waitMs = begun > 0 ? GAP_MS : POLL_MS;
     const poll = pause(waitMs, undefined, { signal: stopping.signal }).catch(() => undefined);
@@ -89,7 +83,6 @@ export function createDispatcher(deps: DispatcherDeps) {
   };
 }
 
-/** Claims due deliveries and tracks running attempts. */
 function createSweeper(deps: DispatcherDeps, stopping: AbortSignal) {
   const { db, clock, log } = deps;
   const attempts = createAttempts(deps);
@@ -133,7 +126,7 @@ function createSweeper(deps: DispatcherDeps, stopping: AbortSignal) {
   return {
     underWay,
     nextFinished,
-    /** Visits each endpoint of a group once. @returns the number of deliveries begun */
+    /** @returns the number of deliveries begun */
     async sweep(group: ShardGroup): Promise<number> {
       let begun = 0;
       let cursor: string | null | undefined = START;
@@ -164,7 +157,6 @@ function createSweeper(deps: DispatcherDeps, stopping: AbortSignal) {
   };
 }
 
-/** The greatest endpoint in the database's order of ids. */
 const lastEndpoint = (claimed: Delivery[]): string =>
   claimed.map(({ orgId, endpointId }) => `${orgId} ${endpointId}`).reduce((a, b) => (a > b ? a : b));
 

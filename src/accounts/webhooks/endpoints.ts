@@ -29,7 +29,6 @@ import type { webhookInputSchema } from './schema.js';
 export type EndpointDeps = Pick<Context, 'db' | 'clock' | 'config'>;
 
 export const MAX_ENDPOINTS = 20;
-/** Most deliveries that one call sends again. */
 export const MAX_RESENT = 1_000;
 
 export type EndpointInput = z.output<typeof webhookInputSchema>;
@@ -40,7 +39,7 @@ const boxOf = ({ config }: Pick<EndpointDeps, 'config'>): SecretBox =>
 /** 24 to 64 random bytes, as Standard Webhooks requires. */
 export const generateWebhookSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`;
 
-/** An endpoint with this id already exists, because the same form was sent before. Nothing changes. */
+/** The same form was sent before. Nothing changes. */
 export class EndpointExists extends AppError {
   readonly endpointId: string;
   constructor(endpointId: string) {
@@ -49,11 +48,7 @@ export class EndpointExists extends AppError {
   }
 }
 
-/**
- * Repeating a call with the same id creates no second endpoint.
- * @throws AppError invalid_request
- * @throws EndpointExists
- */
+/** Repeating a call with the same id creates no second endpoint. @throws AppError invalid_request, EndpointExists */
 export async function createEndpoint(
   deps: EndpointDeps,
   actor: MemberActor,
@@ -79,10 +74,7 @@ export async function createEndpoint(
   });
 }
 
-/**
- * An identical update changes nothing. Enabling a disabled endpoint clears its record of failures.
- * @throws AppError not_found, invalid_request
- */
+/** Enabling a disabled endpoint clears its record of failures. @throws AppError not_found, invalid_request */
 export async function updateEndpoint(
   deps: EndpointDeps,
   actor: MemberActor,
@@ -121,10 +113,7 @@ export const deleteEndpoint = (deps: EndpointDeps, actor: MemberActor, id: strin
     return endpoint;
   });
 
-/**
- * Creates a new secret. The previous one also signs until its grace period ends; an even older one stops now.
- * @throws AppError not_found
- */
+/** The previous secret also signs until its grace ends; an even older one stops now. @throws AppError not_found */
 export function rotateSecret(
   deps: EndpointDeps,
   actor: MemberActor,
@@ -143,11 +132,7 @@ export function rotateSecret(
   });
 }
 
-/**
- * Sends a test message to this endpoint only.
- * @returns its id
- * @throws AppError not_found, invalid_request if the endpoint is disabled
- */
+/** @returns the message's id @throws AppError not_found, invalid_request if the endpoint is disabled */
 export function testEndpoint(deps: EndpointDeps, actor: MemberActor, id: string): Promise<string> {
   const { orgId } = actor;
   return changeEndpoint(deps, actor, id, async (tx, endpoint, at) => {
@@ -162,10 +147,7 @@ export function testEndpoint(deps: EndpointDeps, actor: MemberActor, id: string)
   });
 }
 
-/**
- * Sends a delivery again, whatever its status, with the same `webhook-id`.
- * @throws AppError not_found, invalid_request if the endpoint is disabled
- */
+/** Keeps the `webhook-id`. @throws AppError not_found, invalid_request if the endpoint is disabled */
 export async function resendDelivery(
   deps: EndpointDeps,
   actor: MemberActor,
@@ -180,11 +162,7 @@ export async function resendDelivery(
   });
 }
 
-/**
- * Sends failed deliveries since a time again, oldest first, at most `MAX_RESENT`.
- * @returns the number of deliveries
- * @throws AppError as `resendDelivery`
- */
+/** Oldest first, at most `MAX_RESENT`. @returns the number of deliveries @throws AppError as `resendDelivery` */
 export async function resendFailed(
   deps: EndpointDeps,
   actor: MemberActor,
@@ -206,10 +184,7 @@ export function firstIdOf(time: Date): string {
   return `${ms.slice(0, 8)}-${ms.slice(8)}-0000-0000-000000000000`;
 }
 
-/**
- * Disables an endpoint on behalf of the service and notifies the Organization's other endpoints. A disabled one stays
- * unchanged.
- */
+/** Notifies the Organization's other endpoints. A disabled endpoint stays unchanged. */
 export async function disableEndpoint(
   deps: Pick<Context, 'db' | 'clock' | 'log'>,
   { orgId, id, reason }: { orgId: string; id: string; reason: 'gone' | 'failing' },
@@ -246,7 +221,6 @@ export async function disableEndpoint(
   if (isDisabled) deps.log.warn({ orgId, endpointId: id, reason }, 'a webhook endpoint was disabled');
 }
 
-/** Encrypts secrets under an older key with the newest one. */
 export async function resealWebhookSecrets(deps: EndpointDeps): Promise<void> {
   const { orm } = deps.db;
   const box = boxOf(deps);
@@ -272,7 +246,7 @@ export async function requireEndpoint(orm: Orm, orgId: string, id: string): Prom
 
 export const noDelivery = () => new AppError('not_found', 'There is no such delivery.');
 
-/** Runs one change of an endpoint under its Organization's lock. @throws AppError not_found */
+/** Holds the Organization's lock. @throws AppError not_found */
 const changeEndpoint = <T>(
   deps: EndpointDeps,
   { orgId, by }: MemberActor,

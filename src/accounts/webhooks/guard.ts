@@ -10,14 +10,13 @@ export interface ReceiverRules {
   allowsPrivate: boolean;
 }
 
-/** The service must not send to this address. */
 export class ForbiddenAddressError extends Error {
   readonly code = 'FORBIDDEN_ADDRESS';
 }
 
 /**
- * Metadata services of cloud providers, which hand out credentials, in ranges that are public or may be allowed.
- * Others are link-local or in reserved ranges, like Oracle's 192.0.0.192.
+ * Metadata services of clouds, which hand out credentials, in ranges that are public or may be allowed. Others are
+ * link-local or in reserved ranges, like Oracle's 192.0.0.192.
  */
 const metadata = new Set([
   // Azure
@@ -61,7 +60,7 @@ function mayReach(address: string, isPlain: boolean, { production, allowsPrivate
   );
 }
 
-/** The problem with a URL as written; undefined if it may be tried. */
+/** Undefined if the URL may be tried. */
 export function whyNoReceiver(text: string, rules: ReceiverRules): string | undefined {
   if (!URL.canParse(text)) return 'must be a URL like https://example.com/webhooks';
   const { protocol, hostname, username, password, hash } = new URL(text);
@@ -80,8 +79,8 @@ export function whyNoReceiver(text: string, rules: ReceiverRules): string | unde
 const toHost = (hostname: string): string => hostname.replace(/^\[|\]$/g, '');
 
 /**
- * Resolves and checks the receiver's name while connecting, so the checked address is the one connected to. If one of
- * several addresses is refused, all are, because the connection may pick any of them.
+ * Resolves the name while connecting, so the checked address is the one connected to. If one of several addresses is
+ * refused, all are, because the connection may pick any of them.
  */
 export function guardedLookup(isPlain: boolean, rules: ReceiverRules): LookupFunction {
   const resolver = new promises.Resolver({ timeout: LOOKUP_MS, tries: 2 });
@@ -98,10 +97,7 @@ export function guardedLookup(isPlain: boolean, rules: ReceiverRules): LookupFun
 
 const LOOKUP_MS = 2_000;
 
-/**
- * Uses DNS only. The system resolver occupies one of the process's few threads until the name server answers, and a
- * customer's server may never answer.
- */
+/** The system resolver would occupy one of few threads until the name server answers, which may be never. */
 async function resolveName(resolver: promises.Resolver, hostname: string): Promise<LookupAddress[]> {
   if (hostname === 'localhost') return promises.lookup(hostname, { all: true });
   const answers = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);

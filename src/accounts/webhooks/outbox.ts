@@ -20,10 +20,7 @@ export interface NewMessage<T extends AnyType> {
   onceKey?: string | undefined;
 }
 
-/**
- * Queues a message for listening endpoints in the transaction of the change it reports, so that both commit or
- * neither. Writes nothing if none listens.
- */
+/** `tx` must be the reported change's own transaction. Writes nothing if no endpoint listens. */
 export const tellWebhooks = <T extends WebhookType>(
   tx: Tx,
   { livemode, ...message }: NewMessage<T>,

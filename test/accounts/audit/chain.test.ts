@@ -47,8 +47,8 @@ async function expectChain(orgId: string, length: number): Promise<void> {
   });
 }
 
-describe('every change is chained', () => {
-  it('keys: made, rotated and revoked in the dashboard', async () => {
+describe('the chain includes', () => {
+  it('keys created, rotated and revoked in the dashboard', async () => {
     const { organization, browser } = await signedIn(database.db, service.url);
     const json = { name: 'Läufer 🏃 <b>', livemode: true, expiresAt: '2099-01-01T00:00:00.5+01:00' };
     const { body } = await browser.send('POST', '/dashboard/api-keys', { json });
@@ -59,7 +59,7 @@ describe('every change is chained', () => {
     await expectChain(organization.id, 3);
   });
 
-  it('everything the operator declares, and several Organizations at once', async () => {
+  it('everything the operator declares, across several Organizations', async () => {
     const slugs = [unique('org'), unique('org'), unique('org')];
     const email = uniqueEmail();
     const product = unique('product');
@@ -98,7 +98,7 @@ describe('every change is chained', () => {
     }
   });
 
-  it('50 changes at the same time make one chain without a gap', async () => {
+  it('50 concurrent changes, without a gap', async () => {
     const { organization, browser } = await signedIn(database.db, service.url);
     const { slug } = organization;
     const changes = Array.from({ length: 50 }, (_, i) =>
@@ -112,7 +112,7 @@ describe('every change is chained', () => {
     await expectChain(organization.id, 50);
   });
 
-  it('users of many Organizations who go at the same time never stand in each other’s way', async () => {
+  it('concurrent removals of users of many Organizations, without deadlock', async () => {
     const ids = await Promise.all(
       Array.from({ length: 4 }, async () => (await createOrganization(database.db)).id),
     );
@@ -129,7 +129,7 @@ describe('every change is chained', () => {
     for (const id of ids) await expectChain(id, 8);
   });
 
-  it('a change that is rolled back leaves neither a row nor a gap', async () => {
+  it('no row and no gap for a change that was rolled back', async () => {
     const { id } = await createOrganization(database.db);
     await writeRows(database.db, id, 1);
     const failing = inChange(database.db, async (tx) => {
@@ -151,8 +151,8 @@ describe('every change is chained', () => {
   });
 });
 
-describe('order', () => {
-  it('ids are in the order of time, and of the chain within a millisecond', async () => {
+describe('audit row ids', () => {
+  it('sort by time, and within a millisecond by chain position', async () => {
     const { id } = await createOrganization(database.db);
     await writeRows(database.db, id, 300);
     await writeRows(database.db, id, 1, { at: new Date(at.getTime() - 1), target: 'earlier' });
@@ -166,7 +166,7 @@ describe('order', () => {
   });
 });
 
-describe('what is hashed is what is stored', () => {
+describe('the hash covers exactly what is stored', () => {
   // Postgres stores neither NUL nor half a surrogate pair; the fields of requests refuse both.
   const text = fc
     .string({ unit: 'binary', maxLength: 20 })
@@ -195,7 +195,7 @@ describe('what is hashed is what is stored', () => {
     requestId: fc.option(text, { nil: undefined }),
   });
 
-  it('whatever is in it', async () => {
+  it('for any content', async () => {
     const { id } = await createOrganization(database.db);
     let length = 0;
     await fc.assert(
@@ -211,7 +211,7 @@ describe('what is hashed is what is stored', () => {
     await expectChain(id, length);
   });
 
-  it('in JSON that does not depend on how it was made', () => {
+  it('with JSON that does not depend on insertion order', () => {
     const a = { b: 1, a: { d: [1, { z: null, y: 'ü' }], c: true }, '😀': 0, ﬁ: 1e21, '': -0 };
     expect(canonicalJson(a)).toBe('{"":0,"a":{"c":true,"d":[1,{"y":"ü","z":null}]},"b":1,"😀":0,"ﬁ":1e+21}');
     expect(canonicalJson(JSON.parse('{"__proto__":{"b":1,"a":2}}'))).toBe('{"__proto__":{"a":2,"b":1}}');
@@ -224,7 +224,7 @@ describe('what is hashed is what is stored', () => {
     expect(hashRow(genesisHash(organization.id), row)).toBe(hash);
   });
 
-  it('beginning with a hash of the Organization’s own', async () => {
+  it('and starts from a hash unique to the Organization', async () => {
     const [a, b] = [await createOrganization(database.db), await createOrganization(database.db)];
     await writeRows(database.db, a.id, 1);
     await writeRows(database.db, b.id, 1);

@@ -27,7 +27,7 @@ afterAll(async () => {
   await database.remove();
 });
 
-it('two instances over one outbox send each mail once, and share the work', async () => {
+it('two instances share one outbox and send each mail once', async () => {
   const [first] = instances;
   const { context } = first!;
   await change(context, byService, async (tx) => {

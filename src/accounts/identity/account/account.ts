@@ -21,7 +21,6 @@ import { deleteSessionById, deleteSessionsOf, updateToken } from '../session/que
 import { mailAccountNotice } from '../users/notices.js';
 import { findUser, lockUser, updateUser, type User } from '../users/queries.js';
 
-/** A person who changes their account, with session, time and network address. */
 export interface Author extends PersonAuthority, Whereabouts {
   email: string;
   /** Aborted when the client disconnects. */
@@ -34,7 +33,7 @@ export interface AccountChangeDeps extends ChangeDeps, MailDeps {
 
 /** A wrong password, code or passkey, which counts against the limits. */
 export class WrongGuess extends AppError {
-  /** The refused second factor, unless the password was wrong. */
+  /** Undefined if the password was wrong. */
   readonly factor: TypedCode | undefined;
   constructor(field: 'currentPassword' | 'code', detail: string, factor?: TypedCode) {
     const { code, message, errors } = fieldError(field, detail);
@@ -86,8 +85,7 @@ export async function requireCodeIfOn(
 }
 
 /**
- * Runs one change of a person's account while no other change or sign-in of theirs can complete. Inside `work`, use
- * only the given `tx`.
+ * No other change or sign-in of this person completes meanwhile. Inside `work`, use only the given `tx`.
  * @param checked the person as read when their password was verified
  */
 export function changeAccount<T>(
@@ -114,10 +112,7 @@ export function changeName(deps: ChangeDeps, author: Author, name: string): Prom
   });
 }
 
-/**
- * Turns mail about caps and expiring keys of an Organization on or off. False if nothing changed.
- * @throws AppError not_found if they are not an owner or admin
- */
+/** False if nothing changed. @throws AppError not_found if they are not an owner or admin */
 export function changeNotices(
   deps: ChangeDeps,
   author: Author,
@@ -159,7 +154,7 @@ export async function changePassword(
   });
 }
 
-/** Ends one session and returns the hash of its token. @throws AppError not_found */
+/** Returns the hash of the session's token. @throws AppError not_found */
 export function endSession(deps: ChangeDeps, author: Author, id: string): Promise<string> {
   return changeAccount(deps, author, undefined, async (tx) => {
     const ended = await deleteSessionById(tx, author.userId, id);
@@ -170,7 +165,7 @@ export function endSession(deps: ChangeDeps, author: Author, id: string): Promis
   });
 }
 
-/** Ends every session and pending sign-in of the person, including this session. */
+/** Includes this session and pending sign-ins. */
 export function signOutEverywhere(deps: ChangeDeps, author: Author): Promise<void> {
   return changeAccount(deps, author, undefined, async (tx) => {
     const sessionsEnded = await deleteSessionsOf(tx, author.userId);
@@ -178,10 +173,7 @@ export function signOutEverywhere(deps: ChangeDeps, author: Author): Promise<voi
   });
 }
 
-/**
- * Ends every other session and pending sign-in, and replaces this session's token, so that a copied cookie becomes
- * useless.
- */
+/** Includes pending sign-ins. Replaces this session's token, so that a copied cookie becomes useless. */
 export async function endOtherSessions(tx: Tx, { userId, sessionId }: Author) {
   const token = generateToken();
   const sessionsEnded = await deleteSessionsOf(tx, userId, sessionId);

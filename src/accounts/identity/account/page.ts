@@ -17,9 +17,7 @@ import type { confirmBothSchema } from './schema.js';
 
 export interface AccountDeps extends Pick<Context, 'db' | 'clock' | 'config'> {
   secrets: SecretBox;
-  /** Middleware that runs before a password or code is checked. */
   limits: RequestHandler[];
-  /** Runs as well before a second factor is checked. */
   limitFactor: LimitFactor;
 }
 
@@ -70,7 +68,6 @@ const givenFactor = (
   { code, passkey }: Pick<GivenFactor, 'code' | 'passkey'>,
 ): GivenFactor => ({ code, passkey, site: siteOf(req), hashedToken: personOf(res).sessionId });
 
-/** Verifies the password, and the second factor if required, before it performs a form's change. */
 export function confirmed<T>(
   deps: AccountDeps,
   req: Request,
@@ -86,7 +83,6 @@ export function confirmed<T>(
   });
 }
 
-/** Performs work that checks a password or code, within the limits, and counts wrong guesses. */
 export async function limitGuesses<T>(
   deps: AccountDeps,
   req: Request,

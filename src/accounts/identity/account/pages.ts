@@ -33,7 +33,6 @@ import { countSessions, listSessions, updateSession } from '../session/queries.j
 import { confirmBothSchema, filledIn, nameSchema, noticesSchema, passwordSchema } from './schema.js';
 import { passkeyPages, secondFactorPages } from './second-factor-pages.js';
 
-/** `/dashboard/account`: a person's own pages, which need no membership. */
 export function accountPages(deps: AccountDeps): Router {
   const router = pageRouter();
   router.use(profilePages(deps));
@@ -44,7 +43,6 @@ export function accountPages(deps: AccountDeps): Router {
   return router;
 }
 
-/** Most Organizations that the page lists. */
 const MAX_ORGANIZATIONS = 100;
 
 const profileNotices = {
@@ -156,7 +154,6 @@ export function describeBrowser(userAgent: string): string {
   return os.name ? `${name} on ${os.name}` : name;
 }
 
-/** Most sessions that the page shows. */
 const MAX_SESSIONS = 100;
 
 const SESSIONS = `${ACCOUNT}/sessions`;

@@ -41,7 +41,6 @@ const forgotSchema = z.strictObject({ email: emailSchema });
 
 type ResetDeps = AccountDeps & Pick<Context, 'limitStores'>;
 
-/** `/reset`: target of the links for a lost password or second factor. */
 export function resetPages(deps: ResetDeps): Router {
   const { db, clock } = deps;
   const router = pageRouter();

@@ -29,17 +29,14 @@ import type { AccountChangeDeps } from './account.js';
 
 export type Lost = 'password_reset' | 'second_factor_reset';
 
-/** Creates a recovery link. @throws AppError not_found */
+/** @throws AppError not_found */
 export const createResetLink = (deps: ChangeDeps, kind: Lost, email: string): Promise<NewLink> =>
   change(deps, byService, async (tx) => {
     const person = await getUser(tx, email);
     return createLink(tx, { kind, person }, { actor: 'system', at: new Date(deps.clock.now()) });
   });
 
-/**
- * Records a request for a link, identically for every address, so that neither content nor timing of the response
- * reveals whether an account exists.
- */
+/** Treats every address alike, so that neither content nor timing of the response reveals an account. */
 export const requestPasswordReset = (
   deps: ChangeDeps,
   email: string,
@@ -53,7 +50,6 @@ export const requestPasswordReset = (
 const MAILED_MS = HOUR_MS;
 const REQUESTS_PER_RUN = 100;
 
-/** Mails the requested links to addresses that have an account. */
 export async function answerPasswordRequests(deps: ChangeDeps & MailDeps): Promise<void> {
   for (let n = 0; n < REQUESTS_PER_RUN; n++) if (!(await answerOldestRequest(deps))) return;
 }
@@ -112,7 +108,6 @@ export async function findResetLink(orm: Orm, token: unknown, now: Date): Promis
   return { link, person, hasFactor: await hasSecondFactor(orm, person.id) };
 }
 
-/** A wrong password or code beside the link, which counts against the limits. */
 export class WrongProof extends AppError {
   readonly factor: TypedCode | undefined;
   constructor(field: 'password' | 'code', detail: string, factor?: TypedCode) {
@@ -123,8 +118,7 @@ export class WrongProof extends AppError {
 }
 
 /**
- * Sets a new password for the link's person and ends all their sessions except a new one in this browser. Needs a
- * code or passkey if a second factor is on.
+ * Ends all sessions except a new one in this browser. Needs a code or passkey if a second factor is on.
  * @returns the token of the new session
  * @throws LinkGone; AppError invalid_request, not_signed_in for a wrong code or passkey
  */
@@ -165,8 +159,7 @@ export async function resetPassword(
 }
 
 /**
- * Removes the second factor of the link's person, who must enter their password, and ends all their sessions except a
- * new one in this browser.
+ * Needs the password. Ends all sessions except a new one in this browser.
  * @returns the token of the new session
  * @throws LinkGone; AppError not_signed_in for a wrong password
  */
@@ -193,7 +186,7 @@ async function hold(tx: Tx, { person }: ResetLink): Promise<void> {
     throw new AppError('not_signed_in', 'Your password was just changed somewhere else.');
 }
 
-/** Ends all earlier sessions and begins a new one. The caller has already checked any second factor. */
+/** The caller has already checked any second factor. */
 async function enter(
   tx: Tx,
   { link, person: { id: userId, email } }: ResetLink,

@@ -28,7 +28,6 @@ export const confirmSchema = z.strictObject({ currentPassword: password });
 
 export const setupSchema = z.strictObject({ code: text(100) });
 
-/** Changing a second factor that is on requires a code or a passkey. */
 export const confirmBothSchema = z.strictObject({ currentPassword: password, ...factorFields });
 
 /** Drops empty form fields, so that they are reported as missing, not as invalid. */

@@ -57,7 +57,6 @@ export function secondFactorPages(deps: AccountDeps): Router {
   const { db } = deps;
   const router = pageRouter();
 
-  /** Shows the current state. While the factor is off, the page has the form that starts the set-up. */
   const show = async (req: Request, res: Response, form: FormState) => {
     const factor = await readSecondFactor(db.orm, personOf(res).userId);
     const page = { view: 'second-factor', tab, title: 'Second factor', notices } as const;
@@ -87,7 +86,6 @@ export function secondFactorPages(deps: AccountDeps): Router {
   return router;
 }
 
-/** Shows the secret to scan and asks for its first code. */
 function addSetupPages(router: Router, deps: AccountDeps): void {
   const { db } = deps;
 
@@ -139,11 +137,9 @@ function showRecoveryCodes(
   return renderAccount(deps, req, res, page, { recoveryCodes, isNew });
 }
 
-/** Pages that ask for the password and a code: new recovery codes, and turning the factor off. */
 function addConfirmedPages(router: Router, deps: AccountDeps): void {
   const { db } = deps;
 
-  /** Confirmation page for a person whose second factor is on. */
   const showConfirmation =
     (view: string, title: string, isOn: (factor: SecondFactorState) => boolean) =>
     async (req: Request, res: Response, form: FormState) => {
@@ -208,7 +204,7 @@ const passkeyNotices = {
 const addSchema = z.strictObject({ name: text(100), passkey: newPasskeySchema });
 const removeSchema = z.strictObject({ id: credentialIdSchema });
 
-/** `/dashboard/account/passkeys`. Changes require that the person confirmed their identity in the last few minutes. */
+/** Changes require a confirmation of identity in the last few minutes. */
 export function passkeyPages(deps: AccountDeps): Router {
   const { db, clock } = deps;
   const router = pageRouter();
@@ -279,7 +275,6 @@ export function passkeyPages(deps: AccountDeps): Router {
   return router;
 }
 
-/** Options with which browsers create and use passkeys. */
 function addOptions(
   router: Router,
   deps: AccountDeps,
@@ -293,17 +288,13 @@ function addOptions(
     sendJson(res, 200, toJson(options));
   });
 
-  // For a passkey in place of a code.
   router.post('/account/passkeys/options', async (req, res) => {
     const { userId, sessionId: hashedToken } = personOf(res);
     await sendUseOptions(deps, req, res, { by: byPerson(res), userId, hashedToken });
   });
 }
 
-/**
- * `size` counts modules per side, including the quiet zone of 4 (ISO/IEC 18004, 5.3.8). The dark modules are SVG path
- * data, one unit per module.
- */
+/** Includes the quiet zone of 4 (ISO/IEC 18004, 5.3.8). The dark modules are SVG path data, one unit per module. */
 export function toQrCode(text: string) {
   const { size, data } = encode(text, { ecc: 'M', border: 4 });
   const path = data.flatMap((row, y) =>

@@ -45,14 +45,13 @@ export type SecondFactorState = Awaited<ReturnType<typeof readSecondFactor>>;
 export async function readSecondFactor(orm: Orm, userId: string) {
   const app = await findSecondFactor(orm, userId);
   return {
-    /** Time when the app was set up; undefined while it is off. */
     since: app?.confirmedAt ?? undefined,
     ...(await findFactors(orm, userId)),
     recoveryCodesLeft: await countRecoveryCodes(orm, userId),
   };
 }
 
-/** Creates a secret for this session to show. It has no effect until its first code is confirmed. */
+/** The secret has no effect until its first code is confirmed. */
 export function beginSetup(deps: AccountChangeDeps, author: Author, person: User): Promise<void> {
   const { sessionId, at: now } = author;
   return changeAccount(deps, author, person, async (tx) => {
@@ -67,7 +66,7 @@ export function beginSetup(deps: AccountChangeDeps, author: Author, person: User
 }
 
 /**
- * Turns the second factor on with the first code of the app, which is thereby used up.
+ * The code counts as used.
  * @returns the recovery codes, which are never shown again, and this session's new token; all other sessions end
  */
 export async function finishSetup(deps: AccountChangeDeps, author: Author, typed: string) {
@@ -99,7 +98,6 @@ export async function finishSetup(deps: AccountChangeDeps, author: Author, typed
   });
 }
 
-/** Replaces all recovery codes, used or not. */
 export async function renewRecoveryCodes(
   deps: AccountChangeDeps,
   author: Author,
@@ -118,7 +116,7 @@ export async function renewRecoveryCodes(
   });
 }
 
-/** Removes the app. @returns this session's new token (all others end), and whether no second factor is left */
+/** @returns this session's new token (all others end), and whether no second factor is left */
 export async function turnOff(
   deps: AccountChangeDeps,
   author: Author,
@@ -140,11 +138,7 @@ export async function turnOff(
   });
 }
 
-/**
- * Removes the recovery codes if no factor is left.
- * @returns whether the last factor was removed
- * @throws AppError forbidden_role if the person must have one
- */
+/** Removes the recovery codes with the last factor. @throws AppError forbidden_role if the person must have one */
 async function endLastFactor(tx: Tx, userId: string): Promise<boolean> {
   if (await hasSecondFactor(tx, userId)) return false;
   const demand = await findFactorDemand(tx, userId);
@@ -184,7 +178,6 @@ export function toKeyUri(email: string, secret: string): string {
 /** Adding the first or removing the last factor ends other sessions and renews this session's token. */
 interface FactorChange {
   token: string | undefined;
-  /** Created with the first factor and never shown again. */
   recoveryCodes: string[] | undefined;
 }
 

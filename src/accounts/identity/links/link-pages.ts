@@ -12,11 +12,8 @@ import { createLimit, tooManyGuesses } from '../sign-in/sign-in-limits.js';
 import { isLinkToken, LinkGone, readLinkToken } from './links.js';
 
 interface LinkPages {
-  /** Path to which the links lead. */
   base: string;
-  /** Name of the cookie and of the limits. */
   name: string;
-  /** Title of the page with the field for the link. */
   title: string;
   /** Where the holder got the link from. */
   origin: string;
@@ -32,10 +29,7 @@ export const keepSecret: RequestHandler = (_req, res, next) => {
   next();
 };
 
-/**
- * Adds the pages that all one-time links share. The secret follows the `#`, which browsers do not send: a script
- * posts it to `…/open`, or the holder pastes it there.
- */
+/** Browsers do not send the secret after the `#`: a script posts it to `…/open`, or the holder pastes it there. */
 export function addLinkPages(
   router: Router,
   deps: LinkDeps,
@@ -65,7 +59,7 @@ export function addLinkPages(
     }),
   );
 
-  /** One page for every link that does not work. Must come after the pages that throw `LinkGone`. */
+  /** Must come after the pages that throw `LinkGone`. */
   const showGone: ErrorRequestHandler = async (thrown, req, res, next) => {
     if (!(thrown instanceof LinkGone) || res.headersSent || !prefersHtml(req)) {
       next(thrown);
@@ -84,7 +78,6 @@ export function addLinkPages(
 const skipGood = { windowMs: 15 * MINUTE_MS, skipSuccessfulRequests: true };
 const MAX_GUESSES = 10;
 
-/** Links that do not work, per address. */
 export const wrongLinkOptions = {
   ...skipGood,
   limit: 30,
@@ -94,7 +87,6 @@ export const wrongLinkOptions = {
 
 const tooManyLinks = 'Too many links from your address did not work. Try again later.';
 
-/** Counts wrong passwords for each link. */
 export const limitLinkGuesses = (stores: LimitStores, name: string, opened: OpenedLink): RequestHandler =>
   createLimit(stores, `${name}-guesses`, tooManyGuesses, {
     ...skipGood,
@@ -108,10 +100,7 @@ export const limitLinkGuesses = (stores: LimitStores, name: string, opened: Open
 
 type OpenedLink = ReturnType<typeof openedLink>;
 
-/**
- * The link that this browser has opened, kept for an hour in a cookie while its holder signs in or creates an
- * account. In a URL, the secret would leak into histories, proxy logs and referrers.
- */
+/** Kept in a cookie for an hour. In a URL, the secret would leak into histories, proxy logs and referrers. */
 export function openedLink(cookie: string, isToken: (value: unknown) => value is string) {
   const { read, keep, forget } = hostCookie(cookie, HOUR_MS);
   return {

@@ -44,7 +44,6 @@ export interface NewLink {
   expiresAt: Date;
 }
 
-/** The link does not work; the message says why. */
 export class LinkGone extends AppError {
   constructor(detail: string) {
     super('not_found', detail);
@@ -52,8 +51,8 @@ export class LinkGone extends AppError {
 }
 
 /**
- * Creates a link. Open links of the same kind for the same person stop working, except that a mailed link replaces
- * only mailed ones: a stranger's request must not end a link that an operator passed on.
+ * Replaces open links of the same kind and person. A mailed link replaces only mailed ones: a stranger's request must
+ * not end a link that an operator passed on.
  */
 export async function createLink(
   tx: Tx,
@@ -101,14 +100,14 @@ export async function holdOpenLinks(tx: Tx, kind: LinkKind): Promise<void> {
 
 const shape = /^[\w-]{43}$/;
 
-/** Extracts the secret from a link or a bare secret; undefined if there is none. */
+/** Accepts a link or a bare secret. */
 export const readLinkToken = (typed: string): string | undefined =>
   /(?:^|#)([\w-]{43})$/.exec(typed.trim())?.[1];
 
 export const isLinkToken = (token: unknown): token is string =>
   typeof token === 'string' && shape.test(token);
 
-/** Finds a link by its secret if it has one of these kinds and is valid now. @throws LinkGone */
+/** @throws LinkGone */
 export async function findLink(
   orm: Orm,
   token: unknown,
@@ -132,10 +131,7 @@ export async function findLink(
   return link;
 }
 
-/**
- * True for a link that the service created and for one whose creator is still an operator. Only operators invite
- * operators.
- */
+/** Only operators invite operators. True also for a link that the service created. */
 async function hasMaker(orm: Orm, { kind, createdBy }: OneTimeLink): Promise<boolean> {
   return createdBy === null ? kind !== 'operator_invitation' : isOperator(orm, createdBy);
 }
@@ -148,7 +144,7 @@ export async function isOperator(orm: Orm, userId: string): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** Ends the links of a former operator. @returns the number of open links */
+/** @returns the number of open links */
 export async function deleteOpenLinksBy(tx: Tx, userId: string): Promise<number> {
   const rows = await tx
     .delete(oneTimeLinks)
@@ -157,7 +153,7 @@ export async function deleteOpenLinksBy(tx: Tx, userId: string): Promise<number>
   return rows.length;
 }
 
-/** Uses the link up in one statement, so only one of two concurrent uses succeeds. @throws LinkGone */
+/** One statement, so only one of two concurrent uses succeeds. @throws LinkGone */
 export async function spendLink(tx: Tx, { hashedToken }: OneTimeLink, now: Date): Promise<void> {
   const spent = await tx
     .update(oneTimeLinks)

@@ -11,10 +11,7 @@ const isByMember = and(
   eq(memberships.userId, invitations.createdBy),
 );
 
-/**
- * The creator still has a role that may grant this one, or is an operator. Removing or demoting a person voids their
- * invitations.
- */
+/** Removing or demoting a person voids the invitations that they could no longer make. */
 const isBacked = (orm: Orm) =>
   or(
     eq(memberships.role, 'owner'),
@@ -37,7 +34,6 @@ const invitationColumns = (orm: Orm, now: Date) => ({
   orgSlug: organizations.slug,
   orgName: organizations.name,
   isArchived: sql<boolean>`${organizations.archivedAt} is not null`,
-  /** True if it can be accepted now. */
   isOpen: sql<boolean>`coalesce(${isOpen(orm, now)}, false)`,
 });
 
@@ -67,7 +63,7 @@ export async function countOpenInvitations(orm: Orm, orgId: string, now: Date): 
   return row!.open;
 }
 
-/** Creation time of the `count`th most recent invitation after `since`; undefined if there were fewer. */
+/** Undefined if there were fewer after `since`. */
 export async function findNthInvitation(
   orm: Orm,
   orgId: string,
@@ -84,13 +80,11 @@ export async function findNthInvitation(
   return row?.createdAt;
 }
 
-/** Key of an invitation: the Organization, as in all tenant tables, and the token's hash. */
 export interface InvitationKey {
   orgId: string;
   hashedToken: string;
 }
 
-/** By address, finds the open invitation, which a new one replaces. */
 export async function findInvitation(
   orm: Orm,
   orgId: string,
@@ -111,7 +105,7 @@ export async function insertInvitation(tx: Tx, row: typeof invitations.$inferIns
   await tx.insert(invitations).values(row);
 }
 
-/** True if it was neither used nor revoked before. Of two concurrent calls, one gets true. */
+/** Of two concurrent calls, one gets true. */
 export async function closeInvitation(
   tx: Tx,
   orgId: string,

@@ -25,7 +25,6 @@ import {
 import { mayManage, ownersOnly, requireManager } from './members.js';
 import { findMemberByEmail } from './queries.js';
 
-/** Most invitations of an Organization that can be open at once. */
 export const MAX_OPEN_INVITATIONS = 100;
 
 /** Most invitations per Organization and hour, because each may mail a stranger. */
@@ -40,7 +39,6 @@ interface InvitationInput {
 }
 
 interface NewInvitation {
-  /** Secret of the link, shown only once. */
   token: string;
   expiresAt: Date;
   /** True if the link is being mailed to the invited address. */
@@ -48,7 +46,7 @@ interface NewInvitation {
 }
 
 /**
- * Invites an address and replaces its open invitation, whose link stops working.
+ * Replaces the address's open invitation, whose link stops working.
  * @returns undefined if the same form was processed before, because the link is no longer known
  * @throws AppError forbidden_role, invalid_request, rate_limited
  */
@@ -86,10 +84,7 @@ async function requireRoomInHour(tx: Tx, orgId: string, at: Date): Promise<void>
   );
 }
 
-/**
- * Invites a person on behalf of the operator.
- * @throws AppError invalid_request, also for an archived Organization, whose invitations are void
- */
+/** @throws AppError invalid_request, also for an archived Organization, whose invitations are void */
 export async function inviteAsOperator(
   tx: Tx,
   orgId: string,
@@ -156,17 +151,14 @@ const isSame = (earlier: Invitation, { email, role, days }: InvitationInput): bo
   earlier.role === role &&
   earlier.expiresAt.getTime() - earlier.createdAt.getTime() === days * DAY_MS;
 
-/**
- * Makes an invitation's link stop working. Revoking a revoked one changes nothing.
- * @throws AppError not_found (also if it was accepted), forbidden_role
- */
+/** Revoking a revoked one changes nothing. @throws AppError not_found (also if accepted), forbidden_role */
 export async function revokeInvitation(tx: Tx, orgId: string, id: string, source: Source): Promise<void> {
   await lockOrganization(tx, { id: orgId });
   const me = await requireManager(tx, orgId, source.actor);
   await revoke(tx, orgId, id, (role) => mayManage(me.role, role), source);
 }
 
-/** The same for the operator. @throws AppError not_found */
+/** @throws AppError not_found */
 export async function revokeAsOperator(tx: Tx, orgId: string, id: string, source: Source): Promise<void> {
   await lockOrganization(tx, { id: orgId });
   await revoke(tx, orgId, id, () => true, source);
@@ -207,13 +199,12 @@ export const toInvitationLink = (origin: string, token: string): string => `${or
 /** Returns to the opened invitation after a detour, or to the sign-in form if there is none. */
 export const toJoinAddress = (token: unknown): string => (isTokenShaped(token) ? JOIN : '/login');
 
-/** Sign-in page that returns to the invitation. */
 export const toSignInAddress = (token: unknown): string =>
   isTokenShaped(token) ? toAddress('/login', { next: toJoinAddress(token) }) : '/login';
 
 const shape = /^[\w-]{64}$/;
 
-/** Secret of an invitation's link in base64url: the Organization's id and 256 random bits. Only its hash is stored. */
+/** The Organization's id and 256 random bits in base64url. Only its hash is stored. */
 export function generateInvitationToken(orgId: string): { token: string; hashedToken: string } {
   const id = Buffer.from(orgId.replaceAll('-', ''), 'hex');
   const token = Buffer.concat([id, randomBytes(32)]).toString('base64url');
@@ -223,7 +214,6 @@ export function generateInvitationToken(orgId: string): { token: string; hashedT
 export const isTokenShaped = (token: unknown): token is string =>
   typeof token === 'string' && shape.test(token);
 
-/** Undefined for a malformed token. */
 export function readInvitationToken(token: unknown): InvitationKey | undefined {
   if (!isTokenShaped(token)) return undefined;
   const id = Buffer.from(token, 'base64url').toString('hex', 0, 16);

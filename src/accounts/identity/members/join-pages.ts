@@ -42,7 +42,7 @@ const opened = openedLink('gauge_invitation', isTokenShaped);
 
 type JoinDeps = Pick<Context, 'db' | 'clock'>;
 
-/** Pages behind an invitation's link, for people who belong to no Organization yet and often have no account. */
+/** For people who belong to no Organization yet and often have no account. */
 export function joinPages(
   deps: Pick<Context, 'db' | 'clock' | 'limitStores'>,
   readSession: ReadSession,
@@ -107,7 +107,6 @@ export function joinPages(
   return router;
 }
 
-/** Shows the form for the link, for a new account or for joining, depending on the opened invitation. */
 const showJoin =
   (deps: JoinDeps, readSession: ReadSession) =>
   async (req: Request, res: Response): Promise<void> => {
@@ -160,7 +159,6 @@ const createAccount =
     res.redirect(303, JOINED);
   };
 
-/** Pages for joining as another person and for people who have left their last Organization. */
 function addLeavingPages(router: Router, deps: JoinDeps, readSession: ReadSession): void {
   router.post(`${JOIN}/sign-out`, async (req, res) => {
     const address = toJoinAddress(textField((await readForm(req, res)) as FormFields, 'invitation'));

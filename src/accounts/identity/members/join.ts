@@ -13,7 +13,7 @@ import { closeInvitation, findInvitation, type Invitation } from './invitation-q
 import { readInvitationToken } from './invitations.js';
 import { findMember, holdPerson, insertMembership } from './queries.js';
 
-/** The link does not work. The message does not say why, because the holder may be a stranger. */
+/** The message does not say why, because the holder may be a stranger. */
 export class InvitationGone extends AppError {
   constructor() {
     super(
@@ -32,10 +32,7 @@ export class InvitationVoid extends AppError {
   }
 }
 
-/**
- * Finds an invitation that is open, that this person accepted, or that this person does not need as a member.
- * @throws InvitationGone, InvitationVoid
- */
+/** Finds one that is open, that this person accepted or does not need. @throws InvitationGone, InvitationVoid */
 export async function getInvitation(
   orm: Orm,
   token: unknown,
@@ -53,7 +50,6 @@ export async function getInvitation(
 }
 
 /**
- * Makes the signed-in person a member and switches their session to the Organization.
  * @returns false if they were already a member; then the invitation stays open
  * @throws InvitationGone, InvitationVoid
  */
@@ -77,8 +73,7 @@ export async function joinAs(
 }
 
 /**
- * Creates an account for the invited address, adds it to the Organization and signs it in.
- * @returns the token of its session
+ * @returns the token of the new account's session
  * @throws InvitationGone, InvitationVoid; AppError invalid_request if the address has an account by now
  */
 export async function joinWithNewAccount(

@@ -52,7 +52,6 @@ type PageDeps = Pick<Context, 'db' | 'clock' | 'config'>;
 /** @throws AppError not_found */
 const readId = (req: Request, name: string): string => readPathId(req, name, 'member or invitation');
 
-/** `/dashboard/members`: every member may read it; owners and admins may change it. */
 export function membersPages(deps: PageDeps): Router {
   const { db, clock } = deps;
   const router = pageRouter();
@@ -92,7 +91,6 @@ export function membersPages(deps: PageDeps): Router {
   return router;
 }
 
-/** Owners decide whether every member needs a second factor. */
 function addFactorPages(router: Router, deps: PageDeps): void {
   const { db } = deps;
   const ownersOnly = requireRole('owner');
@@ -203,7 +201,6 @@ function addMemberPages(router: Router, deps: PageDeps): void {
   }
 }
 
-/** Owners and admins create and revoke invitations here. */
 function addInvitationPages(router: Router, deps: PageDeps): void {
   const mayChange = requireRole(...managingRoles);
 

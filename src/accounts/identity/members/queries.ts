@@ -9,7 +9,6 @@ import { secondFactors } from '../table.js';
 
 export type Member = NonNullable<Awaited<ReturnType<typeof findMember>>>;
 
-/** A page of members, ordered by address. */
 interface MemberRange extends Range {
   /** Matches the beginning of the address or of a word in the name. */
   search?: string | undefined;
@@ -38,10 +37,7 @@ export async function findMemberByEmail(orm: Orm, orgId: string, email: string):
   return member;
 }
 
-/**
- * Reads one row more than the limit, which shows whether another page follows. Each row carries the total number of
- * members.
- */
+/** Reads one row more than the limit to detect a next page. Each row carries the total number of members. */
 export async function listMembers(
   orm: Orm,
   orgId: string,
@@ -76,7 +72,6 @@ export async function countMembers(orm: Orm, orgId: string): Promise<number> {
   return row!.members;
 }
 
-/** Members without an active second factor. */
 export async function countWithoutFactor(orm: Orm, orgId: string): Promise<number> {
   const [row] = await orm
     .select({ members: count() })
@@ -96,15 +91,11 @@ const selectOtherOwner = (orm: Orm, orgId: string, userId: string) =>
     .where(and(eq(memberships.orgId, orgId), eq(memberships.role, 'owner'), ne(memberships.userId, userId)))
     .limit(1);
 
-/** True if the Organization has an owner besides this person. */
 export async function hasOtherOwner(orm: Orm, orgId: string, userId: string): Promise<boolean> {
   return (await selectOtherOwner(orm, orgId, userId)).length > 0;
 }
 
-/**
- * The same, and locks that owner's row until the transaction ends, because removing a user does not wait for
- * `lockOrganization`.
- */
+/** Locks that owner's row, because removing a user does not wait for `lockOrganization`. */
 export async function holdOtherOwner(tx: Tx, orgId: string, userId: string): Promise<boolean> {
   return (await selectOtherOwner(tx, orgId, userId).for('share')).length > 0;
 }
@@ -137,7 +128,7 @@ export async function updateRole(
   return updated.length > 0;
 }
 
-/** The deleted membership's role; undefined if there was no membership. */
+/** Undefined if there was no membership. */
 export async function deleteMembership(tx: Tx, orgId: string, userId: string): Promise<Role | undefined> {
   const [gone] = await tx
     .delete(memberships)
@@ -146,7 +137,7 @@ export async function deleteMembership(tx: Tx, orgId: string, userId: string): P
   return gone?.role;
 }
 
-/** How a person became a member, in short and as a sentence. A `name` was typed by a person. */
+/** A `name` was typed by a person. */
 interface Origin {
   short: string;
   name: string | null;
@@ -157,10 +148,7 @@ interface Origin {
 
 const unknown: Origin = { short: 'Not recorded', name: null, account: null, invitedAt: null };
 
-/**
- * Finds the origin of each membership in the audit log: the entry at the time of the membership.
- * Entry ids sort by time, so the index on actions finds each one.
- */
+/** Reads the audit log's entry at the time of each membership, which the index on actions finds. */
 export async function readOrigins(
   orm: Orm,
   orgId: string,

@@ -3,7 +3,6 @@ import { nameField, text } from '../../../core/http/validate.js';
 import { emailSchema } from '../operator/schema.js';
 import { roles } from '../../organizations/table.js';
 
-/** Lifetimes of an invitation, in days. */
 export const invitationDays = ['1', '7', '30'] as const;
 
 const role = z.enum(roles, 'must be one of the roles');

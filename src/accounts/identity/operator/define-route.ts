@@ -26,7 +26,6 @@ type OwnParts<Path extends string, Deps> = Omit<
   maxBytes?: number;
 };
 
-/** Adds the parts that all operator routes share. */
 export function operatorRoute<Path extends string, Deps = Context>({
   body,
   maxBytes = MAX_BODY_BYTES,
@@ -105,7 +104,6 @@ function badLimitExample(request: ExampleRequest): Example {
   });
 }
 
-/** Parts of a paginated list's description, ordered by a unique key. */
 export function listParts(name: string, schema: z.ZodType, order: string) {
   const listSchema = z.object({
     [name]: z.array(schema).describe(order),
@@ -117,7 +115,6 @@ export function listParts(name: string, schema: z.ZodType, order: string) {
   };
 }
 
-/** 201 for a created resource, 200 for an existing one. */
 export const putResponses = (schema: z.ZodType) => ({
   200: json('Updated, or already as declared.', schema),
   201: json('Created.', schema),
@@ -125,7 +122,6 @@ export const putResponses = (schema: z.ZodType) => ({
 
 export const deletedResponses = { 204: { description: 'Deleted.' } };
 
-/** A list's cursor is the key of the last row seen. */
 export const cursorOf = (key: string): string => Buffer.from(key).toString('base64url');
 
 export function notFoundExample(detail: string, request: ExampleRequest): Example {

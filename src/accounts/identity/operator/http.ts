@@ -46,7 +46,6 @@ export const sourceOf = (req: Request, res: Response, clock: Clock): Source => (
   actor: byOperator(res).actor,
 });
 
-/** Runs a change by the operator and passes on its origin for the audit row. */
 export function changeAsOperator<T>(
   deps: ChangeDeps,
   req: Request,

@@ -30,7 +30,7 @@ export async function hasOperator(orm: Orm): Promise<boolean> {
 }
 
 /**
- * Creates the link with which the first operator signs in, and replaces the previous one.
+ * Replaces the previous link.
  * @param isForced creates it even if operators exist, for a service that locked its operators out
  * @returns undefined if there is an operator
  */
@@ -47,7 +47,7 @@ export function createSetUpLink(deps: ChangeDeps, isForced = false): Promise<New
   });
 }
 
-/** Finds a set-up link or an operator's invitation that is valid now. @throws LinkGone */
+/** @throws LinkGone */
 export const findOperatorLink = (orm: Orm, token: unknown, now: Date): Promise<OneTimeLink> =>
   findLink(orm, token, kinds, now);
 
@@ -61,7 +61,6 @@ It works once. Earlier set-up links no longer work.
 `;
 
 interface OperatorInput {
-  /** Not needed if the account exists. */
   name: string | undefined;
   /** Ignored for an invitation, which names the address itself. */
   email: string | undefined;
@@ -69,8 +68,7 @@ interface OperatorInput {
 }
 
 /**
- * Makes the holder of a link an operator and signs them in, with a new account or with the address's existing one,
- * whose password they must enter.
+ * Creates an account, or takes the address's existing one, whose password they must enter. Signs them in.
  * @throws LinkGone; AppError not_signed_in for a wrong password, invalid_request
  */
 export async function becomeOperator(
@@ -130,7 +128,6 @@ async function holdOrInsert(tx: Tx, found: User | undefined, newAccount: User | 
   return newAccount!;
 }
 
-/** Ordered by address. */
 export const listOperators = (orm: Orm, limit: number) => selectOperators(orm).limit(limit);
 
 const selectOperators = (orm: Orm) =>
@@ -153,10 +150,7 @@ export async function getOperator(orm: Orm, userId: string) {
   return operator;
 }
 
-/**
- * Creates a link that makes a person an operator and replaces an open one for the same address.
- * @throws AppError invalid_request if they already are one
- */
+/** Replaces an open link of the same address. @throws AppError invalid_request if they already are one */
 export async function inviteOperator(tx: Tx, email: string, by: string, source: Source): Promise<NewLink> {
   const person = await findUser(tx, { email });
   if (person && (await isOperator(tx, person.id)))
@@ -165,8 +159,8 @@ export async function inviteOperator(tx: Tx, email: string, by: string, source: 
 }
 
 /**
- * Removes a person from the operators. Their account and memberships stay; links that they created stop working. If
- * two operators remove each other at once, one call is refused.
+ * Account and memberships stay; links that they created stop working. If two operators remove each other at once, one
+ * call is refused.
  * @throws AppError not_found, invalid_request for the last one
  */
 export async function removeOperator(tx: Tx, userId: string, source: Source): Promise<void> {

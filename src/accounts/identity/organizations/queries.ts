@@ -17,10 +17,7 @@ export async function findOrganization(
   return organization;
 }
 
-/**
- * Serializes changes of an Organization's members, invitations, entitlements and API keys until the transaction ends,
- * so whatever is read after this call stays true until the commit.
- */
+/** Serializes changes of members, invitations, entitlements and API keys: what is read afterwards stays true. */
 export async function lockOrganization(
   tx: Tx,
   by: { id: string } | { slug: string },
@@ -55,9 +52,8 @@ export async function updateOrganization(
 }
 
 /**
- * Copies the archived state to each API key under the Organization's lock, which creating a key also takes. Uses raw
- * SQL because the module for keys depends on this one; updates keys in the order in which their use is recorded, to
- * avoid deadlocks.
+ * Creating a key takes the same lock. Raw SQL, because the module for keys depends on this one; updates keys in the
+ * order in which their use is recorded, to avoid deadlocks.
  */
 export async function copyToKeys(tx: Tx, { id, archivedAt }: Organization): Promise<void> {
   const at = archivedAt?.toISOString() ?? null;
@@ -81,7 +77,6 @@ const selectMemberships = (orm: Orm, userId: string, slug?: string) =>
       and(eq(memberships.userId, userId), slug === undefined ? undefined : eq(organizations.slug, slug)),
     );
 
-/** Up to `limit` Organizations of a person, by name, with their role in each. */
 export const listOrganizationsOf = (orm: Orm, userId: string, limit: number) =>
   selectMemberships(orm, userId).orderBy(asc(organizations.name), asc(organizations.slug)).limit(limit);
 
@@ -91,8 +86,7 @@ export async function findMembershipOf(orm: Orm, userId: string, slug: string) {
 }
 
 /**
- * Switches a session to another Organization of its person. This only affects what is shown: each request and each
- * change reads the membership again.
+ * Only affects what is shown: each request and each change reads the membership again.
  * @returns undefined if the person has no Organization of that name
  */
 export async function chooseOrganization(tx: Tx, sessionId: string, userId: string, slug: string) {

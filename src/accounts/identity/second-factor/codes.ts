@@ -38,9 +38,8 @@ function generateOne(): string {
 }
 
 /**
- * Hash of a recovery code, whatever its case, dashes and spaces, with O read as 0 and I or L as 1. Undefined for a
- * malformed code. Argon2id with a salt per person, so that a code can be looked up by its hash.
- * @throws as `hashPassword`
+ * Ignores case, dashes and spaces; reads O as 0 and I or L as 1. Undefined for a malformed code. Argon2id with a salt
+ * per person, so that a code can be looked up by its hash. @throws as `hashPassword`
  */
 export async function hashRecoveryCode(
   userId: string,
@@ -59,12 +58,11 @@ export async function hashRecoveryCode(
   return `argon2id:${await hashWithSalt(code, salt, signal)}`;
 }
 
-/** A parsed second factor: an app code, a hashed recovery code (undefined if malformed) or a passkey. */
+/** `hashedRecovery` is undefined for a malformed code. */
 export type TypedCode = { app: string } | { hashedRecovery: string | undefined } | { passkey: PasskeyUse };
 
 type CodeKind = 'app' | 'recovery_code' | 'passkey';
 
-/** The second factor from a form: a code, or a passkey of the site. */
 export interface GivenFactor {
   code?: string | undefined;
   passkey?: Assertion | undefined;
@@ -73,7 +71,7 @@ export interface GivenFactor {
   hashedToken: string;
 }
 
-/** Reads a code or a passkey. Undefined if neither was given. @throws as `readCode` */
+/** Undefined if neither was given. @throws as `readCode` */
 export async function readFactor(
   orm: Orm,
   { userId, now, gone }: { userId: string; now: Date; gone: AbortSignal },
@@ -83,20 +81,14 @@ export async function readFactor(
   return code === undefined ? undefined : readCode(userId, code, gone);
 }
 
-/**
- * Parses and hashes a typed code. Hashing is slow, so call this before anything is locked.
- * @throws as `hashPassword`
- */
+/** Hashing is slow, so call this before anything is locked. @throws as `hashPassword` */
 export async function readCode(userId: string, typed: string, signal?: AbortSignal): Promise<TypedCode> {
   const code = cleanCode(typed);
   if (isCodeShaped(code)) return { app: code };
   return { hashedRecovery: await hashRecoveryCode(userId, code, signal) };
 }
 
-/**
- * Consumes a code. Each works once, and an app code also invalidates older ones. Undefined for a wrong or used code.
- * If the caller's transaction rolls back, the code remains usable.
- */
+/** An app code also invalidates older ones. Undefined for a wrong or used code. A rollback leaves the code usable. */
 export async function acceptCode(
   tx: Tx,
   secrets: SecretBox,
@@ -133,7 +125,6 @@ export const auditRefusedFactor = (
     ? auditPerson(tx, person, 'user.passkey_refused', where, { ...details, reason: refusalOf(code.passkey) })
     : auditPerson(tx, person, 'user.code_refused', where, details);
 
-/** Records that a recovery code was used, and how many are left. */
 export async function auditRecoveryCode(
   tx: Tx,
   person: { userId: string; email: string },

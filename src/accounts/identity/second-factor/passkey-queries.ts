@@ -3,10 +3,8 @@ import type { Orm, Tx } from '../../../core/db/client.js';
 import { MINUTE_MS } from '../../../core/time.js';
 import { passkeyChallenges, passkeys } from '../table.js';
 
-/** Lifetime of a challenge. */
 export const CHALLENGE_MS = 5 * MINUTE_MS;
 
-/** Limit per person. */
 export const MAX_PASSKEYS = 10;
 
 export type Passkey = typeof passkeys.$inferSelect;
@@ -35,7 +33,6 @@ export async function insertPasskey(tx: Tx, passkey: Passkey): Promise<boolean> 
   return rows.length > 0;
 }
 
-/** Undefined if this person has no passkey with that id. */
 export async function deletePasskey(tx: Tx, userId: string, credentialId: string) {
   const [gone] = await tx
     .delete(passkeys)
@@ -44,10 +41,7 @@ export async function deletePasskey(tx: Tx, userId: string, credentialId: string
   return gone;
 }
 
-/**
- * Records a use in one statement: of two concurrent uses with the same count, one gets true. Passkeys shared between
- * devices do not count and always send 0.
- */
+/** One statement: of two concurrent uses with the same count, one gets true. Shared passkeys always send 0. */
 export async function raiseCounter(
   tx: Tx,
   {
@@ -70,7 +64,7 @@ export async function raiseCounter(
 /** Hashed token of the session or pending sign-in that waits for a signature; undefined on the sign-in page. */
 export type Waiting = { hashedToken: string | undefined; now: Date };
 
-/** A session has one challenge at a time. A new one replaces the old. */
+/** A new challenge replaces the session's old one. */
 export async function insertPasskeyChallenge(
   tx: Tx,
   challenge: string,
@@ -82,7 +76,7 @@ export async function insertPasskeyChallenge(
   await tx.insert(passkeyChallenges).values({ challenge, hashedToken: hashedToken ?? null, expiresAt });
 }
 
-/** Consumes a challenge of this session in one statement: of two concurrent uses, one gets true. */
+/** One statement: of two concurrent uses, one gets true. */
 export async function spendPasskeyChallenge(
   orm: Orm,
   challenge: string,

@@ -33,8 +33,8 @@ export function siteOf(req: Request): Site {
 const noHost = { hostname: '', protocol: '', port: '' };
 
 /**
- * Marks requests to an IP address, where browsers do not support passkeys (WebAuthn Level 3, 5.1.3: the effective
- * domain must be a valid domain). If the address is this machine's, the page links to itself on localhost.
+ * Browsers do not support passkeys at IP addresses (WebAuthn Level 3, 5.1.3: the effective domain must be a valid
+ * domain). On this machine, the page links to itself on localhost.
  */
 export const checkPasskeyHost: RequestHandler = (req, res, next) => {
   const origin = originOf(req);
@@ -91,17 +91,14 @@ export const assertionSchema = credential({
 
 type NewCredential = z.output<typeof newPasskeySchema>;
 
-/** A new passkey after verification. */
 export type NewPasskey = Pick<Passkey, 'credentialId' | 'publicKey' | 'counter' | 'transports' | 'backedUp'>;
 
 export type Assertion = z.output<typeof assertionSchema>;
 
-/** Encodes a User's id as the handle by which authenticators know the person. */
 const toHandle = (userId: string) => Buffer.from(userId.replaceAll('-', ''), 'hex');
 
 const describe = ({ credentialId: id, transports }: Passkey) => ({ id, transports });
 
-/** Options with which a browser creates a passkey. */
 export async function createNewOptions(
   tx: Tx,
   { rpId }: Site,
@@ -124,8 +121,7 @@ export async function createNewOptions(
 }
 
 /**
- * Sends the options for a signature with one of this person's passkeys. Without a `userId`, any passkey that
- * stores its user handle will do.
+ * Without a `userId`, any passkey that stores its user handle will do.
  * @param hashedToken of the session or pending sign-in that waits for the signature
  */
 export async function sendUseOptions(
@@ -164,7 +160,7 @@ type PasskeyRefusal =
   /** The counter did not increase: the authenticator may have been copied. */
   | 'counter';
 
-/** Consumes the challenge even if the signature is wrong. Checks the signature before anything is locked. */
+/** Consumes the challenge even if the signature is wrong. Must run before anything is locked. */
 export async function readAssertion(
   orm: Orm,
   { origin, rpId }: Site,
@@ -204,17 +200,14 @@ export async function readAssertion(
   return { credentialId: id, userId: passkey.userId, counter, backedUp };
 }
 
-/** Records the use. False if it is refused; `refusalOf` gives the reason. */
+/** `refusalOf` gives the reason for a false. */
 export async function acceptPasskey(tx: Tx, use: PasskeyUse, now: Date): Promise<boolean> {
   return !('refused' in use) && raiseCounter(tx, use, now);
 }
 
 export const refusalOf = (use: PasskeyUse): PasskeyRefusal => ('refused' in use ? use.refused : 'counter');
 
-/**
- * Verifies a new passkey of this person. Undefined if it does not match the request made here. Consumes the challenge
- * either way.
- */
+/** Undefined if it does not match the request made here. Consumes the challenge either way. */
 export async function readNewPasskey(
   orm: Orm,
   { origin, rpId }: Site,

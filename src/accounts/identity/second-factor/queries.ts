@@ -13,9 +13,7 @@ import {
 } from '../table.js';
 
 const CHALLENGE_MS = 10 * MINUTE_MS;
-/** Tries before the password is required again. */
 export const MAX_CODES = 5;
-/** Lifetime of an unconfirmed secret. */
 export const SETUP_MS = DAY_MS;
 
 const hasApp = (userId: string | SQLWrapper) =>
@@ -24,11 +22,9 @@ const hasApp = (userId: string | SQLWrapper) =>
 const hasPasskey = (userId: string | SQLWrapper) =>
   sql`exists (select from passkeys p where p.user_id = ${userId})`;
 
-/** True if the person has a confirmed authenticator app or a passkey. */
 export const hasFactor = (userId: string | SQLWrapper) =>
   sql<boolean>`(${hasApp(userId)} or ${hasPasskey(userId)})`;
 
-/** Which of the two factors a person has. */
 export async function findFactors(orm: Orm, userId: string) {
   const [row] = await selectRows<{ hasApp: boolean; hasPasskeys: boolean }>(
     orm,
@@ -54,7 +50,6 @@ export async function findFactorDemand(orm: Orm, userId: string): Promise<string
   return row?.name;
 }
 
-/** The stored secret if the person's authenticator app is on. */
 export async function findSecondFactor(orm: Orm, userId: string) {
   const [factor] = await orm
     .select({ secret: secondFactors.secret, confirmedAt: secondFactors.confirmedAt })
@@ -63,7 +58,7 @@ export async function findSecondFactor(orm: Orm, userId: string) {
   return factor;
 }
 
-/** The stored secret of a pending set-up, only for the session that started it. */
+/** Only visible to the session that started it. */
 export async function findSetup(
   orm: Orm,
   { userId, sessionId }: { userId: string; sessionId: string },
@@ -99,7 +94,7 @@ export async function putSetup(
   return rows.length > 0;
 }
 
-/** Turns on the secret to which the code belonged. False if the secret was replaced or is already on. */
+/** False if the secret was replaced or is already on. */
 export async function confirmSetup(
   tx: Tx,
   { userId, secret, step, now }: { userId: string; secret: string; step: number; now: Date },
@@ -131,7 +126,6 @@ export async function replaceSecret(
   return rows.length > 0;
 }
 
-/** Secrets that do not begin with `prefix`, ordered by person. */
 export function listStaleSecrets(orm: Orm, prefix: string, after: string | undefined, limit: number) {
   return orm
     .select({ userId: secondFactors.userId, secret: secondFactors.secret })
@@ -146,7 +140,7 @@ export function listStaleSecrets(orm: Orm, prefix: string, after: string | undef
     .limit(limit);
 }
 
-/** Consumes a time step and all earlier ones in one statement: of two concurrent uses of a code, one gets true. */
+/** Consumes earlier steps too, in one statement: of two concurrent uses of a code, one gets true. */
 export async function raiseLastStep(tx: Tx, userId: string, step: number): Promise<boolean> {
   const rows = await tx
     .update(secondFactors)
@@ -162,7 +156,7 @@ export async function raiseLastStep(tx: Tx, userId: string, step: number): Promi
   return rows.length > 0;
 }
 
-/** Consumes a recovery code in one statement: of two concurrent uses, one gets true. */
+/** One statement: of two concurrent uses, one gets true. */
 export async function spendRecoveryCode(
   tx: Tx,
   { userId, hashedCode, now }: { userId: string; hashedCode: string; now: Date },
@@ -201,7 +195,7 @@ export async function deleteOpenLinks(tx: Tx, userId: string, kind: LinkKind): P
     .where(and(eq(oneTimeLinks.userId, userId), eq(oneTimeLinks.kind, kind), isNull(oneTimeLinks.usedAt)));
 }
 
-/** Removes a person's authenticator app and open links that could remove it. False if the app was not on. */
+/** Also removes open links that could remove the app. False if the app was not on. */
 export async function deleteApp(tx: Tx, userId: string): Promise<boolean> {
   const rows = await tx
     .delete(secondFactors)
@@ -215,7 +209,7 @@ export async function deleteRecoveryCodes(tx: Tx, userId: string): Promise<void>
   await tx.delete(recoveryCodes).where(eq(recoveryCodes.userId, userId));
 }
 
-/** Removes the app, all passkeys and the recovery codes. False if no second factor was on. */
+/** False if no second factor was on. */
 export async function deleteSecondFactor(tx: Tx, userId: string): Promise<boolean> {
   const hadApp = await deleteApp(tx, userId);
   const gone = await tx
@@ -228,7 +222,6 @@ export async function deleteSecondFactor(tx: Tx, userId: string): Promise<boolea
   return true;
 }
 
-/** Deletes unconfirmed secrets created before `before`. */
 export async function deleteAbandonedSetups(orm: Orm, before: Date): Promise<void> {
   await orm
     .delete(secondFactors)

@@ -64,10 +64,7 @@ const nameOf = (key: string): string => derive(key, 'gauge key name', 4).toStrin
 
 const BATCH = 100;
 
-/**
- * Encrypts plain secrets of earlier versions and secrets under an older key with the newest key. The older key is no
- * longer needed afterwards. Rows that change meanwhile are left alone.
- */
+/** Also encrypts plain secrets of earlier versions. Afterwards the older key is no longer needed. */
 export async function resealSecrets({ orm }: Pick<Database, 'orm'>, secrets: SecretBox): Promise<number> {
   let resealed = 0;
   for (let after: string | undefined; ;) {

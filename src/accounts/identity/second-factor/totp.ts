@@ -11,7 +11,6 @@ const WINDOW = [-1, 0, 1];
 
 const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
 
-/** 160 random bits in base32, as apps expect them. */
 export const generateSecret = (): string => encodeBase32(randomBytes(SECRET_BYTES));
 
 /** Number of the time step at `ms` (RFC 6238, T). */

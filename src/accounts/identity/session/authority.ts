@@ -19,14 +19,12 @@ import {
 import type { Source, Whereabouts } from '../source.js';
 import { idleSince } from './queries.js';
 
-/** A signed-in person, with or without memberships. */
 export interface PersonAuthority extends Authority {
   userId: string;
   /** Hash of the session's token. */
   sessionId: string;
 }
 
-/** A signed-in member with one of the roles that the route requires. */
 export interface MemberAuthority extends Authority {
   userId: string;
 }
@@ -40,18 +38,15 @@ interface Member {
 }
 
 export interface OperatorAuthority extends Authority {
-  /** Author in the audit log. */
   actor: string;
 }
 
-/** The member who makes a request, with the roles that `requireRole` demanded. */
 export function byMember(res: Response): MemberAuthority {
   const { orgId, userId, sessionId } = sessionOf(res);
   const roles = (res.locals.requiredRoles as readonly Role[] | undefined) ?? allRoles;
   return memberAuthority({ orgId, userId, sessionId, roles });
 }
 
-/** A member who makes a change and the request's origin, for the audit log. */
 export interface MemberActor extends Pick<Whereabouts, 'ip' | 'requestId'> {
   orgId: string;
   userId: string;
@@ -63,7 +58,6 @@ export function memberActor(req: Request, res: Response): MemberActor {
   return { orgId, userId, by: byMember(res), ip: req.ip, requestId: requestIdOf(res) };
 }
 
-/** Runs a change by the requesting member and passes on its origin for the audit row. */
 export function changeAsMember<T>(
   deps: ChangeDeps,
   req: Request,
@@ -100,7 +94,6 @@ const confirmedSince = (now: Date): Date => new Date(now.getTime() - CONFIRMED_M
 export const isConfirmedAt = ({ confirmedAt }: SessionPerson, now: Date): boolean =>
   confirmedAt !== null && confirmedAt > confirmedSince(now);
 
-/** An operator in their own session. */
 export const operatorPerson = (
   { email, userId, sessionId }: Session & { email: string },
   isDangerous: boolean,
@@ -109,7 +102,6 @@ export const operatorPerson = (
   confirm: (tx, now) => confirmOperator(tx, { userId, sessionId }, isDangerous, now),
 });
 
-/** The operator who makes a request, after `requireOperator` or `requireOperatorPerson`. */
 export function byOperator(res: Response): OperatorAuthority {
   const operator = res.locals.operator as OperatorAuthority | undefined;
   if (!operator) throw new Error('this route is not behind requireOperator');
@@ -137,8 +129,7 @@ async function confirmMember(tx: Orm, { orgId, roles, ...session }: Member, now:
   );
   if (!row) throw (await hasSession(tx, session, now)) ? noMember() : sessionEnded();
   if (!roles.includes(row.role)) throw wrongRole(row.role, roles);
-  // A change that turns a factor off locks the person's row, and archiving locks the Organization's. Both are held by
-  // now.
+  // Changes that turn a factor off lock the person's row, archiving locks the Organization's. Both are held by now.
   const [closed] = await selectRows<{ name: string; isArchived: boolean }>(
     tx,
     sql`select name, archived_at is not null as "isArchived" from organizations
@@ -147,7 +138,6 @@ async function confirmMember(tx: Orm, { orgId, roles, ...session }: Member, now:
   if (closed) throw closed.isArchived ? organizationArchived(closed.name) : factorRequired(closed.name);
 }
 
-/** Serializes a person's changes of their own account. */
 async function confirmPerson(tx: Orm, session: Session, isDangerous: boolean, now: Date): Promise<void> {
   const { userId, sessionId } = session;
   const [row] = await selectRows<{ isConfirmed: boolean }>(
@@ -161,7 +151,7 @@ async function confirmPerson(tx: Orm, session: Session, isDangerous: boolean, no
   if (isDangerous && !row.isConfirmed) throw new ConfirmationDue();
 }
 
-/** Removing the operator or their second factor waits until this change commits. */
+/** Removing the operator or their second factor waits for this lock. */
 async function confirmOperator(tx: Orm, session: Session, isDangerous: boolean, now: Date): Promise<void> {
   const { userId, sessionId } = session;
   const [row] = await selectRows<{ isConfirmed: boolean }>(
@@ -195,7 +185,6 @@ export const operatorsOnly = () =>
 export const operatorFactorRequired = () =>
   new AppError('forbidden_role', 'Operators need a second factor. Set yours up at /set-up.');
 
-/** The change is dangerous and the person's last confirmation is too old. */
 export class ConfirmationDue extends AppError {
   constructor() {
     super('forbidden_role', 'Confirm first that it is you, at /confirm. Nothing was changed.');

@@ -25,9 +25,9 @@ import { addressOf, passLimits } from '../../../core/http/rate-limit.js';
 const MAX_FAILURES_PER_MINUTE = 30;
 
 /**
- * Admits only the bearer of an operator token. Without a configured token, responds as if the address did not exist.
- * Refusals are counted per address, and an address with too many is refused even with a good token. A good token is
- * never counted, so scripts may send any number of concurrent calls.
+ * Without a configured token, responds as if the address did not exist. Refusals are counted per address, and an
+ * address with too many is refused even with a good token. A good token is never counted, so scripts may send any
+ * number of concurrent calls.
  */
 export function requireOperator(
   context: Pick<Context, 'config' | 'limitStores' | 'db' | 'clock' | 'log'>,
@@ -63,10 +63,7 @@ export function requireOperator(
   };
 }
 
-/**
- * Admits operators in a session. Must come after `requirePerson`; each change checks again, see `byOperator`.
- * @throws AppError forbidden_role
- */
+/** Must come after `requirePerson`; each change checks again, see `byOperator`. @throws AppError forbidden_role */
 export const requireOperatorPerson: RequestHandler = (req, res, next) => {
   const person = personOf(res);
   if (!person.isOperator) throw operatorsOnly();
@@ -77,11 +74,7 @@ export const requireOperatorPerson: RequestHandler = (req, res, next) => {
   else throw operatorFactorRequired();
 };
 
-/**
- * Admits operators who entered their password and code within the last minutes. Must come after
- * `requireOperatorPerson`; each change checks again.
- * @throws ConfirmationDue
- */
+/** Must come after `requireOperatorPerson`; each change checks again. @throws ConfirmationDue */
 export function requireConfirmation(clock: Clock): RequestHandler {
   return (_req, res, next) => {
     const person = personOf(res);
@@ -91,11 +84,11 @@ export function requireConfirmation(clock: Clock): RequestHandler {
   };
 }
 
-/** The same inside a change that only discovers there that it is dangerous. @throws ConfirmationDue */
+/** For a change that only discovers inside that it is dangerous. @throws ConfirmationDue */
 export const confirmDanger = (tx: Tx, res: Response, { at }: Source): Promise<void> =>
   operatorPerson(personOf(res), true).confirm(tx, at);
 
-/** Redirects people whose confirmation is due to `/confirm` and keeps what they typed. Must come after all pages. */
+/** Keeps what the person typed. Must come after all pages. */
 export const leadToConfirmation =
   (readSession: ReadSession): ErrorRequestHandler =>
   async (error, req, res, next) => {
@@ -107,8 +100,8 @@ export const leadToConfirmation =
   };
 
 /**
- * Records only an address's first refusal in a minute and the one that exhausts its allowance, so that strangers
- * cannot fill the log. Never rejects, because a failing log must not let a caller in.
+ * Records only an address's first refusal in a minute and the one that exhausts its allowance, so strangers cannot
+ * fill the log. Never rejects, because a failing log must not let a caller in.
  */
 async function auditRefusal(
   deps: Pick<Context, 'db' | 'clock' | 'log'>,

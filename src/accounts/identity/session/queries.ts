@@ -21,16 +21,13 @@ const SESSION_IDLE_MS = 7 * DAY_MS;
 /** `lastSeenAt` lags by up to this much, to write once a minute instead of once a request. */
 export const SESSION_SEEN_MS = MINUTE_MS;
 
-/** How long a form submitted after the session's end is kept for its person. */
 export const KEPT_FORM_MS = 15 * MINUTE_MS;
 
-/** A session last used before this time has ended. */
 export const idleSince = (now: Date): Date => new Date(now.getTime() - SESSION_IDLE_MS);
 
 /**
- * A live session with its person and Organization, read fresh, so that a removal takes effect on the next request. A
- * person who left the current Organization gets their oldest membership, preferring Organizations that are not
- * archived.
+ * Read fresh, so a removal takes effect on the next request. A person who left the current Organization gets their
+ * oldest membership, preferring Organizations that are not archived.
  */
 export async function findSession(orm: Orm, hashedToken: string, now: Date) {
   const membership = orm
@@ -96,7 +93,6 @@ export async function updateSession(
   await orm.update(sessions).set(values).where(eq(sessions.hashedToken, hashedToken));
 }
 
-/** Returns the session's owner; undefined if there was no session. */
 export async function deleteSession(
   tx: Orm,
   hashedToken: string,
@@ -141,10 +137,7 @@ export async function takeKeptForm(
   return row?.values;
 }
 
-/**
- * Deletes expired challenges and unconfirmed secrets at once, and expired sessions a day later, so that a form open
- * at the time can still be attributed to its person.
- */
+/** Keeps expired sessions for a day, so that a form open at the time can still be attributed to its person. */
 export async function deleteExpiredSessions({ orm }: { orm: Orm }, now: Date): Promise<void> {
   const dayAgo = new Date(now.getTime() - DAY_MS);
   await orm
@@ -159,7 +152,7 @@ export async function deleteExpiredSessions({ orm }: { orm: Orm }, now: Date): P
 const isLive = (userId: string, now: Date) =>
   and(eq(sessions.userId, userId), gt(sessions.expiresAt, now), gt(sessions.lastSeenAt, idleSince(now)));
 
-/** A person's open sessions: the current one first, then by latest use. */
+/** The current session first, then by latest use. */
 export function listSessions(orm: Orm, userId: string, current: string, now: Date, limit: number) {
   return orm
     .select({
@@ -181,7 +174,7 @@ export async function countSessions(orm: Orm, userId: string, now: Date): Promis
   return row?.open ?? 0;
 }
 
-/** Ends a session of this person and returns its hashed token; undefined if they have none with that id. */
+/** Returns the hashed token; undefined if this person has no session with that id. */
 export async function deleteSessionById(tx: Tx, userId: string, id: string): Promise<string | undefined> {
   const [row] = await tx
     .delete(sessions)
@@ -190,10 +183,7 @@ export async function deleteSessionById(tx: Tx, userId: string, id: string): Pro
   return row?.hashedToken;
 }
 
-/**
- * Ends all sessions of a person, except optionally one, and their pending sign-ins. Returns the number of ended
- * sessions.
- */
+/** Also ends pending sign-ins. Returns the number of ended sessions. */
 export async function deleteSessionsOf(tx: Tx, userId: string, except?: string): Promise<number> {
   await deleteChallengesOf(tx, userId);
   const isOther = except === undefined ? undefined : ne(sessions.hashedToken, except);
@@ -204,7 +194,6 @@ export async function deleteSessionsOf(tx: Tx, userId: string, except?: string):
   return rows.length;
 }
 
-/** Replaces a session's token. False if the session has ended. */
 export async function updateToken(tx: Tx, hashedToken: string, newHashedToken: string): Promise<boolean> {
   const rows = await tx
     .update(sessions)
@@ -214,10 +203,7 @@ export async function updateToken(tx: Tx, hashedToken: string, newHashedToken: s
   return rows.length > 0;
 }
 
-/**
- * Locks a person's row while their session is created. A concurrent password change waits and then ends the new
- * session too; an earlier one leaves no row to lock.
- */
+/** A concurrent password change waits and then ends the new session too; an earlier one leaves no row to lock. */
 export async function holdUser(
   tx: Tx,
   { id, passwordHash }: { id: string; passwordHash: string },

@@ -16,8 +16,8 @@ export const generateToken = (): string => randomBytes(32).toString('base64url')
 export const hashToken = (token: string): string => createHash('sha256').update(token).digest('hex');
 
 /**
- * Signed cookie that holds only the session's token. The first of `keys` signs; all of them verify.
- * Name and `Secure` follow the request, because browsers silently drop a secure cookie on a plain connection.
+ * The first of `keys` signs; all verify. Browsers silently drop a secure cookie on a plain connection, so name and
+ * `Secure` follow the request.
  */
 export function sessionCookie(keys: readonly string[]): RequestHandler {
   const [plainName, secureName] = sessionCookieNames;
@@ -33,7 +33,7 @@ export function sessionCookie(keys: readonly string[]): RequestHandler {
   return (req, res, next) => (req.secure ? secure : plain)(req, res, next);
 }
 
-/** A cookie for this host only, with `__Host-` on secure connections. @param maxAge ms */
+/** `__Host-` on secure connections. @param maxAge ms */
 export function hostCookie(cookie: string, maxAge: number) {
   const nameFor = (req: Request) => `${req.secure ? '__Host-' : ''}${cookie}`;
   const options = (req: Request) =>
@@ -53,13 +53,12 @@ export function hostCookie(cookie: string, maxAge: number) {
   };
 }
 
-/** The token from a cookie that one of the keys signed. */
 export function readToken(req: Request): string | undefined {
   const sid: unknown = req.session?.sid;
   return typeof sid === 'string' && tokenShape.test(sid) ? sid : undefined;
 }
 
-/** Sends the cookie, signed with the newest key, even if the browser already has it. */
+/** Sends the cookie even if the browser has it, signed with the newest key. */
 export function sendToken(req: Request, token: string): void {
   req.session = { sid: token };
 }

@@ -37,20 +37,17 @@ export interface SessionPerson {
   confirmedAt: Date | null;
 }
 
-/** A signed-in member and the Organization shown, as read for this request. */
 export interface SessionPrincipal extends SessionPerson {
   orgId: string;
   orgSlug: string;
   orgName: string;
   role: Role;
   isArchived: boolean;
-  /** The Organization requires a second factor and theirs is off. */
   lacksSecondFactor: boolean;
   requireSecondFactor: boolean;
   marketAccess: MarketAccess;
 }
 
-/** Signed in, but not (or no longer) a member of any Organization. */
 interface Homeless extends SessionPerson {
   orgId: null;
 }
@@ -66,9 +63,8 @@ export interface ReadSession {
 }
 
 /**
- * Reads a request's session from the database: one query, and at most one write a minute.
- * A person who left the Organization shown is moved to another of theirs, but only on a page they can see: a change
- * meant for one Organization must not happen in another.
+ * One query, and at most one write a minute. A person who left the Organization shown is moved to another only on a
+ * page they can see: a change meant for one Organization must not happen in another.
  * @throws AppError forbidden_role
  */
 export function createSessionReader({ db, clock }: { db: Database; clock: Clock }): ReadSession {
@@ -114,7 +110,6 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
   return Object.assign(read, { findOwner, keepForm, takeForm });
 }
 
-/** A sign-in with its time, address and browser. */
 export interface Arrival extends Whereabouts {
   userAgent: string;
   /** The browser's previous session, which ends so that nobody can plant a session for another person. */
@@ -142,10 +137,7 @@ export async function startSession(
   return token;
 }
 
-/**
- * Admits signed-in people and sends other browsers to sign in. Keeps what they typed into a form until they return.
- * @throws AppError not_signed_in
- */
+/** Keeps what they typed into a form until they return. @throws AppError not_signed_in */
 export function requirePerson(readSession: ReadSession): RequestHandler {
   return async (req, res, next) => {
     const session = await readSession(req);
@@ -167,7 +159,7 @@ export function requirePerson(readSession: ReadSession): RequestHandler {
   };
 }
 
-/** Keeps a form's values until its person returns. @returns the form's page; undefined if it is not one of ours */
+/** @returns the form's page; undefined if it is not one of ours */
 export async function keepTyped(
   readSession: ReadSession,
   req: Request,
@@ -179,7 +171,7 @@ export async function keepTyped(
   return typed?.page;
 }
 
-/** Admits members of an Organization. Must come after `requirePerson`. @throws AppError forbidden_role */
+/** Must come after `requirePerson`. @throws AppError forbidden_role */
 export const requireOrganization: RequestHandler = (req, res, next) => {
   if (res.locals.session === undefined) {
     // An operator need not belong to one. They continue where they left the set-up.
@@ -195,10 +187,7 @@ export const requireOrganization: RequestHandler = (req, res, next) => {
   next();
 };
 
-/**
- * Sends a person without the required second factor to set one up. Each change checks again; see `change`.
- * @throws AppError forbidden_role
- */
+/** Redirects to the set-up of a factor. Each change checks again; see `change`. @throws AppError forbidden_role */
 export const requireOwnFactor: RequestHandler = (req, res, next) => {
   const { lacksSecondFactor, orgName } = sessionOf(res);
   if (!lacksSecondFactor) next();
@@ -206,7 +195,7 @@ export const requireOwnFactor: RequestHandler = (req, res, next) => {
   else throw factorRequired(orgName);
 };
 
-/** Admits members whose Organization may see markets. @throws AppError entitlement_required */
+/** @throws AppError entitlement_required */
 export const requireMarketAccess: RequestHandler = (_req, res, next) => {
   const { marketAccess, orgName } = sessionOf(res);
   if (marketAccess !== 'none') return next();
@@ -244,14 +233,12 @@ export function requireRole(...allowed: readonly Role[]): RequestHandler {
   };
 }
 
-/** The person who makes a request, after `requirePerson`. */
 export function personOf(res: Response): SessionPerson {
   const person = res.locals.person as SessionPerson | undefined;
   if (!person) throw new Error('this route is not behind requirePerson');
   return person;
 }
 
-/** The member who makes a request, after `requireOrganization`. */
 export function sessionOf(res: Response): SessionPrincipal {
   const session = res.locals.session as SessionPrincipal | undefined;
   if (!session) throw new Error('this route is not behind requireOrganization');
@@ -259,10 +246,8 @@ export function sessionOf(res: Response): SessionPrincipal {
 }
 
 /**
- * Refuses changes that another site makes with a person's cookie. Browsers name the source in `Sec-Fetch-Site`; older
- * ones, and plain-http hosts, in `Origin`. A request with neither comes from no browser and so carries no victim's
- * cookie.
- * @throws AppError cross_site_request
+ * Browsers name the source in `Sec-Fetch-Site`; older ones, and plain-http hosts, in `Origin`. A request with neither
+ * comes from no browser and so carries no victim's cookie. @throws AppError cross_site_request
  */
 export const refuseCrossSite: RequestHandler = (req, _res, next) => {
   if (isChange(req) && !isSameSite(req)) {
@@ -277,8 +262,7 @@ const isChange = (req: Request): boolean => !safeMethods.has(req.method);
 
 function isSameSite(req: Request): boolean {
   const site = req.get('sec-fetch-site');
-  // `same-site` is another host of the same domain, which may not be ours. `none` means that the person typed the
-  // address or used a bookmark.
+  // `same-site` may be another's host. `none`: the person typed the address or used a bookmark.
   if (site !== undefined) return site === 'same-origin' || site === 'none';
   const origin = req.get('origin');
   return origin === undefined || isOwnHost(origin, req);
@@ -292,14 +276,12 @@ function isOwnHost(origin: string, req: Request): boolean {
   return host !== '' && host === new URL(own).host;
 }
 
-/** Time and origin of a request, for the audit log. */
 export const whereaboutsOf = (req: Request, res: Response, clock: Clock): Whereabouts => ({
   at: new Date(clock.now()),
   ip: req.ip,
   requestId: requestIdOf(res),
 });
 
-/** Author and origin of a signed-in person's change, for its audit row. */
 export const personSource = (req: Request, res: Response, clock: Clock): Source => ({
   ...whereaboutsOf(req, res, clock),
   actor: personOf(res).userId,

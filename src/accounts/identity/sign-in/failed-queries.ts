@@ -9,12 +9,10 @@ export interface FailedSignIns {
   codes: number;
 }
 
-/** Retention. */
 const KEPT_DAYS = 30;
 
 const hourOf = (ms: number) => new Date(Math.floor(ms / HOUR_MS) * HOUR_MS);
 
-/** Start of the hour 24 hours ago. */
 export const failedSince = (nowMs: number): Date => hourOf(nowMs - DAY_MS);
 
 const keptSince = (nowMs: number) => hourOf(nowMs - KEPT_DAYS * DAY_MS);
@@ -35,7 +33,6 @@ export async function countFailedSignIn(
     });
 }
 
-/** Failures since that hour, for those of the people who have any. */
 export async function findFailedSignIns(
   orm: Orm,
   userIds: string[],
@@ -53,7 +50,7 @@ export async function findFailedSignIns(
   return new Map(rows.map(({ userId, ...failed }) => [userId, failed]));
 }
 
-/** A person's own failures by hour, newest first, as their pages show them. */
+/** Newest first. */
 export async function readFailedHours(orm: Orm, userId: string, now: Date) {
   const failedHours = await orm
     .select({ hour: failedSignIns.hour, passwords: failedSignIns.passwords, codes: failedSignIns.codes })

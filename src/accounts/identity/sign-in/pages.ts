@@ -27,13 +27,11 @@ import { answerChallenge, findPasskeyOwner, signInByPasskey, type Challenge } fr
 import { mountRoutes } from '../../../core/reference/define-route.js';
 import { signInRoutes, type RenderForm } from './sign-in-routes.js';
 
-/** Notices above the form, by `?done=`. */
 const notices = {
   'signed-out': 'You are signed out.',
   'signed-out-everywhere': 'You are signed out, here and everywhere else.',
 };
 
-/** `/login` and `/logout`: forms that work without JavaScript. */
 export function signInPages(
   { db, clock, log }: Pick<Context, 'db' | 'clock' | 'log'>,
   readSession: ReadSession,
@@ -65,13 +63,11 @@ function answerWithForm(renderForm: RenderForm): ErrorRequestHandler {
   };
 }
 
-/** Values that the form shows again after an error. */
 function readTyped(req: Request): { email: string; next: string } {
   const { email, next } = (req.body ?? {}) as { email?: unknown; next?: unknown };
   return { email: typeof email === 'string' ? email.slice(0, 320) : '', next: toLocalPath(next, HOME) };
 }
 
-/** `/login/code`: the second step of a sign-in, for people with a second factor. */
 function codePages(
   { db, clock, secrets }: Pick<Context, 'db' | 'clock'> & { secrets: SecretBox },
   readSession: ReadSession,
@@ -141,13 +137,9 @@ function codePages(
   return router;
 }
 
-/**
- * Any browser may request options, even without a sign-in, and each request inserts a row that lasts until it
- * expires.
- */
+/** Anonymous browsers may request options, and each request inserts a row that lasts until it expires. */
 const OPTIONS_PER_MINUTE = 60;
 
-/** `/login/passkey`: a passkey replaces both password and second factor. */
 function passkeyPages(
   { db, clock }: Pick<Context, 'db' | 'clock'>,
   { passwords, devices }: Pick<SignInLimiters, 'passwords'> & { devices: Devices },

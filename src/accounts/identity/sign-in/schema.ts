@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { text } from '../../../core/http/validate.js';
 import { assertionSchema } from '../second-factor/passkeys.js';
 
-/** Target after a sign-in that began on the sign-in page. */
 export const HOME = '/dashboard';
 
 /** Placeholder origin with which the URL parser resolves a path as a browser would. */
@@ -17,10 +16,7 @@ export function toLocalPath(value: unknown, fallback: string): string {
   return origin === here && !pathname.startsWith('//') ? pathname + search + hash : fallback;
 }
 
-/**
- * The sign-in form. `next`, the page to continue to, is checked separately, so that a bad value only loses the
- * destination.
- */
+/** `next`, the page to continue to, is checked separately, so that a bad value only loses the destination. */
 export const signInSchema = z
   .strictObject({
     email: text(320).describe('Upper and lower case are the same.'),
@@ -34,7 +30,6 @@ export const signInSchema = z
 
 export type SignIn = z.infer<typeof signInSchema>;
 
-/** The form for the second factor: an app code or recovery code as typed, or a passkey. */
 export const codeSchema = z.strictObject({
   code: text(100).optional(),
   passkey: assertionSchema.optional(),

@@ -17,9 +17,7 @@ export interface SignInLimits {
   perAddress: number;
   /** The same for an account from one network or one known device, whether or not the account exists. */
   perAccount: number;
-  /**
-   * Failures of an account that are answered without delay. The delay starts with the next one and doubles each time.
-   */
+  /** Failures answered without delay. The delay starts with the next one and doubles each time. */
   quickFailures: number;
   firstDelayMs: number;
   maxDelayMs: number;
@@ -40,7 +38,6 @@ export const defaultSignInLimits: SignInLimits = {
   maxWaitingPerAccount: 5,
 };
 
-/** The account of a sign-in, and its device if that account has signed in there before. */
 interface SignInOf {
   account: string;
   device: string | undefined;
@@ -91,10 +88,9 @@ export type SignInLimiters = ReturnType<typeof limitSignIns>;
 
 export const tooManyGuesses = 'Too many wrong passwords or codes. Try again in a few minutes.';
 
-/** Applies a person's limit of wrong codes before a code is checked. @throws AppError rate_limited */
+/** @throws AppError rate_limited */
 export type LimitFactor = (req: Request, res: Response, email: string) => Promise<void>;
 
-/** For pages outside the sign-in that take a code. */
 export const limitFactor =
   ({ factor }: SignInLimiters, devices: Devices): LimitFactor =>
   (req, res, email) => {
@@ -103,9 +99,8 @@ export const limitFactor =
   };
 
 /**
- * Counts wrong passwords and codes of signed-in people who confirm their identity. Separate from sign-ins, because
- * strangers who guess at an account must not keep its owner from changing the password. Codes also pass
- * `limitFactor`.
+ * Separate from sign-ins, because strangers who guess at an account must not keep its owner from changing the
+ * password. Codes also pass `limitFactor`.
  */
 export function limitConfirmations(stores: LimitStores, limits: SignInLimits): RequestHandler[] {
   const personOf = (res: Response) => (res.locals.person as { userId: string }).userId;
@@ -117,7 +112,6 @@ export function limitConfirmations(stores: LimitStores, limits: SignInLimits): R
   return [perPerson, createSlowDown(limits)(['confirmations'], personOf)];
 }
 
-/** A limit that refuses with this sentence and counts under its own name. */
 export const createLimit = (
   stores: LimitStores,
   name: string,
@@ -142,7 +136,6 @@ const failuresOf = ({ windowMs }: SignInLimits) =>
       (res.locals.isGuessRight as boolean | undefined) ?? res.statusCode !== 401,
   }) satisfies Partial<Options>;
 
-/** Sets the account and device under which the limits count this request. */
 export function setSignIn(req: Request, res: Response, devices: Devices, email: string): void {
   const normalized = normalizeEmail(email);
   // An address may be long and is private, so the store holds its hash.
@@ -157,10 +150,7 @@ export function markGuess(res: Response, isRight: boolean): void {
   res.locals.isGuessRight = isRight;
 }
 
-/**
- * Creates middleware that delays responses according to the limits' counts. Right and wrong passwords are delayed
- * alike, so the delay reveals nothing.
- */
+/** Right and wrong passwords are delayed alike, so the delay reveals nothing. */
 function createSlowDown(limits: SignInLimits) {
   const { quickFailures, firstDelayMs, maxDelayMs, maxWaiting, maxWaitingPerAccount } = limits;
   const waiting = new Map<string, number>();
@@ -210,8 +200,8 @@ export interface Devices {
 }
 
 /**
- * A signed cookie with a random id and hashes of the addresses that have signed in (OWASP, "Device cookies"). It
- * grants no access; it only selects which failures count. The first of `keys` signs; all of them verify.
+ * Holds a random id and hashes of the addresses that signed in (OWASP, "Device cookies"). Grants no access; only
+ * selects which failures count. The first of `keys` signs; all verify.
  */
 export function createDevices(keys: readonly string[]): Devices {
   const keygrip = new Keygrip(keys, 'sha256');

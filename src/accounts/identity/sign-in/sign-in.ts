@@ -32,7 +32,6 @@ import { generateToken, hashToken } from '../session/session-cookie.js';
 import { startSession, type Arrival } from '../session/session.js';
 import { findUser, type User } from '../users/queries.js';
 
-/** Normalizes an address for storage and comparison. */
 export const normalizeEmail = (email: string): string => email.trim().toLowerCase();
 
 export interface SignedIn {
@@ -41,10 +40,7 @@ export interface SignedIn {
   isCodeDue: boolean;
 }
 
-/**
- * Starts a session, or a challenge if a second factor is on, always with a new token.
- * @returns undefined for an unknown address or a wrong password, after the same time
- */
+/** The token is always new. @returns undefined for an unknown address or a wrong password, after the same time */
 export async function signIn(
   deps: ChangeDeps,
   credentials: { email: string; password: string },
@@ -62,8 +58,8 @@ export async function signIn(
 }
 
 /**
- * Counts a wrong password. Runs after the response is sent, because an existing account must not take longer. Not in
- * the audit log, which every guess would lock and grow.
+ * Runs after the response, because an existing account must not take longer. Not in the audit log, which every guess
+ * would lock and grow.
  */
 export async function countWrongPassword(deps: ChangeDeps, typed: string): Promise<void> {
   const user = await findUser(deps.db.orm, { email: normalizeEmail(typed) });
@@ -72,7 +68,7 @@ export async function countWrongPassword(deps: ChangeDeps, typed: string): Promi
   await change(deps, byService, (tx) => countFailedSignIn(tx, user.id, 'passwords', now));
 }
 
-/** The same for a person whose row is locked and whose password was right. */
+/** The person's row must be locked and their password verified. */
 export async function openSession(
   tx: Tx,
   { id: userId, email }: { id: string; email: string },
@@ -90,7 +86,6 @@ export async function openSession(
   return { token, isCodeDue: true };
 }
 
-/** Ends the session or challenge behind a cookie's token. */
 export async function endToken(tx: Tx, token: string, where: Whereabouts): Promise<void> {
   const hashedToken = hashToken(token);
   await deleteChallenge(tx, hashedToken);
@@ -102,17 +97,12 @@ export async function endFormer(tx: Tx, arrival: Arrival): Promise<void> {
   if (arrival.formerToken !== undefined) await endToken(tx, arrival.formerToken, arrival);
 }
 
-/** Owner of a passkey, for the limits; undefined for an unknown one. */
 export async function findPasskeyOwner(orm: Orm, credentialId: string): Promise<User | undefined> {
   const passkey = await findPasskey(orm, credentialId);
   return passkey && findUser(orm, { id: passkey.userId });
 }
 
-/**
- * Starts a session with a passkey alone. Its device has verified the person, so it counts as both factors.
- * @param user the passkey's owner
- * @returns the token; undefined if the passkey is refused
- */
+/** The device has verified the person, so the passkey counts as both factors. @returns undefined if refused */
 export async function signInByPasskey(
   deps: ChangeDeps,
   user: User | undefined,
@@ -149,16 +139,14 @@ export type Challenge = NonNullable<Awaited<ReturnType<typeof findChallenge>>>;
 type CodeAnswer =
   | { outcome: 'signed_in'; token: string }
   | { outcome: 'wrong'; triesLeft: number }
-  /** The challenge has expired, was ended or has no tries left. */
   | { outcome: 'over' };
 
 /** Another request ended the challenge. Rolls this transaction back. */
 class ChallengeOver extends Error {}
 
 /**
- * Completes a challenge with the right code and starts the session. The try is counted permanently before the code is
- * checked.
- * A password change either comes first and leaves no row to lock, or waits and then ends the new session too.
+ * The try is counted permanently before the code is checked. A password change either comes first and leaves no row
+ * to lock, or waits and then ends the new session too.
  */
 export async function answerChallenge(
   deps: ChangeDeps & { secrets: SecretBox },

@@ -13,7 +13,7 @@ const changes = {
   passkeyRemoved: 'A passkey was removed from your account',
 };
 
-/** Mails a person about a change of their sign-in and its origin, because somebody else may have made it. */
+/** Sent because somebody else may have made the change. */
 export async function mailAccountNotice(
   tx: Tx,
   { config }: MailDeps,

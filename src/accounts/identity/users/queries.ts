@@ -16,16 +16,14 @@ export async function findUser(orm: Orm, by: UserName): Promise<User | undefined
   return user;
 }
 
-/** Locks the user until the transaction ends, so that nothing changes it and no sign-in completes. */
+/** No sign-in completes while the row is locked. */
 export async function lockUser(tx: Tx, by: UserName): Promise<User | undefined> {
   const [user] = await tx.select().from(users).where(isUser(by)).for('no key update');
   return user;
 }
 
 interface UserFilter {
-  /** A `like` pattern for the address. */
   pattern?: string | undefined;
-  /** Only people with a failed sign-in since that hour. */
   failedSince?: Date | undefined;
 }
 
@@ -66,10 +64,7 @@ export async function updateUser(
   if (values.passwordHash !== undefined) await deleteOpenLinks(tx, id, 'password_reset');
 }
 
-/**
- * Deletes a user with their sessions, the links they created and the links for them. Their keys and memberships must
- * be gone already. False if there was no such user.
- */
+/** Also deletes sessions and links. Keys and memberships must be gone already. False if there was no such user. */
 export async function deleteUserRow(tx: Tx, { id, email }: Pick<User, 'id' | 'email'>): Promise<boolean> {
   const isDeleted = (await tx.delete(users).where(eq(users.id, id)).returning({ id: users.id })).length > 0;
   // An operator's invitation refers to an address, not to an account.

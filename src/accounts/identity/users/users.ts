@@ -25,8 +25,8 @@ export interface PasswordChoice {
 }
 
 /**
- * Returns the stored hash if the password is unchanged. Hashing is slow, so this runs before the transaction, which
- * then checks that the stored hash is still the one seen here.
+ * Keeps the stored hash of an unchanged password. Hashing is slow, so this runs before the transaction, which then
+ * checks `seenHash`.
  * @throws AppError invalid_request for a new password that is easy to guess
  */
 export async function choosePassword(
@@ -43,7 +43,7 @@ export async function choosePassword(
   return { seenHash, passwordHash: await hashPassword(password, gone) };
 }
 
-/** The stored password changed after the new hash was chosen. The caller should choose again. */
+/** The caller should choose again. */
 export class PasswordChanged extends AppError {
   constructor() {
     super('unavailable', 'The same user is being changed by other requests.', { retryAfterSeconds: 1 });
@@ -54,7 +54,7 @@ export interface UserInput extends PasswordChoice {
   name: string;
 }
 
-/** Creates or updates a user. A changed password ends all their sessions. @throws PasswordChanged */
+/** A changed password ends all sessions of the user. @throws PasswordChanged */
 export async function putUser(tx: Tx, email: string, input: UserInput, source: Source): Promise<Put<User>> {
   const { name, seenHash, passwordHash } = input;
   const current = await lockUser(tx, { email });
@@ -80,9 +80,8 @@ export async function putUser(tx: Tx, email: string, input: UserInput, source: S
 }
 
 /**
- * Removes a user with their memberships and sessions. Keys that they created belong to Organizations and keep
- * working.
- * The user's own row is locked last, as in a key rotation, to avoid deadlocks.
+ * Keys belong to Organizations and keep working. Locks the user's own row last, as a key rotation does, to avoid
+ * deadlocks.
  */
 export async function removeUser(tx: Tx, email: string, source: Source): Promise<void> {
   const user = await getUser(tx, email);
@@ -105,10 +104,7 @@ export async function endSessions(tx: Tx, email: string, source: Source): Promis
   await recordOperatorAudit(tx, entry);
 }
 
-/**
- * Lets a user who lost their app and recovery codes sign in with the password alone. Ends all their sessions, which
- * may belong to an attacker.
- */
+/** The password alone is then enough to sign in. Ends all sessions, which may belong to an attacker. */
 export async function removeSecondFactor(tx: Tx, email: string, source: Source): Promise<void> {
   const user = await lockUser(tx, { email });
   if (!user) throw unknownUser(email);

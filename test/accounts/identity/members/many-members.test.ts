@@ -31,7 +31,7 @@ afterAll(async () => {
 const emailsIn = (text: string) =>
   [...text.matchAll(/data-label="E-mail"><bdi>([^<]+)</g)].map(([, email]) => email!);
 
-it('10,000 members are counted and paged, each shown once, in order', async () => {
+it('10,000 members are counted and paginated in order, each shown once', async () => {
   const seen: string[] = [];
   let path: string | undefined = '/dashboard/members';
   for (let pages = 0; path !== undefined; pages++) {
@@ -52,7 +52,7 @@ it('10,000 members are counted and paged, each shown once, in order', async () =
   expect(seen.at(-1)).toBe(owner.user.email);
 });
 
-it('a page of 10,000 members and a search among them take few queries', async () => {
+it('a page of 10,000 members and a search among them need few queries', async () => {
   // The ORM's own session, to count what it runs.
   const session = (database.db.orm as any).session;
   for (const path of [

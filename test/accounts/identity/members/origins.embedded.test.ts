@@ -36,7 +36,7 @@ async function told(browser: Browser, name: string) {
   return { id: id!, cell: plain(cell!), fact: plain(fact!) };
 }
 
-it('the pages of members say who came by an invitation, by the operator or with the demo', async () => {
+it('member pages say who came by an invitation, by the operator or with the demo', async () => {
   const team = await createTeam(database.db, service.url);
   const other = await createTeam(database.db, service.url);
   const { slug } = team.organization;

@@ -59,7 +59,7 @@ function interrupted(db: Database): Database {
   return { ...db, orm, transaction };
 }
 
-it('the table names every route that changes something', () => {
+it('the table contains every route that changes something', () => {
   const app = createApp(service.context, service.services, service.trading);
   const mounted = new Set([...listMountedRoutes(app), ...listPageRoutes(app)]);
   const changing = [...mounted].filter((address) => !/^(get|head|options) /.test(address));
@@ -88,14 +88,14 @@ const cases = Object.entries(changes)
   }));
 
 describe.each(cases)('$name', ({ prepare, place, hasTransaction }) => {
-  it('is carried out for who may', async () => {
+  it('succeeds with the required authority', async () => {
     const before = await countedChanges();
     const { status, text } = await send(await prepare(world));
     expect([status < 400, text.slice(0, 300)]).toEqual([true, expect.anything()]);
     expect(await countedChanges()).not.toBe(before);
   });
 
-  it('is refused, and changes nothing, for who may no longer when the rest of the body comes', async () => {
+  it('is refused and changes nothing if the authority is lost while the body is being sent', async () => {
     // Each way to lose it is tried below, later still: here one for each route, another one for the next.
     for await (const { prepared, what } of withdrawals(prepare, hasTransaction ? place : undefined)) {
       if (prepared.body === undefined || prepared.body.length < 2) return;

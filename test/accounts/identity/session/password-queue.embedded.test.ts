@@ -77,8 +77,8 @@ async function hangUpInTheQueue(callOf: (n: number) => Call): Promise<void> {
   over.abort(new Error('over'));
 }
 
-describe('callers who hang up while they wait for a password to be hashed', () => {
-  it('are not hashed at the sign-in: no session begins', async () => {
+describe('callers who disconnect while waiting for a password hash', () => {
+  it('cause no hash at the sign-in, and no session', async () => {
     const { id, email } = await createUser(database.db);
     await hangUpInTheQueue(() => ({
       method: 'POST',
@@ -91,7 +91,7 @@ describe('callers who hang up while they wait for a password to be hashed', () =
     expect(begun).toHaveLength(1);
   });
 
-  it('are not hashed for the operator: no user is created', async () => {
+  it('cause no hash for the operator, and no user', async () => {
     const name = unique('waiting');
     const user = { name: 'Waiting', password: 'a phrase that only they know' };
     await hangUpInTheQueue((n) => ({
