@@ -37,10 +37,7 @@ export interface Listener {
   livemode: boolean;
 }
 
-/**
- * SQL subquery: endpoints of both modes that listen for a type, as JSON. Saves a query when the Organization is read
- * anyway.
- */
+/** SQL subquery: listening endpoints of both modes as JSON. Saves a query when the Organization is read anyway. */
 export const listenersOf = (orgId: string, type: WebhookType): SQL => sql`(
   select coalesce(jsonb_agg(jsonb_build_object('id', id, 'livemode', livemode)), '[]') from webhook_endpoints
   where org_id = ${orgId} and is_enabled and ${type} = any (types))`;
@@ -79,7 +76,7 @@ export async function tellModes<T extends WebhookType>(
     );
 }
 
-/** Notifies all listening Organizations with access to markets, in a few statements regardless of their number. */
+/** Needs only a few statements, however many Organizations listen. */
 export async function tellTraders<T extends WebhookType>(
   tx: Tx,
   { type, data, at }: Pick<NewMessage<T>, 'type' | 'data' | 'at'>,
@@ -172,9 +169,7 @@ const listens = (endpoint: string, message: string, type = `${message}.type`): s
   `${endpoint}.org_id = ${message}.org_id and ${endpoint}.livemode = ${message}.livemode and ${endpoint}.is_enabled
     and ${type} = any (${endpoint}.types)`;
 
-/**
- * SQL condition: an endpoint of the row's Organization and mode listens for a type. The row has org_id and livemode.
- */
+/** SQL condition on a row with org_id and livemode: one of its endpoints listens for a type. */
 export const isListening = (t: (table: string) => string, row: string, type: WebhookType): string =>
   `coalesce((select true from ${t('webhook_endpoints')} w where ${listens('w', row, `'${type}'`)} limit 1), false)`;
 

@@ -60,7 +60,7 @@ export function webhookPages(deps: EndpointDeps): Router {
   return router;
 }
 
-/** The list and the form for a new endpoint, which carries the id, so that sending it twice creates only one. */
+/** The form carries the new endpoint's id, so sending it twice creates only one endpoint. */
 function addListPages(router: Router, deps: EndpointDeps): void {
   router.get('/webhooks', onlyPages, mayManage, async (req, res) => {
     const endpoints = await listEndpoints(deps.db.orm, sessionOf(res).orgId);
@@ -163,10 +163,7 @@ function addSecretPages(router: Router, deps: EndpointDeps): void {
   }
 }
 
-/**
- * Sends a secret, which is shown only once. The response is not cached, and not compressed because the length of a
- * compressed page leaks its content.
- */
+/** Neither cached nor compressed: the length of a compressed page leaks its content. */
 async function showSecret(
   deps: EndpointDeps,
   req: Request,

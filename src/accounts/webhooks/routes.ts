@@ -214,5 +214,4 @@ old one at once. A secret from before the last rotation ends in any case. The bo
   },
 });
 
-/** Only owners and admins may call these. Deliveries are in `delivery-routes.ts`. */
 export const webhookRoutes = [list, create, read, update, remove, rotate];

@@ -22,13 +22,12 @@ const MAX_KNOWN = 1_000;
 
 interface Receiver {
   inFlight: number;
-  /** Most concurrent deliveries. */
   room: number;
 }
 
 /**
- * Adapts each endpoint's concurrency: a fast answer raises it, a slow or failed one halves it. Endpoints that hang
- * thus hold few places and never delay the ones that answer.
+ * A fast answer raises an endpoint's concurrency, a slow or failed one halves it, so endpoints that hang hold few
+ * places.
  */
 export function createReceivers() {
   const known = new Map<string, Receiver>();
@@ -96,7 +95,6 @@ interface SignedMessage {
   at: Date;
 }
 
-/** Outcome of one attempt. */
 export interface Answer {
   statusCode: number | null;
   /** Reason for a missing or incomplete response. */
@@ -125,8 +123,7 @@ export function createSender(rules: ReceiverRules) {
   }
 
   function send({ id, url, body, secrets, at }: SignedMessage): Promise<Answer> {
-    // IP addresses are connected to without a lookup. This checks a URL accepted under earlier rules against the
-    // current ones.
+    // IP addresses are not looked up. A URL accepted under earlier rules must satisfy the current ones.
     const problem = whyNoReceiver(url, rules);
     if (problem !== undefined)
       return Promise.resolve({ statusCode: null, error: `The URL ${problem}.`, text: null });
@@ -157,8 +154,7 @@ export function createSender(rules: ReceiverRules) {
         const own = open({ url, headers });
         request = own;
         const fail = (error: NodeJS.ErrnoException) => {
-          // The receiver closed a kept-alive connection before it read the request. An aborted request fails in the
-          // same way.
+          // The receiver closed a kept-alive connection before reading the request. An aborted request fails alike.
           const isUnread = own.reusedSocket && error.code === 'ECONNRESET' && !response;
           if (isUnread && !isClosed && !isOver) start();
           else end(describe(error));

@@ -59,7 +59,6 @@ export const webhookMessages = pgTable(
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
     unique('webhook_messages_once').on(t.orgId, t.onceKey),
-    // Finds old rows for deletion.
     index('webhook_messages_created').on(t.createdAt),
   ],
 );

@@ -54,10 +54,7 @@ export async function deleteOldWebhooks({ db, clock }: Omit<UpkeepDeps, 'metrics
 
 const isFull = ([, changed]: (string | null)[]): boolean => Number(changed) >= BATCH;
 
-/**
- * Runs a statement over all endpoints of a group in batches.
- * @param hasMore true to run it again for the same endpoints
- */
+/** @param hasMore true to run the statement again for the same endpoints */
 async function goThrough(
   group: ShardGroup,
   template: Template,

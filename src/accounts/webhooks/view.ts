@@ -16,7 +16,6 @@ const reasons = {
   failing: 'Every delivery failed for five days, so it was disabled.',
 };
 
-/** For the overview page. */
 export const toDisabledView = ({ id, url, reason }: Awaited<ReturnType<typeof listDisabled>>[number]) => ({
   href: endpointAddress(id),
   url,

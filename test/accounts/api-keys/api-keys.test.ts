@@ -183,7 +183,7 @@ describe('listing keys', () => {
     const first = await browser.get(`${PATH}?limit=3`);
     expect(first.status).toBe(200);
     expect(Object.keys(first.body)).toEqual(['apiKeys', 'nextCursor']);
-    // A key made meanwhile does not shift the pages.
+    // A key created meanwhile does not shift the pages.
     await createApiKey(
       service.context,
       { orgId: organization.id, userId: null, by: byService },
@@ -472,7 +472,6 @@ describe('the audit row', () => {
   });
 });
 
-/** Sends one usage event with a key. */
 async function useKey(secret: string, productSlug: string, url = service.url): Promise<number> {
   const response = await fetch(`${url}/api/usage/events`, {
     method: 'POST',

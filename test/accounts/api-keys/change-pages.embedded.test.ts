@@ -33,7 +33,7 @@ const auditOf = (orgId: string) => database.db.orm.select().from(auditLog).where
 const newId = () => v7({ msecs: service.clock.now() });
 
 type Pairs = [string, string][];
-/** A form as it is filled in by default, with some fields changed. */
+/** The form with its default values and some changes. */
 const keyForm = (values: Record<string, string | string[]> = {}): Pairs =>
   Object.entries({
     id: newId(),
@@ -104,9 +104,9 @@ describe('the form for a new key', () => {
   it.each([
     ['no id', () => ''],
     ['junk', () => 'junk'],
-    ['another version', () => v4()],
-    ['one of yesterday', () => v7({ msecs: service.clock.now() - 24 * 60 * MINUTE - 1000 })],
-    ['one of tomorrow', () => v7({ msecs: service.clock.now() + 10 * MINUTE })],
+    ['another UUID version', () => v4()],
+    ['an id from yesterday', () => v7({ msecs: service.clock.now() - 24 * 60 * MINUTE - 1000 })],
+    ['an id from tomorrow', () => v7({ msecs: service.clock.now() + 10 * MINUTE })],
     ['a path', () => '../../../../x'],
   ])('with %s is shown again with a new id and the typed values', async (_name, makeId) => {
     const { browser, organization } = await signedIn(database.db, service.url);
@@ -231,7 +231,7 @@ describe('the page with a new secret', () => {
     const line = copiedOf(await create(browser), 'snippet-curl');
     expect(await shell(line)).toMatchObject({ accepted: 1, deduped: 0, warnings: [] });
     expect(await shell(line)).toMatchObject({ accepted: 0, deduped: 1, warnings: [] });
-    // The first event of the next key is not taken for that of this one.
+    // The next key’s first event must not count as a repeat of this one’s.
     expect(await shell(copiedOf(await create(browser), 'snippet-curl'))).toMatchObject({ accepted: 1 });
     expect((await readUsage(database.db, organization.id)).keys).toHaveLength(2);
   });

@@ -13,7 +13,7 @@ import { startTestService, type TestService } from '../../support/service.js';
 import { byService } from '../../../src/accounts/audit/audit.js';
 
 let database: TestDatabase;
-/** Two instances over one database; on Postgres each has connections of its own. */
+/** Two instances share one database; on Postgres each has its own connections. */
 let first: TestService;
 let second: TestService;
 let otherConnections: Database | undefined;
@@ -130,7 +130,7 @@ describe('the limit of key changes', () => {
     expect(await create(browser)).toMatchObject(limited);
     own.clock.advance(1);
     expect((await create(browser)).status).toBe(201);
-    // The next of the first ten leaves a minute later.
+    // The next of the first ten expires a minute later.
     const refused = await create(browser);
     expect(refused.headers.get('retry-after')).toBe('60');
     await own.stop();
@@ -196,7 +196,7 @@ describe('the limit of key changes', () => {
     low.clock.set(new Date(first.clock.now()).toISOString());
     const refused = await create(browser.copy(low.url));
     expect(refused).toMatchObject(limited);
-    // Of three, two must leave before there is room: the second was made two minutes ago.
+    // Two of the three must expire before there is room. The second was made two minutes ago.
     expect(refused.headers.get('retry-after')).toBe(String(58 * 60));
     expect(refused.headers.get('ratelimit')).toBe('"key-changes";r=0;t=3480');
     await low.stop();

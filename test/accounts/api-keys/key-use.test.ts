@@ -25,7 +25,7 @@ afterAll(async () => {
 const MINUTE = 60_000;
 const log = pino({ level: 'silent' });
 
-/** What is written about a key. */
+/** The recorded use of a key. */
 async function usedOf({ orgId, id }: { orgId: string; id: string }) {
   const { orm } = database.db;
   const [key] = await orm.select().from(apiKeys).where(eq(apiKeys.id, id));
@@ -246,7 +246,7 @@ describe('a failed write', () => {
     const { shards } = database.db;
     const nowhere = await shards.locate(hashSecret('unknown'));
     const keys: TestKey[] = [];
-    // In the shard group that is asked for unknown keys, too: each group has writes of its own.
+    // The keys must also be in the shard group that handles unknown keys, because each group has its own writes.
     while (keys.length === 0) {
       const organization = await createOrganization(database.db);
       const key = await createKey(database.db, organization.id);

@@ -30,7 +30,7 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** Rows are numbered without a gap, and each hashes to what it holds. */
+/** Asserts that rows are numbered without a gap and that each hash matches its row. */
 async function expectChain(orgId: string, length: number): Promise<void> {
   const rows = await readLog(database.db, orgId);
   expect(rows.map(({ seq }) => seq)).toEqual(Array.from({ length }, (_, i) => i + 1));
@@ -141,7 +141,7 @@ describe('the chain includes', () => {
     await expectChain(id, 2);
   });
 
-  it.runIf(!isEmbedded)('recording usage waits for no chain', async () => {
+  it.runIf(!isEmbedded)('no usage event, which never waits for the chain', async () => {
     const { organization, key, product } = await createTenant(database.db);
     await inChange(database.db, async (tx) => {
       await recordAudit(tx, organization.id, { at, action: 'test.held', actor: 'system', target: 'x' });
@@ -167,7 +167,7 @@ describe('audit row ids', () => {
 });
 
 describe('the hash covers exactly what is stored', () => {
-  // Postgres stores neither NUL nor half a surrogate pair; the fields of requests refuse both.
+  // Postgres stores neither NUL nor unpaired surrogates; request fields reject both.
   const text = fc
     .string({ unit: 'binary', maxLength: 20 })
     .map((value) => value.replaceAll(/[\0\p{Cs}]/gu, ''));

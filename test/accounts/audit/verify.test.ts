@@ -29,7 +29,7 @@ const execute = (statement: ReturnType<typeof sql>) => database.db.orm.execute(s
 const insert = (values: Partial<typeof auditLog.$inferInsert>) =>
   database.db.orm.insert(auditLog).values({ ...rows[0]!, id: uuid(), ...values });
 
-/** Rewrites the rows from `from` on so that they fit together, as a role with all rights can. */
+/** Rewrites rows from `from` on with consistent hashes, as a role with all rights could. */
 async function rewrite(change: (row: (typeof rows)[number]) => void, from = 1): Promise<void> {
   let hash = from === 1 ? genesisHash(orgId) : rows[from - 2]!.hash!;
   for (const row of (await readLog(database.db, orgId)).slice(from - 1)) {
@@ -56,23 +56,23 @@ it('an intact chain has no problems, whatever the batch size', async () => {
     });
 });
 
-/** In UTC, so that it depends on nothing but the row: a sharded database asks for that. */
+/** In UTC, because a sharded database requires an expression that depends only on the row. */
 const later = (by: string) =>
   sql`at = (at at time zone 'UTC' + ${sql.raw(`interval '${by}'`)}) at time zone 'UTC'`;
 
 describe('verification reports a change of', () => {
   it.each([
     ['at', later('1 millisecond')],
-    ['at, by less than is shown', later('1 microsecond')],
-    ['at, to no time at all', sql`at = 'infinity'`],
+    ['at, by less than is displayed', later('1 microsecond')],
+    ['at, to infinity', sql`at = 'infinity'`],
     ['action', sql`action = 'test.read'`],
     ['actor', sql`actor = 'operator'`],
     ['target', sql`target = target || ' '`],
     ['a detail', sql`details = jsonb_set(details, '{before,role}', '"owner"')`],
-    ['a detail that is new', sql`details = details || '{"more": null}'`],
+    ['details, by a new field', sql`details = details || '{"more": null}'`],
     ['the order in a list of details', sql`details = jsonb_set(details, '{list}', '[2, 1]')`],
     ['ip', sql`ip = '192.0.2.2'`],
-    ['ip, to none', sql`ip = null`],
+    ['ip, to null', sql`ip = null`],
     ['requestId', sql`request_id = 'other'`],
     ['hash', sql`hash = repeat('0', 64)`],
   ])('%s', async (_name, change) => {
@@ -217,7 +217,7 @@ describe('a manipulated record of the end', () => {
     ['another hash', sql`update audit_chains set hash = repeat('0', 64)`, ['end 12']],
     ['a lower number', sql`update audit_chains set seq = 11`, ['inserted 12']],
     ['a higher number', sql`update audit_chains set seq = 14`, ['removed 13']],
-    ['none', sql`delete from audit_chains`, ['end 12']],
+    ['no row', sql`delete from audit_chains`, ['end 12']],
   ])('with %s is found', async (_name, change, expected) => {
     await execute(sql`${change} where org_id = ${orgId}`);
     expect((await problems()).map((problem) => problem.split(' ').slice(0, 2).join(' '))).toEqual(expected);

@@ -76,7 +76,7 @@ describe('a queued mail', () => {
       const [row] = await rowsOf();
       expect(row!.text).toContain('#secret');
       pauses.push((row!.nextAttemptAt.getTime() - service.clock.now()) / 60_000);
-      // Before its time nothing is tried.
+      // Nothing is tried before the delay is over.
       await send();
       expect((await rowsOf())[0]!.attempts).toBe(n + 1);
       service.clock.advance(row!.nextAttemptAt.getTime() - service.clock.now());
@@ -131,7 +131,7 @@ describe('a queued mail', () => {
     await queue('twice@example.com');
     const [row] = await rowsOf();
     await createMailSender(service.context)();
-    // As a process leaves it that ends before it has marked the mail.
+    // The state left by a process that dies before it marks the mail as sent.
     const crashed = { ...row, attempts: 1, nextAttemptAt: new Date(service.clock.now() + 120_000) };
     await database.db.orm.update(mails).set(crashed).where(eq(mails.id, row!.id));
     await createMailSender(service.context)();

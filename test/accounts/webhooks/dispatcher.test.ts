@@ -135,7 +135,7 @@ describe('a delivery', () => {
     await sweep();
     verifyBySpecification(next, received[1]!, service.clock.now());
     expect(() => verifyBySpecification(secret, received[1]!, service.clock.now())).toThrow();
-    // A leaked secret ends at once.
+    // Without a grace period, a leaked secret stops signing at once.
     const { secret: last } = await rotateSecret(service.context, actorOf(orgId), endpointId, 0);
     await tell(orgId);
     await sweep();
@@ -201,7 +201,7 @@ describe('a failing receiver', () => {
         error: null,
       })),
     );
-    // By hand it begins anew.
+    // Resending by hand restarts the schedule.
     await resendDelivery(service.context, actorOf(orgId), endpointId, attempts[0]!.messageId);
     await sweep();
     expect(received).toHaveLength(11);
@@ -239,7 +239,7 @@ describe('a failing receiver', () => {
     expect(actions.filter((row) => row.orgId === orgId).map(({ action }) => action)).toContain(
       'webhook.disabled',
     );
-    // It listens to nothing any more.
+    // The endpoint is disabled and gets nothing more.
     await tell(orgId);
     await sweep();
     expect(gone.received).toHaveLength(1);
@@ -298,9 +298,9 @@ describe('a failing receiver', () => {
     for (const { status } of await deliveriesOf(service.context, orgId)) expect(status).toBe('delivered');
   });
 
-  // What a receiver does is the same whatever the database.
+  // The database makes no difference to receivers, so one suffices.
   it.runIf(isEmbedded)(
-    'delays no other: down, a byte a second, 500, 10 MB, and a redirect',
+    'does not delay others if it is down, sends a byte a second, answers 500, sends 10 MB, or redirects',
     { timeout: 60_000 },
     async () => {
       const inner = await receive();
@@ -365,7 +365,7 @@ describe('concurrent instances', () => {
     const { url, received } = await receive();
     await organizationWith(url, 60);
     const dispatchers = [1, 2, 3].map(() => createDispatcher(service.context));
-    // What has no room at once comes with the next look.
+    // Deliveries without room wait for the next sweep.
     while (received.length < 60) await Promise.all(dispatchers.map((dispatcher) => dispatcher.sweep()));
     expect(new Set(received.map(({ headers }) => headers['webhook-id'])).size).toBe(60);
     expect(received).toHaveLength(60);
@@ -408,9 +408,9 @@ describe('concurrent instances', () => {
     expect(received[1]!.headers['webhook-id']).toBe(received[0]!.headers['webhook-id']);
   });
 
-  // Each shard group has a look of its own.
+  // Each shard group has separate sweeps.
   it.skipIf(isCitus)(
-    'deliver to a hundred receivers at once, and to more endpoints than one look takes',
+    'deliver to a hundred receivers at once, and to more endpoints than one sweep takes',
     async () => {
       const receivers = await Promise.all(Array.from({ length: 100 }, () => receive()));
       for (let n = 0; n < 220; n++) await organizationWith(receivers[n % 100]!.url);

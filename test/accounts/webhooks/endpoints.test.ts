@@ -166,7 +166,7 @@ describe('endpoints', () => {
     expect(createSecretBox(['secret-key-of-the-tests'], 'webhook secret').open(webhook.id, row!.secret)).toBe(
       secret,
     );
-    // Bound to its endpoint.
+    // The secret is bound to its endpoint.
     expect(() =>
       createSecretBox(['secret-key-of-the-tests'], 'webhook secret').open(uuid(), row!.secret),
     ).toThrow();
@@ -180,7 +180,7 @@ describe('deliveries', () => {
     const path = `${PATH}/${webhook.id}`;
     const ids: string[] = [];
     for (let n = 0; n < 5; n++) ids.unshift((await browser.send('POST', `${path}/test`)).body.messageId);
-    // An endpoint that nothing is known of gets four at once.
+    // An unknown endpoint gets four deliveries at a time.
     for (let n = 0; n < 2; n++) await sweep();
     const pages: string[][] = [];
     let cursor: string | null = '';
@@ -238,7 +238,7 @@ describe('upkeep', () => {
     const { webhooksWaiting, webhooksOverdue } = service.context.metrics;
     expect((await webhooksWaiting.get()).values[0]!.value).toBeGreaterThanOrEqual(1);
     expect((await webhooksOverdue.get()).values[0]!.value).toBeGreaterThanOrEqual(90);
-    // Nothing is written for what is disabled.
+    // Nothing is written for a disabled endpoint.
     expect((await browser.send('POST', `${disabled}/test`)).body).toMatchObject({
       code: 'invalid_request',
       detail: 'This endpoint is disabled: enable it first.',
@@ -295,7 +295,7 @@ describe('upkeep', () => {
     const box = createSecretBox(['a newer key of the tests'], 'webhook secret');
     expect(box.open(webhook.id, row!.previousSecret!)).toBe(secret);
     expect(box.open(webhook.id, row!.secret)).toMatch(/^whsec_/);
-    // With a key that is lost nothing is sent, and it is tried again.
+    // Without its key nothing can be signed, so the delivery is retried.
     await browser.send('POST', `${path}/test`);
     status = 200;
     await sweep();

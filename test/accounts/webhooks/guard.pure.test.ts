@@ -61,7 +61,7 @@ describe('a receiver URL', () => {
     'https://8.8.8.8/',
     'https://[2606:4700::1111]/',
     'https://[::ffff:8.8.8.8]/',
-    // Which addresses a name has is seen when it is connected to.
+    // The addresses of a name are only checked on connection.
     'https://localhost/',
   ])('%s is accepted', (url) => {
     expect(whyNoReceiver(url, production)).toBeUndefined();
@@ -126,7 +126,7 @@ describe('a receiver URL', () => {
 describe('a receiver’s name', () => {
   afterEach(() => vi.restoreAllMocks());
 
-  /** What names lead to from now on. */
+  /** Sets the addresses to which names resolve from now on. */
   function resolveTo(...addresses: string[]) {
     const isSix = (address: string) => address.includes(':');
     answer('resolve4', () => Promise.resolve(addresses.filter((address) => !isSix(address))));
@@ -168,7 +168,7 @@ describe('a receiver’s name', () => {
 
   it('is checked on every connection, so a second DNS answer gains nothing', async () => {
     let connections = 0;
-    // Where a connection ends that should not be there.
+    // Counts connections that should not happen.
     const server = createServer((socket) => void (connections++, socket.destroy()));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
@@ -187,7 +187,7 @@ describe('a receiver’s name', () => {
     expect(await send(development)).toBe(forbidden);
     resolveTo('127.0.0.1');
     expect(await send(production)).toBe(forbidden);
-    // What was entered before is judged by the rules of today.
+    // A URL accepted earlier is checked against the current rules.
     expect(await send(production, `https://127.0.0.1:${port}/`)).toBe(
       'The URL must not be a private or reserved address.',
     );

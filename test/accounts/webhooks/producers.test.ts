@@ -32,7 +32,7 @@ const operator = operatorClient(() => service);
 const dataOf = async (orgId: string, type: AnyType) =>
   (await readTold(database.db, orgId, type)).map(({ data }) => data);
 
-/** An Organization with an endpoint for each mode. */
+/** An Organization with one endpoint per mode. */
 async function listener(type: AnyType, livemodes = [true]) {
   const organization = await createOrganization(database.db, { slug: unique('org') });
   for (const livemode of livemodes)
@@ -161,7 +161,7 @@ describe('an approaching end', () => {
       { ...ending, daysBefore: 1 },
     ]);
     expect(await dataOf(orgId, 'api_key.expiring')).toHaveLength(2);
-    // Another end is told of anew.
+    // A changed end is announced again.
     await database.db.orm
       .update(entitlements)
       .set({ endsAt: at('2026-05-27T12:00:00.000Z') })
@@ -218,7 +218,7 @@ describe('signal.gate_changed', () => {
     await judged(false, '2026-05-14T10:05:00.000Z');
     expect(await readTold(database.db, id)).toEqual([]);
     await judged(true, '2026-05-14T10:10:00.000Z');
-    // An instance that is late.
+    // A late instance.
     await judged(false, '2026-05-14T10:05:00.000Z');
     await judged(true, '2026-05-14T10:15:00.000Z');
     expect(await dataOf(id, 'signal.gate_changed')).toEqual([

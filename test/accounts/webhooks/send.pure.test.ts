@@ -11,7 +11,7 @@ afterEach(() => {
   receiver?.close();
 });
 
-/** A receiver on this machine, and how to send to it. */
+/** A receiver on this machine and a function that sends to it. */
 async function receive(listener: RequestListener) {
   const server = (receiver = createServer(listener));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -62,7 +62,6 @@ it('a URL is requested with its own scheme, however it is written', async () => 
 const fast = { isOk: true, durationMs: 10 };
 const hanging = { isOk: false, durationMs: 15_000 };
 
-/** The room of an endpoint now. */
 function roomOf(receivers: ReturnType<typeof createReceivers>, id: string): number {
   const { ids, rooms, others } = receivers.rooms();
   const place = ids.indexOf(id);

@@ -33,7 +33,7 @@ const post = (browser: Browser, path: string, form: Record<string, string>, head
   browser.send('POST', path, { form, headers: { ...html, ...headers } });
 const forgot = (email: string, headers = {}) => post(new Browser(service.url), '/forgot', { email }, headers);
 
-/** Does what the job does, and tells what came to an address since. */
+/** Runs the job and returns the mail that an address has received since. */
 async function deliver(to: string): Promise<Received[]> {
   const before = server.received.length;
   await answerPasswordRequests(service.context);
@@ -72,7 +72,7 @@ describe('a forgotten password', () => {
     ]);
     const log = await database.db.orm.select().from(operatorLog).where(eq(operatorLog.target, user.email));
     expect(log.map(({ action }) => action)).toContain('link.created');
-    // Nothing of the links can be read any more.
+    // The links are erased.
     const rows = await database.db.orm.select().from(mails).where(eq(mails.toAddress, user.email));
     expect(rows.map(({ text }) => text)).toEqual(['', '']);
   });

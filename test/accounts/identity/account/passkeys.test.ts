@@ -34,7 +34,7 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** Passkeys belong to a domain. */
+/** Passkeys belong to a domain, so tests use localhost. */
 const localUrl = () => service.url.replace('127.0.0.1', 'localhost');
 
 const ask = async (browser: Browser, path: string) => {
@@ -62,7 +62,7 @@ async function add(browser: Browser, userId: string, name = 'Laptop', deviations
   return { passkey, field, answer: await post(browser, PASSKEYS, { name, passkey: field }) };
 }
 
-/** A member who has a passkey and nothing else, and a browser that has not signed in. */
+/** A member with only a passkey, and a browser that has not signed in. */
 async function withPasskey() {
   const user = await createUser(database.db);
   const organization = await createOrganization(database.db);
@@ -102,7 +102,7 @@ describe('adding a passkey', () => {
       { action: 'user.passkey_added', actor: user.id, details: { sessionsEnded: 1 } },
     ]);
     expect((await other.signIn(user.email)).headers.get('location')).toMatch(/^\/login\/code/);
-    // The second one changes neither sessions nor codes.
+    // The second passkey changes neither sessions nor codes.
     const second = await add(browser, user.id, 'Phone');
     expect(second.answer.headers.get('location')).toBe(`${ACCOUNT}${PASSKEYS}?done=added`);
     expect(await database.db.orm.$count(recoveryCodes, eq(recoveryCodes.userId, user.id))).toBe(10);
@@ -217,10 +217,10 @@ describe('adding a passkey', () => {
   });
 
   it.each<[string, Deviations]>([
-    ['of another origin', { origin: 'https://gauge.example.com' }],
-    ['of another host', { rpId: 'gauge.example.com' }],
+    ['for another origin', { origin: 'https://gauge.example.com' }],
+    ['for another host', { rpId: 'gauge.example.com' }],
     ['with another challenge', { challenge: 'x'.repeat(43) }],
-    ['without anybody there', { isPresent: false }],
+    ['without user presence', { isPresent: false }],
   ])('rejects a passkey %s, and logs it', async (_name, deviations) => {
     const { browser, user } = await signedIn(database.db, service.url);
     const { answer } = await add(browser, user.id, 'Laptop', deviations);
@@ -242,7 +242,7 @@ describe('adding a passkey', () => {
     const { browser: stranger, user: other } = await signedIn(database.db, service.url);
     const foreign = new SoftPasskey(service.url, user.id).create(await newOptions(stranger));
     expect((await post(browser, PASSKEYS, { name: 'Foreign', passkey: foreign })).status).toBe(400);
-    // The credential of another person, made anew by the same authenticator.
+    // Another person's credential, created again by the same authenticator.
     const taken = await givePasskey(database.db, other.id, service.url);
     const again = taken.create(await newOptions(browser));
     const answer = await post(browser, PASSKEYS, { name: 'Taken', passkey: again });
@@ -255,15 +255,15 @@ describe('adding a passkey', () => {
     ['a blank name', { name: '  ' }],
     ['a long name', { name: 'x'.repeat(101) }],
     ['no passkey', { passkey: '' }],
-    ['what is not JSON', { passkey: '{' }],
-    ['what is no passkey', { passkey: '[]' }],
+    ['invalid JSON', { passkey: '{' }],
+    ['JSON of another type', { passkey: '[]' }],
     ['NUL', { passkey: '"\0"' }],
     [
       'another shape',
       { passkey: '{"id":"a","rawId":"a","type":"public-key","response":{"clientDataJSON":"AA"}}' },
     ],
     [
-      'bytes that mean nothing',
+      'undecodable bytes',
       {
         passkey:
           '{"id":"a","rawId":"a","type":"public-key","response":{"clientDataJSON":"AA","attestationObject":"AA"}}',
@@ -359,7 +359,7 @@ describe('a passkey after the password', () => {
     const { browser, user, passkey } = await halfSignedIn();
     const options = await ask(browser, '/login/code/passkey-options');
     expect(options.allowCredentials).toMatchObject([{ id: passkey.id }]);
-    // The password came before: the device need not verify its person.
+    // After the password, the device need not verify its person.
     const answer = await sendCode(browser, passkey.use(options, { isVerified: false, userHandle: null }));
     expect(answer.headers.get('location')).toBe('/dashboard');
     expect(await isSignedIn(browser)).toBe(true);
@@ -374,15 +374,15 @@ describe('a passkey after the password', () => {
   });
 
   it.each<[string, string, Deviations]>([
-    ['of another origin', 'not_verified', { origin: 'https://gauge.example.com' }],
-    ['of another host', 'not_verified', { rpId: 'gauge.example.com' }],
-    ['of another challenge', 'unknown_challenge', { challenge: 'x'.repeat(43) }],
-    ['of a challenge that is no text', 'unknown_challenge', { challenge: '\0' }],
-    ['with the count of before', 'counter', { counter: 7 }],
-    ['with a lower count', 'counter', { counter: 6 }],
-    ['with no count', 'counter', { counter: 0 }],
-    ['of another person’s handle', 'unknown_passkey', { userHandle: 'AAAA' }],
-    ['of an unknown passkey', 'unknown_passkey', { id: 'unknown' }],
+    ['for another origin', 'not_verified', { origin: 'https://gauge.example.com' }],
+    ['for another host', 'not_verified', { rpId: 'gauge.example.com' }],
+    ['for another challenge', 'unknown_challenge', { challenge: 'x'.repeat(43) }],
+    ['for a malformed challenge', 'unknown_challenge', { challenge: '\0' }],
+    ['with the same counter', 'counter', { counter: 7 }],
+    ['with a lower counter', 'counter', { counter: 6 }],
+    ['without a counter', 'counter', { counter: 0 }],
+    ['with another person’s handle', 'unknown_passkey', { userHandle: 'AAAA' }],
+    ['from an unknown passkey', 'unknown_passkey', { id: 'unknown' }],
   ])('is refused %s, counted and logged', async (_name, reason, deviations) => {
     const { browser, user, passkey } = await halfSignedIn();
     await database.db.orm.update(passkeys).set({ counter: 7 }).where(eq(passkeys.userId, user.id));
@@ -395,7 +395,7 @@ describe('a passkey after the password', () => {
       details: { at: 'sign_in', tries: 1, reason },
     });
     expect(await isSignedIn(browser)).toBe(false);
-    // What was refused has used its challenge up.
+    // A refused signature has consumed its challenge.
     if (reason !== 'unknown_challenge')
       expect((await sendCode(browser, passkey.use(options))).status).toBe(401);
     expect(
@@ -455,12 +455,12 @@ describe('a passkey alone', () => {
   });
 
   it.each<[string, string, Deviations]>([
-    ['without verification of the person', 'not_verified', { isVerified: false }],
-    ['of another origin', 'not_verified', { origin: 'https://gauge.example.com' }],
-    ['without saying whose it is', 'unknown_passkey', { userHandle: null }],
-    ['of another person’s handle', 'unknown_passkey', { userHandle: 'AAAA' }],
-    ['of another challenge', 'unknown_challenge', { challenge: 'x'.repeat(43) }],
-    ['with no count after one', 'counter', { counter: 0 }],
+    ['without user verification', 'not_verified', { isVerified: false }],
+    ['for another origin', 'not_verified', { origin: 'https://gauge.example.com' }],
+    ['without a user handle', 'unknown_passkey', { userHandle: null }],
+    ['with another person’s handle', 'unknown_passkey', { userHandle: 'AAAA' }],
+    ['for another challenge', 'unknown_challenge', { challenge: 'x'.repeat(43) }],
+    ['without a counter after earlier uses', 'counter', { counter: 0 }],
   ])('is refused %s, and logged', async (_name, reason, deviations) => {
     const { browser, user, passkey } = await withPasskey();
     await database.db.orm.update(passkeys).set({ counter: 1 }).where(eq(passkeys.userId, user.id));

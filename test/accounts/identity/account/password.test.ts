@@ -152,7 +152,7 @@ describe('a password change', () => {
     expect(blocked.text).toContain('Too many wrong passwords or codes');
     expect(blocked.text).toContain('name="newPassword"');
     expect(blocked.headers.get('retry-after')).not.toBeNull();
-    // The same guesses are counted on every page that asks for the password.
+    // All pages that ask for the password share one count.
     expect((await post(browser, '/second-factor', { currentPassword: PASSWORD })).status).toBe(429);
     expect((await new Browser(own.url).signIn(user.email)).status).toBe(303);
   });

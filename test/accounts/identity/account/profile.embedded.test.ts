@@ -41,7 +41,7 @@ describe('account pages', () => {
     expect((await open(browser, '')).text).toContain('You belong to no Organization yet');
     expect((await post(browser, '', { name: 'Without' })).status).toBe(303);
     expect(await nameOf(user.id)).toBe('Without');
-    // The sign-in page goes on to where they may go, and tells them about their account otherwise.
+    // The sign-in page redirects to an allowed page and otherwise links to the account.
     expect((await browser.get(`/login?next=${ACCOUNT}`, html)).headers.get('location')).toBe(ACCOUNT);
     expect((await browser.get('/login', html)).text).toContain(`href="${ACCOUNT}"`);
   });

@@ -35,7 +35,7 @@ const wrongCodeOf = (right: string) => (right === '000000' ? '000001' : '000000'
 const factorOf = async (userId: string) =>
   (await database.db.orm.select().from(secondFactors).where(eq(secondFactors.userId, userId)))[0];
 
-/** A person who has begun the set-up, and the app that holds the secret of the page. */
+/** A person who has started the set-up, and an app with the secret from the page. */
 async function settingUp() {
   const person = await signedIn(database.db, service.url);
   const answer = await post(person.browser, FACTOR, { currentPassword: PASSWORD });
@@ -45,7 +45,6 @@ async function settingUp() {
   return { ...person, page, secret, code: authenticator(secret, service.clock) };
 }
 
-/** A signed-in person whose second factor is on. */
 async function secured(on: TestService = service) {
   const person = await signedIn(database.db, on.url);
   const app = await giveSecondFactor(database.db, person.user.id, on.clock);
@@ -91,7 +90,7 @@ describe('setting up a second factor', () => {
     expect(await logOf(database, user.email)).toMatchObject([
       { action: 'user.second_factor_turned_on', actor: user.id, details: { sessionsEnded: 1 } },
     ]);
-    // The code of the set-up counts as used; what was shown now works.
+    // The set-up consumed its code; the next one works.
     const first = await other.send('POST', '/login/code', { form: { code: code() } });
     expect(first.status).toBe(401);
     const second = await other.send('POST', '/login/code', { form: { code: codes[9]! } });
@@ -242,7 +241,7 @@ describe('new recovery codes', () => {
 });
 
 describe('turning the second factor off', () => {
-  it.each(['a code of the app', 'a recovery code'])('requires the password and %s', async (kind) => {
+  it.each(['an app code', 'a recovery code'])('requires the password and %s', async (kind) => {
     const { browser, user, app } = await secured();
     const code = kind === 'a recovery code' ? await app.recoveryCode() : app.code();
     const other = new Browser(service.url);
@@ -259,7 +258,7 @@ describe('turning the second factor off', () => {
     expect(await logOf(database, user.email)).toMatchObject([
       { action: 'user.second_factor_turned_off', details: { sessionsEnded: 1 } },
     ]);
-    // The same again: there is nothing to turn off.
+    // The second time, nothing is left to turn off.
     const again = await post(browser, `${FACTOR}/off`, { currentPassword: PASSWORD, code });
     expect(again.headers.get('location')).toBe(`${ACCOUNT}/second-factor`);
   });

@@ -25,7 +25,7 @@ afterAll(async () => {
 
 const rowsOf = (userId: string) => database.db.orm.select().from(sessions).where(eq(sessions.userId, userId));
 
-/** A person who is signed in here and on a phone. */
+/** A person signed in here and on a phone. */
 async function onTwoDevices(userAgent = iPhone) {
   const person = await signedIn(database.db, service.url);
   const phone = new Browser(service.url);

@@ -62,7 +62,7 @@ it('a link works once, however many concurrent uses there are', async () => {
   );
   expect(answers.map(({ status }) => status).sort((a, b) => a - b)).toEqual([303, 404, 404, 404]);
   expect(await database.db.orm.select().from(operators)).toHaveLength(1);
-  // What the others would have made is undone.
+  // The other attempts were rolled back.
   const made = await database.db.orm.select().from(users);
   expect(made.filter(({ email }) => email.startsWith('at-once'))).toHaveLength(1);
   const again = await open('set-up', token);
@@ -290,7 +290,7 @@ it('deleting a person ends the links for them, including invitations of their ad
   expect((await (await open('set-up', invited)).get('/set-up', html)).status).toBe(404);
 });
 
-/** As on a first start, whatever the other tests have made. */
+/** Restores the state of a first start, whatever other tests have created. */
 async function withoutOperators(): Promise<void> {
   await database.db.orm.delete(operators);
   await database.db.orm.delete(oneTimeLinks).where(eq(oneTimeLinks.kind, 'setup'));
@@ -355,7 +355,7 @@ it('a reset ends every session, for pages and API, and pending sign-ins', async 
   const waiting = new Browser(service.url);
   expect((await waiting.signIn(user.email)).headers.get('location')).toContain('/login/code');
   const browser = await open('reset', await makeLink(service, 'password_reset', user));
-  // A session of another person in this browser ends too: none can be prepared.
+  // A session of another person in this browser ends too, so nobody can plant one.
   const stranger = await createUser(database.db);
   await browser.signIn(stranger.email);
   const before = browser.copy();
@@ -422,7 +422,7 @@ it('an address that sends thirty wrong links is blocked, and right ones do not c
     for (let n = 0; n < 15; n++) expect(await send('short')).toBe(404);
     for (let n = 0; n < 15; n++) expect(await send('x'.repeat(43))).toBe(404);
     expect(await send('short')).toBe(429);
-    // The limits of the other pages are counted by themselves.
+    // The other pages have separate limits.
     expect((await post(new Browser(other.url), '/set-up/open', { link: 'short' })).status).toBe(404);
   } finally {
     await other.stop();

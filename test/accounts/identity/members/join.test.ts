@@ -218,7 +218,7 @@ describe('an invitation to an archived Organization', () => {
     expect(await userOf(newcomer)).toBeUndefined();
     expect(await roleOf(database.db, orgId, person.id)).toBeUndefined();
     await setArchived(null);
-    // The link that was opened before is still the one.
+    // The link opened earlier is still remembered.
     expect((await person.browser.get(JOIN, html)).text).toContain(team.organization.name);
     expect((await accept(person.browser, token)).status).toBe(303);
     expect((await makeAccount(new Browser(service.url), newToken)).status).toBe(303);
@@ -255,7 +255,7 @@ describe('a person who has no account', () => {
     const token = await invite(team.owner.browser, email, { role: 'admin' });
     const browser = new Browser(service.url);
     expect((await look(browser, token)).text).toContain('Create your account');
-    // Looking changes nothing.
+    // Viewing the page changes nothing.
     expect(await userOf(email)).toBeUndefined();
     const answer = await makeAccount(browser, token, { name: '  Zoë <b>  ' });
     expect(answer.headers.get('location')).toBe('/dashboard?done=joined');

@@ -48,7 +48,7 @@ describe('GET /dashboard/members', () => {
     };
     expect(await offered('owner')).toEqual({ invite: true, people: roles });
     expect(await offered('admin')).toEqual({ invite: true, people: ['admin', 'member', 'billing'] });
-    // Oneself: every member may leave.
+    // Every member may leave.
     expect(await offered('member')).toEqual({ invite: false, people: ['member'] });
     expect(await offered('billing')).toEqual({ invite: false, people: ['billing'] });
   });
@@ -249,7 +249,7 @@ describe('changing a role', () => {
     expect(await roleNow(orgId, owner.id)).toBe('owner');
     expect((await setRole(owner.browser, owner.id, 'member', confirmed)).status).toBe(303);
     expect(await roleNow(orgId, owner.id)).toBe('member');
-    // Not back up again.
+    // The person cannot promote themselves again.
     expect((await setRole(owner.browser, owner.id, 'owner', confirmed)).status).toBe(403);
   });
 });
@@ -290,7 +290,7 @@ describe('removing a member', () => {
     const page = await owner.browser.get(`/dashboard/members/${member.id}/remove`, html);
     expect(page.text).toContain(`Remove <bdi>${member.name}</bdi>?`);
     expect(page.text).toContain('API keys stay');
-    // Looking changes nothing.
+    // Viewing the page changes nothing.
     expect(await roleNow(organization.id, member.id)).toBe('member');
     const answer = await remove(owner.browser, member.id);
     expect(answer.headers.get('location')).toBe('/dashboard/members?done=removed');

@@ -156,7 +156,7 @@ describe('DELETE /operator/organizations/:slug/members/:email', () => {
       headers: { authorization: `Bearer ${key.secret}`, 'content-type': 'application/json' },
       body: '{"events":[]}',
     });
-    // The key is known; only the batch is empty.
+    // The key is valid; only the batch is empty.
     expect(answer.status).toBe(400);
   });
 

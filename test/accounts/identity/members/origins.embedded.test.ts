@@ -20,7 +20,7 @@ afterAll(async () => {
 });
 const operator = operatorClient(() => service);
 
-/** The row of a person in the list, and what the person's page says, as text. */
+/** A person's row in the list and the text of their page. */
 async function told(browser: Browser, name: string) {
   const list = (await browser.get('/dashboard/members', html)).text;
   const row = list.split('<tr role="row">').find((part) => part.includes(`<bdi>${name}</bdi>`))!;
@@ -55,7 +55,7 @@ it('member pages say who came by an invitation, by the operator or with the demo
   await post(await signIn(service.url, guest.email), '/dashboard/join', { invitation: token });
   const added = await createUser(database.db, { name: 'Added One' });
   await operator('PUT', `/organizations/${slug}/members/${added.email}`, { role: 'member' });
-  // The same person elsewhere says nothing of here.
+  // Their membership elsewhere does not affect this Organization.
   await operator('PUT', `/organizations/${other.organization.slug}/members/${guest.email}`, {
     role: 'member',
   });
@@ -88,7 +88,7 @@ it('member pages say who came by an invitation, by the operator or with the demo
   expect(await told(owner, 'Demo One')).toMatchObject({ cell: 'Created with the demo' });
   expect(await told(owner, team.admin.name)).toMatchObject({ cell: 'Not recorded' });
 
-  // Who comes back comes by what brought them back.
+  // A person who returns has the origin of their latest membership.
   service.clock.advance(1_000);
   await remove(owner, (await told(owner, 'New Account')).id);
   const { rows } = (await database.db.orm.execute("select email from users where name = 'New Account'")) as {

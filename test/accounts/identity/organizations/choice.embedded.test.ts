@@ -17,7 +17,7 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** A person who is owner of one Organization and billing of another, which they joined later. */
+/** An owner of one Organization who later joined another as billing. */
 async function inTwo() {
   const { browser, user, organization: first } = await signedIn(database.db, service.url);
   const second = await createOrganization(database.db);

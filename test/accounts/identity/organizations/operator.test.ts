@@ -72,7 +72,7 @@ describe('PUT /operator/organizations/:slug', () => {
     const archived = await call('PUT', `/organizations/${slug}`, { name: 'Archived', archived: true });
     expect(archived.body.archivedAt).toBe(new Date(service.clock.now()).toISOString());
     expect(await ask()).toEqual([401, 'key_revoked']);
-    // What is left out stays as it was, and the same again changes nothing.
+    // Omitted fields keep their values, and repeating the call changes nothing.
     const again = await call('PUT', `/organizations/${slug}`, { name: 'Archived' });
     expect(again.body).toEqual(archived.body);
     await call('PUT', `/organizations/${slug}`, { name: 'Archived', archived: false });

@@ -24,7 +24,7 @@ const call = (service: TestService, headers: Record<string, string> = {}, path =
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
-/** Every route, so that none is forgotten. */
+/** All operator routes. */
 const routes = [
   'GET /products',
   'GET /products/a',

@@ -37,7 +37,7 @@ it('an Organization that requires a second factor hides everything from members 
   const key = { name: 'x', livemode: true };
   const refused = await browser.send('POST', '/dashboard/api-keys', { json: key });
   expect(refused).toMatchObject({ status: 403, body: { code: 'forbidden_role' } });
-  // A renaming says nothing about it.
+  // Renaming does not reset the requirement.
   expect((await put({})).body).toMatchObject({ requireSecondFactor: true });
   await giveSecondFactor(database.db, user.id, service.clock);
   expect((await browser.send('POST', '/dashboard/api-keys', { json: key })).status).toBe(201);
@@ -100,7 +100,7 @@ describe('the members page', () => {
     const theirs = new Browser(service.url);
     await theirs.signIn(other.email);
     expect((await theirs.get('/dashboard', html)).headers.get('location')).toBe(setUp);
-    // A second time changes nothing and records nothing.
+    // Repeating the change writes and logs nothing.
     expect((await send(browser, 'yes')).status).toBe(303);
     expect((await browser.get('/dashboard/members', html)).text).toContain('>\n      Required\n');
     const log = await browser.get('/dashboard/audit-log', html);

@@ -36,7 +36,7 @@ async function start(limits = {}): Promise<TestService> {
   return started;
 }
 
-/** A member with a second factor, and a browser that has given the right password. */
+/** A member with a second factor, and a browser that has sent the right password. */
 async function challenged(on: TestService = service) {
   const user = await createUser(database.db);
   const organization = await createOrganization(database.db);
@@ -225,7 +225,7 @@ describe('an app code', () => {
     const reused = await give(second, app.code());
     expect(reused.status).toBe(401);
     expect(reused.text).toContain('used before');
-    // The next one is another, and the one before is older than what was used.
+    // The next code is new; the previous one is older than the used one.
     expect((await give(second, app.code(-1))).status).toBe(401);
     expect((await give(second, app.code(1))).status).toBe(303);
   });
@@ -411,7 +411,7 @@ describe('wrong codes', () => {
   });
 
   const newPassword = 'a long phrase of my own';
-  /** A browser that has opened a new link to choose another password. */
+  /** A browser that has opened a new password link. */
   async function withLink(own: TestService, user: TestUser) {
     const browser = new Browser(own.url);
     const link = await makeLink(own, 'password_reset', user);
@@ -436,7 +436,7 @@ describe('wrong codes', () => {
     const { reset, browser: last } = await withLink(own, user);
     expect(await reset(app.code())).toBe(429);
     expect((await last.get('/reset', html)).status).toBe(200);
-    // Nobody else is concerned.
+    // Other people are not affected.
     const other = await challenged(own);
     expect(await (await withLink(own, other.user)).reset(other.app.code())).toBe(303);
   });
@@ -451,7 +451,7 @@ describe('wrong codes', () => {
     const wrong = wrongCodeOf(app.code());
     const confirm = async (form: Record<string, string>) =>
       (await signedIn.send('POST', '/confirm', { form, headers: html })).status;
-    // The code is not looked at, so it is no guess.
+    // The wrong password fails first, so the code does not count as a guess.
     for (let i = 0; i < 2; i++) expect(await confirm({ currentPassword: 'wrong', code: wrong })).toBe(400);
     for (let i = 0; i < 5; i++) expect(await confirm({ currentPassword: PASSWORD, code: wrong })).toBe(400);
     const guesser = new Browser(own.url);
@@ -473,7 +473,7 @@ describe('wrong codes', () => {
       });
       expect([path, status, text.includes('Too many wrong')]).toEqual([path, 429, true]);
     }
-    // A browser that the account has never signed in with has a count of its own.
+    // A browser unknown to the account has a separate count.
     const stranger = new Browser(own.url);
     await stranger.signIn(user.email);
     expect((await give(stranger, app.code())).status).toBe(303);

@@ -15,7 +15,7 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** Each test has a service, and with it counters, of its own. */
+/** Gives each test its own service and thereby its own counters. */
 async function start(signInLimits: Partial<SignInLimits>): Promise<TestService> {
   const service = await startTestService(database.db, {
     env: { TRUST_PROXY: '1' },
@@ -62,7 +62,7 @@ describe('failed sign-ins', () => {
       attempt(service, user.email, 'wrong', `192.0.2.${i}`),
     );
     const statuses = (await Promise.all(guesses)).map(({ status }) => status);
-    // Five of them wait at a time; the others are told to come again.
+    // Five of them wait at a time; the others are refused.
     expect(statuses.filter((status) => status === 401)).toHaveLength(3 + 5);
     const timeOf = async (work: () => Promise<{ status: number }>) => {
       const startedAt = performance.now();
@@ -72,7 +72,7 @@ describe('failed sign-ins', () => {
     const elsewhere = await timeOf(() => attempt(service, user.email, PASSWORD, '198.51.100.1'));
     expect(elsewhere).toBeGreaterThan(1990);
     expect(await timeOf(() => device.signIn(user.email))).toBeLessThan(elsewhere);
-    // The device is known with this account only, and a cookie that was changed is none.
+    // The device is known only to this account, and a modified cookie is ignored.
     expect((await attempt(service, strangers(), 'wrong')).status).toBe(401);
     const forged = device.copy();
     forged.cookies.set(
@@ -144,7 +144,7 @@ describe('failed sign-ins', () => {
     expect(took[3]).toBeGreaterThanOrEqual(295);
     expect(took[4]).toBeGreaterThanOrEqual(595);
     expect(took[7]).toBeGreaterThanOrEqual(595);
-    // Doubled on and on it would be 4.8 s.
+    // Doubling further would take 4.8 s.
     expect(took[7]).toBeLessThan(4000);
   });
 
@@ -156,7 +156,7 @@ describe('failed sign-ins', () => {
     expect(refused).toMatchObject({ status: 429, body: { code: 'rate_limited' } });
     expect(refused.headers.get('retry-after')).toBe('2');
     expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([401, 401]);
-    // Those who have been answered make room.
+    // Answered requests make room.
     expect((await attempt(service, strangers(), 'wrong')).status).toBe(401);
   });
 

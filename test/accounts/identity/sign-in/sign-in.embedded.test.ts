@@ -116,12 +116,12 @@ describe('POST /login', () => {
     };
     await time(`${randomUUID()}@example.com`);
     const [known, unknown]: [number[], number[]] = [[], []];
-    // In turn, so that a moment in which the machine is busy meets both.
+    // Alternates, so that a busy moment of the machine affects both.
     for (let i = 0; i < 3; i++) {
       known.push(await time(user.email));
       unknown.push(await time(`${randomUUID()}@example.com`));
     }
-    // Without the hash an unknown address would be answered ten times faster.
+    // Without the hash, an unknown address would be answered ten times faster.
     expect(Math.min(...unknown)).toBeGreaterThan(Math.min(...known) / 3);
   });
 
