@@ -20,7 +20,7 @@ export interface KeyActor {
   orgId: string;
   /** Null for the system, whose keys are exempt from the hourly limit. */
   userId: string | null;
-  /** Author in the audit log when it is not a member. */
+  /** Author in the audit log if it is not a member. */
   actor?: string;
   by: Authority;
   ip?: string | undefined;
@@ -78,7 +78,7 @@ export async function createApiKey(
       values: { name, livemode, scopes, expiresAt, rotatedFromId: null },
       audit: { action: 'api_key.created', details: { expiresAt } },
     });
-    await tell(tx, actor, { type: 'api_key.created', key: added.key, at: now });
+    await emitMessage(tx, actor, { type: 'api_key.created', key: added.key, at: now });
     return added;
   });
 }
@@ -145,7 +145,7 @@ export async function rotateApiKey(
       await updateKey(tx, actor.orgId, id, { expiresAt: graceEnd });
     const previous = await requireKey(tx, actor.orgId, id);
     const more = { previous: toMessage(previous) };
-    await tell(tx, actor, { type: 'api_key.rotated', key: added.key, more, at: now });
+    await emitMessage(tx, actor, { type: 'api_key.rotated', key: added.key, more, at: now });
     return { ...added, previous };
   });
 }
@@ -162,7 +162,7 @@ export async function revokeApiKey({ db, clock }: KeyDeps, actor: KeyActor, id: 
     const details = { name, prefix, scopes, livemode, state: stateOf(key, now.getTime()) };
     await audit(tx, actor, { at: now, action: 'api_key.revoked', target: id, details });
     const more = { revokedAt: now.toISOString() };
-    await tell(tx, actor, { type: 'api_key.revoked', key, more, at: now });
+    await emitMessage(tx, actor, { type: 'api_key.revoked', key, more, at: now });
     return { ...key, revokedAt: now };
   });
 }
@@ -242,7 +242,7 @@ function audit(
 type KeyMessage = Extract<WebhookType, `api_key.${string}`>;
 
 /** Sent in the key's mode, live or test. */
-async function tell<T extends KeyMessage>(
+async function emitMessage<T extends KeyMessage>(
   tx: Tx,
   { orgId }: KeyActor,
   { type, key, more, at }: { type: T; key: KeyRow; more?: Omit<DataOf<T>, 'apiKey'>; at: Date },

@@ -222,7 +222,7 @@ export function createKeyReader({ db, clock }: { db: Database; clock: Clock }): 
   return {
     async authenticate(hashedSecret, scope) {
       const { problem, principal } = await coalescer.submit({ hashedSecret });
-      const error = keyError(problem ?? findLack(principal, scope), scope ?? '');
+      const error = keyError(problem ?? findAccessProblem(principal, scope), scope ?? '');
       if (error) throw error;
       return principal;
     },
@@ -230,7 +230,7 @@ export function createKeyReader({ db, clock }: { db: Database; clock: Clock }): 
   };
 }
 
-function findLack({ scopes, marketAccess }: Principal, scope: Scope | null): KeyProblem | null {
+function findAccessProblem({ scopes, marketAccess }: Principal, scope: Scope | null): KeyProblem | null {
   if (scope === null) return null;
   if (!scopes.includes(scope)) return 'insufficient_scope';
   return isOfMarkets(scope) && marketAccess === 'none' ? 'no_market_access' : null;

@@ -155,7 +155,7 @@ const keyNotices = {
 
 const cutOverNotices = { finished: 'The old key is revoked. Calls with it fail from now on.' };
 
-/** Every member may see both. */
+/** Every member may see these pages. */
 function addKeyPages(router: Router, deps: KeyPageDeps): void {
   router.get('/api-keys/:id', async (req, res, next) => {
     if (!prefersHtml(req)) next('route');

@@ -69,7 +69,7 @@ const EXPIRING_WITHIN_MS = 14 * DAY_MS;
 /** Hints for a working key. `usedScopes` are the scopes that its calls have needed so far. */
 function findHints(key: KeyDetails, usedScopes: ReadonlySet<string>, nowMs: number): Hint[] {
   const state = stateOf(key, nowMs);
-  if (state === 'grace') return [stillCalled(key, nowMs)].filter((hint) => hint !== undefined);
+  if (state === 'grace') return [findStillCalled(key, nowMs)].filter((hint) => hint !== undefined);
   if (state !== 'active') return [];
   const unused = findUnused(key, nowMs);
   // A key that is never called uses none of its scopes, so one hint is enough.
@@ -120,7 +120,7 @@ function findUnusedScope(
   };
 }
 
-function stillCalled(key: KeyDetails, nowMs: number): Hint | undefined {
+function findStillCalled(key: KeyDetails, nowMs: number): Hint | undefined {
   const { expiresAt, lastUsedAt, successorCreatedAt, successorId } = key;
   if (expiresAt === null || lastUsedAt === null || successorCreatedAt === null) return undefined;
   const graceMs = expiresAt.getTime() - successorCreatedAt.getTime();

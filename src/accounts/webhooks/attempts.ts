@@ -79,7 +79,7 @@ export function createAttempts(deps: DispatcherDeps) {
     }
   }
 
-  function tellOf({ delivery, status, statusCode, error, durationMs }: Outcome): void {
+  function reportOutcome({ delivery, status, statusCode, error, durationMs }: Outcome): void {
     const line = { ...logOf(delivery), statusCode, durationMs, ...(error === null ? {} : { reason: error }) };
     metrics.webhooks.inc({ outcome: status === 'waiting' ? 'deferred' : status });
     if (status === 'delivered') log.debug(line, 'a webhook was delivered');
@@ -113,7 +113,7 @@ export function createAttempts(deps: DispatcherDeps) {
         ...nextStep(delivery, answer, isOk, clock.now()),
       };
       await recordOutcome(group, outcome);
-      tellOf(outcome);
+      reportOutcome(outcome);
     },
     /** Aborts running attempts without recording them. */
     close() {

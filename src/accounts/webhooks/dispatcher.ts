@@ -90,10 +90,10 @@ function createSweeper(deps: DispatcherDeps, stopping: AbortSignal) {
   const underWay = new Map<Delivery, Promise<void>>();
   const waiting: (() => void)[] = [];
   const nextFinished = () => new Promise<void>((resolve) => waiting.push(resolve));
-  const tellFinished = () => {
+  const notifyFinished = () => {
     for (const resolve of waiting.splice(0)) resolve();
   };
-  stopping.addEventListener('abort', tellFinished);
+  stopping.addEventListener('abort', notifyFinished);
 
   function begin(group: ShardGroup, delivery: Delivery): void {
     const { endpointId } = delivery;
@@ -108,7 +108,7 @@ function createSweeper(deps: DispatcherDeps, stopping: AbortSignal) {
       )
       .finally(() => {
         underWay.delete(delivery);
-        tellFinished();
+        notifyFinished();
       });
     underWay.set(delivery, work);
   }

@@ -61,9 +61,9 @@ export async function createEndpoint(
   const { orgId } = actor;
   return change(deps, actor.by, async (tx) => {
     await lockOrganization(tx, { id: orgId });
-    const there = await listEndpoints(tx, orgId);
-    if (there.some((endpoint) => endpoint.id === id)) throw new EndpointExists(id!);
-    if (there.length >= MAX_ENDPOINTS)
+    const existing = await listEndpoints(tx, orgId);
+    if (existing.some((endpoint) => endpoint.id === id)) throw new EndpointExists(id!);
+    if (existing.length >= MAX_ENDPOINTS)
       throw new AppError('invalid_request', `An Organization has at most ${MAX_ENDPOINTS} endpoints.`);
     const newEndpointId = id ?? newId(now.getTime());
     const secret = generateWebhookSecret();

@@ -146,7 +146,7 @@ export async function writeMessage<T extends AnyType>(
 }
 
 /**
- * The same as CTEs for a hot statement.
+ * CTEs that queue messages within a hot statement.
  * @param told name of an earlier CTE with org_id, livemode, type, data (jsonb) and once_key (text, may be null)
  * @param now time of the statement, a timestamptz
  */

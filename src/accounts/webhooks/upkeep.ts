@@ -26,7 +26,7 @@ export async function tendWebhooks({ db, clock, metrics }: UpkeepDeps): Promise<
   let overdueSeconds = 0;
   await Promise.all(
     db.shards.groups.map((group) =>
-      goThrough(group, tend, [now, BATCH], (row) => {
+      runForEndpoints(group, tend, [now, BATCH], (row) => {
         if (isFull(row)) return true;
         waiting += Number(row[2] ?? 0);
         overdueSeconds = Math.max(overdueSeconds, Number(row[3] ?? 0));
@@ -44,7 +44,7 @@ export async function deleteOldWebhooks({ db, clock }: Omit<UpkeepDeps, 'metrics
   const onceEnd = new Date(clock.now() - ONCE_KEPT_DAYS * DAY_MS);
   for (const group of db.shards.groups) {
     for (const template of [deleteAttempts, deleteDeliveries])
-      await goThrough(group, template, [firstIdOf(end), BATCH], isFull);
+      await runForEndpoints(group, template, [firstIdOf(end), BATCH], isFull);
     for (let statements = 0; statements < MAX_STATEMENTS; statements++) {
       const [row] = await group.run(deleteMessages, [end.toISOString(), onceEnd.toISOString(), BATCH]);
       if (Number(row?.[0]) < BATCH) break;
@@ -55,7 +55,7 @@ export async function deleteOldWebhooks({ db, clock }: Omit<UpkeepDeps, 'metrics
 const isFull = ([, changed]: (string | null)[]): boolean => Number(changed) >= BATCH;
 
 /** @param hasMore true to run the statement again for the same endpoints */
-async function goThrough(
+async function runForEndpoints(
   group: ShardGroup,
   template: Template,
   values: unknown[],

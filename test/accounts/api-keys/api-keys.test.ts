@@ -203,7 +203,7 @@ describe('listing keys', () => {
     expect((await browser.get(`${PATH}?limit=8`)).body.nextCursor).toBeNull();
   });
 
-  it('never shows another Organization’s keys, even with its cursor', async () => {
+  it('never shows another Organization’s keys, even with a cursor from there', async () => {
     const mine = await owner();
     const { browser: theirs } = await owner();
     await createKey(database.db, mine.organization.id);
@@ -423,7 +423,7 @@ describe('permissions', () => {
       });
   });
 
-  it('hide other Organizations’ keys, which look like malformed ids: not found', async () => {
+  it('hide other Organizations’ keys: they return 404, as does a malformed id', async () => {
     const { browser } = await owner();
     const foreign = await createKey(database.db, (await createOrganization(database.db)).id);
     const ids = [foreign.id, randomUUID(), 'x', '%01', '__proto__', '%F0%9F%91%BE', `${foreign.id}x`];

@@ -192,7 +192,7 @@ describe('the list page', () => {
   });
 });
 
-describe('without keys', () => {
+describe('the list page without keys', () => {
   it('explains keys and offers to create one', async () => {
     const { browser } = await signedIn(database.db, service.url, 'admin');
     const page = await getPage(browser, PATH);

@@ -47,8 +47,8 @@ async function expectChain(orgId: string, length: number): Promise<void> {
   });
 }
 
-describe('the chain includes', () => {
-  it('keys created, rotated and revoked in the dashboard', async () => {
+describe('the audit chain', () => {
+  it('includes keys created, rotated and revoked in the dashboard', async () => {
     const { organization, browser } = await signedIn(database.db, service.url);
     const json = { name: 'Läufer 🏃 <b>', livemode: true, expiresAt: '2099-01-01T00:00:00.5+01:00' };
     const { body } = await browser.send('POST', '/dashboard/api-keys', { json });
@@ -59,7 +59,7 @@ describe('the chain includes', () => {
     await expectChain(organization.id, 3);
   });
 
-  it('everything the operator declares, across several Organizations', async () => {
+  it('includes everything the operator declares, across several Organizations', async () => {
     const slugs = [unique('org'), unique('org'), unique('org')];
     const email = uniqueEmail();
     const product = unique('product');
@@ -85,7 +85,7 @@ describe('the chain includes', () => {
     for (const { id } of rows) await expectChain(id, 8);
   });
 
-  it('the demo', async () => {
+  it('includes the demo', async () => {
     const other = await createTestDatabase();
     try {
       const config = { ...service.context.config, dataDir: mkdtempSync(join(tmpdir(), 'gauge-demo-')) };
@@ -98,7 +98,7 @@ describe('the chain includes', () => {
     }
   });
 
-  it('50 concurrent changes, without a gap', async () => {
+  it('has no gap after 50 concurrent changes', async () => {
     const { organization, browser } = await signedIn(database.db, service.url);
     const { slug } = organization;
     const changes = Array.from({ length: 50 }, (_, i) =>
@@ -112,7 +112,7 @@ describe('the chain includes', () => {
     await expectChain(organization.id, 50);
   });
 
-  it('concurrent removals of users of many Organizations, without deadlock', async () => {
+  it('does not deadlock when users of many Organizations are removed concurrently', async () => {
     const ids = await Promise.all(
       Array.from({ length: 4 }, async () => (await createOrganization(database.db)).id),
     );
@@ -129,7 +129,7 @@ describe('the chain includes', () => {
     for (const id of ids) await expectChain(id, 8);
   });
 
-  it('no row and no gap for a change that was rolled back', async () => {
+  it('has neither a row nor a gap for a change that was rolled back', async () => {
     const { id } = await createOrganization(database.db);
     await writeRows(database.db, id, 1);
     const failing = inChange(database.db, async (tx) => {
@@ -141,7 +141,7 @@ describe('the chain includes', () => {
     await expectChain(id, 2);
   });
 
-  it.runIf(!isEmbedded)('no usage event, which never waits for the chain', async () => {
+  it.runIf(!isEmbedded)('does not delay usage events', async () => {
     const { organization, key, product } = await createTenant(database.db);
     await inChange(database.db, async (tx) => {
       await recordAudit(tx, organization.id, { at, action: 'test.held', actor: 'system', target: 'x' });

@@ -154,7 +154,7 @@ export async function resetPassword(
     await spendLink(tx, found.link, now);
     await updateUser(tx, userId, { passwordHash });
     await mailAccountNotice(tx, deps, email, 'password', arrival);
-    return enter(tx, found, 'user.password_reset', arrival);
+    return replaceSessions(tx, found, 'user.password_reset', arrival);
   });
 }
 
@@ -176,7 +176,7 @@ export async function resetSecondFactor(
     await spendLink(tx, found.link, arrival.at);
     await deleteSecondFactor(tx, found.person.id);
     await mailAccountNotice(tx, deps, found.person.email, 'secondFactor', arrival);
-    return enter(tx, found, 'user.second_factor_removed', arrival);
+    return replaceSessions(tx, found, 'user.second_factor_removed', arrival);
   });
 }
 
@@ -187,7 +187,7 @@ async function hold(tx: Tx, { person }: ResetLink): Promise<void> {
 }
 
 /** The caller has already checked any second factor. */
-async function enter(
+async function replaceSessions(
   tx: Tx,
   { link, person: { id: userId, email } }: ResetLink,
   action: string,

@@ -126,13 +126,13 @@ export async function findLink(
     );
   if (link.usedAt !== null) throw new LinkGone('This link was already used. It works only once.');
   if (link.expiresAt <= now) throw new LinkGone('This link has expired.');
-  if (!(await hasMaker(orm, link)))
+  if (!(await hasValidCreator(orm, link)))
     throw new LinkGone('The person who created this link is no longer an operator.');
   return link;
 }
 
 /** Only operators invite operators. True also for a link that the service created. */
-async function hasMaker(orm: Orm, { kind, createdBy }: OneTimeLink): Promise<boolean> {
+async function hasValidCreator(orm: Orm, { kind, createdBy }: OneTimeLink): Promise<boolean> {
   return createdBy === null ? kind !== 'operator_invitation' : isOperator(orm, createdBy);
 }
 

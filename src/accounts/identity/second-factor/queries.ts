@@ -38,7 +38,7 @@ export async function hasSecondFactor(orm: Orm, userId: string): Promise<boolean
   return row!.has;
 }
 
-/** Name of what requires a second factor of the person: the service or an Organization. */
+/** Name of the service or Organization that requires a second factor of the person. */
 export async function findFactorDemand(orm: Orm, userId: string): Promise<string | undefined> {
   const [row] = await selectRows<{ name: string }>(
     orm,

@@ -48,12 +48,12 @@ export interface SessionPrincipal extends SessionPerson {
   marketAccess: MarketAccess;
 }
 
-interface Homeless extends SessionPerson {
+interface SessionWithoutOrganization extends SessionPerson {
   orgId: null;
 }
 
 export interface ReadSession {
-  (req: Request): Promise<SessionPrincipal | Homeless | undefined>;
+  (req: Request): Promise<SessionPrincipal | SessionWithoutOrganization | undefined>;
   /** Owner of a session that expired; undefined if somebody ended it. */
   findOwner: (req: Request) => Promise<string | undefined>;
   /** @returns the token for `takeForm` */

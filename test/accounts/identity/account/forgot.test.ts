@@ -77,7 +77,7 @@ describe('a forgotten password', () => {
     expect(rows.map(({ text }) => text)).toEqual(['', '']);
   });
 
-  it('causes the same answer and the same work whether or not the account exists', async () => {
+  it('gets the same answer after the same work whether or not the account exists', async () => {
     const user = await createUser(database.db);
     const answers = [];
     for (const email of [user.email, 'no-such-person@example.com']) {
@@ -147,7 +147,7 @@ describe('a forgotten password', () => {
     expect(await deliver(user.email)).toHaveLength(1);
   });
 
-  it('causes no mail for a malformed address, from another site, or too often for one address', async () => {
+  it('gets no mail for a malformed address, from another site, or too often for one address', async () => {
     for (const email of ['', 'nobody', 'a@example.com, b@example.com', 'a@example.com\r\nbcc: b@example.com'])
       expect((await forgot(email)).status, email).toBe(400);
     expect((await forgot('a@example.com', { 'sec-fetch-site': 'cross-site' })).status).toBe(403);
@@ -258,7 +258,7 @@ describe('a person gets mail', () => {
     for (const { text } of told) expect(text).toContain('by the operator of this service');
   });
 
-  it('after no refused change', async () => {
+  it('but not after a refused change', async () => {
     const { user, browser } = await signedIn(database.db, service.url);
     const newPassword = 'four unrelated words here';
     const fields = { currentPassword: 'wrong', newPassword, newPasswordAgain: newPassword };

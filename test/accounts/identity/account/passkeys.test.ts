@@ -287,7 +287,7 @@ describe('adding a passkey', () => {
 });
 
 describe('removing a passkey', () => {
-  it('that is the last turns the second factor off and is logged', async () => {
+  it('turns the second factor off if it was the last, and logs that', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     const { passkey } = await add(browser, user.id);
     const second = await givePasskey(database.db, user.id, service.url);
@@ -305,7 +305,7 @@ describe('removing a passkey', () => {
     expect((await new Browser(service.url).signIn(user.email)).headers.get('location')).toBe('/dashboard');
   });
 
-  it('leaves passkeys as the second factor after the app is turned off, and the page says so', async () => {
+  it('is independent of turning the app off, after which the passkey remains the second factor', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     await add(browser, user.id);
     const app = await giveSecondFactor(database.db, user.id, service.clock);
@@ -418,7 +418,7 @@ describe('a passkey after the password', () => {
     expect((await sendCode(second.browser, used)).status).toBe(401);
   });
 
-  it('blocks the sign-in after five failures, which a recovery code can still complete', async () => {
+  it('blocks the sign-in after five failures; a new sign-in accepts a recovery code', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     const { answer } = await add(browser, user.id);
     const code = /<code id="recovery-codes">([^<\n]+)/.exec(answer.text)![1]!;

@@ -145,7 +145,7 @@ describe('a signed-in person', () => {
     expect((await look(person.browser, token)).text).toContain('You are already a member');
   });
 
-  it('alone succeeds when two accept concurrently', async () => {
+  it('joins alone if two people accept concurrently', async () => {
     for (let i = 0; i < 5; i++) {
       const people = [await stranger(), await stranger()];
       const token = await invite(team.owner.browser, freshEmail());
@@ -156,7 +156,7 @@ describe('a signed-in person', () => {
     }
   });
 
-  it('who is already a member is told so, and the invitation stays open', async () => {
+  it('who is already a member learns so, and the invitation stays open', async () => {
     const token = await invite(team.owner.browser, freshEmail(), { role: 'owner' });
     expect((await look(team.member.browser, token)).text).toContain('You are already a member');
     const answer = await accept(team.member.browser, token);
@@ -521,7 +521,7 @@ describe('the operator', () => {
     }
   });
 
-  it('adds a member by other means, who can then not reuse an old link', async () => {
+  it('removes a member, who cannot rejoin with an accepted link', async () => {
     const person = await stranger();
     const token = await invite(team.owner.browser, person.email);
     await accept(person.browser, token);
