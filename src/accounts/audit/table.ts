@@ -30,7 +30,7 @@ const columns = {
 const place = {
   /** 1, 2, 3 … within the chain. */
   seq: bigint({ mode: 'number' }),
-  /** SHA-256, hex. */
+  /** SHA-256 of the row and the previous row's hash, hex. */
   hash: text(),
 };
 

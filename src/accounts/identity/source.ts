@@ -10,7 +10,7 @@ export interface Put<T> {
   resource: T;
 }
 
-/** An undefined field is left unchanged. */
+/** An undefined field is absent. */
 type Fields = Record<string, string | null | undefined>;
 
 interface Difference {

@@ -32,7 +32,10 @@ export class InvitationVoid extends AppError {
   }
 }
 
-/** Finds an invitation that is open or that this person accepted or does not need. @throws InvitationGone, InvitationVoid */
+/**
+ * Finds an invitation that is open or that this person accepted or does not need.
+ * @throws InvitationGone, InvitationVoid
+ */
 export async function getInvitation(
   orm: Orm,
   token: unknown,

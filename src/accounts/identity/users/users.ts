@@ -43,7 +43,7 @@ export async function choosePassword(
   return { seenHash, passwordHash: await hashPassword(password, gone) };
 }
 
-/** The caller should choose again. */
+/** The stored password changed after the new hash was chosen: choose again. */
 export class PasswordChanged extends AppError {
   constructor() {
     super('unavailable', 'The same user is being changed by other requests.', { retryAfterSeconds: 1 });
