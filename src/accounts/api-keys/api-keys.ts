@@ -16,12 +16,11 @@ import { generateSecret, hashSecret } from './bearer-key.js';
 
 export type KeyDeps = Pick<Context, 'db' | 'clock' | 'config'>;
 
-/** Who changes the keys of which Organization, and from where. */
 export interface KeyActor {
   orgId: string;
-  /** A person; null is the system itself, whose keys the hourly limit neither counts nor stops. */
+  /** Null for the system, whose keys are exempt from the hourly limit. */
   userId: string | null;
-  /** What the audit log calls the author, where it is no member. */
+  /** Author in the audit log if it is not a member. */
   actor?: string;
   by: Authority;
   ip?: string | undefined;
@@ -30,12 +29,11 @@ export interface KeyActor {
 
 export interface NewKey {
   key: KeyRow;
-  /** The only time it is seen. */
   secret: string;
   budget: ChangeBudget;
 }
 
-/** The id of a new key is taken: the same form was sent before. Changes nothing. */
+/** The same form was sent before. Nothing changes. */
 export class KeyExists extends AppError {
   readonly keyId: string;
   constructor(keyId: string) {
@@ -45,15 +43,14 @@ export class KeyExists extends AppError {
 }
 
 /**
- * Makes a key. Key and audit row commit together. With an id the same call twice makes one key.
- * @throws AppError invalid_request (an expiry that is not in the future, an id that is not fresh, a scope that is not offered), rate_limited
+ * Repeating a call with the same id creates no second key.
+ * @throws AppError invalid_request (expiry not in the future, stale id, scope not offered), rate_limited
  * @throws KeyExists
  */
 export async function createApiKey(
   { db, clock, config }: KeyDeps,
   actor: KeyActor,
   input: {
-    /** A UUIDv7 made for this key a short while ago. */
     id?: string | undefined;
     name: string;
     livemode: boolean;
@@ -81,12 +78,12 @@ export async function createApiKey(
       values: { name, livemode, scopes, expiresAt, rotatedFromId: null },
       audit: { action: 'api_key.created', details: { expiresAt } },
     });
-    await tell(tx, actor, { type: 'api_key.created', key: added.key, at: now });
+    await emitMessage(tx, actor, { type: 'api_key.created', key: added.key, at: now });
     return added;
   });
 }
 
-/** Why an Organization makes no key with this scope; undefined if it may. Keys that have it already keep it, also when rotated. */
+/** Undefined if the scope is allowed. Existing keys keep their scopes, even when rotated. */
 function whyNotOffered(
   scope: Scope,
   { hasMarkets }: KeyDeps['config'],
@@ -100,11 +97,10 @@ function whyNotOffered(
     : undefined;
 }
 
-/** What an Organization may make keys for. */
 export const scopesFor = (config: KeyDeps['config'], access: MarketAccess): Scope[] =>
   allScopes.filter((scope) => whyNotOffered(scope, config, access) === undefined);
 
-/** Makes a key on behalf of the service itself, in the caller's transaction. It counts for no limit. */
+/** The key does not count towards the hourly limit. */
 export function addSystemKey(
   tx: Tx,
   orgId: string,
@@ -123,7 +119,7 @@ export function addSystemKey(
 }
 
 /**
- * Replaces a key: a new one like it, and the old one stays valid for the grace period, or until its own expiry.
+ * The old key stays valid for the grace period or until its own expiry, whichever ends first.
  * @throws AppError not_found, key_not_active, key_already_rotated, rate_limited
  */
 export async function rotateApiKey(
@@ -149,15 +145,12 @@ export async function rotateApiKey(
       await updateKey(tx, actor.orgId, id, { expiresAt: graceEnd });
     const previous = await requireKey(tx, actor.orgId, id);
     const more = { previous: toMessage(previous) };
-    await tell(tx, actor, { type: 'api_key.rotated', key: added.key, more, at: now });
+    await emitMessage(tx, actor, { type: 'api_key.rotated', key: added.key, more, at: now });
     return { ...added, previous };
   });
 }
 
-/**
- * Revokes a key from now on, whatever its state. A key that is revoked already stays as it is.
- * @throws AppError not_found
- */
+/** Revoking a revoked key changes nothing. @throws AppError not_found */
 export async function revokeApiKey({ db, clock }: KeyDeps, actor: KeyActor, id: string): Promise<KeyRow> {
   const now = new Date(clock.now());
   return change({ db, clock }, actor.by, async (tx) => {
@@ -169,15 +162,12 @@ export async function revokeApiKey({ db, clock }: KeyDeps, actor: KeyActor, id: 
     const details = { name, prefix, scopes, livemode, state: stateOf(key, now.getTime()) };
     await audit(tx, actor, { at: now, action: 'api_key.revoked', target: id, details });
     const more = { revokedAt: now.toISOString() };
-    await tell(tx, actor, { type: 'api_key.revoked', key, more, at: now });
+    await emitMessage(tx, actor, { type: 'api_key.revoked', key, more, at: now });
     return { ...key, revokedAt: now };
   });
 }
 
-/**
- * Gives a key another name, whatever its state. The same name again changes nothing.
- * @throws AppError not_found
- */
+/** An unchanged name writes nothing. @throws AppError not_found */
 export async function renameApiKey(
   { db, clock }: KeyDeps,
   actor: KeyActor,
@@ -195,7 +185,7 @@ export async function renameApiKey(
   });
 }
 
-/** @throws AppError not_found: another Organization's key does not exist here */
+/** @throws AppError not_found, also for another Organization's key */
 export async function requireKey(orm: Orm, orgId: string, id: string): Promise<KeyRow> {
   const key = await findKey(orm, orgId, id);
   if (!key) throw new AppError('not_found', 'There is no such API key.');
@@ -205,13 +195,12 @@ export async function requireKey(orm: Orm, orgId: string, id: string): Promise<K
 interface Addition {
   now: Date;
   limit: number;
-  /** A new one if left out. */
   id?: string | undefined;
   values: Pick<KeyRow, 'name' | 'livemode' | 'scopes' | 'expiresAt' | 'rotatedFromId'>;
   audit: { action: string; details: Record<string, unknown> };
 }
 
-/** Adds a key and its audit row, if the budget has room. The caller holds the Organization's lock. */
+/** The caller must hold the Organization's lock. @throws ChangesExhausted */
 async function addKey(
   tx: Tx,
   actor: KeyActor,
@@ -252,8 +241,8 @@ function audit(
 
 type KeyMessage = Extract<WebhookType, `api_key.${string}`>;
 
-/** In the mode of the key. */
-async function tell<T extends KeyMessage>(
+/** Sent in the key's mode, live or test. */
+async function emitMessage<T extends KeyMessage>(
   tx: Tx,
   { orgId }: KeyActor,
   { type, key, more, at }: { type: T; key: KeyRow; more?: Omit<DataOf<T>, 'apiKey'>; at: Date },
@@ -262,7 +251,6 @@ async function tell<T extends KeyMessage>(
   await tellWebhooks(tx, { orgId, livemode: key.livemode, type, data, at });
 }
 
-/** A key as webhooks tell of it. */
 export const toMessage = ({
   id,
   name,
@@ -281,7 +269,7 @@ export const toMessage = ({
 
 export type KeyState = 'active' | 'grace' | 'expired' | 'revoked';
 
-/** The state follows from the timestamps: a key that has a successor is in its grace period until it expires. */
+/** A key with a successor is in its grace period until it expires. */
 export function stateOf(
   key: Pick<KeyRow, 'revokedAt' | 'expiresAt' | 'successorId'>,
   nowMs: number,
@@ -308,18 +296,16 @@ export function toApiKeyJson(key: KeyRow, nowMs: number) {
   };
 }
 
-/** Changes are counted over the hour that slides along with the time. */
+/** Changes are counted over a sliding hour. */
 export const WINDOW_SECONDS = 3600;
 
-/** What is left of an Organization's key changes in the window. */
 export interface ChangeBudget {
   limit: number;
   remaining: number;
-  /** Seconds until one more is allowed than now; the whole window where nothing has been used. */
+  /** Seconds until the next change is freed; the whole window if none has been used. */
   resetSeconds: number;
 }
 
-/** The budget is used up. Carries it for the headers of the answer. */
 export class ChangesExhausted extends AppError {
   readonly budget: ChangeBudget;
   constructor(budget: ChangeBudget) {
@@ -330,7 +316,7 @@ export class ChangesExhausted extends AppError {
   }
 }
 
-/** The rows are the count, so it holds across restarts and on every instance. */
+/** Counts rows, so the limit holds across restarts and instances. */
 export async function readChangeBudget(
   orm: Orm,
   orgId: string,

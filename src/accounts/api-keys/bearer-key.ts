@@ -12,7 +12,7 @@ const sessionCookie = /(^|;\s*)(__Host-)?gauge_session=/;
 const secretInQuery = /org_(live|test)_|[?&](api[-_]?key|key|token|access_token|secret)=/i;
 const wholeSecret = /org_(live|test)_[0-9a-z]{32}/i;
 
-/** In the query what begins like a secret or is called one; in the path, where an idempotency key may stand, a whole one. */
+/** In the path only a complete secret counts, because an idempotency key may stand there. */
 function hasSecret(url: string): boolean {
   const query = url.indexOf('?');
   return wholeSecret.test(url) || (query >= 0 && secretInQuery.test(url.slice(query)));
@@ -21,15 +21,13 @@ function hasSecret(url: string): boolean {
 const hashedSecret = Symbol('hashed secret');
 
 /**
- * The hashed secret that a call presents. Says nothing yet about whether such a key exists. It is computed once per
- * request: the limits need it before the route does.
+ * Cached on the request, because the limits need it before the route does.
  * @throws AppError session_cookie_not_allowed, key_in_query_string, missing_key, invalid_key
  */
 export function readHashedSecret(req: Request & { [hashedSecret]?: string }): string {
   return (req[hashedSecret] ??= hashSecret(readSecret(req)));
 }
 
-/** The hashed secret that has been read from the request, if a route or a limit has asked for it. */
 export const knownHashedSecret = (req: Request & { [hashedSecret]?: string }): string | undefined =>
   req[hashedSecret];
 
@@ -66,7 +64,7 @@ export function invalidKey(): AppError {
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const secretShape = /^org_(live|test)_[0-9A-Za-z]{32}$/;
 
-/** `org_{live|test}_` and 32 base62 characters, about 190 bits. Bytes of 248 and above are drawn again: no modulo bias. */
+/** `org_{live|test}_` and 32 base62 characters, about 190 bits. Redraws bytes from 248 up to avoid modulo bias. */
 export function generateSecret(livemode: boolean): string {
   let random = '';
   while (random.length < 32) {
@@ -75,13 +73,12 @@ export function generateSecret(livemode: boolean): string {
   return `org_${livemode ? 'live' : 'test'}_${random}`;
 }
 
-/** Junk is told from a secret without asking the database. */
+/** Rejects junk without a database query. */
 export const isSecretShaped = (value: string): boolean => secretShape.test(value);
 
-/** SHA-256, hex: enough for a random secret of this length, and the same in every lookup. */
+/** SHA-256 in hex. A random secret of this length needs no slow hash, and lookups need a deterministic one. */
 export const hashSecret = (secret: string): string => hash('sha256', secret, 'hex');
 
-/** What a statement may find wrong with the API key of a call. */
 export type KeyProblem =
   | 'invalid_key'
   | 'key_revoked'
@@ -91,9 +88,8 @@ export type KeyProblem =
   | 'no_market_access';
 
 /**
- * SQL: the first branches of a `case` that finds what is wrong with `k`, a row of `api_keys`, or nulls where there is none.
+ * SQL: first branches of a `case` on `k`, a row of `api_keys` (all nulls if there is no such key).
  * @param now a timestamptz
- * @param scope what the key has to have, if a scope is asked for
  */
 export const whenKeyIsBad = (now: string, scope?: Scope): string => `
       when k.id is null then 'invalid_key'
@@ -106,7 +102,7 @@ export const whenKeyIsBad = (now: string, scope?: Scope): string => `
       when not ('${scope}' = any (k.scopes)) then 'insufficient_scope'`
       }`;
 
-/** The error for a problem that a statement found with an API key, or undefined if the problem is another. */
+/** Converts a statement's problem to an error; undefined if the problem does not concern the key. */
 export function keyError(problem: string | null, scope: string): AppError | undefined {
   switch (problem as KeyProblem | null) {
     case 'invalid_key':
@@ -132,7 +128,7 @@ export function keyError(problem: string | null, scope: string): AppError | unde
   }
 }
 
-/** Reads and parses input. Where that fails the error of the key goes first: without a good key nothing else is learnt. */
+/** An error of the key takes precedence over bad input: a caller without a good key learns nothing else. */
 export async function preferKeyError<T>(
   authenticate: () => Promise<unknown>,
   read: () => T | Promise<T>,
@@ -145,7 +141,7 @@ export async function preferKeyError<T>(
   }
 }
 
-/** Who calls: a key of an Organization. A key is never a User. */
+/** A key is never a User. */
 export interface Principal {
   orgId: string;
   keyId: string;
@@ -154,14 +150,14 @@ export interface Principal {
   marketAccess: MarketAccess;
 }
 
-/** Reads keys, always from the database: a revocation takes effect on the next call. Waiting reads go together. */
+/** Reads keys from the database on every call, so a revocation takes effect on the next one. */
 export interface KeyReader {
   /**
-   * @param scope the scope the call needs, or null if any valid key will do
+   * @param scope the required scope, or null if any valid key will do
    * @throws AppError invalid_key, key_revoked, key_expired, insufficient_scope, entitlement_required
    */
   authenticate(hashedSecret: string, scope: Scope | null): Promise<Principal>;
-  /** Whose key it is, if this process has read it before: for the log, never for a decision. */
+  /** For the log only, never for a decision. */
   identify(hashedSecret: string): KeyIdentity | undefined;
 }
 
@@ -226,7 +222,7 @@ export function createKeyReader({ db, clock }: { db: Database; clock: Clock }): 
   return {
     async authenticate(hashedSecret, scope) {
       const { problem, principal } = await coalescer.submit({ hashedSecret });
-      const error = keyError(problem ?? findLack(principal, scope), scope ?? '');
+      const error = keyError(problem ?? findAccessProblem(principal, scope), scope ?? '');
       if (error) throw error;
       return principal;
     },
@@ -234,8 +230,7 @@ export function createKeyReader({ db, clock }: { db: Database; clock: Clock }): 
   };
 }
 
-/** What keeps a good key from what the call needs. */
-function findLack({ scopes, marketAccess }: Principal, scope: Scope | null): KeyProblem | null {
+function findAccessProblem({ scopes, marketAccess }: Principal, scope: Scope | null): KeyProblem | null {
   if (scope === null) return null;
   if (!scopes.includes(scope)) return 'insufficient_scope';
   return isOfMarkets(scope) && marketAccess === 'none' ? 'no_market_access' : null;

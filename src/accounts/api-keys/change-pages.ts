@@ -43,7 +43,6 @@ interface SnippetKey {
   scopes: string[];
 }
 
-/** The first call with a key, ready to be pasted: an event of a product that the Organization may use, or else a read. */
 function makeSnippets(
   baseUrl: string,
   key: SnippetKey,
@@ -69,7 +68,7 @@ function firstEvent(
   });
   return {
     purpose: `Send a first event: it adds 1 to ${usageMetric} of ${slug}, and is counted once however often you send it.`,
-    // An event's key is unique in the Organization: the first events of two API keys must not be taken for one.
+    // Event keys are unique in the Organization, so the first events of two API keys need different ones.
     curl: sendEventLine(baseUrl, secret, event(`first-event-${id}`)),
     typescript: `// Save as first-event.ts and run: npx tsx first-event.ts
 const apiKey = ${JSON.stringify(secret)}; // in your runtime: from its environment
@@ -109,7 +108,6 @@ call().then(console.log);
 
 export interface KeyPageDeps extends KeyDeps {
   keyUse: KeyUse;
-  /** A product that the Organization may report usage of now, for the first call with a new key. */
   findLiveProduct(
     orm: Orm,
     orgId: string,
@@ -117,7 +115,7 @@ export interface KeyPageDeps extends KeyDeps {
   ): Promise<{ slug: string; usageMetric: string } | undefined>;
 }
 
-/** A key is made with a form that carries the key's id: sending it twice makes one key. */
+/** The form carries the new key's id, so sending it twice creates only one key. */
 export function addCreatePages(router: Router, deps: KeyPageDeps): void {
   router.get('/api-keys/new', onlyPages, mayChange, async (req, res) => {
     const { orgId } = sessionOf(res);
@@ -151,7 +149,6 @@ export function addCreatePages(router: Router, deps: KeyPageDeps): void {
   }
 }
 
-/** Replacing a key, with a choice of how long the old one goes on working. */
 export function addRotatePages(router: Router, deps: KeyPageDeps): void {
   router.get('/api-keys/:id/rotate', onlyPages, mayChange, (req, res) =>
     showForm(req, res, newForm({ grace: '60', graceMinutes: '' })),
@@ -166,7 +163,7 @@ export function addRotatePages(router: Router, deps: KeyPageDeps): void {
   });
   router.post('/api-keys/:id/rotate', onlyForms, mayChange, rotate);
 
-  /** For a key that cannot be rotated the page says why, and what to do instead. */
+  /** If the key cannot be rotated, the page says why and what to do instead. */
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
     const key = await requireKeyDetails(deps, sessionOf(res).orgId, readId(req));
     const view = toKeyView(key, new Set(key.scopes), deps.clock.now());
@@ -181,7 +178,6 @@ export function addRotatePages(router: Router, deps: KeyPageDeps): void {
   }
 }
 
-/** Another name for a key, whatever its state: names are how people tell keys apart in lists and logs. */
 export function addRenamePages(router: Router, deps: KeyDeps): void {
   router.get('/api-keys/:id/rename', onlyPages, mayChange, (req, res) => showForm(req, res, newForm()));
 
@@ -205,10 +201,8 @@ export function addRenamePages(router: Router, deps: KeyDeps): void {
   }
 }
 
-/** How far back the page counts calls that would begin to fail. */
 const RECENT_MINUTES = 15;
 
-/** Ending a key, after a page that says which one and who may still need it. */
 export function addRevokePages(router: Router, deps: KeyDeps): void {
   router.get('/api-keys/:id/revoke', onlyPages, mayChange, async (req, res) => {
     const { orgId } = sessionOf(res);
@@ -229,7 +223,7 @@ export function addRevokePages(router: Router, deps: KeyDeps): void {
     const id = readId(req);
     await revokeApiKey(deps, memberActor(req, res), id);
     const { successorId } = await requireKey(deps.db.orm, sessionOf(res).orgId, id);
-    // The end of an old key is the end of its cut-over.
+    // Revoking the old key completes its cut-over.
     const next =
       successorId === null
         ? `${keyAddress(id)}?done=revoked`
@@ -238,10 +232,7 @@ export function addRevokePages(router: Router, deps: KeyDeps): void {
   });
 }
 
-/**
- * Answers with a new key and its secret, the only time that it is shown. The answer is kept nowhere, and it is not
- * compressed: the length of a compressed page says something about what is in it.
- */
+/** Neither cached nor compressed: the length of a compressed page leaks its content. */
 async function showSecret(
   deps: KeyPageDeps,
   req: Request,

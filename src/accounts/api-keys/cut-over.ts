@@ -5,10 +5,9 @@ import { stateOf } from './api-keys.js';
 import { CALLS_KEPT_MS } from './key-use-queries.js';
 import { sumCalls, type KeyDetails } from './queries.js';
 
-/** How long after the old key's end the new one is still shown beside it. */
+/** Part of the grace period for which the chart continues after the old key ends. */
 const AFTERWARDS = 0.25;
 
-/** How the calls have moved from a key that was rotated to its successor. */
 export async function readCutOver(
   orm: Orm,
   orgId: string,
@@ -17,9 +16,9 @@ export async function readCutOver(
 ) {
   const startedAt = successor.createdAt;
   const oldState = stateOf(old, nowMs);
-  // A rotated key always ends; the earlier of its two ends counts.
+  // A rotated key always has an end. The earlier of its expiry and revocation counts.
   const endMs = Math.min(old.expiresAt?.getTime() ?? Infinity, old.revokedAt?.getTime() ?? Infinity);
-  // The calls of that time may no longer be kept.
+  // Calls from that long ago may have been deleted.
   const chart =
     nowMs - startedAt.getTime() > CALLS_KEPT_MS - MINUTE_MS
       ? undefined
@@ -55,18 +54,17 @@ async function readChart(
   return makeCallChart(keys, found, { fromMs, toMs, stepMs });
 }
 
-/** Calls over time: one panel per key below each other, on one scale, so that no colour has to tell them apart. */
+/** Calls over time. The keys have separate panels on one scale, so that they differ by more than colour. */
 interface CallChart {
   panels: {
     label: string;
     total: number;
-    /** In a picture 100 high, with y from the top. */
+    /** In a picture 100 units high, y measured from the top. */
     bars: { x: number; y: number; width: number; height: number; title: string }[];
   }[];
-  /** The picture is as many units wide as there are steps. */
+  /** Width of the picture, one unit per step. */
   steps: number;
   stepMs: number;
-  /** The most calls in one step: the top of each panel. */
   most: number;
   from: Date;
   to: Date;
@@ -77,23 +75,18 @@ const stepsMs = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360].map((minutes) => minute
 
 const MAX_STEPS = 60;
 
-/** Where the database counts steps from. */
+/** The database counts steps from this time. */
 const ORIGIN_MS = Date.UTC(2000, 0, 1);
 
 const GAP = 0.15;
 
-/** The shortest step that needs at most 60 of them. */
 const chooseStep = (spanMs: number): number =>
   stepsMs.find((stepMs) => spanMs / stepMs <= MAX_STEPS - 1) ?? stepsMs.at(-1)!;
 
-/** The start of the step that a time lies in. */
 export const startOfStep = (ms: number, stepMs: number): number =>
   ORIGIN_MS + Math.floor((ms - ORIGIN_MS) / stepMs) * stepMs;
 
-/**
- * Lays the calls of some keys out from `fromMs` to `toMs`, both in milliseconds.
- * @param found what the database has, by key and start of a step; steps without calls are not in it
- */
+/** @param found counts by key and start of a step; steps without calls are absent */
 export function makeCallChart(
   keys: { id: string; label: string }[],
   found: { keyId: string; startMs: number; calls: number }[],
@@ -125,7 +118,7 @@ export function makeCallChart(
 }
 
 function toBar(calls: number, step: number, most: number, start: Date) {
-  // Even a single call beside thousands is seen.
+  // Keeps a single call visible beside thousands.
   const height = calls === 0 ? 0 : Math.max(2, (calls / most) * 100);
   const time = start.toISOString().slice(0, 16).replace('T', ' ');
   return {

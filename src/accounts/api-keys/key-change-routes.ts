@@ -39,7 +39,7 @@ const mayChange = requireRole(...managingRoles);
 
 const { keys, now } = exampleWorld;
 
-/** What is made in an example: its id and secret differ from call to call. */
+/** Generated values in an example, which differ on every call. */
 const made = {
   id: generated('019c13c7-9a00-7000-8000-4b1d0a6e2f90'),
   prefix: generated('org_live_q7W'),
@@ -273,10 +273,9 @@ const revoke = defineRoute({
   ],
 });
 
-/** For owner and admin. */
 export const keyChangeRoutes = [create, rotate, revoke];
 
-/** Tells what is left of the hour's changes, with the change and with its refusal. */
+/** Adds the budget headers to the response, whether the change succeeds or is refused. */
 async function withBudget<T extends NewKey>(res: Response, change: () => Promise<T>): Promise<T> {
   try {
     const made = await change();

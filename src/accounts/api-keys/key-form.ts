@@ -27,16 +27,12 @@ export const graceChoices = [
   { value: 'custom', label: 'Custom number of minutes', note: undefined },
 ];
 
-/** A form for a new key: empty, or filled in like a key that there is. */
 export function keyFormValues(id: string, like?: KeyDetails): FormFields {
   const { name, livemode, scopes } = like ?? { name: '', livemode: true, scopes: ['usage:write'] };
   return { id, name, livemode: String(livemode), scopes, expiry: 'never', expiresAt: '' };
 }
 
-/**
- * What a form for a new key asks for.
- * @throws AppError invalid_request, with everything that is wrong
- */
+/** @throws AppError invalid_request that lists every error */
 export function readKeyForm(fields: FormFields, nowMs: number) {
   const errors: ErrorPlace[] = [];
   const input = collect(errors, () =>
@@ -49,7 +45,7 @@ export function readKeyForm(fields: FormFields, nowMs: number) {
   const expiresAt = collect(errors, () => readExpiry(fields, nowMs));
   if (input === undefined || expiresAt === undefined)
     throw new AppError('invalid_request', 'The form has mistakes.', { errors });
-  // An id that is missing is as little fresh as a made-up one.
+  // A missing id fails later as stale, like a made-up one.
   const { name, livemode, scopes } = input;
   return { id: textField(fields, 'id') ?? '', name, livemode, scopes, expiresAt };
 }
@@ -81,7 +77,7 @@ function readExpiry(fields: FormFields, nowMs: number): Date | null {
   return at;
 }
 
-/** `2030-01-31T12:00`, as browsers send it and people type it. A day that no month has is none. */
+/** `2030-01-31T12:00`, as browsers send it and people type it. Undefined for a day that does not exist. */
 function toUtcTime(typed: string): Date | undefined {
   const [, day, time] = /^\s*(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(?::\d\d(?:\.\d+)?)?\s*$/.exec(typed) ?? [];
   if (day === undefined || time === undefined) return undefined;
@@ -89,10 +85,7 @@ function toUtcTime(typed: string): Date | undefined {
   return !Number.isNaN(at.getTime()) && at.toISOString().startsWith(`${day}T${time}`) ? at : undefined;
 }
 
-/**
- * The grace that a form for a rotation asks for, in minutes.
- * @throws AppError invalid_request
- */
+/** Grace period from the rotation form, in minutes. @throws AppError invalid_request */
 export function readGrace(fields: FormFields): number {
   const choice = textField(fields, 'grace') ?? '';
   const typed = textField(fields, 'graceMinutes')?.trim();

@@ -4,30 +4,25 @@ import type { Scope } from '../../core/scopes.js';
 import { intArray, textArray } from '../../core/db/sql.js';
 import type { Orm, Template } from '../../core/db/client.js';
 
-/** Why a call was refused although its key exists. */
 export const refusals = ['ended', 'unscoped', 'limited'] as const;
 export type CallRefusal = (typeof refusals)[number];
 
-/** The calls of a minute: those that the key was good for, and those that were refused. */
 export type MinuteCalls = { minuteMs: number; calls: number } & Record<CallRefusal, number>;
 
-/** Calls of one key that have not been written yet. */
 export interface GatheredUse {
-  /** Of the last call that the key was good for, in milliseconds; null if there was none. */
+  /** Last accepted call in milliseconds; null if there was none. */
   atMs: number | null;
-  /** By minute, oldest first. A clock that was set back may make a minute appear twice. */
+  /** By minute, oldest first. A minute may appear twice if the clock was set back. */
   minutes: MinuteCalls[];
   scopes: Map<Scope, { calls: number; atMs: number }>;
 }
 
 /**
- * Adds the calls of some keys to what is known of them: last use, calls by minute, calls by scope. All or nothing, and
- * once: a write that was committed although its answer got lost leaves a receipt, beside its first key, and its repeat finds
- * that and does nothing. Rows are taken in one order everywhere, so that two instances wait for each other and never deadlock.
- *
- * $1 the write's own id · $2 now · $3 hashed secret, $4 last use, per key ·
- * $5 place of the key, $6 minute, $7 calls, per minute · $8 place of the key, $9 scope, $10 calls, $11 last use, per scope ·
- * $12 ended, $13 unscoped, $14 limited: refused calls, per minute
+ * Adds calls to the last use, calls by minute and calls by scope, all or nothing and exactly once: the write leaves a
+ * receipt, so a repeat after a lost answer does nothing. One lock order everywhere prevents deadlocks.
+ * $1 id of the write · $2 now · $3 hashed secret, $4 last use, per key ·
+ * $5 index of the key, $6 minute, $7 calls, $12 ended, $13 unscoped, $14 limited, per minute ·
+ * $8 index of the key, $9 scope, $10 calls, $11 last use, per scope
  */
 export const recordUse: Template = {
   name: 'api_keys_record_use',
@@ -96,14 +91,13 @@ export function toUseValues(
 
 const toTime = (ms: number): string => new Date(ms).toISOString();
 
-/** A day more than the longest grace period, so that a cut-over can be shown until it is over. */
+/** One day longer than the longest grace period, so that a cut-over can be shown until it ends. */
 export const CALLS_KEPT_MS = 8 * DAY_MS;
-/** A write is repeated within minutes, if at all. */
+/** Writes are repeated within minutes, so a day is ample. */
 const RECEIPTS_KEPT_MS = DAY_MS;
-/** Rows in one statement: none runs long, however much has gathered. */
+/** Rows per statement, so that no statement runs long. */
 const ROWS_AT_ONCE = 5_000;
 
-/** Deletes calls by minute that no page shows any more, and the receipts of their writes. */
 export async function deleteOldKeyCalls({ orm }: { orm: Orm }, clock: Clock): Promise<void> {
   const before = new Date(clock.now() - CALLS_KEPT_MS).toISOString();
   while ((await deleteSome(orm, before)) === ROWS_AT_ONCE);

@@ -13,27 +13,25 @@ import {
 } from './key-use-queries.js';
 import type { Scope } from '../../core/scopes.js';
 
-/** Remembers the calls of keys and writes them from time to time: no write per request, at most a minute behind. */
+/** Gathers calls of keys in memory and writes them at least once a minute, which avoids a write per request. */
 export interface KeyUse {
-  /** Counts a call that the key was good for. `scope` is what the call needed, or null if any good key would have done. */
+  /** Counts an accepted call. `scope` is null if any valid key would have done. */
   touch(hashedSecret: string, scope: Scope | null): void;
-  /** Counts a call that was refused. Only for keys that exist: what is counted for others is dropped when it is written. */
+  /** Counts a refused call. Counts of unknown keys are dropped when they are written. */
   refuse(hashedSecret: string, refusal: CallRefusal): void;
-  /** True if the key was good the last time it was seen here. For the order of the work, never a decision. */
+  /** True if the key was valid when this instance last saw it. Only decides the order of work, never access. */
   hasSeen(hashedSecret: string): boolean;
-  /** The key was refused: its next call is authenticated before anything is done for it. */
   forget(hashedSecret: string): void;
-  /** Writes what has gathered. A failure keeps it for the next time. */
+  /** Writes the gathered calls. After a failure they are kept for the next flush. */
   flush(): Promise<void>;
 }
 
-/** How long calls are gathered before they are written, at most, where no one watches. */
 export const GATHERED_MS = 30_000;
 
 const MAX_SEEN = 50_000;
-/** Keys and minutes that may wait to be written, about 20 MB. Only a database that refuses writes for long gets there. */
+/** Cells of a key and a minute, about 20 MB. Only reached if the database refuses writes for long. */
 const MAX_CELLS = 100_000;
-/** Keys in one statement: on the embedded database nothing else happens while it runs. */
+/** Keys per statement. The embedded database does nothing else while one runs. */
 const KEYS_PER_WRITE = 500;
 
 type Use = [hashedSecret: string, use: GatheredUse];
@@ -49,12 +47,12 @@ export function createKeyUse(
   { maxCells = MAX_CELLS } = {},
 ): KeyUse {
   const gathered = gatherUse(clock, maxCells);
-  /** Taken out of `pending` as they are. Each is repeated unchanged until the database has confirmed it. */
+  /** Batches taken out of `pending`. Each is repeated unchanged until the database confirms it. */
   let writes: Write[] = [];
   let work = Promise.resolve();
   const seen = new Set<string>();
 
-  /** What cannot be written stays, and what comes after it in the same place waits. */
+  /** A failed write stays queued and blocks later writes to the same shard group. */
   async function settle(): Promise<void> {
     const left: Write[] = [];
     for (const write of writes) {
@@ -71,7 +69,7 @@ export function createKeyUse(
     writes = left;
   }
 
-  /** The places of those whose place can be found now. */
+  /** Keys that cannot be located now are left out. */
   async function locateAll(uses: Iterable<Use>): Promise<Map<ShardGroup, Use[]>> {
     const byGroup = new Map<ShardGroup, Use[]>();
     const add = (group: ShardGroup, use: Use) => {
@@ -129,7 +127,6 @@ const newMinute = (minuteMs: number): MinuteCalls => ({
   limited: 0,
 });
 
-/** Calls that have not been taken out to be written, within `maxCells` keys and minutes. */
 function gatherUse(clock: Clock, maxCells: number) {
   const pending = new Map<string, GatheredUse>();
   let cells = 0;
@@ -143,7 +140,7 @@ function gatherUse(clock: Clock, maxCells: number) {
     return use;
   }
 
-  /** With no room left a key's calls go on counting in its last minute: the sum stays right. */
+  /** When memory is full, further calls of a key count towards its last minute, so the sum stays right. */
   function openMinute(use: GatheredUse, minuteMs: number): MinuteCalls {
     const last = use.minutes.at(-1)!;
     if (last.minuteMs === minuteMs || cells >= maxCells) return last;
@@ -153,7 +150,7 @@ function gatherUse(clock: Clock, maxCells: number) {
     return cell;
   }
 
-  /** The cell of this minute; undefined if there is no room for one. */
+  /** The cell for the current minute; undefined if memory is full. */
   function findCell(hashedSecret: string, now: number) {
     const minuteMs = now - (now % MINUTE_MS);
     const use = pending.get(hashedSecret) ?? openKey(hashedSecret, minuteMs);
@@ -182,7 +179,6 @@ function gatherUse(clock: Clock, maxCells: number) {
     }
   }
 
-  /** They are written as they are now: what comes meanwhile is counted anew. */
   function remove(uses: Use[]): void {
     for (const [hashedSecret, use] of uses) {
       pending.delete(hashedSecret);
@@ -204,10 +200,7 @@ export interface CallDeps {
   keyUse: KeyUse;
 }
 
-/**
- * Reads the key of a call and counts the call.
- * @throws AppError invalid_key, key_revoked, key_expired, insufficient_scope, entitlement_required
- */
+/** @throws AppError invalid_key, key_revoked, key_expired, insufficient_scope, entitlement_required */
 export async function authenticateCall(
   { keys, keyUse }: CallDeps,
   hashedSecret: string,

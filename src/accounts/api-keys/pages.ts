@@ -37,7 +37,7 @@ import { listApiKeysSchema } from './schema.js';
 import { isSecretShaped } from './bearer-key.js';
 import { keyAddress, keyStates, scopeAllows, showPrefix, toKeyView } from './view.js';
 
-/** API keys for people. A request for no page falls through to the JSON routes at the same addresses. */
+/** API key pages. A request that does not prefer HTML falls through to the JSON routes at the same addresses. */
 export function apiKeyPages(deps: KeyPageDeps): Router {
   const router = pageRouter();
   addListPage(router, deps);
@@ -63,7 +63,6 @@ const querySchema = z.object({
   before: listApiKeysSchema.shape.cursor,
 });
 
-/** `GET /dashboard/api-keys` for a browser. */
 function addListPage(router: Router, deps: KeyDeps): void {
   router.get('/api-keys', async (req, res, next) => {
     if (!prefersHtml(req)) next('route');
@@ -74,7 +73,7 @@ function addListPage(router: Router, deps: KeyDeps): void {
 async function showList(deps: KeyDeps, req: Request, res: Response): Promise<void> {
   const { state, mode, q, cursor, before } = parseInput(querySchema, withoutEmpty(req.query));
   if (q !== undefined && isSecretShaped(q)) {
-    // A secret that was pasted to find its key must not stay in the address.
+    // A secret pasted into the search must not stay in the address.
     res.redirect(303, toAddress(PATH, { state, mode, q: q.slice(0, 12) }));
     return;
   }
@@ -119,7 +118,7 @@ async function showList(deps: KeyDeps, req: Request, res: Response): Promise<voi
   );
 }
 
-/** The page behind a key, or before one. Nearer than a page to the beginning that is the first page, whole. */
+/** If fewer keys than a page come before, the full first page is returned. */
 async function readPage(
   orm: Orm,
   orgId: string,
@@ -138,7 +137,7 @@ async function readPage(
   return list(cursor === undefined ? {} : { afterId: decodeCursor(cursor) });
 }
 
-/** A form sends its empty fields, too. */
+/** Forms also send their empty fields. */
 const withoutEmpty = (query: object): object =>
   Object.fromEntries(Object.entries(query).filter(([, value]) => value !== ''));
 
@@ -156,7 +155,7 @@ const keyNotices = {
 
 const cutOverNotices = { finished: 'The old key is revoked. Calls with it fail from now on.' };
 
-/** The page of a key, and the page that shows how calls move over to it. Every member may see both. */
+/** Every member may see these pages. */
 function addKeyPages(router: Router, deps: KeyPageDeps): void {
   router.get('/api-keys/:id', async (req, res, next) => {
     if (!prefersHtml(req)) next('route');
@@ -226,7 +225,7 @@ async function showKey(deps: KeyDeps, req: Request, res: Response): Promise<void
   });
 }
 
-/** Calls with a key that was made a moment ago may wait on any instance: none is not known to be none yet. */
+/** A new key's calls may still wait in memory on some instance, so "no calls" is not certain yet. */
 const isCounted = ({ createdAt }: KeyDetails, nowMs: number): boolean =>
   nowMs - createdAt.getTime() >= GATHERED_MS;
 

@@ -25,7 +25,6 @@ import { apiKeyCalls, apiKeyDirectory, apiKeys, apiKeyScopeUse } from './table.j
 
 const keySuccessor = alias(apiKeys, 'successor');
 
-/** What may be told of a key: everything but the hash, and whether it has been rotated. */
 const keyMetadata = {
   id: apiKeys.id,
   name: apiKeys.name,
@@ -52,7 +51,7 @@ export async function findKey(orm: Orm, orgId: string, id: string) {
   return row;
 }
 
-/** Newest first. `afterId` is the last key of the page before; keys are never deleted, so it is still there. */
+/** Newest first. `afterId` is the last key of the previous page. It always exists, because keys are never deleted. */
 export function listKeys(orm: Orm, orgId: string, { limit, afterId }: { limit: number; afterId?: string }) {
   return selectKeys(orm)
     .where(and(eq(apiKeys.orgId, orgId), afterId === undefined ? undefined : isOlderThan(orgId, afterId)))
@@ -60,7 +59,6 @@ export function listKeys(orm: Orm, orgId: string, { limit, afterId }: { limit: n
     .limit(limit);
 }
 
-/** True for the keys that a list, newest first, shows after that one. */
 const isOlderThan = (orgId: string, id: string): SQL =>
   sql`(${apiKeys.createdAt}, ${apiKeys.id}) < (select created_at, id from api_keys where org_id = ${orgId} and id = ${id})`;
 
@@ -82,7 +80,6 @@ export async function updateKey(
     .where(and(eq(apiKeys.orgId, orgId), eq(apiKeys.id, id)));
 }
 
-/** Whether the calls of any key are looked at now, on whatever instance. */
 export async function isAnyKeyWatched(orm: Orm, now: Date): Promise<boolean> {
   const rows = await orm
     .select({ id: apiKeys.id })
@@ -92,7 +89,7 @@ export async function isAnyKeyWatched(orm: Orm, now: Date): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** Has every instance write the calls of keys more often until then. One write while the page is looked at, not one each time. */
+/** Skips the write if the watch was extended recently. */
 export async function watchKey(orm: Orm, orgId: string, id: string, now: Date): Promise<void> {
   const isNearlyOver = or(
     isNull(apiKeys.watchedUntil),
@@ -104,13 +101,10 @@ export async function watchKey(orm: Orm, orgId: string, id: string, now: Date): 
     .where(and(eq(apiKeys.orgId, orgId), eq(apiKeys.id, id), isNearlyOver));
 }
 
-/** A page that is looked at asks more often than this. */
+/** Longer than the polling interval of a watched page. */
 const WATCHED_MS = 30_000;
 
-/**
- * The newest changes after `since`, `atMost` of them: how many, and when the oldest was. Each create and each rotation
- * makes exactly one row, so the rows are the count. What the system made itself does not count.
- */
+/** Every create and rotation inserts exactly one row. Keys made by the system do not count. */
 export async function countKeyChanges(orm: Orm, orgId: string, since: Date, atMost: number) {
   const newest = orm
     .select({ createdAt: apiKeys.createdAt })
@@ -123,7 +117,6 @@ export async function countKeyChanges(orm: Orm, orgId: string, since: Date, atMo
   return row!;
 }
 
-/** The prefix of the first active key in each mode. */
 export const listActivePrefixes = (orm: Orm, orgId: string, now: Date) =>
   orm
     .selectDistinctOn([apiKeys.livemode], { livemode: apiKeys.livemode, prefix: apiKeys.prefix })
@@ -139,7 +132,6 @@ export const listActivePrefixes = (orm: Orm, orgId: string, now: Date) =>
 
 const previous = alias(apiKeys, 'previous');
 
-/** A key with what its pages tell beside it: who made it, and the keys before and after it. */
 const selectDetails = (orm: Orm) =>
   orm
     .select({
@@ -147,7 +139,7 @@ const selectDetails = (orm: Orm) =>
       successorPrefix: keySuccessor.prefix,
       successorCreatedAt: keySuccessor.createdAt,
       previousPrefix: previous.prefix,
-      /** Null where the maker is no member (any more). */
+      /** Null if the creator is not a member, or no longer one. */
       creatorName: users.name,
     })
     .from(apiKeys)
@@ -169,11 +161,10 @@ export async function findKeyDetails(orm: Orm, orgId: string, id: string) {
 export interface KeyFilter {
   state?: KeyState | undefined;
   livemode?: boolean | undefined;
-  /** Part of the name, or of the prefix. */
   search?: string | undefined;
 }
 
-/** Newest first. With a filter it reads on until the page is full, at most all keys of the Organization. */
+/** Newest first. With a filter, reads on until the page is full, at worst through all keys of the Organization. */
 export async function listKeyDetails(
   orm: Orm,
   orgId: string,
@@ -198,7 +189,6 @@ export async function listKeyDetails(
   return (await found.orderBy(asc(apiKeys.createdAt), asc(apiKeys.id))).toReversed();
 }
 
-/** How many keys of an Organization are like that, and how many of them are newer than the first one of a page. */
 export async function countKeys(
   orm: Orm,
   orgId: string,
@@ -226,7 +216,7 @@ const isLike = (orgId: string, { state, livemode, search }: KeyFilter, now: Date
       : sql`(strpos(lower(${apiKeys.name}), lower(${search})) > 0 or strpos(${apiKeys.prefix}, ${search}) > 0)`,
   );
 
-/** `stateOf` as a condition. */
+/** `stateOf` as a SQL condition. */
 function isInState(state: KeyState, now: Date): SQL | undefined {
   if (state === 'revoked') return isNotNull(apiKeys.revokedAt);
   if (state === 'expired') return and(isNull(apiKeys.revokedAt), lte(apiKeys.expiresAt, now));
@@ -237,7 +227,6 @@ function isInState(state: KeyState, now: Date): SQL | undefined {
   );
 }
 
-/** What keys used of their scopes, for the keys of one page. */
 export function listScopeUse(orm: Orm, orgId: string, keyIds: string[]) {
   return orm
     .select({
@@ -250,7 +239,7 @@ export function listScopeUse(orm: Orm, orgId: string, keyIds: string[]) {
     .where(and(eq(apiKeyScopeUse.orgId, orgId), inArray(apiKeyScopeUse.apiKeyId, keyIds)));
 }
 
-/** Calls of some keys from `from` on (a whole minute), by key and by steps of `stepMs` since 2000. */
+/** `from` must be a whole minute; steps count from 2000. */
 export async function sumCalls(
   orm: Orm,
   orgId: string,
@@ -272,7 +261,7 @@ export async function sumCalls(
     .orderBy(sql`start_ms`);
 }
 
-/** How many calls of a key were refused from `from` on (a whole minute), by why. */
+/** `from` must be a whole minute. */
 export async function sumRefusals(
   orm: Orm,
   orgId: string,
@@ -288,7 +277,7 @@ export async function sumRefusals(
   return row!;
 }
 
-/** Some of those who may change keys, owners first. */
+/** Owners first. */
 export function listKeyManagers(orm: Orm, orgId: string, limit: number) {
   return orm
     .select({ name: users.name, role: memberships.role })

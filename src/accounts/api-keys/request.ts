@@ -7,10 +7,9 @@ import { readChangeBudget, WINDOW_SECONDS, type ChangeBudget, type KeyDeps } fro
 import { findKeyDetails, listScopeUse, type KeyDetails } from './queries.js';
 import { toBudgetView } from './view.js';
 
-/** @throws AppError not_found */
 export const readId = (req: Request): string => readPathId(req, 'id', 'API key');
 
-/** The IETF fields, as express-rate-limit writes them for the other limits. */
+/** Sets the IETF rate limit headers in the format that express-rate-limit uses for the other limits. */
 export function setBudgetHeaders(res: Response, { limit, remaining, resetSeconds }: ChangeBudget): void {
   res.setHeader('RateLimit-Policy', `"key-changes";q=${limit};w=${WINDOW_SECONDS}`);
   res.setHeader('RateLimit', `"key-changes";r=${remaining};t=${resetSeconds}`);
@@ -18,14 +17,13 @@ export function setBudgetHeaders(res: Response, { limit, remaining, resetSeconds
 
 export const SECTION = 'api-keys';
 
-/** @throws AppError not_found: another Organization's key does not exist here */
+/** @throws AppError not_found, also for another Organization's key */
 export async function requireKeyDetails({ db }: KeyDeps, orgId: string, id: string): Promise<KeyDetails> {
   const key = await findKeyDetails(db.orm, orgId, id);
   if (!key) throw new AppError('not_found', 'There is no such API key.');
   return key;
 }
 
-/** What is left of the hour's changes, for the page and in its headers. */
 export async function showBudget({ db, clock, config }: KeyDeps, res: Response) {
   const now = clock.now();
   const budget = await readChangeBudget(db.orm, sessionOf(res).orgId, now, config.limits.keyChangesPerHour);
@@ -41,5 +39,5 @@ export async function readUsedScopes({ db }: KeyDeps, orgId: string, keys: KeyDe
   return used;
 }
 
-/** True if the pages offer changes. The routes decide by themselves. */
+/** The routes check permissions themselves. */
 export const canManage = (res: Response): boolean => isManager(sessionOf(res).role);

@@ -19,7 +19,6 @@ import { apiKeyAnswerSchema, apiKeyListSchema, listApiKeysSchema, ownKeySchema }
 const PAGE_SIZE = 100;
 const { keys, createdAt, users } = exampleWorld;
 
-/** A key of the example world as answers show it. */
 export function keyView(name: keyof typeof keys, state: string) {
   const { id, name: label, secret, scopes, expiresAt, revokedAt } = keys[name];
   return {
@@ -134,7 +133,6 @@ const one = defineRoute({
     },
 });
 
-/** `/dashboard/api-keys`, which every member reads; the changes are in `key-change-routes.ts`. */
 export const apiKeyReadRoutes = [list, one];
 
 interface OwnKeyDeps extends Pick<Context, 'db' | 'clock'> {
@@ -142,7 +140,6 @@ interface OwnKeyDeps extends Pick<Context, 'db' | 'clock'> {
   keyUse: KeyUse;
 }
 
-/** Any valid key asks about itself and its Organization. */
 export const ownKeyRoute = defineRoute({
   method: 'get',
   path: '/api/key',

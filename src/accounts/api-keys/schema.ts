@@ -10,7 +10,7 @@ const name = text(100)
   .refine((name) => !/^\s+$/.test(name), 'must not be blank')
   .describe('Named after the runtime that holds the key, not after a person.');
 
-/** A form: what else it carries is ignored. */
+/** Lenient, because forms carry other fields too. */
 export const renameApiKeySchema = z.object({ name });
 
 export const createApiKeySchema = z
@@ -58,7 +58,6 @@ export const listApiKeysSchema = z.object({
     .describe('The `nextCursor` of the page before.'),
 });
 
-/** A key as people and clients see it: never its secret, nor the hash of it. */
 export const apiKeySchema = z
   .object({
     id: idField('Names the key within its Organization.'),

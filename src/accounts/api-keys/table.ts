@@ -11,7 +11,7 @@ export const apiKeys = pgTable(
       .references(() => organizations.id),
     id: uuid().notNull(),
     name: text().notNull(),
-    /** The first 12 characters of the secret, for display. */
+    /** First 12 characters of the secret, for display. */
     prefix: text().notNull(),
     /** SHA-256 of the secret, hex. The secret itself is never stored. */
     hashedSecret: text('hashed_secret').notNull(),
@@ -23,24 +23,21 @@ export const apiKeys = pgTable(
     createdAt: time('created_at').notNull(),
     createdBy: uuid('created_by').references(() => users.id),
     rotatedFromId: uuid('rotated_from_id'),
-    /** As of its Organization. */
+    /** Copied from the Organization. */
     archivedAt: time('archived_at'),
-    /** Until then somebody looks at the key's calls: every instance writes them more often. */
+    /** While somebody watches the key's calls, every instance writes them more often. */
     watchedUntil: time('watched_until'),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
-    // The hash leads, because a call knows only its secret; org_id completes it, as in every unique constraint.
+    // The hash comes first because a call presents only its secret. org_id completes it, as in every unique constraint.
     unique('api_keys_hashed_secret').on(t.hashedSecret, t.orgId),
-    // A key is rotated once: two rotations at once cannot both insert a successor.
+    // A key is rotated only once: of two concurrent rotations, one fails to insert its successor.
     unique('api_keys_rotated_from').on(t.orgId, t.rotatedFromId),
-    // Serves the list (newest first) and the count of the last hour's changes.
     index('api_keys_created').on(t.orgId, t.createdAt),
-    // Serves the keys that are about to expire.
     index('api_keys_expiry')
       .on(t.orgId, t.expiresAt)
       .where(sql`${t.expiresAt} is not null and ${t.revokedAt} is null`),
-    // The same of all Organizations.
     index('api_keys_expiry_anywhere')
       .on(t.expiresAt)
       .where(sql`${t.expiresAt} is not null and ${t.revokedAt} is null`),
@@ -51,33 +48,28 @@ export const apiKeys = pgTable(
   ],
 );
 
-/**
- * Calls by key and minute, kept as long as a grace period can last: how the traffic of a rotated key dies away.
- * Gathered in memory and written from time to time, so a crash loses the calls (not the events) of half a minute.
- */
+/** Calls by key and minute, kept for a grace period. A crash loses half a minute of calls (not of events). */
 export const apiKeyCalls = pgTable(
   'api_key_calls',
   {
     orgId: uuid('org_id').notNull(),
     apiKeyId: uuid('api_key_id').notNull(),
     minute: time('minute').notNull(),
-    /** Those that the key was good for. */
+    /** Accepted calls. */
     calls: bigint({ mode: 'number' }).notNull(),
-    /** Refused: the key was revoked or had expired. */
+    /** Refused because the key was revoked or had expired. */
     ended: bigint({ mode: 'number' }).notNull().default(0),
-    /** Refused: the key lacked the scope. */
+    /** Refused because the key lacked the scope. */
     unscoped: bigint({ mode: 'number' }).notNull().default(0),
-    /** Refused: above the limit of calls a minute. */
+    /** Refused above the limit of calls per minute. */
     limited: bigint({ mode: 'number' }).notNull().default(0),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.apiKeyId, t.minute] }),
-    // Serves the deletion of old rows.
     index('api_key_calls_minute').on(t.minute),
   ],
 );
 
-/** What a key used of what it may do, since it exists. */
 export const apiKeyScopeUse = pgTable(
   'api_key_scope_use',
   {
@@ -90,7 +82,7 @@ export const apiKeyScopeUse = pgTable(
   (t) => [primaryKey({ columns: [t.orgId, t.apiKeyId, t.scope] })],
 );
 
-/** One row per write of the two tables above, of the first of its keys: a repeat of it is known by its id. Kept for a day. */
+/** One row per write of the two tables above, to recognize a repeated write. Kept for a day. */
 export const apiKeyUseReceipts = pgTable(
   'api_key_use_receipts',
   {
@@ -101,10 +93,7 @@ export const apiKeyUseReceipts = pgTable(
   (t) => [primaryKey({ columns: [t.orgId, t.id] })],
 );
 
-/**
- * Whose key it is, by its secret alone: where rows are spread by Organization, a call is led to them by this. Without a
- * foreign key, because it stays in one place.
- */
+/** Routes a call to its Organization's shard. Has no foreign key, because this table is not distributed. */
 export const apiKeyDirectory = pgTable('api_key_directory', {
   hashedSecret: text('hashed_secret').primaryKey(),
   orgId: uuid('org_id').notNull(),

@@ -4,7 +4,6 @@ import { stateOf, type ChangeBudget, type KeyState } from './api-keys.js';
 import type { KeyDetails } from './queries.js';
 import type { Scope } from '../../core/scopes.js';
 
-/** How a state is called, and how much it should catch the eye. */
 const stateBadges: Record<KeyState, { label: string; tone: 'good' | 'warn' | 'bad' | 'none' }> = {
   active: { label: 'Active', tone: 'good' },
   grace: { label: 'In grace', tone: 'warn' },
@@ -37,17 +36,16 @@ export function toKeyView(key: KeyDetails, usedScopes: ReadonlySet<string>, nowM
 
 export const keyAddress = (id: string): string => `/dashboard/api-keys/${id}`;
 
-/** The beginning of a secret, as far as it is stored. */
 export const showPrefix = (prefix: string): string => `${prefix}…`;
 
-/** Deleting a person's account leaves their keys without a maker. */
+/** Deleting a person's account leaves their keys without a creator. */
 function toCreator({ createdBy, creatorName }: KeyDetails) {
   if (creatorName !== null) return { name: creatorName, isPerson: true };
   const name = createdBy === null ? 'the service or a deleted account' : 'a former member';
   return { name, isPerson: false };
 }
 
-/** What is left of the hour's changes, and when one more becomes free; null when all are. */
+/** `moreAt` is null if no change has been used. */
 export function toBudgetView({ limit, remaining, resetSeconds }: ChangeBudget, nowMs: number) {
   const left = Math.max(0, remaining);
   return {
@@ -57,7 +55,6 @@ export function toBudgetView({ limit, remaining, resetSeconds }: ChangeBudget, n
   };
 }
 
-/** Something about a key that needs attention, and what to do about it. */
 interface Hint {
   kind: 'unused' | 'expiring' | 'unused_scope' | 'still_called';
   text: string;
@@ -69,13 +66,13 @@ const UNUSED_AFTER_MS = 90 * DAY_MS;
 
 const EXPIRING_WITHIN_MS = 14 * DAY_MS;
 
-/** The hints of a key that works. `usedScopes` are the scopes that its calls needed so far. */
+/** Hints for a working key. `usedScopes` are the scopes that its calls have needed so far. */
 function findHints(key: KeyDetails, usedScopes: ReadonlySet<string>, nowMs: number): Hint[] {
   const state = stateOf(key, nowMs);
-  if (state === 'grace') return [stillCalled(key, nowMs)].filter((hint) => hint !== undefined);
+  if (state === 'grace') return [findStillCalled(key, nowMs)].filter((hint) => hint !== undefined);
   if (state !== 'active') return [];
   const unused = findUnused(key, nowMs);
-  // A key that is never called uses none of its scopes; one hint about it is enough.
+  // A key that is never called uses none of its scopes, so one hint is enough.
   const scope = unused === undefined ? findUnusedScope(key, usedScopes, nowMs) : undefined;
   return [findExpiring(key, nowMs), unused, scope].filter((hint) => hint !== undefined);
 }
@@ -123,8 +120,7 @@ function findUnusedScope(
   };
 }
 
-/** An old key whose grace is nearly over although it was called a short while ago. */
-function stillCalled(key: KeyDetails, nowMs: number): Hint | undefined {
+function findStillCalled(key: KeyDetails, nowMs: number): Hint | undefined {
   const { expiresAt, lastUsedAt, successorCreatedAt, successorId } = key;
   if (expiresAt === null || lastUsedAt === null || successorCreatedAt === null) return undefined;
   const graceMs = expiresAt.getTime() - successorCreatedAt.getTime();

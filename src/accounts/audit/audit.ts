@@ -8,9 +8,9 @@ import { retryOnConflict } from '../../core/db/sql.js';
 
 export interface AuditEntry {
   at: Date;
-  /** Noun first: `api_key.created`. */
+  /** Noun first, such as `api_key.created`. */
   action: string;
-  /** A User's id, `operator` with the name of its token if it has one, `api_key` with its id, `system`, or `unknown`. */
+  /** A User's id, `operator` with the name of its token if any, `api_key` with its id, `system`, or `unknown`. */
   actor: string;
   target: string;
   details?: Record<string, unknown>;
@@ -19,24 +19,21 @@ export interface AuditEntry {
 }
 
 /**
- * Writes the audit row of a change inside an Organization. `tx` is the change's own transaction: both happen or neither.
- *
- * The row is added to the Organization's chain, whose lock is held until the transaction ends. So that changes never
- * wait for each other in a circle, this comes after every other lock of the transaction, and a change of
- * several Organizations writes in the order of their ids.
+ * `tx` must be the change's own transaction. Locks the chain until it ends: to avoid deadlocks, call this after
+ * taking every other lock, and in the order of ids for several Organizations.
  */
 export async function recordAudit(tx: Tx, orgId: string, entry: AuditEntry): Promise<void> {
   const end = await lockChain(tx, orgId, genesisHash(orgId));
   const seq = end.seq + 1;
   const { at, ...rest } = toRow(entry);
-  // Rows of the same millisecond are in the order of the chain, whichever instance wrote them.
+  // The id orders rows of one millisecond by `seq`, whichever instance wrote them.
   const row = { orgId, seq, ...rest, id: uuid({ msecs: at.getTime(), seq }) };
   const hash = hashRow(end.hash, { ...row, at: at.toISOString() });
   await tx.insert(auditLog).values({ ...row, at, hash });
   await moveChainEnd(tx, { orgId, seq, hash });
 }
 
-/** Writes the audit row of a change that belongs to no Organization. Its chain is the last lock of all, after those of Organizations. */
+/** For changes outside any Organization. To avoid deadlocks, lock this chain after those of all Organizations. */
 export async function recordOperatorAudit(tx: Tx, entry: AuditEntry): Promise<void> {
   const end = await lockOperatorChain(tx, genesisHash(OPERATOR_CHAIN));
   const seq = end.seq + 1;
@@ -51,9 +48,9 @@ function toRow({ details, ip, requestId, ...rest }: AuditEntry) {
   return { ...rest, details: asStored(details ?? {}), ip: ip ?? null, requestId: requestId ?? null };
 }
 
-/** On what a change rests. It is read again in the transaction of the change, under locks that keep it until the commit. */
+/** Permission that a change relies on. The change's transaction reads it again under locks held until the commit. */
 export interface Authority {
-  /** Taken first of all, where changes under this authority wait for each other. */
+  /** Locks first of all, if changes under this authority must wait for each other. */
   lock?(tx: Orm): Promise<unknown>;
   /** @throws AppError not_signed_in, forbidden_role, invalid_key, key_revoked, key_expired, insufficient_scope */
   confirm(tx: Orm, now: Date): Promise<void>;
@@ -61,10 +58,9 @@ export interface Authority {
 
 const unconditional: Authority = { confirm: () => Promise.resolve() };
 
-/** The change itself checks a password, a code or the secret of a link in its transaction. */
+/** The change verifies a password, a code or a link's secret in its own transaction. */
 export const byProof = unconditional;
 
-/** Jobs, commands and the demo. */
 export const byService = unconditional;
 
 export interface ChangeDeps {
@@ -73,11 +69,10 @@ export interface ChangeDeps {
 }
 
 /**
- * The one path of every change: one transaction in which the author's authority is read again and held, so that an author
- * who was removed, demoted, signed out or revoked while the request was on its way changes nothing. Starts again when
- * another request got in between; inside `work` use only the `tx` it is given.
- *
- * Locks are taken in the order Organization, membership, User, session, audit chain.
+ * Runs every change in one transaction that reads the author's authority again and locks it: an author removed,
+ * demoted, signed out or revoked meanwhile changes nothing. Retries on conflicts; inside `work`, use only the given
+ * `tx`.
+ * Lock order: Organization, membership, User, session, audit chain.
  * @throws AppError as `Authority.confirm`
  */
 export function change<T>(
@@ -91,16 +86,15 @@ export function change<T>(
         await by.lock?.(tx);
         return work(await confirmAuthority(tx, by, new Date(clock.now())));
       },
-      // Each statement sees what was committed while it waited for the locks.
+      // Each statement must see what was committed while it waited for locks.
       { isolationLevel: 'read committed' },
     ),
   );
 }
 
 /**
- * Reads the authority of a change again and holds it until the transaction ends. For transactions of hot statements,
- * which take locks of their own first; everything else goes through `change`.
- * @throws AppError as `Authority.confirm`
+ * For hot transactions that take other locks first; use `change` for everything else. @throws AppError as
+ * `Authority.confirm`
  */
 export async function confirmAuthority(tx: Orm, by: Authority, now: Date): Promise<Tx> {
   await by.confirm(tx, now);

@@ -10,28 +10,24 @@ import {
   type RowName,
 } from './chain.js';
 
-/** A row that does not match its hash and the one before it. */
+/** A row whose hash does not match its content and the previous hash. */
 interface Suspect {
   row: StoredRow;
-  /** The rows before it, nearest first, and the hashes before it, which begin with that of the nearest one. */
+  /** Preceding rows, nearest first, and the hashes before them in the same order. */
   behind: RowName[];
   hashesBehind: string[];
 }
 
-/** Rows that match each other but not their numbers: all of them stand `shift` places from where they were written. */
+/** Rows that match each other but not their numbers: all were moved by `shift` places. */
 interface Run {
   row: StoredRow;
   last: number;
   shift: number;
 }
 
-/** How far from its place a row is looked for among rows that were numbered anew. */
 const nearby = [1, -1, 2, -2, 3, -3, 4, -4, 5, -5];
 
-/**
- * Tells a row that was moved from one that was changed, and finds the row whose coming or going made others move: a row
- * was once right at some number after some hash, and both are among those of its neighbours and of the other suspects.
- */
+/** A moved row was once correct at another number after another hash, both found among its neighbours and suspects. */
 function explainSuspects(suspects: Suspect[], runs: Run[]): ChainProblem[] {
   const origins = new Map(suspects.map((suspect) => [suspect.row.seq, findOrigin(suspect, suspects)]));
   const isMoved = (seq: number) => {
@@ -78,7 +74,7 @@ function explainRun({ row, last, shift }: Run): ChainProblem {
   return problemOf('moved', row, `${rows(row.seq, last)}: written as ${from}.`);
 }
 
-/** The number with which the row was right; its own if only the row before it is another; undefined for a changed row. */
+/** Number at which the row was correct: its own if only its predecessor differs, undefined if the row was changed. */
 function findOrigin({ row }: Suspect, suspects: Suspect[]): number | undefined {
   const seqs = new Set([row.seq, ...suspects.map(({ row }) => row.seq), ...nearby.map((by) => row.seq + by)]);
   const hashes = new Set(
@@ -96,30 +92,27 @@ interface Head {
   hash: string;
 }
 
-/** Rows and suspects that are held at once; however broken a chain is, the walk needs no more memory than this. */
+/** Limits on stored rows and suspects, which bound the walk's memory however broken the chain is. */
 const MAX_PROBLEMS = 100;
 const MAX_SUSPECTS = 20;
 const WINDOW = 5;
 
-/**
- * Goes along one Organization's chain, row by row in the order of their numbers, and finds what is not as it was
- * written. A row is right when its hash is that of its content and of the hash of the row before it.
- */
+/** A row is correct if its hash matches its content and the previous row's hash. */
 export class ChainWalk {
   head: Head;
-  /** All that were found; `finish` tells the first of them. */
+  /** Total number found. `finish` returns only the first of them. */
   problemCount = 0;
   private readonly problems: ChainProblem[] = [];
   private readonly suspects: Suspect[] = [];
   private readonly runs: Run[] = [];
-  /** The rows and the hashes behind the walk, newest first. */
+  /** Newest first. */
   private recent: RowName[] = [];
   private recentHashes: string[];
   private shift = 0;
   private readonly end: Head | undefined;
   private readonly expected: Head | undefined;
 
-  /** @param end what `audit_chains` says @param expected an earlier head, kept elsewhere */
+  /** @param end what `audit_chains` records @param expected an earlier head, kept elsewhere */
   constructor(orgId: string, end: Head | undefined, expected: Head | undefined) {
     this.head = { seq: 0, hash: genesisHash(orgId) };
     this.recentHashes = [this.head.hash];
@@ -146,19 +139,19 @@ export class ChainWalk {
     this.recentHashes = [row.hash, ...this.recentHashes].slice(0, WINDOW + 1);
   }
 
-  /** Adds a row that is no part of the chain, though it came after its beginning. */
+  /** Reports a row without a number that was written after the chain began. */
   addUnchained(row: RowName): void {
     this.report(problemOf('inserted', row, 'It has no number, though the chain had begun: it was inserted.'));
   }
 
-  /** Compares the rows from before the chain: they are counted, nothing else is known of them. */
+  /** The number is all that is known of rows from before the chain. */
   countUnchained(count: number, noted: number): void {
     if (count === noted) return;
     const detail = `${noted} rows from before the chain were recorded, and there are ${count}.`;
     this.report(problemAt('rewritten', null, detail));
   }
 
-  /** The problems in the order of their rows, 100 at most. */
+  /** At most 100, in row order. */
   finish(): ChainProblem[] {
     for (const problem of explainSuspects(this.suspects, this.runs)) this.report(problem);
     this.checkEnd();
@@ -170,7 +163,7 @@ export class ChainWalk {
     return this.problems.sort((a, b) => (a.seq ?? Infinity) - (b.seq ?? Infinity));
   }
 
-  /** Without the hash of the row before it a row proves nothing of itself, but the next one leans on it. */
+  /** Accepts a row after a gap. Without the previous hash the row proves nothing, but its successor confirms it. */
   private addAfterGap({ seq }: StoredRow): void {
     const first = this.head.seq + 1;
     const what = rows(first, seq - 1);

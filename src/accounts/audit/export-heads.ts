@@ -5,7 +5,7 @@ import type { Context } from '../../core/http/context.js';
 import { jsonWriter, readNotedHeads } from './verify-report.js';
 import { verifyChains } from './verify.js';
 
-/** Writes the heads of the audit log where the configuration says, on its schedule. What fails is logged and counted. */
+/** Failures are logged and counted. */
 export function auditExportJobs({
   config,
   db,
@@ -31,16 +31,14 @@ export function auditExportJobs({
 const TIMEOUT_MS = 30_000;
 
 interface ExportOutcome {
-  /** False: a chain is broken, and nothing was written. */
+  /** False if a chain is broken. Then nothing was written. */
   isIntact: boolean;
-  /** Of Organizations and of the operator's log. */
   chains: number;
 }
 
 /**
- * Verifies every chain and writes the heads, as `audit:verify --json` prints them, to a file or with PUT to a URL. A file
- * holds the heads of the time before: the chains are compared with them first, so that a history which was rewritten
- * never replaces the proof of it.
+ * Writes the heads to a file, or with PUT to a URL. First compares the chains with the file's old heads, so a
+ * rewritten history never replaces the proof of it.
  * @throws NotedHeadsError; Error if the heads cannot be written
  */
 export async function exportHeads(orm: Orm, target: string): Promise<ExportOutcome> {

@@ -3,7 +3,7 @@ import { idCursorField } from '../../core/http/page.js';
 import { parseInput, text } from '../../core/http/validate.js';
 import { fieldError } from '../../core/pages/form.js';
 
-/** Fields that are left empty are sent as empty texts by a form. */
+/** Forms send empty fields as empty strings. */
 const optional = <T extends z.ZodType<string>>(schema: T) =>
   z
     .union([z.literal(''), schema])
@@ -14,22 +14,17 @@ const day = z.iso.date('must be a day, like 2026-01-31');
 const filterSchema = z.object({
   action: optional(text(100)),
   actor: optional(text(100)),
-  /** Days in UTC, both inclusive: `2026-01-31`. */
+  /** Days in UTC, both inclusive, such as `2026-01-31`. */
   from: optional(day),
   to: optional(day),
   cursor: idCursorField,
 });
 
-/** Which rows of an Organization's log are looked at. */
 export type AuditFilter = Partial<Omit<z.output<typeof filterSchema>, 'cursor'>>;
 
-/**
- * Reads the filter, and where the page begins, from an address.
- * @throws AppError invalid_request that names the fields
- */
+/** @throws AppError invalid_request that names the fields */
 export function readFilter(query: unknown) {
   const { action, actor, from, to, cursor } = parseInput(filterSchema, query);
   if (from && to && to < from) throw fieldError('to', 'must not be before the first day');
-  // In this order they stand in addresses.
   return { action, actor, from, to, cursor };
 }

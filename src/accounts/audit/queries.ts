@@ -9,7 +9,7 @@ import { auditChains, auditLog, operatorChain, operatorLog } from './table.js';
 
 export type ChainEnd = typeof auditChains.$inferSelect;
 
-/** The end of an Organization's chain, held until the transaction ends. One statement, so that two cannot both begin it. */
+/** Creates a missing end in the same statement, so two transactions cannot both begin the chain. */
 export async function lockChain(tx: Tx, orgId: string, genesis: string): Promise<ChainEnd> {
   const [end] = await tx
     .insert(auditChains)
@@ -23,7 +23,6 @@ export async function moveChainEnd(tx: Tx, { orgId, seq, hash }: ChainEnd): Prom
   await tx.update(auditChains).set({ seq, hash }).where(eq(auditChains.orgId, orgId));
 }
 
-/** The same of the log that belongs to no Organization. */
 export async function lockOperatorChain(tx: Tx, genesis: string): Promise<Omit<ChainEnd, 'orgId'>> {
   const [end] = await tx
     .insert(operatorChain)
@@ -35,7 +34,7 @@ export async function lockOperatorChain(tx: Tx, genesis: string): Promise<Omit<C
 
 export type AuditRow = typeof auditLog.$inferSelect;
 
-/** Rows of a filter, newest first, beyond the one with the id `before`. Ids are in the order of time and hold it. */
+/** Newest first, older than the id `before`. Ids contain the time and sort by it. */
 export function listAuditRows(
   orm: Orm,
   orgId: string,
@@ -60,7 +59,6 @@ export function listAuditRows(
 
 export type OperatorRow = typeof operatorLog.$inferSelect;
 
-/** The same of the log that belongs to no Organization. */
 export function listOperatorRows(
   orm: Orm,
   { action, from, to }: Omit<AuditFilter, 'actor'>,
@@ -87,7 +85,7 @@ const isWithin = (id: PgColumn, from: string | undefined, to: string | undefined
     to === undefined ? undefined : lt(id, firstIdOf(Date.parse(to) + DAY_MS)),
   );
 
-/** No UUIDv7 of that millisecond or later is smaller. */
+/** The smallest UUIDv7 of that millisecond. */
 export const firstIdOf = (ms: number): string =>
   Math.max(ms, 0)
     .toString(16)
@@ -95,11 +93,10 @@ export const firstIdOf = (ms: number): string =>
     .padEnd(32, '0')
     .replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 
-/** The actions or actors that occur in a log, `limit` at most: one step along the index for each, however long the log is. */
+/** Skips along the index once per value, so the cost does not grow with the log. */
 export const listDistinct = (orm: Orm, orgId: string, column: 'action' | 'actor', limit: number) =>
   walkDistinct(orm, sql`audit_log where org_id = ${orgId}`, column, limit);
 
-/** The actions of the log that belongs to no Organization. */
 export const listOperatorActions = (orm: Orm, limit: number) =>
   walkDistinct(orm, sql`operator_log where true`, 'action', limit);
 
@@ -123,7 +120,7 @@ async function walkDistinct(
   return found.map(({ value }) => value);
 }
 
-/** What is known of people who did something in the Organization; `role` is null for who has left it. */
+/** `role` is null for people who have left. */
 export function findPeople(orm: Orm, orgId: string, userIds: string[]) {
   return orm
     .select({ id: users.id, name: users.name, email: users.email, role: memberships.role })
@@ -132,7 +129,6 @@ export function findPeople(orm: Orm, orgId: string, userIds: string[]) {
     .where(inArray(users.id, userIds));
 }
 
-/** The people of the log that belongs to no Organization. */
 export const findUsers = async (orm: Orm, userIds: string[]) =>
   orm
     .select({ id: users.id, name: users.name, email: users.email })

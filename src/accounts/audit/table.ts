@@ -17,11 +17,10 @@ import { organizations } from '../organizations/table.js';
 const columns = {
   id: uuid().notNull(),
   at: time('at').notNull(),
-  /** What happened, noun first: `api_key.created`. */
+  /** Noun first, such as `api_key.created`. */
   action: text().notNull(),
-  /** Who did it: a User's id, `operator` with the name of its token if it has one, `api_key` with its id, `system`, or `unknown`. */
+  /** A User's id, `operator` with the name of its token if any, `api_key` with its id, `system`, or `unknown`. */
   actor: text().notNull(),
-  /** What it happened to: a resource's id or slug. */
   target: text().notNull(),
   details: jsonb().$type<Record<string, unknown>>().notNull(),
   ip: text(),
@@ -31,14 +30,13 @@ const columns = {
 const place = {
   /** 1, 2, 3 … within the chain. */
   seq: bigint({ mode: 'number' }),
-  /** SHA-256, hex. */
+  /** SHA-256 of the row and the previous row's hash, hex. */
   hash: text(),
 };
 
 /**
- * Changes inside an Organization. Ids are UUIDv7 made from `at` and `seq`, so the primary key is also the order in time.
- * Rows are numbered and each holds the hash of itself and of the one before it; rows from before there were hashes have
- * neither.
+ * Ids are UUIDv7 made from `at` and `seq`, so the primary key also gives the order in time. Rows from before the
+ * chain have neither number nor hash.
  */
 export const auditLog = pgTable(
   'audit_log',
@@ -58,7 +56,7 @@ export const auditLog = pgTable(
   ],
 );
 
-/** The end of each Organization's chain. Its row is the lock under which the next entry is added. */
+/** The end of each Organization's chain. Adding an entry locks this row. */
 export const auditChains = pgTable('audit_chains', {
   orgId: uuid('org_id')
     .primaryKey()
@@ -67,7 +65,7 @@ export const auditChains = pgTable('audit_chains', {
   hash: text().notNull(),
 });
 
-/** Changes that belong to no Organization: of products and users, by the operator, and of people's own accounts. Chained the same way. */
+/** Changes outside any Organization: products, users, and people's own accounts. Chained in the same way. */
 export const operatorLog = pgTable('operator_log', { ...columns, id: uuid().primaryKey(), ...place }, (t) => [
   unique('operator_log_seq').on(t.seq),
   index('operator_log_action').on(t.action, t.id),

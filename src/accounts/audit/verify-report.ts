@@ -5,7 +5,6 @@ import { printable } from '../../core/terminal.js';
 import { OPERATOR_CHAIN, type ChainProblem } from './chain.js';
 import type { ChainReport, NotedHead } from './verify.js';
 
-/** Writes the reports one by one, as they are made. */
 export interface ReportWriter {
   add(report: ChainReport): void;
   end(): boolean;
@@ -13,7 +12,7 @@ export interface ReportWriter {
 
 type Write = (line: string) => void;
 
-/** For a person: one line per chain, and below it what is wrong. */
+/** For people: one line per chain, with its problems below. */
 export function textWriter(write: Write): ReportWriter {
   let chains = 0;
   let entries = 0;
@@ -42,10 +41,10 @@ export function textWriter(write: Write): ReportWriter {
   };
 }
 
-/** For programs, and to be kept for `--expect`. One Organization a line. */
+/** For programs and for `--expect`: one Organization per line. */
 export function jsonWriter(write: Write): ReportWriter {
   let isIntact = true;
-  // A line is written once it is known whether a comma follows.
+  // A line is held back until it is known whether a comma follows.
   let line = '{"organizations":[';
   let comma = '';
   return {
@@ -69,7 +68,6 @@ function problemText({ kind, seq, id, action, detail }: ChainProblem): string {
   return printable(`${kind}: ${id === null && seq === null ? '' : `${row}${name}: `}${detail}`);
 }
 
-/** The file given to `--expect` cannot be read. */
 export class NotedHeadsError extends Error {}
 
 const notedSchema = z.object({
@@ -84,10 +82,7 @@ const notedSchema = z.object({
   ),
 });
 
-/**
- * Reads what an earlier run printed with `--json`.
- * @throws NotedHeadsError
- */
+/** @throws NotedHeadsError */
 export async function readNotedHeads(file: string): Promise<NotedHead[]> {
   try {
     return notedSchema.parse(JSON.parse(await readFile(file, 'utf8'))).organizations;

@@ -6,26 +6,23 @@ import { ChainWalk, type StoredRow } from './chain-walk.js';
 import { auditChains, auditLog, operatorChain, operatorLog } from './table.js';
 
 export interface ChainReport {
-  /** Its slug; `(operator)` for the log that belongs to none. */
+  /** Slug, or `(operator)` for the operator's log. */
   organization: string;
   orgId: string;
-  /** The last row: what a later verification can be held against. `seq` is 0 for a chain without rows. */
+  /** The last row, for later verifications to compare with. `seq` is 0 for an empty chain. */
   seq: number;
   hash: string;
-  /** Rows from before the chain, which nothing protects. */
+  /** Rows from before the chain, which no hash protects. */
   unchained: number;
   problemCount: number;
-  /** The first of them. */
   problems: ChainProblem[];
 }
 
-/** A chain as it was at some time before. */
 export type NotedHead = Omit<ChainReport, 'problemCount' | 'problems'>;
 
 export interface VerifyOptions {
   orgId?: string | undefined;
   noted?: NotedHead[] | undefined;
-  /** Told how many rows have been read, and of how many. */
   onProgress?: (done: number, total: number) => void;
   batchSize?: number;
 }
@@ -33,8 +30,8 @@ export interface VerifyOptions {
 const BATCH = 1_000;
 
 /**
- * Verifies the chains of all Organizations and of the operator's log, or of one Organization, in the order of their slugs, and hands over each report as it is made.
- * Everything is read in one snapshot and in batches: changes may go on meanwhile, and memory does not grow with the log.
+ * Reports each chain as it finishes, in slug order. Reads one snapshot in batches: changes may continue, and memory
+ * does not grow with the log.
  */
 export async function verifyChains(
   orm: Orm,
@@ -94,13 +91,13 @@ function missingOrganization({ organization, orgId, seq, hash, unchained }: Note
   return { organization, orgId, seq, hash, unchained, problemCount: 1, problems };
 }
 
-/** The log that belongs to no Organization, as if it were one's. No slug begins like this. */
+/** The operator's log in the shape of an Organization. No slug can begin with a parenthesis. */
 async function readOperator(tx: Orm): Promise<Organization> {
   const [end] = await tx.select({ seq: operatorChain.seq, hash: operatorChain.hash }).from(operatorChain);
   return { id: OPERATOR_CHAIN, slug: '(operator)', end: end ?? null };
 }
 
-/** The table of a chain and what of it belongs to the chain. Both tables have the same columns, but for the Organization. */
+/** Both tables have the same columns except the Organization. */
 const logOf = (orgId: string) =>
   orgId === OPERATOR_CHAIN
     ? { log: operatorLog as unknown as typeof auditLog, isOwn: undefined }
@@ -134,7 +131,7 @@ function listOrganizations(tx: Orm, orgId: string | undefined, after: string | u
     .limit(limit);
 }
 
-/** Rows by their numbers. A time is read with all its digits: the driver would cut off what was put behind the ms. */
+/** Rows by number. Times are read as text, because the driver would cut off digits added after the milliseconds. */
 async function readRows(
   tx: Orm,
   orgId: string,
@@ -168,7 +165,6 @@ async function readRows(
   }));
 }
 
-/** How many rows came before the chain, and the first of those that have no number though they came after. */
 async function readUnchained(tx: Orm, orgId: string) {
   const { log, isOwn } = logOf(orgId);
   const [first] = await tx

@@ -6,15 +6,15 @@ import { AppError } from '../../core/errors.js';
 /** OWASP's argon2id parameters: 19 MiB, 2 passes, 1 lane. */
 const parameters = { algorithm: 2, memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const;
 
-/** Hashes at once: each takes 19 MiB and a thread, so a flood of sign-ins must wait in line, not in memory. */
+/** Concurrent hashes. Each takes 19 MiB and a thread, so a flood of sign-ins must queue instead of using up memory. */
 const MAX_PARALLEL = 2;
 
-/** Some seconds of hashing. Who comes then is told to try again, and the line never grows beyond it. */
+/** A few seconds of hashing. Further callers get 503 with Retry-After, so the queue stays bounded. */
 const MAX_WAITING = 100;
 
 const queue = new PQueue({ concurrency: MAX_PARALLEL });
 
-/** @throws the reason of `signal`, when it aborts before the turn comes; AppError unavailable if too many wait */
+/** @throws the reason of `signal` if it aborts while waiting; AppError unavailable if too many calls wait */
 async function inTurn<T>(work: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (queue.size >= MAX_WAITING)
     throw new AppError('unavailable', 'Too many passwords are being checked. Try again in some seconds.', {
@@ -23,25 +23,18 @@ async function inTurn<T>(work: () => Promise<T>, signal: AbortSignal | undefined
   return queue.add(work, signal ? { signal } : {});
 }
 
-/**
- * The argon2id hash of a password in PHC format, salt included.
- * @param signal of who asks: a caller who hung up while waiting is not hashed
- * @throws AppError unavailable
- */
+/** PHC format, including the salt. @param signal aborts the wait in the queue @throws AppError unavailable */
 export const hashPassword = (password: string, signal?: AbortSignal): Promise<string> =>
   inTurn(() => hash(password, parameters), signal);
 
-/** The same for what is random already and is found by its hash, hex. @param salt 16 bytes */
+/** Argon2id hash in hex for a random secret that is looked up by its hash. @param salt 16 bytes */
 export const hashWithSalt = async (text: string, salt: Uint8Array, signal?: AbortSignal): Promise<string> =>
   (await inTurn(() => hashRaw(text, { ...parameters, salt }), signal)).toString('hex');
 
-/** A hash that no password has, so that an unknown address costs as much time as a wrong password. */
+/** Matches no password. Makes an unknown address take as long as a wrong password. */
 let unusedHash: Promise<string> | undefined;
 
-/**
- * True if the password belongs to the hash. Takes as long where there is no hash to compare with.
- * @throws AppError unavailable
- */
+/** Takes equally long if there is no hash to compare with. @throws AppError unavailable */
 export async function verifyPassword(
   passwordHash: string | undefined,
   password: string,
@@ -56,13 +49,13 @@ export const MIN_PASSWORD = 12;
 
 export const MAX_PASSWORD = 1024;
 
-/** A password that is found within so many guesses is refused: zxcvbn's score 3 and better (Wheeler 2016). */
+/** Passwords that can be found within this many guesses are refused; zxcvbn scores 3 and 4 pass (Wheeler 2016). */
 const MIN_GUESSES = 1e8;
 
-/** The time of an estimate grows with the square of the length. What goes beyond it only makes a password better. */
+/** Estimation takes time quadratic in the length. Further characters only make a password stronger. */
 const MAX_JUDGED = 32;
 
-/** Beside the 49,000 common passwords and 7,800 words of the library: the best-known examples. */
+/** Well-known example passwords missing from the library's 49,000 common passwords and 7,800 words. */
 const wellKnown = [
   'correcthorsebatterystaple',
   'thisismypassword',
@@ -73,7 +66,7 @@ const wellKnown = [
 
 let estimator: Promise<ZxcvbnFactory> | undefined;
 
-/** Reads the lists of common passwords: a sixth of a second and 13 MB, once. */
+/** Loads the lists of common passwords once, which takes about 170 ms and 13 MB. */
 export const preparePasswordRules = (): Promise<ZxcvbnFactory> => (estimator ??= loadEstimator());
 
 async function loadEstimator(): Promise<ZxcvbnFactory> {
@@ -90,8 +83,8 @@ async function loadEstimator(): Promise<ZxcvbnFactory> {
 }
 
 /**
- * What is wrong with a newly chosen password, to go on where the field's name ends, or undefined if it is good.
- * What the sign-in form would refuse is refused here as well: control characters and halves of surrogate pairs.
+ * Continues a sentence that begins with the field's name; undefined if acceptable. Also refuses what the sign-in form
+ * would refuse: control characters and unpaired surrogates.
  */
 export async function passwordProblem(password: string, email: string): Promise<string | undefined> {
   const { length } = Array.from(password);

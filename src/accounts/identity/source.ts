@@ -1,10 +1,8 @@
 import { recordOperatorAudit, type AuditEntry } from '../audit/audit.js';
 import type { Tx } from '../../core/db/client.js';
 
-/** Who asks for a change, when and from where: what its audit row says besides the change itself. */
 export type Source = Pick<AuditEntry, 'actor' | 'at' | 'ip' | 'requestId'>;
 
-/** When and from where a person did something to their own account. */
 export type Whereabouts = Omit<Source, 'actor'>;
 
 export interface Put<T> {
@@ -12,7 +10,7 @@ export interface Put<T> {
   resource: T;
 }
 
-/** A field that is undefined is not there. */
+/** An undefined field is absent. */
 type Fields = Record<string, string | null | undefined>;
 
 interface Difference {
@@ -20,7 +18,6 @@ interface Difference {
   after: Fields;
 }
 
-/** The fields that `wanted` changes, or undefined if there is nothing to change. */
 export function findDifference(current: Fields, wanted: Fields): Difference | undefined {
   const changed = Object.keys(wanted).filter((name) => current[name] !== wanted[name]);
   if (changed.length === 0) return undefined;
@@ -28,7 +25,7 @@ export function findDifference(current: Fields, wanted: Fields): Difference | un
   return { before: pick(current), after: pick(wanted) };
 }
 
-/** Since when something is archived, after `archived` was asked for; undefined leaves it as it was. */
+/** The new archive time; an undefined `archived` leaves the current one. */
 export function toArchivedAt(current: Date | null, archived: boolean | undefined, at: Date): Date | null {
   if (archived === undefined) return current;
   return archived ? (current ?? at) : null;
@@ -38,7 +35,7 @@ interface Archivable {
   archivedAt: Date | null;
 }
 
-/** The verb of the audit row; undefined where nothing of the kind changed. */
+/** Undefined if the archived state did not change. */
 export function describeArchiving(
   before: Archivable,
   after: Archivable,
@@ -47,7 +44,7 @@ export function describeArchiving(
   return after.archivedAt === null ? 'restored' : 'archived';
 }
 
-/** People belong to no Organization: what they do to their accounts, and signing in, is in the operator's log. */
+/** People belong to no Organization, so their sign-ins and account changes go to the operator's log. */
 export function auditPerson(
   tx: Tx,
   { userId, email }: { userId: string; email: string },
@@ -58,5 +55,5 @@ export function auditPerson(
   return recordOperatorAudit(tx, { at, action, actor: userId, target: email, details, ip, requestId });
 }
 
-/** An address as people write it: IPv4 without the IPv6 in which the socket wraps it. */
+/** Strips the IPv6 wrapping that sockets put around IPv4 addresses. */
 export const describeAddress = (ip: string): string => ip.replace(/^::ffff:(?=\d+\.)/i, '') || 'unknown';

@@ -13,20 +13,17 @@ export interface NewMail {
   kind: MailKind;
   to: string;
   subject: string;
-  /** Its paragraphs. A line that is left empty stands between them. */
+  /** Lines of the mail; an empty line separates paragraphs. */
   text: (origin: string) => string[];
   at: Date;
-  /** From then on it is of no use; a day from now if left out. */
+  /** When the mail becomes useless; defaults to a day from now. */
   uselessAt?: Date;
 }
 
-/** Mails in an hour that people can have sent to the address of another person. Beyond it nothing is written. */
+/** Most mails per hour to one address that other people can trigger. Further ones are dropped. */
 const perHour: Partial<Record<MailKind, number>> = { invitation: 5 };
 
-/**
- * Writes a mail in the transaction of what it reports: both happen or neither.
- * @returns false where none will be sent: mail is off, or the address had too many
- */
+/** `tx` must be the reported change's own transaction. @returns false if mail is off or the address had too many */
 export async function queueMail(
   tx: Tx,
   mail: MailConfig | undefined,
@@ -58,10 +55,10 @@ async function countLately(tx: Tx, kind: MailKind, to: string, at: Date): Promis
   return row!.lately;
 }
 
-/** A name that somebody has chosen, in one short line of which no reader of mail makes a link. */
+/** A name chosen by somebody, on one short line, safe from mail clients that turn text into links. */
 export const plainName = (name: string): string => plainText(name.replaceAll('://', ' '), 80);
 
-/** Without what breaks lines or turns the direction of writing. */
+/** Strips line breaks and characters that change the writing direction. */
 const plainText = (text: string, length: number): string =>
   Array.from(text.replace(/[\p{C}\s]+/gu, ' ').trim())
     .slice(0, length)

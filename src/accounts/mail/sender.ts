@@ -6,10 +6,9 @@ import type { Context } from '../../core/http/context.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
 import { mails } from './table.js';
 
-/** Mails that one instance sends at the same time. */
 const IN_FLIGHT = 8;
 const BATCHES_PER_RUN = 20;
-/** An instance that has not said how a mail went by then is taken to be gone. Longer than the waits below together. */
+/** An instance that has not reported a result by then counts as dead. Must exceed the sum of the timeouts below. */
 const LEASE_MS = 2 * MINUTE_MS;
 const CONNECT_MS = 10 * SECOND_MS;
 const ANSWER_MS = 20 * SECOND_MS;
@@ -23,7 +22,7 @@ type SenderDeps = Pick<Context, 'config' | 'db' | 'clock' | 'log' | 'metrics'>;
 
 const isWaiting = and(isNull(mails.sentAt), isNull(mails.failedAt));
 
-/** Sends what is due. Several instances share the work; what one was sending when it ended is sent again, under the same Message-ID. */
+/** Instances share the work; if one dies while sending, the mail is sent again with the same Message-ID. */
 export function createMailSender({ config: { mail }, ...deps }: SenderDeps): () => Promise<void> {
   if (!mail) return () => Promise.resolve();
   const { db, clock, metrics } = deps;
@@ -47,7 +46,6 @@ export async function deleteOldMails({ orm }: { orm: Orm }, now: Date): Promise<
     .where(sql`${end} <= ${new Date(now.getTime() - KEPT_MS).toISOString()}::timestamptz`);
 }
 
-/** Takes what is due out of the reach of other instances for a while. */
 function claimDue(orm: Orm, now: Date): Promise<Mail[]> {
   const due = orm
     .select({ id: mails.id })
@@ -63,7 +61,7 @@ function claimDue(orm: Orm, now: Date): Promise<Mail[]> {
         attempts: sql`${mails.attempts} + 1`,
         nextAttemptAt: new Date(now.getTime() + LEASE_MS),
       })
-      // An array is made once; a plain subquery may be run again for each row, and lock others.
+      // An array is evaluated once. A plain subquery may run again for each row and lock others.
       .where(sql`${mails.id} = any(array(${due}))`)
       .returning()
   );
@@ -75,7 +73,7 @@ async function countWaiting(orm: Orm): Promise<number> {
   return row!.waiting;
 }
 
-/** Loaded with the first mail: most starts send none. */
+/** Loaded with the first mail, because most processes send none. */
 async function connect({ host, port, tls, auth }: MailConfig): Promise<Transporter> {
   const { createTransport } = await import('nodemailer');
   return createTransport({
@@ -114,7 +112,7 @@ async function deliver(
       : outcome.outcome === 'failed'
         ? { failedAt: at, text: '', lastError: describe(error) }
         : { sentAt: at, text: '', lastError: null };
-  // Of an instance that took too long, only that it has sent the mail still counts.
+  // After its lease has passed, an instance may still report success, but not failure.
   const isOurs = outcome.outcome === 'sent' ? undefined : eq(mails.attempts, attempts);
   await orm
     .update(mails)
@@ -131,14 +129,14 @@ async function deliver(
 
 const toMessage = ({ id, toAddress, subject, text, createdAt }: Mail, from: MailConfig['from']) => ({
   from,
-  // As objects: nothing in an address or a name is read as a list of addresses.
+  // Passed as objects, so that nothing in an address or name is parsed as a list.
   to: { name: '', address: toAddress },
   envelope: { from: from.address, to: [toAddress] },
   messageId: `<${id}@${from.address.split('@')[1]!}>`,
   date: createdAt,
   subject,
   text,
-  // RFC 3834: no answering machine answers it.
+  // RFC 3834: suppresses automatic replies.
   headers: { 'Auto-Submitted': 'auto-generated' },
 });
 
@@ -148,7 +146,7 @@ interface SmtpError extends Error {
   responseCode?: number;
 }
 
-/** What the server says for good of a recipient or of the mail itself is final. Everything else may be put right. */
+/** Permanent errors about the recipient or the mail are final. Others are retried, because somebody may fix them. */
 function outcomeOf({ command, responseCode = 0 }: SmtpError, { attempts, giveUpAt }: Mail, at: Date) {
   const isFinal = responseCode >= 500 && /^(?:RCPT TO|DATA)$/.test(command ?? '');
   const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** (attempts - 1), LONGEST_PAUSE_MS);
@@ -160,6 +158,6 @@ function outcomeOf({ command, responseCode = 0 }: SmtpError, { attempts, giveUpA
 
 const describe = (error: SmtpError | undefined): string => (error?.message ?? '').slice(0, 500);
 
-/** For the log, which holds no addresses: servers repeat them in their answers. */
+/** For the log. Omits server messages, which may repeat addresses. */
 const reasonOf = (error: SmtpError | undefined): string =>
   [error?.code, error?.command, error?.responseCode].filter((part) => part !== undefined).join(' ');

@@ -11,21 +11,20 @@ export const mailKinds = [
 ] as const;
 export type MailKind = (typeof mailKinds)[number];
 
-/** The outbox: written in the transaction of what a mail tells of, sent by a job. */
+/** Outbox, written in the transaction of the reported change and sent by a job. */
 export const mails = pgTable(
   'mails',
   {
-    /** Part of the Message-ID: a mail that is sent twice is known by it. */
+    /** Part of the Message-ID, by which duplicates are recognized. */
     id: uuid().primaryKey(),
     kind: text({ enum: mailKinds }).notNull(),
     toAddress: text('to_address').notNull(),
     subject: text().notNull(),
-    /** It may hold a link that opens something: blank when the mail was sent or given up. */
+    /** Blanked after the mail was sent or given up, because it may contain a secret link. */
     text: text().notNull(),
     createdAt: time('created_at').notNull(),
-    /** While an instance is sending it: when another one may. */
+    /** While an instance is sending: end of its lease. */
     nextAttemptAt: time('next_attempt_at').notNull(),
-    /** Later it would be of no use. */
     giveUpAt: time('give_up_at').notNull(),
     attempts: integer().notNull().default(0),
     sentAt: time('sent_at'),
@@ -36,9 +35,7 @@ export const mails = pgTable(
     index('mails_due')
       .on(t.nextAttemptAt)
       .where(sql`${t.sentAt} is null and ${t.failedAt} is null`),
-    // Serves the count of what an address was sent lately.
     index('mails_to').on(t.toAddress, t.kind, t.createdAt),
-    // Serves the deletion of old rows.
     index('mails_end').on(sql`coalesce(${t.sentAt}, ${t.failedAt}, ${t.createdAt})`),
     check('mails_kind', sql`${t.kind} in (${sql.raw(mailKinds.map((kind) => `'${kind}'`).join(', '))})`),
   ],

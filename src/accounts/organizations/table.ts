@@ -14,7 +14,7 @@ import {
 import { time } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
 
-/** What an Organization may do with markets: `read` looks at them and closes what is held, and opens nothing. */
+/** With `read`, an Organization sees markets and may close positions but not open them. */
 export const marketAccesses = ['none', 'read', 'trade'] as const;
 export type MarketAccess = (typeof marketAccesses)[number];
 
@@ -27,16 +27,16 @@ export const organizations = pgTable(
     id: uuid().primaryKey(),
     slug: text().notNull().unique(),
     name: text().notNull(),
-    /** Members without a second factor see nothing of the Organization and change nothing in it. */
+    /** Members without a second factor can neither see nor change the Organization. */
     requireSecondFactor: boolean('require_second_factor').notNull().default(false),
     createdAt: time('created_at').notNull(),
-    /** Since when its keys and its pages are closed. Copied to its API keys, so that a call reads no further row. */
+    /** Since then its keys and pages are closed. Copied to its API keys to save a call another read. */
     archivedAt: time('archived_at'),
     marketAccess: text('market_access', { enum: marketAccesses }).notNull().default('trade'),
   },
   (t) => [
     check('organizations_market_access', isOneOf(t.marketAccess, marketAccesses)),
-    // Serve the search by how a slug or a name begins, whatever the database's collation.
+    // For prefix searches by slug or name in any collation.
     index('organizations_slug_prefix').on(t.slug.op('text_pattern_ops')),
     index('organizations_name_prefix').on(sql`lower(${t.name}) text_pattern_ops`),
   ],
@@ -46,7 +46,7 @@ export const users = pgTable(
   'users',
   {
     id: uuid().primaryKey(),
-    /** Trimmed and lower-cased before it is stored or compared. */
+    /** Trimmed and lower-cased. */
     email: text().notNull().unique(),
     name: text().notNull(),
     passwordHash: text('password_hash').notNull(),
@@ -58,7 +58,7 @@ export const users = pgTable(
 export const roles = ['owner', 'admin', 'member', 'billing'] as const;
 export type Role = (typeof roles)[number];
 
-/** Roles that change API keys, members and invitations, place orders and read the audit log. */
+/** Roles that may change API keys, members and invitations, place orders and read the audit log. */
 export const managingRoles = ['owner', 'admin'] as const satisfies Role[];
 
 export const isManager = (role: Role): boolean => (managingRoles as readonly Role[]).includes(role);
@@ -76,7 +76,7 @@ export const memberships = pgTable(
       .references(() => users.id),
     role: text({ enum: roles }).notNull(),
     createdAt: time('created_at').notNull(),
-    /** Whether mail tells of caps and expiring keys; of no effect without a managing role. */
+    /** Mail about caps and expiring keys. Without a managing role this has no effect. */
     mailNotices: boolean('mail_notices').notNull().default(true),
   },
   (t) => [
@@ -86,7 +86,6 @@ export const memberships = pgTable(
   ],
 );
 
-/** A link that makes one person a member, once. */
 export const invitations = pgTable(
   'invitations',
   {
@@ -96,7 +95,7 @@ export const invitations = pgTable(
     id: uuid().notNull(),
     /** SHA-256 of the link's secret, hex. */
     hashedToken: text('hashed_token').notNull(),
-    /** Whom it is for; a new account gets this address. Trimmed and lower-cased. */
+    /** The invited address, which a new account gets. Trimmed and lower-cased. */
     email: text().notNull(),
     role: text({ enum: roles }).notNull(),
     createdBy: uuid('created_by').references(() => users.id, { onDelete: 'set null' }),
@@ -109,11 +108,10 @@ export const invitations = pgTable(
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
     unique('invitations_hashed_token').on(t.orgId, t.hashedToken),
-    // One link for an address: a new one closes the one before. Serves the list of open ones as well.
+    // At most one open link per address; a new one closes the old. Also serves the list of open ones.
     uniqueIndex('invitations_unclosed')
       .on(t.orgId, t.email)
       .where(sql`${t.acceptedAt} is null and ${t.revokedAt} is null`),
-    // Serves the count of the last hour's.
     index('invitations_created').on(t.orgId, t.createdAt),
     index('invitations_created_by').on(t.createdBy),
     index('invitations_accepted_by').on(t.acceptedBy),
@@ -121,9 +119,6 @@ export const invitations = pgTable(
   ],
 );
 
-/**
- * Makes the changes of an Organization wait for each other until the transaction ends. A lock of its own, not of the
- * Organization's row: that row is on every server of a sharded database, and locking it there would need all of them.
- */
+/** An advisory lock, because the Organization's row is on every server of a sharded database. */
 export const lockOrganizationId = (tx: Orm, orgId: string): Promise<unknown> =>
   tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${orgId}, 0))`);

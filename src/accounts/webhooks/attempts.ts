@@ -10,7 +10,7 @@ import { disableEndpoint } from './endpoints.js';
 import { createSender, type Answer } from './send.js';
 import { record } from './statements.js';
 
-/** After the first attempt, and after each further one. */
+/** Delays after the first and each further attempt. */
 const retryAfterMs = [
   5 * SECOND_MS,
   5 * MINUTE_MS,
@@ -22,9 +22,8 @@ const retryAfterMs = [
   20 * HOUR_MS,
   24 * HOUR_MS,
 ];
-/** Nothing but failures for so long disables an endpoint. */
+/** An endpoint that only fails for this long is disabled. */
 const FAILING_MS = 5 * DAY_MS;
-/** Outcomes that one statement records. */
 const MAX_RECORDED = 200;
 const RECORD_AGAIN_AFTER_MS = [200, 1_000, 3_000];
 
@@ -36,13 +35,11 @@ export interface Delivery {
   failures: number;
   url: string;
   body: string;
-  /** As they are stored, newest first. */
   secrets: string[];
   type: string;
   createdAtMs: number;
 }
 
-/** What the log says of one. */
 export const logOf = ({ orgId, endpointId, messageId: webhookId, type, attempt }: Delivery) => ({
   orgId,
   endpointId,
@@ -82,7 +79,7 @@ export function createAttempts(deps: DispatcherDeps) {
     }
   }
 
-  function tellOf({ delivery, status, statusCode, error, durationMs }: Outcome): void {
+  function reportOutcome({ delivery, status, statusCode, error, durationMs }: Outcome): void {
     const line = { ...logOf(delivery), statusCode, durationMs, ...(error === null ? {} : { reason: error }) };
     metrics.webhooks.inc({ outcome: status === 'waiting' ? 'deferred' : status });
     if (status === 'delivered') log.debug(line, 'a webhook was delivered');
@@ -91,10 +88,7 @@ export function createAttempts(deps: DispatcherDeps) {
   }
 
   return {
-    /**
-     * Sends a message and records what became of it.
-     * @param onAnswer before it is recorded
-     */
+    /** @param onAnswer called before the outcome is recorded */
     async make(
       group: ShardGroup,
       delivery: Delivery,
@@ -119,9 +113,9 @@ export function createAttempts(deps: DispatcherDeps) {
         ...nextStep(delivery, answer, isOk, clock.now()),
       };
       await recordOutcome(group, outcome);
-      tellOf(outcome);
+      reportOutcome(outcome);
     },
-    /** Ends what is under way: nothing of it is recorded. */
+    /** Aborts running attempts without recording them. */
     close() {
       isClosed = true;
       sender.close();
@@ -135,7 +129,7 @@ function nextStep({ failures }: Delivery, { statusCode }: Answer, isOk: boolean,
   return { status, nextAttemptAt: new Date(nowMs + (waitMs ?? 0)) } as const;
 }
 
-/** Records outcomes together that come together, for each shard group. What cannot be recorded is sent again when its lease has ended. */
+/** Batches outcomes per shard group. An outcome that cannot be recorded is sent again after its lease. */
 function createRecorder(deps: DispatcherDeps): (group: ShardGroup, outcome: Outcome) => Promise<void> {
   const { db, clock } = deps;
   const coalescers = new Map<ShardGroup, Coalescer<Outcome, void>>();

@@ -31,7 +31,7 @@ import {
 
 const { webhooks, now } = exampleWorld;
 
-/** The delivery of the example world: its only attempt was refused. */
+/** The example world's delivery, whose only attempt was refused. */
 const delivery = {
   messageId: webhooks.message.id,
   type: 'api_key.created',
@@ -193,5 +193,4 @@ const resend = webhookRoute({
   },
 });
 
-/** What was sent to the endpoints, for owner and admin. */
 export const deliveryRoutes = [test, deliveries, readOne, resendOne, resend];

@@ -8,25 +8,25 @@ import { createAttempts, logOf, type Delivery, type DispatcherDeps } from './att
 import { bodyOf, createReceivers } from './send.js';
 import { claim, giveBack, START } from './statements.js';
 
-/** An instance that has not said how an attempt went by then is taken to be gone. Longer than an attempt and its recording. */
+/** An instance that has not reported a result by then counts as dead. Must exceed an attempt and its recording. */
 const LEASE_MS = MINUTE_MS;
 const POLL_MS = 500;
-/** Between two looks for more. */
+/** Pause after a sweep that found deliveries. */
 const GAP_MS = 20;
 const MAX_CLAIMED = 200;
-/** What is under way may finish when the service stops; then it is given back. */
+/** Time for running attempts to finish at shutdown. The rest are given back. */
 const FINISH_MS = 5 * SECOND_MS;
 
-/** Sends what is due. Several instances share the work; what one was sending when it ended is sent again, with the same `webhook-id`. */
+/** Instances share the work; if one dies while sending, the message is sent again with the same `webhook-id`. */
 export function createDispatcher(deps: DispatcherDeps) {
   const { db, log } = deps;
   const stopping = new AbortController();
-  // Each group of a sharded database waits with it.
+  // Every group of a sharded database listens on this signal.
   setMaxListeners(0, stopping.signal);
   const sweeper = createSweeper(deps, stopping.signal);
   const loops = new Map<ShardGroup, Promise<void>>();
 
-  /** A group that cannot be reached keeps only its own deliveries waiting. */
+  /** An unreachable group delays only its own deliveries. */
   async function watch(group: ShardGroup): Promise<void> {
     let failure: string | undefined;
     while (!stopping.signal.aborted && db.shards.groups.includes(group)) {
@@ -45,7 +45,7 @@ export function createDispatcher(deps: DispatcherDeps) {
     loops.delete(group);
   }
 
-  /** Soon after a look that found something, and when an endpoint has room again; otherwise with the next poll. */
+  /** Resolves shortly after a sweep that found deliveries, when an endpoint has room again, or at the next poll. */
   async function nextLook(begun: number): Promise<void> {
     const waitMs = begun > 0 ? GAP_MS : POLL_MS;
     const poll = pause(waitMs, undefined, { signal: stopping.signal }).catch(() => undefined);
@@ -60,7 +60,7 @@ export function createDispatcher(deps: DispatcherDeps) {
   let supervisor: NodeJS.Timeout | undefined;
 
   return {
-    /** Delivers what is due now, and resolves when that is recorded. */
+    /** Delivers what is due now and resolves when the outcomes are recorded. */
     async sweep(): Promise<void> {
       await Promise.all(db.shards.groups.map((group) => sweeper.sweep(group)));
       await Promise.all(sweeper.underWay.values());
@@ -69,7 +69,7 @@ export function createDispatcher(deps: DispatcherDeps) {
       watchAll();
       supervisor = setInterval(watchAll, SECOND_MS);
     },
-    /** Finishes what is under way, or gives it back to other instances. */
+    /** Finishes running attempts or gives them back to other instances. */
     async stop(): Promise<void> {
       clearInterval(supervisor);
       stopping.abort();
@@ -83,7 +83,6 @@ export function createDispatcher(deps: DispatcherDeps) {
   };
 }
 
-/** Claims what is due, and keeps what is under way. */
 function createSweeper(deps: DispatcherDeps, stopping: AbortSignal) {
   const { db, clock, log } = deps;
   const attempts = createAttempts(deps);
@@ -91,10 +90,10 @@ function createSweeper(deps: DispatcherDeps, stopping: AbortSignal) {
   const underWay = new Map<Delivery, Promise<void>>();
   const waiting: (() => void)[] = [];
   const nextFinished = () => new Promise<void>((resolve) => waiting.push(resolve));
-  const tellFinished = () => {
+  const notifyFinished = () => {
     for (const resolve of waiting.splice(0)) resolve();
   };
-  stopping.addEventListener('abort', tellFinished);
+  stopping.addEventListener('abort', notifyFinished);
 
   function begin(group: ShardGroup, delivery: Delivery): void {
     const { endpointId } = delivery;
@@ -109,7 +108,7 @@ function createSweeper(deps: DispatcherDeps, stopping: AbortSignal) {
       )
       .finally(() => {
         underWay.delete(delivery);
-        tellFinished();
+        notifyFinished();
       });
     underWay.set(delivery, work);
   }
@@ -127,7 +126,7 @@ function createSweeper(deps: DispatcherDeps, stopping: AbortSignal) {
   return {
     underWay,
     nextFinished,
-    /** Goes through the endpoints of a group once. @returns how many deliveries it began */
+    /** @returns the number of deliveries begun */
     async sweep(group: ShardGroup): Promise<number> {
       let begun = 0;
       let cursor: string | null | undefined = START;
@@ -145,7 +144,7 @@ function createSweeper(deps: DispatcherDeps, stopping: AbortSignal) {
         const claimed = rows.map(toDelivery);
         for (const delivery of claimed) begin(group, delivery);
         begun += claimed.length;
-        // Where the statement was cut short it goes on behind the last endpoint that it came to.
+        // A statement cut short by the limit continues after the last endpoint that it reached.
         cursor = claimed.length === free ? lastEndpoint(claimed) : head?.[0];
       }
       return begun;
@@ -158,7 +157,6 @@ function createSweeper(deps: DispatcherDeps, stopping: AbortSignal) {
   };
 }
 
-/** In the database's order of ids. */
 const lastEndpoint = (claimed: Delivery[]): string =>
   claimed.map(({ orgId, endpointId }) => `${orgId} ${endpointId}`).reduce((a, b) => (a > b ? a : b));
 

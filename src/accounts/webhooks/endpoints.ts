@@ -29,19 +29,17 @@ import type { webhookInputSchema } from './schema.js';
 export type EndpointDeps = Pick<Context, 'db' | 'clock' | 'config'>;
 
 export const MAX_ENDPOINTS = 20;
-/** Deliveries that one call sends again. */
 export const MAX_RESENT = 1_000;
 
-/** Who changes the endpoints of which Organization, and from where. */
 export type EndpointInput = z.output<typeof webhookInputSchema>;
 
 const boxOf = ({ config }: Pick<EndpointDeps, 'config'>): SecretBox =>
   createSecretBox(config.secretKeys, 'webhook secret');
 
-/** As Standard Webhooks has it: 24 to 64 random bytes. */
+/** 24 to 64 random bytes, as Standard Webhooks requires. */
 export const generateWebhookSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`;
 
-/** The id of a new endpoint is taken: the same form was sent before. Changes nothing. */
+/** The same form was sent before. Nothing changes. */
 export class EndpointExists extends AppError {
   readonly endpointId: string;
   constructor(endpointId: string) {
@@ -50,11 +48,7 @@ export class EndpointExists extends AppError {
   }
 }
 
-/**
- * With an id the same call twice makes one endpoint.
- * @throws AppError invalid_request
- * @throws EndpointExists
- */
+/** Repeating a call with the same id creates no second endpoint. @throws AppError invalid_request, EndpointExists */
 export async function createEndpoint(
   deps: EndpointDeps,
   actor: MemberActor,
@@ -67,9 +61,9 @@ export async function createEndpoint(
   const { orgId } = actor;
   return change(deps, actor.by, async (tx) => {
     await lockOrganization(tx, { id: orgId });
-    const there = await listEndpoints(tx, orgId);
-    if (there.some((endpoint) => endpoint.id === id)) throw new EndpointExists(id!);
-    if (there.length >= MAX_ENDPOINTS)
+    const existing = await listEndpoints(tx, orgId);
+    if (existing.some((endpoint) => endpoint.id === id)) throw new EndpointExists(id!);
+    if (existing.length >= MAX_ENDPOINTS)
       throw new AppError('invalid_request', `An Organization has at most ${MAX_ENDPOINTS} endpoints.`);
     const newEndpointId = id ?? newId(now.getTime());
     const secret = generateWebhookSecret();
@@ -80,10 +74,7 @@ export async function createEndpoint(
   });
 }
 
-/**
- * The same again changes nothing. What was disabled is enabled with a clean record.
- * @throws AppError not_found, invalid_request
- */
+/** Enabling a disabled endpoint clears its record of failures. @throws AppError not_found, invalid_request */
 export async function updateEndpoint(
   deps: EndpointDeps,
   actor: MemberActor,
@@ -122,10 +113,7 @@ export const deleteEndpoint = (deps: EndpointDeps, actor: MemberActor, id: strin
     return endpoint;
   });
 
-/**
- * A new secret. The old one signs too until the grace is over; one from before that ends now.
- * @throws AppError not_found
- */
+/** The previous secret also signs until its grace ends; an even older one stops now. @throws AppError not_found */
 export function rotateSecret(
   deps: EndpointDeps,
   actor: MemberActor,
@@ -144,11 +132,7 @@ export function rotateSecret(
   });
 }
 
-/**
- * Writes a message for this endpoint alone.
- * @returns its id
- * @throws AppError not_found, invalid_request where it is disabled
- */
+/** @returns the message's id @throws AppError not_found, invalid_request if the endpoint is disabled */
 export function testEndpoint(deps: EndpointDeps, actor: MemberActor, id: string): Promise<string> {
   const { orgId } = actor;
   return changeEndpoint(deps, actor, id, async (tx, endpoint, at) => {
@@ -163,10 +147,7 @@ export function testEndpoint(deps: EndpointDeps, actor: MemberActor, id: string)
   });
 }
 
-/**
- * Sends a delivery again, whatever became of it, with the same `webhook-id`.
- * @throws AppError not_found, invalid_request where the endpoint is disabled
- */
+/** Keeps the `webhook-id`. @throws AppError not_found, invalid_request if the endpoint is disabled */
 export async function resendDelivery(
   deps: EndpointDeps,
   actor: MemberActor,
@@ -181,11 +162,7 @@ export async function resendDelivery(
   });
 }
 
-/**
- * Sends again what failed of messages since a time, oldest first, `MAX_RESENT` at most.
- * @returns how many
- * @throws AppError as `resendDelivery`
- */
+/** Oldest first, at most `MAX_RESENT`. @returns the number of deliveries @throws AppError as `resendDelivery` */
 export async function resendFailed(
   deps: EndpointDeps,
   actor: MemberActor,
@@ -201,13 +178,13 @@ export async function resendFailed(
   });
 }
 
-/** The least UUIDv7 of a time. */
+/** The smallest UUIDv7 of a time. */
 export function firstIdOf(time: Date): string {
   const ms = Math.max(0, time.getTime()).toString(16).padStart(12, '0');
   return `${ms.slice(0, 8)}-${ms.slice(8)}-0000-0000-000000000000`;
 }
 
-/** On behalf of the service, and tells the Organization's other endpoints. One that is disabled already stays as it is. */
+/** Notifies the Organization's other endpoints. A disabled endpoint stays unchanged. */
 export async function disableEndpoint(
   deps: Pick<Context, 'db' | 'clock' | 'log'>,
   { orgId, id, reason }: { orgId: string; id: string; reason: 'gone' | 'failing' },
@@ -244,7 +221,6 @@ export async function disableEndpoint(
   if (isDisabled) deps.log.warn({ orgId, endpointId: id, reason }, 'a webhook endpoint was disabled');
 }
 
-/** Encrypts anew what is stored under an older key. */
 export async function resealWebhookSecrets(deps: EndpointDeps): Promise<void> {
   const { orm } = deps.db;
   const box = boxOf(deps);
@@ -261,7 +237,7 @@ export async function resealWebhookSecrets(deps: EndpointDeps): Promise<void> {
 
 const RESEALED = 100;
 
-/** @throws AppError not_found: another Organization's endpoint does not exist here */
+/** @throws AppError not_found, also for another Organization's endpoint */
 export async function requireEndpoint(orm: Orm, orgId: string, id: string): Promise<EndpointRow> {
   const endpoint = await findEndpoint(orm, orgId, id);
   if (!endpoint) throw new AppError('not_found', 'There is no such endpoint.');
@@ -270,7 +246,7 @@ export async function requireEndpoint(orm: Orm, orgId: string, id: string): Prom
 
 export const noDelivery = () => new AppError('not_found', 'There is no such delivery.');
 
-/** One change of an endpoint, with the lock of its Organization. @throws AppError not_found */
+/** Holds the Organization's lock. @throws AppError not_found */
 const changeEndpoint = <T>(
   deps: EndpointDeps,
   { orgId, by }: MemberActor,

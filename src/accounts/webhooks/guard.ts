@@ -4,20 +4,19 @@ import { callbackify } from 'node:util';
 import ipaddr from 'ipaddr.js';
 
 export interface ReceiverRules {
-  /** Refuses this machine, and plain http to it. */
+  /** Refuses this machine and plain http. */
   production: boolean;
-  /** Receivers in one's own network. */
+  /** Allows receivers in private networks. */
   allowsPrivate: boolean;
 }
 
-/** The address is none that this service sends to. */
 export class ForbiddenAddressError extends Error {
   readonly code = 'FORBIDDEN_ADDRESS';
 }
 
 /**
- * Where clouds give metadata and credentials to their own machines, in ranges that are public or may be allowed. The others
- * are link-local, or reserved like Oracle's 192.0.0.192.
+ * Metadata services of clouds, which hand out credentials, in ranges that are public or may be allowed. Others are
+ * link-local or in reserved ranges, like Oracle's 192.0.0.192.
  */
 const metadata = new Set([
   // Azure
@@ -25,7 +24,7 @@ const metadata = new Set([
   // Alibaba Cloud
   '100.100.100.200',
   'fd00:100::100:200',
-  // AWS: instances, and pods of EKS
+  // AWS: instances and EKS pods
   'fd00:ec2::254',
   'fd00:ec2::23',
   // Google Cloud
@@ -38,12 +37,12 @@ const metadata = new Set([
   'fd00:a9fe:a9fe::1',
 ]);
 
-/** What IPv6 gives to networks at all; everything else is special, whether it has a name already or not. */
+/** The only IPv6 range that is assigned to networks. Everything else is special, even if it has no name yet. */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3');
 
 function rangeOf(address: string): string {
   if (!ipaddr.isValid(address)) return 'reserved';
-  // IPv4 in IPv6 is what it leads to.
+  // Judges an IPv4 address embedded in IPv6 by its target.
   const parsed = ipaddr.process(address);
   if (metadata.has(parsed.toString())) return 'reserved';
   const range = parsed.range();
@@ -51,7 +50,7 @@ function rangeOf(address: string): string {
   return isOdd ? 'reserved' : range;
 }
 
-/** @param isPlain http, which goes to this machine alone */
+/** @param isPlain http, which may only reach this machine */
 function mayReach(address: string, isPlain: boolean, { production, allowsPrivate }: ReceiverRules): boolean {
   const range = rangeOf(address);
   if (range === 'loopback') return !production;
@@ -61,7 +60,7 @@ function mayReach(address: string, isPlain: boolean, { production, allowsPrivate
   );
 }
 
-/** What is wrong with an address as it is written; undefined if it can be tried. */
+/** Undefined if the URL may be tried. */
 export function whyNoReceiver(text: string, rules: ReceiverRules): string | undefined {
   if (!URL.canParse(text)) return 'must be a URL like https://example.com/webhooks';
   const { protocol, hostname, username, password, hash } = new URL(text);
@@ -76,12 +75,12 @@ export function whyNoReceiver(text: string, rules: ReceiverRules): string | unde
   return undefined;
 }
 
-/** Without the brackets of IPv6. The parser of URLs has written numbers in other bases as dotted decimals already. */
+/** Removes the brackets of IPv6. The URL parser has already normalized numbers in other bases to dotted decimals. */
 const toHost = (hostname: string): string => hostname.replace(/^\[|\]$/g, '');
 
 /**
- * Resolves a receiver's name while it is connected to, so that what was checked is what is connected to. One address among
- * several that is refused refuses them all: which one a connection takes is chance.
+ * Resolves the name while connecting, so the checked address is the one connected to. If one of several addresses is
+ * refused, all are, because the connection may pick any of them.
  */
 export function guardedLookup(isPlain: boolean, rules: ReceiverRules): LookupFunction {
   const resolver = new promises.Resolver({ timeout: LOOKUP_MS, tries: 2 });
@@ -98,10 +97,7 @@ export function guardedLookup(isPlain: boolean, rules: ReceiverRules): LookupFun
 
 const LOOKUP_MS = 2_000;
 
-/**
- * In the DNS alone. The system's own way occupies one of a process's few threads for as long as a name server takes, and a
- * customer's may take for ever.
- */
+/** The system resolver would occupy one of few threads until the name server answers, which may be never. */
 async function resolveName(resolver: promises.Resolver, hostname: string): Promise<LookupAddress[]> {
   if (hostname === 'localhost') return promises.lookup(hostname, { all: true });
   const answers = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);

@@ -7,7 +7,7 @@ import { organizations } from '../organizations/table.js';
 import { webhookDeliveries, webhookEndpoints, webhookMessages } from './table.js';
 import type { AnyType, DataOf, WebhookType } from './types.js';
 
-/** Longer than any window that is reported once, plus the time in which an API key may correct its events. */
+/** Exceeds any window that is reported once, plus the time in which an API key may correct its events. */
 export const ONCE_KEPT_DAYS = 100;
 
 export interface NewMessage<T extends AnyType> {
@@ -16,20 +16,17 @@ export interface NewMessage<T extends AnyType> {
   type: T;
   data: DataOf<T>;
   at: Date;
-  /** An Organization is told once of what has this key, for as long as messages with one are kept: ONCE_KEPT_DAYS. */
+  /** The Organization gets only one message with this key while such messages are kept (ONCE_KEPT_DAYS). */
   onceKey?: string | undefined;
 }
 
-/**
- * Tells the endpoints that listen, in the transaction of what it reports: both happen or neither. Where none listens,
- * nothing is written.
- */
+/** `tx` must be the reported change's own transaction. Writes nothing if no endpoint listens. */
 export const tellWebhooks = <T extends WebhookType>(
   tx: Tx,
   { livemode, ...message }: NewMessage<T>,
 ): Promise<void> => tellModes(tx, message, [livemode]);
 
-/** The same of what has no mode: an entitlement, say, is that of live and test keys. */
+/** The same for subjects without a mode, such as entitlements, which live and test keys share. */
 export const tellBothModes = <T extends WebhookType>(
   tx: Tx,
   message: Omit<NewMessage<T>, 'livemode'>,
@@ -40,7 +37,7 @@ export interface Listener {
   livemode: boolean;
 }
 
-/** SQL of a sub-select: the endpoints that listen for a type, of both modes, as JSON. For who reads the Organization anyway. */
+/** SQL subquery: listening endpoints of both modes as JSON. Saves a query when the Organization is read anyway. */
 export const listenersOf = (orgId: string, type: WebhookType): SQL => sql`(
   select coalesce(jsonb_agg(jsonb_build_object('id', id, 'livemode', livemode)), '[]') from webhook_endpoints
   where org_id = ${orgId} and is_enabled and ${type} = any (types))`;
@@ -63,7 +60,7 @@ async function findListeners(
     );
 }
 
-/** @param listeners of both modes; left out: they are looked up */
+/** @param listeners endpoints of both modes; looked up if left out */
 export async function tellModes<T extends WebhookType>(
   tx: Tx,
   { onceKey, ...message }: Omit<NewMessage<T>, 'livemode'>,
@@ -79,7 +76,7 @@ export async function tellModes<T extends WebhookType>(
     );
 }
 
-/** Tells all Organizations that listen and have access to markets, in few statements however many they are. */
+/** Needs only a few statements, however many Organizations listen. */
 export async function tellTraders<T extends WebhookType>(
   tx: Tx,
   { type, data, at }: Pick<NewMessage<T>, 'type' | 'data' | 'at'>,
@@ -124,7 +121,7 @@ export async function tellTraders<T extends WebhookType>(
   );
 }
 
-/** @returns its id; undefined if it was told before, or to no endpoint */
+/** @returns its id; undefined if it was sent before or no endpoint listens */
 export async function writeMessage<T extends AnyType>(
   tx: Tx,
   { data, at, ...message }: NewMessage<T>,
@@ -149,9 +146,9 @@ export async function writeMessage<T extends AnyType>(
 }
 
 /**
- * The same as CTEs of a hot statement.
- * @param told the name of an earlier CTE with org_id, livemode, type, data (jsonb) and once_key (text, may be null)
- * @param now of the statement, as timestamptz
+ * CTEs that queue messages within a hot statement.
+ * @param told name of an earlier CTE with org_id, livemode, type, data (jsonb) and once_key (text, may be null)
+ * @param now time of the statement, a timestamptz
  */
 export const tellInStatement = (t: Names, told: string, now: string): string => `webhook_message as (
   insert into ${t('webhook_messages')} (org_id, id, livemode, type, data, created_at, once_key)
@@ -172,11 +169,11 @@ const listens = (endpoint: string, message: string, type = `${message}.type`): s
   `${endpoint}.org_id = ${message}.org_id and ${endpoint}.livemode = ${message}.livemode and ${endpoint}.is_enabled
     and ${type} = any (${endpoint}.types)`;
 
-/** SQL of a condition: an endpoint listens for a type, of the Organization and mode of a row with org_id and livemode. */
+/** SQL condition on a row with org_id and livemode: one of its endpoints listens for a type. */
 export const isListening = (t: (table: string) => string, row: string, type: WebhookType): string =>
   `coalesce((select true from ${t('webhook_endpoints')} w where ${listens('w', row, `'${type}'`)} limit 1), false)`;
 
-/** A UUIDv7: a random UUID with the time in front, and the bits of its version. */
+/** SQL that builds a UUIDv7 from a random UUID: the time in front, and the version bits. */
 const newIdAt = (now: string): string =>
   `encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid())
     placing substring(int8send((extract(epoch from ${now}) * 1000)::bigint) from 3) from 1 for 6), 52, 1), 53, 1), 'hex')::uuid`;

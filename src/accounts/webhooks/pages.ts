@@ -48,7 +48,7 @@ import {
 const PATH = '/dashboard/webhooks';
 const section = 'webhooks';
 
-/** Webhooks for people. A request for no page falls through to the JSON routes at the same addresses. */
+/** Webhook pages. A request that does not prefer HTML falls through to the JSON routes at the same addresses. */
 export function webhookPages(deps: EndpointDeps): Router {
   const router = pageRouter();
   addListPages(router, deps);
@@ -60,7 +60,7 @@ export function webhookPages(deps: EndpointDeps): Router {
   return router;
 }
 
-/** The list, and the form for a new endpoint: it carries the id, so sending it twice makes one. */
+/** The form carries the new endpoint's id, so sending it twice creates only one endpoint. */
 function addListPages(router: Router, deps: EndpointDeps): void {
   router.get('/webhooks', onlyPages, mayManage, async (req, res) => {
     const endpoints = await listEndpoints(deps.db.orm, sessionOf(res).orgId);
@@ -138,7 +138,6 @@ function addEditPages(router: Router, deps: EndpointDeps): void {
   }
 }
 
-/** A new secret, with a choice of how long the old one goes on signing. */
 function addSecretPages(router: Router, deps: EndpointDeps): void {
   router.get('/webhooks/:id/rotate', onlyPages, mayManage, (req, res) =>
     showForm(req, res, newForm({ graceMinutes: '1440' })),
@@ -164,10 +163,7 @@ function addSecretPages(router: Router, deps: EndpointDeps): void {
   }
 }
 
-/**
- * Answers with a secret, the only time that it is shown. The answer is kept nowhere, and it is not compressed: the length of
- * a compressed page says something about what is in it.
- */
+/** Neither cached nor compressed: the length of a compressed page leaks its content. */
 async function showSecret(
   deps: EndpointDeps,
   req: Request,
@@ -208,7 +204,6 @@ const typeFilters = Object.keys(allTypes).map((type) => ({ value: type, label: t
 
 const querySchema = listDeliveriesSchema.omit({ limit: true });
 
-/** An endpoint, and what was sent to it. */
 function addEndpointPage(router: Router, deps: EndpointDeps): void {
   router.get('/webhooks/:id', onlyPages, mayManage, (req, res) => showEndpoint(req, res, newForm()));
 
@@ -257,7 +252,6 @@ function addEndpointPage(router: Router, deps: EndpointDeps): void {
   }
 }
 
-/** What was sent once, and each attempt. */
 function addDeliveryPage(router: Router, deps: EndpointDeps): void {
   router.get('/webhooks/:id/deliveries/:messageId', onlyPages, mayManage, (req, res) =>
     showDelivery(req, res, newForm()),

@@ -17,14 +17,14 @@ const {
   ...shownOfAttempt
 } = getTableColumns(webhookAttempts);
 
-/** Without its secrets. */
+/** Without secrets. */
 export type EndpointRow = NonNullable<Awaited<ReturnType<typeof findEndpoint>>>;
 type DeliveryStatus = (typeof webhookDeliveries.$inferSelect)['status'];
 
 const isEndpoint = (orgId: string, id: string) =>
   and(eq(webhookEndpoints.orgId, orgId), eq(webhookEndpoints.id, id));
 
-/** Oldest first; an Organization has few. */
+/** Oldest first. Not paginated, because an Organization has few. */
 export const listEndpoints = (orm: Orm, orgId: string) =>
   orm
     .select(shown)
@@ -50,7 +50,7 @@ export async function updateEndpoint(
   await tx.update(webhookEndpoints).set(values).where(isEndpoint(orgId, id));
 }
 
-/** The secret, as it is stored. */
+/** The stored, encrypted secret. */
 export async function findSecret(tx: Tx, orgId: string, id: string): Promise<string> {
   const [row] = await tx
     .select({ secret: webhookEndpoints.secret })
@@ -59,7 +59,7 @@ export async function findSecret(tx: Tx, orgId: string, id: string): Promise<str
   return row!.secret;
 }
 
-/** What is left of its deliveries goes with the next clean-up. */
+/** The next clean-up removes its remaining deliveries. */
 export async function deleteEndpoint(tx: Tx, orgId: string, id: string): Promise<void> {
   await tx.delete(webhookEndpoints).where(isEndpoint(orgId, id));
 }
@@ -112,7 +112,7 @@ function selectDeliveries(orm: Orm) {
 const isOf = (orgId: string, endpointId: string) =>
   and(eq(webhookDeliveries.orgId, orgId), eq(webhookDeliveries.endpointId, endpointId));
 
-/** Newest first: ids of messages sort by time. */
+/** Newest first; message ids sort by time. */
 export const listDeliveries = (
   orm: Orm,
   { orgId, endpointId }: { orgId: string; endpointId: string },
@@ -143,7 +143,7 @@ export async function findDelivery(orm: Orm, { orgId, endpointId, messageId }: D
   return row;
 }
 
-/** Its data in the database's own text, as it is sent. */
+/** A message's data as the database's own text, which is what is sent. */
 export async function readData(
   orm: Orm,
   { orgId, messageId }: Omit<DeliveryKey, 'endpointId'>,
@@ -170,7 +170,7 @@ export const listAttempts = (orm: Orm, { orgId, endpointId, messageId }: Deliver
     .orderBy(desc(webhookAttempts.attempt))
     .limit(limit);
 
-/** Has deliveries sent at once, from the beginning of their schedule. */
+/** Makes deliveries due now and restarts their retry schedule. */
 async function resend(
   tx: Tx,
   orgId: string,
@@ -189,7 +189,7 @@ async function resend(
 export const resendOne = (tx: Tx, { orgId, endpointId, messageId }: DeliveryKey, now: Date) =>
   resend(tx, orgId, endpointId, eq(webhookDeliveries.messageId, messageId), now);
 
-/** @param fromId the least id of a message of that time */
+/** @param fromId the smallest id of a message of that time */
 export function resendAllFailed(
   tx: Tx,
   { orgId, endpointId }: { orgId: string; endpointId: string },
@@ -224,7 +224,7 @@ interface SealedRow {
   previous: string | null;
 }
 
-/** Endpoints with a secret under an older key than the newest. */
+/** Endpoints with a secret that the newest key did not encrypt. */
 export const listStaleSecrets = (orm: Orm, currentPrefix: string, limit: number) =>
   selectRows<SealedRow>(
     orm,
@@ -232,7 +232,7 @@ export const listStaleSecrets = (orm: Orm, currentPrefix: string, limit: number)
     where not starts_with(secret, ${currentPrefix}) or not starts_with(previous_secret, ${currentPrefix}) limit ${limit}`,
   );
 
-/** Unless it was replaced meanwhile. */
+/** Does nothing if the secret was replaced meanwhile. */
 export async function replaceSecrets(orm: Orm, from: SealedRow, to: Pick<SealedRow, 'secret' | 'previous'>) {
   await orm
     .update(webhookEndpoints)

@@ -21,16 +21,16 @@ import {
 import type { listDeliveriesSchema } from './schema.js';
 import { bodyOf } from './send.js';
 
-/** Owners and admins alone: an address may hold a credential of its receiver. */
+/** Owners and admins only, because a URL may contain a credential of its receiver. */
 export const mayManage = requireRole(...managingRoles);
 
 interface OwnParts extends Omit<RouteDescription, 'tag' | 'credential' | 'params'> {
-  /** What the examples of refusals send; left out: as the first example. */
+  /** Request for the examples of refusals; defaults to the first example's. */
   refused?: ExampleRequest;
   handler: (deps: EndpointDeps) => RequestHandler;
 }
 
-/** Completes a route with what every route for webhooks has: who may call it, and what it says of ids that are not there. */
+/** Adds the parts that all webhook routes share: the permission check and the examples for unknown ids. */
 export function webhookRoute({ refused, handler, ...own }: OwnParts): Route<EndpointDeps> {
   const names = [...own.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as keyof typeof parameters);
   const request = refused ?? goodRequest(own);
@@ -111,7 +111,7 @@ const toDeliveryJson = ({ status, nextAttemptAt, createdAt, ...row }: DeliveryRo
 
 const PAGE_SIZE = 50;
 
-/** A page of what was sent to an endpoint, newest first. */
+/** Deliveries to an endpoint, newest first. */
 export async function readDeliveries(
   orm: Orm,
   where: Omit<DeliveryKey, 'messageId'>,

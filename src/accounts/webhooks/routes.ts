@@ -214,5 +214,4 @@ old one at once. A secret from before the last rotation ends in any case. The bo
   },
 });
 
-/** `/dashboard/webhooks`, for owner and admin; what was sent is in `delivery-routes.ts`. */
 export const webhookRoutes = [list, create, read, update, remove, rotate];

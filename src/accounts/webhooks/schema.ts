@@ -57,7 +57,7 @@ export const listDeliveriesSchema = z.object({
     .describe('The `nextCursor` of the page before.'),
 });
 
-/** Never its secret. */
+/** Must not include the secret. */
 export const webhookSchema = z
   .object({
     id: idField('Names the endpoint within its Organization.'),

@@ -9,26 +9,25 @@ import { Webhook } from 'standardwebhooks';
 import { SECOND_MS } from '../../core/time.js';
 import { guardedLookup, whyNoReceiver, type ReceiverRules } from './guard.js';
 
-/** Deliveries under way in one instance. */
+/** Most concurrent deliveries of one instance. */
 const IN_FLIGHT = 1024;
-/** Of those, what endpoints have together that have not shown that they answer fast. */
+/** Share of these for endpoints that have not yet proved fast. */
 const IN_FLIGHT_UNPROVEN = 768;
-/** Of an endpoint that nothing is known of. */
+/** Initial concurrency of an unknown endpoint. */
 const FIRST_ROOM = 4;
 const MOST_ROOM = 64;
 const FAST_MS = 1_000;
-/** Endpoints that are remembered: each look for what is due is told of them. */
+/** Most remembered endpoints. Their concurrency is passed to every claim statement. */
 const MAX_KNOWN = 1_000;
 
 interface Receiver {
   inFlight: number;
-  /** How many may be under way at once. */
   room: number;
 }
 
 /**
- * How many deliveries each endpoint gets at once: more with each fast answer, half with each slow or failing one. So endpoints
- * that hang hold few of the places, and those that answer never wait for them.
+ * A fast answer raises an endpoint's concurrency, a slow or failed one halves it, so endpoints that hang hold few
+ * places.
  */
 export function createReceivers() {
   const known = new Map<string, Receiver>();
@@ -43,7 +42,7 @@ export function createReceivers() {
     apply(receiver);
     if (isUnproven(receiver)) unproven += receiver.inFlight;
     inFlight += receiver.inFlight;
-    // The latest last: what is forgotten first has been idle for longest.
+    // Reinserts the endpoint last, so that the one idle for longest is forgotten first.
     known.delete(id);
     known.set(id, receiver);
     if (known.size > MAX_KNOWN)
@@ -65,7 +64,7 @@ export function createReceivers() {
             ? Math.min(MOST_ROOM, receiver.room + 1)
             : Math.max(1, Math.floor(receiver.room / 2));
       }),
-    /** The room that endpoints have now, where it is not `others`. */
+    /** Current room of each known endpoint; `others` is the room of each unknown one. */
     rooms() {
       const left = Math.max(0, IN_FLIGHT_UNPROVEN - unproven);
       const ids = [...known.keys()];
@@ -78,12 +77,12 @@ export function createReceivers() {
   };
 }
 
-/** In all: the name, the connection, and the last byte of the answer. */
+/** Covers the DNS lookup, the connection and the whole response. */
 const DEADLINE_MS = 15 * SECOND_MS;
-/** An answer is cut there; its status counts. */
+/** A longer response is cut off. Its status still counts. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 const KEPT_ANSWER_BYTES = 1024;
-/** A connection without a delivery is closed then. */
+/** Idle time after which a connection is closed. */
 const IDLE_MS = 5 * SECOND_MS;
 
 interface SignedMessage {
@@ -91,21 +90,20 @@ interface SignedMessage {
   id: string;
   url: string;
   body: string;
-  /** Each of them signs. */
+  /** Each secret adds a signature. */
   secrets: string[];
   at: Date;
 }
 
-/** What became of one attempt. */
 export interface Answer {
   statusCode: number | null;
-  /** Why there was no whole answer. */
+  /** Reason for a missing or incomplete response. */
   error: string | null;
-  /** Its beginning. */
+  /** Beginning of the body. */
   text: string | null;
 }
 
-/** @param data the database's own text of it: a number keeps all its digits */
+/** @param data the database's own text, which keeps every digit of its numbers */
 export const bodyOf = (type: string, createdAt: Date, data: string): string =>
   `{"type":${JSON.stringify(type)},"timestamp":"${createdAt.toISOString()}","data":${data}}`;
 
@@ -117,7 +115,7 @@ export function createSender(rules: ReceiverRules) {
   let isClosed = false;
 
   function open({ url, headers }: { url: string; headers: Record<string, string | number> }) {
-    // Parsed, as it was checked: `HTTP://` is http, too. Redirects are not followed: node follows none.
+    // Uses the parsed URL that was checked, since `HTTP://` is http too. Node does not follow redirects.
     const target = new URL(url);
     return target.protocol === 'http:'
       ? requestHttp(target, { ...http, method: 'POST', headers })
@@ -125,7 +123,7 @@ export function createSender(rules: ReceiverRules) {
   }
 
   function send({ id, url, body, secrets, at }: SignedMessage): Promise<Answer> {
-    // A number is connected to without being looked up. What was entered under other rules is checked by those of today.
+    // IP addresses are not looked up. A URL accepted under earlier rules must satisfy the current ones.
     const problem = whyNoReceiver(url, rules);
     if (problem !== undefined)
       return Promise.resolve({ statusCode: null, error: `The URL ${problem}.`, text: null });
@@ -149,14 +147,14 @@ export function createSender(rules: ReceiverRules) {
         clearTimeout(deadline);
         const text = response ? toText(Buffer.concat(chunks)) : null;
         resolve({ statusCode: response?.statusCode ?? null, error, text });
-        // Only what was read to its end leaves a connection that another delivery can use.
+        // Only a fully read response leaves a reusable connection.
         if (!response?.complete) request?.destroy();
       };
       const start = () => {
         const own = open({ url, headers });
         request = own;
         const fail = (error: NodeJS.ErrnoException) => {
-          // A kept connection that the receiver was closing: it has not read the request. One that was given up ends like that, too.
+          // The receiver closed a kept-alive connection before reading the request. An aborted request fails alike.
           const isUnread = own.reusedSocket && error.code === 'ECONNRESET' && !response;
           if (isUnread && !isClosed && !isOver) start();
           else end(describe(error));
@@ -181,7 +179,7 @@ export function createSender(rules: ReceiverRules) {
 
   return {
     send,
-    /** Ends what is under way. */
+    /** Aborts running requests. */
     close() {
       isClosed = true;
       http.agent.destroy();
@@ -190,7 +188,7 @@ export function createSender(rules: ReceiverRules) {
   };
 }
 
-/** Without what cannot be stored, or does more than show. */
+/** Drops characters that cannot be stored or that affect the display. */
 const toText = (bytes: Buffer): string =>
   bytes
     .subarray(0, KEPT_ANSWER_BYTES)

@@ -1,15 +1,14 @@
 import type { Names, Template } from '../../core/db/client.js';
 
-/** Before every endpoint. */
+/** Sorts before every endpoint. */
 export const START = '00000000-0000-0000-0000-000000000000 00000000-0000-0000-0000-000000000000';
 
-/** Endpoints that one statement looks at: those behind them come with the next. */
+/** Endpoints per statement. The next statement continues after them. */
 const ENDPOINTS = 100;
 
 /**
- * `endpoint`: those of a table that have rows, in the order of the index that finds each with one look, however many rows
- * there are.
- * @param after two parameters: the endpoint behind which it begins
+ * CTE `endpoint`: endpoints with rows in a table, found with one index lookup each, however many rows they have.
+ * @param after two SQL parameters: the endpoint after which to begin
  */
 const endpointsOf = (table: string, condition: string, after: string): string => {
   const next = (last: string) =>
@@ -24,16 +23,15 @@ const endpointsOf = (table: string, condition: string, after: string): string =>
 const waitingOf = (t: Names) =>
   endpointsOf(t('webhook_deliveries'), `status = 'waiting'`, '$1::uuid, $2::uuid');
 
-/** The endpoint behind which the next statement goes on; nothing behind the last. */
+/** The endpoint after which the next statement continues; null after the last one. */
 const cursor = `case when (select count(*) from endpoint) = ${ENDPOINTS} then
   (select org_id || ' ' || endpoint_id from endpoint order by place desc limit 1) end`;
 
 /**
- * Takes what is due out of the reach of other instances until the lease ends: of each endpoint no more than it has room for,
- * so that no backlog stands before another endpoint's deliveries.
- *
- * $1 org, $2 endpoint to go on behind · $3 now · $4 end of the lease · $5 room of an endpoint · $6 endpoints whose room is
- * another, $7 which · $8 how many at most
+ * Leases due deliveries to an instance, for each endpoint no more than its room, so that one endpoint's backlog never
+ * delays another's deliveries.
+ * $1 org, $2 endpoint to continue after · $3 now · $4 end of the lease · $5 default room of an endpoint · $6
+ * endpoints with a different room, $7 their room · $8 limit
  */
 export const claim: Template = {
   name: 'webhooks_claim',
@@ -69,12 +67,11 @@ join ${t('webhook_endpoints')} e on e.org_id = c.org_id and e.id = c.endpoint_id
 };
 
 /**
- * Records what became of attempts, and since when an endpoint has been failing; answers with those that have been for too long.
- * Of an instance that took longer than its lease, or a delivery that was resent meanwhile, only that it was delivered still
- * counts; the same again changes nothing.
- *
- * $1 org, $2 endpoint, $3 message, $4 attempt, $5 at, $6 duration in ms, $7 status code or null, $8 error or null, $9 answer or
- * null, $10 status from now on, $11 next attempt at, $12 failures before it, per attempt · $13 since when is too long
+ * Records outcomes of attempts and since when an endpoint has been failing. Returns endpoints that have failed for
+ * too long. If the lease has passed or the delivery was resent meanwhile, only a success still counts. Idempotent.
+ * $1 org, $2 endpoint, $3 message, $4 attempt, $5 at, $6 duration in ms, $7 status code or null, $8 error or null, $9
+ * answer or null, $10 new status, $11 next attempt at, $12 failures before it, per attempt · $13 start of failing
+ * that is too long ago
  */
 export const record: Template = {
   name: 'webhooks_record',
@@ -115,9 +112,8 @@ where o.status <> 'delivered' and e.is_enabled and e.failing_since <= $13::times
 };
 
 /**
- * What waits: deliveries to endpoints that were disabled or deleted are given up, the others are counted.
- *
- * $1 org, $2 endpoint to go on behind · $3 now · $4 how many of an endpoint at most
+ * Gives up waiting deliveries of disabled or deleted endpoints and counts the others.
+ * $1 org, $2 endpoint to continue after · $3 now · $4 limit per endpoint
  */
 export const tend: Template = {
   name: 'webhooks_tend',
@@ -159,7 +155,10 @@ from o where d.org_id = o.org_id and d.endpoint_id = o.endpoint_id and d.message
   and d.status = 'waiting' and d.attempts = o.attempt`,
 };
 
-/** Old rows of deliveries or attempts. $1 org, $2 endpoint to go on behind · $3 the least id of a message that is kept · $4 how many of an endpoint */
+/**
+ * Deletes old rows of deliveries or attempts. $1 org, $2 endpoint to continue after · $3 smallest id of a message to
+ * keep · $4 limit per endpoint
+ */
 const deleteOf = (table: 'webhook_deliveries' | 'webhook_attempts'): Template => ({
   name: `${table}_delete`,
   text: (t) => `
@@ -178,7 +177,7 @@ select ${cursor}, count(*)::text from gone`,
 export const deleteDeliveries = deleteOf('webhook_deliveries');
 export const deleteAttempts = deleteOf('webhook_attempts');
 
-/** $1 until when, $2 the same for what is told once, $3 how many at most */
+/** $1 deletes messages created until then, $2 the same for messages with a once key, $3 limit */
 export const deleteMessages: Template = {
   name: 'webhooks_delete_messages',
   text: (t) => `

@@ -25,13 +25,13 @@ export const webhookEndpoints = pgTable(
     types: text().array().notNull(),
     livemode: boolean().notNull(),
     isEnabled: boolean('is_enabled').notNull().default(true),
-    /** Why the service disabled it; null if a person did. */
+    /** Null if a person disabled it. */
     disabledReason: text('disabled_reason', { enum: ['gone', 'failing'] }),
-    /** Of the first failure that no success has followed. */
+    /** Time of the first failure since the last success. */
     failingSince: time('failing_since'),
-    /** What deliveries are signed with, encrypted with SECRET_KEYS. */
+    /** Signs deliveries. Encrypted with SECRET_KEYS. */
     secret: text().notNull(),
-    /** Signs too, until its time is over. */
+    /** Also signs, until `previousSecretEndsAt`. */
     previousSecret: text('previous_secret'),
     previousSecretEndsAt: time('previous_secret_ends_at'),
     createdAt: time('created_at').notNull(),
@@ -42,7 +42,7 @@ export const webhookEndpoints = pgTable(
   ],
 );
 
-/** The outbox: written in the transaction of what a message tells of. */
+/** Outbox, written in the transaction of the reported change. */
 export const webhookMessages = pgTable(
   'webhook_messages',
   {
@@ -53,20 +53,18 @@ export const webhookMessages = pgTable(
     livemode: boolean().notNull(),
     data: jsonb().notNull(),
     createdAt: time('created_at').notNull(),
-    /** What an Organization is told once names it by this. */
+    /** Identifies messages that an Organization gets only once. */
     onceKey: text('once_key'),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
     unique('webhook_messages_once').on(t.orgId, t.onceKey),
-    // Serves the deletion of old rows.
     index('webhook_messages_created').on(t.createdAt),
   ],
 );
 
 export const deliveryStatuses = ['waiting', 'delivered', 'failed'] as const;
 
-/** A message on its way to one endpoint. */
 export const webhookDeliveries = pgTable(
   'webhook_deliveries',
   {
@@ -74,21 +72,21 @@ export const webhookDeliveries = pgTable(
     endpointId: uuid('endpoint_id').notNull(),
     messageId: uuid('message_id').notNull(),
     status: text({ enum: deliveryStatuses }).notNull().default('waiting'),
-    /** While an instance is at it: when another one may. */
+    /** While an instance is sending: end of its lease. */
     nextAttemptAt: time('next_attempt_at').notNull(),
-    /** All that were begun. */
+    /** Counts every attempt that was begun. */
     attempts: integer().notNull().default(0),
-    /** Failures since it was written or resent: the place in the schedule of retries. */
+    /** Failures since the delivery was written or resent; the index into the retry schedule. */
     failures: integer().notNull().default(0),
   },
   (t) => [
-    // Serves the list of an endpoint's deliveries: ids of messages sort by time.
+    // Lists an endpoint's deliveries; message ids sort by time.
     primaryKey({ columns: [t.orgId, t.endpointId, t.messageId] }),
-    // Serves the deliveries that are due, endpoint by endpoint.
+    // Finds due deliveries endpoint by endpoint.
     index('webhook_deliveries_waiting')
       .on(t.orgId, t.endpointId, t.nextAttemptAt)
       .where(sql`${t.status} = 'waiting'`),
-    // Serves the list of those that failed, and sending them again.
+    // Lists failed deliveries and finds them for resending.
     index('webhook_deliveries_failed')
       .on(t.orgId, t.endpointId, t.messageId)
       .where(sql`${t.status} = 'failed'`),
@@ -104,11 +102,11 @@ export const webhookAttempts = pgTable(
     attempt: integer().notNull(),
     at: time('at').notNull(),
     durationMs: integer('duration_ms').notNull(),
-    /** Of the answer; null if there was none. */
+    /** Null if there was no response. */
     statusCode: integer('status_code'),
-    /** Why there was no answer. */
+    /** Reason for a missing response. */
     error: text(),
-    /** The first 1 KB of the answer's body. */
+    /** First 1 KB of the response body. */
     answer: text(),
   },
   (t) => [primaryKey({ columns: [t.orgId, t.endpointId, t.messageId, t.attempt] })],

@@ -6,9 +6,9 @@ import type { DescribedWebhook } from '../../core/reference/document.js';
 interface TypeDescription {
   summary: string;
   description?: string;
-  /** Of `data`. */
+  /** Schema of `data`. */
   schema: z.ZodObject;
-  /** One `data`. */
+  /** A sample of `data`. */
   example: Record<string, unknown>;
 }
 
@@ -58,7 +58,7 @@ const daysBeforeField = z
     'It is sent 7 days and 1 day before. A notice that was missed is sent late, unless the next one is due.',
   );
 
-/** Amounts of dollars as the trading API writes them. */
+/** Dollar amounts in the trading API's format. */
 const dollars = (description: string) =>
   z
     .string()
@@ -77,7 +77,7 @@ const marketFields = {
 
 const exampleMarket = { mode: 'paper', ticker: 'KXHIGHNY-26JAN31-B40.5', eventTicker: 'KXHIGHNY-26JAN31' };
 
-/** What an endpoint can be told of. */
+/** Message types that an endpoint can choose. */
 export const webhookTypes = {
   'usage.threshold_reached': {
     summary: 'Usage reached a threshold of a cap or limit.',
@@ -309,7 +309,7 @@ export const webhookTypes = {
   },
 } as const satisfies Record<string, TypeDescription>;
 
-/** What an endpoint is told of without having chosen it. */
+/** Message types that every endpoint gets without choosing them. */
 export const serviceTypes = {
   'webhook.disabled': {
     summary: 'Another endpoint of the Organization was disabled, because its deliveries failed.',
@@ -337,7 +337,7 @@ export const serviceTypes = {
 
 export const allTypes = { ...webhookTypes, ...serviceTypes };
 
-/** Types in reading order; of a service without markets without those of markets. */
+/** Types in reading order, without those of markets if the service has none. */
 export const describeWebhooks = (hasMarkets: boolean): DescribedWebhook[] =>
   Object.entries<TypeDescription>(allTypes)
     .filter(([type]) => hasMarkets || !/^(trade|market|trading|signal)[.]/.test(type))
@@ -353,7 +353,7 @@ export type WebhookType = keyof typeof webhookTypes;
 export type AnyType = keyof typeof allTypes;
 export type DataOf<T extends AnyType> = Exactly<z.input<(typeof allTypes)[T]['schema']>>;
 
-/** Numbers may be written with all their digits. */
+/** Also accepts numbers with all their digits. */
 type Exactly<T> = T extends number
   ? T | ExactNumber
   : T extends readonly (infer Item)[]

@@ -7,9 +7,9 @@ import { ONCE_KEPT_DAYS } from './outbox.js';
 import { deleteAttempts, deleteDeliveries, deleteMessages, START, tend } from './statements.js';
 
 const KEPT_MS = 30 * DAY_MS;
-/** Rows of one endpoint that one statement looks at. */
+/** Rows of one endpoint per statement. */
 const BATCH = 1_000;
-/** The rest is for the next run. */
+/** Limit per run. The rest waits for the next one. */
 const MAX_STATEMENTS = 500;
 
 type UpkeepDeps = Pick<Context, 'db' | 'clock' | 'metrics'>;
@@ -19,14 +19,14 @@ export const webhookJobs = (deps: UpkeepDeps): Job[] => [
   { name: 'delete-old-webhooks', schedule: '0 37 * * * *', run: () => deleteOldWebhooks(deps) },
 ];
 
-/** Gives up what waits for endpoints that were disabled or deleted, and measures what waits for the others. */
+/** Gives up deliveries of disabled or deleted endpoints and measures the backlog of the others. */
 export async function tendWebhooks({ db, clock, metrics }: UpkeepDeps): Promise<void> {
   const now = new Date(clock.now()).toISOString();
   let waiting = 0;
   let overdueSeconds = 0;
   await Promise.all(
     db.shards.groups.map((group) =>
-      goThrough(group, tend, [now, BATCH], (row) => {
+      runForEndpoints(group, tend, [now, BATCH], (row) => {
         if (isFull(row)) return true;
         waiting += Number(row[2] ?? 0);
         overdueSeconds = Math.max(overdueSeconds, Number(row[3] ?? 0));
@@ -38,13 +38,13 @@ export async function tendWebhooks({ db, clock, metrics }: UpkeepDeps): Promise<
   metrics.webhooksOverdue.set(overdueSeconds);
 }
 
-/** A run deletes a bounded number of rows, in small transactions. */
+/** Deletes a bounded number of rows per run, in small transactions. */
 export async function deleteOldWebhooks({ db, clock }: Omit<UpkeepDeps, 'metrics'>): Promise<void> {
   const end = new Date(clock.now() - KEPT_MS);
   const onceEnd = new Date(clock.now() - ONCE_KEPT_DAYS * DAY_MS);
   for (const group of db.shards.groups) {
     for (const template of [deleteAttempts, deleteDeliveries])
-      await goThrough(group, template, [firstIdOf(end), BATCH], isFull);
+      await runForEndpoints(group, template, [firstIdOf(end), BATCH], isFull);
     for (let statements = 0; statements < MAX_STATEMENTS; statements++) {
       const [row] = await group.run(deleteMessages, [end.toISOString(), onceEnd.toISOString(), BATCH]);
       if (Number(row?.[0]) < BATCH) break;
@@ -54,11 +54,8 @@ export async function deleteOldWebhooks({ db, clock }: Omit<UpkeepDeps, 'metrics
 
 const isFull = ([, changed]: (string | null)[]): boolean => Number(changed) >= BATCH;
 
-/**
- * Runs a statement for all endpoints of a group, some at a time.
- * @param hasMore of the same endpoints
- */
-async function goThrough(
+/** @param hasMore true to run the statement again for the same endpoints */
+async function runForEndpoints(
   group: ShardGroup,
   template: Template,
   values: unknown[],

@@ -3,7 +3,6 @@ import type { EndpointRow, listDisabled } from './queries.js';
 
 export const endpointAddress = (id: string): string => `/dashboard/webhooks/${id}`;
 
-/** How a status is called, and how much it should catch the eye. */
 const badges = {
   waiting: { label: 'Waiting', tone: 'warn' },
   delivered: { label: 'Delivered', tone: 'good' },
@@ -17,7 +16,6 @@ const reasons = {
   failing: 'Every delivery failed for five days, so it was disabled.',
 };
 
-/** For the overview. */
 export const toDisabledView = ({ id, url, reason }: Awaited<ReturnType<typeof listDisabled>>[number]) => ({
   href: endpointAddress(id),
   url,
@@ -60,7 +58,7 @@ export const graceChoices = [
   { value: '0', label: 'None: end the old secret at once', note: 'For a secret that has leaked.' },
 ];
 
-/** In hours. */
+/** Values in hours. */
 export const sinceChoices = [
   { value: '1', label: 'the last hour' },
   { value: '24', label: 'the last day' },

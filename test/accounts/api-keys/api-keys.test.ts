@@ -47,8 +47,8 @@ const keyFields = [
   'rotatedFromId',
 ];
 
-describe('creating', () => {
-  it('answers with the key and, this once, its secret', async () => {
+describe('creating a key', () => {
+  it('returns the key and its secret, which is never shown again', async () => {
     const { browser, user, organization } = await owner();
     const answer = await create(browser);
     expect(answer.status).toBe(201);
@@ -78,7 +78,7 @@ describe('creating', () => {
     expect((await browser.get(PATH)).text).not.toContain(secret);
   });
 
-  it('takes scopes, test mode and an expiry with any offset', async () => {
+  it('accepts scopes, test mode and an expiry with any offset', async () => {
     const { browser } = await owner();
     const answer = await create(browser, {
       livemode: false,
@@ -94,7 +94,7 @@ describe('creating', () => {
     expect((await create(browser, { expiresAt: null })).body.apiKey.expiresAt).toBeNull();
   });
 
-  it('takes a name in any script and gives it back as it was', async () => {
+  it('accepts a name in any script and returns it unchanged', async () => {
     const { browser } = await owner();
     const name = '__proto__ <script>alert("x")</script> 日本語 👩‍🚀 ‏عربي';
     expect((await create(browser, { name })).body.apiKey.name).toBe(name);
@@ -125,7 +125,7 @@ describe('creating', () => {
     ['/expiresAt', { expiresAt: '0000-01-01T00:00:00+14:00' }],
     ['/orgId', { orgId: randomUUID() }],
     ['/createdBy', { createdBy: randomUUID() }],
-  ])('refuses what is wrong at %s: %j', async (pointer, input) => {
+  ])('rejects invalid input at %s: %j', async (pointer, input) => {
     const { browser, organization } = await owner();
     const answer = await create(browser, input);
     expect(answer).toMatchObject({
@@ -136,13 +136,13 @@ describe('creating', () => {
     expect(await auditOf(organization.id)).toEqual([]);
   });
 
-  it('refuses an expiry that is now', async () => {
+  it('rejects an expiry at the current time', async () => {
     const { browser } = await owner();
     const answer = await create(browser, { expiresAt: new Date(service.clock.now()).toISOString() });
     expect(answer).toMatchObject({ status: 400, body: { errors: [{ pointer: '/expiresAt' }] } });
   });
 
-  it('refuses a body that is not JSON, not an object, or too large', async () => {
+  it('rejects a body that is not JSON, not an object, or too large', async () => {
     const { browser } = await owner();
     const send = (json: unknown) => browser.send('POST', PATH, { json });
     for (const body of [null, [], 'x', 5]) expect((await send(body)).body.code).toBe('invalid_request');
@@ -154,14 +154,14 @@ describe('creating', () => {
     expect(proto).toMatchObject({ status: 400, body: { errors: [{ pointer: '/__proto__' }] } });
   });
 
-  it('makes another key when it is repeated: a secret is never shown twice', async () => {
+  it('creates another key when repeated, because no secret is shown twice', async () => {
     const { browser } = await owner();
     const [first, second] = [await create(browser), await create(browser)];
     expect(second.body.apiKey.id).not.toBe(first.body.apiKey.id);
     expect(second.body.secret).not.toBe(first.body.secret);
   });
 
-  it('by the system has no person as its maker', async () => {
+  it('by the system records no creator', async () => {
     const organization = await createOrganization(database.db);
     const actor = { orgId: organization.id, userId: null, by: byService };
     const { key } = await createApiKey(service.context, actor, { name: 'made here', livemode: false });
@@ -170,7 +170,7 @@ describe('creating', () => {
   });
 });
 
-describe('listing', () => {
+describe('listing keys', () => {
   it('shows the newest first, page by page, each key once', async () => {
     const { browser, organization } = await owner();
     const ids: string[] = [];
@@ -183,7 +183,7 @@ describe('listing', () => {
     const first = await browser.get(`${PATH}?limit=3`);
     expect(first.status).toBe(200);
     expect(Object.keys(first.body)).toEqual(['apiKeys', 'nextCursor']);
-    // A key made meanwhile does not shift the pages.
+    // A key created meanwhile does not shift the pages.
     await createApiKey(
       service.context,
       { orgId: organization.id, userId: null, by: byService },
@@ -203,7 +203,7 @@ describe('listing', () => {
     expect((await browser.get(`${PATH}?limit=8`)).body.nextCursor).toBeNull();
   });
 
-  it('shows no key of another Organization, not even with a cursor from there', async () => {
+  it('never shows another Organization’s keys, even with a cursor from there', async () => {
     const mine = await owner();
     const { browser: theirs } = await owner();
     await createKey(database.db, mine.organization.id);
@@ -222,7 +222,7 @@ describe('listing', () => {
     'limit=1&limit=2',
     'cursor=',
     'cursor=%00',
-  ])('refuses ?%s', async (query) => {
+  ])('rejects ?%s', async (query) => {
     const { browser } = await owner();
     expect(await browser.get(`${PATH}?${query}`)).toMatchObject({
       status: 400,
@@ -241,8 +241,8 @@ describe('listing', () => {
   });
 });
 
-describe('rotating', () => {
-  it('makes a key like the old one, which stays valid for 60 minutes', async () => {
+describe('rotating a key', () => {
+  it('creates a key with the same settings and keeps the old one valid for 60 minutes', async () => {
     const { browser, user } = await owner();
     const { apiKey: old, secret: oldSecret } = (await create(browser, { scopes: ['entitlements:read'] }))
       .body;
@@ -268,7 +268,7 @@ describe('rotating', () => {
     expect(await read(browser, apiKey.id)).toEqual(apiKey);
   });
 
-  it('takes the grace as given, none at all included, and an empty body', async () => {
+  it('uses the given grace period, accepts zero, and accepts an empty body', async () => {
     const { browser } = await owner();
     const make = async () => (await create(browser)).body.apiKey.id as string;
     const week = await rotate(browser, await make(), { graceMinutes: 10_080 });
@@ -278,7 +278,7 @@ describe('rotating', () => {
     expect((await rotate(browser, await make(), {})).body.previous.state).toBe('grace');
   });
 
-  it('keeps the old key’s own expiry for both where it comes first', async () => {
+  it('keeps the old key’s expiry for both keys if it comes first', async () => {
     const { browser } = await owner();
     const soon = new Date(service.clock.now() + 10 * 60_000).toISOString();
     const late = new Date(service.clock.now() + 300 * 60_000).toISOString();
@@ -289,7 +289,7 @@ describe('rotating', () => {
     expect(second.body).toMatchObject({ apiKey: { expiresAt: late }, previous: { expiresAt: graceEnd } });
   });
 
-  it('refuses a key in grace with key_already_rotated, a revoked or expired one with key_not_active', async () => {
+  it('fails with key_already_rotated during grace and with key_not_active once revoked or expired', async () => {
     const { browser, organization } = await owner();
     const inGrace = (await create(browser)).body.apiKey.id;
     await rotate(browser, inGrace);
@@ -307,7 +307,7 @@ describe('rotating', () => {
     expect(await auditOf(organization.id)).toHaveLength(before);
   });
 
-  it('can go on from the successor', async () => {
+  it('works on the successor', async () => {
     const { browser } = await owner();
     const first = (await create(browser)).body.apiKey;
     const second = (await rotate(browser, first.id)).body.apiKey;
@@ -326,7 +326,7 @@ describe('rotating', () => {
     { graceMinutes: 5, name: 'x' },
     [],
     null,
-  ])('refuses %j with 400 and leaves the key alone', async (json) => {
+  ])('rejects %j with 400 and leaves the key unchanged', async (json) => {
     const { browser, organization } = await owner();
     const key = await createKey(database.db, organization.id);
     expect(await rotate(browser, key.id, json)).toMatchObject({
@@ -336,7 +336,7 @@ describe('rotating', () => {
     expect((await read(browser, key.id)).state).toBe('active');
   });
 
-  it('twice at the same moment yields one successor', async () => {
+  it('twice concurrently creates one successor', async () => {
     const { browser, organization } = await owner();
     const { id } = await createKey(database.db, organization.id);
     const answers = await Promise.all(Array.from({ length: 5 }, () => rotate(browser, id)));
@@ -348,8 +348,8 @@ describe('rotating', () => {
   });
 });
 
-describe('revoking', () => {
-  it('is at once and once: again changes nothing and writes no second audit row', async () => {
+describe('revoking a key', () => {
+  it('takes effect at once; repeating it changes nothing and writes no second audit row', async () => {
     const { browser, organization } = await owner();
     const { apiKey } = (await create(browser)).body;
     const first = await revoke(browser, apiKey.id);
@@ -366,7 +366,7 @@ describe('revoking', () => {
     expect(actions).toEqual(['api_key.created', 'api_key.revoked']);
   });
 
-  it('five times at the same moment writes one audit row', async () => {
+  it('five times concurrently writes one audit row', async () => {
     const { browser, organization } = await owner();
     const { id } = await createKey(database.db, organization.id);
     const answers = await Promise.all(Array.from({ length: 5 }, () => revoke(browser, id)));
@@ -374,7 +374,7 @@ describe('revoking', () => {
     expect(await auditOf(organization.id)).toHaveLength(1);
   });
 
-  it('ends a key in grace and marks an expired one; the successor lives on', async () => {
+  it('ends a key in grace and marks an expired one; the successor stays valid', async () => {
     const { browser, organization } = await owner();
     const old = (await create(browser)).body.apiKey.id;
     const next = (await rotate(browser, old)).body.apiKey.id;
@@ -386,8 +386,8 @@ describe('revoking', () => {
   });
 });
 
-describe('who may', () => {
-  it.each(['member', 'billing'] as const)('%s reads keys and changes none', async (role) => {
+describe('permissions', () => {
+  it.each(['member', 'billing'] as const)('let a %s read keys but not change them', async (role) => {
     const { browser, organization } = await signedIn(database.db, service.url, role);
     const { id } = await createKey(database.db, organization.id);
     expect((await browser.get(PATH)).body.apiKeys).toHaveLength(1);
@@ -398,14 +398,14 @@ describe('who may', () => {
     expect(await auditOf(organization.id)).toEqual([]);
   });
 
-  it('admin creates, rotates and revokes', async () => {
+  it('let an admin create, rotate and revoke keys', async () => {
     const { browser } = await signedIn(database.db, service.url, 'admin');
     const { id } = (await create(browser)).body.apiKey;
     expect((await rotate(browser, id)).status).toBe(201);
     expect((await revoke(browser, id)).status).toBe(200);
   });
 
-  it('no caller without a session, not even with a key', async () => {
+  it('require a session; an API key is not enough', async () => {
     const { organization } = await owner();
     const { id, secret } = await createKey(database.db, organization.id);
     const stranger = new Browser(service.url);
@@ -423,7 +423,7 @@ describe('who may', () => {
       });
   });
 
-  it('another Organization’s key does not exist, and neither does a malformed id', async () => {
+  it('hide other Organizations’ keys: they return 404, as does a malformed id', async () => {
     const { browser } = await owner();
     const foreign = await createKey(database.db, (await createOrganization(database.db)).id);
     const ids = [foreign.id, randomUUID(), 'x', '%01', '__proto__', '%F0%9F%91%BE', `${foreign.id}x`];
@@ -440,7 +440,7 @@ describe('who may', () => {
 });
 
 describe('the audit row', () => {
-  it('says who did what to which key, from where, and never the secret', async () => {
+  it('records the change, the key, the author and the origin, but never the secret', async () => {
     const { browser, user, organization } = await owner();
     const headers = { 'x-request-id': 'request-of-the-test' };
     const created = await browser.send('POST', PATH, { json: { name: 'a name', livemode: false }, headers });
@@ -472,7 +472,6 @@ describe('the audit row', () => {
   });
 });
 
-/** Sends one usage event with a key. */
 async function useKey(secret: string, productSlug: string, url = service.url): Promise<number> {
   const response = await fetch(`${url}/api/usage/events`, {
     method: 'POST',

@@ -33,7 +33,7 @@ const auditOf = (orgId: string) => database.db.orm.select().from(auditLog).where
 const newId = () => v7({ msecs: service.clock.now() });
 
 type Pairs = [string, string][];
-/** A form as it is filled in by default, with some fields changed. */
+/** The form with its default values and some changes. */
 const keyForm = (values: Record<string, string | string[]> = {}): Pairs =>
   Object.entries({
     id: newId(),
@@ -47,7 +47,7 @@ const keyForm = (values: Record<string, string | string[]> = {}): Pairs =>
 const create = (browser: Browser, values = {}) => postForm(browser, PATH, keyForm(values));
 
 describe('the form for a new key', () => {
-  it('offers every choice with what it means, and makes the key it was sent for', async () => {
+  it('explains every option and creates the key as submitted', async () => {
     const { browser, organization, user } = await signedIn(database.db, service.url);
     const page = await getPage(browser, `${PATH}/new`);
     expect(page.status).toBe(200);
@@ -80,7 +80,7 @@ describe('the form for a new key', () => {
       expect((await getPage(browser, path)).text).not.toContain(secret);
   });
 
-  it('sent twice makes one key, and says that its secret was shown', async () => {
+  it('creates one key when sent twice, and says that its secret was already shown', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const form = keyForm();
     const answers = await Promise.all([1, 2, 3].map(() => postForm(browser, PATH, form)));
@@ -92,7 +92,7 @@ describe('the form for a new key', () => {
     expect(textOf(await getPage(browser, address))).toContain('already created this key');
   });
 
-  it('takes the key id of another Organization as any other', async () => {
+  it('accepts a key id that another Organization uses', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const other = await signedIn(database.db, service.url);
     const id = newId();
@@ -104,11 +104,11 @@ describe('the form for a new key', () => {
   it.each([
     ['no id', () => ''],
     ['junk', () => 'junk'],
-    ['another version', () => v4()],
-    ['one of yesterday', () => v7({ msecs: service.clock.now() - 24 * 60 * MINUTE - 1000 })],
-    ['one of tomorrow', () => v7({ msecs: service.clock.now() + 10 * MINUTE })],
+    ['another UUID version', () => v4()],
+    ['an id from yesterday', () => v7({ msecs: service.clock.now() - 24 * 60 * MINUTE - 1000 })],
+    ['an id from tomorrow', () => v7({ msecs: service.clock.now() + 10 * MINUTE })],
     ['a path', () => '../../../../x'],
-  ])('with %s is renewed and keeps what was typed', async (_name, makeId) => {
+  ])('with %s is shown again with a new id and the typed values', async (_name, makeId) => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const answer = await create(browser, { id: makeId(), name: 'kept name' });
     expect(answer.status).toBe(400);
@@ -132,7 +132,7 @@ describe('the form for a new key', () => {
     ['expiresAt', { expiry: 'at', expiresAt: '2031-02-30T10:00' }, 'Must be a date and time'],
     ['expiresAt', { expiry: 'at', expiresAt: '2020-01-01T10:00' }, 'Must lie in the future'],
     ['expiresAt', { expiry: 'never', expiresAt: '2031-01-01T10:00' }, 'another choice is made'],
-  ])('says what is wrong with %s beside it: %j', async (field, values, words) => {
+  ])('shows the error for %s next to the field: %j', async (field, values, words) => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const form = { id: newId(), name: 'kept', ...values };
     const answer = await create(browser, form);
@@ -144,7 +144,7 @@ describe('the form for a new key', () => {
     expect(await keysOf(organization.id)).toEqual([]);
   });
 
-  it('says everything that is wrong at once', async () => {
+  it('shows all errors at once', async () => {
     const { browser } = await signedIn(database.db, service.url);
     const answer = await create(browser, { name: '', scopes: [], expiry: 'at' });
     expect(textOf(answer)).toContain('Please correct these 3 fields:');
@@ -154,14 +154,14 @@ describe('the form for a new key', () => {
     ['30', '', 30],
     ['90', '', 90],
     ['365', '', 365],
-  ])('ends the key after %s days', async (expiry, expiresAt, days) => {
+  ])('creates a key that expires after %s days', async (expiry, expiresAt, days) => {
     const { browser, organization } = await signedIn(database.db, service.url);
     expect((await create(browser, { expiry, expiresAt })).status).toBe(201);
     const [key] = await keysOf(organization.id);
     expect(key!.expiresAt!.getTime()).toBe(service.clock.now() + days * 24 * 60 * MINUTE);
   });
 
-  it('ends the key at a date and time in UTC', async () => {
+  it('creates a key that expires at a date and time in UTC', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     for (const expiresAt of ['2131-05-06T07:08', '2131-05-06 07:08'])
       expect((await create(browser, { expiry: 'at', expiresAt })).status).toBe(201);
@@ -169,7 +169,7 @@ describe('the form for a new key', () => {
       expect(key.expiresAt!.toISOString()).toBe('2131-05-06T07:08:00.000Z');
   });
 
-  it('at the limit keeps what was typed and says when to come back', async () => {
+  it('at the limit keeps the typed values and says when to try again', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     for (let i = 0; i < 10; i++) await create(browser);
     const answer = await create(browser, { name: 'one too many', scopes: ['trading:read'] });
@@ -184,7 +184,7 @@ describe('the form for a new key', () => {
     expect(await keysOf(organization.id)).toHaveLength(10);
   });
 
-  it('can begin like a key that there is, of this Organization alone', async () => {
+  it('can be prefilled from an existing key, but only of the same Organization', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const values = { name: 'model', livemode: false, scopes: ['trading:read'] };
     const { id } = await createKey(database.db, organization.id, values);
@@ -201,7 +201,7 @@ describe('the form for a new key', () => {
       ).toEqual(['']);
   });
 
-  it('is no way around the JSON: other bodies are answered as before', async () => {
+  it('does not accept other body types, which still reach the JSON route', async () => {
     const { browser } = await signedIn(database.db, service.url);
     expect((await browser.send('POST', PATH, { form: { name: 'x' } })).status).toBe(415);
     expect(
@@ -214,7 +214,7 @@ describe('the form for a new key', () => {
   });
 });
 
-describe('what is shown with a new secret', () => {
+describe('the page with a new secret', () => {
   async function entitled() {
     const signed = await signedIn(database.db, service.url);
     const product = await createProduct(database.db, {
@@ -226,17 +226,17 @@ describe('what is shown with a new secret', () => {
   }
   const shell = async (command: string) => JSON.parse((await run('bash', ['-c', command])).stdout);
 
-  it('is a curl line that sends a first event, once', async () => {
+  it('contains a curl command that sends one first event', async () => {
     const { browser, organization } = await entitled();
     const line = copiedOf(await create(browser), 'snippet-curl');
     expect(await shell(line)).toMatchObject({ accepted: 1, deduped: 0, warnings: [] });
     expect(await shell(line)).toMatchObject({ accepted: 0, deduped: 1, warnings: [] });
-    // The first event of the next key is not taken for that of this one.
+    // The next key’s first event must not count as a repeat of this one’s.
     expect(await shell(copiedOf(await create(browser), 'snippet-curl'))).toMatchObject({ accepted: 1 });
     expect((await readUsage(database.db, organization.id)).keys).toHaveLength(2);
   });
 
-  it('is a TypeScript program that does the same', async () => {
+  it('contains a TypeScript program that does the same', async () => {
     const { browser, organization } = await entitled();
     const folder = mkdtempSync(join(tmpdir(), 'gauge-snippet-'));
     try {
@@ -250,7 +250,7 @@ describe('what is shown with a new secret', () => {
     }
   });
 
-  it('names a product that the Organization may use now', async () => {
+  it('uses a product that the Organization may use now', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const past = new Date(service.clock.now() - MINUTE);
     for (const [slug, values] of [
@@ -267,7 +267,7 @@ describe('what is shown with a new secret', () => {
     expect(copiedOf(await create(browser), 'snippet-curl')).toContain(slug);
   });
 
-  it('fits the scopes of the key', async () => {
+  it('matches the snippets to the key’s scopes', async () => {
     const { browser, product } = await entitled();
     const reader = copiedOf(await create(browser, { scopes: ['entitlements:read'] }), 'snippet-curl');
     expect(await shell(reader)).toMatchObject({ entitlements: [{ productSlug: product.slug }] });
@@ -275,7 +275,7 @@ describe('what is shown with a new secret', () => {
     expect(await shell(trader)).toMatchObject({ apiKey: { scopes: ['trading:read'] } });
   });
 
-  it('calls the service by the address that the browser uses', async () => {
+  it('uses the address that the browser used', async () => {
     const proxied = await startTestService(database.db, { env: { TRUST_PROXY: '1' } });
     const { browser } = await signedIn(database.db, proxied.url);
     const answer = await browser.send('POST', PATH, {
@@ -287,7 +287,7 @@ describe('what is shown with a new secret', () => {
   });
 });
 
-describe('rotating with the form', () => {
+describe('the rotation form', () => {
   const rotate = (browser: Browser, id: string, form: Record<string, string> = { grace: '60' }) =>
     postForm(browser, `${PATH}/${id}/rotate`, form);
   const one = async (values = {}) => {
@@ -298,7 +298,7 @@ describe('rotating with the form', () => {
     };
   };
 
-  it('shows the new secret once and leads to the cut-over', async () => {
+  it('shows the new secret once and links to the cut-over', async () => {
     const { browser, organization, key } = await one();
     const page = await getPage(browser, `${PATH}/${key.id}/rotate`);
     expect(formsOf(page)).toEqual([`${PATH}/${key.id}/rotate`]);
@@ -318,7 +318,7 @@ describe('rotating with the form', () => {
     [{ grace: '10080' }, 10_080],
     [{ grace: 'custom', graceMinutes: '0' }, 0],
     [{ grace: 'custom', graceMinutes: ' 17 ' }, 17],
-  ])('ends the old key as chosen: %j', async (form, minutes) => {
+  ])('ends the old key at the chosen time: %j', async (form, minutes) => {
     const { browser, organization, key } = await one();
     expect((await rotate(browser, key.id, form)).status).toBe(201);
     const old = (await keysOf(organization.id)).find(({ id }) => id === key.id)!;
@@ -334,7 +334,7 @@ describe('rotating with the form', () => {
     [{ grace: 'custom', graceMinutes: '1.5' }, 'graceMinutes'],
     [{ grace: 'custom', graceMinutes: '<script>' }, 'graceMinutes'],
     [{ grace: '60', graceMinutes: '5' }, 'graceMinutes'],
-  ])('keeps what was typed when it is wrong: %j', async (form: Record<string, string>, field) => {
+  ])('keeps the typed values when they are invalid: %j', async (form: Record<string, string>, field) => {
     const { browser, organization, key } = await one();
     const answer = await rotate(browser, key.id, form);
     expect(answer.status).toBe(400);
@@ -343,7 +343,7 @@ describe('rotating with the form', () => {
     expect(await keysOf(organization.id)).toHaveLength(1);
   });
 
-  it('sent twice rotates once, and shows the way to the successor', async () => {
+  it('rotates once when sent twice, and links to the successor', async () => {
     const { browser, organization, key } = await one();
     const answers = [await rotate(browser, key.id), await rotate(browser, key.id)];
     expect(answers.map(({ status }) => status)).toEqual([201, 409]);
@@ -356,7 +356,7 @@ describe('rotating with the form', () => {
     }
   });
 
-  it('of a key that has ended offers a new one like it', async () => {
+  it('offers to duplicate a key that has ended', async () => {
     const { browser, key } = await one({ revokedAt: new Date(service.clock.now()) });
     for (const page of [await getPage(browser, `${PATH}/${key.id}/rotate`), await rotate(browser, key.id)]) {
       expect(textOf(page)).toContain('This key is revoked');
@@ -365,7 +365,7 @@ describe('rotating with the form', () => {
     expect((await rotate(browser, key.id)).status).toBe(409);
   });
 
-  it('says at the limit when to come back, and keeps the choice', async () => {
+  it('says at the limit when to try again, and keeps the choice', async () => {
     const { browser, organization, key } = await one();
     for (let i = 0; i < 10; i++) await create(browser);
     const answer = await rotate(browser, key.id, { grace: '1440' });
@@ -374,7 +374,7 @@ describe('rotating with the form', () => {
     expect(await keysOf(organization.id)).toHaveLength(11);
   });
 
-  it('warns that a new key would end as soon as the old one', async () => {
+  it('warns that the new key would expire together with the old one', async () => {
     const { browser, key } = await one({ expiresAt: new Date(service.clock.now() + 5 * 24 * 60 * MINUTE) });
     const page = await getPage(browser, `${PATH}/${key.id}/rotate`);
     expect(textOf(page)).toContain('expires soon, and so will the new one');
@@ -382,8 +382,8 @@ describe('rotating with the form', () => {
   });
 });
 
-describe('revoking with the form', () => {
-  it('names the key, ends it for its next call, and changes nothing the second time', async () => {
+describe('the revocation form', () => {
+  it('names the key, makes its next call fail, and changes nothing the second time', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const product = await createProduct(database.db);
     await grant(database.db, organization.id, product.id);
@@ -410,16 +410,16 @@ describe('revoking with the form', () => {
     expect(formsOf(again)).toEqual([]);
   });
 
-  it('says that there are no calls where that is so', async () => {
+  it('says so if there were no recent calls', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const { id } = await createKey(database.db, organization.id);
     expect(textOf(await getPage(browser, `${PATH}/${id}/revoke`))).toContain('No calls in the last');
   });
 });
 
-describe('who may', () => {
+describe('permissions', () => {
   it.each(['member', 'billing'] as const)(
-    '%s sees the pages, is offered no change and is refused each',
+    'let a %s see the pages, but neither offer nor accept changes',
     async (role) => {
       const { browser, organization } = await signedIn(database.db, service.url, role);
       const { id } = await createKey(database.db, organization.id, {
@@ -448,7 +448,7 @@ describe('who may', () => {
     },
   );
 
-  it('no member of another Organization: there the key does not exist', async () => {
+  it('hide the key from members of another Organization', async () => {
     const { browser } = await signedIn(database.db, service.url);
     const other = await signedIn(database.db, service.url);
     const { id } = await createKey(database.db, other.organization.id);
@@ -467,7 +467,7 @@ describe('who may', () => {
     expect(await keysOf(other.organization.id)).toMatchObject([{ revokedAt: null, expiresAt: null }]);
   });
 
-  it('no visitor without a session', async () => {
+  it('require a session', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const { id } = await createKey(database.db, organization.id);
     const stranger = browser.copy();

@@ -1,6 +1,6 @@
 import type { Answer, Browser } from '../../support/accounts.js';
 
-/** What tests read in a page: its text, its links, its fields. Not its markup. */
+/** Tests read a page's text, links and fields, not its markup. */
 
 const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', '#34': '"', '#39': "'" };
 const decode = (text: string) =>
@@ -8,7 +8,7 @@ const decode = (text: string) =>
 
 const mainOf = (html: string) => /<main[^>]*>(.*)<\/main>/s.exec(html)?.[1] ?? html;
 
-/** The words of a page's main part, in one line. */
+/** The text of a page's main part, on one line. */
 export const textOf = ({ text }: Answer): string =>
   decode(mainOf(text).replace(/<[^>]+>/g, ' '))
     .replace(/\s+/g, ' ')
@@ -20,11 +20,11 @@ export const linksOf = ({ text }: Answer): string[] =>
 export const formsOf = ({ text }: Answer): string[] =>
   [...mainOf(text).matchAll(/<form [^>]*action="([^"]*)"/g)].map(([, action]) => decode(action!));
 
-/** The text of the element with an id, as it is copied. */
+/** Text of the element with this id, as the copy button takes it. */
 export const copiedOf = ({ text }: Answer, id: string): string =>
   decode(new RegExp(`<code id="${id}">(.*?)</code>`, 's').exec(text)?.[1] ?? '');
 
-/** The value of a text field, or the values of the chosen boxes. */
+/** The value of a text field, or the values of the checked boxes. */
 export function fieldOf({ text }: Answer, name: string): string[] {
   const inputs = [...text.matchAll(/<input [^>]*>/g)].map(([tag]) => tag);
   return inputs
@@ -35,10 +35,8 @@ export function fieldOf({ text }: Answer, name: string): string[] {
 
 const html = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 
-/** As a browser asks for a page. */
 export const getPage = (browser: Browser, path: string): Promise<Answer> => browser.get(path, html);
 
-/** As a browser posts a form. */
 export const postForm = (
   browser: Browser,
   path: string,

@@ -13,7 +13,7 @@ import { startTestService, type TestService } from '../../support/service.js';
 import { byService } from '../../../src/accounts/audit/audit.js';
 
 let database: TestDatabase;
-/** Two instances over one database; on Postgres each has connections of its own. */
+/** Two instances share one database; on Postgres each has its own connections. */
 let first: TestService;
 let second: TestService;
 let otherConnections: Database | undefined;
@@ -57,8 +57,8 @@ async function entitledOwner(service: TestService) {
   return { ...owner, use };
 }
 
-describe('a key in use', () => {
-  it('works until its grace has passed, while its successor goes on', async () => {
+describe('a key', () => {
+  it('works until its grace period ends, and its successor keeps working', async () => {
     const own = await startTestService(database.db);
     const { browser, use } = await entitledOwner(own);
     const old = (await create(browser)).body;
@@ -75,7 +75,7 @@ describe('a key in use', () => {
     await own.stop();
   });
 
-  it('fails on its next call when it is revoked, on every instance', async () => {
+  it('that is revoked fails on its next call, on every instance', async () => {
     const { browser, use } = await entitledOwner(first);
     const { apiKey, secret } = (await create(browser)).body;
     expect((await use(secret, first)).status).toBe(202);
@@ -86,7 +86,7 @@ describe('a key in use', () => {
     expect(await use(secret, second)).toEqual({ status: 401, code: 'key_revoked' });
   });
 
-  it('fails on its next call when it is rotated without grace, on every instance', async () => {
+  it('that is rotated without grace fails on its next call, on every instance', async () => {
     const { browser, use } = await entitledOwner(first);
     const { apiKey, secret } = (await create(browser)).body;
     expect((await use(secret, second)).status).toBe(202);
@@ -99,7 +99,7 @@ describe('a key in use', () => {
 describe('the limit of key changes', () => {
   const limited = { status: 429, body: { code: 'rate_limited' } };
 
-  it('lets ten through in an hour, says what is left, and slides', async () => {
+  it('allows ten an hour, reports the remainder, and slides', async () => {
     const own = await startTestService(database.db);
     const { browser } = await signedIn(database.db, own.url);
     const headersOf = async () => {
@@ -130,13 +130,13 @@ describe('the limit of key changes', () => {
     expect(await create(browser)).toMatchObject(limited);
     own.clock.advance(1);
     expect((await create(browser)).status).toBe(201);
-    // The next of the first ten leaves a minute later.
+    // The next of the first ten expires a minute later.
     const refused = await create(browser);
     expect(refused.headers.get('retry-after')).toBe('60');
     await own.stop();
   });
 
-  it('is not used up by what is refused, by revoking, or by what the system makes', async () => {
+  it('ignores refused changes, revocations and keys made by the system', async () => {
     const { browser, user, organization } = await signedIn(database.db, first.url);
     const { id } = (await create(browser)).body.apiKey;
     await rotate(browser, id);
@@ -156,7 +156,7 @@ describe('the limit of key changes', () => {
     expect(byHand.budget.remaining).toBe(7);
   });
 
-  it('keeps one Organization apart from another', async () => {
+  it('applies to each Organization separately', async () => {
     const { browser } = await signedIn(database.db, first.url);
     const { browser: other } = await signedIn(database.db, first.url);
     for (let i = 0; i < 10; i++) await create(browser);
@@ -164,7 +164,7 @@ describe('the limit of key changes', () => {
     expect((await create(other)).status).toBe(201);
   });
 
-  it('lets exactly ten of thirty simultaneous creates through', async () => {
+  it('lets exactly ten of thirty concurrent creations through', async () => {
     const { browser, organization } = await signedIn(database.db, first.url);
     const answers = await Promise.all(Array.from({ length: 30 }, () => create(browser)));
     expect(answers.filter(({ status }) => status === 201)).toHaveLength(10);
@@ -174,7 +174,7 @@ describe('the limit of key changes', () => {
     expect(await orm.select().from(auditLog).where(eq(auditLog.orgId, organization.id))).toHaveLength(10);
   });
 
-  it('is shared by two instances and outlives both', async () => {
+  it('is shared by two instances and survives restarts', async () => {
     const { browser } = await signedIn(database.db, first.url);
     const elsewhere = browser.copy(second.url);
     const answers = await Promise.all(
@@ -186,7 +186,7 @@ describe('the limit of key changes', () => {
     await restarted.stop();
   });
 
-  it('follows the configuration, and counts down from it when it was lowered', async () => {
+  it('follows the configuration, even when it is lowered', async () => {
     const low = await startTestService(database.db, { env: { LIMIT_KEY_CHANGES_PER_HOUR: '2' } });
     const { browser } = await signedIn(database.db, first.url);
     for (let i = 0; i < 3; i++) {
@@ -196,7 +196,7 @@ describe('the limit of key changes', () => {
     low.clock.set(new Date(first.clock.now()).toISOString());
     const refused = await create(browser.copy(low.url));
     expect(refused).toMatchObject(limited);
-    // Of three, two must leave before there is room: the second was made two minutes ago.
+    // Two of the three must expire before there is room. The second was made two minutes ago.
     expect(refused.headers.get('retry-after')).toBe(String(58 * 60));
     expect(refused.headers.get('ratelimit')).toBe('"key-changes";r=0;t=3480');
     await low.stop();

@@ -26,7 +26,7 @@ const HOUR = 60 * MINUTE;
 const keysOf = (orgId: string) => database.db.orm.select().from(apiKeys).where(eq(apiKeys.orgId, orgId));
 const auditOf = (orgId: string) => database.db.orm.select().from(auditLog).where(eq(auditLog.orgId, orgId));
 
-/** A key and its successor, and a runtime that calls. */
+/** A key, its successor, and a runtime that calls with them. */
 async function rotated(role: 'owner' | 'member' = 'owner', graceMinutes = 60) {
   const signed = await signedIn(database.db, service.url);
   const { browser, organization } = signed;
@@ -47,8 +47,8 @@ async function rotated(role: 'owner' | 'member' = 'owner', graceMinutes = 60) {
   return { browser: member.browser, organization, old, next, call };
 }
 
-describe('the page of a key', () => {
-  it('is a page for a browser and stays JSON for every other client', async () => {
+describe('a key’s page', () => {
+  it('is HTML for browsers and JSON for all other clients', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const { id } = await createKey(database.db, organization.id, { name: 'worker' });
     expect((await getPage(browser, `${PATH}/${id}`)).headers.get('content-type')).toContain('text/html');
@@ -57,7 +57,7 @@ describe('the page of a key', () => {
     });
   });
 
-  it('shows calls by scope, calls of the last day, and where its usage is', async () => {
+  it('shows calls by scope, calls of the last day, and a link to its usage', async () => {
     const { browser, next, call } = await rotated();
     await call(next.secret, 3);
     service.clock.advance(2 * HOUR);
@@ -74,7 +74,7 @@ describe('the page of a key', () => {
     expect(textOf(await getPage(browser, `${PATH}/${next.id}?range=week`))).toContain('Calls 5 calls');
   });
 
-  it('shows what came before and after, and offers what can be done', async () => {
+  it('links to predecessor and successor, and offers the possible actions', async () => {
     const { browser, organization, old, next } = await rotated();
     const page = await getPage(browser, `${PATH}/${old.id}`);
     expect(textOf(page)).toContain('In grace');
@@ -98,8 +98,8 @@ describe('the page of a key', () => {
   });
 });
 
-describe('the cut-over', () => {
-  it('follows both keys until it is finished', async () => {
+describe('the cut-over page', () => {
+  it('follows both keys until the cut-over ends', async () => {
     const { browser, old, next, call } = await rotated();
     await call(old.secret, 4);
     service.clock.advance(20 * MINUTE);
@@ -128,7 +128,7 @@ describe('the cut-over', () => {
     expect((await sendUsage(service.url, old.secret, [])).status).not.toBe(202);
   });
 
-  it('is done when the grace has passed', async () => {
+  it('shows the end once the grace period has passed', async () => {
     const { browser, next } = await rotated();
     service.clock.advance(HOUR);
     const page = await getPage(browser, `${PATH}/${next.id}/cut-over`);
@@ -136,7 +136,7 @@ describe('the cut-over', () => {
     expect(page.text).not.toContain('data-live');
   });
 
-  it('is found from the old key, and not where no key was replaced', async () => {
+  it('is linked from the old key, and missing for a key that replaced none', async () => {
     const { browser, organization, old, next } = await rotated();
     const answer = await getPage(browser, `${PATH}/${old.id}/cut-over`);
     expect(answer.headers.get('location')).toBe(`${PATH}/${next.id}/cut-over`);
@@ -146,7 +146,7 @@ describe('the cut-over', () => {
     expect(textOf(none)).toContain('replaced no other');
   });
 
-  it('is drawn in few bars however long it takes, and sums every call', async () => {
+  it('draws few bars however long the cut-over takes, and counts every call', async () => {
     const { browser, organization, old, next } = await rotated('owner', 10_080);
     const start = service.clock.now() - (service.clock.now() % MINUTE);
     const minutes = Array.from({ length: 7 * 24 * 4 - 4 }, (_, i) => new Date(start + i * 15 * MINUTE));
@@ -160,7 +160,7 @@ describe('the cut-over', () => {
     expect(page.text.match(/class="bar"/g)!.length).toBeLessThanOrEqual(2 * 60);
   });
 
-  it('says that its calls are gone when they are no longer kept', async () => {
+  it('says so once the calls are no longer kept', async () => {
     const { browser, old, next } = await rotated();
     await database.db.orm
       .update(apiKeys)
@@ -171,7 +171,7 @@ describe('the cut-over', () => {
     expect(linksOf(page)).toContain(`${PATH}/${old.id}`);
   });
 
-  it('is seen by a member, without the means to end it, and by no other Organization', async () => {
+  it('is read-only for members and hidden from other Organizations', async () => {
     const { organization, next } = await rotated();
     const stranger = await signedIn(database.db, service.url, 'member');
     expect((await getPage(stranger.browser, `${PATH}/${next.id}/cut-over`)).status).toBe(404);
@@ -185,8 +185,8 @@ describe('the cut-over', () => {
   });
 });
 
-describe('the counts of calls', () => {
-  it('tell refused calls from accepted ones, by why', async () => {
+describe('call counts', () => {
+  it('separate refused calls from accepted ones, by reason', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const product = await createProduct(database.db);
     await grant(database.db, organization.id, product.id);
@@ -197,7 +197,7 @@ describe('the counts of calls', () => {
       expect((await fetch(`${service.url}/api/entitlements`, { headers })).status).toBe(403);
     await postForm(browser, `${PATH}/${key.id}/revoke`, {});
     for (let i = 0; i < 3; i++) expect((await fetch(`${service.url}/api/key`, { headers })).status).toBe(401);
-    // A guess is no key's call.
+    // A guessed secret is not a call of any key.
     const guess = { authorization: `Bearer ${key.secret.slice(0, -4)}aaaa` };
     expect((await fetch(`${service.url}/api/key`, { headers: guess })).status).toBe(401);
     await service.services.keyUse.flush();
@@ -209,7 +209,7 @@ describe('the counts of calls', () => {
     expect(row!.lastUsedAt).not.toBeNull();
   });
 
-  it('say in the first half minute that nothing was counted yet, not that there was nothing', async () => {
+  it('of the first half minute are reported as pending, not as zero', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const key = await createKey(database.db, organization.id);
     await database.db.orm
@@ -222,14 +222,14 @@ describe('the counts of calls', () => {
     expect(await open()).toContain('Accepted 0');
   });
 
-  it('of a cut-over are fresh while its page is open, on every instance', async () => {
+  it('on an open cut-over page are fresh, on every instance', async () => {
     const { browser, next } = await rotated();
     const headers = { authorization: `Bearer ${next.secret}` };
     const path = `${PATH}/${next.id}/cut-over`;
     const now = () => new Date(service.clock.now());
     expect(await isAnyKeyWatched(database.db.orm, now())).toBe(false);
     expect(textOf(await getPage(browser, path))).toContain('Calls with the new key Not counted yet');
-    // Nothing else writes them here.
+    // Nothing else writes the calls in this test.
     expect((await fetch(`${service.url}/api/key`, { headers })).status).toBe(200);
     const page = await getPage(browser, path);
     expect(textOf(page)).toContain('Calls with the new key 1 ');
@@ -243,11 +243,11 @@ describe('the counts of calls', () => {
   });
 });
 
-describe('another name', () => {
+describe('a new name', () => {
   const rename = (browser: Browser, id: string, name?: string) =>
     postForm(browser, `${PATH}/${id}/rename`, name === undefined ? [] : { name });
 
-  it('takes the place of the old one, once in the audit log, and the key works on', async () => {
+  it('replaces the old one, is logged once, and leaves the key working', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const key = await createKey(database.db, organization.id, { name: 'old name' });
     const page = await getPage(browser, `${PATH}/${key.id}`);
@@ -275,7 +275,7 @@ describe('another name', () => {
     ).toBe(200);
   });
 
-  it('is refused beside its field where it is none', async () => {
+  it('is rejected next to its field if it is invalid', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const key = await createKey(database.db, organization.id, { name: 'old name' });
     for (const name of [undefined, '', '   ', 'x'.repeat(101), 'nul \u0000']) {
@@ -286,7 +286,7 @@ describe('another name', () => {
     expect(await keysOf(organization.id)).toMatchObject([{ name: 'old name' }]);
   });
 
-  it('is for owners and admins, and for keys of their own Organization', async () => {
+  it('can be set by owners and admins, only for keys of their own Organization', async () => {
     const stranger = await signedIn(database.db, service.url);
     const { browser, organization } = await signedIn(database.db, service.url, 'member');
     const key = await createKey(database.db, organization.id, { name: 'old name' });

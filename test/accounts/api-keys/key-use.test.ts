@@ -25,7 +25,7 @@ afterAll(async () => {
 const MINUTE = 60_000;
 const log = pino({ level: 'silent' });
 
-/** What is written about a key. */
+/** The recorded use of a key. */
 async function usedOf({ orgId, id }: { orgId: string; id: string }) {
   const { orm } = database.db;
   const [key] = await orm.select().from(apiKeys).where(eq(apiKeys.id, id));
@@ -55,8 +55,8 @@ function newUse(db = database.db, options = {}) {
   return { clock, use: createKeyUse({ db, clock, log }, options) };
 }
 
-describe('the calls of a key', () => {
-  it('are added up by minute and by scope, and several instances add up', async () => {
+describe('calls of a key', () => {
+  it('are summed by minute and scope, across instances', async () => {
     const key = await newKey();
     const hashed = hashSecret(key.secret);
     const [one, two] = [newUse(), newUse()];
@@ -83,7 +83,7 @@ describe('the calls of a key', () => {
     });
   });
 
-  it('count whenever the key was good for the call, whatever became of it', async () => {
+  it('count if the key was accepted, whatever the outcome', async () => {
     const { organization, product, key } = await createTenant(database.db);
     const url = service.url;
     const headers = { authorization: `Bearer ${key.secret}` };
@@ -117,7 +117,7 @@ describe('the calls of a key', () => {
     });
   });
 
-  it('do not count where the key was not good for the call', async () => {
+  it('do not count if the key was refused for the call', async () => {
     const { organization, product } = await createTenant(database.db);
     const revoked = await createKey(database.db, organization.id, { revokedAt: new Date('2021-01-01') });
     const narrow = await createKey(database.db, organization.id, { scopes: ['trading:read'] });
@@ -137,7 +137,7 @@ describe('the calls of a key', () => {
       });
   });
 
-  it('of a key that does not exist are written nowhere and stop nothing', async () => {
+  it('are dropped if the key does not exist, and block no others', async () => {
     const key = await newKey();
     const { use } = newUse();
     use.touch(hashSecret('org_live_unknown'), 'usage:write');
@@ -146,7 +146,7 @@ describe('the calls of a key', () => {
     expect((await usedOf(key)).minutes).toMatchObject([[expect.any(Number), 1]]);
   });
 
-  it('do not set the last use back', async () => {
+  it('never move the last use backwards', async () => {
     const key = await newKey();
     const { use, clock } = newUse();
     const hashed = hashSecret(key.secret);
@@ -159,7 +159,7 @@ describe('the calls of a key', () => {
     expect(await usedOf(key)).toMatchObject({ lastUsedAt: latest, scopes: [['usage:write', 2, latest]] });
   });
 
-  it('count under one minute each, even when the clock goes back in between', async () => {
+  it('count under one minute each, even if the clock goes back in between', async () => {
     const key = await newKey();
     const { use, clock } = newUse();
     const hashed = hashSecret(key.secret);
@@ -176,10 +176,10 @@ describe('the calls of a key', () => {
   });
 });
 
-describe('a write that fails', () => {
+describe('a failed write', () => {
   const record = 'api_keys_record_use';
 
-  it('keeps everything exactly once, with what comes meanwhile', async () => {
+  it('loses nothing and counts nothing twice, including calls made meanwhile', async () => {
     const key = await newKey();
     const hashed = hashSecret(key.secret);
     const faulty = makeFaulty(database.db);
@@ -201,7 +201,7 @@ describe('a write that fails', () => {
     });
   });
 
-  it('after its commit is not counted again by its repeat', async () => {
+  it('after its commit is not counted again when it is repeated', async () => {
     const key = await newKey();
     const hashed = hashSecret(key.secret);
     const faulty = makeFaulty(database.db);
@@ -220,7 +220,7 @@ describe('a write that fails', () => {
     });
   });
 
-  it('leaves no room without end: minutes go together, the sum stays', async () => {
+  it('keeps memory bounded by merging minutes, and the sum stays right', async () => {
     const key = await newKey();
     const other = await newKey();
     const faulty = makeFaulty(database.db);
@@ -242,11 +242,11 @@ describe('a write that fails', () => {
     expect((await usedOf(other)).minutes).toEqual([]);
   });
 
-  it('of more keys than one statement takes is repeated from where it broke off', async () => {
+  it('of more keys than one statement takes resumes where it stopped', async () => {
     const { shards } = database.db;
     const nowhere = await shards.locate(hashSecret('unknown'));
     const keys: TestKey[] = [];
-    // In the shard group that is asked for unknown keys, too: each group has writes of its own.
+    // The keys must also be in the shard group that handles unknown keys, because each group has its own writes.
     while (keys.length === 0) {
       const organization = await createOrganization(database.db);
       const key = await createKey(database.db, organization.id);
@@ -274,7 +274,7 @@ describe('a write that fails', () => {
   });
 });
 
-it('refused calls are added up by why, and are no use of the key', async () => {
+it('refused calls are summed by reason and do not count as use of the key', async () => {
   const key = await newKey();
   const hashed = hashSecret(key.secret);
   const [one, two] = [newUse(), newUse()];
@@ -290,7 +290,7 @@ it('refused calls are added up by why, and are no use of the key', async () => {
   expect((await usedOf(key)).lastUsedAt).toBeNull();
 });
 
-it('calls older than eight days are deleted, and no others', async () => {
+it('only calls older than eight days are deleted', async () => {
   const key = await newKey();
   const clock = new TestClock();
   const { orm } = database.db;

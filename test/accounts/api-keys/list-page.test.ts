@@ -23,8 +23,8 @@ const DAY = 86_400_000;
 const ago = (ms: number) => new Date(service.clock.now() - ms);
 const keyOf = (orgId: string, values: Record<string, unknown> = {}) => createKey(database.db, orgId, values);
 
-describe('the list', () => {
-  it('is a page for a browser and stays JSON for every other client', async () => {
+describe('the list page', () => {
+  it('is HTML for browsers and JSON for all other clients', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     await keyOf(organization.id, { name: 'edge proxy' });
     const page = await getPage(browser, PATH);
@@ -36,7 +36,7 @@ describe('the list', () => {
     expect((await browser.get(PATH, { accept: 'application/json' })).body).toEqual(json.body);
   });
 
-  it('shows what a key is, who made it, and never its secret', async () => {
+  it('shows each key and its creator, but never its secret', async () => {
     const { browser, organization, user } = await signedIn(database.db, service.url);
     const gone = await createUser(database.db, { name: 'Gone Person' });
     await addMember(database.db, organization.id, gone.id, 'admin');
@@ -67,7 +67,7 @@ describe('the list', () => {
     expect(linksOf(page)).toEqual(expect.arrayContaining([`${PATH}/${mine.id}`, `${PATH}/new`]));
   });
 
-  it('says how many changes are left and when one more becomes free', async () => {
+  it('shows how many changes are left and when the next one is freed', async () => {
     const { browser } = await signedIn(database.db, service.url);
     for (let i = 0; i < 2; i++) await browser.send('POST', PATH, { json: { name: 'x', livemode: true } });
     expect(textOf(await getPage(browser, PATH))).toContain(
@@ -75,7 +75,7 @@ describe('the list', () => {
     );
   });
 
-  it('shows the newest first, 50 a page, each key once', async () => {
+  it('shows the newest first, 50 per page, each key once', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     for (let i = 0; i < 102; i++)
       await keyOf(organization.id, { name: `number ${i}.`, createdAt: ago(i * 1000) });
@@ -90,7 +90,7 @@ describe('the list', () => {
     expect(seen).toEqual(Array.from({ length: 102 }, (_, i) => String(i)));
   });
 
-  it('says how many there are, and leads back as it leads on', async () => {
+  it('shows the total and pages in both directions', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     for (let i = 0; i < 70; i++) await keyOf(organization.id, { name: `key-${i}`, createdAt: ago(i * 1000) });
     for (let i = 0; i < 52; i++)
@@ -115,7 +115,7 @@ describe('the list', () => {
     expect(foreign).not.toContain('key-');
   });
 
-  it('is narrowed by state, mode and name, and keeps that from page to page', async () => {
+  it('can be filtered by state, mode and name, and keeps the filter across pages', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const at = { createdAt: ago(DAY) };
     const shown = async (query: string) =>
@@ -146,7 +146,7 @@ describe('the list', () => {
     expect(await shown(next!.split('?')[1]!)).toEqual(['many']);
   });
 
-  it('takes a secret that was pasted into the search out of the address', async () => {
+  it('removes a secret pasted into the search from the address', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const { secret } = await keyOf(organization.id);
     const answer = await getPage(browser, `${PATH}?state=active&q=${secret}`);
@@ -155,7 +155,7 @@ describe('the list', () => {
   });
 
   it.each(['state=x', 'mode=x', 'cursor=x', 'before=x', 'q=%00', `q=${'x'.repeat(101)}`, 'q=1&q=2'])(
-    'answers ?%s with an error page',
+    'returns an error page for ?%s',
     async (query) => {
       const { browser } = await signedIn(database.db, service.url);
       const answer = await getPage(browser, `${PATH}?${query}`);
@@ -182,7 +182,7 @@ describe('the list', () => {
     }
   });
 
-  it('shows nothing of another Organization', async () => {
+  it('shows nothing of other Organizations', async () => {
     const { browser } = await signedIn(database.db, service.url);
     const other = await signedIn(database.db, service.url);
     const { id } = await keyOf(other.organization.id, { name: 'foreign' });
@@ -192,8 +192,8 @@ describe('the list', () => {
   });
 });
 
-describe('an Organization without keys', () => {
-  it('is told what a key is for and offered to make one', async () => {
+describe('the list page without keys', () => {
+  it('explains keys and offers to create one', async () => {
     const { browser } = await signedIn(database.db, service.url, 'admin');
     const page = await getPage(browser, PATH);
     expect(textOf(page)).toContain('No keys yet');
@@ -227,7 +227,7 @@ describe('hints', () => {
   };
   const both = ['usage:write', 'entitlements:read'];
 
-  it('say that a key was not used for 90 days, and offer to revoke it', async () => {
+  it('point out a key that was not used for 90 days, and offer to revoke it', async () => {
     const { text, own, links, key } = await hintsFor({ lastUsedAt: ago(90 * DAY) }, both);
     expect(text).toContain('Not used for 90 days.');
     expect(own).toContain('Not used for 90 days.');
@@ -239,7 +239,7 @@ describe('hints', () => {
     expect((await hintsFor({ lastUsedAt: null, createdAt: ago(89 * DAY) })).text).not.toContain('Never used');
   });
 
-  it('say that a key ends within 14 days, and offer one like it', async () => {
+  it('point out a key that expires within 14 days, and offer to duplicate it', async () => {
     const inDays = (days: number) => ({ expiresAt: new Date(service.clock.now() + days * DAY) });
     const { text, links, key } = await hintsFor(inDays(14), both);
     expect(text).toContain('Expires in 14 days.');
@@ -247,13 +247,13 @@ describe('hints', () => {
     expect((await hintsFor(inDays(14.1), both)).text).not.toContain('Ends in');
   });
 
-  it('name a scope that an old key has never used', async () => {
+  it('point out a scope that an old key has never used', async () => {
     expect((await hintsFor({}, ['usage:write'])).text).toContain('Never used entitlements:read in 100 days.');
     expect((await hintsFor({}, both)).text).not.toContain('Never used');
     expect((await hintsFor({ createdAt: ago(80 * DAY) }, [])).text).not.toContain('Never used');
   });
 
-  it('say that an old key is still called near its end, and stay silent once no runtime calls', async () => {
+  it('point out calls near the end of a grace period, and stop once no runtime calls', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const old = await keyOf(organization.id, { createdAt: ago(100 * DAY) });
     const { apiKey } = (await browser.send('POST', `${PATH}/${old.id}/rotate`, { json: {} })).body;
@@ -270,7 +270,7 @@ describe('hints', () => {
     expect(textOf(await getPage(browser, PATH))).not.toContain('was called');
   });
 
-  it('are silent about keys that have ended', async () => {
+  it('are not shown for keys that have ended', async () => {
     const old = { lastUsedAt: null, createdAt: ago(200 * DAY) };
     for (const ended of [{ revokedAt: ago(DAY) }, { expiresAt: ago(DAY) }])
       expect((await hintsFor({ ...old, ...ended })).text).not.toContain('Never used');

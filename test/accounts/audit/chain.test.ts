@@ -30,7 +30,7 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** Rows are numbered without a gap, and each hashes to what it holds. */
+/** Asserts that rows are numbered without a gap and that each hash matches its row. */
 async function expectChain(orgId: string, length: number): Promise<void> {
   const rows = await readLog(database.db, orgId);
   expect(rows.map(({ seq }) => seq)).toEqual(Array.from({ length }, (_, i) => i + 1));
@@ -47,8 +47,8 @@ async function expectChain(orgId: string, length: number): Promise<void> {
   });
 }
 
-describe('every change is chained', () => {
-  it('keys: made, rotated and revoked in the dashboard', async () => {
+describe('the audit chain', () => {
+  it('includes keys created, rotated and revoked in the dashboard', async () => {
     const { organization, browser } = await signedIn(database.db, service.url);
     const json = { name: 'Läufer 🏃 <b>', livemode: true, expiresAt: '2099-01-01T00:00:00.5+01:00' };
     const { body } = await browser.send('POST', '/dashboard/api-keys', { json });
@@ -59,7 +59,7 @@ describe('every change is chained', () => {
     await expectChain(organization.id, 3);
   });
 
-  it('everything the operator declares, and several Organizations at once', async () => {
+  it('includes everything the operator declares, across several Organizations', async () => {
     const slugs = [unique('org'), unique('org'), unique('org')];
     const email = uniqueEmail();
     const product = unique('product');
@@ -85,7 +85,7 @@ describe('every change is chained', () => {
     for (const { id } of rows) await expectChain(id, 8);
   });
 
-  it('the demo', async () => {
+  it('includes the demo', async () => {
     const other = await createTestDatabase();
     try {
       const config = { ...service.context.config, dataDir: mkdtempSync(join(tmpdir(), 'gauge-demo-')) };
@@ -98,7 +98,7 @@ describe('every change is chained', () => {
     }
   });
 
-  it('50 changes at the same time make one chain without a gap', async () => {
+  it('has no gap after 50 concurrent changes', async () => {
     const { organization, browser } = await signedIn(database.db, service.url);
     const { slug } = organization;
     const changes = Array.from({ length: 50 }, (_, i) =>
@@ -112,7 +112,7 @@ describe('every change is chained', () => {
     await expectChain(organization.id, 50);
   });
 
-  it('users of many Organizations who go at the same time never stand in each other’s way', async () => {
+  it('does not deadlock when users of many Organizations are removed concurrently', async () => {
     const ids = await Promise.all(
       Array.from({ length: 4 }, async () => (await createOrganization(database.db)).id),
     );
@@ -129,7 +129,7 @@ describe('every change is chained', () => {
     for (const id of ids) await expectChain(id, 8);
   });
 
-  it('a change that is rolled back leaves neither a row nor a gap', async () => {
+  it('has neither a row nor a gap for a change that was rolled back', async () => {
     const { id } = await createOrganization(database.db);
     await writeRows(database.db, id, 1);
     const failing = inChange(database.db, async (tx) => {
@@ -141,7 +141,7 @@ describe('every change is chained', () => {
     await expectChain(id, 2);
   });
 
-  it.runIf(!isEmbedded)('recording usage waits for no chain', async () => {
+  it.runIf(!isEmbedded)('does not delay usage events', async () => {
     const { organization, key, product } = await createTenant(database.db);
     await inChange(database.db, async (tx) => {
       await recordAudit(tx, organization.id, { at, action: 'test.held', actor: 'system', target: 'x' });
@@ -151,8 +151,8 @@ describe('every change is chained', () => {
   });
 });
 
-describe('order', () => {
-  it('ids are in the order of time, and of the chain within a millisecond', async () => {
+describe('audit row ids', () => {
+  it('sort by time, and within a millisecond by chain position', async () => {
     const { id } = await createOrganization(database.db);
     await writeRows(database.db, id, 300);
     await writeRows(database.db, id, 1, { at: new Date(at.getTime() - 1), target: 'earlier' });
@@ -166,8 +166,8 @@ describe('order', () => {
   });
 });
 
-describe('what is hashed is what is stored', () => {
-  // Postgres stores neither NUL nor half a surrogate pair; the fields of requests refuse both.
+describe('the hash covers exactly what is stored', () => {
+  // Postgres stores neither NUL nor unpaired surrogates; request fields reject both.
   const text = fc
     .string({ unit: 'binary', maxLength: 20 })
     .map((value) => value.replaceAll(/[\0\p{Cs}]/gu, ''));
@@ -195,7 +195,7 @@ describe('what is hashed is what is stored', () => {
     requestId: fc.option(text, { nil: undefined }),
   });
 
-  it('whatever is in it', async () => {
+  it('for any content', async () => {
     const { id } = await createOrganization(database.db);
     let length = 0;
     await fc.assert(
@@ -211,7 +211,7 @@ describe('what is hashed is what is stored', () => {
     await expectChain(id, length);
   });
 
-  it('in JSON that does not depend on how it was made', () => {
+  it('with JSON that does not depend on insertion order', () => {
     const a = { b: 1, a: { d: [1, { z: null, y: 'ü' }], c: true }, '😀': 0, ﬁ: 1e21, '': -0 };
     expect(canonicalJson(a)).toBe('{"":0,"a":{"c":true,"d":[1,{"y":"ü","z":null}]},"b":1,"😀":0,"ﬁ":1e+21}');
     expect(canonicalJson(JSON.parse('{"__proto__":{"b":1,"a":2}}'))).toBe('{"__proto__":{"a":2,"b":1}}');
@@ -224,7 +224,7 @@ describe('what is hashed is what is stored', () => {
     expect(hashRow(genesisHash(organization.id), row)).toBe(hash);
   });
 
-  it('beginning with a hash of the Organization’s own', async () => {
+  it('and starts from a hash unique to the Organization', async () => {
     const [a, b] = [await createOrganization(database.db), await createOrganization(database.db)];
     await writeRows(database.db, a.id, 1);
     await writeRows(database.db, b.id, 1);

@@ -56,8 +56,8 @@ async function operatorReport(): Promise<ChainReport> {
   return reports.find(({ orgId }) => orgId === 'operator')!;
 }
 
-describe('the log of the operator', () => {
-  it('names the token, and both of one name are valid', async () => {
+describe('the operator’s log', () => {
+  it('names the token, and both tokens with the same name are valid', async () => {
     const slug = unique('product');
     for (const [i, token] of [operatorToken, named, exchanged].entries())
       expect((await put(`/products/${slug}`, token, { name: `Name ${i}`, usageMetric: 'calls' })).ok).toBe(
@@ -70,7 +70,7 @@ describe('the log of the operator', () => {
     ]);
   });
 
-  it('tells of signing in and out, of codes that were refused and of recovery codes', async () => {
+  it('records sign-ins, sign-outs, refused codes and recovery codes', async () => {
     const user = await createUser(database.db);
     const first = new Browser(service.url);
     await first.signIn(user.email);
@@ -96,7 +96,7 @@ describe('the log of the operator', () => {
     ]);
   });
 
-  it('tells of tokens that were refused: the first of an address, and the one that was too much', async () => {
+  it('records an address’s first refused token and the one that exceeds the limit', async () => {
     const headers = { authorization: 'Bearer wrong', 'x-forwarded-for': '192.0.2.77' };
     for (let i = 0; i < 33; i++) await fetch(`${service.url}/operator/products`, { headers });
     const rows = (await logOf('operator')).filter(({ ip }) => ip === '192.0.2.77');
@@ -106,7 +106,7 @@ describe('the log of the operator', () => {
     ]);
   });
 
-  it('is a chain: intact as it was written, however many write at once', async () => {
+  it('is an intact chain, however many writers are concurrent', async () => {
     const at = new Date('2031-03-04T05:06:07.089Z');
     const entry = { at, action: 'test.written', actor: 'system', target: 'many' };
     await Promise.all(
@@ -118,8 +118,8 @@ describe('the log of the operator', () => {
   });
 });
 
-describe('the heads', () => {
-  it('are written to a file, which proves the log from then on: what was changed is found, and the file stays', async () => {
+describe('exported heads', () => {
+  it('are written to a file, which later exposes a change and is then left untouched', async () => {
     const file = join(folder, 'heads.json');
     expect(await exportHeads(database.db.orm, file)).toMatchObject({ isIntact: true });
     const { seq } = await operatorReport();
@@ -135,13 +135,13 @@ describe('the heads', () => {
     expect((await operatorReport()).problems).toMatchObject([{ kind: 'changed', seq: 2 }]);
     await database.db.orm.execute(sql`delete from operator_log`);
     await database.db.orm.execute(sql`delete from operator_chain`);
-    // Only the heads that were kept know it.
+    // Only the exported heads reveal it.
     expect((await operatorReport()).problems).toEqual([]);
     expect(await exportHeads(database.db.orm, file)).toMatchObject({ isIntact: false });
     rmSync(file);
   });
 
-  it('are sent to a URL on the schedule of the configuration, and what fails is counted and thrown', async () => {
+  it('are sent to a URL on the configured schedule, and failures are counted and thrown', async () => {
     const received: { method: string | undefined; body: string }[] = [];
     let status = 200;
     const server = createServer((req, res) => {

@@ -10,7 +10,7 @@ import { auditLog } from '../../../src/tables.js';
 
 export const at = new Date('2031-03-04T05:06:07.089Z');
 
-/** Writes rows as changes do, each in a transaction of its own, numbered in their target. */
+/** Writes each row in its own transaction, as changes do, and its number into `target`. */
 export async function writeRows(
   db: Database,
   orgId: string,
@@ -23,7 +23,7 @@ export async function writeRows(
   }
 }
 
-/** The same in one statement, for logs that are long. */
+/** The same in one statement, for long logs. */
 export async function writeRowsAtOnce(
   db: Database,
   orgId: string,
@@ -56,7 +56,6 @@ export async function writeRowsAtOnce(
 export const readLog = (db: Database, orgId: string) =>
   db.orm.select().from(auditLog).where(eq(auditLog.orgId, orgId)).orderBy(asc(auditLog.seq));
 
-/** The report of one Organization's chain. */
 export async function verify(
   db: Database,
   orgId: string,
@@ -67,7 +66,7 @@ export async function verify(
   return reports[0]!;
 }
 
-/** What is wrong, as `kind seq id`. */
+/** Problems as `kind seq id`. */
 export const findProblems = async (
   db: Database,
   orgId: string,
@@ -75,7 +74,7 @@ export const findProblems = async (
 ): Promise<string[]> =>
   (await verify(db, orgId, options)).problems.map(({ kind, seq, id }) => `${kind} ${seq} ${id ?? '-'}`);
 
-/** Gives a row another number; numbers are unique, so it goes by way of one that no row has. */
+/** Swaps the numbers of two rows by way of an unused one, because numbers are unique. */
 export async function swapRows(db: Database, orgId: string, a: number, b: number): Promise<void> {
   const renumber = (from: number, to: number) =>
     db.orm
@@ -87,7 +86,7 @@ export async function swapRows(db: Database, orgId: string, a: number, b: number
   await renumber(-1, b);
 }
 
-/** Numbers all rows from `from` on anew, `by` places further. */
+/** Shifts the numbers of all rows from `from` on by `by`. */
 export async function shiftRows(db: Database, orgId: string, from: number, by: number): Promise<void> {
   await db.orm.execute(sql`update audit_log set seq = -seq where org_id = ${orgId} and seq >= ${from}`);
   await db.orm.execute(sql`update audit_log set seq = -seq + ${by} where org_id = ${orgId} and seq < 0`);

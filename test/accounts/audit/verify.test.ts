@@ -29,7 +29,7 @@ const execute = (statement: ReturnType<typeof sql>) => database.db.orm.execute(s
 const insert = (values: Partial<typeof auditLog.$inferInsert>) =>
   database.db.orm.insert(auditLog).values({ ...rows[0]!, id: uuid(), ...values });
 
-/** Rewrites the rows from `from` on so that they fit together, as a role with all rights can. */
+/** Rewrites rows from `from` on with consistent hashes, as a role with all rights could. */
 async function rewrite(change: (row: (typeof rows)[number]) => void, from = 1): Promise<void> {
   let hash = from === 1 ? genesisHash(orgId) : rows[from - 2]!.hash!;
   for (const row of (await readLog(database.db, orgId)).slice(from - 1)) {
@@ -46,7 +46,7 @@ async function rewrite(change: (row: (typeof rows)[number]) => void, from = 1): 
     .where(sql`org_id = ${orgId}`);
 }
 
-it('an intact chain has nothing wrong, however it is read', async () => {
+it('an intact chain has no problems, whatever the batch size', async () => {
   for (const batchSize of [1, 5, 12, 13, 1000])
     expect(await verify(database.db, orgId, { batchSize })).toMatchObject({
       seq: ROWS,
@@ -56,23 +56,23 @@ it('an intact chain has nothing wrong, however it is read', async () => {
     });
 });
 
-/** In UTC, so that it depends on nothing but the row: a sharded database asks for that. */
+/** In UTC, because a sharded database requires an expression that depends only on the row. */
 const later = (by: string) =>
   sql`at = (at at time zone 'UTC' + ${sql.raw(`interval '${by}'`)}) at time zone 'UTC'`;
 
-describe('a changed row is named', () => {
+describe('verification reports a change of', () => {
   it.each([
     ['at', later('1 millisecond')],
-    ['at, by less than is shown', later('1 microsecond')],
-    ['at, to no time at all', sql`at = 'infinity'`],
+    ['at, by less than is displayed', later('1 microsecond')],
+    ['at, to infinity', sql`at = 'infinity'`],
     ['action', sql`action = 'test.read'`],
     ['actor', sql`actor = 'operator'`],
     ['target', sql`target = target || ' '`],
     ['a detail', sql`details = jsonb_set(details, '{before,role}', '"owner"')`],
-    ['a detail that is new', sql`details = details || '{"more": null}'`],
+    ['details, by a new field', sql`details = details || '{"more": null}'`],
     ['the order in a list of details', sql`details = jsonb_set(details, '{list}', '[2, 1]')`],
     ['ip', sql`ip = '192.0.2.2'`],
-    ['ip, to none', sql`ip = null`],
+    ['ip, to null', sql`ip = null`],
     ['requestId', sql`request_id = 'other'`],
     ['hash', sql`hash = repeat('0', 64)`],
   ])('%s', async (_name, change) => {
@@ -86,7 +86,7 @@ describe('a changed row is named', () => {
     expect(await problems()).toEqual([`changed 5 ${other}`]);
   });
 
-  it('with the action and what is wrong', async () => {
+  it('a row, with its action and the problem', async () => {
     await execute(sql`update audit_log set actor = 'x' where org_id = ${orgId} and seq = 5`);
     expect((await verify(database.db, orgId)).problems).toEqual([
       {
@@ -100,12 +100,12 @@ describe('a changed row is named', () => {
     ]);
   });
 
-  it('the first and the last one, and several', async () => {
+  it('the first row, the last row, and several rows', async () => {
     await execute(sql`update audit_log set actor = 'x' where org_id = ${orgId} and seq in (1, 7, 8, 12)`);
     expect(await problems({ batchSize: 5 })).toEqual([1, 7, 8, 12].map((seq) => `changed ${seq} ${id(seq)}`));
   });
 
-  it('together with its hash: the next one does not follow', async () => {
+  it('a row and its hash, through the next row', async () => {
     const row = { ...rows[4]!, actor: 'x' };
     const hash = hashRow(rows[3]!.hash!, { ...row, seq: 5, at: row.at.toISOString() });
     await execute(sql`update audit_log set actor = 'x', hash = ${hash} where org_id = ${orgId} and seq = 5`);
@@ -118,7 +118,7 @@ describe('a changed row is named', () => {
     });
   });
 
-  it('together with its hash, at the end: the recorded end tells', async () => {
+  it('the last row and its hash, through the recorded end', async () => {
     await execute(sql`update audit_log set actor = 'x' where org_id = ${orgId} and seq = 12`);
     const row = (await readLog(database.db, orgId)).at(-1)!;
     const hash = hashRow(rows[10]!.hash!, { ...row, seq: 12, at: row.at.toISOString() });
@@ -126,7 +126,7 @@ describe('a changed row is named', () => {
     expect(await problems()).toEqual([`end 12 ${id(12)}`]);
   });
 
-  it('a row of another Organization in its place', async () => {
+  it('a row to another Organization’s', async () => {
     const other = await createOrganization(database.db);
     await writeRows(database.db, other.id, ROWS);
     await execute(sql`delete from audit_log where org_id = ${orgId} and seq = 5`);
@@ -135,8 +135,8 @@ describe('a changed row is named', () => {
   });
 });
 
-describe('a removed row is missed', () => {
-  it('inside', async () => {
+describe('verification reports a row removed', () => {
+  it('from the middle', async () => {
     await execute(sql`delete from audit_log where org_id = ${orgId} and seq in (5, 6, 9)`);
     const { problems } = await verify(database.db, orgId);
     expect(problems.map(({ kind, seq, detail }) => [kind, seq, detail])).toEqual([
@@ -145,27 +145,27 @@ describe('a removed row is missed', () => {
     ]);
   });
 
-  it('at the beginning', async () => {
+  it('from the beginning', async () => {
     await execute(sql`delete from audit_log where org_id = ${orgId} and seq = 1`);
     expect(await problems()).toEqual(['removed 1 -']);
   });
 
-  it('at the end, and all of them', async () => {
+  it('from the end, and a log that was emptied', async () => {
     await execute(sql`delete from audit_log where org_id = ${orgId} and seq = 12`);
     expect(await problems()).toEqual(['removed 12 -']);
     await execute(sql`delete from audit_log where org_id = ${orgId}`);
     expect(await problems()).toEqual(['removed 1 -']);
   });
 
-  it('though the ones behind it were numbered anew', async () => {
+  it('even if the following rows were renumbered', async () => {
     await execute(sql`delete from audit_log where org_id = ${orgId} and seq = 5`);
     await shiftRows(database.db, orgId, 6, -1);
     expect(await problems()).toEqual([`removed 5 ${id(6)}`, `moved 6 ${id(7)}`, 'removed 12 -']);
   });
 });
 
-describe('a row that was put in is named', () => {
-  it('beyond the end, even with the right hash', async () => {
+describe('verification reports a row inserted', () => {
+  it('after the end, even with the right hash', async () => {
     const row = { ...rows[0]!, id: uuid(), seq: 13 };
     const hash = hashRow(rows[11]!.hash!, { ...row, at: row.at.toISOString() });
     await insert({ ...row, hash });
@@ -188,7 +188,7 @@ describe('a row that was put in is named', () => {
     },
   );
 
-  it('without a number, with an impossible one', async () => {
+  it('without a number or with an impossible one', async () => {
     const [late, low] = [uuid({ msecs: at.getTime() + 5 }), uuid()];
     await insert({ id: late, seq: null, hash: null });
     await insert({ id: low, seq: 0 });
@@ -196,7 +196,7 @@ describe('a row that was put in is named', () => {
   });
 });
 
-describe('moved rows are named with the place they were written at', () => {
+describe('verification reports the original numbers of moved rows:', () => {
   it.each([
     [3, 4],
     [3, 9],
@@ -212,26 +212,26 @@ describe('moved rows are named with the place they were written at', () => {
   });
 });
 
-describe('the recorded end', () => {
+describe('a manipulated record of the end', () => {
   it.each([
     ['another hash', sql`update audit_chains set hash = repeat('0', 64)`, ['end 12']],
     ['a lower number', sql`update audit_chains set seq = 11`, ['inserted 12']],
     ['a higher number', sql`update audit_chains set seq = 14`, ['removed 13']],
-    ['none', sql`delete from audit_chains`, ['end 12']],
+    ['no row', sql`delete from audit_chains`, ['end 12']],
   ])('with %s is found', async (_name, change, expected) => {
     await execute(sql`${change} where org_id = ${orgId}`);
     expect((await problems()).map((problem) => problem.split(' ').slice(0, 2).join(' '))).toEqual(expected);
   });
 });
 
-describe('a head that was kept', () => {
-  it('is still there after more changes', async () => {
+describe('a noted head', () => {
+  it('still matches after more changes', async () => {
     const noted = [await verify(database.db, orgId)];
     await writeRows(database.db, orgId, 3);
     expect(await problems({ noted })).toEqual([]);
   });
 
-  it('finds a history that was rewritten whole and fits together', async () => {
+  it('exposes a history that was rewritten consistently', async () => {
     const noted = [await verify(database.db, orgId)];
     await rewrite((row) => void (row.seq === 5 && (row.actor = 'somebody else')));
     await writeRows(database.db, orgId, 3);
@@ -239,7 +239,7 @@ describe('a head that was kept', () => {
     expect(await problems({ noted })).toEqual([`rewritten 12 ${id(12)}`]);
   });
 
-  it('finds an end that was cut off with its record', async () => {
+  it('exposes an end that was cut off together with its record', async () => {
     const noted = [await verify(database.db, orgId)];
     await execute(sql`delete from audit_log where org_id = ${orgId} and seq > 10`);
     await execute(sql`update audit_chains set seq = 10, hash = ${rows[9]!.hash} where org_id = ${orgId}`);
@@ -247,7 +247,7 @@ describe('a head that was kept', () => {
     expect(await problems({ noted })).toEqual(['rewritten 12 -']);
   });
 
-  it('finds a chain that was undone', async () => {
+  it('exposes a chain that was dissolved', async () => {
     const noted = [await verify(database.db, orgId)];
     await execute(sql`update audit_log set seq = null, hash = null where org_id = ${orgId}`);
     await execute(sql`delete from audit_chains where org_id = ${orgId}`);
@@ -255,7 +255,7 @@ describe('a head that was kept', () => {
     expect(await problems({ noted })).toEqual(['rewritten 12 -', 'rewritten null -']);
   });
 
-  it('finds an Organization that is gone', async () => {
+  it('exposes a missing Organization', async () => {
     const gone = { ...(await verify(database.db, orgId)), orgId: uuid(), organization: 'gone' };
     const reports: string[] = [];
     const { verifyChains } = await import('../../../src/accounts/audit/verify.js');
@@ -267,7 +267,7 @@ describe('a head that was kept', () => {
     expect(reports).toContain('gone');
   });
 
-  it('knows how many rows there were before the chain', async () => {
+  it('includes the number of rows from before the chain', async () => {
     const before = uuid({ msecs: 1_000 });
     await insert({ id: before, seq: null, hash: null });
     const noted = [await verify(database.db, orgId)];
@@ -278,7 +278,7 @@ describe('a head that was kept', () => {
   });
 });
 
-it('thousands of broken rows are counted, and the first of them told', async () => {
+it('thousands of broken rows are counted, but only the first are returned', async () => {
   await execute(sql`insert into audit_log (org_id, id, at, action, actor, target, details, seq, hash)
     select ${orgId}, md5(n::text)::uuid, now(), 'x.y', 'system', 'x', '{}', n, repeat('a', 64) from generate_series(13, 3012) as n`);
   const report = await verify(database.db, orgId);

@@ -48,8 +48,8 @@ const queue = (to: string, more: Partial<Parameters<typeof queueMail>[2]> = {}) 
 
 const rowsOf = async () => database.db.orm.select().from(mails);
 
-describe('the outbox', () => {
-  it('is sent once, however many instances send at once, and its text is gone then', async () => {
+describe('a queued mail', () => {
+  it('is sent once by concurrent instances, and its text is then erased', async () => {
     const { received } = await start();
     for (let n = 0; n < 30; n++) await queue(`person-${n}@example.com`);
     const instances = [1, 2, 3].map(() => createMailSender(service.context));
@@ -67,7 +67,7 @@ describe('the outbox', () => {
     expect(values[0]!.labels).toEqual({ outcome: 'sent' });
   });
 
-  it('waits with growing pauses for a server that is down, and is sent when it is back', async () => {
+  it('waits with growing delays for a server that is down, and is sent once it recovers', async () => {
     await queue('patient@example.com');
     const send = createMailSender(service.context);
     const pauses: number[] = [];
@@ -76,7 +76,7 @@ describe('the outbox', () => {
       const [row] = await rowsOf();
       expect(row!.text).toContain('#secret');
       pauses.push((row!.nextAttemptAt.getTime() - service.clock.now()) / 60_000);
-      // Before its time nothing is tried.
+      // Nothing is tried before the delay is over.
       await send();
       expect((await rowsOf())[0]!.attempts).toBe(n + 1);
       service.clock.advance(row!.nextAttemptAt.getTime() - service.clock.now());
@@ -88,7 +88,7 @@ describe('the outbox', () => {
     expect((await rowsOf())[0]).toMatchObject({ attempts: 5, text: '' });
   });
 
-  it('gives up after a day, or when a mail is of no use any more, and keeps no secret then', async () => {
+  it('is given up after a day or when it becomes useless, and its secret is erased', async () => {
     const soon = new Date(service.clock.now() + 90_000);
     await queue('day@example.com');
     await queue('soon@example.com', { uselessAt: soon });
@@ -109,7 +109,7 @@ describe('the outbox', () => {
     expect(server!.received).toEqual([]);
   });
 
-  it('does not try a recipient again that the server refuses for good', async () => {
+  it('is not retried after a permanent refusal of the recipient', async () => {
     const { received } = await start({
       onRcptTo: ({ address }, _session, done) =>
         done(
@@ -126,12 +126,12 @@ describe('the outbox', () => {
     expect(gone.lastError).toContain('No such user');
   });
 
-  it('is sent again after a crash between sending and marking, under the same Message-ID', async () => {
+  it('is sent again with the same Message-ID after a crash between sending and marking', async () => {
     const { received } = await start();
     await queue('twice@example.com');
     const [row] = await rowsOf();
     await createMailSender(service.context)();
-    // As a process leaves it that ends before it has marked the mail.
+    // The state left by a process that dies before it marks the mail as sent.
     const crashed = { ...row, attempts: 1, nextAttemptAt: new Date(service.clock.now() + 120_000) };
     await database.db.orm.update(mails).set(crashed).where(eq(mails.id, row!.id));
     await createMailSender(service.context)();
@@ -144,7 +144,7 @@ describe('the outbox', () => {
     ]);
   });
 
-  it('lets nothing that people have named become a header, an address or another line', async () => {
+  it('never lets user-chosen names become a header, an address or another line', async () => {
     const { received } = await start();
     const name = 'Acme\r\nBcc: victim@example.com\r\n\r\nClick https://evil.example \u202e\u0000';
     await queue('"a,b"@example.com', { subject: `Invitation to ${name}` });
@@ -158,7 +158,7 @@ describe('the outbox', () => {
     expect(plainName('🎈'.repeat(200))).toBe('🎈'.repeat(80));
   });
 
-  it('writes to an address at most five times an hour in the name of others', async () => {
+  it('to one address on behalf of others is limited to five an hour', async () => {
     const sent: boolean[] = [];
     for (let n = 0; n < 7; n++) sent.push(await queue('flooded@example.com', { kind: 'invitation' }));
     expect(sent).toEqual([true, true, true, true, true, false, false]);
@@ -166,7 +166,7 @@ describe('the outbox', () => {
     expect(await queue('flooded@example.com', { kind: 'invitation' })).toBe(true);
   });
 
-  it('forgets a mail seven days after it was sent', async () => {
+  it('is deleted seven days after it was sent', async () => {
     await start();
     await queue('forgotten@example.com');
     await createMailSender(service.context)();
@@ -176,7 +176,7 @@ describe('the outbox', () => {
     expect(await rowsOf()).toEqual([]);
   });
 
-  it('is not written, and nothing is sent, where no server is set', async () => {
+  it('is neither written nor sent if no server is configured', async () => {
     const isQueued = await change(service.context, byService, (tx) =>
       queueMail(tx, undefined, {
         kind: 'invitation',

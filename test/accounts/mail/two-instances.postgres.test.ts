@@ -16,7 +16,7 @@ let server: MailServer;
 beforeAll(async () => {
   database = await createTestDatabase();
   const port = await findFreePort();
-  // Slow enough that both have mails under way at the same time.
+  // Slow enough for both instances to send at the same time.
   server = await startMailServer({ onRcptTo: (_address, _session, done) => void setTimeout(done, 10) }, port);
   const start = () => startTestService(database.db, { env: mailEnv(port) });
   instances = [await start(), await start()];
@@ -27,7 +27,7 @@ afterAll(async () => {
   await database.remove();
 });
 
-it('two instances over one outbox send each mail once, and share the work', async () => {
+it('two instances share one outbox and send each mail once', async () => {
   const [first] = instances;
   const { context } = first!;
   await change(context, byService, async (tx) => {

@@ -79,7 +79,7 @@ async function organizationWith(url: string, count = 1) {
 }
 
 describe('a delivery', () => {
-  it('is verified by a receiver that was written from the specification, and by its library', async () => {
+  it('passes verification by an independent receiver and by the official library', async () => {
     const { url, received } = await receive();
     const { orgId, secret } = await organizationWith(url);
     await sweep();
@@ -98,7 +98,7 @@ describe('a delivery', () => {
     expect(headers).toMatchObject({ 'content-type': 'application/json' });
   });
 
-  it('is refused with another secret, an old time or a changed body', async () => {
+  it('fails verification with another secret, an old time or a changed body', async () => {
     const { url, received } = await receive();
     const { secret } = await organizationWith(url);
     const other = await organizationWith(url);
@@ -123,7 +123,7 @@ describe('a delivery', () => {
     expect(() => new Webhook(secret).verify(one.body, later)).toThrow();
   });
 
-  it('is signed with both secrets while one is exchanged for the other, and then with the new one', async () => {
+  it('is signed with both secrets during a rotation, then only with the new one', async () => {
     const { url, received } = await receive();
     const { orgId, endpointId, secret } = await organizationWith(url);
     const { secret: next } = await rotateSecret(service.context, actorOf(orgId), endpointId, 60);
@@ -135,7 +135,7 @@ describe('a delivery', () => {
     await sweep();
     verifyBySpecification(next, received[1]!, service.clock.now());
     expect(() => verifyBySpecification(secret, received[1]!, service.clock.now())).toThrow();
-    // A leaked secret ends at once.
+    // Without a grace period, a leaked secret stops signing at once.
     const { secret: last } = await rotateSecret(service.context, actorOf(orgId), endpointId, 0);
     await tell(orgId);
     await sweep();
@@ -165,8 +165,8 @@ describe('a delivery', () => {
   });
 });
 
-describe('a receiver that fails', () => {
-  it('is tried again after each pause of the schedule with the same id, and then given up', async () => {
+describe('a failing receiver', () => {
+  it('is retried on schedule with the same id, and then given up', async () => {
     const { url, received } = await receive((_req, res) => void res.writeHead(500).end('not today'));
     const { orgId, endpointId } = await organizationWith(url);
     const pauses: number[] = [];
@@ -201,7 +201,7 @@ describe('a receiver that fails', () => {
         error: null,
       })),
     );
-    // By hand it begins anew.
+    // Resending by hand restarts the schedule.
     await resendDelivery(service.context, actorOf(orgId), endpointId, attempts[0]!.messageId);
     await sweep();
     expect(received).toHaveLength(11);
@@ -212,7 +212,7 @@ describe('a receiver that fails', () => {
     });
   });
 
-  it('is disabled at once when it answers 410, and the others are told', async () => {
+  it('is disabled at once if it answers 410, and other endpoints are notified', async () => {
     const gone = await receive((_req, res) => void res.writeHead(410).end());
     const other = await receive();
     const { orgId, endpointId } = await organizationWith(gone.url, 0);
@@ -239,13 +239,13 @@ describe('a receiver that fails', () => {
     expect(actions.filter((row) => row.orgId === orgId).map(({ action }) => action)).toContain(
       'webhook.disabled',
     );
-    // It listens to nothing any more.
+    // The endpoint is disabled and gets nothing more.
     await tell(orgId);
     await sweep();
     expect(gone.received).toHaveLength(1);
   });
 
-  it('is disabled after five days of nothing but failures, not if one came through', async () => {
+  it('is disabled after five days of failures only, but not if one delivery succeeded', async () => {
     let status = 500;
     const { url } = await receive((_req, res) => void res.writeHead(status).end());
     const { orgId, endpointId } = await organizationWith(url);
@@ -275,7 +275,7 @@ describe('a receiver that fails', () => {
     });
   });
 
-  it('gets what failed since a time again, with the ids of before', async () => {
+  it('gets failed messages since a given time again, with their original ids', async () => {
     let status = 410;
     const { url, received } = await receive((_req, res) => void res.writeHead(status).end());
     const { orgId, endpointId } = await organizationWith(url, 3);
@@ -298,9 +298,9 @@ describe('a receiver that fails', () => {
     for (const { status } of await deliveriesOf(service.context, orgId)) expect(status).toBe('delivered');
   });
 
-  // What a receiver does is the same whatever the database.
+  // The database makes no difference to receivers, so one suffices.
   it.runIf(isEmbedded)(
-    'delays no other: down, a byte a second, 500, 10 MB, and a redirect',
+    'does not delay others if it is down, sends a byte a second, answers 500, sends 10 MB, or redirects',
     { timeout: 60_000 },
     async () => {
       const inner = await receive();
@@ -360,19 +360,19 @@ describe('a receiver that fails', () => {
   );
 });
 
-describe('instances', () => {
-  it('share the work: each message is sent once', async () => {
+describe('concurrent instances', () => {
+  it('share the work and send each message once', async () => {
     const { url, received } = await receive();
     await organizationWith(url, 60);
     const dispatchers = [1, 2, 3].map(() => createDispatcher(service.context));
-    // What has no room at once comes with the next look.
+    // Deliveries without room wait for the next sweep.
     while (received.length < 60) await Promise.all(dispatchers.map((dispatcher) => dispatcher.sweep()));
     expect(new Set(received.map(({ headers }) => headers['webhook-id'])).size).toBe(60);
     expect(received).toHaveLength(60);
     await Promise.all(dispatchers.map((dispatcher) => dispatcher.stop()));
   });
 
-  it('send again what one was sending when it ended, with the same id', async () => {
+  it('resend what a dead instance was sending, with the same id', async () => {
     let answers = false;
     const { url, received } = await receive((_req, res) => void (answers && res.writeHead(200).end()));
     const { orgId } = await organizationWith(url);
@@ -408,9 +408,9 @@ describe('instances', () => {
     expect(received[1]!.headers['webhook-id']).toBe(received[0]!.headers['webhook-id']);
   });
 
-  // Each shard group has a look of its own.
+  // Each shard group has separate sweeps.
   it.skipIf(isCitus)(
-    'deliver to a hundred receivers at once, and to more endpoints than one look takes',
+    'deliver to a hundred receivers at once, and to more endpoints than one sweep takes',
     async () => {
       const receivers = await Promise.all(Array.from({ length: 100 }, () => receive()));
       for (let n = 0; n < 220; n++) await organizationWith(receivers[n % 100]!.url);
@@ -422,7 +422,7 @@ describe('instances', () => {
   );
 });
 
-it('a test goes to its endpoint alone, whatever that has chosen', async () => {
+it('a test message goes only to its endpoint, whatever types that has chosen', async () => {
   const { url, received } = await receive();
   const other = await receive();
   const { orgId, endpointId } = await organizationWith(url, 0);

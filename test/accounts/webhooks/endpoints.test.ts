@@ -64,7 +64,7 @@ const actionsOf = async (orgId: string) => {
 };
 
 describe('endpoints', () => {
-  it('are created, read, changed and deleted, each with one audit row; the same again changes nothing', async () => {
+  it('can be created, read, changed and deleted, with one audit row each; an identical update changes nothing', async () => {
     const { browser, orgId, create } = await owner();
     const { webhook, secret } = await create();
     const path = `${PATH}/${webhook.id}`;
@@ -80,7 +80,7 @@ describe('endpoints', () => {
     expect(JSON.stringify(row)).not.toContain(secret);
   });
 
-  it('are 20 at most, also when they are created at once', async () => {
+  it('are limited to 20, even if created concurrently', async () => {
     const { browser } = await owner();
     const answers = await Promise.all(
       Array.from({ length: 24 }, () => browser.send('POST', PATH, { json: input })),
@@ -93,7 +93,7 @@ describe('endpoints', () => {
       });
   });
 
-  it('are made once by a form that is sent twice', async () => {
+  it('are created once by a form sent twice', async () => {
     const { browser } = await owner();
     const form = {
       id: uuid({ msecs: service.clock.now() }),
@@ -123,14 +123,14 @@ describe('endpoints', () => {
     ['/livemode', { livemode: 'true' }],
     ['/isEnabled', { isEnabled: 1 }],
     ['/secret', { secret: 'whsec_of_my_own' }],
-  ])('%s is refused in %j', async (pointer, wrong) => {
+  ])('reject %s in %j', async (pointer, wrong) => {
     const { browser } = await owner();
     const answer = await browser.send('POST', PATH, { json: { ...input, ...wrong } });
     expect(answer.status).toBe(400);
     expect(answer.body.errors[0]).toMatchObject({ pointer, code: 'invalid_request' });
   });
 
-  it('are not there for members, nor for another Organization, nor in the clear in the database', async () => {
+  it('are hidden from members and other Organizations and encrypted in the database', async () => {
     const { browser, orgId, create } = await owner();
     const { webhook, secret } = await create();
     const other = await owner();
@@ -166,7 +166,7 @@ describe('endpoints', () => {
     expect(createSecretBox(['secret-key-of-the-tests'], 'webhook secret').open(webhook.id, row!.secret)).toBe(
       secret,
     );
-    // Bound to its endpoint.
+    // The secret is bound to its endpoint.
     expect(() =>
       createSecretBox(['secret-key-of-the-tests'], 'webhook secret').open(uuid(), row!.secret),
     ).toThrow();
@@ -174,13 +174,13 @@ describe('endpoints', () => {
 });
 
 describe('deliveries', () => {
-  it('are listed page by page and by what became of them, and told with body and answer', async () => {
+  it('are listed in pages and by status, and shown with body and response', async () => {
     const { browser, create } = await owner();
     const { webhook, secret } = await create({ url: receiver.url });
     const path = `${PATH}/${webhook.id}`;
     const ids: string[] = [];
     for (let n = 0; n < 5; n++) ids.unshift((await browser.send('POST', `${path}/test`)).body.messageId);
-    // An endpoint that nothing is known of gets four at once.
+    // An unknown endpoint gets four deliveries at a time.
     for (let n = 0; n < 2; n++) await sweep();
     const pages: string[][] = [];
     let cursor: string | null = '';
@@ -212,7 +212,7 @@ describe('deliveries', () => {
     'limit=101',
     'cursor=../../..',
     `cursor=${encodeURIComponent(hostileTexts[0]!)}`,
-  ])('are refused to be listed by %s', async (query) => {
+  ])('reject listing by %s', async (query) => {
     const { browser, create } = await owner();
     const { webhook } = await create();
     expect((await browser.get(`${PATH}/${webhook.id}/deliveries?${query}`)).status).toBe(400);
@@ -220,7 +220,7 @@ describe('deliveries', () => {
 });
 
 describe('upkeep', () => {
-  it('gives up what waits for an endpoint that was disabled or deleted, and measures the rest', async () => {
+  it('gives up deliveries of disabled or deleted endpoints and measures the rest', async () => {
     const { browser, orgId, create } = await owner();
     const endpoints = [await create(), await create(), await create()];
     const [kept, disabled, deleted] = endpoints.map(({ webhook }) => `${PATH}/${webhook.id}`);
@@ -238,14 +238,14 @@ describe('upkeep', () => {
     const { webhooksWaiting, webhooksOverdue } = service.context.metrics;
     expect((await webhooksWaiting.get()).values[0]!.value).toBeGreaterThanOrEqual(1);
     expect((await webhooksOverdue.get()).values[0]!.value).toBeGreaterThanOrEqual(90);
-    // Nothing is written for what is disabled.
+    // Nothing is written for a disabled endpoint.
     expect((await browser.send('POST', `${disabled}/test`)).body).toMatchObject({
       code: 'invalid_request',
       detail: 'This endpoint is disabled: enable it first.',
     });
   });
 
-  it('deletes what is older than 30 days, and what is told once after 100', async () => {
+  it('deletes messages after 30 days, or 100 days if they have a once key', async () => {
     const { browser, orgId, create } = await owner();
     const { webhook } = await create({ url: receiver.url });
     await browser.send('POST', `${PATH}/${webhook.id}/test`);
@@ -269,7 +269,7 @@ describe('upkeep', () => {
     expect(await counts()).toEqual([0, 0, 0]);
   });
 
-  it('disables an endpoint once, and says so once', async () => {
+  it('disables an endpoint once and notifies once', async () => {
     const { orgId, create } = await owner();
     const { id } = (await create()).webhook;
     const lines: string[] = [];
@@ -280,7 +280,7 @@ describe('upkeep', () => {
     expect(await actionsOf(orgId)).toEqual(['webhook.created', 'webhook.disabled']);
   });
 
-  it('encrypts secrets anew under a newer key, and they go on signing', async () => {
+  it('re-encrypts secrets under a newer key, and they still sign', async () => {
     const { create, browser } = await owner();
     const { webhook, secret } = await create({ url: receiver.url });
     const path = `${PATH}/${webhook.id}`;
@@ -295,7 +295,7 @@ describe('upkeep', () => {
     const box = createSecretBox(['a newer key of the tests'], 'webhook secret');
     expect(box.open(webhook.id, row!.previousSecret!)).toBe(secret);
     expect(box.open(webhook.id, row!.secret)).toMatch(/^whsec_/);
-    // With a key that is lost nothing is sent, and it is tried again.
+    // Without its key nothing can be signed, so the delivery is retried.
     await browser.send('POST', `${path}/test`);
     status = 200;
     await sweep();

@@ -50,8 +50,8 @@ const refused = [
   'https://[4000::1]/',
 ];
 
-describe('an address as it is entered', () => {
-  it.each(refused)('%s is refused in production', (url) => {
+describe('a receiver URL', () => {
+  it.each(refused)('%s is rejected in production', (url) => {
     expect(whyNoReceiver(url, production)).toMatch(/^must /);
   });
 
@@ -61,13 +61,13 @@ describe('an address as it is entered', () => {
     'https://8.8.8.8/',
     'https://[2606:4700::1111]/',
     'https://[::ffff:8.8.8.8]/',
-    // Which addresses a name has is seen when it is connected to.
+    // The addresses of a name are only checked on connection.
     'https://localhost/',
-  ])('%s is taken', (url) => {
+  ])('%s is accepted', (url) => {
     expect(whyNoReceiver(url, production)).toBeUndefined();
   });
 
-  it('may be this machine outside of production, also without TLS', () => {
+  it('may point to this machine outside production, also without TLS', () => {
     for (const host of ['127.0.0.1', '[::1]', 'localhost'])
       for (const scheme of ['http', 'https']) {
         expect(whyNoReceiver(`${scheme}://${host}:8080/`, development)).toBeUndefined();
@@ -79,7 +79,7 @@ describe('an address as it is entered', () => {
     expect(whyNoReceiver('https://10.0.0.1/', development)).toBe('must not be a private or reserved address');
   });
 
-  it('may be private where that is allowed', () => {
+  it('may be private if that is allowed', () => {
     for (const host of [
       '10.0.0.1',
       '192.168.1.1',
@@ -115,7 +115,7 @@ describe('an address as it is entered', () => {
         '[fd00:a9fe:a9fe::1]',
       ],
     ],
-  ])('is never %s, even where private ones are allowed', (_what, hosts) => {
+  ])('is never %s, even if private ones are allowed', (_what, hosts) => {
     for (const host of hosts)
       expect(whyNoReceiver(`https://${host}/`, ownNetwork), host).toBe(
         'must not be a private or reserved address',
@@ -123,10 +123,10 @@ describe('an address as it is entered', () => {
   });
 });
 
-describe('a name', () => {
+describe('a receiver’s name', () => {
   afterEach(() => vi.restoreAllMocks());
 
-  /** What names lead to from now on. */
+  /** Sets the addresses to which names resolve from now on. */
   function resolveTo(...addresses: string[]) {
     const isSix = (address: string) => address.includes(':');
     answer('resolve4', () => Promise.resolve(addresses.filter((address) => !isSix(address))));
@@ -152,13 +152,13 @@ describe('a name', () => {
     [['::ffff:168.63.129.16']],
     [['169.254.169.254']],
     [['127.0.0.1']],
-  ])('that leads to %j is not connected to', async (addresses) => {
+  ])('that resolves to %j is not connected to', async (addresses) => {
     resolveTo(...addresses);
     expect(await look(false)).toMatch(isRefused);
     expect(await look(false, production, { all: true })).toMatch(isRefused);
   });
 
-  it('is connected to where all of its addresses are public', async () => {
+  it('is connected to if all of its addresses are public', async () => {
     resolveTo('93.184.216.34', '2606:4700::1111');
     expect(await look(false)).toBe('93.184.216.34');
     expect(await look(false, production, { all: true })).toHaveLength(2);
@@ -166,9 +166,9 @@ describe('a name', () => {
     expect(await look(true, development)).toMatch(isRefused);
   });
 
-  it('is judged each time it is connected to: a second answer gains nothing', async () => {
+  it('is checked on every connection, so a second DNS answer gains nothing', async () => {
     let connections = 0;
-    // Where a connection ends that should not be there.
+    // Counts connections that should not happen.
     const server = createServer((socket) => void (connections++, socket.destroy()));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
@@ -187,7 +187,7 @@ describe('a name', () => {
     expect(await send(development)).toBe(forbidden);
     resolveTo('127.0.0.1');
     expect(await send(production)).toBe(forbidden);
-    // What was entered before is judged by the rules of today.
+    // A URL accepted earlier is checked against the current rules.
     expect(await send(production, `https://127.0.0.1:${port}/`)).toBe(
       'The URL must not be a private or reserved address.',
     );
@@ -196,7 +196,7 @@ describe('a name', () => {
     server.close();
   });
 
-  it('that is not there, or whose server does not answer, is told apart', async () => {
+  it('that does not exist is distinguished from a name server that does not answer', async () => {
     const fail = (code: string) => () => Promise.reject(Object.assign(new Error(code), { code }));
     const codeOf = () =>
       new Promise<unknown>((resolve) => {

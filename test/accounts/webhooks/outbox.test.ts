@@ -72,7 +72,7 @@ const ways: [string, (orgId: string, onceKey?: string) => Promise<unknown>][] = 
   ],
 ];
 
-it.each(ways)('%s tells each enabled endpoint of its mode that chose the type', async (_, tell) => {
+it.each(ways)('%s notifies each enabled endpoint of its mode that chose the type', async (_, tell) => {
   const { orgId, ids } = await createListeners(
     {},
     {},
@@ -96,13 +96,13 @@ it.each(ways)('%s tells each enabled endpoint of its mode that chose the type', 
     });
 });
 
-it.each(ways)('%s writes nothing where no endpoint listens', async (_, tell) => {
+it.each(ways)('%s writes nothing if no endpoint listens', async (_, tell) => {
   const { orgId } = await createListeners({ isEnabled: false });
   await tell(orgId);
   expect(await messagesOf(orgId)).toEqual([]);
 });
 
-it.each(ways)('%s tells an Organization once of what has a key', async (_, tell) => {
+it.each(ways)('%s sends an Organization only one message per once key', async (_, tell) => {
   const { orgId } = await createListeners({});
   const other = await createListeners({});
   await Promise.all([1, 2, 3].map(() => tell(orgId, 'cap 80')));
@@ -115,7 +115,7 @@ it.each(ways)('%s tells an Organization once of what has a key', async (_, tell)
   expect(await messagesOf(other.orgId)).toHaveLength(1);
 });
 
-it('what is rolled back was never told', async () => {
+it('a rollback leaves no message', async () => {
   const { orgId } = await createListeners({});
   const failed = change({ db: database.db, clock: { now: () => at.getTime() } }, byService, async (tx) => {
     await tellWebhooks(tx, { orgId, livemode: true, type, data, at });

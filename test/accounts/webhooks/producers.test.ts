@@ -32,7 +32,7 @@ const operator = operatorClient(() => service);
 const dataOf = async (orgId: string, type: AnyType) =>
   (await readTold(database.db, orgId, type)).map(({ data }) => data);
 
-/** An Organization with an endpoint for each mode. */
+/** An Organization with one endpoint per mode. */
 async function listener(type: AnyType, livemodes = [true]) {
   const organization = await createOrganization(database.db, { slug: unique('org') });
   for (const livemode of livemodes)
@@ -41,7 +41,7 @@ async function listener(type: AnyType, livemodes = [true]) {
 }
 
 describe('entitlement.changed', () => {
-  it('tells both modes of what was granted, changed and withdrawn, and of nothing that stays as it is', async () => {
+  it('notifies both modes of grants, changes and withdrawals, but not of unchanged ones', async () => {
     const type = 'entitlement.changed';
     const { id, slug } = await listener(type, [true, false]);
     const { slug: productSlug } = await createProduct(database.db, { unitCap: '12.50' });
@@ -102,7 +102,7 @@ where org_id = $1 and data ->> 'change' = 'granted' limit 1`,
 });
 
 describe('api_key messages', () => {
-  it('tell of keys of their mode that are created, rotated and revoked, once of each', async () => {
+  it('report creation, rotation and revocation once each, in the key’s mode', async () => {
     const { id: orgId } = await createOrganization(database.db);
     await createListener(database.db, orgId);
     const actor = { orgId, userId: null, by: byService };
@@ -128,8 +128,8 @@ describe('api_key messages', () => {
   });
 });
 
-describe('what ends soon', () => {
-  it('is told of 7 days and 1 day before, once, whichever instance looks', async () => {
+describe('an approaching end', () => {
+  it('is announced 7 days and 1 day before, once, whichever instance looks', async () => {
     const organization = await listener('api_key.expiring');
     const { id: orgId } = organization;
     await createListener(database.db, orgId, { types: ['entitlement.ending'], livemode: false });
@@ -161,7 +161,7 @@ describe('what ends soon', () => {
       { ...ending, daysBefore: 1 },
     ]);
     expect(await dataOf(orgId, 'api_key.expiring')).toHaveLength(2);
-    // Another end is told of anew.
+    // A changed end is announced again.
     await database.db.orm
       .update(entitlements)
       .set({ endsAt: at('2026-05-27T12:00:00.000Z') })
@@ -175,7 +175,7 @@ describe('what ends soon', () => {
 });
 
 describe('trading.halted', () => {
-  it("tells of an Organization's switch when it stops more or less, and of the service's wherever markets are traded", async () => {
+  it('reports when an Organization’s switch stops more or less, and the service’s switch wherever markets are traded', async () => {
     const { id, slug } = await listener('trading.halted', [true, false]);
     const other = await listener('trading.halted');
     const barred = await listener('trading.halted');
@@ -198,7 +198,7 @@ describe('trading.halted', () => {
 });
 
 describe('signal.gate_changed', () => {
-  it('tells once of a gate that opens or shuts, on whatever instance it is judged', async () => {
+  it('reports once that a gate opens or closes, whichever instance judges it', async () => {
     const { id } = await listener('signal.gate_changed');
     const sources = { marketSource: unique('market'), forecastSource: 'test' };
     const judged = async (isOpen: boolean, madeAt: string) => {
@@ -218,7 +218,7 @@ describe('signal.gate_changed', () => {
     await judged(false, '2026-05-14T10:05:00.000Z');
     expect(await readTold(database.db, id)).toEqual([]);
     await judged(true, '2026-05-14T10:10:00.000Z');
-    // An instance that is late.
+    // A late instance.
     await judged(false, '2026-05-14T10:05:00.000Z');
     await judged(true, '2026-05-14T10:15:00.000Z');
     expect(await dataOf(id, 'signal.gate_changed')).toEqual([

@@ -11,7 +11,7 @@ afterEach(() => {
   receiver?.close();
 });
 
-/** A receiver on this machine, and how to send to it. */
+/** A receiver on this machine and a function that sends to it. */
 async function receive(listener: RequestListener) {
   const server = (receiver = createServer(listener));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -30,7 +30,7 @@ async function receive(listener: RequestListener) {
   return { send, connections };
 }
 
-it('a receiver that hangs on a connection that was kept gets the message once, and the connection ends', async () => {
+it('a receiver that hangs on a reused connection gets the message once, and the connection ends', async () => {
   let requests = 0;
   let tellArrived = () => {};
   const arrived = new Promise<void>((resolve) => (tellArrived = resolve));
@@ -54,7 +54,7 @@ it('a receiver that hangs on a connection that was kept gets the message once, a
   expect(await connections()).toBe(0);
 });
 
-it('an address is sent to by the scheme that it has, however it is written', async () => {
+it('a URL is requested with its own scheme, however it is written', async () => {
   const { send } = await receive((req, res) => void req.resume().on('end', () => res.end('ok')));
   for (const scheme of ['HTTP', ' http']) expect(await send(scheme)).toMatchObject({ statusCode: 200 });
 });
@@ -62,14 +62,13 @@ it('an address is sent to by the scheme that it has, however it is written', asy
 const fast = { isOk: true, durationMs: 10 };
 const hanging = { isOk: false, durationMs: 15_000 };
 
-/** The room of an endpoint now. */
 function roomOf(receivers: ReturnType<typeof createReceivers>, id: string): number {
   const { ids, rooms, others } = receivers.rooms();
   const place = ids.indexOf(id);
   return place < 0 ? others : rooms[place]!;
 }
 
-it('an endpoint that answers fast gets more room, one that fails or is slow less, and never none for ever', () => {
+it('a fast endpoint gets more room, a failing or slow one less, but never zero permanently', () => {
   const receivers = createReceivers();
   expect(roomOf(receivers, 'a')).toBe(4);
   for (let n = 0; n < 100; n++) {
@@ -87,7 +86,7 @@ it('an endpoint that answers fast gets more room, one that fails or is slow less
   expect(roomOf(receivers, 'a')).toBe(1);
 });
 
-it('a thousand endpoints that hang leave a quarter of the places to those that answer', () => {
+it('a thousand hanging endpoints leave a quarter of the places to those that answer', () => {
   const receivers = createReceivers();
   for (let n = 0; n < 10; n++) {
     receivers.begin('good');

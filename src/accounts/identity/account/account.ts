@@ -21,10 +21,9 @@ import { deleteSessionById, deleteSessionsOf, updateToken } from '../session/que
 import { mailAccountNotice } from '../users/notices.js';
 import { findUser, lockUser, updateUser, type User } from '../users/queries.js';
 
-/** Who changes their account, in which session, when and from where. */
 export interface Author extends PersonAuthority, Whereabouts {
   email: string;
-  /** Aborted when they hang up. */
+  /** Aborted when the client disconnects. */
   gone: AbortSignal;
 }
 
@@ -32,9 +31,9 @@ export interface AccountChangeDeps extends ChangeDeps, MailDeps {
   secrets: SecretBox;
 }
 
-/** A wrong password, code or passkey: it is counted. */
+/** A wrong password, code or passkey, which counts against the limits. */
 export class WrongGuess extends AppError {
-  /** The second factor that was refused, if it was not the password. */
+  /** Undefined if the password was wrong. */
   readonly factor: TypedCode | undefined;
   constructor(field: 'currentPassword' | 'code', detail: string, factor?: TypedCode) {
     const { code, message, errors } = fieldError(field, detail);
@@ -51,14 +50,14 @@ export async function checkPassword(orm: Orm, { userId, gone }: Author, password
   return person;
 }
 
-/** @throws AppError invalid_request if a form brings neither a code nor a passkey */
+/** @throws AppError invalid_request if the form carries neither a code nor a passkey */
 export async function readRequiredFactor(orm: Orm, author: Author, given: GivenFactor): Promise<TypedCode> {
   const code = await readFactor(orm, { ...author, now: author.at }, given);
   if (!code) throw fieldError('code', 'is required');
   return code;
 }
 
-/** Uses the code up. @throws WrongGuess */
+/** Consumes the code. @throws WrongGuess */
 export async function requireCode(
   tx: Tx,
   secrets: SecretBox,
@@ -73,7 +72,7 @@ export async function requireCode(
   if (kind === 'recovery_code') await auditRecoveryCode(tx, author, author);
 }
 
-/** The same where a second factor is on. @throws WrongGuess; AppError invalid_request without a code */
+/** Consumes the code if a second factor is on. @throws WrongGuess; AppError invalid_request without a code */
 export async function requireCodeIfOn(
   tx: Tx,
   secrets: SecretBox,
@@ -86,9 +85,8 @@ export async function requireCodeIfOn(
 }
 
 /**
- * One change of a person's account, while nothing else changes it and no sign-in of theirs is finished. Inside `work` use
- * only the `tx` it is given.
- * @param checked the person as they were when their password was found right
+ * No other change or sign-in of this person completes meanwhile. Inside `work`, use only the given `tx`.
+ * @param checked the person as read when their password was verified
  */
 export function changeAccount<T>(
   deps: ChangeDeps,
@@ -104,7 +102,7 @@ export function changeAccount<T>(
   });
 }
 
-/** True if the name was another. */
+/** False if the name was unchanged. */
 export function changeName(deps: ChangeDeps, author: Author, name: string): Promise<boolean> {
   return changeAccount(deps, author, undefined, async (tx, person) => {
     if (person.name === name) return false;
@@ -114,10 +112,7 @@ export function changeName(deps: ChangeDeps, author: Author, name: string): Prom
   });
 }
 
-/**
- * Whether mail tells the person of caps and expiring keys of an Organization. True if it was not so before.
- * @throws AppError not_found where they are no owner or admin
- */
+/** False if nothing changed. @throws AppError not_found if they are not an owner or admin */
 export function changeNotices(
   deps: ChangeDeps,
   author: Author,
@@ -136,8 +131,8 @@ export function changeNotices(
 }
 
 /**
- * @param given a code or a passkey, where a second factor is on: without it a session left open would do
- * @returns the new token of this session; every other session of the person ends
+ * @param given a code or a passkey, required if a second factor is on, so that an unattended session is not enough
+ * @returns the new token of this session; all other sessions of the person end
  * @throws WrongGuess
  */
 export async function changePassword(
@@ -146,7 +141,7 @@ export async function changePassword(
   person: User,
   { newPassword, given }: { newPassword: string; given: GivenFactor },
 ): Promise<string> {
-  // Hashing takes long, so it happens before anything is locked.
+  // Hashing is slow, so it happens before anything is locked.
   const code = await readFactor(deps.db.orm, { ...author, now: author.at }, given);
   const passwordHash = await hashPassword(newPassword, author.gone);
   return changeAccount(deps, author, person, async (tx) => {
@@ -159,7 +154,7 @@ export async function changePassword(
   });
 }
 
-/** Ends one session of the person and says which it was: the hash of its token. @throws AppError not_found */
+/** Returns the hash of the session's token. @throws AppError not_found */
 export function endSession(deps: ChangeDeps, author: Author, id: string): Promise<string> {
   return changeAccount(deps, author, undefined, async (tx) => {
     const ended = await deleteSessionById(tx, author.userId, id);
@@ -170,7 +165,7 @@ export function endSession(deps: ChangeDeps, author: Author, id: string): Promis
   });
 }
 
-/** Ends every session and every half-finished sign-in of the person, this session too. */
+/** Includes this session and pending sign-ins. */
 export function signOutEverywhere(deps: ChangeDeps, author: Author): Promise<void> {
   return changeAccount(deps, author, undefined, async (tx) => {
     const sessionsEnded = await deleteSessionsOf(tx, author.userId);
@@ -178,10 +173,7 @@ export function signOutEverywhere(deps: ChangeDeps, author: Author): Promise<voi
   });
 }
 
-/**
- * Ends every other session and every half-finished sign-in, and gives this session a new token: a copy of its cookie is
- * worth nothing any more.
- */
+/** Includes pending sign-ins. Replaces this session's token, so that a copied cookie becomes useless. */
 export async function endOtherSessions(tx: Tx, { userId, sessionId }: Author) {
   const token = generateToken();
   const sessionsEnded = await deleteSessionsOf(tx, userId, sessionId);

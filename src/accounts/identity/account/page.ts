@@ -17,9 +17,7 @@ import type { confirmBothSchema } from './schema.js';
 
 export interface AccountDeps extends Pick<Context, 'db' | 'clock' | 'config'> {
   secrets: SecretBox;
-  /** What a request passes before a password or a code is checked. */
   limits: RequestHandler[];
-  /** What it passes as well before a second factor is checked. */
   limitFactor: LimitFactor;
 }
 
@@ -34,7 +32,7 @@ const tabs = [
 ] as const;
 
 interface AccountPage {
-  /** The template, below `views/accounts/account`. */
+  /** Template below `views/accounts/account`. */
   view: string;
   tab: (typeof tabs)[number]['id'];
   title: string;
@@ -64,14 +62,12 @@ export const authorOf = ({ clock }: AccountDeps, req: Request, res: Response): A
   gone: hangUpSignal(res),
 });
 
-/** What a form of a signed-in person brings as the second factor. */
 const givenFactor = (
   req: Request,
   res: Response,
   { code, passkey }: Pick<GivenFactor, 'code' | 'passkey'>,
 ): GivenFactor => ({ code, passkey, site: siteOf(req), hashedToken: personOf(res).sessionId });
 
-/** Does what a form asks for that brings the password and, as far as it has to, a second factor. */
 export function confirmed<T>(
   deps: AccountDeps,
   req: Request,
@@ -87,7 +83,6 @@ export function confirmed<T>(
   });
 }
 
-/** Does what checks a password or a code: within the limits, and wrong ones are counted. */
 export async function limitGuesses<T>(
   deps: AccountDeps,
   req: Request,
@@ -100,7 +95,7 @@ export async function limitGuesses<T>(
   } catch (error) {
     if (error instanceof WrongGuess) {
       markGuess(res, false);
-      // What the refused change would have written is undone: this is written by itself.
+      // The refused change was rolled back, so this record is written separately.
       const { factor } = error;
       const author = authorOf(deps, req, res);
       if (factor)

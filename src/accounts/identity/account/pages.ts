@@ -33,7 +33,6 @@ import { countSessions, listSessions, updateSession } from '../session/queries.j
 import { confirmBothSchema, filledIn, nameSchema, noticesSchema, passwordSchema } from './schema.js';
 import { passkeyPages, secondFactorPages } from './second-factor-pages.js';
 
-/** `/dashboard/account`: what belongs to a person, whether or not they belong to an Organization. */
 export function accountPages(deps: AccountDeps): Router {
   const router = pageRouter();
   router.use(profilePages(deps));
@@ -44,7 +43,6 @@ export function accountPages(deps: AccountDeps): Router {
   return router;
 }
 
-/** The Organizations that the page names at most. */
 const MAX_ORGANIZATIONS = 100;
 
 const profileNotices = {
@@ -148,7 +146,7 @@ function passwordPages(deps: AccountDeps): Router {
   return router;
 }
 
-/** `Firefox on Windows`; the first word of what it calls itself where it is no browser that is known. */
+/** `Firefox on Windows`, or the first word of an unknown user agent. */
 export function describeBrowser(userAgent: string): string {
   if (userAgent === '') return 'Unknown browser';
   const { browser, os } = Bowser.parse(userAgent);
@@ -156,7 +154,6 @@ export function describeBrowser(userAgent: string): string {
   return os.name ? `${name} on ${os.name}` : name;
 }
 
-/** As many sessions as the page shows. */
 const MAX_SESSIONS = 100;
 
 const SESSIONS = `${ACCOUNT}/sessions`;
@@ -225,7 +222,7 @@ function sessionPages(deps: AccountDeps): Router {
 
 const confirmSchema = confirmBothSchema.extend({ next: z.string().optional() });
 
-/** `/confirm`: where people prove once more who they are, on the way to what is dangerous. */
+/** `/confirm`: people prove their identity again before a dangerous change. */
 export function confirmPages(deps: AccountDeps, readSession: ReadSession): Router {
   const router = pageRouter();
 

@@ -41,7 +41,6 @@ const forgotSchema = z.strictObject({ email: emailSchema });
 
 type ResetDeps = AccountDeps & Pick<Context, 'limitStores'>;
 
-/** `/reset`: where links lead with which people who lost their password or their second factor get back in. */
 export function resetPages(deps: ResetDeps): Router {
   const { db, clock } = deps;
   const router = pageRouter();
@@ -114,7 +113,7 @@ export function resetPages(deps: ResetDeps): Router {
   return router;
 }
 
-/** What the refused change would have written is undone: this is written by itself. */
+/** The refused change was rolled back, so this record is written separately. */
 const auditRefusal =
   (deps: ResetDeps, { id: userId, email }: { id: string; email: string }, where: Whereabouts) =>
   async (error: unknown): Promise<never> => {
@@ -130,7 +129,7 @@ const forgotNotices = {
   sent: 'If there is an account with this address, a link is on its way. It works once, for an hour.',
 };
 
-/** `/forgot`: has a link to `/reset` mailed. The answer is the same for every address. */
+/** `/forgot`: mails a link to `/reset`. The response is the same for every address. */
 function addForgotPages(router: Router, deps: ResetDeps): void {
   const hasMail = deps.config.mail !== undefined;
   const limits = limitRequests(deps.limitStores);
@@ -168,7 +167,7 @@ function addForgotPages(router: Router, deps: ResetDeps): void {
   );
 }
 
-/** Links that may be asked for in an hour from one network, and for one address, whether or not there is such an account. */
+/** Most link requests per hour, from one network and for one address, whether or not the address has an account. */
 const MAX_OF_NETWORK = 20;
 const MAX_OF_ADDRESS = 5;
 

@@ -27,20 +27,16 @@ import { findUser, lockUser, updateUser, type User } from '../users/queries.js';
 import { getUser } from '../users/users.js';
 import type { AccountChangeDeps } from './account.js';
 
-/** What a person has lost. */
 export type Lost = 'password_reset' | 'second_factor_reset';
 
-/** A link with which a person gets back in. @throws AppError not_found */
+/** @throws AppError not_found */
 export const createResetLink = (deps: ChangeDeps, kind: Lost, email: string): Promise<NewLink> =>
   change(deps, byService, async (tx) => {
     const person = await getUser(tx, email);
     return createLink(tx, { kind, person }, { actor: 'system', at: new Date(deps.clock.now()) });
   });
 
-/**
- * Notes down that a link is asked for, alike for every address: the answer does not tell, by what it says or how long it takes,
- * whether there is such an account.
- */
+/** Treats every address alike, so that neither content nor timing of the response reveals an account. */
 export const requestPasswordReset = (
   deps: ChangeDeps,
   email: string,
@@ -50,16 +46,15 @@ export const requestPasswordReset = (
     await tx.insert(passwordRequests).values({ id: newId(at.getTime()), email, at, ip, requestId });
   });
 
-/** How long a link that was sent by mail works, and how old a request for one may be. */
+/** Lifetime of a mailed link and maximum age of a request for one. */
 const MAILED_MS = HOUR_MS;
 const REQUESTS_PER_RUN = 100;
 
-/** Mails the links that were asked for, where there are such accounts. */
 export async function answerPasswordRequests(deps: ChangeDeps & MailDeps): Promise<void> {
   for (let n = 0; n < REQUESTS_PER_RUN; n++) if (!(await answerOldestRequest(deps))) return;
 }
 
-/** False: there is none. */
+/** False if no request is left. */
 const answerOldestRequest = (deps: ChangeDeps & MailDeps): Promise<boolean> =>
   change(deps, byService, async (tx) => {
     const oldest = tx
@@ -108,12 +103,11 @@ interface ResetLink {
 /** @throws LinkGone */
 export async function findResetLink(orm: Orm, token: unknown, now: Date): Promise<ResetLink> {
   const link = await findLink(orm, token, ['password_reset', 'second_factor_reset'], now);
-  // Removing a person removes their links.
+  // Removing a person also removes their links, so the person exists.
   const person = (await findUser(orm, { id: link.userId! }))!;
   return { link, person, hasFactor: await hasSecondFactor(orm, person.id) };
 }
 
-/** A wrong password or code beside the link: it is counted. */
 export class WrongProof extends AppError {
   readonly factor: TypedCode | undefined;
   constructor(field: 'password' | 'code', detail: string, factor?: TypedCode) {
@@ -124,8 +118,7 @@ export class WrongProof extends AppError {
 }
 
 /**
- * Gives the link's person another password and ends all their sessions, but for a new one in this browser. Where a second
- * factor is on, it takes a code of it, or a passkey.
+ * Ends all sessions except a new one in this browser. Needs a code or passkey if a second factor is on.
  * @returns the token of the new session
  * @throws LinkGone; AppError invalid_request, not_signed_in for a wrong code or passkey
  */
@@ -141,7 +134,7 @@ export async function resetPassword(
   const problem = await passwordProblem(newPassword, email);
   if (problem !== undefined) throw fieldError('newPassword', problem);
   if (found.hasFactor && given.code === undefined && !given.passkey) throw fieldError('code', 'is required');
-  // Hashing takes long, so it happens before anything is locked.
+  // Hashing is slow, so it happens before anything is locked.
   const code = await readFactor(deps.db.orm, { userId, now, gone }, given);
   const passwordHash = await hashPassword(newPassword, gone);
   return change(deps, byProof, async (tx) => {
@@ -161,13 +154,12 @@ export async function resetPassword(
     await spendLink(tx, found.link, now);
     await updateUser(tx, userId, { passwordHash });
     await mailAccountNotice(tx, deps, email, 'password', arrival);
-    return enter(tx, found, 'user.password_reset', arrival);
+    return replaceSessions(tx, found, 'user.password_reset', arrival);
   });
 }
 
 /**
- * Removes the second factor of the link's person, who has to know their password, and ends all their sessions, but for a
- * new one in this browser.
+ * Needs the password. Ends all sessions except a new one in this browser.
  * @returns the token of the new session
  * @throws LinkGone; AppError not_signed_in for a wrong password
  */
@@ -184,7 +176,7 @@ export async function resetSecondFactor(
     await spendLink(tx, found.link, arrival.at);
     await deleteSecondFactor(tx, found.person.id);
     await mailAccountNotice(tx, deps, found.person.email, 'secondFactor', arrival);
-    return enter(tx, found, 'user.second_factor_removed', arrival);
+    return replaceSessions(tx, found, 'user.second_factor_removed', arrival);
   });
 }
 
@@ -194,8 +186,8 @@ async function hold(tx: Tx, { person }: ResetLink): Promise<void> {
     throw new AppError('not_signed_in', 'Your password was just changed somewhere else.');
 }
 
-/** Whoever had a session is out; the second factor, where it is on, has been asked for. */
-async function enter(
+/** The caller has already checked any second factor. */
+async function replaceSessions(
   tx: Tx,
   { link, person: { id: userId, email } }: ResetLink,
   action: string,

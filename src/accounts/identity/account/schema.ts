@@ -6,7 +6,7 @@ import type { FormFields } from '../../../core/pages/form.js';
 
 const password = text(MAX_PASSWORD);
 
-/** One of them where a second factor is on. */
+/** One of the two is required if a second factor is on. */
 const factorFields = { code: text(100).optional(), passkey: assertionSchema.optional() };
 
 export const nameSchema = z.strictObject({ name: text(100) });
@@ -18,7 +18,7 @@ export const noticesSchema = z.strictObject({
 
 export const passwordSchema = z.strictObject({
   currentPassword: password,
-  // Checked by the rules for passwords, which say what is missing.
+  // The password rules check this and name what is missing.
   newPassword: z.string(),
   newPasswordAgain: z.string(),
   ...factorFields,
@@ -28,9 +28,8 @@ export const confirmSchema = z.strictObject({ currentPassword: password });
 
 export const setupSchema = z.strictObject({ code: text(100) });
 
-/** Where the second factor is on, changing it needs a code of it, or a passkey. */
 export const confirmBothSchema = z.strictObject({ currentPassword: password, ...factorFields });
 
-/** A form's fields without those that were left empty, which are missing and not wrong. */
+/** Drops empty form fields, so that they are reported as missing, not as invalid. */
 export const filledIn = (fields: FormFields): FormFields =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''));

@@ -42,7 +42,7 @@ const BASE = `${ACCOUNT}/second-factor`;
 
 const tab = 'second-factor';
 
-/** That an Organization requires the factor is said beside the form. */
+/** The form itself explains that an Organization requires the factor. */
 const refusals: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['forbidden_role']);
 
 const notices = {
@@ -57,7 +57,6 @@ export function secondFactorPages(deps: AccountDeps): Router {
   const { db } = deps;
   const router = pageRouter();
 
-  /** The state of things; while the factor is off, with the form that begins the set-up. */
   const show = async (req: Request, res: Response, form: FormState) => {
     const factor = await readSecondFactor(db.orm, personOf(res).userId);
     const page = { view: 'second-factor', tab, title: 'Second factor', notices } as const;
@@ -87,7 +86,6 @@ export function secondFactorPages(deps: AccountDeps): Router {
   return router;
 }
 
-/** The set-up: a secret to scan, and its first code. */
 function addSetupPages(router: Router, deps: AccountDeps): void {
   const { db } = deps;
 
@@ -126,7 +124,7 @@ function addSetupPages(router: Router, deps: AccountDeps): void {
   );
 }
 
-/** They are known now and never again, so this page is no address to come back to. */
+/** Recovery codes are shown only once, so this page has no address to return to. */
 function showRecoveryCodes(
   deps: AccountDeps,
   req: Request,
@@ -139,11 +137,9 @@ function showRecoveryCodes(
   return renderAccount(deps, req, res, page, { recoveryCodes, isNew });
 }
 
-/** What asks for the password and a code: new recovery codes, and turning the factor off. */
 function addConfirmedPages(router: Router, deps: AccountDeps): void {
   const { db } = deps;
 
-  /** A page that asks for the password and a code, for a person whose second factor is on. */
   const showConfirmation =
     (view: string, title: string, isOn: (factor: SecondFactorState) => boolean) =>
     async (req: Request, res: Response, form: FormState) => {
@@ -208,7 +204,7 @@ const passkeyNotices = {
 const addSchema = z.strictObject({ name: text(100), passkey: newPasskeySchema });
 const removeSchema = z.strictObject({ id: credentialIdSchema });
 
-/** `/dashboard/account/passkeys`. What changes them takes a proof of the last minutes that it is their person. */
+/** Changes require a confirmation of identity in the last few minutes. */
 export function passkeyPages(deps: AccountDeps): Router {
   const { db, clock } = deps;
   const router = pageRouter();
@@ -279,7 +275,6 @@ export function passkeyPages(deps: AccountDeps): Router {
   return router;
 }
 
-/** What browsers make and use passkeys from. */
 function addOptions(
   router: Router,
   deps: AccountDeps,
@@ -293,17 +288,13 @@ function addOptions(
     sendJson(res, 200, toJson(options));
   });
 
-  // Where a passkey stands in for a code.
   router.post('/account/passkeys/options', async (req, res) => {
     const { userId, sessionId: hashedToken } = personOf(res);
     await sendUseOptions(deps, req, res, { by: byPerson(res), userId, hashedToken });
   });
 }
 
-/**
- * The modules on each side, the quiet zone of 4 included (ISO/IEC 18004, 5.3.8), and the dark ones as the data of an SVG path,
- * one unit a module.
- */
+/** Includes the quiet zone of 4 (ISO/IEC 18004, 5.3.8). The dark modules are SVG path data, one unit per module. */
 export function toQrCode(text: string) {
   const { size, data } = encode(text, { ecc: 'M', border: 4 });
   const path = data.flatMap((row, y) =>
@@ -312,7 +303,7 @@ export function toQrCode(text: string) {
   return { size, path: path.join('') };
 }
 
-/** Where dark modules stand side by side: they are drawn as one, so that no hairline shows between them. */
+/** Joins adjacent dark modules, so that no hairline shows between them. */
 function runsOf(row: boolean[]): [start: number, length: number][] {
   const runs: [number, number][] = [];
   for (const [x, isDark] of row.entries()) {

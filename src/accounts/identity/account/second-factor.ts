@@ -45,14 +45,13 @@ export type SecondFactorState = Awaited<ReturnType<typeof readSecondFactor>>;
 export async function readSecondFactor(orm: Orm, userId: string) {
   const app = await findSecondFactor(orm, userId);
   return {
-    /** When the app was turned on; undefined while it is off. */
     since: app?.confirmedAt ?? undefined,
     ...(await findFactors(orm, userId)),
     recoveryCodesLeft: await countRecoveryCodes(orm, userId),
   };
 }
 
-/** Makes a secret for this session to show. It protects nothing until a code of it has been right. */
+/** The secret has no effect until its first code is confirmed. */
 export function beginSetup(deps: AccountChangeDeps, author: Author, person: User): Promise<void> {
   const { sessionId, at: now } = author;
   return changeAccount(deps, author, person, async (tx) => {
@@ -67,8 +66,8 @@ export function beginSetup(deps: AccountChangeDeps, author: Author, person: User
 }
 
 /**
- * Turns the second factor on with the first code of its app. The code counts as used.
- * @returns the recovery codes, which are never shown again, and the new token of this session; all others end
+ * The code counts as used.
+ * @returns the recovery codes, which are never shown again, and this session's new token; all other sessions end
  */
 export async function finishSetup(deps: AccountChangeDeps, author: Author, typed: string) {
   const { userId, at } = author;
@@ -84,7 +83,7 @@ export async function finishSetup(deps: AccountChangeDeps, author: Author, typed
       'code',
       'is not the one that the app should show now. Enter its newest code, and check that the clock of that device is right',
     );
-  // Only for who has the app: ten hashes are dear.
+  // Ten hashes are expensive, so only compute them once the code was right.
   const { recoveryCodes, hashedCodes } = await makeRecoveryCodes(author);
   return changeAccount(deps, author, undefined, async (tx) => {
     const isFirst = !(await hasSecondFactor(tx, userId));
@@ -99,7 +98,6 @@ export async function finishSetup(deps: AccountChangeDeps, author: Author, typed
   });
 }
 
-/** Takes the place of all recovery codes there were, used or not. */
 export async function renewRecoveryCodes(
   deps: AccountChangeDeps,
   author: Author,
@@ -118,10 +116,7 @@ export async function renewRecoveryCodes(
   });
 }
 
-/**
- * Removes the app.
- * @returns the new token of this session, all others end; and whether no second factor is left
- */
+/** @returns this session's new token (all others end), and whether no second factor is left */
 export async function turnOff(
   deps: AccountChangeDeps,
   author: Author,
@@ -143,11 +138,7 @@ export async function turnOff(
   });
 }
 
-/**
- * Once a factor is gone: without another one the recovery codes go too.
- * @returns whether it was the last one
- * @throws AppError forbidden_role where the person has to have one
- */
+/** Removes the recovery codes with the last factor. @throws AppError forbidden_role if the person must have one */
 async function endLastFactor(tx: Tx, userId: string): Promise<boolean> {
   if (await hasSecondFactor(tx, userId)) return false;
   const demand = await findFactorDemand(tx, userId);
@@ -162,7 +153,7 @@ async function endLastFactor(tx: Tx, userId: string): Promise<boolean> {
 
 const isOff = () => new AppError('not_found', 'The second factor is already off.');
 
-/** Hashing takes long, so this comes before anything is locked. */
+/** Hashing is slow, so this runs before anything is locked. */
 async function makeRecoveryCodes({ userId, gone }: Author) {
   const recoveryCodes = generateRecoveryCodes();
   const hashed = await Promise.all(recoveryCodes.map((code) => hashRecoveryCode(userId, code, gone)));
@@ -172,7 +163,7 @@ async function makeRecoveryCodes({ userId, gone }: Author) {
 const isOn = () =>
   new AppError('not_found', 'The second factor is already on. Turn it off to set up another.');
 
-/** What apps read from the QR code (Google Authenticator's key URI format). */
+/** Content of the QR code (Google Authenticator's key URI format). */
 export function toKeyUri(email: string, secret: string): string {
   const query = new URLSearchParams({
     secret,
@@ -184,14 +175,13 @@ export function toKeyUri(email: string, secret: string): string {
   return `otpauth://totp/Gauge:${encodeURIComponent(email)}?${query.toString()}`;
 }
 
-/** What a first or a last factor brings with it: other sessions end, and this one has a new token. */
+/** Adding the first or removing the last factor ends other sessions and renews this session's token. */
 interface FactorChange {
   token: string | undefined;
-  /** Made with a first factor, and never shown again. */
   recoveryCodes: string[] | undefined;
 }
 
-/** @throws AppError invalid_request, not_found for one too many or one that is known */
+/** @throws AppError invalid_request, not_found if there are too many or it is already known */
 export async function addPasskey(
   deps: AccountChangeDeps,
   author: Author,
@@ -199,7 +189,7 @@ export async function addPasskey(
   name: string,
 ): Promise<FactorChange> {
   const { userId, at } = author;
-  // Hashing takes long, so this comes before anything is locked.
+  // Hashing is slow, so this runs before anything is locked.
   const made = (await hasSecondFactor(deps.db.orm, userId)) ? undefined : await makeRecoveryCodes(author);
   return changeAccount(deps, author, undefined, async (tx) => {
     const isFirst = !(await hasSecondFactor(tx, userId));
@@ -218,7 +208,7 @@ export async function addPasskey(
   });
 }
 
-/** @throws AppError not_found; forbidden_role for the last factor of a person who has to have one */
+/** @throws AppError not_found; forbidden_role for the last factor of a person who must have one */
 export function removePasskey(
   deps: AccountChangeDeps,
   author: Author,

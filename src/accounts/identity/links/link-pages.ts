@@ -12,30 +12,24 @@ import { createLimit, tooManyGuesses } from '../sign-in/sign-in-limits.js';
 import { isLinkToken, LinkGone, readLinkToken } from './links.js';
 
 interface LinkPages {
-  /** Where the links lead. */
   base: string;
-  /** Names the cookie and the limits. */
   name: string;
-  /** Of the page with the field for the link. */
   title: string;
-  /** Where its holder has it from. */
+  /** Where the holder got the link from. */
   origin: string;
-  /** What to do about a link that opens nothing. */
+  /** Advice for a link that does not work. */
   advice: string;
 }
 
 type LinkDeps = Pick<Context, 'clock' | 'limitStores'>;
 
-/** The pages hold a link's secret: nothing on the way may keep or compress them. */
+/** The pages contain a link's secret, so nothing on the way may cache or compress them. */
 export const keepSecret: RequestHandler = (_req, res, next) => {
   res.setHeader('Cache-Control', 'no-store, no-transform');
   next();
 };
 
-/**
- * Adds what all pages of one-time links share. The secret stands behind the `#` of the link, which a browser keeps to itself:
- * a script posts it to `…/open`, or its holder pastes it there.
- */
+/** Browsers do not send the secret after the `#`: a script posts it to `…/open`, or the holder pastes it there. */
 export function addLinkPages(
   router: Router,
   deps: LinkDeps,
@@ -44,7 +38,6 @@ export function addLinkPages(
   const opened = openedLink(`gauge_${name}`, isLinkToken);
   const wrongLinks = createLimit(deps.limitStores, `${name}-links`, tooManyLinks, wrongLinkOptions);
 
-  /** The page with the field for the link. */
   const showOpen = (req: Request, res: Response, form: FormState) =>
     renderPage(deps, req, res, { view: 'accounts/links/open', title, frame: 'card' }, { form, base, origin });
 
@@ -66,7 +59,7 @@ export function addLinkPages(
     }),
   );
 
-  /** One page for every link that opens nothing: goes behind the pages that throw `LinkGone`. */
+  /** Must come after the pages that throw `LinkGone`. */
   const showGone: ErrorRequestHandler = async (thrown, req, res, next) => {
     if (!(thrown instanceof LinkGone) || res.headersSent || !prefersHtml(req)) {
       next(thrown);
@@ -81,11 +74,10 @@ export function addLinkPages(
   return { opened, wrongLinks, showOpen, showGone };
 }
 
-/** A request counts when it comes and is taken back when it was good: a burst gets no further. */
+/** Counts a request on arrival and refunds it if it succeeds, so that a burst cannot exceed the limit. */
 const skipGood = { windowMs: 15 * MINUTE_MS, skipSuccessfulRequests: true };
 const MAX_GUESSES = 10;
 
-/** Links that open nothing, of an address. */
 export const wrongLinkOptions = {
   ...skipGood,
   limit: 30,
@@ -95,7 +87,6 @@ export const wrongLinkOptions = {
 
 const tooManyLinks = 'Too many links from your address did not work. Try again later.';
 
-/** Counts passwords that were wrong beside a link, of each link. */
 export const limitLinkGuesses = (stores: LimitStores, name: string, opened: OpenedLink): RequestHandler =>
   createLimit(stores, `${name}-guesses`, tooManyGuesses, {
     ...skipGood,
@@ -109,10 +100,7 @@ export const limitLinkGuesses = (stores: LimitStores, name: string, opened: Open
 
 type OpenedLink = ReturnType<typeof openedLink>;
 
-/**
- * The link that this browser has opened. It is kept for an hour in a cookie, while its holder signs in or makes an
- * account: in an address it would get into histories, into the logs of proxies and into what is sent as a referrer.
- */
+/** Kept in a cookie for an hour. In a URL, the secret would leak into histories, proxy logs and referrers. */
 export function openedLink(cookie: string, isToken: (value: unknown) => value is string) {
   const { read, keep, forget } = hostCookie(cookie, HOUR_MS);
   return {

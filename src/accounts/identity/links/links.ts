@@ -21,30 +21,29 @@ const paths: Record<LinkKind, string> = {
   operator_invitation: '/set-up',
 };
 
-/** A link that was used or has expired is kept this long, so that its page can say which. */
+/** Used and expired links are kept this long, so that their page can say what happened. */
 const KEPT_MS = 30 * DAY_MS;
 
 export type OneTimeLink = typeof oneTimeLinks.$inferSelect;
 
 interface LinkInput {
   kind: LinkKind;
-  /** Whom it is for; left out for a set-up, which is for the first person who opens it. */
+  /** The recipient. Left out for a set-up link, which the first person to open it uses. */
   person?: { id?: string | undefined; email: string } | undefined;
-  /** The person who makes it; left out where the service itself does. */
+  /** The creator; left out for the service itself. */
   createdBy?: string | undefined;
-  /** Left out: as long as one that is passed on from person to person. */
+  /** Defaults to the lifetime of a link that one person passes on to another. */
   lifetimeMs?: number;
-  /** The service mails it on a request, which anybody can make for any address. */
+  /** True if the service mails the link on a request, which anybody can make for any address. */
   isMailed?: boolean;
 }
 
 export interface NewLink {
-  /** Its address below the service's own. The secret behind the `#` is seen this once. */
+  /** Path below the service's origin. The secret after the `#` is shown only once. */
   path: string;
   expiresAt: Date;
 }
 
-/** The link opens nothing. Its message says why, in a sentence. */
 export class LinkGone extends AppError {
   constructor(detail: string) {
     super('not_found', detail);
@@ -52,8 +51,8 @@ export class LinkGone extends AppError {
 }
 
 /**
- * Makes a link. Those of the same kind that are open for the same person stop working, except that a mailed link replaces only
- * mailed ones: a stranger's request must not end a link that an operator has passed on.
+ * Replaces open links of the same kind and person. A mailed link replaces only mailed ones: a stranger's request must
+ * not end a link that an operator passed on.
  */
 export async function createLink(
   tx: Tx,
@@ -90,7 +89,7 @@ export async function createLink(
   return { path: `${paths[kind]}#${token}`, expiresAt };
 }
 
-/** Waits for a use of such a link that is on its way, and keeps others from it until the transaction ends. */
+/** Waits for a concurrent use of such a link and blocks others until the transaction ends. */
 export async function holdOpenLinks(tx: Tx, kind: LinkKind): Promise<void> {
   await tx
     .select({ kind: oneTimeLinks.kind })
@@ -101,17 +100,14 @@ export async function holdOpenLinks(tx: Tx, kind: LinkKind): Promise<void> {
 
 const shape = /^[\w-]{43}$/;
 
-/** What the end of a link, or the secret alone, says; undefined where there is none. */
+/** Accepts a link or a bare secret. */
 export const readLinkToken = (typed: string): string | undefined =>
   /(?:^|#)([\w-]{43})$/.exec(typed.trim())?.[1];
 
 export const isLinkToken = (token: unknown): token is string =>
   typeof token === 'string' && shape.test(token);
 
-/**
- * The link of a secret, if it is one of these kinds and works now.
- * @throws LinkGone
- */
+/** @throws LinkGone */
 export async function findLink(
   orm: Orm,
   token: unknown,
@@ -130,13 +126,13 @@ export async function findLink(
     );
   if (link.usedAt !== null) throw new LinkGone('This link was already used. It works only once.');
   if (link.expiresAt <= now) throw new LinkGone('This link has expired.');
-  if (!(await hasMaker(orm, link)))
+  if (!(await hasValidCreator(orm, link)))
     throw new LinkGone('The person who created this link is no longer an operator.');
   return link;
 }
 
-/** True for a link of the service itself, and for one whose maker is still an operator. Only operators invite operators. */
-async function hasMaker(orm: Orm, { kind, createdBy }: OneTimeLink): Promise<boolean> {
+/** Only operators invite operators. True also for a link that the service created. */
+async function hasValidCreator(orm: Orm, { kind, createdBy }: OneTimeLink): Promise<boolean> {
   return createdBy === null ? kind !== 'operator_invitation' : isOperator(orm, createdBy);
 }
 
@@ -148,7 +144,7 @@ export async function isOperator(orm: Orm, userId: string): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** Ends the links of an operator who is one no longer. @returns how many were open */
+/** @returns the number of open links */
 export async function deleteOpenLinksBy(tx: Tx, userId: string): Promise<number> {
   const rows = await tx
     .delete(oneTimeLinks)
@@ -157,10 +153,7 @@ export async function deleteOpenLinksBy(tx: Tx, userId: string): Promise<number>
   return rows.length;
 }
 
-/**
- * Uses the link up. One statement: of two uses at once, one gets through.
- * @throws LinkGone
- */
+/** One statement, so only one of two concurrent uses succeeds. @throws LinkGone */
 export async function spendLink(tx: Tx, { hashedToken }: OneTimeLink, now: Date): Promise<void> {
   const spent = await tx
     .update(oneTimeLinks)

@@ -3,7 +3,7 @@ import type { Orm, Tx } from '../../../core/db/client.js';
 import { invitations, memberships, organizations, users } from '../../organizations/table.js';
 import { operators } from '../table.js';
 
-/** Neither used nor revoked; it may have expired. At most one for an address. */
+/** Neither used nor revoked, though it may have expired. At most one per address. */
 const isUnclosed = and(isNull(invitations.acceptedAt), isNull(invitations.revokedAt));
 
 const isByMember = and(
@@ -11,10 +11,7 @@ const isByMember = and(
   eq(memberships.userId, invitations.createdBy),
 );
 
-/**
- * Its maker still has a role that may give this one, or is an operator: removing or demoting a person ends their
- * invitations.
- */
+/** Removing or demoting a person voids the invitations that they could no longer make. */
 const isBacked = (orm: Orm) =>
   or(
     eq(memberships.role, 'owner'),
@@ -37,7 +34,6 @@ const invitationColumns = (orm: Orm, now: Date) => ({
   orgSlug: organizations.slug,
   orgName: organizations.name,
   isArchived: sql<boolean>`${organizations.archivedAt} is not null`,
-  /** It can be accepted now. */
   isOpen: sql<boolean>`coalesce(${isOpen(orm, now)}, false)`,
 });
 
@@ -51,7 +47,6 @@ const selectInvitations = (orm: Orm, now: Date) =>
 
 export type Invitation = NonNullable<Awaited<ReturnType<typeof findInvitation>>>;
 
-/** Newest first. */
 export function listOpenInvitations(orm: Orm, orgId: string, now: Date, limit: number) {
   return selectInvitations(orm, now)
     .where(and(eq(invitations.orgId, orgId), isOpen(orm, now)))
@@ -68,7 +63,7 @@ export async function countOpenInvitations(orm: Orm, orgId: string, now: Date): 
   return row!.open;
 }
 
-/** When the Organization made the invitation that was the `count`th to last; undefined if it made fewer since. */
+/** Undefined if there were fewer after `since`. */
 export async function findNthInvitation(
   orm: Orm,
   orgId: string,
@@ -85,13 +80,11 @@ export async function findNthInvitation(
   return row?.createdAt;
 }
 
-/** Finds an invitation: its Organization, as for all of a tenant's rows, and the hash of its token. */
 export interface InvitationKey {
   orgId: string;
   hashedToken: string;
 }
 
-/** By its address: the one that a new one for the same address replaces. */
 export async function findInvitation(
   orm: Orm,
   orgId: string,
@@ -112,7 +105,7 @@ export async function insertInvitation(tx: Tx, row: typeof invitations.$inferIns
   await tx.insert(invitations).values(row);
 }
 
-/** True if it was neither used nor revoked until now: of two at once, only one gets it. */
+/** Of two concurrent calls, one gets true. */
 export async function closeInvitation(
   tx: Tx,
   orgId: string,

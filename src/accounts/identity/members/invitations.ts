@@ -25,14 +25,13 @@ import {
 import { mayManage, ownersOnly, requireManager } from './members.js';
 import { findMemberByEmail } from './queries.js';
 
-/** Invitations of an Organization that are open at the same time. */
 export const MAX_OPEN_INVITATIONS = 100;
 
-/** Invitations that members of an Organization make in an hour: each may be a mail to a stranger. */
+/** Most invitations per Organization and hour, because each may mail a stranger. */
 const MAX_AN_HOUR = 50;
 
 interface InvitationInput {
-  /** Made with the form, so that the same form makes one invitation however often it arrives. */
+  /** Generated with the form, so that a form sent twice creates one invitation. */
   id: string;
   email: string;
   role: Role;
@@ -40,16 +39,15 @@ interface InvitationInput {
 }
 
 interface NewInvitation {
-  /** The secret of the link. The only time it is seen. */
   token: string;
   expiresAt: Date;
-  /** Whether the link is on its way to the invited address. */
+  /** True if the link is being mailed to the invited address. */
   isMailed: boolean;
 }
 
 /**
- * Invites an address. An invitation that is open for it already is replaced: its link stops working.
- * @returns undefined if the same form was carried out before; the link is not known any more
+ * Replaces the address's open invitation, whose link stops working.
+ * @returns undefined if the same form was processed before, because the link is no longer known
  * @throws AppError forbidden_role, invalid_request, rate_limited
  */
 export async function invite(
@@ -68,12 +66,12 @@ export async function invite(
   const replaced = await findInvitation(tx, orgId, { email }, source.at);
   if (replaced?.isOpen && !mayManage(me.role, replaced.role)) throw ownersOnly();
   await requireRoomInHour(tx, orgId, source.at);
-  // A form that was carried out and is sent again with another address means another invitation.
+  // The same form with a different address creates another invitation.
   const invitation = { ...input, id: earlier ? uuid() : input.id, createdBy: me.userId };
   return addInvitation(tx, orgId, invitation, source, mail);
 }
 
-/** The rows are the count, those that were revoked too. @throws AppError rate_limited */
+/** Counts rows, including revoked invitations. @throws AppError rate_limited */
 async function requireRoomInHour(tx: Tx, orgId: string, at: Date): Promise<void> {
   const since = new Date(at.getTime() - HOUR_MS);
   const oldest = await findNthInvitation(tx, orgId, MAX_AN_HOUR, since);
@@ -86,10 +84,7 @@ async function requireRoomInHour(tx: Tx, orgId: string, at: Date): Promise<void>
   );
 }
 
-/**
- * Invites a person in the name of the one who runs the service.
- * @throws AppError invalid_request, also where the Organization is archived: its invitations are void
- */
+/** @throws AppError invalid_request, also for an archived Organization, whose invitations are void */
 export async function inviteAsOperator(
   tx: Tx,
   orgId: string,
@@ -104,7 +99,7 @@ export async function inviteAsOperator(
   return addInvitation(tx, orgId, { id: uuid(), ...input, createdBy: operatorId }, source, mail);
 }
 
-/** The Organization is locked. */
+/** The caller must hold the Organization's lock. */
 async function addInvitation(
   tx: Tx,
   orgId: string,
@@ -126,7 +121,7 @@ async function addInvitation(
   return { token, expiresAt, isMailed };
 }
 
-/** @returns false where no mail is sent */
+/** @returns false if no mail is sent */
 async function mailInvitation(
   tx: Tx,
   mail: MailConfig | undefined,
@@ -156,20 +151,14 @@ const isSame = (earlier: Invitation, { email, role, days }: InvitationInput): bo
   earlier.role === role &&
   earlier.expiresAt.getTime() - earlier.createdAt.getTime() === days * DAY_MS;
 
-/**
- * Makes an invitation's link stop working. One that was revoked before stays as it is.
- * @throws AppError not_found (also one that was accepted), forbidden_role
- */
+/** Revoking a revoked one changes nothing. @throws AppError not_found (also if accepted), forbidden_role */
 export async function revokeInvitation(tx: Tx, orgId: string, id: string, source: Source): Promise<void> {
   await lockOrganization(tx, { id: orgId });
   const me = await requireManager(tx, orgId, source.actor);
   await revoke(tx, orgId, id, (role) => mayManage(me.role, role), source);
 }
 
-/**
- * The same by the person who runs the service.
- * @throws AppError not_found
- */
+/** @throws AppError not_found */
 export async function revokeAsOperator(tx: Tx, orgId: string, id: string, source: Source): Promise<void> {
   await lockOrganization(tx, { id: orgId });
   await revoke(tx, orgId, id, () => true, source);
@@ -204,19 +193,18 @@ const tooMany = () =>
 
 export const JOIN = '/dashboard/join';
 
-/** The part of an address behind `#` never leaves the browser by itself. */
+/** Browsers never send the part of an address after `#`. */
 export const toInvitationLink = (origin: string, token: string): string => `${origin}${JOIN}#${token}`;
 
-/** The invitation that was opened, after a way elsewhere; the sign-in form where there was none. */
+/** Returns to the opened invitation after a detour, or to the sign-in form if there is none. */
 export const toJoinAddress = (token: unknown): string => (isTokenShaped(token) ? JOIN : '/login');
 
-/** To sign in and come back. */
 export const toSignInAddress = (token: unknown): string =>
   isTokenShaped(token) ? toAddress('/login', { next: toJoinAddress(token) }) : '/login';
 
 const shape = /^[\w-]{64}$/;
 
-/** The secret of an invitation's link, base64url: the Organization's id and 256 random bits. Only its hash is stored. */
+/** The Organization's id and 256 random bits in base64url. Only its hash is stored. */
 export function generateInvitationToken(orgId: string): { token: string; hashedToken: string } {
   const id = Buffer.from(orgId.replaceAll('-', ''), 'hex');
   const token = Buffer.concat([id, randomBytes(32)]).toString('base64url');
@@ -226,7 +214,6 @@ export function generateInvitationToken(orgId: string): { token: string; hashedT
 export const isTokenShaped = (token: unknown): token is string =>
   typeof token === 'string' && shape.test(token);
 
-/** Undefined for what cannot be a token. */
 export function readInvitationToken(token: unknown): InvitationKey | undefined {
   if (!isTokenShaped(token)) return undefined;
   const id = Buffer.from(token, 'base64url').toString('hex', 0, 16);

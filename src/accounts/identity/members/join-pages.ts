@@ -42,7 +42,7 @@ const opened = openedLink('gauge_invitation', isTokenShaped);
 
 type JoinDeps = Pick<Context, 'db' | 'clock'>;
 
-/** Where an invitation's link leads: for people who belong to no Organization yet, and often have no account. */
+/** For people who belong to no Organization yet and often have no account. */
 export function joinPages(
   deps: Pick<Context, 'db' | 'clock' | 'limitStores'>,
   readSession: ReadSession,
@@ -107,7 +107,6 @@ export function joinPages(
   return router;
 }
 
-/** What the opened invitation leads to: the form for its link, for an account, or for joining. */
 const showJoin =
   (deps: JoinDeps, readSession: ReadSession) =>
   async (req: Request, res: Response): Promise<void> => {
@@ -150,7 +149,7 @@ const createAccount =
     const { email } = await getInvitation(db.orm, token, undefined, new Date(clock.now()));
     const problem = await passwordProblem(password, email);
     if (problem !== undefined) throw fieldError('password', problem);
-    // Hashing takes long, so it happens before anything is locked, and not for an address that needs none.
+    // Hashing is slow, so it happens before anything is locked and only for an address without an account.
     if (await findUser(db.orm, { email })) throw hasAccount();
     const arrival = arrivalOf(req, res, clock);
     const account = { name: name.trim(), passwordHash: await hashPassword(password, arrival.gone) };
@@ -160,7 +159,6 @@ const createAccount =
     res.redirect(303, JOINED);
   };
 
-/** The ways out: to join as another person, and the page of people who left their last Organization. */
 function addLeavingPages(router: Router, deps: JoinDeps, readSession: ReadSession): void {
   router.post(`${JOIN}/sign-out`, async (req, res) => {
     const address = toJoinAddress(textField((await readForm(req, res)) as FormFields, 'invitation'));
@@ -168,7 +166,7 @@ function addLeavingPages(router: Router, deps: JoinDeps, readSession: ReadSessio
     res.redirect(303, address);
   });
 
-  // Without a membership: this page cannot ask for one.
+  // This person has no membership, so the page cannot require one.
   router.get('/dashboard/left', requirePerson(readSession), (req, res) =>
     renderPage(deps, req, res, { view: 'accounts/members/left', title: 'You have left', frame }, {}),
   );
@@ -200,9 +198,9 @@ function showGone(deps: JoinDeps): ErrorRequestHandler {
 }
 
 export interface JoinLimits {
-  /** Links that open nothing, after which an address gets no further for a while. */
+  /** Invalid links before an address is blocked for a while. */
   wrongLinks: number;
-  /** Forms for a new account in a while, from one address. Each costs the hash of a password. */
+  /** Forms for a new account per address, because each costs a password hash. */
   newAccounts: number;
 }
 

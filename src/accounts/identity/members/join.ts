@@ -13,7 +13,7 @@ import { closeInvitation, findInvitation, type Invitation } from './invitation-q
 import { readInvitationToken } from './invitations.js';
 import { findMember, holdPerson, insertMembership } from './queries.js';
 
-/** The link opens nothing. Why is not said: its holder may be a stranger. */
+/** The message does not say why, because the holder may be a stranger. */
 export class InvitationGone extends AppError {
   constructor() {
     super(
@@ -23,7 +23,7 @@ export class InvitationGone extends AppError {
   }
 }
 
-/** Void until the Organization is restored, also for who has joined with it. */
+/** Void until the Organization is restored, even for people who have joined with it. */
 export class InvitationVoid extends AppError {
   readonly orgName: string;
   constructor(orgName: string) {
@@ -33,8 +33,7 @@ export class InvitationVoid extends AppError {
 }
 
 /**
- * What a link stands for, to its holder: an open invitation, or one that this person has accepted or, being a member, does
- * not need.
+ * Finds an invitation that is open or that this person accepted or does not need.
  * @throws InvitationGone, InvitationVoid
  */
 export async function getInvitation(
@@ -54,8 +53,7 @@ export async function getInvitation(
 }
 
 /**
- * Makes the signed-in person a member, and their session show the Organization.
- * @returns false if they were a member before: then the invitation stays open
+ * @returns false if they were already a member; then the invitation stays open
  * @throws InvitationGone, InvitationVoid
  */
 export async function joinAs(
@@ -78,8 +76,7 @@ export async function joinAs(
 }
 
 /**
- * Makes an account for the invited address, a member of the Organization and signed in.
- * @returns the token of its session
+ * @returns the token of the new account's session
  * @throws InvitationGone, InvitationVoid; AppError invalid_request if the address has an account by now
  */
 export async function joinWithNewAccount(
@@ -99,7 +96,7 @@ export async function joinWithNewAccount(
   const source = { at, ip, requestId, actor: user.id };
   await insertUser(tx, user);
   await addJoined(tx, invitation, { userId: user.id, email }, source, true);
-  // Accounts are the operator's: the ones that came into being without them are in their log.
+  // The operator owns all accounts, so an account created without them is recorded in their log.
   const details = { after: { name }, invitedTo: organization.slug };
   await recordOperatorAudit(tx, { ...source, action: 'user.created', target: email, details });
   await endFormer(tx, arrival);

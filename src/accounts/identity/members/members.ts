@@ -17,14 +17,13 @@ import {
   type Member,
 } from './queries.js';
 
-/** @throws AppError not_found: another Organization's member does not exist here */
+/** @throws AppError not_found, also for another Organization's member */
 export async function requireMember(orm: Orm, orgId: string, userId: string): Promise<Member> {
   const member = await findMember(orm, orgId, userId);
   if (!member) throw new AppError('not_found', 'There is no such member.');
   return member;
 }
 
-/** What one member may do with another, or with themselves, as the page offers it. */
 export async function readPermissions(
   orm: Orm,
   orgId: string,
@@ -35,17 +34,13 @@ export async function readPermissions(
   const isAllowed = mayManage(me.role, member.role);
   const isLastOwner = member.role === 'owner' && !(await hasOtherOwner(orm, orgId, member.userId));
   return {
-    /** Empty if the role is not theirs to change. */
     assignableRoles: isAllowed && !isLastOwner ? manageableRoles(me.role) : [],
     mayRemove: (isAllowed || isMe) && !isLastOwner,
     isLastOwner,
   };
 }
 
-/**
- * Gives a member another role. `source.actor` is the person who does it, and may be the member.
- * @throws AppError not_found, forbidden_role, invalid_request (the last owner)
- */
+/** @throws AppError not_found, forbidden_role, invalid_request (the last owner) */
 export async function changeRole(
   tx: Tx,
   orgId: string,
@@ -65,8 +60,7 @@ export async function changeRole(
 }
 
 /**
- * Ends a membership. Every member may end their own. Keys belong to the Organization and stay as they are.
- * @throws AppError not_found, forbidden_role, invalid_request (the last owner)
+ * Every member may leave. API keys stay. @throws AppError not_found, forbidden_role, invalid_request (the last owner)
  */
 export async function removeMember(tx: Tx, orgId: string, userId: string, source: Source): Promise<void> {
   await lockOrganization(tx, { id: orgId });
@@ -81,10 +75,7 @@ export async function removeMember(tx: Tx, orgId: string, userId: string, source
   await recordAudit(tx, orgId, { ...source, action: 'member.removed', target: member.email, details });
 }
 
-/**
- * The member who asks for a change, as they are now: their role may have changed while they waited for the lock.
- * @throws AppError forbidden_role
- */
+/** The role may have changed while the member waited for the lock. @throws AppError forbidden_role */
 export async function requireManager(tx: Tx, orgId: string, userId: string): Promise<Member> {
   const me = await requireSelf(tx, orgId, userId);
   if (!isManager(me.role)) throw managersOnly();
@@ -117,7 +108,6 @@ export const roleDescriptions: Record<Role, string> = {
   billing: 'Sees the same as a member: for people who look after billing.',
 };
 
-/** The roles that a member of this role may give, and whose bearers they may change and remove. */
 export function manageableRoles(role: Role): readonly Role[] {
   if (role === 'owner') return roles;
   return role === 'admin' ? roles.filter((other) => other !== 'owner') : [];
@@ -151,7 +141,7 @@ export async function putMember(
   return { isNew: false, resource: member };
 }
 
-/** Ends the membership, the last owner's too: the operator can name another. The Organization's keys stay as they are. */
+/** Ends even the last owner's membership, because the operator can name another. The Organization's keys stay. */
 export async function removeMemberByEmail(
   tx: Tx,
   slug: string,

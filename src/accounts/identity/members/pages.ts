@@ -52,7 +52,6 @@ type PageDeps = Pick<Context, 'db' | 'clock' | 'config'>;
 /** @throws AppError not_found */
 const readId = (req: Request, name: string): string => readPathId(req, name, 'member or invitation');
 
-/** `/dashboard/members`: every member sees them, owner and admin change them. */
 export function membersPages(deps: PageDeps): Router {
   const { db, clock } = deps;
   const router = pageRouter();
@@ -92,7 +91,6 @@ export function membersPages(deps: PageDeps): Router {
   return router;
 }
 
-/** Whether every member needs a second factor: owners decide. */
 function addFactorPages(router: Router, deps: PageDeps): void {
   const { db } = deps;
   const ownersOnly = requireRole('owner');
@@ -203,7 +201,6 @@ function addMemberPages(router: Router, deps: PageDeps): void {
   }
 }
 
-/** Making and revoking invitations: for managing roles. */
 function addInvitationPages(router: Router, deps: PageDeps): void {
   const mayChange = requireRole(...managingRoles);
 
@@ -224,7 +221,7 @@ function addInvitationPages(router: Router, deps: PageDeps): void {
           return;
         }
         const link = toInvitationLink(originOf(req), invited.token);
-        // Compressed beside text of another person, a secret can be guessed from the length of the answer.
+        // If compressed together with text of another person, the secret could be guessed from the response's length.
         res.setHeader('Cache-Control', 'no-store, no-transform');
         res.status(201);
         const page = { view: 'accounts/members/invited', title: 'Invitation created', section: 'members' };
@@ -244,7 +241,7 @@ function addInvitationPages(router: Router, deps: PageDeps): void {
   );
 
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
-    // The field with the id is hidden, so a bad one could not be put right.
+    // The id field is hidden, so nobody could correct an invalid one.
     const id = form.errors.id === undefined ? (form.values.id ?? uuid()) : uuid();
     const values = { role: 'member', days: '7', ...form.values, id };
     const page = { view: 'accounts/members/invite', title: 'Invite a member', section: 'members' };
@@ -275,7 +272,7 @@ function readList(req: Request): { search: string | undefined; cursor: string | 
   return { search: checked, cursor };
 }
 
-/** A cursor is the address of the last row seen, so that a list costs the same on every page. */
+/** The cursor is the last address seen, so every page of the list costs the same. */
 const encodeCursor = (email: string): string => Buffer.from(email).toString('base64url');
 
 function decodeCursor(cursor: string): string {

@@ -9,9 +9,8 @@ import { secondFactors } from '../table.js';
 
 export type Member = NonNullable<Awaited<ReturnType<typeof findMember>>>;
 
-/** Part of the members in the order of their addresses. */
 interface MemberRange extends Range {
-  /** Only members whose address, or a word of whose name, begins with this. */
+  /** Matches the beginning of the address or of a word in the name. */
   search?: string | undefined;
 }
 
@@ -38,7 +37,7 @@ export async function findMemberByEmail(orm: Orm, orgId: string, email: string):
   return member;
 }
 
-/** One more than the limit, which tells whether there is a next page. Each says how many members there are in all. */
+/** Reads one row more than the limit to detect a next page. Each row carries the total number of members. */
 export async function listMembers(
   orm: Orm,
   orgId: string,
@@ -59,7 +58,7 @@ export async function listMembers(
     .limit(limit + 1);
 }
 
-/** No pattern, so nothing in what was typed has a meaning of its own. */
+/** No LIKE pattern, so no character in the search has a special meaning. */
 const beginsWith = (search: string) => sql`(starts_with(${users.email}, lower(${search}::text))
   or position(' ' || lower(${search}::text) in ' ' || lower(${users.name})) > 0)`;
 
@@ -73,7 +72,6 @@ export async function countMembers(orm: Orm, orgId: string): Promise<number> {
   return row!.members;
 }
 
-/** How many members have no second factor that is on. */
 export async function countWithoutFactor(orm: Orm, orgId: string): Promise<number> {
   const [row] = await orm
     .select({ members: count() })
@@ -93,17 +91,16 @@ const selectOtherOwner = (orm: Orm, orgId: string, userId: string) =>
     .where(and(eq(memberships.orgId, orgId), eq(memberships.role, 'owner'), ne(memberships.userId, userId)))
     .limit(1);
 
-/** True if the Organization has an owner besides this person. */
 export async function hasOtherOwner(orm: Orm, orgId: string, userId: string): Promise<boolean> {
   return (await selectOtherOwner(orm, orgId, userId)).length > 0;
 }
 
-/** The same, and that owner stays one until the transaction ends: removing a user does not wait for `lockOrganization`. */
+/** Locks that owner's row, because removing a user does not wait for `lockOrganization`. */
 export async function holdOtherOwner(tx: Tx, orgId: string, userId: string): Promise<boolean> {
   return (await selectOtherOwner(tx, orgId, userId).for('share')).length > 0;
 }
 
-/** Keeps a person's row until the transaction ends. False if the person is gone. */
+/** Locks a person's row until the transaction ends. False if the person no longer exists. */
 export async function holdPerson(tx: Tx, userId: string): Promise<boolean> {
   const rows = await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('key share');
   return rows.length > 0;
@@ -117,7 +114,7 @@ export async function insertMembership(
   await tx.insert(memberships).values({ orgId, userId, role, createdAt });
 }
 
-/** True if the membership was still there. */
+/** False if the membership no longer exists. */
 export async function updateRole(
   tx: Tx,
   orgId: string,
@@ -131,7 +128,7 @@ export async function updateRole(
   return updated.length > 0;
 }
 
-/** The role that the membership had, or undefined if there was none. */
+/** Undefined if there was no membership. */
 export async function deleteMembership(tx: Tx, orgId: string, userId: string): Promise<Role | undefined> {
   const [gone] = await tx
     .delete(memberships)
@@ -140,21 +137,18 @@ export async function deleteMembership(tx: Tx, orgId: string, userId: string): P
   return gone?.role;
 }
 
-/** How a person became a member, in short and as a sentence. A `name` was typed by a person. */
+/** A `name` was typed by a person. */
 interface Origin {
   short: string;
   name: string | null;
-  /** What an account that existed before and one that the invitation made have apart. */
+  /** Distinguishes an existing account from one that the invitation created. */
   account: string | null;
   invitedAt: Date | null;
 }
 
 const unknown: Origin = { short: 'Not recorded', name: null, account: null, invitedAt: null };
 
-/**
- * Where members came from, by their ids, as the audit log has it: the entry at the time of the membership.
- * Entries have ids in the order of time, so each is found by the index on actions.
- */
+/** Reads the audit log's entry at the time of each membership, which the index on actions finds. */
 export async function readOrigins(
   orm: Orm,
   orgId: string,

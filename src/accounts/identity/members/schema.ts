@@ -3,12 +3,11 @@ import { nameField, text } from '../../../core/http/validate.js';
 import { emailSchema } from '../operator/schema.js';
 import { roles } from '../../organizations/table.js';
 
-/** How long an invitation may be open, in days. */
 export const invitationDays = ['1', '7', '30'] as const;
 
 const role = z.enum(roles, 'must be one of the roles');
 
-/** The address is trimmed and lower-cased before. */
+/** The caller trims and lower-cases the address first. */
 export const invitationSchema = z.strictObject({
   id: z.uuidv7('the form was out of date; send it again'),
   email: emailSchema,
@@ -28,7 +27,7 @@ export const listSchema = z.object({
     .optional(),
 });
 
-/** The password is checked apart, with the address. */
+/** The password is checked separately, together with the address. */
 export const accountSchema = z.strictObject({
   invitation: z.string(),
   name: nameField,

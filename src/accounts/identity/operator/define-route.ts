@@ -22,11 +22,10 @@ type OwnParts<Path extends string, Deps> = Omit<
   'tag' | 'credential' | 'params' | 'body'
 > & {
   body?: z.ZodType;
-  /** Of the body; left out: what every ordinary one fits in. */
+  /** Maximum body size; the default fits every ordinary body. */
   maxBytes?: number;
 };
 
-/** Completes a route with what every route for the operator has. */
 export function operatorRoute<Path extends string, Deps = Context>({
   body,
   maxBytes = MAX_BODY_BYTES,
@@ -34,7 +33,7 @@ export function operatorRoute<Path extends string, Deps = Context>({
 }: OwnParts<Path, Deps>): Route<Deps> {
   const names = [...own.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as ParameterName);
   const good = goodRequest(own);
-  // What cannot be an id is as unknown as any other.
+  // A malformed id is reported as not found, like any unknown id.
   const hasInput = names.some((name) => name !== 'id') || own.query !== undefined || body !== undefined;
   return defineRoute<Path, Deps>({
     ...own,
@@ -60,7 +59,7 @@ export function operatorRoute<Path extends string, Deps = Context>({
   });
 }
 
-/** What the examples are answered with is what callers may meet. */
+/** Error codes in the examples are the ones that callers may get. */
 const codesOf = (examples: Example[]): ErrorCode[] =>
   examples.flatMap(({ status = 200, answer }) =>
     status >= 400 ? [(answer as { code: ErrorCode }).code] : [],
@@ -105,7 +104,6 @@ function badLimitExample(request: ExampleRequest): Example {
   });
 }
 
-/** The parts of a list's description: ordered by a unique key, in pages. */
 export function listParts(name: string, schema: z.ZodType, order: string) {
   const listSchema = z.object({
     [name]: z.array(schema).describe(order),
@@ -117,7 +115,6 @@ export function listParts(name: string, schema: z.ZodType, order: string) {
   };
 }
 
-/** 201 for what was made now, 200 for what was there. */
 export const putResponses = (schema: z.ZodType) => ({
   200: json('Updated, or already as declared.', schema),
   201: json('Created.', schema),
@@ -125,7 +122,6 @@ export const putResponses = (schema: z.ZodType) => ({
 
 export const deletedResponses = { 204: { description: 'Deleted.' } };
 
-/** A list's cursor is the key of the last row seen. */
 export const cursorOf = (key: string): string => Buffer.from(key).toString('base64url');
 
 export function notFoundExample(detail: string, request: ExampleRequest): Example {

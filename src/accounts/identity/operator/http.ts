@@ -12,7 +12,7 @@ import type { Put, Source } from '../source.js';
 import { emailSchema, slugSchema } from './schema.js';
 import { whereaboutsOf } from '../session/session.js';
 
-/** The longest texts, escaped, fit several times. */
+/** Fits the longest texts, escaped, several times. */
 export const MAX_BODY_BYTES = 16 * 1024;
 
 /** @throws AppError invalid_request that names the path parameter */
@@ -46,7 +46,6 @@ export const sourceOf = (req: Request, res: Response, clock: Clock): Source => (
   actor: byOperator(res).actor,
 });
 
-/** A change by the operator, with what its audit row says of where it came from. */
 export function changeAsOperator<T>(
   deps: ChangeDeps,
   req: Request,
@@ -58,7 +57,7 @@ export function changeAsOperator<T>(
   return change(deps, by, (tx) => work(tx, source));
 }
 
-/** 201 for what was made now, 200 for what was there, changed or not. */
+/** 201 for a created resource, 200 for an existing one, changed or not. */
 export function sendPut<T>(
   res: Response,
   { isNew, resource }: Put<T>,

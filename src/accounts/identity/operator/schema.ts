@@ -63,7 +63,7 @@ export const slugSchema = z
     'must be 1 to 64 of a-z and 0-9, with -, _ or . inside only',
   );
 
-/** Trimmed and lower-cased before it is checked. */
+/** The caller trims and lower-cases the address first. */
 export const emailSchema = z.email('must be an e-mail address').max(254, 'must have at most 254 characters');
 
 export const organizationSchema = z

@@ -23,7 +23,6 @@ import { hasFactor } from '../second-factor/queries.js';
 import { operators } from '../table.js';
 import { findUser, insertUser, lockUser, type User } from '../users/queries.js';
 
-/** The kinds of links that make an operator. */
 const kinds = ['setup', 'operator_invitation'] as const;
 
 export async function hasOperator(orm: Orm): Promise<boolean> {
@@ -31,13 +30,13 @@ export async function hasOperator(orm: Orm): Promise<boolean> {
 }
 
 /**
- * Makes the link with which the first operator signs in; the one before stops working.
- * @param isForced makes it as well for a service whose operators are locked out
+ * Replaces the previous link.
+ * @param isForced creates it even if operators exist, for a service that locked its operators out
  * @returns undefined if there is an operator
  */
 export function createSetUpLink(deps: ChangeDeps, isForced = false): Promise<NewLink | undefined> {
   return change(deps, byService, async (tx) => {
-    // The one before may be in use right now: what comes of it is seen.
+    // The previous link may be in use right now. Wait for the outcome.
     await holdOpenLinks(tx, 'setup');
     const hasOne = await hasOperator(tx);
     if (hasOne && !isForced) return undefined;
@@ -48,14 +47,11 @@ export function createSetUpLink(deps: ChangeDeps, isForced = false): Promise<New
   });
 }
 
-/**
- * The link of a set-up or of an operator's invitation, if it works now.
- * @throws LinkGone
- */
+/** @throws LinkGone */
 export const findOperatorLink = (orm: Orm, token: unknown, now: Date): Promise<OneTimeLink> =>
   findLink(orm, token, kinds, now);
 
-/** For the terminal. @param url with its secret */
+/** For the terminal. @param url includes the secret */
 export const describeSetUpLink = (url: string): string => `
 Set up Gauge here, within an hour:
 
@@ -65,16 +61,14 @@ It works once. Earlier set-up links no longer work.
 `;
 
 interface OperatorInput {
-  /** Left out where there is an account. */
   name: string | undefined;
-  /** Of an invitation it is the invited one, whatever was typed. */
+  /** Ignored for an invitation, which names the address itself. */
   email: string | undefined;
   password: string;
 }
 
 /**
- * Makes the holder of a link an operator and signs them in: with a new account, or with the one that the address has,
- * whose password they have to know.
+ * Creates an account, or takes the address's existing one, whose password they must enter. Signs them in.
  * @throws LinkGone; AppError not_signed_in for a wrong password, invalid_request
  */
 export async function becomeOperator(
@@ -111,7 +105,7 @@ export async function becomeOperator(
   });
 }
 
-/** Hashing takes long, so it happens before anything is locked. */
+/** Hashing is slow, so this runs before anything is locked. */
 async function newUser(
   email: string,
   { name, password }: OperatorInput,
@@ -134,7 +128,6 @@ async function holdOrInsert(tx: Tx, found: User | undefined, newAccount: User | 
   return newAccount!;
 }
 
-/** Those who run the service, by address. */
 export const listOperators = (orm: Orm, limit: number) => selectOperators(orm).limit(limit);
 
 const selectOperators = (orm: Orm) =>
@@ -157,10 +150,7 @@ export async function getOperator(orm: Orm, userId: string) {
   return operator;
 }
 
-/**
- * Makes a link with which a person becomes an operator; an open one for the same address stops working.
- * @throws AppError invalid_request for who is one already
- */
+/** Replaces an open link of the same address. @throws AppError invalid_request if they already are one */
 export async function inviteOperator(tx: Tx, email: string, by: string, source: Source): Promise<NewLink> {
   const person = await findUser(tx, { email });
   if (person && (await isOperator(tx, person.id)))
@@ -169,8 +159,8 @@ export async function inviteOperator(tx: Tx, email: string, by: string, source: 
 }
 
 /**
- * Closes the console to an operator. Their account and memberships stay; the links that they made stop
- * working. Of two who remove each other at once, one is refused.
+ * Account and memberships stay; links that they created stop working. If two operators remove each other at once, one
+ * call is refused.
  * @throws AppError not_found, invalid_request for the last one
  */
 export async function removeOperator(tx: Tx, userId: string, source: Source): Promise<void> {
@@ -183,7 +173,7 @@ export async function removeOperator(tx: Tx, userId: string, source: Source): Pr
   if (all.length === 1)
     throw new AppError('invalid_request', 'This is the only operator. Invite another one first.');
   await tx.delete(operators).where(eq(operators.userId, userId));
-  // Whoever makes a link holds their own row of operators, which is locked above: none is made meanwhile.
+  // Creating a link locks the creator's row of operators, which is locked above, so no new link can appear meanwhile.
   const details = { linksEnded: await deleteOpenLinksBy(tx, userId) };
   await recordOperatorAudit(tx, { ...source, action: 'operator.removed', target: email, details });
 }

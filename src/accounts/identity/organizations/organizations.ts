@@ -74,11 +74,7 @@ async function update(
   return organization;
 }
 
-/**
- * Says whether the members of an Organization need a second factor. `source.actor` is the owner who decides: they need
- * one themselves, or the decision would lock them out.
- * @throws AppError invalid_request
- */
+/** The deciding owner must have a second factor, or they would lock themselves out. @throws AppError invalid_request */
 export async function requireFactorOfMembers(
   tx: Tx,
   orgId: string,
@@ -103,7 +99,6 @@ export async function getOrganization(orm: Orm, slug: string): Promise<Organizat
   return known(await findOrganization(orm, { slug }), slug);
 }
 
-/** The same, held until the transaction ends. */
 export async function getLockedOrganization(tx: Tx, slug: string): Promise<Organization> {
   return known(await lockOrganization(tx, { slug }), slug);
 }

@@ -17,10 +17,7 @@ export async function findOrganization(
   return organization;
 }
 
-/**
- * Makes the changes of an Organization's members, invitations, entitlements and API keys wait for each other until the
- * transaction ends: what is read after this stays true until it is written.
- */
+/** Serializes changes of members, invitations, entitlements and API keys: what is read afterwards stays true. */
 export async function lockOrganization(
   tx: Tx,
   by: { id: string } | { slug: string },
@@ -55,8 +52,8 @@ export async function updateOrganization(
 }
 
 /**
- * Says on each API key whether its Organization is archived, under the Organization's lock, which making a key waits for.
- * Keys stand above Organizations, so by name; in the order in which their use is recorded.
+ * Creating a key takes the same lock. Raw SQL, because the module for keys depends on this one; updates keys in the
+ * order in which their use is recorded, to avoid deadlocks.
  */
 export async function copyToKeys(tx: Tx, { id, archivedAt }: Organization): Promise<void> {
   const at = archivedAt?.toISOString() ?? null;
@@ -80,7 +77,6 @@ const selectMemberships = (orm: Orm, userId: string, slug?: string) =>
       and(eq(memberships.userId, userId), slug === undefined ? undefined : eq(organizations.slug, slug)),
     );
 
-/** The Organizations a person belongs to, by name, with their role in each; `limit` of them at most. */
 export const listOrganizationsOf = (orm: Orm, userId: string, limit: number) =>
   selectMemberships(orm, userId).orderBy(asc(organizations.name), asc(organizations.slug)).limit(limit);
 
@@ -90,9 +86,8 @@ export async function findMembershipOf(orm: Orm, userId: string, slug: string) {
 }
 
 /**
- * Makes a session show another Organization, if the session's person belongs to it. That is only what is shown: each
- * request and each change reads the membership again.
- * @returns the Organization, or undefined if there is none of that name for this person
+ * Only affects what is shown: each request and each change reads the membership again.
+ * @returns undefined if the person has no Organization of that name
  */
 export async function chooseOrganization(tx: Tx, sessionId: string, userId: string, slug: string) {
   const organization = await findMembershipOf(tx, userId, slug);
@@ -101,7 +96,7 @@ export async function chooseOrganization(tx: Tx, sessionId: string, userId: stri
   return organization;
 }
 
-/** True if the person manages the Organization. */
+/** False unless the person manages the Organization. */
 export async function updateMailNotices(
   tx: Tx,
   orgId: string,

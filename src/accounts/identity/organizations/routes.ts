@@ -11,7 +11,6 @@ import { problemExample } from '../../../core/reference/problem-examples.js';
 import { chooseOrganization, listOrganizationsOf } from './queries.js';
 import { chooseOrganizationSchema, MAX_BODY_BYTES, sessionSchema } from './schema.js';
 
-/** As many Organizations of a person as the answers name. */
 const MAX_ORGANIZATIONS = 1_000;
 
 const { organization, users } = exampleWorld;

@@ -5,7 +5,6 @@ import { marketAccesses, roles } from '../../organizations/table.js';
 
 export const MAX_BODY_BYTES = 16 * 1024;
 
-/** Which of a person's Organizations to look at, by its slug. */
 export const chooseOrganizationSchema = z
   .strictObject({ organization: text(255).describe('The slug of one of your Organizations.') })
   .meta({ id: 'OrganizationChoice' });

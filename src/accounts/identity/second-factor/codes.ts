@@ -22,25 +22,24 @@ import { findStep, isCodeShaped } from './totp.js';
 
 export const RECOVERY_CODES = 10;
 const LENGTH = 28;
-/** Codes of 80 bits from earlier versions, stored as SHA-256, are good until they are used or replaced. */
+/** Length of the 80-bit codes of earlier versions, stored as SHA-256. They stay valid until used or replaced. */
 const EARLIER_LENGTH = 16;
 
-/** Crockford's base32: no letter that can be taken for a digit, and none that makes words. */
+/** Crockford's base32, without letters that look like digits or spell words. */
 const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 
-/** Codes of 140 random bits each, in groups that can be read aloud: `7Q2M-XK4D-90VT-HB3W-…`. */
+/** Each code has 140 random bits, in groups that can be read aloud: `7Q2M-XK4D-90VT-HB3W-…`. */
 export const generateRecoveryCodes = (): string[] => Array.from({ length: RECOVERY_CODES }, generateOne);
 
 function generateOne(): string {
-  // The alphabet has 32 letters, so every byte maps to them evenly.
+  // The alphabet has 32 letters, so bytes map to them without bias.
   const letters = Array.from(randomBytes(LENGTH), (byte) => alphabet[byte % alphabet.length]);
   return letters.join('').match(/.{4}/g)!.join('-');
 }
 
 /**
- * The stored form of a code, however it was typed: in any case, with or without dashes and spaces, with O for 0 and I or
- * L for 1. Undefined for what cannot be one. Argon2id with a salt of the person's own, so that a code is found by its hash.
- * @throws as `hashPassword`
+ * Ignores case, dashes and spaces; reads O as 0 and I or L as 1. Undefined for a malformed code. Argon2id with a salt
+ * per person, so that a code can be looked up by its hash. @throws as `hashPassword`
  */
 export async function hashRecoveryCode(
   userId: string,
@@ -59,21 +58,20 @@ export async function hashRecoveryCode(
   return `argon2id:${await hashWithSalt(code, salt, signal)}`;
 }
 
-/** What a person typed: a code of their app, or a recovery code as it is stored; neither where it cannot be one. Or a passkey. */
+/** `hashedRecovery` is undefined for a malformed code. */
 export type TypedCode = { app: string } | { hashedRecovery: string | undefined } | { passkey: PasskeyUse };
 
 type CodeKind = 'app' | 'recovery_code' | 'passkey';
 
-/** What a form brings as the second factor: a code, or a passkey of the site. */
 export interface GivenFactor {
   code?: string | undefined;
   passkey?: Assertion | undefined;
   site: Site;
-  /** The hashed token of the session, or of the sign-in, that asked for it. */
+  /** Hashed token of the session or pending sign-in that asked for it. */
   hashedToken: string;
 }
 
-/** The same with what only a passkey needs. Undefined where nothing was given. @throws as `readCode` */
+/** Undefined if neither was given. @throws as `readCode` */
 export async function readFactor(
   orm: Orm,
   { userId, now, gone }: { userId: string; now: Date; gone: AbortSignal },
@@ -83,20 +81,14 @@ export async function readFactor(
   return code === undefined ? undefined : readCode(userId, code, gone);
 }
 
-/**
- * Makes ready what a person typed. Hashing takes long, so this comes before anything is locked.
- * @throws as `hashPassword`
- */
+/** Hashing is slow, so call this before anything is locked. @throws as `hashPassword` */
 export async function readCode(userId: string, typed: string, signal?: AbortSignal): Promise<TypedCode> {
   const code = cleanCode(typed);
   if (isCodeShaped(code)) return { app: code };
   return { hashedRecovery: await hashRecoveryCode(userId, code, signal) };
 }
 
-/**
- * Uses up a code. Each is accepted once, and a code of the app uses up the older ones too. Undefined if it was wrong or
- * used before; the caller's transaction decides whether it stays used.
- */
+/** An app code also invalidates older ones. Undefined for a wrong or used code. A rollback leaves the code usable. */
 export async function acceptCode(
   tx: Tx,
   secrets: SecretBox,
@@ -119,10 +111,9 @@ export async function acceptCode(
   return isSpent ? 'recovery_code' : undefined;
 }
 
-/** Apps show `123 456`; some keyboards write digits in full width. */
+/** Apps show `123 456`, and some keyboards type full-width digits. */
 export const cleanCode = (typed: string): string => typed.normalize('NFKC').replace(/\s/g, '');
 
-/** That a code or a passkey was refused, and where. */
 export const auditRefusedFactor = (
   tx: Tx,
   person: { userId: string; email: string },
@@ -134,7 +125,6 @@ export const auditRefusedFactor = (
     ? auditPerson(tx, person, 'user.passkey_refused', where, { ...details, reason: refusalOf(code.passkey) })
     : auditPerson(tx, person, 'user.code_refused', where, details);
 
-/** That a recovery code was used up, and how many are left. */
 export async function auditRecoveryCode(
   tx: Tx,
   person: { userId: string; email: string },

@@ -3,10 +3,8 @@ import type { Orm, Tx } from '../../../core/db/client.js';
 import { MINUTE_MS } from '../../../core/time.js';
 import { passkeyChallenges, passkeys } from '../table.js';
 
-/** How long a signature is waited for. */
 export const CHALLENGE_MS = 5 * MINUTE_MS;
 
-/** A person may have as many. */
 export const MAX_PASSKEYS = 10;
 
 export type Passkey = typeof passkeys.$inferSelect;
@@ -25,7 +23,7 @@ export async function findPasskey(orm: Orm, credentialId: string): Promise<Passk
   return passkey;
 }
 
-/** False if there is one of that id, of this person or of another. */
+/** False if this id is already registered, for this or another person. */
 export async function insertPasskey(tx: Tx, passkey: Passkey): Promise<boolean> {
   const rows = await tx
     .insert(passkeys)
@@ -35,7 +33,6 @@ export async function insertPasskey(tx: Tx, passkey: Passkey): Promise<boolean> 
   return rows.length > 0;
 }
 
-/** Removes a passkey of this person; undefined if they have none of that id. */
 export async function deletePasskey(tx: Tx, userId: string, credentialId: string) {
   const [gone] = await tx
     .delete(passkeys)
@@ -44,10 +41,7 @@ export async function deletePasskey(tx: Tx, userId: string, credentialId: string
   return gone;
 }
 
-/**
- * Records a use. One statement: of two uses of a count at once, one gets true. Passkeys that are shared between devices
- * count nothing and always say 0.
- */
+/** One statement: of two concurrent uses with the same count, one gets true. Shared passkeys always send 0. */
 export async function raiseCounter(
   tx: Tx,
   {
@@ -67,10 +61,10 @@ export async function raiseCounter(
   return rows.length > 0;
 }
 
-/** Who waits for a signature: the hashed token of a session or of a half-open sign-in; undefined on the sign-in page. */
+/** Hashed token of the session or pending sign-in that waits for a signature; undefined on the sign-in page. */
 export type Waiting = { hashedToken: string | undefined; now: Date };
 
-/** A session waits for one signature at a time: a new challenge takes the place of the one before. */
+/** A new challenge replaces the session's old one. */
 export async function insertPasskeyChallenge(
   tx: Tx,
   challenge: string,
@@ -82,7 +76,7 @@ export async function insertPasskeyChallenge(
   await tx.insert(passkeyChallenges).values({ challenge, hashedToken: hashedToken ?? null, expiresAt });
 }
 
-/** Uses up a challenge of this session. One statement: of two uses at once, one gets true. */
+/** One statement: of two concurrent uses, one gets true. */
 export async function spendPasskeyChallenge(
   orm: Orm,
   challenge: string,

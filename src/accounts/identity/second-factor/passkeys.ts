@@ -16,10 +16,10 @@ import {
   type Waiting,
 } from './passkey-queries.js';
 
-/** Loaded with the first use, so that a start does not wait for it. */
+/** Loaded on first use to keep the start fast. */
 const webauthn = () => import('@simplewebauthn/server');
 
-/** Where passkeys work: they belong to the host, and only pages of the origin may ask for them. */
+/** Passkeys belong to the host, and only pages of this origin may request them. */
 export interface Site {
   origin: string;
   rpId: string;
@@ -33,8 +33,8 @@ export function siteOf(req: Request): Site {
 const noHost = { hostname: '', protocol: '', port: '' };
 
 /**
- * Tells pages that browsers make and use no passkeys at an IP address (WebAuthn Level 3, 5.1.3: the effective domain must be a
- * valid domain), and where the same page is if that is this machine.
+ * Browsers do not support passkeys at IP addresses (WebAuthn Level 3, 5.1.3: the effective domain must be a valid
+ * domain). On this machine, the page links to itself on localhost.
  */
 export const checkPasskeyHost: RequestHandler = (req, res, next) => {
   const origin = originOf(req);
@@ -76,13 +76,13 @@ const credential = <T extends z.ZodRawShape>(response: T) =>
       }),
     );
 
-/** What a browser makes of a new passkey, as JSON in a field of a form (WebAuthn Level 3, 5.1.8). */
+/** A browser's new passkey, as JSON in a form field (WebAuthn Level 3, 5.1.8). */
 export const newPasskeySchema = credential({
   attestationObject: base64url(8000),
   transports: z.array(z.string().max(20)).max(10).optional(),
 });
 
-/** What a browser makes with a passkey, in the same form. */
+/** A browser's signature with a passkey, in the same form. */
 export const assertionSchema = credential({
   authenticatorData: base64url(2000),
   signature: base64url(2000),
@@ -91,17 +91,14 @@ export const assertionSchema = credential({
 
 type NewCredential = z.output<typeof newPasskeySchema>;
 
-/** What is known of a new passkey, checked. */
 export type NewPasskey = Pick<Passkey, 'credentialId' | 'publicKey' | 'counter' | 'transports' | 'backedUp'>;
 
 export type Assertion = z.output<typeof assertionSchema>;
 
-/** Of a User's id: what an authenticator knows a person by. */
 const toHandle = (userId: string) => Buffer.from(userId.replaceAll('-', ''), 'hex');
 
 const describe = ({ credentialId: id, transports }: Passkey) => ({ id, transports });
 
-/** What a browser makes a passkey from. */
 export async function createNewOptions(
   tx: Tx,
   { rpId }: Site,
@@ -124,8 +121,8 @@ export async function createNewOptions(
 }
 
 /**
- * Answers with what a browser signs with a passkey: one of this person's, or undefined any, which then has to know its person.
- * @param hashedToken of who waits for the signature
+ * Without a `userId`, any passkey that stores its user handle will do.
+ * @param hashedToken of the session or pending sign-in that waits for the signature
  */
 export async function sendUseOptions(
   deps: ChangeDeps,
@@ -148,22 +145,22 @@ export async function sendUseOptions(
   sendJson(res, 200, toJson(options));
 }
 
-/** What a person did with a passkey, checked but for the count, which `raiseCounter` compares. */
+/** A verified signature, except for its counter, which `raiseCounter` checks. */
 export type PasskeyUse =
   | { credentialId: string; userId: string; counter: number; backedUp: boolean }
   | { refused: PasskeyRefusal };
 
 type PasskeyRefusal =
-  /** Of an unknown one, of another person's, of one with another handle. */
+  /** The passkey is unknown, belongs to another person or has another handle. */
   | 'unknown_passkey'
-  /** Used before, older than 5 minutes, or of another session. */
+  /** The challenge was used before, is older than 5 minutes or belongs to another session. */
   | 'unknown_challenge'
-  /** Another site's, without the person's presence or verification, or with a wrong signature. */
+  /** The signature is wrong, is for another site, or lacks user presence or verification. */
   | 'not_verified'
-  /** Lower than before, or the same: there may be a copy of the authenticator. */
+  /** The counter did not increase: the authenticator may have been copied. */
   | 'counter';
 
-/** Uses up the challenge for good, and checks the signature before anything is locked. */
+/** Consumes the challenge even if the signature is wrong. Must run before anything is locked. */
 export async function readAssertion(
   orm: Orm,
   { origin, rpId }: Site,
@@ -174,7 +171,7 @@ export async function readAssertion(
   const challenge = challengeOf(response);
   const isChallenged = await spendPasskeyChallenge(orm, challenge, waiting);
   const handle = response.userHandle ?? undefined;
-  // Without a password before it, the passkey itself has to say whose it is.
+  // Without a preceding password, the passkey itself must identify its person.
   const isTheirs =
     passkey &&
     (userId === undefined ? handle !== undefined : passkey.userId === userId) &&
@@ -195,7 +192,7 @@ export async function readAssertion(
     expectedOrigin: origin,
     expectedRPID: rpId,
     requireUserVerification: userId === undefined,
-    // The statement that records the use compares the count.
+    // The statement that records the use checks the counter.
     credential: { id, publicKey: new Uint8Array(passkey.publicKey), counter: 0 },
   }).catch(() => undefined);
   if (!verified?.verified) return { refused: 'not_verified' };
@@ -203,15 +200,14 @@ export async function readAssertion(
   return { credentialId: id, userId: passkey.userId, counter, backedUp };
 }
 
-/** Records the use. False if it is refused: see `refusalOf`. */
+/** `refusalOf` gives the reason for a false. */
 export async function acceptPasskey(tx: Tx, use: PasskeyUse, now: Date): Promise<boolean> {
   return !('refused' in use) && raiseCounter(tx, use, now);
 }
 
-/** Why a passkey was not accepted. */
 export const refusalOf = (use: PasskeyUse): PasskeyRefusal => ('refused' in use ? use.refused : 'counter');
 
-/** A new passkey of this person's, or undefined where it is not what was asked for here. Uses up the challenge for good. */
+/** Undefined if it does not match the request made here. Consumes the challenge either way. */
 export async function readNewPasskey(
   orm: Orm,
   { origin, rpId }: Site,
@@ -245,7 +241,7 @@ export async function readNewPasskey(
 /** WebAuthn Level 3, 5.8.4. */
 const knownTransports = new Set(['usb', 'nfc', 'ble', 'smart-card', 'hybrid', 'internal', 'cable']);
 
-/** What was signed, as far as it can be read: the signature is checked over the same bytes. */
+/** The challenge that the client data claims. The signature check covers the same bytes. */
 function challengeOf({ clientDataJSON }: { clientDataJSON: string }): string {
   try {
     const data = JSON.parse(Buffer.from(clientDataJSON, 'base64url').toString()) as unknown;

@@ -13,9 +13,7 @@ import {
 } from '../table.js';
 
 const CHALLENGE_MS = 10 * MINUTE_MS;
-/** Codes that can be tried before the password is asked for again. */
 export const MAX_CODES = 5;
-/** A secret that was asked for and never confirmed is kept this long. */
 export const SETUP_MS = DAY_MS;
 
 const hasApp = (userId: string | SQLWrapper) =>
@@ -24,11 +22,9 @@ const hasApp = (userId: string | SQLWrapper) =>
 const hasPasskey = (userId: string | SQLWrapper) =>
   sql`exists (select from passkeys p where p.user_id = ${userId})`;
 
-/** True of a person with a second factor: an authenticator app that is confirmed, or a passkey. */
 export const hasFactor = (userId: string | SQLWrapper) =>
   sql<boolean>`(${hasApp(userId)} or ${hasPasskey(userId)})`;
 
-/** Which of the two a person has. */
 export async function findFactors(orm: Orm, userId: string) {
   const [row] = await selectRows<{ hasApp: boolean; hasPasskeys: boolean }>(
     orm,
@@ -42,7 +38,7 @@ export async function hasSecondFactor(orm: Orm, userId: string): Promise<boolean
   return row!.has;
 }
 
-/** Why a person may not be without a second factor: the service, or the name of an Organization. */
+/** Name of the service or Organization that requires a second factor of the person. */
 export async function findFactorDemand(orm: Orm, userId: string): Promise<string | undefined> {
   const [row] = await selectRows<{ name: string }>(
     orm,
@@ -54,7 +50,6 @@ export async function findFactorDemand(orm: Orm, userId: string): Promise<string
   return row?.name;
 }
 
-/** The secret, as it is stored, of a person whose authenticator app is on. */
 export async function findSecondFactor(orm: Orm, userId: string) {
   const [factor] = await orm
     .select({ secret: secondFactors.secret, confirmedAt: secondFactors.confirmedAt })
@@ -63,7 +58,7 @@ export async function findSecondFactor(orm: Orm, userId: string) {
   return factor;
 }
 
-/** A secret, as it is stored, that is waiting for its first code, for the session that asked for it alone. */
+/** Only visible to the session that started it. */
 export async function findSetup(
   orm: Orm,
   { userId, sessionId }: { userId: string; sessionId: string },
@@ -81,7 +76,7 @@ export async function findSetup(
   return factor?.secret;
 }
 
-/** Puts a new secret in the place of one that was never confirmed. False if the second factor is on. */
+/** Replaces an unconfirmed secret. False if the second factor is on. */
 export async function putSetup(
   tx: Tx,
   { userId, sessionId, secret, now }: { userId: string; sessionId: string; secret: string; now: Date },
@@ -99,7 +94,7 @@ export async function putSetup(
   return rows.length > 0;
 }
 
-/** Turns on the secret that the code belonged to. False if another has taken its place, or it is on already. */
+/** False if the secret was replaced or is already on. */
 export async function confirmSetup(
   tx: Tx,
   { userId, secret, step, now }: { userId: string; secret: string; step: number; now: Date },
@@ -118,7 +113,7 @@ export async function confirmSetup(
   return rows.length > 0;
 }
 
-/** Puts another form of the same secret in its place. False if it is no longer that one. */
+/** Replaces the stored form of a secret. False if it has changed meanwhile. */
 export async function replaceSecret(
   orm: Orm,
   { userId, from, to }: { userId: string; from: string; to: string },
@@ -131,7 +126,6 @@ export async function replaceSecret(
   return rows.length > 0;
 }
 
-/** Secrets that do not begin with `prefix`, in the order of their people. */
 export function listStaleSecrets(orm: Orm, prefix: string, after: string | undefined, limit: number) {
   return orm
     .select({ userId: secondFactors.userId, secret: secondFactors.secret })
@@ -146,7 +140,7 @@ export function listStaleSecrets(orm: Orm, prefix: string, after: string | undef
     .limit(limit);
 }
 
-/** Uses up a time step and all before it. One statement: of two uses of a code at once, one gets true. */
+/** Consumes earlier steps too, in one statement: of two concurrent uses of a code, one gets true. */
 export async function raiseLastStep(tx: Tx, userId: string, step: number): Promise<boolean> {
   const rows = await tx
     .update(secondFactors)
@@ -162,7 +156,7 @@ export async function raiseLastStep(tx: Tx, userId: string, step: number): Promi
   return rows.length > 0;
 }
 
-/** Uses up a recovery code. One statement: of two uses at once, one gets true. */
+/** One statement: of two concurrent uses, one gets true. */
 export async function spendRecoveryCode(
   tx: Tx,
   { userId, hashedCode, now }: { userId: string; hashedCode: string; now: Date },
@@ -194,14 +188,14 @@ export async function countRecoveryCodes(orm: Orm, userId: string): Promise<numb
   return row?.left ?? 0;
 }
 
-/** What was lost is there again: links that are still on their way would let another person choose it anew. */
+/** Ends open recovery links once what was lost is back. Otherwise their holder could replace it again. */
 export async function deleteOpenLinks(tx: Tx, userId: string, kind: LinkKind): Promise<void> {
   await tx
     .delete(oneTimeLinks)
     .where(and(eq(oneTimeLinks.userId, userId), eq(oneTimeLinks.kind, kind), isNull(oneTimeLinks.usedAt)));
 }
 
-/** Removes a person's authenticator app, if it is on, with the links that could. */
+/** Also removes open links that could remove the app. False if the app was not on. */
 export async function deleteApp(tx: Tx, userId: string): Promise<boolean> {
   const rows = await tx
     .delete(secondFactors)
@@ -215,7 +209,7 @@ export async function deleteRecoveryCodes(tx: Tx, userId: string): Promise<void>
   await tx.delete(recoveryCodes).where(eq(recoveryCodes.userId, userId));
 }
 
-/** Removes the app, all passkeys and the recovery codes. False if no second factor was on. */
+/** False if no second factor was on. */
 export async function deleteSecondFactor(tx: Tx, userId: string): Promise<boolean> {
   const hadApp = await deleteApp(tx, userId);
   const gone = await tx
@@ -228,7 +222,6 @@ export async function deleteSecondFactor(tx: Tx, userId: string): Promise<boolea
   return true;
 }
 
-/** Deletes secrets that were asked for before `before` and never confirmed. */
 export async function deleteAbandonedSetups(orm: Orm, before: Date): Promise<void> {
   await orm
     .delete(secondFactors)
@@ -250,7 +243,7 @@ const isWaiting = (hashedToken: string, now: Date) =>
     lt(signInChallenges.attempts, MAX_CODES),
   );
 
-/** A sign-in that waits for its code, with the person as they are now. */
+/** A sign-in that waits for its code, with the person's current state. */
 export async function findChallenge(orm: Orm, hashedToken: string, now: Date) {
   const [challenge] = await orm
     .select({
@@ -265,7 +258,7 @@ export async function findChallenge(orm: Orm, hashedToken: string, now: Date) {
   return challenge;
 }
 
-/** Counts a try before it is checked, so that tries at once get no further. Undefined if none was left. */
+/** Counts a try before it is checked, so that concurrent tries cannot exceed the limit. Undefined if none was left. */
 export async function countTry(orm: Orm, hashedToken: string, now: Date): Promise<number | undefined> {
   const [row] = await orm
     .update(signInChallenges)

@@ -2,15 +2,15 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:cr
 import type { Database } from '../../../core/db/client.js';
 import { listStaleSecrets, replaceSecret } from './queries.js';
 
-/** Encrypts secrets for a table, with keys that are not in the database. */
+/** Encrypts secrets for storage with keys from outside the database. */
 export interface SecretBox {
-  /** As it is stored: bound to its owner, so that a row copied to another one's opens nothing. */
+  /** Binds the ciphertext to its owner, so a row copied to another owner cannot be decrypted. */
   seal(ownerId: string, secret: string): string;
-  /** @throws Error if no key of the configuration opens it, or it was changed */
+  /** @throws Error if no configured key opens it or it was tampered with */
   open(ownerId: string, stored: string): string;
   /** True if the newest key sealed it. */
   isCurrent(stored: string): boolean;
-  /** What every current one begins with. */
+  /** Prefix of every secret that the newest key sealed. */
   readonly currentPrefix: string;
 }
 
@@ -18,10 +18,12 @@ const IV_BYTES = 12;
 
 const TAG_BYTES = 16;
 
-/** As apps take it, from before secrets were encrypted. */
+/** Plain base32 from before secrets were encrypted. */
 const plain = /^[A-Z2-7]+$/;
 
-/** AES-256-GCM: `v1.<name of the key>.<iv, tag and ciphertext, base64url>`. @param keys newest first; the others only open */
+/**
+ * AES-256-GCM: `v1.<key name>.<iv, tag and ciphertext, base64url>`. @param keys newest first; the others only decrypt
+ */
 export function createSecretBox(
   keys: readonly string[],
   purpose: 'totp secret' | 'webhook secret' = 'totp secret',
@@ -54,7 +56,7 @@ export function createSecretBox(
   };
 }
 
-/** Keys of the configuration are random texts, so no slow function is needed (RFC 5869). */
+/** Configured keys are random, so a fast derivation is enough (RFC 5869). */
 const derive = (key: string, purpose: string, bytes: number): Buffer =>
   Buffer.from(hkdfSync('sha256', key, '', purpose, bytes));
 
@@ -62,10 +64,7 @@ const nameOf = (key: string): string => derive(key, 'gauge key name', 4).toStrin
 
 const BATCH = 100;
 
-/**
- * Encrypts anew what is stored in clear, from earlier versions, or under an older key: after it has run the older key
- * is needed no more. Rows that are replaced meanwhile are left alone.
- */
+/** Also encrypts plain secrets of earlier versions. Afterwards the older key is no longer needed. */
 export async function resealSecrets({ orm }: Pick<Database, 'orm'>, secrets: SecretBox): Promise<number> {
   let resealed = 0;
   for (let after: string | undefined; ;) {

@@ -1,20 +1,19 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
-/** Time-based one-time passwords (RFC 6238) as every authenticator app knows them: SHA-1, 6 digits, 30 s. */
+/** Time-based one-time passwords (RFC 6238) with the parameters that every app supports: SHA-1, 6 digits, 30 s. */
 
 export const STEP_MS = 30_000;
 const DIGITS = 6;
-/** As long as the hash, as RFC 4226 recommends. */
+/** The hash's length, as RFC 4226 recommends. */
 const SECRET_BYTES = 20;
-/** Clocks that differ by a step, and codes typed while the next one appears, are accepted. */
+/** Tolerates clocks that differ by one step and codes typed just as the next appears. */
 const WINDOW = [-1, 0, 1];
 
 const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
 
-/** A secret of 160 random bits in base32, as apps take it. */
 export const generateSecret = (): string => encodeBase32(randomBytes(SECRET_BYTES));
 
-/** The number of the time step at `ms` (RFC 6238, T). */
+/** Number of the time step at `ms` (RFC 6238, T). */
 export const stepAt = (ms: number): number => Math.floor(ms / STEP_MS);
 
 /** The code of a time step (RFC 4226, section 5.3, with the step as the counter). */
@@ -29,7 +28,7 @@ export function codeOf(secret: string, step: number): string {
 
 export const isCodeShaped = (text: string): boolean => /^\d{6}$/.test(text);
 
-/** The time step near `ms` that a code belongs to, or undefined if it belongs to none. */
+/** The time step near `ms` to which a code belongs, if any. */
 export function findStep(secret: string, code: string, ms: number): number | undefined {
   const now = stepAt(ms);
   return WINDOW.map((distance) => now + distance).find((step) =>
@@ -37,7 +36,7 @@ export function findStep(secret: string, code: string, ms: number): number | und
   );
 }
 
-/** RFC 4648 base32 without padding; `bytes` is a multiple of 5 long. */
+/** RFC 4648 base32 without padding. The length of `bytes` must be a multiple of 5. */
 export function encodeBase32(bytes: Uint8Array): string {
   const bits = Array.from(bytes, (byte) => byte.toString(2).padStart(8, '0')).join('');
   return (bits.match(/.{5}/g) ?? []).map((group) => alphabet[Number.parseInt(group, 2)]).join('');

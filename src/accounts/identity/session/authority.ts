@@ -19,14 +19,12 @@ import {
 import type { Source, Whereabouts } from '../source.js';
 import { idleSince } from './queries.js';
 
-/** A person in a session, whatever they belong to. */
 export interface PersonAuthority extends Authority {
   userId: string;
-  /** The hash of the session's token. */
+  /** Hash of the session's token. */
   sessionId: string;
 }
 
-/** A member in a session, with one of the roles that the route asks for. */
 export interface MemberAuthority extends Authority {
   userId: string;
 }
@@ -34,24 +32,21 @@ export interface MemberAuthority extends Authority {
 interface Member {
   orgId: string;
   userId: string;
-  /** The hash of the session's token. */
+  /** Hash of the session's token. */
   sessionId: string;
   roles: readonly Role[];
 }
 
 export interface OperatorAuthority extends Authority {
-  /** What the audit log calls them. */
   actor: string;
 }
 
-/** The member behind a request, with the roles that `requireRole` has asked for. */
 export function byMember(res: Response): MemberAuthority {
   const { orgId, userId, sessionId } = sessionOf(res);
   const roles = (res.locals.requiredRoles as readonly Role[] | undefined) ?? allRoles;
   return memberAuthority({ orgId, userId, sessionId, roles });
 }
 
-/** Who makes a change in a session, and from where, for the audit log. */
 export interface MemberActor extends Pick<Whereabouts, 'ip' | 'requestId'> {
   orgId: string;
   userId: string;
@@ -63,7 +58,6 @@ export function memberActor(req: Request, res: Response): MemberActor {
   return { orgId, userId, by: byMember(res), ip: req.ip, requestId: requestIdOf(res) };
 }
 
-/** A change by the member behind a request, with what its audit row says of where it came from. */
 export function changeAsMember<T>(
   deps: ChangeDeps,
   req: Request,
@@ -75,14 +69,14 @@ export function changeAsMember<T>(
   return change(deps, byMember(res), (tx) => work(tx, orgId, source));
 }
 
-/** Changes of members wait for each other under the Organization's lock: what is read after it stays true. */
+/** Serializes changes of members under the Organization's lock, so that what they read stays true. */
 export const memberAuthority = (member: Member): MemberAuthority => ({
   userId: member.userId,
   lock: (tx) => lockOrganizationId(tx, member.orgId),
   confirm: (tx, now) => confirmMember(tx, member, now),
 });
 
-/** @param isDangerous asks for a proof of the last minutes, too */
+/** @param isDangerous also requires a recent confirmation of identity */
 export function byPerson(res: Response, isDangerous = false): PersonAuthority {
   const { userId, sessionId } = personOf(res);
   return {
@@ -92,7 +86,7 @@ export function byPerson(res: Response, isDangerous = false): PersonAuthority {
   };
 }
 
-/** How long a person's password and code, given again, are good for what is dangerous. */
+/** After this long, a dangerous change needs the password and code again. */
 const CONFIRMED_MS = 10 * MINUTE_MS;
 
 const confirmedSince = (now: Date): Date => new Date(now.getTime() - CONFIRMED_MS);
@@ -100,7 +94,6 @@ const confirmedSince = (now: Date): Date => new Date(now.getTime() - CONFIRMED_M
 export const isConfirmedAt = ({ confirmedAt }: SessionPerson, now: Date): boolean =>
   confirmedAt !== null && confirmedAt > confirmedSince(now);
 
-/** A person who runs the service, in their session. */
 export const operatorPerson = (
   { email, userId, sessionId }: Session & { email: string },
   isDangerous: boolean,
@@ -109,7 +102,6 @@ export const operatorPerson = (
   confirm: (tx, now) => confirmOperator(tx, { userId, sessionId }, isDangerous, now),
 });
 
-/** The operator behind a request that `requireOperator` or `requireOperatorPerson` has let through. */
 export function byOperator(res: Response): OperatorAuthority {
   const operator = res.locals.operator as OperatorAuthority | undefined;
   if (!operator) throw new Error('this route is not behind requireOperator');
@@ -124,7 +116,7 @@ const isAlive = (now: Date) =>
 const wasConfirmed = (now: Date) =>
   sql`coalesce(s.confirmed_at > ${confirmedSince(now).toISOString()}::timestamptz, false)`;
 
-/** Rows that are locked are read as they are once the lock is had, whatever the statement saw when it began. */
+/** Locked rows are read in their latest version, even if the statement began before the change. */
 async function confirmMember(tx: Orm, { orgId, roles, ...session }: Member, now: Date): Promise<void> {
   const [row] = await selectRows<{ role: Role }>(
     tx,
@@ -137,7 +129,7 @@ async function confirmMember(tx: Orm, { orgId, roles, ...session }: Member, now:
   );
   if (!row) throw (await hasSession(tx, session, now)) ? noMember() : sessionEnded();
   if (!roles.includes(row.role)) throw wrongRole(row.role, roles);
-  // A change that turns a factor off waits for the person's row, and archiving for the Organization's; both are held by now.
+  // Changes that turn a factor off lock the person's row, archiving locks the Organization's. Both are held by now.
   const [closed] = await selectRows<{ name: string; isArchived: boolean }>(
     tx,
     sql`select name, archived_at is not null as "isArchived" from organizations
@@ -146,7 +138,6 @@ async function confirmMember(tx: Orm, { orgId, roles, ...session }: Member, now:
   if (closed) throw closed.isArchived ? organizationArchived(closed.name) : factorRequired(closed.name);
 }
 
-/** What a person changes of their own account waits for what they change elsewhere. */
 async function confirmPerson(tx: Orm, session: Session, isDangerous: boolean, now: Date): Promise<void> {
   const { userId, sessionId } = session;
   const [row] = await selectRows<{ isConfirmed: boolean }>(
@@ -160,7 +151,7 @@ async function confirmPerson(tx: Orm, session: Session, isDangerous: boolean, no
   if (isDangerous && !row.isConfirmed) throw new ConfirmationDue();
 }
 
-/** Whoever removes the operator or their second factor waits until the change is made. */
+/** Removing the operator or their second factor waits for this lock. */
 async function confirmOperator(tx: Orm, session: Session, isDangerous: boolean, now: Date): Promise<void> {
   const { userId, sessionId } = session;
   const [row] = await selectRows<{ isConfirmed: boolean }>(
@@ -194,7 +185,6 @@ export const operatorsOnly = () =>
 export const operatorFactorRequired = () =>
   new AppError('forbidden_role', 'Operators need a second factor. Set yours up at /set-up.');
 
-/** What was asked for is dangerous, and the person has not proved who they are for a while. */
 export class ConfirmationDue extends AppError {
   constructor() {
     super('forbidden_role', 'Confirm first that it is you, at /confirm. Nothing was changed.');

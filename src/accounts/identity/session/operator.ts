@@ -25,9 +25,9 @@ import { addressOf, passLimits } from '../../../core/http/rate-limit.js';
 const MAX_FAILURES_PER_MINUTE = 30;
 
 /**
- * Lets only the bearer of an operator token through; without a token in the configuration there is nothing behind
- * this address. Refusals are counted per address, and an address with too many is refused whatever it sends.
- * A good token is never counted, so that a script may send as many calls at once as it likes.
+ * Without a configured token, responds as if the address did not exist. Refusals are counted per address, and an
+ * address with too many is refused even with a good token. A good token is never counted, so scripts may send any
+ * number of concurrent calls.
  */
 export function requireOperator(
   context: Pick<Context, 'config' | 'limitStores' | 'db' | 'clock' | 'log'>,
@@ -52,7 +52,7 @@ export function requireOperator(
     if (found instanceof AppError || failures >= MAX_FAILURES_PER_MINUTE) {
       const limited = await passLimits(req, res, [countFailure]).catch((error: unknown) => error);
       await auditRefusal(context, req, res);
-      // A good token passes where the minute ended between the two counts.
+      // A good token passes even if the minute ended between the two counts.
       if (limited !== undefined || found instanceof AppError) {
         next(limited ?? found);
         return;
@@ -63,10 +63,7 @@ export function requireOperator(
   };
 }
 
-/**
- * Lets operators through who are people in a session. Goes after `requirePerson`; each change asks again: see `byOperator`.
- * @throws AppError forbidden_role
- */
+/** Must come after `requirePerson`; each change checks again, see `byOperator`. @throws AppError forbidden_role */
 export const requireOperatorPerson: RequestHandler = (req, res, next) => {
   const person = personOf(res);
   if (!person.isOperator) throw operatorsOnly();
@@ -77,11 +74,7 @@ export const requireOperatorPerson: RequestHandler = (req, res, next) => {
   else throw operatorFactorRequired();
 };
 
-/**
- * For what is dangerous: lets operators through who gave their password and code within the last minutes. Goes after
- * `requireOperatorPerson`; each change asks again.
- * @throws ConfirmationDue
- */
+/** Must come after `requireOperatorPerson`; each change checks again. @throws ConfirmationDue */
 export function requireConfirmation(clock: Clock): RequestHandler {
   return (_req, res, next) => {
     const person = personOf(res);
@@ -91,11 +84,11 @@ export function requireConfirmation(clock: Clock): RequestHandler {
   };
 }
 
-/** The same within a change, where only what it finds says whether it is dangerous. @throws ConfirmationDue */
+/** For a change that only discovers inside that it is dangerous. @throws ConfirmationDue */
 export const confirmDanger = (tx: Tx, res: Response, { at }: Source): Promise<void> =>
   operatorPerson(personOf(res), true).confirm(tx, at);
 
-/** Leads people who have to prove anew who they are by `/confirm`, and keeps what they typed. Goes after all pages. */
+/** Keeps what the person typed. Must come after all pages. */
 export const leadToConfirmation =
   (readSession: ReadSession): ErrorRequestHandler =>
   async (error, req, res, next) => {
@@ -107,8 +100,8 @@ export const leadToConfirmation =
   };
 
 /**
- * The first refusal of an address in a minute, and the one that uses up its allowance: strangers cannot fill the log. Never
- * rejects: a log that cannot be written to lets no caller in.
+ * Records only an address's first refusal in a minute and the one that exhausts its allowance, so strangers cannot
+ * fill the log. Never rejects, because a failing log must not let a caller in.
  */
 async function auditRefusal(
   deps: Pick<Context, 'db' | 'clock' | 'log'>,
@@ -148,13 +141,13 @@ function findOperator(req: Request, tokens: readonly OperatorToken[]): OperatorA
   return {
     actor: token.actor,
     confirm() {
-      // Reading the configuration again can end a token at any time.
+      // Reloading the configuration can withdraw a token at any time.
       return find() ? Promise.resolve() : Promise.reject(withdrawnToken());
     },
   };
 }
 
-/** Digests have one length whatever was sent, and comparing them takes the same time wherever they differ. */
+/** Compares digests, which have equal length for any input, in constant time. */
 function findToken(given: string, tokens: readonly OperatorToken[]): OperatorToken | undefined {
   const digested = digest(given);
   return tokens.find(({ token }) => timingSafeEqual(digested, digest(token)));

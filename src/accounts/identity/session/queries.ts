@@ -13,24 +13,21 @@ import {
 import { deleteExpiredPasskeyChallenges } from '../second-factor/passkey-queries.js';
 import { keptForms, operators, sessions } from '../table.js';
 
-/** A session ends this long after the sign-in, however much it is used. */
+/** Lifetime after the sign-in, however much the session is used. */
 export const SESSION_MS = 30 * DAY_MS;
 
 const SESSION_IDLE_MS = 7 * DAY_MS;
 
-/** How far `lastSeenAt` may be behind: one write a minute at most, not one a request. */
+/** `lastSeenAt` lags by up to this much, to write once a minute instead of once a request. */
 export const SESSION_SEEN_MS = MINUTE_MS;
 
-/** A form that came too late waits this long for its person. */
 export const KEPT_FORM_MS = 15 * MINUTE_MS;
 
-/** A session last used before then has ended. */
 export const idleSince = (now: Date): Date => new Date(now.getTime() - SESSION_IDLE_MS);
 
 /**
- * A living session with its person and the Organization it shows, as all of them are now: what an operator takes
- * away is gone on the next request. A person who left their current Organization sees the one they have belonged to longest, of those
- * that are not archived if there is one.
+ * Read fresh, so a removal takes effect on the next request. A person who left the current Organization gets their
+ * oldest membership, preferring Organizations that are not archived.
  */
 export async function findSession(orm: Orm, hashedToken: string, now: Date) {
   const membership = orm
@@ -96,7 +93,6 @@ export async function updateSession(
   await orm.update(sessions).set(values).where(eq(sessions.hashedToken, hashedToken));
 }
 
-/** Says whose it was; undefined if there was none. */
 export async function deleteSession(
   tx: Orm,
   hashedToken: string,
@@ -118,7 +114,7 @@ export async function findSessionOwner(orm: Orm, hashedToken: string): Promise<s
   return row?.userId;
 }
 
-/** A person's newest, in the place of one that waits already. */
+/** Keeps only a person's newest form. */
 export async function upsertKeptForm(orm: Orm, form: typeof keptForms.$inferInsert): Promise<void> {
   await orm.insert(keptForms).values(form).onConflictDoUpdate({ target: keptForms.userId, set: form });
 }
@@ -141,10 +137,7 @@ export async function takeKeptForm(
   return row?.values;
 }
 
-/**
- * Deletes what has ended by itself and opens nothing any more: challenges, secrets never confirmed, and sessions a day later,
- * so that a form which was open meanwhile is known to be its person's.
- */
+/** Keeps expired sessions for a day, so that a form open at the time can still be attributed to its person. */
 export async function deleteExpiredSessions({ orm }: { orm: Orm }, now: Date): Promise<void> {
   const dayAgo = new Date(now.getTime() - DAY_MS);
   await orm
@@ -159,7 +152,7 @@ export async function deleteExpiredSessions({ orm }: { orm: Orm }, now: Date): P
 const isLive = (userId: string, now: Date) =>
   and(eq(sessions.userId, userId), gt(sessions.expiresAt, now), gt(sessions.lastSeenAt, idleSince(now)));
 
-/** A person's open sessions: the one that asks first, then those used most recently. */
+/** The current session first, then by latest use. */
 export function listSessions(orm: Orm, userId: string, current: string, now: Date, limit: number) {
   return orm
     .select({
@@ -181,7 +174,7 @@ export async function countSessions(orm: Orm, userId: string, now: Date): Promis
   return row?.open ?? 0;
 }
 
-/** Ends a session of this person and says which it was; undefined if they have none of that id. */
+/** Returns the hashed token; undefined if this person has no session with that id. */
 export async function deleteSessionById(tx: Tx, userId: string, id: string): Promise<string | undefined> {
   const [row] = await tx
     .delete(sessions)
@@ -190,7 +183,7 @@ export async function deleteSessionById(tx: Tx, userId: string, id: string): Pro
   return row?.hashedToken;
 }
 
-/** Ends a person's sessions, all or all but one, and sign-ins that wait for a code; says how many sessions there were. */
+/** Also ends pending sign-ins. Returns the number of ended sessions. */
 export async function deleteSessionsOf(tx: Tx, userId: string, except?: string): Promise<number> {
   await deleteChallengesOf(tx, userId);
   const isOther = except === undefined ? undefined : ne(sessions.hashedToken, except);
@@ -201,7 +194,6 @@ export async function deleteSessionsOf(tx: Tx, userId: string, except?: string):
   return rows.length;
 }
 
-/** Gives a session another token. False if it has ended. */
 export async function updateToken(tx: Tx, hashedToken: string, newHashedToken: string): Promise<boolean> {
   const rows = await tx
     .update(sessions)
@@ -211,10 +203,7 @@ export async function updateToken(tx: Tx, hashedToken: string, newHashedToken: s
   return rows.length > 0;
 }
 
-/**
- * Holds a person's row while their session is made. A password change waits for it and then ends the new session too;
- * one that came first leaves nothing to hold.
- */
+/** A concurrent password change waits and then ends the new session too; an earlier one leaves no row to lock. */
 export async function holdUser(
   tx: Tx,
   { id, passwordHash }: { id: string; passwordHash: string },

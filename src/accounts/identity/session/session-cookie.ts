@@ -4,7 +4,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import Keygrip from 'keygrip';
 import { SESSION_MS } from './queries.js';
 
-/** Both names of the session cookie: `__Host-` where the connection is secure. */
+/** `__Host-` is used on secure connections. */
 export const sessionCookieNames = ['gauge_session', '__Host-gauge_session'] as const;
 
 const tokenShape = /^[\w-]{43}$/;
@@ -12,12 +12,12 @@ const tokenShape = /^[\w-]{43}$/;
 /** 256 random bits, base64url. */
 export const generateToken = (): string => randomBytes(32).toString('base64url');
 
-/** SHA-256, hex: a copy of the table opens no session. */
+/** SHA-256 in hex. A stolen copy of the table opens no session. */
 export const hashToken = (token: string): string => createHash('sha256').update(token).digest('hex');
 
 /**
- * The signed cookie that holds the session's token and nothing else. The first of `keys` signs, all of them verify.
- * Name and `Secure` follow the request: a secure cookie on a plain connection would be left out without a word.
+ * The first of `keys` signs; all verify. Browsers silently drop a secure cookie on a plain connection, so name and
+ * `Secure` follow the request.
  */
 export function sessionCookie(keys: readonly string[]): RequestHandler {
   const [plainName, secureName] = sessionCookieNames;
@@ -33,7 +33,7 @@ export function sessionCookie(keys: readonly string[]): RequestHandler {
   return (req, res, next) => (req.secure ? secure : plain)(req, res, next);
 }
 
-/** A cookie of this host alone: `__Host-` where the connection is secure. @param maxAge ms */
+/** `__Host-` on secure connections. @param maxAge ms */
 export function hostCookie(cookie: string, maxAge: number) {
   const nameFor = (req: Request) => `${req.secure ? '__Host-' : ''}${cookie}`;
   const options = (req: Request) =>
@@ -53,13 +53,12 @@ export function hostCookie(cookie: string, maxAge: number) {
   };
 }
 
-/** The token of a cookie that is signed with one of the keys. */
 export function readToken(req: Request): string | undefined {
   const sid: unknown = req.session?.sid;
   return typeof sid === 'string' && tokenShape.test(sid) ? sid : undefined;
 }
 
-/** Sends the cookie, signed with the newest key, whether or not the browser has it already. */
+/** Sends the cookie even if the browser has it, signed with the newest key. */
 export function sendToken(req: Request, token: string): void {
   req.session = { sid: token };
 }

@@ -26,53 +26,45 @@ import {
 import { generateToken, hashToken, readToken, sendToken } from './session-cookie.js';
 
 export interface SessionPerson {
-  /** The hash of the session's token. */
+  /** Hash of the session's token. */
   sessionId: string;
   userId: string;
   email: string;
   userName: string;
-  /** They run the service. */
   isOperator: boolean;
   hasSecondFactor: boolean;
-  /** When they last gave their password, and the code where a second factor is on, in this session. */
+  /** Last time they entered their password, and the code if a second factor is on, in this session. */
   confirmedAt: Date | null;
 }
 
-/** A signed-in member and the Organization shown, as of this request. */
 export interface SessionPrincipal extends SessionPerson {
   orgId: string;
   orgSlug: string;
   orgName: string;
   role: Role;
-  /** The operator has archived the Organization. */
   isArchived: boolean;
-  /** The Organization requires a second factor, and theirs is off. */
   lacksSecondFactor: boolean;
-  /** The Organization requires a second factor of its members. */
   requireSecondFactor: boolean;
   marketAccess: MarketAccess;
 }
 
-/** Signed in, but no longer (or not yet) a member of any Organization. */
-interface Homeless extends SessionPerson {
+interface SessionWithoutOrganization extends SessionPerson {
   orgId: null;
 }
 
 export interface ReadSession {
-  (req: Request): Promise<SessionPrincipal | Homeless | undefined>;
-  /** Whose session it was that has ended by itself; undefined for one that was ended. */
+  (req: Request): Promise<SessionPrincipal | SessionWithoutOrganization | undefined>;
+  /** Owner of a session that expired; undefined if somebody ended it. */
   findOwner: (req: Request) => Promise<string | undefined>;
-  /** @returns the token that `takeForm` asks for */
+  /** @returns the token for `takeForm` */
   keepForm: (userId: string, form: KeptForm) => Promise<string>;
-  /** Once; undefined unless it is this person's. */
+  /** Returns the form once, and only to this person for this page. */
   takeForm: (userId: string, token: string, page: string) => Promise<FormFields | undefined>;
 }
 
 /**
- * Reads the session of a request from the database: one query, and a write at most once a minute.
- *
- * A person who has left the Organization shown is moved to another of theirs, but only on a page they can see:
- * a change that was meant for the one must not happen in the other.
+ * One query, and at most one write a minute. A person who left the Organization shown is moved to another only on a
+ * page they can see: a change meant for one Organization must not happen in another.
  * @throws AppError forbidden_role
  */
 export function createSessionReader({ db, clock }: { db: Database; clock: Clock }): ReadSession {
@@ -100,7 +92,7 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
       const move = isMoved ? { currentOrgId: membership.orgId } : {};
       await updateSession(db.orm, sessionId, { ...(isSeen ? { lastSeenAt: now } : {}), ...move });
     }
-    // Sent again from time to time, so that it comes to carry the signature of the newest key.
+    // Sends the cookie again from time to time, so that it gets the newest key's signature.
     if (isSeen) sendToken(req, token);
     if (membership === null) return { sessionId, ...person, orgId: null };
     const { archivedAt, ...organization } = membership;
@@ -118,12 +110,11 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
   return Object.assign(read, { findOwner, keepForm, takeForm });
 }
 
-/** Who signs in: when and from where, in which browser. */
 export interface Arrival extends Whereabouts {
   userAgent: string;
-  /** What the browser had before: it ends, so that no session can be prepared for another person. */
+  /** The browser's previous session, which ends so that nobody can plant a session for another person. */
   formerToken: string | undefined;
-  /** Aborted when they hang up. */
+  /** Aborted when the client disconnects. */
   gone: AbortSignal;
 }
 
@@ -134,7 +125,7 @@ export const arrivalOf = (req: Request, res: Response, clock: Clock): Arrival =>
   gone: hangUpSignal(res),
 });
 
-/** @returns the token of the session */
+/** @returns the session's token */
 export async function startSession(
   tx: Tx,
   userId: string,
@@ -146,11 +137,7 @@ export async function startSession(
   return token;
 }
 
-/**
- * Lets signed-in people through, and sends other browsers to sign in. What they had typed into a form is there when they
- * come back.
- * @throws AppError not_signed_in
- */
+/** Keeps what they typed into a form until they return. @throws AppError not_signed_in */
 export function requirePerson(readSession: ReadSession): RequestHandler {
   return async (req, res, next) => {
     const session = await readSession(req);
@@ -172,7 +159,7 @@ export function requirePerson(readSession: ReadSession): RequestHandler {
   };
 }
 
-/** Keeps what was typed into a form until its person is back. @returns the form's page; undefined if it is none of ours */
+/** @returns the form's page; undefined if it is not one of ours */
 export async function keepTyped(
   readSession: ReadSession,
   req: Request,
@@ -184,13 +171,10 @@ export async function keepTyped(
   return typed?.page;
 }
 
-/**
- * Lets members of an Organization through. Goes after `requirePerson`.
- * @throws AppError forbidden_role
- */
+/** Must come after `requirePerson`. @throws AppError forbidden_role */
 export const requireOrganization: RequestHandler = (req, res, next) => {
   if (res.locals.session === undefined) {
-    // An operator need not belong to one: they go on where the set-up was left.
+    // An operator need not belong to one. They continue where they left the set-up.
     if (personOf(res).isOperator && isNavigation(req)) {
       res.redirect(303, '/set-up');
       return;
@@ -203,10 +187,7 @@ export const requireOrganization: RequestHandler = (req, res, next) => {
   next();
 };
 
-/**
- * Sends a person who lacks the second factor that the Organization requires to set one up. Each change asks again: see `change`.
- * @throws AppError forbidden_role
- */
+/** Redirects to the set-up of a factor. Each change checks again; see `change`. @throws AppError forbidden_role */
 export const requireOwnFactor: RequestHandler = (req, res, next) => {
   const { lacksSecondFactor, orgName } = sessionOf(res);
   if (!lacksSecondFactor) next();
@@ -214,10 +195,7 @@ export const requireOwnFactor: RequestHandler = (req, res, next) => {
   else throw factorRequired(orgName);
 };
 
-/**
- * Lets members through whose Organization may see markets.
- * @throws AppError entitlement_required
- */
+/** @throws AppError entitlement_required */
 export const requireMarketAccess: RequestHandler = (_req, res, next) => {
   const { marketAccess, orgName } = sessionOf(res);
   if (marketAccess !== 'none') return next();
@@ -243,7 +221,7 @@ export const factorRequired = (orgName: string): AppError =>
 export function requireRole(...allowed: readonly Role[]): RequestHandler {
   return (_req, res, next) => {
     const { role, orgName } = sessionOf(res);
-    // The transaction of a change asks for the same again: see `byMember`.
+    // The change's transaction checks the same roles again; see `byMember`.
     res.locals.requiredRoles = allowed;
     if (!allowed.includes(role)) {
       throw new AppError(
@@ -255,14 +233,12 @@ export function requireRole(...allowed: readonly Role[]): RequestHandler {
   };
 }
 
-/** The person behind a request that `requirePerson` has let through. */
 export function personOf(res: Response): SessionPerson {
   const person = res.locals.person as SessionPerson | undefined;
   if (!person) throw new Error('this route is not behind requirePerson');
   return person;
 }
 
-/** The member behind a request that `requireOrganization` has let through. */
 export function sessionOf(res: Response): SessionPrincipal {
   const session = res.locals.session as SessionPrincipal | undefined;
   if (!session) throw new Error('this route is not behind requireOrganization');
@@ -270,10 +246,8 @@ export function sessionOf(res: Response): SessionPrincipal {
 }
 
 /**
- * Refuses changes that another site makes with a person's cookie. Browsers say where a request comes from in
- * `Sec-Fetch-Site`, older ones and plain-http hosts in `Origin`. A request with neither is from no browser, so it
- * carries no victim's cookie.
- * @throws AppError cross_site_request
+ * Browsers name the source in `Sec-Fetch-Site`; older ones, and plain-http hosts, in `Origin`. A request with neither
+ * comes from no browser and so carries no victim's cookie. @throws AppError cross_site_request
  */
 export const refuseCrossSite: RequestHandler = (req, _res, next) => {
   if (isChange(req) && !isSameSite(req)) {
@@ -288,13 +262,13 @@ const isChange = (req: Request): boolean => !safeMethods.has(req.method);
 
 function isSameSite(req: Request): boolean {
   const site = req.get('sec-fetch-site');
-  // `same-site` is another host of the same domain, and not necessarily ours. `none` is the person themselves.
+  // `same-site` may be another's host. `none`: the person typed the address or used a bookmark.
   if (site !== undefined) return site === 'same-origin' || site === 'none';
   const origin = req.get('origin');
   return origin === undefined || isOwnHost(origin, req);
 }
 
-/** Compares as URLs do: in lower case and without the scheme's default port. */
+/** Compares as URLs do: lower case, without the scheme's default port. */
 function isOwnHost(origin: string, req: Request): boolean {
   const own = originOf(req);
   if (!URL.canParse(origin) || !URL.canParse(own)) return false;
@@ -302,14 +276,12 @@ function isOwnHost(origin: string, req: Request): boolean {
   return host !== '' && host === new URL(own).host;
 }
 
-/** When and from where a request came, for the audit log. */
 export const whereaboutsOf = (req: Request, res: Response, clock: Clock): Whereabouts => ({
   at: new Date(clock.now()),
   ip: req.ip,
   requestId: requestIdOf(res),
 });
 
-/** What a signed-in person's change is recorded with. */
 export const personSource = (req: Request, res: Response, clock: Clock): Source => ({
   ...whereaboutsOf(req, res, clock),
   actor: personOf(res).userId,

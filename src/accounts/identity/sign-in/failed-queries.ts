@@ -5,21 +5,19 @@ import { failedSignIns } from '../table.js';
 
 export interface FailedSignIns {
   passwords: number;
-  /** And passkeys. */
+  /** Includes passkeys. */
   codes: number;
 }
 
-/** How long they are kept. */
 const KEPT_DAYS = 30;
 
 const hourOf = (ms: number) => new Date(Math.floor(ms / HOUR_MS) * HOUR_MS);
 
-/** The first hour of what failed within a day. */
 export const failedSince = (nowMs: number): Date => hourOf(nowMs - DAY_MS);
 
 const keptSince = (nowMs: number) => hourOf(nowMs - KEPT_DAYS * DAY_MS);
 
-/** One statement on one row of the person's own: no other sign-in waits for it, and no more rows come of more failures. */
+/** Upserts one row per person and hour: no other sign-in waits for it, and further failures add no rows. */
 export async function countFailedSignIn(
   tx: Tx,
   userId: string,
@@ -35,7 +33,6 @@ export async function countFailedSignIn(
     });
 }
 
-/** Of each of these people who has any, since that hour. */
 export async function findFailedSignIns(
   orm: Orm,
   userIds: string[],
@@ -53,7 +50,7 @@ export async function findFailedSignIns(
   return new Map(rows.map(({ userId, ...failed }) => [userId, failed]));
 }
 
-/** A person's own, by hour, newest first, as their pages show them. */
+/** Newest first. */
 export async function readFailedHours(orm: Orm, userId: string, now: Date) {
   const failedHours = await orm
     .select({ hour: failedSignIns.hour, passwords: failedSignIns.passwords, codes: failedSignIns.codes })

@@ -27,13 +27,11 @@ import { answerChallenge, findPasskeyOwner, signInByPasskey, type Challenge } fr
 import { mountRoutes } from '../../../core/reference/define-route.js';
 import { signInRoutes, type RenderForm } from './sign-in-routes.js';
 
-/** What has led to the form, by `?done=`. */
 const notices = {
   'signed-out': 'You are signed out.',
   'signed-out-everywhere': 'You are signed out, here and everywhere else.',
 };
 
-/** `/login` and `/logout`: forms that work without a script. */
 export function signInPages(
   { db, clock, log }: Pick<Context, 'db' | 'clock' | 'log'>,
   readSession: ReadSession,
@@ -50,7 +48,7 @@ export function signInPages(
   return router;
 }
 
-/** What a person can put right in the form itself. */
+/** Errors that a person can correct in the form itself. */
 const formCodes = new Set<ErrorCode>(['invalid_request', 'not_signed_in', 'rate_limited']);
 
 function answerWithForm(renderForm: RenderForm): ErrorRequestHandler {
@@ -65,13 +63,11 @@ function answerWithForm(renderForm: RenderForm): ErrorRequestHandler {
   };
 }
 
-/** What the person typed, as far as it is worth typing again. */
 function readTyped(req: Request): { email: string; next: string } {
   const { email, next } = (req.body ?? {}) as { email?: unknown; next?: unknown };
   return { email: typeof email === 'string' ? email.slice(0, 320) : '', next: toLocalPath(next, HOME) };
 }
 
-/** `/login/code`: the second step of a sign-in, for people with a second factor. */
 function codePages(
   { db, clock, secrets }: Pick<Context, 'db' | 'clock'> & { secrets: SecretBox },
   readSession: ReadSession,
@@ -141,10 +137,9 @@ function codePages(
   return router;
 }
 
-/** Asked for by browsers that have signed in nowhere: each is a row until it expires. */
+/** Anonymous browsers may request options, and each request inserts a row that lasts until it expires. */
 const OPTIONS_PER_MINUTE = 60;
 
-/** `/login/passkey`: a passkey alone, in place of the password and the second factor. */
 function passkeyPages(
   { db, clock }: Pick<Context, 'db' | 'clock'>,
   { passwords, devices }: Pick<SignInLimiters, 'passwords'> & { devices: Devices },

@@ -2,22 +2,21 @@ import { z } from 'zod';
 import { text } from '../../../core/http/validate.js';
 import { assertionSchema } from '../second-factor/passkeys.js';
 
-/** Where a person goes who was not going anywhere. */
 export const HOME = '/dashboard';
 
-/** Stands in for this service, so that the URL parser shows where a browser would end up. */
+/** Placeholder origin with which the URL parser resolves a path as a browser would. */
 const here = 'http://here.invalid';
 
-/** `value` if a browser that is sent there stays on this site, else `fallback`. */
+/** Returns `value` if it keeps a browser on this site, else `fallback`. */
 export function toLocalPath(value: unknown, fallback: string): string {
   if (typeof value !== 'string' || !value.startsWith('/') || value.length > 2000) return fallback;
   if (!URL.canParse(value, here)) return fallback;
   const { origin, pathname, search, hash } = new URL(value, here);
-  // `/.//elsewhere` is ours until it is normalised, and then it is not.
+  // `/.//elsewhere` stays on this site until it is normalized.
   return origin === here && !pathname.startsWith('//') ? pathname + search + hash : fallback;
 }
 
-/** The sign-in form. `next` is where the person was going; it is checked apart, so that a bad one only loses the way. */
+/** `next`, the page to continue to, is checked separately, so that a bad value only loses the destination. */
 export const signInSchema = z
   .strictObject({
     email: text(320).describe('Upper and lower case are the same.'),
@@ -31,7 +30,6 @@ export const signInSchema = z
 
 export type SignIn = z.infer<typeof signInSchema>;
 
-/** The form for the second factor: a code of the app or a recovery code, as it was typed, or a passkey. */
 export const codeSchema = z.strictObject({
   code: text(100).optional(),
   passkey: assertionSchema.optional(),
@@ -39,5 +37,4 @@ export const codeSchema = z.strictObject({
   with: z.string().optional(),
 });
 
-/** The form for a passkey alone. */
 export const passkeySchema = z.strictObject({ passkey: assertionSchema, next: z.string().optional() });

@@ -13,17 +13,17 @@ import { normalizeEmail } from './sign-in.js';
 
 export interface SignInLimits {
   windowMs: number;
-  /** Failures in the window after which every sign-in from an address is refused. */
+  /** Failures per window after which every sign-in from an address is refused. */
   perAddress: number;
-  /** The same of an account from one network or one known device, whether or not the account exists. */
+  /** The same for an account from one network or one known device, whether or not the account exists. */
   perAccount: number;
-  /** Failures of an account that are answered at once. The wait starts with the next one and doubles with each. */
+  /** Failures answered without delay. The delay starts with the next one and doubles each time. */
   quickFailures: number;
   firstDelayMs: number;
   maxDelayMs: number;
-  /** Answers that wait at the same time. Each holds a connection, so the ones beyond are refused. */
+  /** Most delayed responses at a time. Each holds a connection, so further requests are refused. */
   maxWaiting: number;
-  /** The same of one account. With the longest wait it bounds the guesses at an account from anywhere. */
+  /** The same for one account. Together with the longest delay, this bounds the guesses at an account from anywhere. */
   maxWaitingPerAccount: number;
 }
 
@@ -38,20 +38,18 @@ export const defaultSignInLimits: SignInLimits = {
   maxWaitingPerAccount: 5,
 };
 
-/** Whose sign-in it is, and on which device if it is one where that account has signed in before. */
 interface SignInOf {
   account: string;
   device: string | undefined;
 }
 
 /**
- * Counts failed sign-ins. A request counts when it comes and is taken back when it was no failure, so that a burst of
- * guesses at once gets no further than one after the other; one that hangs up before its answer stays counted.
- *
- * No caller can lock another out: an account's failures are refused per network, slow down every sign-in to it from
- * devices that it does not know, and do not concern the ones that it knows, which have a count of their own. Codes are
- * six digits and come after the password: those of unknown devices are refused per account. They have one count on all pages
- * that take one (`limitFactor`): with a count on each page, every further page would allow as many guesses again.
+ * Counts failed sign-ins. A request counts on arrival and is refunded if it succeeds, so a burst of guesses gets no
+ * further than sequential ones; a request whose client disconnects early stays counted.
+ * No caller can lock another out: failures of an account are refused per network, delay every sign-in to it from
+ * unknown devices, and do not affect known devices, which have their own count. Codes have six digits and come after
+ * the password, so codes from unknown devices are refused per account. All pages that take a code share one count
+ * (`limitFactor`); separate counts would multiply the allowed guesses.
  */
 export function limitSignIns(stores: LimitStores, limits: SignInLimits) {
   const detail = 'Too many sign-ins have failed. Try again in some minutes.';
@@ -67,7 +65,7 @@ export function limitSignIns(stores: LimitStores, limits: SignInLimits) {
     keyGenerator: (req, res) => `${signInOf(res).account} ${signInOf(res).device ?? addressOf(req)}`,
   });
   const fromAnywhere = limit('login-anywhere', {
-    // Counted and never refused: it decides how long the answer waits.
+    // Counts but never refuses. The count decides the delay of the response.
     limit: Number.MAX_SAFE_INTEGER,
     standardHeaders: false,
     keyGenerator: (_req, res) => signInOf(res).account,
@@ -90,10 +88,9 @@ export type SignInLimiters = ReturnType<typeof limitSignIns>;
 
 export const tooManyGuesses = 'Too many wrong passwords or codes. Try again in a few minutes.';
 
-/** Passes the limit of wrong codes of a person, before one is checked. @throws AppError rate_limited */
+/** @throws AppError rate_limited */
 export type LimitFactor = (req: Request, res: Response, email: string) => Promise<void>;
 
-/** For the pages that take a code outside of the sign-in. */
 export const limitFactor =
   ({ factor }: SignInLimiters, devices: Devices): LimitFactor =>
   (req, res, email) => {
@@ -102,8 +99,8 @@ export const limitFactor =
   };
 
 /**
- * Counts wrong passwords and codes of people who are signed in and confirm who they are. Apart from the passwords of sign-ins:
- * strangers who guess at an account must not keep its person from changing the password. Codes pass `limitFactor` as well.
+ * Separate from sign-ins, because strangers who guess at an account must not keep its owner from changing the
+ * password. Codes also pass `limitFactor`.
  */
 export function limitConfirmations(stores: LimitStores, limits: SignInLimits): RequestHandler[] {
   const personOf = (res: Response) => (res.locals.person as { userId: string }).userId;
@@ -115,7 +112,6 @@ export function limitConfirmations(stores: LimitStores, limits: SignInLimits): R
   return [perPerson, createSlowDown(limits)(['confirmations'], personOf)];
 }
 
-/** A limit that refuses with this sentence. Requests have its count under its name. */
 export const createLimit = (
   stores: LimitStores,
   name: string,
@@ -140,22 +136,21 @@ const failuresOf = ({ windowMs }: SignInLimits) =>
       (res.locals.isGuessRight as boolean | undefined) ?? res.statusCode !== 401,
   }) satisfies Partial<Options>;
 
-/** Says whose sign-in it is that the limits count. */
 export function setSignIn(req: Request, res: Response, devices: Devices, email: string): void {
   const normalized = normalizeEmail(email);
-  // An address may be long, and it is private: the store holds its hash.
+  // An address may be long and is private, so the store holds its hash.
   const account = createHash('sha256').update(normalized).digest('hex');
   res.locals.signInOf = { account, device: devices.find(req, normalized) } satisfies SignInOf;
 }
 
 const signInOf = (res: Response) => res.locals.signInOf as SignInOf;
 
-/** Says whether a guess was right, where the status of the answer does not: 401 is a wrong one. */
+/** Marks a guess as right or wrong if the status of the response does not (401 means wrong). */
 export function markGuess(res: Response, isRight: boolean): void {
   res.locals.isGuessRight = isRight;
 }
 
-/** Makes what goes after the limits by whose counts it waits. Right and wrong passwords wait alike: the wait says nothing about the password. */
+/** Right and wrong passwords are delayed alike, so the delay reveals nothing. */
 function createSlowDown(limits: SignInLimits) {
   const { quickFailures, firstDelayMs, maxDelayMs, maxWaiting, maxWaitingPerAccount } = limits;
   const waiting = new Map<string, number>();
@@ -197,16 +192,16 @@ const MAX_ACCOUNTS = 5;
 
 const shape = /^([\w-]{22})\.((?:[\w-]{22}~?){1,5})\.([\w-]{43})$/;
 
-/** Browsers in which the account has signed in before: strangers who guess at the account do not slow them down. */
+/** Browsers in which an account has signed in before. Strangers who guess at the account do not slow them down. */
 export interface Devices {
-  /** The id of the browser if this account has signed in there. */
+  /** Id of the browser if this account has signed in there. */
   find(req: Request, email: string): string | undefined;
   remember(req: Request, res: Response, email: string): void;
 }
 
 /**
- * A signed cookie with a random id and the hashes of the addresses that have signed in (OWASP, "Device cookies"). It
- * opens nothing: it only says which failures count. Signed by the first of `keys`, verified by all.
+ * Holds a random id and hashes of the addresses that signed in (OWASP, "Device cookies"). Grants no access; only
+ * selects which failures count. The first of `keys` signs; all verify.
  */
 export function createDevices(keys: readonly string[]): Devices {
   const keygrip = new Keygrip(keys, 'sha256');
@@ -231,6 +226,6 @@ export function createDevices(keys: readonly string[]): Devices {
   };
 }
 
-/** 128 bits of the address's hash: the cookie does not show who has signed in. */
+/** 128 bits of the address's hash, so that the cookie does not reveal who has signed in. */
 const hashAccount = (email: string) =>
   createHash('sha256').update(`gauge device ${email}`).digest('base64url').slice(0, 22);

@@ -16,7 +16,6 @@ import { arrivalOf, type ReadSession } from '../session/session.js';
 import { markGuess, setSignIn, type limitSignIns, type Devices } from './sign-in-limits.js';
 import { countWrongPassword, endFormer, normalizeEmail, signIn } from './sign-in.js';
 
-/** Why a person has to begin again, by the word in `?again=`. */
 const reasons: Record<string, string> = {
   expired: 'That sign-in has expired or was ended. Please begin again.',
   kept: 'You are no longer signed in, and nothing was changed. Sign in again: the form comes back with what you typed.',
@@ -74,7 +73,7 @@ const form = defineRoute({
     async (req, res) => {
       const next = toLocalPath(req.query.next, HOME);
       const session = await readSession(req);
-      // Without an Organization the dashboard is no place to go on to, but there is coming back as another person.
+      // The dashboard needs an Organization. Without one, the person stays here and can sign in as someone else.
       if (session && (session.orgId !== null || next !== HOME)) {
         res.redirect(303, next);
         return;
@@ -87,7 +86,6 @@ const form = defineRoute({
 const rightBody = { email, password: exampleWorld.password };
 const securedBody = { email: exampleWorld.users.secured.email, password: exampleWorld.password };
 const wrongBody = { email, password: 'not the password' };
-/** Programs get a problem, browsers the form again. */
 const asJson = { accept: 'application/json' };
 const right: ExampleRequest = { headers: asJson, body: rightBody };
 const wrong: ExampleRequest = { headers: asJson, body: wrongBody };
@@ -244,7 +242,6 @@ const signOut = defineRoute({
 
 export const signInRoutes = [form, submit, signOut];
 
-/** Ends the session, or the half-finished sign-in, of this browser. */
 export async function signOutHere(deps: ChangeDeps, req: Request, res: Response): Promise<void> {
   const arrival = arrivalOf(req, res, deps.clock);
   if (arrival.formerToken !== undefined) await change(deps, byProof, (tx) => endFormer(tx, arrival));

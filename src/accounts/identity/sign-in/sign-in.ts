@@ -32,19 +32,15 @@ import { generateToken, hashToken } from '../session/session-cookie.js';
 import { startSession, type Arrival } from '../session/session.js';
 import { findUser, type User } from '../users/queries.js';
 
-/** An address as it is stored and compared. */
 export const normalizeEmail = (email: string): string => email.trim().toLowerCase();
 
 export interface SignedIn {
-  /** For the cookie. Of a session, or of a challenge while the second factor is due. */
+  /** Cookie token of a session, or of a challenge while the second factor is due. */
   token: string;
   isCodeDue: boolean;
 }
 
-/**
- * Starts a session, or a challenge where a second factor is on. The token is always a new one.
- * @returns undefined for an unknown address or a wrong password, after the same time
- */
+/** The token is always new. @returns undefined for an unknown address or a wrong password, after the same time */
 export async function signIn(
   deps: ChangeDeps,
   credentials: { email: string; password: string },
@@ -62,8 +58,8 @@ export async function signIn(
 }
 
 /**
- * Counts a wrong password. For when the answer is out: it must not take longer where there is such an account. It is no
- * entry of the audit log, which would grow, and be locked, with every guess.
+ * Runs after the response, because an existing account must not take longer. Not in the audit log, which every guess
+ * would lock and grow.
  */
 export async function countWrongPassword(deps: ChangeDeps, typed: string): Promise<void> {
   const user = await findUser(deps.db.orm, { email: normalizeEmail(typed) });
@@ -72,14 +68,14 @@ export async function countWrongPassword(deps: ChangeDeps, typed: string): Promi
   await change(deps, byService, (tx) => countFailedSignIn(tx, user.id, 'passwords', now));
 }
 
-/** The same for a person who is held, and whose password was right. */
+/** The person's row must be locked and their password verified. */
 export async function openSession(
   tx: Tx,
   { id: userId, email }: { id: string; email: string },
   arrival: Arrival,
 ): Promise<SignedIn> {
   await endFormer(tx, arrival);
-  // Read while the person is held: turning it on meanwhile waits, and then ends the session made here.
+  // Read while the person's row is locked: turning a factor on meanwhile waits, and then ends the session made here.
   if (!(await hasSecondFactor(tx, userId))) {
     const session = await startSession(tx, userId, arrival);
     await auditPerson(tx, { userId, email }, 'user.signed_in', arrival, { secondFactor: null });
@@ -90,7 +86,6 @@ export async function openSession(
   return { token, isCodeDue: true };
 }
 
-/** Ends whatever the token of a cookie stands for. */
 export async function endToken(tx: Tx, token: string, where: Whereabouts): Promise<void> {
   const hashedToken = hashToken(token);
   await deleteChallenge(tx, hashedToken);
@@ -102,17 +97,12 @@ export async function endFormer(tx: Tx, arrival: Arrival): Promise<void> {
   if (arrival.formerToken !== undefined) await endToken(tx, arrival.formerToken, arrival);
 }
 
-/** Whose passkey it is, for the limits; undefined for an unknown one. */
 export async function findPasskeyOwner(orm: Orm, credentialId: string): Promise<User | undefined> {
   const passkey = await findPasskey(orm, credentialId);
   return passkey && findUser(orm, { id: passkey.userId });
 }
 
-/**
- * Starts a session by a passkey alone, whose device has verified its person: it is both factors.
- * @param user whose passkey it is
- * @returns the token; undefined where the passkey is refused
- */
+/** The device has verified the person, so the passkey counts as both factors. @returns undefined if refused */
 export async function signInByPasskey(
   deps: ChangeDeps,
   user: User | undefined,
@@ -149,15 +139,14 @@ export type Challenge = NonNullable<Awaited<ReturnType<typeof findChallenge>>>;
 type CodeAnswer =
   | { outcome: 'signed_in'; token: string }
   | { outcome: 'wrong'; triesLeft: number }
-  /** The challenge has expired or was ended, or all its tries are used up. */
   | { outcome: 'over' };
 
-/** Another request has ended the challenge: what this one did is undone. */
+/** Another request ended the challenge. Rolls this transaction back. */
 class ChallengeOver extends Error {}
 
 /**
- * Ends a challenge with the right code and starts the session. The try is counted for good before the code is checked.
- * A password change either comes first and leaves nothing to hold, or waits and then ends the new session too.
+ * The try is counted permanently before the code is checked. A password change either comes first and leaves no row
+ * to lock, or waits and then ends the new session too.
  */
 export async function answerChallenge(
   deps: ChangeDeps & { secrets: SecretBox },

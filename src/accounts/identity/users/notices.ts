@@ -13,7 +13,7 @@ const changes = {
   passkeyRemoved: 'A passkey was removed from your account',
 };
 
-/** Tells a person what was changed of how they sign in, and from where: it may have been another person. */
+/** Sent because somebody else may have made the change. */
 export async function mailAccountNotice(
   tx: Tx,
   { config }: MailDeps,

@@ -16,16 +16,14 @@ export async function findUser(orm: Orm, by: UserName): Promise<User | undefined
   return user;
 }
 
-/** Finds the user and keeps others from changing it, and sign-ins from being finished, until the transaction ends. */
+/** No sign-in completes while the row is locked. */
 export async function lockUser(tx: Tx, by: UserName): Promise<User | undefined> {
   const [user] = await tx.select().from(users).where(isUser(by)).for('no key update');
   return user;
 }
 
 interface UserFilter {
-  /** Of their addresses, as `like` takes it. */
   pattern?: string | undefined;
-  /** Only people of whom a sign-in has failed since that hour. */
   failedSince?: Date | undefined;
 }
 
@@ -56,7 +54,7 @@ export async function insertUser(tx: Tx, user: User): Promise<void> {
   await tx.insert(users).values(user);
 }
 
-/** Another password ends the links with which one could be chosen. */
+/** A new password ends the open links for choosing one. */
 export async function updateUser(
   tx: Tx,
   id: string,
@@ -66,13 +64,10 @@ export async function updateUser(
   if (values.passwordHash !== undefined) await deleteOpenLinks(tx, id, 'password_reset');
 }
 
-/**
- * Takes the user's sessions along, and the links that they made or that were made for them; keys and memberships must be gone
- * from it before. True if it was there.
- */
+/** Also deletes sessions and links. Keys and memberships must be gone already. False if there was no such user. */
 export async function deleteUserRow(tx: Tx, { id, email }: Pick<User, 'id' | 'email'>): Promise<boolean> {
   const isDeleted = (await tx.delete(users).where(eq(users.id, id)).returning({ id: users.id })).length > 0;
-  // An operator's invitation names no account, only an address.
+  // An operator's invitation refers to an address, not to an account.
   const isInvitation = and(eq(oneTimeLinks.kind, 'operator_invitation'), eq(oneTimeLinks.email, email));
   await tx.delete(oneTimeLinks).where(and(isInvitation, isNull(oneTimeLinks.usedAt)));
   return isDeleted;
@@ -85,7 +80,7 @@ export async function deleteMembershipsOf(tx: Tx, userId: string) {
     .returning({ orgId: memberships.orgId, role: memberships.role });
 }
 
-/** The keys that the user made stay as they are; they only lose the name of their maker. Keys stand above users, so by name. */
+/** Keeps the user's keys but clears their creator. Raw SQL, because the module for keys depends on this one. */
 export async function forgetKeyCreator(tx: Tx, userId: string): Promise<void> {
   await tx.execute(sql`update api_keys set created_by = null where created_by = ${userId}`);
 }

@@ -191,5 +191,5 @@ export const userRoutes = [
   }),
 ];
 
-/** Never the password's hash. */
+/** Must not include the password's hash. */
 const userJson = ({ id, email, name, createdAt }: User) => ({ id, email, name, createdAt });

@@ -18,15 +18,15 @@ import {
   type User,
 } from './queries.js';
 
-/** The hash to store for a password, and the one that it was decided against. */
+/** The hash to store, and the stored hash that was current when it was chosen. */
 export interface PasswordChoice {
   seenHash: string | undefined;
   passwordHash: string;
 }
 
 /**
- * Keeps the stored hash of a password that has not changed. Hashing takes long, so this happens before the transaction,
- * which then checks that the stored hash is still the one seen here.
+ * Keeps the stored hash of an unchanged password. Hashing is slow, so this runs before the transaction, which then
+ * checks `seenHash`.
  * @throws AppError invalid_request for a new password that is easy to guess
  */
 export async function choosePassword(
@@ -43,7 +43,7 @@ export async function choosePassword(
   return { seenHash, passwordHash: await hashPassword(password, gone) };
 }
 
-/** The stored password is no longer the one that the new one was chosen against: choose again. */
+/** The stored password changed after the new hash was chosen: choose again. */
 export class PasswordChanged extends AppError {
   constructor() {
     super('unavailable', 'The same user is being changed by other requests.', { retryAfterSeconds: 1 });
@@ -54,10 +54,7 @@ export interface UserInput extends PasswordChoice {
   name: string;
 }
 
-/**
- * Makes the user so. A changed password ends every session of the user.
- * @throws PasswordChanged
- */
+/** A changed password ends all sessions of the user. @throws PasswordChanged */
 export async function putUser(tx: Tx, email: string, input: UserInput, source: Source): Promise<Put<User>> {
   const { name, seenHash, passwordHash } = input;
   const current = await lockUser(tx, { email });
@@ -83,8 +80,8 @@ export async function putUser(tx: Tx, email: string, input: UserInput, source: S
 }
 
 /**
- * Removes a user with their memberships and sessions. Keys belong to Organizations: the ones they made keep working.
- * The user's own row comes last, as where a key is rotated: two transactions never wait for each other in a circle.
+ * Keys belong to Organizations and keep working. Locks the user's own row last, as a key rotation does, to avoid
+ * deadlocks.
  */
 export async function removeUser(tx: Tx, email: string, source: Source): Promise<void> {
   const user = await getUser(tx, email);
@@ -107,10 +104,7 @@ export async function endSessions(tx: Tx, email: string, source: Source): Promis
   await recordOperatorAudit(tx, entry);
 }
 
-/**
- * Lets a user who lost their app and their recovery codes in with the password alone. All sessions of theirs end:
- * they may be another person's.
- */
+/** The password alone is then enough to sign in. Ends all sessions, which may belong to an attacker. */
 export async function removeSecondFactor(tx: Tx, email: string, source: Source): Promise<void> {
   const user = await lockUser(tx, { email });
   if (!user) throw unknownUser(email);
@@ -128,7 +122,7 @@ export async function getUser(orm: Orm, email: string): Promise<User> {
   return user;
 }
 
-/** The order in which the chains of several Organizations are locked. */
+/** Lock order for the chains of several Organizations. */
 const byOrganization = (a: { orgId: string }, b: { orgId: string }) => (a.orgId < b.orgId ? -1 : 1);
 
 const unknownUser = (email: string) => new AppError('not_found', `There is no user "${email}".`);

@@ -6,14 +6,13 @@ import type { TestDatabase } from '../../../support/database.js';
 export const html = { accept: 'text/html,*/*;q=0.8' };
 export const ACCOUNT = '/dashboard/account';
 
-/** Posts a form of the account's pages as a browser does. */
 export const post = (browser: Browser, path: string, form: Record<string, string> = {}): Promise<Answer> =>
   browser.send('POST', `${ACCOUNT}${path}`, { form, headers: html });
 
 export const open = (browser: Browser, path: string): Promise<Answer> =>
   browser.get(`${ACCOUNT}${path}`, html);
 
-/** Follows the redirect that a form was answered with. */
+/** Follows the redirect after a form. */
 export async function follow(browser: Browser, answer: Answer): Promise<Answer> {
   return browser.get(answer.headers.get('location') ?? 'nowhere', html);
 }
@@ -21,7 +20,10 @@ export async function follow(browser: Browser, answer: Answer): Promise<Answer> 
 export const isSignedIn = async (browser: Browser): Promise<boolean> =>
   (await browser.get('/dashboard/session')).status !== 401;
 
-/** What the operator's log says about a person, newest first; without their signing in and wrong codes, which have tests of their own. */
+/**
+ * A person's entries in the operator's log, newest first, without sign-ins and wrong codes, which have their own
+ * tests.
+ */
 export const logOf = ({ db }: TestDatabase, email: string) =>
   db.orm
     .select()
@@ -34,7 +36,7 @@ export const logOf = ({ db }: TestDatabase, email: string) =>
     )
     .orderBy(desc(operatorLog.id));
 
-/** Every address of the account's pages that changes something. */
+/** Paths of all account pages that change something. */
 export const changes = [
   '',
   '/password',

@@ -33,7 +33,7 @@ const post = (browser: Browser, path: string, form: Record<string, string>, head
   browser.send('POST', path, { form, headers: { ...html, ...headers } });
 const forgot = (email: string, headers = {}) => post(new Browser(service.url), '/forgot', { email }, headers);
 
-/** Does what the job does, and tells what came to an address since. */
+/** Runs the job and returns the mail that an address has received since. */
 async function deliver(to: string): Promise<Received[]> {
   const before = server.received.length;
   await answerPasswordRequests(service.context);
@@ -48,7 +48,7 @@ const linkIn = ({ text }: Received, path: string): string => {
 };
 
 describe('a forgotten password', () => {
-  it('is chosen anew with a link that was mailed, and works once', async () => {
+  it('can be replaced once with a mailed link', async () => {
     const user = await createUser(database.db);
     expect((await new Browser(service.url).get('/login', html)).text).toContain('href="/forgot"');
     const asked = await forgot(` ${user.email.toUpperCase()} `);
@@ -72,12 +72,12 @@ describe('a forgotten password', () => {
     ]);
     const log = await database.db.orm.select().from(operatorLog).where(eq(operatorLog.target, user.email));
     expect(log.map(({ action }) => action)).toContain('link.created');
-    // Nothing of the links can be read any more.
+    // The links are erased.
     const rows = await database.db.orm.select().from(mails).where(eq(mails.toAddress, user.email));
     expect(rows.map(({ text }) => text)).toEqual(['', '']);
   });
 
-  it('is answered alike, with the same work, whether or not there is such an account', async () => {
+  it('gets the same answer after the same work whether or not the account exists', async () => {
     const user = await createUser(database.db);
     const answers = [];
     for (const email of [user.email, 'no-such-person@example.com']) {
@@ -100,7 +100,7 @@ describe('a forgotten password', () => {
     return (await browser.get('/reset', html)).text;
   };
 
-  it('closes links that were mailed before, and its own works for an hour', async () => {
+  it('gets a link that works for an hour and replaces earlier mailed ones', async () => {
     const user = await createUser(database.db);
     await forgot(user.email);
     const early = linkIn((await deliver(user.email))[0]!, '/reset');
@@ -112,7 +112,7 @@ describe('a forgotten password', () => {
     expect(await say(token)).toContain('This link has expired');
   });
 
-  it('leaves a link alone that an operator made, and a later one of an operator closes what was mailed', async () => {
+  it('does not end an operator’s link, but a later operator’s link ends a mailed one', async () => {
     const user = await createUser(database.db);
     const { id } = await signedInOperator(service);
     for (const maker of [id, undefined]) {
@@ -126,7 +126,7 @@ describe('a forgotten password', () => {
     }
   });
 
-  it('once a password is chosen with one link, the other opens nothing', async () => {
+  it('can be replaced with only one link; the other links stop working', async () => {
     const user = await createUser(database.db);
     const handed = await makeLink(service, 'password_reset', user);
     await forgot(user.email);
@@ -138,7 +138,7 @@ describe('a forgotten password', () => {
     expect(await say(handed)).toContain('There is no such link');
   });
 
-  it('two instances make one link of one request', async () => {
+  it('gets one link per request, even with two instances', async () => {
     const user = await createUser(database.db);
     await forgot(user.email);
     await Promise.all([1, 2, 3].map(() => answerPasswordRequests(service.context)));
@@ -147,7 +147,7 @@ describe('a forgotten password', () => {
     expect(await deliver(user.email)).toHaveLength(1);
   });
 
-  it('is refused for what is no address, from another site, and too often for one address', async () => {
+  it('gets no mail for a malformed address, from another site, or too often for one address', async () => {
     for (const email of ['', 'nobody', 'a@example.com, b@example.com', 'a@example.com\r\nbcc: b@example.com'])
       expect((await forgot(email)).status, email).toBe(400);
     expect((await forgot('a@example.com', { 'sec-fetch-site': 'cross-site' })).status).toBe(403);
@@ -158,7 +158,7 @@ describe('a forgotten password', () => {
     expect((await forgot('another@example.com')).status).toBe(429);
   });
 
-  it('is the operator’s to help with where there is no mail', async () => {
+  it('is left to the operator if mail is not configured', async () => {
     const silent = await startTestService(database.db);
     const browser = new Browser(silent.url);
     const { status, text } = await browser.get('/forgot', html);
@@ -169,8 +169,8 @@ describe('a forgotten password', () => {
   });
 });
 
-describe('a person is told by mail', () => {
-  it('that their password was changed, or their second factor turned off', async () => {
+describe('a person gets mail', () => {
+  it('after a change of their password and after their second factor is turned off', async () => {
     const { user, browser } = await signedIn(database.db, service.url);
     const newPassword = 'four unrelated words here';
     const fields = { currentPassword: PASSWORD, newPassword, newPasswordAgain: newPassword };
@@ -183,7 +183,7 @@ describe('a person is told by mail', () => {
     expect(mail!.subject).toBe('Your second factor was turned off');
   });
 
-  it('that an authenticator app was added, new recovery codes were made, and the app removed where a passkey stays', async () => {
+  it('after an app is added, recovery codes are renewed, or the app is removed while a passkey remains', async () => {
     const { user, browser } = await signedIn(database.db, service.url);
     const subjects = async () => (await deliver(user.email)).map(({ subject }) => subject);
     const path = '/dashboard/account/second-factor';
@@ -207,7 +207,7 @@ describe('a person is told by mail', () => {
     ]);
   });
 
-  it('that a passkey was added or removed, and that with the last one the second factor is off', async () => {
+  it('after a passkey is added or removed, and when that turns the second factor off', async () => {
     const { user, browser } = await signedIn(database.db, service.url);
     const subjects = async () => (await deliver(user.email)).map(({ subject }) => subject);
     const kept = await givePasskey(database.db, user.id, origin);
@@ -228,7 +228,7 @@ describe('a person is told by mail', () => {
     expect(await subjects()).toEqual(['Your second factor was turned off']);
   });
 
-  it('that a lost second factor was removed with a link', async () => {
+  it('after a lost second factor is removed with a link', async () => {
     const user = await createUser(database.db);
     await giveSecondFactor(database.db, user.id, service.clock);
     const browser = new Browser(service.url);
@@ -239,7 +239,7 @@ describe('a person is told by mail', () => {
     ]);
   });
 
-  it('what the operator changed', async () => {
+  it('after a change by the operator', async () => {
     const user = await createUser(database.db);
     await giveSecondFactor(database.db, user.id, service.clock);
     const call = (method: string, path: string, body?: object) =>
@@ -258,7 +258,7 @@ describe('a person is told by mail', () => {
     for (const { text } of told) expect(text).toContain('by the operator of this service');
   });
 
-  it('nothing of a change that was refused', async () => {
+  it('but not after a refused change', async () => {
     const { user, browser } = await signedIn(database.db, service.url);
     const newPassword = 'four unrelated words here';
     const fields = { currentPassword: 'wrong', newPassword, newPasswordAgain: newPassword };
@@ -285,7 +285,7 @@ describe('an invitation', () => {
     expect((await guest.get('/dashboard/join', html)).text).toContain(organization.name);
   });
 
-  it('of an owner is mailed by the set-up', async () => {
+  it('for an owner is mailed by the set-up', async () => {
     const { browser } = await signedInOperator(service);
     const slug = `waits-${process.pid}`;
     const product = { productSlug: slug, productName: 'P', usageMetric: 'calls', unitCap: '' };

@@ -34,7 +34,7 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** Passkeys belong to a domain. */
+/** Passkeys belong to a domain, so tests use localhost. */
 const localUrl = () => service.url.replace('127.0.0.1', 'localhost');
 
 const ask = async (browser: Browser, path: string) => {
@@ -62,7 +62,7 @@ async function add(browser: Browser, userId: string, name = 'Laptop', deviations
   return { passkey, field, answer: await post(browser, PASSKEYS, { name, passkey: field }) };
 }
 
-/** A member who has a passkey and nothing else, and a browser that has not signed in. */
+/** A member with only a passkey, and a browser that has not signed in. */
 async function withPasskey() {
   const user = await createUser(database.db);
   const organization = await createOrganization(database.db);
@@ -84,7 +84,7 @@ const sendAlone = (browser: Browser, passkey: string, next = '/dashboard') =>
   browser.send('POST', '/login/passkey', { form: { passkey, next }, headers: html });
 
 describe('adding a passkey', () => {
-  it('makes it the second factor, with recovery codes, and ends the other sessions', async () => {
+  it('turns the second factor on, issues recovery codes and ends the other sessions', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     const other = new Browser(service.url);
     await other.signIn(user.email);
@@ -102,7 +102,7 @@ describe('adding a passkey', () => {
       { action: 'user.passkey_added', actor: user.id, details: { sessionsEnded: 1 } },
     ]);
     expect((await other.signIn(user.email)).headers.get('location')).toMatch(/^\/login\/code/);
-    // The second one changes neither sessions nor codes.
+    // The second passkey changes neither sessions nor codes.
     const second = await add(browser, user.id, 'Phone');
     expect(second.answer.headers.get('location')).toBe(`${ACCOUNT}${PASSKEYS}?done=added`);
     expect(await database.db.orm.$count(recoveryCodes, eq(recoveryCodes.userId, user.id))).toBe(10);
@@ -111,7 +111,7 @@ describe('adding a passkey', () => {
   const turnsOn = 'Your first passkey turns on the second factor';
   const turnsOff = 'Removing your last passkey turns the second factor off';
 
-  it('says before the button what the first one changes, and what removing the last one does', async () => {
+  it('explains beforehand what the first passkey changes and what removing the last one does', async () => {
     const { browser, user } = await signedIn(database.db, localUrl());
     const first = (await open(browser, PASSKEYS)).text;
     expect(first.indexOf(turnsOn)).toBeGreaterThan(0);
@@ -128,7 +128,7 @@ describe('adding a passkey', () => {
     expect([beside.includes(turnsOn), beside.includes(turnsOff)]).toEqual([false, false]);
   });
 
-  it('works at localhost, from the sign-in to the next one, with that origin alone', async () => {
+  it('works on localhost from registration to sign-in, only for that origin', async () => {
     const url = localUrl();
     const { browser, user } = await signedIn(database.db, url);
     const sent = { ...html, origin: url };
@@ -147,7 +147,7 @@ describe('adding a passkey', () => {
     expect([signed.status, await isSignedIn(again)]).toEqual([303, true]);
   });
 
-  it('is not offered at an IP address: every page says so, with a link to itself on localhost', async () => {
+  it('is not offered at an IP address: every page says so and links to localhost', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     const there = (path: string) => `href="${localUrl()}${path}"`;
     const own = `${ACCOUNT}${PASSKEYS}`;
@@ -173,7 +173,7 @@ describe('adding a passkey', () => {
     }
   });
 
-  it.each(['not a host', '[::1', '127.0.0.1:99999'])('an odd Host does no harm: %s', async (host) => {
+  it.each(['not a host', '[::1', '127.0.0.1:99999'])('survives an invalid Host header: %s', async (host) => {
     const { hostname, port } = new URL(service.url);
     const status = await new Promise((resolve, reject) => {
       request({ hostname, port, path: '/login', headers: { host, accept: 'text/html' } }, (answer) =>
@@ -189,7 +189,7 @@ describe('adding a passkey', () => {
     ['http://127.0.0.1:3000', false],
     ['http://[::1]:3000', false],
     ['https://gauge.example.com', true],
-  ])('goes by PUBLIC_URL where that is set: %s', async (PUBLIC_URL, works) => {
+  ])('uses PUBLIC_URL if it is set: %s', async (PUBLIC_URL, works) => {
     const own = await startTestService(database.db, { env: { PUBLIC_URL } });
     try {
       const { text } = await new Browser(own.url).get('/login', html);
@@ -203,7 +203,7 @@ describe('adding a passkey', () => {
     }
   });
 
-  it('takes a proof of the last ten minutes', async () => {
+  it('requires a confirmation in the last ten minutes', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     const passkey = new SoftPasskey(service.url, user.id).create(await newOptions(browser));
     await forgetConfirmation(service, browser);
@@ -217,11 +217,11 @@ describe('adding a passkey', () => {
   });
 
   it.each<[string, Deviations]>([
-    ['of another origin', { origin: 'https://gauge.example.com' }],
-    ['of another host', { rpId: 'gauge.example.com' }],
+    ['for another origin', { origin: 'https://gauge.example.com' }],
+    ['for another host', { rpId: 'gauge.example.com' }],
     ['with another challenge', { challenge: 'x'.repeat(43) }],
-    ['without anybody there', { isPresent: false }],
-  ])('refuses one %s, and says so in the log', async (_name, deviations) => {
+    ['without user presence', { isPresent: false }],
+  ])('rejects a passkey %s, and logs it', async (_name, deviations) => {
     const { browser, user } = await signedIn(database.db, service.url);
     const { answer } = await add(browser, user.id, 'Laptop', deviations);
     expect([answer.status, answer.text.includes('could not be verified')]).toEqual([400, true]);
@@ -232,7 +232,7 @@ describe('adding a passkey', () => {
     });
   });
 
-  it('refuses the same answer twice, an old one, one asked for in another session, and another person’s', async () => {
+  it('rejects a replay, an old answer, another session’s challenge and another person’s passkey', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     const { field } = await add(browser, user.id);
     expect((await post(browser, PASSKEYS, { name: 'Again', passkey: field })).status).toBe(400);
@@ -242,7 +242,7 @@ describe('adding a passkey', () => {
     const { browser: stranger, user: other } = await signedIn(database.db, service.url);
     const foreign = new SoftPasskey(service.url, user.id).create(await newOptions(stranger));
     expect((await post(browser, PASSKEYS, { name: 'Foreign', passkey: foreign })).status).toBe(400);
-    // The credential of another person, made anew by the same authenticator.
+    // Another person's credential, created again by the same authenticator.
     const taken = await givePasskey(database.db, other.id, service.url);
     const again = taken.create(await newOptions(browser));
     const answer = await post(browser, PASSKEYS, { name: 'Taken', passkey: again });
@@ -255,28 +255,28 @@ describe('adding a passkey', () => {
     ['a blank name', { name: '  ' }],
     ['a long name', { name: 'x'.repeat(101) }],
     ['no passkey', { passkey: '' }],
-    ['what is not JSON', { passkey: '{' }],
-    ['what is no passkey', { passkey: '[]' }],
+    ['invalid JSON', { passkey: '{' }],
+    ['JSON of another type', { passkey: '[]' }],
     ['NUL', { passkey: '"\0"' }],
     [
       'another shape',
       { passkey: '{"id":"a","rawId":"a","type":"public-key","response":{"clientDataJSON":"AA"}}' },
     ],
     [
-      'bytes that mean nothing',
+      'undecodable bytes',
       {
         passkey:
           '{"id":"a","rawId":"a","type":"public-key","response":{"clientDataJSON":"AA","attestationObject":"AA"}}',
       },
     ],
-  ])('refuses %s', async (_name, fields) => {
+  ])('rejects %s', async (_name, fields) => {
     const { browser, user } = await signedIn(database.db, service.url);
     const passkey = new SoftPasskey(service.url, user.id).create(await newOptions(browser));
     expect((await post(browser, PASSKEYS, { name: 'Laptop', passkey, ...fields })).status).toBe(400);
     expect(await passkeysOf(user.id)).toEqual([]);
   });
 
-  it('ends at ten', async () => {
+  it('stops at ten', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     for (let i = 0; i < 9; i++) await givePasskey(database.db, user.id, service.url);
     expect((await add(browser, user.id)).answer.status).toBe(303);
@@ -287,7 +287,7 @@ describe('adding a passkey', () => {
 });
 
 describe('removing a passkey', () => {
-  it('turns the second factor off with the last one, and says so in the log', async () => {
+  it('turns the second factor off if it was the last, and logs that', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     const { passkey } = await add(browser, user.id);
     const second = await givePasskey(database.db, user.id, service.url);
@@ -305,7 +305,7 @@ describe('removing a passkey', () => {
     expect((await new Browser(service.url).signIn(user.email)).headers.get('location')).toBe('/dashboard');
   });
 
-  it('stays the second factor once the app beside it is off, and the page says so', async () => {
+  it('is independent of turning the app off, after which the passkey remains the second factor', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     await add(browser, user.id);
     const app = await giveSecondFactor(database.db, user.id, service.clock);
@@ -318,7 +318,7 @@ describe('removing a passkey', () => {
     );
   });
 
-  it('is refused for another person’s, and after ten minutes', async () => {
+  it('fails for another person’s passkey and ten minutes after the confirmation', async () => {
     const { passkey, user } = await withPasskey();
     const { browser } = await signedIn(database.db, service.url);
     expect((await post(browser, `${PASSKEYS}/remove`, { id: passkey.id })).status).toBe(404);
@@ -327,7 +327,7 @@ describe('removing a passkey', () => {
     expect(await passkeysOf(user.id)).toHaveLength(1);
   });
 
-  it('is refused for the last factor of a person who has to have one; so is turning the app off', async () => {
+  it('fails for the last factor of a person who must have one, as does turning the app off', async () => {
     const { browser, user, organization } = await signedIn(database.db, service.url);
     const { passkey } = await add(browser, user.id);
     await database.db.orm
@@ -344,7 +344,7 @@ describe('removing a passkey', () => {
     expect([off.status, off.text.includes('requires a second factor of you')]).toEqual([403, true]);
   });
 
-  it('is refused for the last factor of an operator, for whom a passkey is one', async () => {
+  it('fails for the last factor of an operator', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     await makeOperator(service, user.id);
     expect((await browser.send('POST', '/set-up/product', { form: {} })).status).toBe(403);
@@ -355,11 +355,11 @@ describe('removing a passkey', () => {
 });
 
 describe('a passkey after the password', () => {
-  it('takes the place of the code', async () => {
+  it('replaces the code', async () => {
     const { browser, user, passkey } = await halfSignedIn();
     const options = await ask(browser, '/login/code/passkey-options');
     expect(options.allowCredentials).toMatchObject([{ id: passkey.id }]);
-    // The password came before: the device need not verify its person.
+    // After the password, the device need not verify its person.
     const answer = await sendCode(browser, passkey.use(options, { isVerified: false, userHandle: null }));
     expect(answer.headers.get('location')).toBe('/dashboard');
     expect(await isSignedIn(browser)).toBe(true);
@@ -374,16 +374,16 @@ describe('a passkey after the password', () => {
   });
 
   it.each<[string, string, Deviations]>([
-    ['of another origin', 'not_verified', { origin: 'https://gauge.example.com' }],
-    ['of another host', 'not_verified', { rpId: 'gauge.example.com' }],
-    ['of another challenge', 'unknown_challenge', { challenge: 'x'.repeat(43) }],
-    ['of a challenge that is no text', 'unknown_challenge', { challenge: '\0' }],
-    ['with the count of before', 'counter', { counter: 7 }],
-    ['with a lower count', 'counter', { counter: 6 }],
-    ['with no count', 'counter', { counter: 0 }],
-    ['of another person’s handle', 'unknown_passkey', { userHandle: 'AAAA' }],
-    ['of an unknown passkey', 'unknown_passkey', { id: 'unknown' }],
-  ])('is refused %s, counted, and in the log', async (_name, reason, deviations) => {
+    ['for another origin', 'not_verified', { origin: 'https://gauge.example.com' }],
+    ['for another host', 'not_verified', { rpId: 'gauge.example.com' }],
+    ['for another challenge', 'unknown_challenge', { challenge: 'x'.repeat(43) }],
+    ['for a malformed challenge', 'unknown_challenge', { challenge: '\0' }],
+    ['with the same counter', 'counter', { counter: 7 }],
+    ['with a lower counter', 'counter', { counter: 6 }],
+    ['without a counter', 'counter', { counter: 0 }],
+    ['with another person’s handle', 'unknown_passkey', { userHandle: 'AAAA' }],
+    ['from an unknown passkey', 'unknown_passkey', { id: 'unknown' }],
+  ])('is refused %s, counted and logged', async (_name, reason, deviations) => {
     const { browser, user, passkey } = await halfSignedIn();
     await database.db.orm.update(passkeys).set({ counter: 7 }).where(eq(passkeys.userId, user.id));
     passkey.counter = 7;
@@ -395,7 +395,7 @@ describe('a passkey after the password', () => {
       details: { at: 'sign_in', tries: 1, reason },
     });
     expect(await isSignedIn(browser)).toBe(false);
-    // What was refused has used its challenge up.
+    // A refused signature has consumed its challenge.
     if (reason !== 'unknown_challenge')
       expect((await sendCode(browser, passkey.use(options))).status).toBe(401);
     expect(
@@ -403,7 +403,7 @@ describe('a passkey after the password', () => {
     ).toBe(303);
   });
 
-  it('is refused of another person, with a challenge of another sign-in, and a second time', async () => {
+  it('is refused for another person, another sign-in’s challenge, and a second use', async () => {
     const first = await halfSignedIn();
     const second = await halfSignedIn();
     const options = await ask(first.browser, '/login/code/passkey-options');
@@ -418,7 +418,7 @@ describe('a passkey after the password', () => {
     expect((await sendCode(second.browser, used)).status).toBe(401);
   });
 
-  it('blocks the sign-in after five, and gives way to a recovery code', async () => {
+  it('blocks the sign-in after five failures; a new sign-in accepts a recovery code', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     const { answer } = await add(browser, user.id);
     const code = /<code id="recovery-codes">([^<\n]+)/.exec(answer.text)![1]!;
@@ -436,7 +436,7 @@ describe('a passkey after the password', () => {
 });
 
 describe('a passkey alone', () => {
-  it('signs in, and ends what the browser had', async () => {
+  it('signs in and ends the browser’s previous session', async () => {
     const { user, passkey } = await withPasskey();
     const { browser } = await signedIn(database.db, service.url);
     const before = browser.copy();
@@ -455,13 +455,13 @@ describe('a passkey alone', () => {
   });
 
   it.each<[string, string, Deviations]>([
-    ['without verification of the person', 'not_verified', { isVerified: false }],
-    ['of another origin', 'not_verified', { origin: 'https://gauge.example.com' }],
-    ['without saying whose it is', 'unknown_passkey', { userHandle: null }],
-    ['of another person’s handle', 'unknown_passkey', { userHandle: 'AAAA' }],
-    ['of another challenge', 'unknown_challenge', { challenge: 'x'.repeat(43) }],
-    ['with no count after one', 'counter', { counter: 0 }],
-  ])('is refused %s, and in the log', async (_name, reason, deviations) => {
+    ['without user verification', 'not_verified', { isVerified: false }],
+    ['for another origin', 'not_verified', { origin: 'https://gauge.example.com' }],
+    ['without a user handle', 'unknown_passkey', { userHandle: null }],
+    ['with another person’s handle', 'unknown_passkey', { userHandle: 'AAAA' }],
+    ['for another challenge', 'unknown_challenge', { challenge: 'x'.repeat(43) }],
+    ['without a counter after earlier uses', 'counter', { counter: 0 }],
+  ])('is refused %s, and logged', async (_name, reason, deviations) => {
     const { browser, user, passkey } = await withPasskey();
     await database.db.orm.update(passkeys).set({ counter: 1 }).where(eq(passkeys.userId, user.id));
     passkey.counter = 1;
@@ -478,7 +478,7 @@ describe('a passkey alone', () => {
     });
   });
 
-  it('is refused a second time, after five minutes, and once it is removed', async () => {
+  it('is refused a second time, after five minutes, and after its removal', async () => {
     const { browser, user, passkey } = await withPasskey();
     const used = passkey.use(await ask(browser, '/login/passkey-options'));
     expect((await sendAlone(browser, used)).status).toBe(303);
@@ -495,14 +495,14 @@ describe('a passkey alone', () => {
     });
   });
 
-  it('used twice at once gets in once', async () => {
+  it('signs in once when used twice concurrently', async () => {
     const { browser, passkey } = await withPasskey();
     const used = passkey.use(await ask(browser, '/login/passkey-options'));
     const answers = await Promise.all([1, 2, 3].map(() => sendAlone(new Browser(service.url), used)));
     expect(answers.map(({ status }) => status).sort((a, b) => a - b)).toEqual([303, 401, 401]);
   });
 
-  it('is refused after ten that were wrong, even the right one; with a challenge of a session, too', async () => {
+  it('is refused after ten wrong attempts, even if right, and also with a session’s challenge', async () => {
     const { browser, user, passkey } = await withPasskey();
     for (let i = 0; i < 10; i++)
       expect((await sendAlone(browser, passkey.use({ challenge: 'x' }))).status).toBe(401);
@@ -515,7 +515,7 @@ describe('a passkey alone', () => {
     expect((await sendAlone(other.browser, bound)).status).toBe(401);
   });
 
-  it('from another site is refused, and strangers get no endless challenges', async () => {
+  it('is refused from another site, and challenges for strangers are limited', async () => {
     const { browser, passkey } = await withPasskey();
     const used = passkey.use(await ask(browser, '/login/passkey-options'));
     const headers = { 'sec-fetch-site': 'cross-site' };
@@ -529,8 +529,8 @@ describe('a passkey alone', () => {
   });
 });
 
-describe('in place of a code, beside the password', () => {
-  it('a passkey confirms, changes the password and makes new recovery codes', async () => {
+describe('a passkey in place of a code', () => {
+  it('confirms identity, changes the password and renews recovery codes', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     const { passkey } = await add(browser, user.id);
     await forgetConfirmation(service, browser);
@@ -551,7 +551,7 @@ describe('in place of a code, beside the password', () => {
     expect((await post(browser, '/password', form)).status).toBe(400);
   });
 
-  it('one that is refused is said beside the field, counted, and in the log', async () => {
+  it('is counted and logged when refused, with the error next to the field', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     const { passkey } = await add(browser, user.id);
     const used = passkey.use(await useOptions(browser), { origin: 'https://gauge.example.com' });
@@ -565,7 +565,7 @@ describe('in place of a code, beside the password', () => {
   });
 });
 
-it('without a session there are no options', async () => {
+it('needs a session to get its options', async () => {
   const stranger = new Browser(service.url);
   for (const path of ['/passkeys/options', '/passkeys/new-options'])
     expect((await stranger.send('POST', `${ACCOUNT}${path}`)).status).toBe(401);

@@ -36,7 +36,7 @@ const form = (changes = {}) => ({
 });
 
 describe('a changed password', () => {
-  it('opens the account from then on, and the former one no longer does', async () => {
+  it('replaces the old one', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     const answer = await post(browser, '/password', form());
     expect(answer.status).toBe(303);
@@ -45,7 +45,7 @@ describe('a changed password', () => {
     expect((await new Browser(service.url).signIn(user.email)).status).toBe(401);
   });
 
-  it('ends the other sessions on their next request, and gives this one a new token', async () => {
+  it('ends other sessions on their next request and renews this session’s token', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     const [other, copied] = [new Browser(service.url), browser.copy()];
     await other.signIn(user.email);
@@ -63,7 +63,7 @@ describe('a changed password', () => {
     expect(JSON.stringify(entry)).not.toContain(NEW);
   });
 
-  it('takes a code where the second factor is on, which stays so, and ends sign-ins that wait for their code', async () => {
+  it('needs a code if a second factor is on, keeps the factor, and ends pending sign-ins', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     const app = await giveSecondFactor(database.db, user.id, service.clock);
     const waiting = new Browser(service.url);
@@ -86,7 +86,7 @@ describe('a changed password', () => {
     expect((await fresh.signIn(user.email, NEW)).headers.get('location')).toMatch(/^\/login\/code/);
   });
 
-  it('posted twice at once is changed once', async () => {
+  it('is changed once when posted twice concurrently', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     const other = new Browser(service.url);
     await other.signIn(user.email);
@@ -101,7 +101,7 @@ describe('a changed password', () => {
   });
 });
 
-describe('a password is not changed', () => {
+describe('a password change', () => {
   it.each([
     ['without the current one', { currentPassword: '' }, 'currentPassword'],
     ['with a wrong current one', { currentPassword: 'not it, not it' }, 'currentPassword'],
@@ -120,7 +120,7 @@ describe('a password is not changed', () => {
     ],
     ['to one that is typed differently twice', { newPasswordAgain: `${NEW} ` }, 'newPasswordAgain'],
     ['to one that is typed once', { newPasswordAgain: '' }, 'newPasswordAgain'],
-  ])('%s', async (_name, changes, field) => {
+  ])('is refused %s', async (_name, changes, field) => {
     const { browser, user } = await signedIn(database.db, service.url);
     const answer = await post(browser, '/password', form(changes));
     expect(answer.status).toBe(400);
@@ -131,7 +131,7 @@ describe('a password is not changed', () => {
     expect(await logOf(database, user.email)).toEqual([]);
   });
 
-  it('to the address', async () => {
+  it('is refused if the new password is the person’s address', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     const answer = await post(
       browser,
@@ -142,7 +142,7 @@ describe('a password is not changed', () => {
     expect(answer.text).toContain('e-mail address');
   });
 
-  it('after ten wrong guesses, not even with the right one; the sign-in stays open', async () => {
+  it('is refused after ten wrong guesses, even with the right password; sign-in still works', async () => {
     const own = await start();
     const { browser, user } = await signedIn(database.db, own.url);
     for (let i = 0; i < 10; i++)
@@ -152,12 +152,12 @@ describe('a password is not changed', () => {
     expect(blocked.text).toContain('Too many wrong passwords or codes');
     expect(blocked.text).toContain('name="newPassword"');
     expect(blocked.headers.get('retry-after')).not.toBeNull();
-    // The same guesses are counted on every page that asks for the password.
+    // All pages that ask for the password share one count.
     expect((await post(browser, '/second-factor', { currentPassword: PASSWORD })).status).toBe(429);
     expect((await new Browser(own.url).signIn(user.email)).status).toBe(303);
   });
 
-  it('while strangers guess at the sign-in it can still be', async () => {
+  it('works while strangers guess at the sign-in', async () => {
     const own = await start({ perAccount: 2 });
     const { browser, user } = await signedIn(database.db, own.url);
     for (let i = 0; i < 3; i++) await new Browser(own.url).signIn(user.email, 'wrong');

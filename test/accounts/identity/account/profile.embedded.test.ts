@@ -26,14 +26,14 @@ async function nameOf(id: string) {
   return user!.name;
 }
 
-describe('the pages of an account', () => {
+describe('account pages', () => {
   it.each(roles)('are open to the role %s', async (role) => {
     const { browser, user } = await signedIn(database.db, service.url, role);
     for (const path of pages) expect((await open(browser, path)).status, path).toBe(200);
     expect((await open(browser, '')).text).toContain(user.email);
   });
 
-  it('are open to who belongs to no Organization', async () => {
+  it('are open to people without an Organization', async () => {
     const user = await createUser(database.db);
     const browser = new Browser(service.url);
     await browser.signIn(user.email);
@@ -41,19 +41,19 @@ describe('the pages of an account', () => {
     expect((await open(browser, '')).text).toContain('You belong to no Organization yet');
     expect((await post(browser, '', { name: 'Without' })).status).toBe(303);
     expect(await nameOf(user.id)).toBe('Without');
-    // The sign-in page goes on to where they may go, and tells them about their account otherwise.
+    // The sign-in page redirects to an allowed page and otherwise links to the account.
     expect((await browser.get(`/login?next=${ACCOUNT}`, html)).headers.get('location')).toBe(ACCOUNT);
     expect((await browser.get('/login', html)).text).toContain(`href="${ACCOUNT}"`);
   });
 
-  it('send who is not signed in to the sign-in and back', async () => {
+  it('redirect through the sign-in and back', async () => {
     for (const path of pages) {
       const answer = await open(new Browser(service.url), path);
       expect(answer.headers.get('location')).toBe(`/login?next=${encodeURIComponent(ACCOUNT + path)}`);
     }
   });
 
-  it.each(changes)('refuse changes without a session and from another site: %s', async (path) => {
+  it.each(changes)('reject changes without a session and from another site: %s', async (path) => {
     expect((await post(new Browser(service.url), path)).status).toBe(401);
     const { browser } = await signedIn(database.db, service.url);
     const foreign = await browser.send('POST', ACCOUNT + path, {
@@ -64,7 +64,7 @@ describe('the pages of an account', () => {
     expect((await browser.get('/dashboard/session')).status).toBe(200);
   });
 
-  it('name the Organizations with the role in each, and go to another', async () => {
+  it('list the person’s Organizations with their roles and switch between them', async () => {
     const { browser, user, organization } = await signedIn(database.db, service.url, 'admin');
     const other = await createOrganization(database.db, { name: 'Other <b>Works</b>' });
     await addMember(database.db, other.id, user.id, 'billing', new Date('2021-01-01T00:00:00Z'));
@@ -77,7 +77,7 @@ describe('the pages of an account', () => {
 });
 
 describe('the name', () => {
-  it('is changed, shown at once and logged with what it was', async () => {
+  it('is changed, shown at once and logged with the old name', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     const answer = await post(browser, '', { name: '  Ada Lovelace ' });
     expect(answer.status).toBe(303);
@@ -95,7 +95,7 @@ describe('the name', () => {
     });
   });
 
-  it('that it has already changes nothing and is not logged', async () => {
+  it('is neither changed nor logged if it is the same', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     const answer = await post(browser, '', { name: user.name });
     expect((await follow(browser, answer)).text).toContain('That is already your name');
@@ -119,7 +119,7 @@ describe('the name', () => {
     ['too long', 'x'.repeat(101)],
     ['with a NUL', 'a\0b'],
     ['of two lines', 'a\nb'],
-  ])('that is %s is refused beside the field, and what was typed is kept', async (_name, name) => {
+  ])('is rejected next to the field if it is %s, and the typed value stays', async (_name, name) => {
     const { browser, user } = await signedIn(database.db, service.url);
     const answer = await post(browser, '', { name });
     expect(answer.status).toBe(400);
@@ -128,7 +128,7 @@ describe('the name', () => {
     expect(await nameOf(user.id)).toBe(user.name);
   });
 
-  it('comes with no other field', async () => {
+  it('is the only field accepted', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     expect((await post(browser, '', { name: 'x', email: 'other@example.com' })).status).toBe(400);
     expect(await nameOf(user.id)).toBe(user.name);

@@ -10,23 +10,23 @@ describe('a new password', () => {
   it.each([
     ['the address itself', 'ada@example.com'],
     ['the address in capitals', 'Ada@Example.com'],
-    ['the name in the address with digits', 'ada1234567890'],
+    ['the name from the address and digits', 'ada1234567890'],
     ['a common one', 'PasswordPassword'],
     ['one letter', 'aaaaaaaaaaaa'],
     ['a few letters over and over', 'abcdabcdabcd'],
     ['digits in order', '123456789012'],
     ['letters in order', 'abcdefghijklm'],
     ['letters backwards', 'zyxwvutsrqpo'],
-    ['a common one with the usual ornaments', 'P@ssw0rd1234!'],
+    ['a common one with the usual substitutions', 'P@ssw0rd1234!'],
     ['a common one and a year', 'Liverpool2024'],
-    ['a walk over the keyboard', 'qwertyuiop12'],
-    ['what has been printed too often', 'CorrectHorseBatteryStaple'],
+    ['a keyboard walk', 'qwertyuiop12'],
+    ['a famous example', 'CorrectHorseBatteryStaple'],
     ['a long run of one pattern', '1q2w3e4r'.repeat(100)],
-  ])('that is %s is weak', async (_name, password) => {
+  ])('is weak if it is %s', async (_name, password) => {
     expect(await passwordProblem(password, 'ada@example.com')).toEqual(expect.any(String));
   });
 
-  it('is judged in milliseconds, whatever it is made of', async () => {
+  it('is judged in milliseconds, whatever its content', async () => {
     await passwordProblem('warm up the lists', 'ada@example.com');
     for (const hostile of ['p4ssw0rd', '4@8({[<69!|1|!7$5+7%2', '01/01/1999', 'lol1l0!|1l', 'asdfasdg']) {
       const password = hostile.repeat(100).slice(0, 1024);
@@ -35,14 +35,14 @@ describe('a new password', () => {
   });
 
   it.each(['correct horse battery staple', 'k8#Vz!q2Lm0p', 'Wörter ohne Sinn', '😀🎉🚀🌍🍕🎲🎻🧭🪁🧊🦊🐙'])(
-    'like %s is none of these',
+    'is acceptable if it is like %s',
     async (password) => {
       expect(await passwordProblem(password, 'ada@example.com')).toBeUndefined();
     },
   );
 });
 
-describe('a browser', () => {
+describe('a session’s browser', () => {
   it.each([
     [
       'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0.0.0 Safari/537.36',
@@ -59,11 +59,11 @@ describe('a browser', () => {
     ['curl/8.5.0', 'curl'],
     ['', 'Unknown browser'],
     ['/', 'Unknown browser'],
-  ])('that calls itself %j is named', (userAgent, name) => {
+  ])('is recognized from %j', (userAgent, name) => {
     expect(describeBrowser(userAgent)).toBe(name);
   });
 
-  it('with a hostile name costs no time and is cut short', async () => {
+  it('with a hostile user agent is cut short quickly', async () => {
     const spentMs = await cpuMsOf(() => {
       for (const name of ['('.repeat(255), 'a'.repeat(255), 'Version/'.repeat(31), '1.'.repeat(127)])
         expect(describeBrowser(name).length).toBeLessThan(80);
@@ -71,15 +71,15 @@ describe('a browser', () => {
     expect(spentMs).toBeLessThan(200);
   });
 
-  it('has an address without the wrapping of the socket', () => {
+  it('has its address shown without IPv6 wrapping', () => {
     expect(describeAddress('::ffff:192.0.2.1')).toBe('192.0.2.1');
     expect(describeAddress('2001:db8::1')).toBe('2001:db8::1');
     expect(describeAddress('')).toBe('unknown');
   });
 });
 
-describe('what an app scans', () => {
-  it('names the account and the issuer, whatever the address holds', () => {
+describe('the QR code', () => {
+  it('contains account and issuer, whatever the address', () => {
     const uri = new URL(toKeyUri('a+b&secret=x@example.com', 'ABCD'));
     expect(uri.protocol).toBe('otpauth:');
     expect(decodeURIComponent(uri.pathname)).toContain('Gauge:a+b&secret=x@example.com');
@@ -92,7 +92,7 @@ describe('what an app scans', () => {
     });
   });
 
-  it('is drawn module by module, with the quiet zone that scanners need', () => {
+  it('draws each module and the quiet zone that scanners need', () => {
     const { size, path } = toQrCode('otpauth://totp/Gauge:a?secret=ABCD');
     const dark = new Set<string>();
     for (const [, x, y, length] of path.matchAll(/M(\d+) (\d+)h(\d+)v1h-\d+z/g))

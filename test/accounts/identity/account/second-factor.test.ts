@@ -35,7 +35,7 @@ const wrongCodeOf = (right: string) => (right === '000000' ? '000001' : '000000'
 const factorOf = async (userId: string) =>
   (await database.db.orm.select().from(secondFactors).where(eq(secondFactors.userId, userId)))[0];
 
-/** A person who has begun the set-up, and the app that holds the secret of the page. */
+/** A person who has started the set-up, and an app with the secret from the page. */
 async function settingUp() {
   const person = await signedIn(database.db, service.url);
   const answer = await post(person.browser, FACTOR, { currentPassword: PASSWORD });
@@ -45,15 +45,14 @@ async function settingUp() {
   return { ...person, page, secret, code: authenticator(secret, service.clock) };
 }
 
-/** A signed-in person whose second factor is on. */
 async function secured(on: TestService = service) {
   const person = await signedIn(database.db, on.url);
   const app = await giveSecondFactor(database.db, person.user.id, on.clock);
   return { ...person, app };
 }
 
-describe('setting up', () => {
-  it('takes the password', async () => {
+describe('setting up a second factor', () => {
+  it('requires the password', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     expect((await open(browser, FACTOR)).text).toContain('name="currentPassword"');
     const wrong = await post(browser, FACTOR, { currentPassword: 'not it' });
@@ -65,7 +64,7 @@ describe('setting up', () => {
     expect(early.headers.get('location')).toBe(`${ACCOUNT}/second-factor?done=ended`);
   });
 
-  it('shows a QR code that the page draws itself, and the same secret as text', async () => {
+  it('shows a QR code drawn inline, and the same secret as text', async () => {
     const { page, secret, user } = await settingUp();
     expect(secret).toMatch(/^[A-Z2-7]{32}$/);
     expect(page.text).toMatch(/<svg class="qr"[^>]*role="img" aria-label="[^"]+"/);
@@ -75,7 +74,7 @@ describe('setting up', () => {
     expect(page.headers.get('cache-control')).toBe('no-store');
   });
 
-  it('protects nothing until a code was right, and then ends the other sessions', async () => {
+  it('has no effect until a code is right, and then ends the other sessions', async () => {
     const { browser, user, code } = await settingUp();
     const other = new Browser(service.url);
     expect((await other.signIn(user.email)).headers.get('location')).toBe('/dashboard');
@@ -91,14 +90,14 @@ describe('setting up', () => {
     expect(await logOf(database, user.email)).toMatchObject([
       { action: 'user.second_factor_turned_on', actor: user.id, details: { sessionsEnded: 1 } },
     ]);
-    // The code of the set-up counts as used; what was shown now works.
+    // The set-up consumed its code; the next one works.
     const first = await other.send('POST', '/login/code', { form: { code: code() } });
     expect(first.status).toBe(401);
     const second = await other.send('POST', '/login/code', { form: { code: codes[9]! } });
     expect(second.status).toBe(303);
   });
 
-  it('shows the recovery codes once, and stores only their hashes', async () => {
+  it('shows the recovery codes once and stores only their hashes', async () => {
     const { browser, user, code, secret } = await settingUp();
     const shown = await post(browser, `${FACTOR}/setup`, { code: code() });
     expect(shown.headers.get('cache-control')).toBe('no-store, no-transform');
@@ -118,7 +117,7 @@ describe('setting up', () => {
     expect(pages[0]!.text).toContain('10 codes left');
   });
 
-  it('asks again after a wrong code, with the same secret', async () => {
+  it('asks again with the same secret after a wrong code', async () => {
     const { browser, user, code, secret } = await settingUp();
     for (const wrong of [
       wrongCodeOf(code()),
@@ -138,7 +137,7 @@ describe('setting up', () => {
     expect((await post(browser, `${FACTOR}/setup`, { code: code(-1) })).status).toBe(200);
   });
 
-  it('shows the secret to no other session of the person', async () => {
+  it('hides the secret from the person’s other sessions', async () => {
     const { user, code } = await settingUp();
     const other = new Browser(service.url);
     await other.signIn(user.email);
@@ -149,14 +148,14 @@ describe('setting up', () => {
     expect((await factorOf(user.id))!.confirmedAt).toBeNull();
   });
 
-  it('begun again has a new secret, and the former one is worth nothing', async () => {
+  it('again issues a new secret and voids the old one', async () => {
     const { browser, code, secret } = await settingUp();
     const page = await follow(browser, await post(browser, FACTOR, { currentPassword: PASSWORD }));
     expect(secretOn(page.text)).not.toBe(secret);
     expect((await post(browser, `${FACTOR}/setup`, { code: code() })).status).toBe(400);
   });
 
-  it('confirmed twice at once makes one set of recovery codes', async () => {
+  it('twice concurrently creates one set of recovery codes', async () => {
     const { browser, user, code } = await settingUp();
     const answers = await Promise.all(
       Array.from({ length: 4 }, () => post(browser.copy(), `${FACTOR}/setup`, { code: code() })),
@@ -166,7 +165,7 @@ describe('setting up', () => {
     expect(await logOf(database, user.email)).toHaveLength(1);
   });
 
-  it('at the same moment as a sign-in leaves no session that had no code', async () => {
+  it('during a sign-in leaves no session without a code', async () => {
     for (let i = 0; i < 5; i++) {
       const { browser, user, code } = await settingUp();
       const others = [new Browser(service.url), new Browser(service.url)];
@@ -180,7 +179,7 @@ describe('setting up', () => {
     }
   });
 
-  it('is not possible while it is on', async () => {
+  it('is refused while it is on', async () => {
     const { browser, user, app } = await secured();
     const answer = await post(browser, FACTOR, { currentPassword: PASSWORD });
     expect(answer.status).toBe(404);
@@ -190,7 +189,7 @@ describe('setting up', () => {
 });
 
 describe('new recovery codes', () => {
-  it('take the place of all former ones', async () => {
+  it('replace all previous ones', async () => {
     const { browser, user, app } = await secured();
     const former = await app.recoveryCode();
     const form = { currentPassword: PASSWORD, code: app.code() };
@@ -212,7 +211,7 @@ describe('new recovery codes', () => {
     ['with a wrong password', { currentPassword: 'wrong' }, 'currentPassword'],
     ['without a code', { code: '' }, 'code'],
     ['with a wrong code', { code: 'wrong' }, 'code'],
-  ])('are not made %s', async (_name, changes, field) => {
+  ])('are refused %s', async (_name, changes, field) => {
     const { browser, user, app } = await secured();
     const form = { currentPassword: PASSWORD, code: app.code(), ...changes };
     const answer = await post(browser, `${FACTOR}/recovery-codes`, form);
@@ -222,14 +221,14 @@ describe('new recovery codes', () => {
     expect(await logOf(database, user.email)).toEqual([]);
   });
 
-  it('are not made with a code that was used before', async () => {
+  it('are refused with a used code', async () => {
     const { browser, app } = await secured();
     const form = { currentPassword: PASSWORD, code: app.code() };
     expect((await post(browser, `${FACTOR}/recovery-codes`, form)).status).toBe(200);
     expect((await post(browser, `${FACTOR}/recovery-codes`, form)).status).toBe(400);
   });
 
-  it('are called for when few are left', async () => {
+  it('are recommended when few are left', async () => {
     const { browser, user } = await secured();
     await database.db.orm
       .update(recoveryCodes)
@@ -241,8 +240,8 @@ describe('new recovery codes', () => {
   });
 });
 
-describe('turning off', () => {
-  it.each(['a code of the app', 'a recovery code'])('takes the password and %s', async (kind) => {
+describe('turning the second factor off', () => {
+  it.each(['an app code', 'a recovery code'])('requires the password and %s', async (kind) => {
     const { browser, user, app } = await secured();
     const code = kind === 'a recovery code' ? await app.recoveryCode() : app.code();
     const other = new Browser(service.url);
@@ -259,7 +258,7 @@ describe('turning off', () => {
     expect(await logOf(database, user.email)).toMatchObject([
       { action: 'user.second_factor_turned_off', details: { sessionsEnded: 1 } },
     ]);
-    // The same again: there is nothing to turn off.
+    // The second time, nothing is left to turn off.
     const again = await post(browser, `${FACTOR}/off`, { currentPassword: PASSWORD, code });
     expect(again.headers.get('location')).toBe(`${ACCOUNT}/second-factor`);
   });
@@ -268,7 +267,7 @@ describe('turning off', () => {
     ['a wrong password', { currentPassword: 'wrong' }, 'currentPassword'],
     ['a wrong code', { code: 'wrong' }, 'code'],
     ['no code', { code: '' }, 'code'],
-  ])('is refused with %s, and the code stays unused', async (_name, changes, field) => {
+  ])('is refused with %s, and the code remains unused', async (_name, changes, field) => {
     const { browser, user, app } = await secured();
     const form = { currentPassword: PASSWORD, code: app.code() };
     const answer = await post(browser, `${FACTOR}/off`, { ...form, ...changes });
@@ -289,14 +288,14 @@ describe('turning off', () => {
     expect((await post(browser, `${FACTOR}/off`, form)).status).toBe(429);
   });
 
-  it('is no page while it is off', async () => {
+  it('has no page while it is off', async () => {
     const { browser } = await signedIn(database.db, service.url);
     for (const path of [`${FACTOR}/off`, `${FACTOR}/recovery-codes`])
       expect((await open(browser, path)).headers.get('location')).toBe(`${ACCOUNT}/second-factor`);
   });
 });
 
-it('the second factor of one person is nothing to another', async () => {
+it('never accepts another person’s code', async () => {
   const { user } = await secured();
   const stranger = await createUser(database.db);
   const browser = new Browser(service.url);

@@ -25,7 +25,7 @@ afterAll(async () => {
 
 const rowsOf = (userId: string) => database.db.orm.select().from(sessions).where(eq(sessions.userId, userId));
 
-/** A person who is signed in here and on a phone. */
+/** A person signed in here and on a phone. */
 async function onTwoDevices(userAgent = iPhone) {
   const person = await signedIn(database.db, service.url);
   const phone = new Browser(service.url);
@@ -54,7 +54,7 @@ async function fill(userId: string, count: number, now: Date) {
 }
 
 describe('the list of sessions', () => {
-  it('says which browser, from where, since when and when last, and marks this one', async () => {
+  it('shows browser, address, start and last use, and marks the current one', async () => {
     const { browser, phoneId, ownId } = await onTwoDevices();
     const page = await open(browser, '/sessions');
     expect(page.status).toBe(200);
@@ -66,7 +66,7 @@ describe('the list of sessions', () => {
     expect(page.text).toContain('2 sessions');
   });
 
-  it('shows neither tokens nor sessions that are over', async () => {
+  it('shows neither tokens nor ended sessions', async () => {
     const { browser, user } = await onTwoDevices();
     const past = new Date(service.clock.now() - 8 * DAY);
     await fill(user.id, 1, past);
@@ -82,7 +82,7 @@ describe('the list of sessions', () => {
     'x'.repeat(300),
     `"><img src=x onerror=alert(1)>`,
     'Mozilla/5.0 (<b>bold</b>)',
-  ])('shows a browser that calls itself %s as text', async (userAgent) => {
+  ])('escapes a user agent like %s', async (userAgent) => {
     const { browser } = await onTwoDevices(userAgent);
     const page = await open(browser, '/sessions');
     expect(page.status).toBe(200);
@@ -90,7 +90,7 @@ describe('the list of sessions', () => {
     expect(page.text).not.toContain('x'.repeat(50));
   });
 
-  it('is bounded: of 150, this one and those used most recently', async () => {
+  it('is capped: of 150 it shows the current one and the most recently used', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     await fill(user.id, 150, new Date(service.clock.now() + 1000));
     const page = await open(browser, '/sessions');
@@ -101,8 +101,8 @@ describe('the list of sessions', () => {
   });
 });
 
-describe('a session that is ended', () => {
-  it('is gone on its next request, and no other is', async () => {
+describe('ending a session', () => {
+  it('takes effect on its next request and leaves the others', async () => {
     const { browser, phone, phoneId } = await onTwoDevices();
     const answer = await post(browser, `/sessions/${phoneId}/end`);
     expect((await follow(browser, answer)).text).toContain('The session has ended');
@@ -113,7 +113,7 @@ describe('a session that is ended', () => {
     expect(again.text).toContain('It may already have ended');
   });
 
-  it('may be this one', async () => {
+  it('works for the current one', async () => {
     const { browser, ownId } = await onTwoDevices();
     const copied = browser.copy();
     const answer = await post(browser, `/sessions/${ownId}/end`);
@@ -122,7 +122,7 @@ describe('a session that is ended', () => {
     expect(await isSignedIn(copied)).toBe(false);
   });
 
-  it('is never another person’s: that is 404, and it lives on', async () => {
+  it('of another person returns 404 and leaves it alive', async () => {
     const { phone, phoneId } = await onTwoDevices();
     const { browser } = await signedIn(database.db, service.url);
     const answer = await post(browser, `/sessions/${phoneId}/end`);
@@ -131,7 +131,7 @@ describe('a session that is ended', () => {
   });
 
   it.each(['x', '%01', '__proto__', randomUUID(), 'a'.repeat(300), '%3Cscript%3E'])(
-    'is 404 where there is none: %s',
+    'that does not exist returns 404: %s',
     async (id) => {
       const { browser } = await signedIn(database.db, service.url);
       expect((await post(browser, `/sessions/${id}/end`)).status).toBe(404);
@@ -140,7 +140,7 @@ describe('a session that is ended', () => {
 });
 
 describe('signing out everywhere', () => {
-  it('ends every session and every sign-in that waits for a code, and says so', async () => {
+  it('ends every session and pending sign-in, and confirms it', async () => {
     const { browser, phone, user } = await onTwoDevices();
     const app = await giveSecondFactor(database.db, user.id, service.clock);
     const waiting = new Browser(service.url);

@@ -48,7 +48,7 @@ const actionsOf = async (email: string) =>
     ({ action }) => action,
   );
 
-it('a link works once, however many use it at once', async () => {
+it('a link works once, however many concurrent uses there are', async () => {
   const token = await makeLink(service, 'setup');
   const browsers = await Promise.all([1, 2, 3, 4].map(() => open('set-up', token)));
   const answers = await Promise.all(
@@ -62,7 +62,7 @@ it('a link works once, however many use it at once', async () => {
   );
   expect(answers.map(({ status }) => status).sort((a, b) => a - b)).toEqual([303, 404, 404, 404]);
   expect(await database.db.orm.select().from(operators)).toHaveLength(1);
-  // What the others would have made is undone.
+  // The other attempts were rolled back.
   const made = await database.db.orm.select().from(users);
   expect(made.filter(({ email }) => email.startsWith('at-once'))).toHaveLength(1);
   const again = await open('set-up', token);
@@ -71,7 +71,7 @@ it('a link works once, however many use it at once', async () => {
   expect(await createSetUpLink(service.context, true)).toBeDefined();
 });
 
-it('a link that is replaced, has expired, is of another kind or unknown says so', async () => {
+it('a link that was replaced, expired, is of another kind or is unknown says so', async () => {
   const user = await createUser(database.db);
   const [first, second] = [
     await makeLink(service, 'password_reset', user),
@@ -91,7 +91,7 @@ it('a link that is replaced, has expired, is of another kind or unknown says so'
     expect((await post(new Browser(service.url), '/reset/open', { link })).status).toBe(404);
 });
 
-it('a lost password is chosen anew, with a code where a factor is on, and every session ends', async () => {
+it('a lost password is replaced with a code if a factor is on, and every session ends', async () => {
   const user = await createUser(database.db);
   const old = new Browser(service.url);
   await old.signIn(user.email);
@@ -113,7 +113,7 @@ it('a lost password is chosen anew, with a code where a factor is on, and every 
   );
 });
 
-it('a lost password is chosen anew with a passkey, once, which was asked for by this link', async () => {
+it('a lost password is replaced once with a passkey whose challenge belongs to this link', async () => {
   const user = await createUser(database.db);
   const passkey = await givePasskey(database.db, user.id, service.url);
   const other = await createUser(database.db);
@@ -140,7 +140,7 @@ it('a lost password is chosen anew with a passkey, once, which was asked for by 
   expect((await post(new Browser(service.url), '/reset/passkey-options')).status).toBe(404);
 });
 
-it('a passkey that was removed after it had signed chooses no password', async () => {
+it('a passkey removed after it signed cannot reset a password', async () => {
   const user = await createUser(database.db);
   await givePasskey(database.db, user.id, service.url);
   const passkey = await givePasskey(database.db, user.id, service.url);
@@ -153,7 +153,7 @@ it('a passkey that was removed after it had signed chooses no password', async (
   expect(await actionsOf(user.email)).toContain('user.passkey_refused');
 });
 
-it('a lost second factor is removed for who knows the password, ten guesses at most, with however many links', async () => {
+it('removing a lost second factor needs the password, with ten guesses across all links', async () => {
   const [guessed, user] = [await createUser(database.db), await createUser(database.db)];
   for (const { id } of [guessed, user]) await giveSecondFactor(database.db, id, service.clock);
   const openNext = async () => open('reset', await makeLink(service, 'second_factor_reset', guessed));
@@ -171,7 +171,7 @@ it('a lost second factor is removed for who knows the password, ten guesses at m
   expect(await actionsOf(user.email)).toContain('user.second_factor_removed');
 });
 
-it('an account that exists becomes an operator with its own password, and its second factor is asked for', async () => {
+it('an existing account becomes an operator with its own password and second factor', async () => {
   const user = await createUser(database.db);
   const app = await giveSecondFactor(database.db, user.id, service.clock);
   const browser = await open('set-up', await makeLink(service, 'setup'));
@@ -184,7 +184,7 @@ it('an account that exists becomes an operator with its own password, and its se
   expect((await browser.get('/set-up', html)).text).toContain('Step 3 of 4');
 });
 
-it('an operator’s invitation is for its address, and ends with the operator who made it', async () => {
+it('an operator’s invitation is bound to its address and ends with its creator’s role', async () => {
   const { id } = await signedInOperator(service);
   const person = { id: undefined, email: 'second@example.com' };
   const token = await makeLink(service, 'operator_invitation', person, id);
@@ -204,7 +204,7 @@ it('an operator’s invitation is for its address, and ends with the operator wh
   expect(session?.confirmedAt).toEqual(new Date(service.clock.now()));
 });
 
-describe('the open links of an operator', () => {
+describe('open links of a former operator', () => {
   const operatorApi = operatorClient(() => service);
   const opens = async (page: 'reset' | 'set-up', token: string) =>
     (await (await open(page, token)).get(`/${page}`, html)).status;
@@ -217,7 +217,7 @@ describe('the open links of an operator', () => {
       (await operatorApi('DELETE', `/users/${email}`)).status,
   };
 
-  it.each(Object.entries(leavers))('are gone with the operator %s', async (_who, leave) => {
+  it.each(Object.entries(leavers))('end for an operator %s', async (_who, leave) => {
     const leaver = await signedInOperator(service);
     const [first, second] = [await createUser(database.db), await createUser(database.db)];
     await giveSecondFactor(database.db, second.id, service.clock);
@@ -246,7 +246,7 @@ describe('the open links of an operator', () => {
   });
 
   it.each(Object.entries(leavers))(
-    'are gone although one is made while the operator leaves: %s',
+    'end for an operator %s, even if another is created concurrently',
     async (_who, leave) => {
       const leaver = await signedInOperator(service);
       const user = await createUser(database.db);
@@ -262,7 +262,7 @@ describe('the open links of an operator', () => {
     },
   );
 
-  it('open nothing while their maker is no operator, even where they are still stored', async () => {
+  it('do not work even if they are still stored', async () => {
     const maker = await signedInOperator(service);
     const user = await createUser(database.db);
     await giveSecondFactor(database.db, user.id, service.clock);
@@ -278,7 +278,7 @@ describe('the open links of an operator', () => {
   });
 });
 
-it('deleting a person ends the links that were made for them, an invitation to their address too', async () => {
+it('deleting a person ends the links for them, including invitations of their address', async () => {
   const operatorApi = operatorClient(() => service);
   const maker = await signedInOperator(service);
   const user = await createUser(database.db);
@@ -290,7 +290,7 @@ it('deleting a person ends the links that were made for them, an invitation to t
   expect((await (await open('set-up', invited)).get('/set-up', html)).status).toBe(404);
 });
 
-/** As on a first start, whatever the other tests have made. */
+/** Restores the state of a first start, whatever other tests have created. */
 async function withoutOperators(): Promise<void> {
   await database.db.orm.delete(operators);
   await database.db.orm.delete(oneTimeLinks).where(eq(oneTimeLinks.kind, 'setup'));
@@ -298,7 +298,7 @@ async function withoutOperators(): Promise<void> {
 
 const tokenOf = (link: { path: string } | undefined) => link!.path.split('#')[1]!;
 
-it('of two starts at once one link works, and only its hash is stored', async () => {
+it('two concurrent starts leave one working link and store only its hash', async () => {
   await withoutOperators();
   const made = await Promise.all([createSetUpLink(service.context), createSetUpLink(service.context)]);
   const tokens = made.map(tokenOf);
@@ -309,7 +309,7 @@ it('of two starts at once one link works, and only its hash is stored', async ()
   expect(tokens.map(hashToken)).toContain(stored[0]!.hashedToken);
 });
 
-it('a start beside a set-up that is being finished makes no second way in', async () => {
+it('a start during a set-up does not create a second way in', async () => {
   await withoutOperators();
   const { id } = await createUser(database.db);
   const token = tokenOf(await createSetUpLink(service.context));
@@ -325,7 +325,7 @@ it('a start beside a set-up that is being finished makes no second way in', asyn
   expect(await started).toBeUndefined();
 });
 
-it('a link to what was lost ends when that is changed in another way', async () => {
+it('a recovery link ends when what was lost is changed in another way', async () => {
   const { db } = database;
   const operator = operatorClient(() => service);
   const opens = async (token: string) => (await (await open('reset', token)).get('/reset', html)).status;
@@ -349,13 +349,13 @@ it('a link to what was lost ends when that is changed in another way', async () 
   expect(await opens(ofFactor)).toBe(404);
 });
 
-it('a reset ends every session, page and API alike, and sign-ins that wait for a code', async () => {
+it('a reset ends every session, for pages and API, and pending sign-ins', async () => {
   const { user, browser: other } = await signedIn(database.db, service.url);
   const app = await giveSecondFactor(database.db, user.id, service.clock);
   const waiting = new Browser(service.url);
   expect((await waiting.signIn(user.email)).headers.get('location')).toContain('/login/code');
   const browser = await open('reset', await makeLink(service, 'password_reset', user));
-  // A session of another person in this browser ends too: none can be prepared.
+  // A session of another person in this browser ends too, so nobody can plant one.
   const stranger = await createUser(database.db);
   await browser.signIn(stranger.email);
   const before = browser.copy();
@@ -373,7 +373,7 @@ it('a reset ends every session, page and API alike, and sign-ins that wait for a
   expect((await browser.get('/dashboard/account', html)).status).toBe(200);
 });
 
-it('the secret of a link is in a cookie for this site alone, and in no address and no page', async () => {
+it('a link’s secret is in a cookie of this site only, never in an address or a page', async () => {
   const user = await createUser(database.db);
   const token = await makeLink(service, 'password_reset', user);
   const opener = new Browser(service.url);
@@ -408,7 +408,7 @@ it('the secret of a link is in a cookie for this site alone, and in no address a
   }
 });
 
-it('an address that sends thirty wrong links is refused, and a right one takes nothing away', async () => {
+it('an address that sends thirty wrong links is blocked, and right ones do not count', async () => {
   const other = await startTestService(database.db);
   try {
     const user = await createUser(database.db);
@@ -422,7 +422,7 @@ it('an address that sends thirty wrong links is refused, and a right one takes n
     for (let n = 0; n < 15; n++) expect(await send('short')).toBe(404);
     for (let n = 0; n < 15; n++) expect(await send('x'.repeat(43))).toBe(404);
     expect(await send('short')).toBe(429);
-    // The limits of the other pages are counted by themselves.
+    // The other pages have separate limits.
     expect((await post(new Browser(other.url), '/set-up/open', { link: 'short' })).status).toBe(404);
   } finally {
     await other.stop();
@@ -439,7 +439,7 @@ it.each([
   '/set-up/second-factor/confirm',
   '/set-up/product',
   '/set-up/owner',
-])('%s takes nothing from another site', async (path) => {
+])('%s rejects requests from other sites', async (path) => {
   const { browser } = await signedInOperator(service);
   for (const headers of [{ 'sec-fetch-site': 'cross-site' }, { origin: 'https://evil.example' }])
     expect(await browser.send('POST', path, { form: {}, headers })).toMatchObject({

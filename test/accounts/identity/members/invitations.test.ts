@@ -49,7 +49,7 @@ const works = async (token: string) => (await openLink(new Browser(service.url),
 const revokePath = (id: string) => `/dashboard/members/invitations/${id}/revoke`;
 
 describe('POST /dashboard/members/invite', () => {
-  it('makes an invitation and shows its link, this once', async () => {
+  it('creates an invitation and shows its link only once', async () => {
     const email = freshEmail();
     const answer = await sendInvitation(team.owner.browser, `  ${email.toUpperCase()} `, { role: 'admin' });
     expect(answer.status).toBe(201);
@@ -90,7 +90,7 @@ describe('POST /dashboard/members/invite', () => {
     for (const place of [text, JSON.stringify(row), JSON.stringify(log)]) expect(place).not.toContain(token);
   });
 
-  it('takes 1, 7 and 30 days', async () => {
+  it('accepts 1, 7 and 30 days', async () => {
     for (const days of ['1', '7', '30']) {
       const email = freshEmail();
       await invite(team.admin.browser, email, { days });
@@ -99,7 +99,7 @@ describe('POST /dashboard/members/invite', () => {
     }
   });
 
-  it('of the same form twice makes one invitation, one after the other and at once', async () => {
+  it('creates one invitation for the same form sent twice, in sequence or concurrently', async () => {
     const email = freshEmail();
     const id = await openForm(team.owner.browser);
     const answers = await Promise.all([1, 2, 3].map(() => sendInvitation(team.owner.browser, email, { id })));
@@ -113,7 +113,7 @@ describe('POST /dashboard/members/invite', () => {
     expect(await works(tokenIn(answers.find(({ status }) => status === 201)!))).toBe(true);
   });
 
-  it('of a form that was carried out, with another address in it, makes another', async () => {
+  it('creates another invitation if a processed form is sent with a different address', async () => {
     const id = await openForm(team.owner.browser);
     const [first, second] = [freshEmail(), freshEmail()];
     const tokens = [
@@ -124,7 +124,7 @@ describe('POST /dashboard/members/invite', () => {
     expect(await rowsOf(team.organization.id)).toHaveLength(2);
   });
 
-  it('for an address with an open invitation replaces that one, and its link dies', async () => {
+  it('replaces the open invitation of an address, whose link stops working', async () => {
     const email = freshEmail();
     const first = await invite(team.owner.browser, email);
     const second = await invite(team.admin.browser, email, { role: 'billing' });
@@ -137,7 +137,7 @@ describe('POST /dashboard/members/invite', () => {
     expect(log[1]).toMatchObject({ action: 'member.invited', details: { replacedId: replaced.id } });
   });
 
-  it('at once for one address leaves one link that works', async () => {
+  it('leaves one working link after concurrent invitations of one address', async () => {
     const email = freshEmail();
     const tokens = await Promise.all([1, 2, 3, 4].map(() => invite(team.owner.browser, email)));
     const working = await Promise.all(tokens.map(works));
@@ -154,7 +154,7 @@ describe('POST /dashboard/members/invite', () => {
     expect(await works(await invite(team.owner.browser, email))).toBe(true);
   });
 
-  it('tells that an address is a member’s, and keeps what was typed', async () => {
+  it('says that an address belongs to a member, and keeps the typed values', async () => {
     const answer = await sendInvitation(team.owner.browser, team.member.email.toUpperCase(), { days: '30' });
     expect(answer.status).toBe(400);
     expect(answer.text).toContain('Already belongs to a member');
@@ -163,7 +163,7 @@ describe('POST /dashboard/members/invite', () => {
     expect(await rowsOf(team.organization.id)).toEqual([]);
   });
 
-  it('refuses what does not fit, beside the field', async () => {
+  it('rejects invalid input next to the field', async () => {
     const id = uuid();
     const good = { id, role: 'member', days: '7' };
     const bad: [string, Record<string, string>, string][] = [
@@ -188,14 +188,14 @@ describe('POST /dashboard/members/invite', () => {
     expect(await rowsOf(team.organization.id)).toEqual([]);
   });
 
-  it('of a form whose id is none can be sent again', async () => {
+  it('shows a form with a malformed id again with a new one', async () => {
     const refused = await sendInvitation(team.owner.browser, freshEmail(), { id: 'x' });
     expect(refused.text).toContain('out of date');
     const id = /name="id" value="([^"]+)"/.exec(refused.text)![1]!;
     expect((await sendInvitation(team.owner.browser, freshEmail(), { id })).status).toBe(201);
   });
 
-  it('is for owners, for admins where it is no owner, and for no other role', async () => {
+  it('is for owners, for admins unless the role is owner, and for no other role', async () => {
     for (const role of ['member', 'billing'] as const) {
       const { browser } = team[role];
       expect((await browser.get('/dashboard/members/invite', html)).status).toBe(403);
@@ -211,14 +211,14 @@ describe('POST /dashboard/members/invite', () => {
     expect(form.text).not.toContain('value="owner"');
   });
 
-  it('keeps an admin from replacing an owner’s invitation', async () => {
+  it('does not let an admin replace an owner’s invitation', async () => {
     const email = freshEmail();
     const token = await invite(team.owner.browser, email, { role: 'owner' });
     expect((await sendInvitation(team.admin.browser, email)).status).toBe(403);
     expect(await works(token)).toBe(true);
   });
 
-  it('stops at 100 open ones, and goes on when one is revoked', async () => {
+  it('stops at 100 open invitations and continues after a revocation', async () => {
     const at = new Date(service.clock.now());
     const rows = Array.from({ length: 99 }, () => ({
       orgId: team.organization.id,
@@ -234,7 +234,7 @@ describe('POST /dashboard/members/invite', () => {
     const answers = await Promise.all([1, 2, 3].map(() => sendInvitation(team.owner.browser, freshEmail())));
     expect(answers.map(({ status }) => status).sort((a, b) => a - b)).toEqual([201, 400, 400]);
     expect(answers.find(({ status }) => status === 400)!.text).toContain('At most 100 invitations');
-    // One for an address that has one already takes its place.
+    // A new invitation replaces the address's open one.
     expect((await sendInvitation(team.owner.browser, rows[0]!.email)).status).toBe(201);
     expect((await post(team.owner.browser, revokePath(rows[1]!.id))).status).toBe(303);
     expect((await sendInvitation(team.owner.browser, freshEmail())).status).toBe(201);
@@ -242,7 +242,7 @@ describe('POST /dashboard/members/invite', () => {
   });
 });
 
-it('stops at 50 an hour of an Organization, however many were revoked, and goes on as the hour does', async () => {
+it('stops at 50 an hour per Organization, including revoked ones, and continues as the hour slides', async () => {
   const now = service.clock.now();
   const row = (n: number) => ({
     orgId: team.organization.id,
@@ -283,7 +283,7 @@ describe('POST /dashboard/members/invitations/:id/revoke', () => {
     return { email, token, id: row!.id };
   };
 
-  it('kills the link at once, and is recorded once', async () => {
+  it('voids the link at once and is logged once', async () => {
     const { email, token, id } = await make();
     const answers = [
       await post(team.admin.browser, revokePath(id)),
@@ -301,7 +301,7 @@ describe('POST /dashboard/members/invitations/:id/revoke', () => {
     ]);
   });
 
-  it('is refused to roles that may not, and does not know another Organization’s', async () => {
+  it('is refused without the role and returns 404 for another Organization’s invitation', async () => {
     const { token, id } = await make();
     for (const role of ['member', 'billing'] as const)
       expect((await post(team[role].browser, revokePath(id))).status).toBe(403);
@@ -311,7 +311,7 @@ describe('POST /dashboard/members/invitations/:id/revoke', () => {
     expect(await works(token)).toBe(true);
   });
 
-  it('leaves an owner’s invitation to owners', async () => {
+  it('lets only owners revoke an owner’s invitation', async () => {
     const { token, id } = await make({ role: 'owner' });
     expect((await team.admin.browser.get('/dashboard/members', html)).text).not.toContain(revokePath(id));
     expect((await post(team.admin.browser, revokePath(id))).status).toBe(403);
@@ -319,7 +319,7 @@ describe('POST /dashboard/members/invitations/:id/revoke', () => {
     expect((await post(team.owner.browser, revokePath(id))).status).toBe(303);
   });
 
-  it('tells that an invitation has been accepted', async () => {
+  it('says if the invitation was already accepted', async () => {
     const { token, id } = await make();
     const other = await createTeam(database.db, service.url);
     await post(other.member.browser, '/dashboard/join', { invitation: token });
@@ -329,8 +329,8 @@ describe('POST /dashboard/members/invitations/:id/revoke', () => {
   });
 });
 
-describe('an invitation ends with the role of its maker:', () => {
-  it('a person who was removed cannot come back by their own link', async () => {
+describe('an invitation depends on its creator’s role:', () => {
+  it('a removed person cannot rejoin with their own link', async () => {
     const token = await invite(team.admin.browser, freshEmail());
     expect(await works(token)).toBe(true);
     await remove(team.owner.browser, team.admin.id);
@@ -339,7 +339,7 @@ describe('an invitation ends with the role of its maker:', () => {
     expect(await list()).not.toContain('Open invitations');
   });
 
-  it('a person who was demoted gives no role that they may not give', async () => {
+  it('a demoted person’s invitations cannot grant roles above their own', async () => {
     const boss = await join(database.db, service.url, team.organization.id, 'owner');
     const [asOwner, asMember] = [
       await invite(boss.browser, freshEmail(), { role: 'owner' }),

@@ -76,8 +76,8 @@ async function stranger() {
   return { ...user, browser: await signIn(service.url, user.email) };
 }
 
-describe('a person who is signed in', () => {
-  it('sees what they are invited to, and joins with a click', async () => {
+describe('a signed-in person', () => {
+  it('sees what they are invited to and joins with one click', async () => {
     const person = await stranger();
     const token = await invite(team.owner.browser, person.email, { role: 'billing' });
     const page = await look(person.browser, token);
@@ -112,7 +112,7 @@ describe('a person who is signed in', () => {
     ]);
   });
 
-  it('is told where the invitation was made for another address, and may join nevertheless', async () => {
+  it('is warned if the invitation is for another address, but may still join', async () => {
     const person = await stranger();
     const invited = freshEmail();
     const token = await invite(team.owner.browser, invited);
@@ -125,7 +125,7 @@ describe('a person who is signed in', () => {
     expect(await userOf(invited)).toBeUndefined();
   });
 
-  it('keeps their other Organizations, and looks at the new one', async () => {
+  it('keeps their other Organizations and switches to the new one', async () => {
     const other = await createTeam(database.db, service.url);
     const token = await invite(team.owner.browser, freshEmail());
     await accept(other.member.browser, token);
@@ -134,7 +134,7 @@ describe('a person who is signed in', () => {
     expect(body.organizations).toHaveLength(2);
   });
 
-  it('joins once, however often and however fast they click', async () => {
+  it('joins once, however often and fast they click', async () => {
     const person = await stranger();
     const token = await invite(team.owner.browser, person.email);
     const answers = await Promise.all([1, 2, 3, 4].map(() => accept(person.browser, token)));
@@ -145,7 +145,7 @@ describe('a person who is signed in', () => {
     expect((await look(person.browser, token)).text).toContain('You are already a member');
   });
 
-  it('is the only one of two who accept at once', async () => {
+  it('joins alone if two people accept concurrently', async () => {
     for (let i = 0; i < 5; i++) {
       const people = [await stranger(), await stranger()];
       const token = await invite(team.owner.browser, freshEmail());
@@ -156,7 +156,7 @@ describe('a person who is signed in', () => {
     }
   });
 
-  it('and a member already is told so, and uses nothing up', async () => {
+  it('who is already a member learns so, and the invitation stays open', async () => {
     const token = await invite(team.owner.browser, freshEmail(), { role: 'owner' });
     expect((await look(team.member.browser, token)).text).toContain('You are already a member');
     const answer = await accept(team.member.browser, token);
@@ -166,7 +166,7 @@ describe('a person who is signed in', () => {
     expect((await accept(person.browser, token)).headers.get('location')).toBe('/dashboard?done=joined');
   });
 
-  it('can use another account, and comes back to the invitation', async () => {
+  it('can switch accounts and return to the invitation', async () => {
     const person = await stranger();
     const token = await invite(team.owner.browser, team.organization.slug + '@example.com');
     const form = { invitation: token };
@@ -193,11 +193,11 @@ describe('a person who is signed in', () => {
   });
 });
 
-describe('an invitation to an Organization that is archived', () => {
+describe('an invitation to an archived Organization', () => {
   const setArchived = (archivedAt: Date | null) =>
     database.db.orm.update(organizations).set({ archivedAt }).where(eq(organizations.id, orgId));
 
-  it('is void for everybody until it is restored', async () => {
+  it('is void for everybody until the Organization is restored', async () => {
     const person = await stranger();
     const token = await invite(team.owner.browser, person.email);
     const newcomer = freshEmail();
@@ -218,15 +218,15 @@ describe('an invitation to an Organization that is archived', () => {
     expect(await userOf(newcomer)).toBeUndefined();
     expect(await roleOf(database.db, orgId, person.id)).toBeUndefined();
     await setArchived(null);
-    // The link that was opened before is still the one.
+    // The link opened earlier is still remembered.
     expect((await person.browser.get(JOIN, html)).text).toContain(team.organization.name);
     expect((await accept(person.browser, token)).status).toBe(303);
     expect((await makeAccount(new Browser(service.url), newToken)).status).toBe(303);
   });
 });
 
-describe('a person who has an account and is not signed in', () => {
-  it('signs in and comes back to the invitation', async () => {
+describe('a signed-out person with an account', () => {
+  it('signs in and returns to the invitation', async () => {
     const user = await createUser(database.db);
     const token = await invite(team.owner.browser, user.email);
     const browser = new Browser(service.url);
@@ -242,7 +242,7 @@ describe('a person who has an account and is not signed in', () => {
     expect((await look(browser, token)).text).toContain(`Join as <bdi>${user.email}</bdi>`);
   });
 
-  it('is sent to sign in when they post the form', async () => {
+  it('is sent to sign in after posting the form', async () => {
     const token = await invite(team.owner.browser, freshEmail());
     const answer = await accept(new Browser(service.url), token);
     expect(answer.headers.get('location')).toBe(`/login?next=${encodeURIComponent(JOIN)}`);
@@ -250,12 +250,12 @@ describe('a person who has an account and is not signed in', () => {
 });
 
 describe('a person who has no account', () => {
-  it('makes one with the invited address, joins and is signed in', async () => {
+  it('creates one for the invited address, joins and is signed in', async () => {
     const email = freshEmail();
     const token = await invite(team.owner.browser, email, { role: 'admin' });
     const browser = new Browser(service.url);
     expect((await look(browser, token)).text).toContain('Create your account');
-    // Looking changes nothing.
+    // Viewing the page changes nothing.
     expect(await userOf(email)).toBeUndefined();
     const answer = await makeAccount(browser, token, { name: '  Zoë <b>  ' });
     expect(answer.headers.get('location')).toBe('/dashboard?done=joined');
@@ -287,7 +287,7 @@ describe('a person who has no account', () => {
     expect(await userOf(email)).toBeUndefined();
   });
 
-  it('is told beside the field what is wrong, and keeps the name but not the password', async () => {
+  it('sees errors next to the fields and keeps the name but not the password', async () => {
     const email = freshEmail();
     const token = await invite(team.owner.browser, email);
     const browser = new Browser(service.url);
@@ -319,7 +319,7 @@ describe('a person who has no account', () => {
     ).toBe(303);
   });
 
-  it('makes one account, however often and however fast the form is sent', async () => {
+  it('creates one account, however often and fast the form is sent', async () => {
     const email = freshEmail();
     const token = await invite(team.owner.browser, email);
     const answers = await Promise.all([1, 2, 3].map(() => makeAccount(new Browser(service.url), token)));
@@ -330,7 +330,7 @@ describe('a person who has no account', () => {
     expect(await database.db.orm.$count(sessions, eq(sessions.userId, user.id))).toBe(1);
   });
 
-  it('does not take over an account that came into being meanwhile', async () => {
+  it('does not take over an account created meanwhile', async () => {
     const email = freshEmail();
     const token = await invite(team.owner.browser, email);
     const user = await createUser(database.db, { email });
@@ -343,8 +343,8 @@ describe('a person who has no account', () => {
   });
 });
 
-describe('an invitation that opens nothing', () => {
-  it('answers with one page that says nothing of the Organization', async () => {
+describe('an invalid invitation', () => {
+  it('gets one page that reveals nothing about the Organization', async () => {
     const person = await stranger();
     const make = () => invite(team.owner.browser, freshEmail());
     const used = await make();
@@ -396,8 +396,8 @@ describe('an invitation that opens nothing', () => {
   });
 });
 
-describe('the secret of a link', () => {
-  it('is in no log line and in no row of the database', async () => {
+describe('an invitation’s secret', () => {
+  it('appears in no log line and no database row', async () => {
     const email = freshEmail();
     const token = await invite(team.owner.browser, email);
     const browser = new Browser(service.url);
@@ -424,12 +424,12 @@ describe('the secret of a link', () => {
   });
 });
 
-describe('an address that tries too much', () => {
+describe('an address with too many attempts', () => {
   const start = (joinLimits: object) =>
     startTestService(database.db, { env: { TRUST_PROXY: '1' }, app: { joinLimits } });
   const from = (ip: string) => ({ ...html, 'x-forwarded-for': ip });
 
-  it('is refused after too many wrong links, and no other address is', async () => {
+  it('is blocked after too many wrong links; others are not', async () => {
     const limited = await start({ wrongLinks: 3 });
     try {
       const token = await invite(team.owner.browser, freshEmail());
@@ -447,7 +447,7 @@ describe('an address that tries too much', () => {
     }
   });
 
-  it('makes only so many accounts', async () => {
+  it('can create only a limited number of accounts', async () => {
     const limited = await start({ newAccounts: 2 });
     try {
       const statuses = [];
@@ -465,7 +465,7 @@ describe('an address that tries too much', () => {
 });
 
 describe('the operator', () => {
-  it('removes a user who made and used invitations; what they made dies, the rest stays', async () => {
+  it('removes a user with invitations: the open ones they created end, the rest stays', async () => {
     const email = freshEmail();
     const token = await invite(team.owner.browser, email, { role: 'admin' });
     const browser = new Browser(service.url);
@@ -479,7 +479,7 @@ describe('the operator', () => {
     expect((await sendInvitation(team.owner.browser, open)).status).toBe(201);
   });
 
-  it('takes back an account that was made for another person’s address: one PUT sets the password and ends the sessions', async () => {
+  it('recovers an account created for another person’s address: one PUT sets the password and ends the sessions', async () => {
     const email = freshEmail();
     const squatter = new Browser(service.url);
     await makeAccount(squatter, await invite(team.owner.browser, email));
@@ -492,7 +492,7 @@ describe('the operator', () => {
     expect((await real.get('/dashboard/session')).body.user.name).toBe('The real one');
   });
 
-  it('adds a member while that person joins: one membership, no error', async () => {
+  it('adds a member who joins concurrently: one membership, no error', async () => {
     for (let i = 0; i < 5; i++) {
       const person = await stranger();
       const token = await invite(team.owner.browser, person.email);
@@ -507,7 +507,7 @@ describe('the operator', () => {
     }
   });
 
-  it('removes a user while they join: neither a half nor an error', async () => {
+  it('removes a user who joins concurrently: no partial state, no error', async () => {
     for (let i = 0; i < 5; i++) {
       const person = await stranger();
       const token = await invite(team.owner.browser, person.email);
@@ -521,7 +521,7 @@ describe('the operator', () => {
     }
   });
 
-  it('’s member who was added by other means can use no old link of theirs twice', async () => {
+  it('removes a member, who cannot rejoin with an accepted link', async () => {
     const person = await stranger();
     const token = await invite(team.owner.browser, person.email);
     await accept(person.browser, token);

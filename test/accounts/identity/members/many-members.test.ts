@@ -31,7 +31,7 @@ afterAll(async () => {
 const emailsIn = (text: string) =>
   [...text.matchAll(/data-label="E-mail"><bdi>([^<]+)</g)].map(([, email]) => email!);
 
-it('10,000 members are counted and paged, each shown once, in order', async () => {
+it('10,000 members are counted and paginated in order, each shown once', async () => {
   const seen: string[] = [];
   let path: string | undefined = '/dashboard/members';
   for (let pages = 0; path !== undefined; pages++) {
@@ -41,7 +41,7 @@ it('10,000 members are counted and paged, each shown once, in order', async () =
     expect(emails.length).toBeLessThanOrEqual(50);
     seen.push(...emails);
     path = /rel="next" href="([^"]+)"/.exec(text)?.[1]?.replaceAll('&amp;', '&');
-    // The first pages, and then the last ones.
+    // Visits the first pages and then the last ones.
     if (pages === 2)
       path = `/dashboard/members?cursor=${Buffer.from('crowd-09900@example.com').toString('base64url')}`;
   }
@@ -52,8 +52,8 @@ it('10,000 members are counted and paged, each shown once, in order', async () =
   expect(seen.at(-1)).toBe(owner.user.email);
 });
 
-it('a page of 10,000 members and a search among them take few queries', async () => {
-  // The ORM's own session, to count what it runs.
+it('a page of 10,000 members and a search among them need few queries', async () => {
+  // Counts the statements of the ORM's own session.
   const session = (database.db.orm as any).session;
   for (const path of [
     '/dashboard/members',

@@ -25,7 +25,7 @@ const roleNow = (orgId: string, userId: string) => roleOf(database.db, orgId, us
 const newcomer = (orgId: string, role: Role) => join(database.db, service.url, orgId, role);
 
 describe('GET /dashboard/members', () => {
-  it('shows all members to every role, and marks oneself', async () => {
+  it('shows all members to every role and marks the viewer', async () => {
     for (const role of roles) {
       const { status, text } = await team[role].browser.get('/dashboard/members', html);
       expect(status).toBe(200);
@@ -38,7 +38,7 @@ describe('GET /dashboard/members', () => {
     }
   });
 
-  it('offers what a role may do, and nothing else', async () => {
+  it('offers exactly what the role may do', async () => {
     const offered = async (role: Role) => {
       const { text } = await team[role].browser.get('/dashboard/members', html);
       return {
@@ -48,12 +48,12 @@ describe('GET /dashboard/members', () => {
     };
     expect(await offered('owner')).toEqual({ invite: true, people: roles });
     expect(await offered('admin')).toEqual({ invite: true, people: ['admin', 'member', 'billing'] });
-    // Oneself: every member may leave.
+    // Every member may leave.
     expect(await offered('member')).toEqual({ invite: false, people: ['member'] });
     expect(await offered('billing')).toEqual({ invite: false, people: ['billing'] });
   });
 
-  it('shows no member of another Organization', async () => {
+  it('shows no members of other Organizations', async () => {
     const other = await createTeam(database.db, service.url);
     const { text } = await team.owner.browser.get('/dashboard/members', html);
     expect(text).not.toContain(other.owner.email);
@@ -61,7 +61,7 @@ describe('GET /dashboard/members', () => {
     expect(found.text).not.toContain(other.owner.id);
   });
 
-  it('finds by the beginning of the address or of a word of the name, in any case', async () => {
+  it('searches by the beginning of an address or of a word in a name, in any case', async () => {
     const { id } = await createOrganization(database.db);
     const owner = await join(database.db, service.url, id, 'owner', {
       email: `ada-${uuid()}@example.com`,
@@ -88,7 +88,7 @@ describe('GET /dashboard/members', () => {
     expect(await search("'; drop table users; --")).toEqual([]);
   });
 
-  it('says so where no member is found, with what was typed as text', async () => {
+  it('says if nobody was found and escapes the search text', async () => {
     const typed = '<script>alert(1)</script>';
     const { text } = await team.owner.browser.get(
       `/dashboard/members?search=${encodeURIComponent(typed)}`,
@@ -99,7 +99,7 @@ describe('GET /dashboard/members', () => {
     expect(text).toContain('&lt;script&gt;alert(1)&lt;/script&gt;');
   });
 
-  it('refuses searches and cursors that cannot be any', async () => {
+  it('rejects malformed searches and cursors', async () => {
     const cursor = Buffer.from('nul\u0000').toString('base64url');
     for (const query of ['search=%00', `search=${'x'.repeat(300)}`, 'cursor=%20', `cursor=${cursor}`]) {
       const { status } = await team.owner.browser.get(`/dashboard/members?${query}`, html);
@@ -107,7 +107,7 @@ describe('GET /dashboard/members', () => {
     }
   });
 
-  it('shows hostile names as text, each by itself', async () => {
+  it('escapes hostile names', async () => {
     const { id } = await createOrganization(database.db, { name: '<b>Org</b> \u202e' });
     const names = ['<script>alert(1)</script>', 'مرحبا \u202eabc', '😀'.repeat(200), '"quoted" & \'co\''];
     const owner = await newcomer(id, 'owner');
@@ -128,8 +128,8 @@ describe('GET /dashboard/members', () => {
   });
 });
 
-describe('the pages of members', () => {
-  it('send visitors who are not signed in to sign in, and do nothing', async () => {
+describe('member pages', () => {
+  it('send signed-out visitors to sign in and change nothing', async () => {
     const stranger = new Browser(service.url);
     const { id } = team.member;
     for (const path of ['', '/invite', `/${id}`, `/${id}/remove`]) {
@@ -142,7 +142,7 @@ describe('the pages of members', () => {
     expect(await roleNow(team.organization.id, id)).toBe('member');
   });
 
-  it('do not know another Organization’s people, nor ids that are none', async () => {
+  it('return 404 for another Organization’s people and for malformed ids', async () => {
     const other = await createTeam(database.db, service.url);
     for (const id of [other.member.id, uuid(), 'x', '%01', 'x'.repeat(300), '__proto__']) {
       for (const answer of [
@@ -156,7 +156,7 @@ describe('the pages of members', () => {
     expect(await roleNow(other.organization.id, other.member.id)).toBe('member');
   });
 
-  it('refuse changes that come from another site', async () => {
+  it('reject changes from another site', async () => {
     const headers = { 'sec-fetch-site': 'cross-site' };
     const { id } = team.member;
     for (const path of [`/${id}/role`, `/${id}/remove`, '/invite'])
@@ -165,7 +165,7 @@ describe('the pages of members', () => {
 });
 
 describe('changing a role', () => {
-  it('is for owners among all roles, and for admins among all but owners', async () => {
+  it('lets owners assign any role, and admins any but owner', async () => {
     const { id } = await createOrganization(database.db);
     const owner = await newcomer(id, 'owner');
     const actors = {
@@ -189,7 +189,7 @@ describe('changing a role', () => {
     }
   });
 
-  it('is told, recorded once, and not recorded where nothing changed', async () => {
+  it('is confirmed and logged once, and not logged if nothing changed', async () => {
     const { organization, owner, member } = await createTeam(database.db, service.url);
     const answer = await setRole(owner.browser, member.id, 'admin');
     expect(answer.headers.get('location')).toBe(`/dashboard/members/${member.id}?done=role-changed`);
@@ -208,7 +208,7 @@ describe('changing a role', () => {
     ]);
   });
 
-  it('binds on the next request of the person', async () => {
+  it('takes effect on the person’s next request', async () => {
     const { owner, member, billing } = await createTeam(database.db, service.url);
     expect((await setRole(member.browser, billing.id, 'member')).status).toBe(403);
     await setRole(owner.browser, member.id, 'admin');
@@ -219,7 +219,7 @@ describe('changing a role', () => {
     expect((await member.browser.get('/dashboard/members/invite', html)).status).toBe(403);
   });
 
-  it('keeps the form and says what is wrong for a role that is none', async () => {
+  it('keeps the form and shows an error for an unknown role', async () => {
     for (const role of ['', 'root', '<script>', 'x'.repeat(300), '\u0000']) {
       const answer = await setRole(team.owner.browser, team.member.id, role);
       expect(answer.status).toBe(400);
@@ -230,7 +230,7 @@ describe('changing a role', () => {
     expect(await roleNow(team.organization.id, team.member.id)).toBe('member');
   });
 
-  it('of oneself needs a confirmation, and another owner where an owner does it', async () => {
+  it('of one’s own needs a confirmation and, for an owner, another owner', async () => {
     const { organization, owner, admin } = await createTeam(database.db, service.url);
     const orgId = organization.id;
     const confirmed = { confirmed: 'yes' };
@@ -249,13 +249,13 @@ describe('changing a role', () => {
     expect(await roleNow(orgId, owner.id)).toBe('owner');
     expect((await setRole(owner.browser, owner.id, 'member', confirmed)).status).toBe(303);
     expect(await roleNow(orgId, owner.id)).toBe('member');
-    // Not back up again.
+    // The person cannot promote themselves again.
     expect((await setRole(owner.browser, owner.id, 'owner', confirmed)).status).toBe(403);
   });
 });
 
 describe('removing a member', () => {
-  it('is for owners, for admins where it is no owner, and for oneself', async () => {
+  it('is for owners, for admins unless the member is an owner, and for oneself', async () => {
     const { id } = await createOrganization(database.db);
     const actors = {
       owner: await newcomer(id, 'owner'),
@@ -284,13 +284,13 @@ describe('removing a member', () => {
     }
   });
 
-  it('names the person, says what happens, and does it once', async () => {
+  it('names the person, explains the effect, and happens once', async () => {
     const { organization, owner, member } = await createTeam(database.db, service.url);
     const key = await createKey(database.db, organization.id);
     const page = await owner.browser.get(`/dashboard/members/${member.id}/remove`, html);
     expect(page.text).toContain(`Remove <bdi>${member.name}</bdi>?`);
     expect(page.text).toContain('API keys stay');
-    // Looking changes nothing.
+    // Viewing the page changes nothing.
     expect(await roleNow(organization.id, member.id)).toBe('member');
     const answer = await remove(owner.browser, member.id);
     expect(answer.headers.get('location')).toBe('/dashboard/members?done=removed');
@@ -312,7 +312,7 @@ describe('removing a member', () => {
     expect(call.status).toBe(200);
   });
 
-  it('ends the access on the next click, and leaves other Organizations', async () => {
+  it('ends access on the next click and keeps other Organizations', async () => {
     const { organization, owner, member } = await createTeam(database.db, service.url);
     expect((await member.browser.get('/dashboard/members', html)).status).toBe(200);
     await remove(owner.browser, member.id);
@@ -326,7 +326,7 @@ describe('removing a member', () => {
     expect((await member.browser.get('/dashboard/left', html)).text).toContain(other.name);
   });
 
-  it('never takes the last owner, whichever role asks', async () => {
+  it('never removes the last owner, whichever role asks', async () => {
     const { organization, owner, admin } = await createTeam(database.db, service.url);
     const page = await owner.browser.get(`/dashboard/members/${owner.id}/remove`, html);
     expect(page.status).toBe(200);
@@ -341,7 +341,7 @@ describe('removing a member', () => {
   });
 });
 
-describe('whatever happens at once, one owner stays:', () => {
+describe('one owner remains when', () => {
   const owners = async (count: number) => {
     const { id } = await createOrganization(database.db);
     const people = await Promise.all(Array.from({ length: count }, () => newcomer(id, 'owner')));
@@ -375,7 +375,7 @@ describe('whatever happens at once, one owner stays:', () => {
     }
   });
 
-  it('all owners leave or step down', async () => {
+  it('all owners leave or step down at once', async () => {
     const { id, people } = await owners(4);
     const answers = await Promise.all(
       people.map((person, i) =>
@@ -388,7 +388,7 @@ describe('whatever happens at once, one owner stays:', () => {
     expect(await ownersLeft(id, people)).toBe(1);
   });
 
-  it('the same person is removed twice and changed meanwhile', async () => {
+  it('the same person is removed twice and changed concurrently', async () => {
     const { organization, owner, admin, member } = await createTeam(database.db, service.url);
     const answers = await Promise.all([
       remove(owner.browser, member.id),

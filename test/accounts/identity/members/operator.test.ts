@@ -38,7 +38,7 @@ const audit = async (slug: string): Promise<any[]> =>
   (await call('GET', `/organizations/${slug}/audit-log`)).body.auditLog;
 
 describe('PUT /operator/organizations/:slug/members/:email', () => {
-  it('adds the member once and changes the role', async () => {
+  it('adds a member once and changes the role', async () => {
     const { slug, email, user, path, members } = await setUp();
     const added = await call('PUT', path, { role: 'member' });
     expect(added.status).toBe(201);
@@ -67,7 +67,7 @@ describe('PUT /operator/organizations/:slug/members/:email', () => {
     ]);
   });
 
-  it('takes each role and no other', async () => {
+  it('accepts each role and no other value', async () => {
     const { path } = await setUp();
     for (const role of ['owner', 'admin', 'member', 'billing'])
       expect([200, 201]).toContain((await call('PUT', path, { role })).status);
@@ -79,7 +79,7 @@ describe('PUT /operator/organizations/:slug/members/:email', () => {
     expect((await call('GET', path)).body.role).toBe('billing');
   });
 
-  it('two identical ones at the same moment add one member and one audit row', async () => {
+  it('adds one member and writes one audit row for two identical concurrent calls', async () => {
     const { slug, path } = await setUp();
     const puts = Array.from({ length: 4 }, () => call('PUT', path, { role: 'admin' }));
     const statuses = (await Promise.all(puts)).map((answer) => answer.status).sort((a, b) => b - a);
@@ -87,7 +87,7 @@ describe('PUT /operator/organizations/:slug/members/:email', () => {
     expect(await audit(slug)).toHaveLength(2);
   });
 
-  it('says which of the two is not there', async () => {
+  it('says whether the Organization or the user is missing', async () => {
     const { slug, email, path } = await setUp();
     const elsewhere = `/organizations/no-such-org/members/${email}`;
     const nobody = `/organizations/${slug}/members/nobody@example.com`;
@@ -104,7 +104,7 @@ describe('PUT /operator/organizations/:slug/members/:email', () => {
     expect((await call('GET', path)).body.detail).toContain('not a member');
   });
 
-  it('refuses addresses that are none', async () => {
+  it('rejects malformed addresses', async () => {
     const { slug, email } = await setUp();
     for (const hostile of hostileSlugs) {
       for (const [method, body] of [['PUT', { role: 'admin' }], ['GET'], ['DELETE']] as const) {
@@ -117,7 +117,7 @@ describe('PUT /operator/organizations/:slug/members/:email', () => {
 });
 
 describe('GET /operator/organizations/:slug/members', () => {
-  it('pages through one Organization alone, ordered by e-mail', async () => {
+  it('lists only this Organization, paginated by e-mail', async () => {
     const { slug, members, email } = await setUp();
     const other = await setUp();
     await call('PUT', other.path, { role: 'owner' });
@@ -136,7 +136,7 @@ describe('GET /operator/organizations/:slug/members', () => {
 });
 
 describe('DELETE /operator/organizations/:slug/members/:email', () => {
-  it('ends the membership once, the last owner’s too, and leaves the keys as they are', async () => {
+  it('ends the membership once, even the last owner’s, and keeps the API keys', async () => {
     const { slug, path, email, user, organization } = await setUp();
     await call('PUT', path, { role: 'owner' });
     const key = await createKey(database.db, organization.id);
@@ -156,11 +156,11 @@ describe('DELETE /operator/organizations/:slug/members/:email', () => {
       headers: { authorization: `Bearer ${key.secret}`, 'content-type': 'application/json' },
       body: '{"events":[]}',
     });
-    // The key is known; only the batch is empty.
+    // The key is valid; only the batch is empty.
     expect(answer.status).toBe(400);
   });
 
-  it('ends nothing in another Organization', async () => {
+  it('leaves other Organizations alone', async () => {
     const here = await setUp();
     const there = await setUp();
     await call('PUT', here.path, { role: 'owner' });

@@ -20,8 +20,8 @@ afterAll(async () => {
 });
 const operator = operatorClient(() => service);
 
-/** The row of a person in the list, and what the person's page says, as text. */
-async function told(browser: Browser, name: string) {
+/** A person's row in the list and the text of their page. */
+async function readRow(browser: Browser, name: string) {
   const list = (await browser.get('/dashboard/members', html)).text;
   const row = list.split('<tr role="row">').find((part) => part.includes(`<bdi>${name}</bdi>`))!;
   const [, id] = /\/dashboard\/members\/([\w-]+)/.exec(row)!;
@@ -36,7 +36,7 @@ async function told(browser: Browser, name: string) {
   return { id: id!, cell: plain(cell!), fact: plain(fact!) };
 }
 
-it('the pages of members say who came by an invitation, by the operator or with the demo', async () => {
+it('member pages say who came by an invitation, by the operator or with the demo', async () => {
   const team = await createTeam(database.db, service.url);
   const other = await createTeam(database.db, service.url);
   const { slug } = team.organization;
@@ -55,7 +55,7 @@ it('the pages of members say who came by an invitation, by the operator or with 
   await post(await signIn(service.url, guest.email), '/dashboard/join', { invitation: token });
   const added = await createUser(database.db, { name: 'Added One' });
   await operator('PUT', `/organizations/${slug}/members/${added.email}`, { role: 'member' });
-  // The same person elsewhere says nothing of here.
+  // Their membership elsewhere does not affect this Organization.
   await operator('PUT', `/organizations/${other.organization.slug}/members/${guest.email}`, {
     role: 'member',
   });
@@ -75,25 +75,25 @@ it('the pages of members say who came by an invitation, by the operator or with 
     ),
   );
 
-  const made = await told(owner, 'New Account');
+  const made = await readRow(owner, 'New Account');
   expect(made.cell).toBe(`Invited by ${team.owner.name}`);
   const invitedAt = formatTime(new Date(service.clock.now() - 86_400_000));
   expect(made.fact).toContain(`Invited by ${team.owner.name}, ${invitedAt.slice(0, 11)}`);
   expect(made.fact).toContain('The account was created with the invitation.');
-  expect((await told(owner, 'Old Account')).fact).toContain('The account already existed.');
-  expect(await told(owner, 'Added One')).toMatchObject({
+  expect((await readRow(owner, 'Old Account')).fact).toContain('The account already existed.');
+  expect(await readRow(owner, 'Added One')).toMatchObject({
     cell: 'Added by the operator',
     fact: 'Added by the operator',
   });
-  expect(await told(owner, 'Demo One')).toMatchObject({ cell: 'Created with the demo' });
-  expect(await told(owner, team.admin.name)).toMatchObject({ cell: 'Not recorded' });
+  expect(await readRow(owner, 'Demo One')).toMatchObject({ cell: 'Created with the demo' });
+  expect(await readRow(owner, team.admin.name)).toMatchObject({ cell: 'Not recorded' });
 
-  // Who comes back comes by what brought them back.
+  // A person who returns has the origin of their latest membership.
   service.clock.advance(1_000);
-  await remove(owner, (await told(owner, 'New Account')).id);
+  await remove(owner, (await readRow(owner, 'New Account')).id);
   const { rows } = (await database.db.orm.execute("select email from users where name = 'New Account'")) as {
     rows: { email: string }[];
   };
   await operator('PUT', `/organizations/${slug}/members/${rows[0]!.email}`, { role: 'member' });
-  expect(await told(owner, 'New Account')).toMatchObject({ cell: 'Added by the operator' });
+  expect(await readRow(owner, 'New Account')).toMatchObject({ cell: 'Added by the operator' });
 });

@@ -19,7 +19,6 @@ export interface Team {
   billing: Person;
 }
 
-/** A User with a role in an Organization, signed in. */
 export async function join(
   db: Database,
   url: string,
@@ -39,7 +38,7 @@ export async function signIn(url: string, email: string, password?: string): Pro
   return browser;
 }
 
-/** An Organization with one person of each role. */
+/** An Organization with one person in each role. */
 export async function createTeam(db: Database, url: string): Promise<Team> {
   const organization = await createOrganization(db);
   const [owner, admin, member, billing] = await Promise.all(
@@ -61,7 +60,7 @@ export const setRole = (browser: Browser, userId: string, role: string, more: Re
 export const remove = (browser: Browser, userId: string) =>
   post(browser, `/dashboard/members/${userId}/remove`);
 
-/** The hidden id of a fresh form. */
+/** The hidden id of a new form. */
 export async function openForm(browser: Browser): Promise<string> {
   const { text } = await browser.get('/dashboard/members/invite', html);
   return /name="id" value="([^"]+)"/.exec(text)![1]!;
@@ -76,7 +75,7 @@ export async function sendInvitation(
   return post(browser, '/dashboard/members/invite', { id, email, role: 'member', days: '7', ...values });
 }
 
-/** The token of the link that a page shows. */
+/** The token in the link that a page shows. */
 export const tokenIn = ({ text }: Answer): string => /dashboard\/join#([\w-]+)/.exec(text)![1]!;
 
 export async function invite(
@@ -91,7 +90,7 @@ export async function invite(
 
 export const JOIN = '/dashboard/join';
 
-/** Opens a link, as the page does with what stands behind its `#`, and follows to where that leads. */
+/** Opens a link like the page's script, which posts the part after `#`, and follows the redirect. */
 export async function openLink(
   browser: Browser,
   token: string,
@@ -109,7 +108,7 @@ export async function roleOf(db: Database, orgId: string, userId: string): Promi
   return row?.role;
 }
 
-/** An Organization's audit rows, oldest first. */
+/** Oldest first. */
 export const auditOf = (db: Database, orgId: string) =>
   db.orm.select().from(auditLog).where(eq(auditLog.orgId, orgId)).orderBy(asc(auditLog.at), asc(auditLog.id));
 

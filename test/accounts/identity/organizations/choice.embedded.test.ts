@@ -17,7 +17,7 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** A person who is owner of one Organization and billing of another, which they joined later. */
+/** An owner of one Organization who later joined another as billing. */
 async function inTwo() {
   const { browser, user, organization: first } = await signedIn(database.db, service.url);
   const second = await createOrganization(database.db);
@@ -26,7 +26,7 @@ async function inTwo() {
 }
 
 describe('GET /dashboard/session', () => {
-  it('tells who is signed in, where, as what, and where else', async () => {
+  it('returns the person, their current Organization and role, and their other Organizations', async () => {
     const { browser, user, first, second } = await inTwo();
     const answer = await browser.get('/dashboard/session');
     expect(answer.status).toBe(200);
@@ -44,7 +44,7 @@ describe('GET /dashboard/session', () => {
 });
 
 describe('POST /dashboard/organization', () => {
-  it('chooses one of several, for this session only', async () => {
+  it('switches this session only', async () => {
     const { browser, user, first, second } = await inTwo();
     const answer = await browser.send('POST', '/dashboard/organization', {
       json: { organization: second.slug },
@@ -64,7 +64,7 @@ describe('POST /dashboard/organization', () => {
     expect((await elsewhere.get('/dashboard/session')).body.organization.id).toBe(first.id);
   });
 
-  it('works as a form too', async () => {
+  it('also works as a form', async () => {
     const { browser, second } = await inTwo();
     const answer = await browser.send('POST', '/dashboard/organization', {
       form: { organization: second.slug },
@@ -74,7 +74,7 @@ describe('POST /dashboard/organization', () => {
     expect((await browser.get('/dashboard/session')).body.organization.id).toBe(second.id);
   });
 
-  it('does not tell another Organization from one that does not exist', async () => {
+  it('gives the same answer for an unknown Organization as for someone else’s', async () => {
     const { browser, first } = await inTwo();
     const foreign = await createOrganization(database.db);
     for (const organization of [foreign.slug, 'no-such-organization', '__proto__', '<script>', '👾']) {
@@ -84,7 +84,7 @@ describe('POST /dashboard/organization', () => {
     expect((await browser.get('/dashboard/session')).body.organization.id).toBe(first.id);
   });
 
-  it('does not lead back to an Organization that was left', async () => {
+  it('does not return to an Organization that the person left', async () => {
     const { browser, first, second } = await inTwo();
     await browser.send('POST', '/dashboard/organization', { json: { organization: second.slug } });
     await database.db.orm.delete(memberships).where(eq(memberships.orgId, second.id));
@@ -105,13 +105,13 @@ describe('POST /dashboard/organization', () => {
     { organization: 'x', role: 'owner' },
     [],
     null,
-  ])('refuses %j with 400', async (json) => {
+  ])('rejects %j with 400', async (json) => {
     const { browser } = await signedIn(database.db, service.url);
     const answer = await browser.send('POST', '/dashboard/organization', { json });
     expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
   });
 
-  it('refuses a form field that repeats and a body that is neither form nor JSON', async () => {
+  it('rejects a repeated form field and a body that is neither form nor JSON', async () => {
     const { browser } = await signedIn(database.db, service.url);
     const headers = { 'content-type': 'application/x-www-form-urlencoded' };
     const twice = await fetch(`${service.url}/dashboard/organization`, {

@@ -17,7 +17,7 @@ afterAll(async () => {
 const call = operatorClient(() => service);
 
 describe('PUT /operator/organizations/:slug', () => {
-  it('makes the Organization once, renames it, and its audit log says so', async () => {
+  it('creates the Organization once, renames it, and logs both', async () => {
     const slug = unique('org');
     const made = await call('PUT', `/organizations/${slug}`, { name: 'Ümlaut 😀 <b>' });
     expect(made.status).toBe(201);
@@ -60,7 +60,7 @@ describe('PUT /operator/organizations/:slug', () => {
     expect(body.auditLog).toHaveLength(2);
   });
 
-  it('archives it and restores it: its keys, and no others, stop meanwhile', async () => {
+  it('archives and restores it, which suspends its own keys only', async () => {
     const slug = unique('org');
     const { body } = await call('PUT', `/organizations/${slug}`, { name: 'Archived' });
     const key = await createKey(database.db, body.id);
@@ -72,7 +72,7 @@ describe('PUT /operator/organizations/:slug', () => {
     const archived = await call('PUT', `/organizations/${slug}`, { name: 'Archived', archived: true });
     expect(archived.body.archivedAt).toBe(new Date(service.clock.now()).toISOString());
     expect(await ask()).toEqual([401, 'key_revoked']);
-    // What is left out stays as it was, and the same again changes nothing.
+    // Omitted fields keep their values, and repeating the call changes nothing.
     const again = await call('PUT', `/organizations/${slug}`, { name: 'Archived' });
     expect(again.body).toEqual(archived.body);
     await call('PUT', `/organizations/${slug}`, { name: 'Archived', archived: false });
@@ -87,7 +87,7 @@ describe('PUT /operator/organizations/:slug', () => {
     expect([bad.status, bad.body.errors[0].pointer]).toEqual([400, '/archived']);
   });
 
-  it('two identical ones at the same moment make one Organization and one audit row', async () => {
+  it('creates one Organization and one audit row for two identical concurrent calls', async () => {
     const slug = unique('org');
     const puts = Array.from({ length: 4 }, () => call('PUT', `/organizations/${slug}`, { name: 'Twice' }));
     const statuses = (await Promise.all(puts)).map((answer) => answer.status).sort((a, b) => b - a);
@@ -96,7 +96,7 @@ describe('PUT /operator/organizations/:slug', () => {
     expect(body.auditLog).toHaveLength(1);
   });
 
-  it('refuses bodies and slugs that are none', async () => {
+  it('rejects malformed bodies and slugs', async () => {
     const path = `/organizations/${unique('org')}`;
     for (const name of hostileNames) expect((await call('PUT', path, { name })).status).toBe(400);
     expect((await call('PUT', path, { name: 'n', slug: 's' })).body.errors).toMatchObject([
@@ -113,7 +113,7 @@ describe('PUT /operator/organizations/:slug', () => {
 });
 
 describe('GET /operator/organizations', () => {
-  it('pages through all of them in order, each once', async () => {
+  it('lists all Organizations in order, each once', async () => {
     const made = [unique('page'), unique('page'), unique('page')];
     for (const slug of made) await call('PUT', `/organizations/${slug}`, { name: slug });
     const seen: string[] = [];
@@ -127,7 +127,7 @@ describe('GET /operator/organizations', () => {
     expect(seen.filter((slug) => made.includes(slug))).toEqual(made);
   });
 
-  it('one that is not there is 404 and says which, for its lists too', async () => {
+  it('names the missing Organization in a 404, for sublists too', async () => {
     for (const path of ['', '/members', '/entitlements', '/audit-log']) {
       const answer = await call('GET', `/organizations/no-such-org${path}`);
       expect(answer.status).toBe(404);
@@ -136,8 +136,8 @@ describe('GET /operator/organizations', () => {
   });
 });
 
-describe('the audit logs', () => {
-  it('are read newest first, page by page, and show no other Organization', async () => {
+describe('audit logs', () => {
+  it('are listed newest first, in pages, for this Organization only', async () => {
     const slug = unique('org');
     const other = unique('org');
     await call('PUT', `/organizations/${other}`, { name: 'Other' });
@@ -153,7 +153,7 @@ describe('the audit logs', () => {
     expect((await call('GET', `/organizations/${other}/audit-log`)).body.auditLog).toHaveLength(1);
   });
 
-  it('of the operator is paged in the same way', async () => {
+  it('of the operator are paginated in the same way', async () => {
     const made = [unique('product'), unique('product')];
     for (const slug of made) await call('PUT', `/products/${slug}`, { name: 'n', usageMetric: 'm' });
     const first = await call('GET', '/audit-log?limit=1');
@@ -163,7 +163,7 @@ describe('the audit logs', () => {
     );
   });
 
-  it('refuse a cursor that is none', async () => {
+  it('reject a malformed cursor', async () => {
     const slug = unique('org');
     await call('PUT', `/organizations/${slug}`, { name: 'n' });
     const cursor = Buffer.from('not-an-id').toString('base64url');

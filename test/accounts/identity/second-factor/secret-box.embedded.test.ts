@@ -28,17 +28,17 @@ const storedOf = async (userId: string) => {
   return row!.secret;
 };
 
-describe('a secret', () => {
+describe('a sealed secret', () => {
   const box = createSecretBox(['new', 'old']);
 
-  it('is stored differently each time, in no form that shows it, and opens', () => {
+  it('differs each time, reveals nothing, and can be opened', () => {
     const [one, other] = [box.seal('ada', SECRET), box.seal('ada', SECRET)];
     expect(one).not.toBe(other);
     expect(one).not.toContain(SECRET);
     expect([box.open('ada', one), box.open('ada', other)]).toEqual([SECRET, SECRET]);
   });
 
-  it('opens for no other person, under no other key, and not when a byte of it was changed', () => {
+  it('cannot be opened for another person, with another key, or after a byte was changed', () => {
     const sealed = box.seal('ada', SECRET);
     expect(() => box.open('ben', sealed)).toThrow();
     expect(() => createSecretBox(['another']).open('ada', sealed)).toThrow(/SECRET_KEYS/);
@@ -50,7 +50,7 @@ describe('a secret', () => {
     }
   });
 
-  it('under an older key opens, and is not current', () => {
+  it('under an older key can be opened but is not current', () => {
     const older = createSecretBox(['old']).seal('ada', SECRET);
     expect([box.open('ada', older), box.isCurrent(older), box.isCurrent(box.seal('ada', SECRET))]).toEqual([
       SECRET,
@@ -60,7 +60,7 @@ describe('a secret', () => {
   });
 });
 
-it('stored in clear by an earlier version is encrypted when it is used', async () => {
+it('stored unencrypted by an earlier version is encrypted on first use', async () => {
   const user = await createUser(database.db);
   const app = await giveSecondFactor(database.db, user.id, service.clock);
   expect(await storedOf(user.id)).toBe(app.secret);
@@ -73,7 +73,7 @@ it('stored in clear by an earlier version is encrypted when it is used', async (
   expect(box.open(user.id, await storedOf(user.id))).toBe(app.secret);
 });
 
-it('the job encrypts anew whatever is in clear or under an older key, once', async () => {
+it('is encrypted with the newest key by the job, once', async () => {
   const [clear, older] = [await createUser(database.db), await createUser(database.db)];
   const apps = [
     await giveSecondFactor(database.db, clear.id, service.clock),

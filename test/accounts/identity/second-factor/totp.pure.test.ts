@@ -25,11 +25,11 @@ describe('one-time passwords', () => {
     [1234567890, '005924'],
     [2000000000, '279037'],
     [20000000000, '353130'],
-  ])('are those of RFC 6238, appendix B, at second %d', (seconds, code) => {
+  ])('match RFC 6238, appendix B, at second %d', (seconds, code) => {
     expect(codeOf(rfcSecret, stepAt(seconds * 1000))).toBe(code);
   });
 
-  it('are those of RFC 4226, appendix D', () => {
+  it('match RFC 4226, appendix D', () => {
     expect(Array.from({ length: 10 }, (_, count) => codeOf(rfcSecret, count))).toEqual([
       '755224',
       '287082',
@@ -44,7 +44,7 @@ describe('one-time passwords', () => {
     ]);
   });
 
-  it('are found one step before and after, and no further', () => {
+  it('are accepted one step early or late, but no more', () => {
     const now = 1_234_567_890_000;
     const code = codeOf(rfcSecret, stepAt(now));
     for (const steps of [-1, 0, 1])
@@ -53,8 +53,8 @@ describe('one-time passwords', () => {
   });
 });
 
-describe('a secret', () => {
-  it('has 160 bits in base32 as in RFC 4648', () => {
+describe('a new secret', () => {
+  it('has 160 bits in base32 (RFC 4648)', () => {
     expect(encodeBase32(Buffer.from('fooba'))).toBe('MZXW6YTB');
     const secrets = Array.from({ length: 50 }, generateSecret);
     for (const secret of secrets) expect(secret).toMatch(/^[A-Z2-7]{32}$/);
@@ -63,7 +63,7 @@ describe('a secret', () => {
 });
 
 describe('recovery codes', () => {
-  it('are ten of 140 bits, in groups', () => {
+  it('come in tens, with 140 bits each, in groups', () => {
     const codes = generateRecoveryCodes();
     expect(new Set(codes).size).toBe(RECOVERY_CODES);
     for (const code of codes) expect(code).toMatch(/^([0-9A-HJKMNP-TV-Z]{4}-){6}[0-9A-HJKMNP-TV-Z]{4}$/);
@@ -72,7 +72,7 @@ describe('recovery codes', () => {
   const code = '01AB-CDEF-GHJK-MNPQ-RSTV-WXYZ-0123';
   const hash = (typed: string, userId = 'ada') => hashRecoveryCode(userId, typed);
 
-  it('are known however they are typed', async () => {
+  it('are recognized however they are typed', async () => {
     const hashed = await hash(code);
     expect(hashed).toMatch(/^argon2id:[\da-f]{64}$/);
     for (const typed of [
@@ -84,11 +84,11 @@ describe('recovery codes', () => {
       expect(await hash(typed)).toBe(hashed);
   });
 
-  it('are stored under a salt of each person’s own', async () => {
+  it('are hashed with a salt per person', async () => {
     expect(await hash(code, 'ben')).not.toBe(await hash(code));
   });
 
-  it('are hashed as slowly as passwords; those of earlier versions are still known', async () => {
+  it('are hashed as slowly as passwords; those of earlier versions still work', async () => {
     const earlier = '01AB-CDEF-GHJK-MNPQ';
     expect(await hash(earlier)).toBe(createHash('sha256').update('01ABCDEFGHJKMNPQ').digest('hex'));
     await hash(code);
@@ -103,7 +103,7 @@ describe('recovery codes', () => {
     `${code}4`,
     '<script>alert</sc',
     '😀'.repeat(16),
-  ])('are not what %j could be', async (typed) => {
+  ])('cannot look like %j', async (typed) => {
     expect(await hash(typed)).toBeUndefined();
   });
 });

@@ -15,7 +15,7 @@ let database: TestDatabase;
 let service: TestService;
 let world: World;
 let countedChanges: () => Promise<string>;
-/** What happens before the next transaction begins, once. */
+/** Runs once, just before the next transaction begins. */
 let meanwhile: (() => Promise<unknown>) | undefined;
 
 beforeAll(async () => {
@@ -35,7 +35,7 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** The database, with `meanwhile` between the checks of a request and the transaction of its change. */
+/** The database with `meanwhile` between a request's checks and the transaction of its change. */
 function interrupted(db: Database): Database {
   const first =
     <A extends unknown[], R>(begin: (...args: A) => Promise<R>) =>
@@ -59,7 +59,7 @@ function interrupted(db: Database): Database {
   return { ...db, orm, transaction };
 }
 
-it('the table names every route that changes something', () => {
+it('the table contains every route that changes something', () => {
   const app = createApp(service.context, service.services, service.trading);
   const mounted = new Set([...listMountedRoutes(app), ...listPageRoutes(app)]);
   const changing = [...mounted].filter((address) => !/^(get|head|options) /.test(address));
@@ -72,7 +72,7 @@ interface Answer {
   location: string | undefined;
 }
 
-/** By its status, or by the way back to the sign-in or to a fresh proof. */
+/** Refused by status, or by a redirect to the sign-in or the confirmation. */
 const isRefused = ({ status, location }: Answer) =>
   [401, 403, 404].includes(status) || (status === 303 && /^\/(login|confirm)\b/.test(location!));
 
@@ -83,20 +83,20 @@ const cases = Object.entries(changes)
   .map((each, place) => ({
     ...each,
     place,
-    // The statement that records usage judges the key itself, without a transaction around it.
+    // The statement that records usage checks the key itself, without a transaction.
     hasTransaction: !each.name.includes('/api/usage') || each.name.includes('corrections'),
   }));
 
 describe.each(cases)('$name', ({ prepare, place, hasTransaction }) => {
-  it('is carried out for who may', async () => {
+  it('succeeds with the required authority', async () => {
     const before = await countedChanges();
     const { status, text } = await send(await prepare(world));
     expect([status < 400, text.slice(0, 300)]).toEqual([true, expect.anything()]);
     expect(await countedChanges()).not.toBe(before);
   });
 
-  it('is refused, and changes nothing, for who may no longer when the rest of the body comes', async () => {
-    // Each way to lose it is tried below, later still: here one for each route, another one for the next.
+  it('is refused and changes nothing if the authority is lost while the body is being sent', async () => {
+    // The next test tries every way to lose the authority; this one tries one way per route.
     for await (const { prepared, what } of withdrawals(prepare, hasTransaction ? place : undefined)) {
       if (prepared.body === undefined || prepared.body.length < 2) return;
       let before = '';
@@ -112,7 +112,7 @@ describe.each(cases)('$name', ({ prepare, place, hasTransaction }) => {
   });
 
   it.runIf(hasTransaction)(
-    'is refused, and changes nothing, for who may no longer when its transaction begins',
+    'is refused and changes nothing if the authority is lost before its transaction begins',
     async () => {
       for await (const { prepared, what } of withdrawals(prepare)) {
         let before = '';
@@ -129,10 +129,7 @@ describe.each(cases)('$name', ({ prepare, place, hasTransaction }) => {
   );
 });
 
-/**
- * The request, prepared anew for each thing that can be taken away.
- * @param only the place of the one that is; left out: each
- */
+/** Prepares the request again for each thing that can be withdrawn. @param only index of the one withdrawal to try */
 async function* withdrawals(prepare: Prepare, only?: number) {
   let prepared = await prepare(world);
   const all = Object.keys(prepared.withdrawals);
@@ -143,7 +140,7 @@ async function* withdrawals(prepare: Prepare, only?: number) {
   }
 }
 
-/** Puts the operator's tokens back. */
+/** Restores the operator's tokens afterwards. */
 async function withTokens<T>({ service: asked = service }: Prepared, work: () => Promise<T>): Promise<T> {
   const { operatorTokens } = asked.context.config;
   const tokens = [...operatorTokens];
@@ -154,10 +151,10 @@ async function withTokens<T>({ service: asked = service }: Prepared, work: () =>
   }
 }
 
-/** Long enough for everything that is judged before the body is read. */
+/** Enough time for all checks that happen before the body is read. */
 const HALF_SENT_MS = 150;
 
-/** Sends half of the body, waits for what happens meanwhile, and sends the rest. */
+/** Sends half of the body, awaits `meanwhile`, and sends the rest. */
 async function send(
   { method, path, headers, body, service: asked = service }: Prepared,
   between?: () => Promise<void>,

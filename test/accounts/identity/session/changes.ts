@@ -40,20 +40,20 @@ export interface World {
   db: Database;
   service: TestService;
   own: Populated;
-  /** An Organization that trades live, on a service of its own. */
+  /** An Organization that trades live, on its own service. */
   live: LiveAccount;
 }
 
-/** A request that changes something as long as its author may. */
+/** A request that changes something while its author has the authority. */
 export interface Prepared {
   method: string;
   path: string;
   headers: Record<string, string>;
-  /** Undefined: the route reads none. */
+  /** Undefined if the route reads no body. */
   body?: string;
-  /** The one that is asked, if it is not the one that all others are. */
+  /** The service to call, if not the common one. */
   service?: TestService;
-  /** What can be taken away meanwhile, by what it is called. */
+  /** Ways to withdraw the authority during the request, by name. */
   withdrawals: Record<string, () => Promise<unknown>>;
 }
 
@@ -76,7 +76,7 @@ interface Part {
 
 const cookieOf = ({ cookies }: Browser) => [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
 
-/** An admin of the Organization, signed in, and what can be taken from them. */
+/** A signed-in admin of the Organization, with everything that can be taken from them. */
 async function hire({ db, service, own }: World) {
   const user = await createUser(db);
   await addMember(db, own.id, user.id, 'admin');
@@ -93,7 +93,7 @@ async function hire({ db, service, own }: World) {
 
 type Hired = Awaited<ReturnType<typeof hire>>;
 
-/** A change of the Organization's, by an admin. */
+/** A change of the Organization by an admin. */
 const byMember =
   (
     method: string,
@@ -175,7 +175,7 @@ const byKey =
     };
   };
 
-/** The address of something that is held. */
+/** Path of a held reservation. */
 const heldReservation =
   (more = '') =>
   async ({ db, own, service }: World): Promise<string> => {
@@ -196,7 +196,7 @@ const heldReservation =
     return `/api/usage/reservations/${id}${more}`;
   };
 
-/** The same request, about an event that was recorded for it. */
+/** The same request for an event that was just recorded. */
 const withEvent =
   (prepare: (idempotencyKey: string) => Prepare): Prepare =>
   async (world) => {
@@ -221,7 +221,7 @@ const correctionOf = (idempotencyKey: string) => ({
   corrections: [{ idempotencyKey, quantity: 1, reason: 'half-sent', correctionKey: uuid() }],
 });
 
-/** The address of a backfill in a state. */
+/** Path of a backfill in this state. */
 const backfill =
   (state: 'open' | 'applied', more = '') =>
   async ({ db, own, service }: World): Promise<string> => {
@@ -243,7 +243,7 @@ const backfill =
   };
 const ofBackfills = '/operator/organizations/{slug}/usage/backfills';
 
-/** What the request proves itself: a password, a code, the secret of a link. */
+/** A request that carries its own proof: a password, a code or a link's secret. */
 const byProof =
   (
     path: string,
@@ -265,7 +265,7 @@ const byProof =
     };
   };
 
-/** A form of an operator who is a person. */
+/** A form of an operator in a session. */
 const byOperatorPerson =
   (
     path: string | ((world: World) => Promise<string> | string),
@@ -293,17 +293,17 @@ const byOperatorPerson =
     };
   };
 
-/** Each change raises the limit, whatever earlier ones have set. */
+/** Each change raises the limit further. */
 let raisedOpenOrders = 1_000;
 
-/** What the holder of a link sends, with the cookie of a browser that has opened it. */
+/** A request of a link's holder, with the cookie of a browser that has opened the link. */
 const byLink =
   (
     path: string,
     prepare: (world: World) => Promise<{
       token: string;
       fields: Record<string, string>;
-      /** The field with a passkey, by the browser that has opened the link. */
+      /** Fills the passkey field in the browser that has opened the link. */
       sign?: (opener: Browser) => Promise<string>;
     }>,
   ): Prepare =>
@@ -387,7 +387,7 @@ const customerPath =
 const backfillPage = (state: 'open' | 'applied', more: string) => async (world: World) =>
   (await backfill(state, more)(world)).replace('/organizations', CUSTOMERS);
 
-/** A customer of its own: archived, the common one would refuse the requests of other rows. */
+/** Uses a separate customer, because archiving the common one would make other requests fail. */
 const otherCustomer = async ({ db }: World) => `${CUSTOMERS}/${(await createOrganization(db)).slug}/archive`;
 
 const inConsole: Record<string, Prepare[]> = {
@@ -586,7 +586,7 @@ const inConsole: Record<string, Prepare[]> = {
   ],
 };
 
-/** Every route that changes something, with what is sent to it. What is missing here fails the test. */
+/** Every changing route and its request. A route missing here fails the test. */
 export const changes: Record<string, Prepare[]> = {
   'post /dashboard/webhooks': [
     byMember('POST', '/dashboard/webhooks', json(endpoint)),
@@ -832,7 +832,7 @@ export const changes: Record<string, Prepare[]> = {
       const { body } = await new Browser(service.url).send('POST', '/login/passkey-options');
       return {
         fields: { passkey: passkey.use(body) },
-        // A refusal is recorded: the tests of passkeys look at one that is removed meanwhile.
+        // A refusal is recorded; the passkey tests cover a passkey that is removed meanwhile.
         withdrawals: {},
       };
     }),
@@ -1063,7 +1063,7 @@ export const changes: Record<string, Prepare[]> = {
     byOperator(
       'PUT',
       ({ live }) => {
-        // A difference for the operator to accept.
+        // Creates a difference for the operator to accept.
         live.venue.exchange.balanceCents -= 100;
         return `/organizations/${live.organization.slug}/trading/reconciliation`;
       },
@@ -1076,24 +1076,24 @@ export const changes: Record<string, Prepare[]> = {
   ],
 };
 
-/** What changes nothing that could be taken away meanwhile. */
+/** Routes without an authority that could be withdrawn meanwhile. */
 export const others = [
-  // Reads.
+  // Only read.
   'post /api/usage/events/lookup',
   'post /api/entitlements/check',
-  // Keep what a passkey is to sign, for five minutes. It opens nothing.
+  // Store a challenge for five minutes, which grants no access.
   'post /dashboard/account/passkeys/new-options',
   'post /dashboard/account/passkeys/options',
   'post /login/code/passkey-options',
   'post /reset/passkey-options',
   'post /login/passkey-options',
-  // Keeps the link in a cookie of this browser; nothing is written.
+  // Keep the link in a cookie of this browser and write nothing.
   'post /dashboard/join/open',
   'post /reset/open',
   'post /set-up/open',
-  // Asks for a mail to its own person, with nothing that could be taken away.
+  // Asks for mail to the person's own address, without any authority to withdraw.
   'post /forgot',
-  // End the session that they come with.
+  // End the session that sends them.
   'post /logout',
   'post /dashboard/join/sign-out',
 ];

@@ -24,7 +24,7 @@ const call = (service: TestService, headers: Record<string, string> = {}, path =
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
-/** Every route, so that none is forgotten. */
+/** All operator routes. */
 const routes = [
   'GET /products',
   'GET /products/a',
@@ -53,7 +53,7 @@ const routes = [
 ];
 
 describe('the operator token', () => {
-  it('lets its bearer through, and the answer is not to be stored', async () => {
+  it('admits its bearer, and the response must not be cached', async () => {
     const response = await call(await start(), bearer(operatorToken));
     expect(response.status).toBe(200);
     expect(response.headers.get('cache-control')).toBe('no-store');
@@ -61,7 +61,7 @@ describe('the operator token', () => {
     expect(response.headers.get('ratelimit')).toBeNull();
   });
 
-  it('is needed on every route', async () => {
+  it('is required on every route', async () => {
     const service = await start();
     for (const route of routes) {
       const [method = '', path = ''] = route.split(' ');
@@ -72,7 +72,7 @@ describe('the operator token', () => {
     }
   });
 
-  it('is refused when it is another, in part or in another scheme', async () => {
+  it('is rejected if it is wrong, partial or sent with another scheme', async () => {
     const service = await start();
     const wrong = [
       `Bearer ${operatorToken}x`,
@@ -92,12 +92,12 @@ describe('the operator token', () => {
     }
   });
 
-  it('takes the scheme in any case', async () => {
+  it('accepts the scheme in any case', async () => {
     const response = await call(await start(), { authorization: `bearer ${operatorToken}` });
     expect(response.status).toBe(200);
   });
 
-  it('unset, leaves nothing behind this address', async () => {
+  it('makes the address return 404 if it is unset', async () => {
     const service = await start({ env: { OPERATOR_TOKEN: '' } });
     for (const headers of [{}, bearer(operatorToken), bearer('undefined'), { authorization: 'Bearer ' }]) {
       const response = await call(service, headers);
@@ -106,15 +106,15 @@ describe('the operator token', () => {
     }
   });
 
-  it('answers an unknown route with 404', async () => {
+  it('gets 404 for an unknown route', async () => {
     const response = await call(await start(), bearer(operatorToken), '/operator/nothing-here');
     expect(response.status).toBe(404);
     expect(await response.json()).toMatchObject({ code: 'not_found' });
   });
 });
 
-describe('refused tokens', () => {
-  it('are 30 a minute, then the address is refused whatever it sends', async () => {
+describe('rejected tokens', () => {
+  it('are limited to 30 a minute; then the address is refused whatever it sends', async () => {
     const service = await start({ env: { TRUST_PROXY: '1' } });
     const from = (address: string) => ({ 'x-forwarded-for': address });
     for (let i = 0; i < 30; i++) {
@@ -141,7 +141,7 @@ describe('refused tokens', () => {
     expect((await call(service, { ...bearer('wrong'), ...from(99) })).status).toBe(429);
   });
 
-  it('are not confused with a good token whose calls fail, many at once', async () => {
+  it('do not include a good token whose calls fail, even many at once', async () => {
     const service = await start();
     const path = '/operator/products/no-such-product';
     const calls = Array.from({ length: 60 }, () => call(service, bearer(operatorToken), path));

@@ -25,19 +25,19 @@ afterAll(async () => {
 });
 
 const CALLERS = 10;
-/** Half a second of hashing and more, and room in the queue for the callers behind it. */
+/** More than half a second of hashing, with room in the queue for later callers. */
 const AHEAD = 80;
-/** At once: see MAX_PARALLEL in src/accounts/identity/password.ts. */
+/** See MAX_PARALLEL in src/accounts/identity/password.ts. */
 const RUNNING = 2;
 
-/** Of many callers at once. */
+/** Shared by many callers. */
 function createSignal(): AbortController {
   const controller = new AbortController();
   setMaxListeners(0, controller.signal);
   return controller;
 }
 
-/** How many wait in the queue: of 100 more it refuses as many. None of those is hashed. */
+/** Length of the queue: of 100 further callers, as many are refused. None of them is hashed. */
 async function countWaiting(): Promise<number> {
   const counted = createSignal();
   const more = Array.from({ length: 100 }, () => hashPassword('one more', counted.signal));
@@ -54,7 +54,7 @@ interface Call {
   body: string;
 }
 
-/** Callers come to a queue with hashes ahead of them, and hang up while they wait there. */
+/** Callers join a queue with hashes ahead of them and disconnect while they wait. */
 async function hangUpInTheQueue(callOf: (n: number) => Call): Promise<void> {
   const over = createSignal();
   let ahead = AHEAD;
@@ -77,8 +77,8 @@ async function hangUpInTheQueue(callOf: (n: number) => Call): Promise<void> {
   over.abort(new Error('over'));
 }
 
-describe('callers who hang up while they wait for a password to be hashed', () => {
-  it('are not hashed at the sign-in: no session begins', async () => {
+describe('callers who disconnect while waiting for a password hash', () => {
+  it('cause no hash at the sign-in, and no session', async () => {
     const { id, email } = await createUser(database.db);
     await hangUpInTheQueue(() => ({
       method: 'POST',
@@ -91,7 +91,7 @@ describe('callers who hang up while they wait for a password to be hashed', () =
     expect(begun).toHaveLength(1);
   });
 
-  it('are not hashed for the operator: no user is created', async () => {
+  it('cause no hash for the operator, and no user', async () => {
     const name = unique('waiting');
     const user = { name: 'Waiting', password: 'a phrase that only they know' };
     await hangUpInTheQueue((n) => ({

@@ -26,7 +26,7 @@ afterAll(async () => {
 
 const setUp = '/dashboard/account/second-factor?done=required';
 
-it('an Organization that requires a second factor shows nothing to who has none, and takes no change', async () => {
+it('an Organization that requires a second factor hides everything from members without one and rejects their changes', async () => {
   const { browser, organization, user } = await signedIn(database.db, service.url);
   const { slug, name } = organization;
   const put = (body: object) => call('PUT', `/organizations/${slug}`, { name, ...body });
@@ -37,7 +37,7 @@ it('an Organization that requires a second factor shows nothing to who has none,
   const key = { name: 'x', livemode: true };
   const refused = await browser.send('POST', '/dashboard/api-keys', { json: key });
   expect(refused).toMatchObject({ status: 403, body: { code: 'forbidden_role' } });
-  // A renaming says nothing about it.
+  // Renaming does not reset the requirement.
   expect((await put({})).body).toMatchObject({ requireSecondFactor: true });
   await giveSecondFactor(database.db, user.id, service.clock);
   expect((await browser.send('POST', '/dashboard/api-keys', { json: key })).status).toBe(201);
@@ -46,7 +46,7 @@ it('an Organization that requires a second factor shows nothing to who has none,
   expect((await put({ requireSecondFactor: false })).body).toMatchObject({ requireSecondFactor: false });
 });
 
-it('a person goes on to another Organization of theirs that requires none', async () => {
+it('a person can still switch to another Organization that requires none', async () => {
   const { browser, organization, user } = await signedIn(database.db, service.url);
   const other = await createOrganization(database.db);
   await addMember(database.db, other.id, user.id, 'owner');
@@ -57,7 +57,7 @@ it('a person goes on to another Organization of theirs that requires none', asyn
   expect((await browser.get('/dashboard/api-keys', html)).status).toBe(200);
 });
 
-it('it is asked for again in the transaction of a change', async () => {
+it('the transaction of a change checks the requirement again', async () => {
   const { browser, organization, user } = await signedIn(database.db, service.url);
   await require(organization.id);
   const by = memberAuthority({
@@ -77,7 +77,7 @@ describe('the members page', () => {
   const send = (browser: Browser, required?: string) =>
     browser.send('POST', path, { form: required === undefined ? {} : { required }, headers: html });
 
-  it('lets an owner require a second factor of all, and says who will be asked for one', async () => {
+  it('lets an owner require a second factor and lists who will need one', async () => {
     const { browser, organization, user } = await signedIn(database.db, service.url);
     const other = await createUser(database.db);
     await addMember(database.db, organization.id, other.id, 'member');
@@ -100,7 +100,7 @@ describe('the members page', () => {
     const theirs = new Browser(service.url);
     await theirs.signIn(other.email);
     expect((await theirs.get('/dashboard', html)).headers.get('location')).toBe(setUp);
-    // A second time changes nothing and records nothing.
+    // Repeating the change writes and logs nothing.
     expect((await send(browser, 'yes')).status).toBe(303);
     expect((await browser.get('/dashboard/members', html)).text).toContain('>\n      Required\n');
     const log = await browser.get('/dashboard/audit-log', html);
@@ -111,7 +111,7 @@ describe('the members page', () => {
     expect((await theirs.get('/dashboard', html)).status).toBe(200);
   });
 
-  it('lets nobody else, and no other Organization be meant', async () => {
+  it('rejects everyone else and any other Organization', async () => {
     const { organization } = await signedIn(database.db, service.url);
     for (const role of ['admin', 'member', 'billing'] as const) {
       const user = await createUser(database.db);

@@ -35,7 +35,7 @@ const rowsOf = (userId: string) => database.db.orm.select().from(sessions).where
 const html = { accept: 'text/html,*/*;q=0.8' };
 
 describe('a request without a session', () => {
-  it('is a 401 problem for a fetch, and sends a browser to sign in and back', async () => {
+  it('gets a 401 problem for a fetch and a redirect through the sign-in for a page', async () => {
     const stranger = new Browser(service.url);
     expect(await stranger.get('/dashboard/api-keys')).toMatchObject(notSignedIn);
     expect(await stranger.get('/dashboard/api-keys', { accept: 'application/json' })).toMatchObject(
@@ -53,20 +53,20 @@ describe('a request without a session', () => {
     expect(form.text).toContain('href="/login?next=%2Fdashboard%2Fmembers%3Fsearch%3Da"');
   });
 
-  it('learns nothing about which addresses there are', async () => {
+  it('does not learn which addresses exist', async () => {
     expect(await new Browser(service.url).get('/dashboard/nothing-here')).toMatchObject(notSignedIn);
   });
 });
 
 describe('a session', () => {
-  it('that the server has ended is refused on its next request', async () => {
+  it('that the server ended is rejected on its next request', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     expect((await browser.get('/dashboard/session')).status).toBe(200);
     await database.db.orm.delete(sessions).where(eq(sessions.userId, user.id));
     expect(await browser.get('/dashboard/session')).toMatchObject(notSignedIn);
   });
 
-  it('is refused when its cookie or signature was changed', async () => {
+  it('is rejected if its cookie or signature was changed', async () => {
     const { browser } = await signedIn(database.db, service.url);
     const change = (name: string, value: string) => {
       const copy = browser.copy();
@@ -81,13 +81,13 @@ describe('a session', () => {
     expect((await browser.get('/dashboard/session')).status).toBe(200);
   });
 
-  it('needs the signature of a key of this service', async () => {
+  it('needs a signature with one of this service’s keys', async () => {
     const { browser } = await signedIn(database.db, service.url);
     const stranger = await startAnother({ SESSION_KEYS: 'another-key-altogether' });
     expect(await browser.copy(stranger.url).get('/dashboard/session')).toMatchObject(notSignedIn);
   });
 
-  it('outlives a change of SESSION_KEYS while the old key is listed, and comes to carry the new one', async () => {
+  it('survives a rotation of SESSION_KEYS while the old key is listed, and is then signed with the new one', async () => {
     const { browser } = await signedIn(database.db, service.url);
     const rotated = await startAnother({ SESSION_KEYS: 'brand-new-session-key,session-key-of-the-tests' });
     const afterwards = await startAnother({ SESSION_KEYS: 'brand-new-session-key' });
@@ -102,7 +102,7 @@ describe('a session', () => {
     expect(await browser.copy(afterwards.url).get('/dashboard/session')).toMatchObject(notSignedIn);
   });
 
-  it('works without configured keys, for as long as the process lives', async () => {
+  it('lasts as long as the process if no keys are configured', async () => {
     const first = await startAnother({ SESSION_KEYS: '' });
     const second = await startAnother({ SESSION_KEYS: '' });
     const { browser } = await signedIn(database.db, first.url);
@@ -110,7 +110,7 @@ describe('a session', () => {
     expect(await browser.copy(second.url).get('/dashboard/session')).toMatchObject(notSignedIn);
   });
 
-  it('ends after 7 days without a request', async () => {
+  it('ends after 7 idle days', async () => {
     const own = await startAnother();
     const { browser } = await signedIn(database.db, own.url);
     own.clock.advance(7 * DAY - 1);
@@ -132,7 +132,7 @@ describe('a session', () => {
     expect(await browser.get('/dashboard/session')).toMatchObject(notSignedIn);
   });
 
-  it('writes when it was last seen at most once a minute', async () => {
+  it('records its last use at most once a minute', async () => {
     const own = await startAnother();
     const { browser, user } = await signedIn(database.db, own.url);
     const lastSeen = async () => (await rowsOf(user.id))[0]!.lastSeenAt.getTime();
@@ -145,7 +145,7 @@ describe('a session', () => {
     expect(await lastSeen()).toBe(signedInAt + MINUTE);
   });
 
-  it('has a plain cookie on a plain connection and a __Host- one on a secure connection', async () => {
+  it('uses a plain cookie on a plain connection and a __Host- one on a secure connection', async () => {
     const proxied = await startAnother({ TRUST_PROXY: '1' });
     const user = await createUser(database.db);
     const organization = await createOrganization(database.db);
@@ -170,22 +170,22 @@ describe('a session', () => {
       expect(line).not.toMatch(/domain/i);
     }
     expect((await browser.get('/dashboard/session', secure)).status).toBe(200);
-    // The secure cookie is none on a plain connection.
+    // The secure cookie is ignored on a plain connection.
     expect(await browser.get('/dashboard/session')).toMatchObject(notSignedIn);
     const plain = await new Browser(proxied.url).signIn(user.email);
     expect(plain.headers.getSetCookie().join('\n')).toMatch(/^gauge_session=/m);
     expect(plain.headers.getSetCookie().join()).not.toMatch(/; secure/i);
   });
 
-  it('opens no route of the key API', async () => {
+  it('does not open the key API', async () => {
     const { browser } = await signedIn(database.db, service.url);
     const answer = await browser.send('POST', '/api/usage/events', { json: { events: [] } });
     expect(answer).toMatchObject({ status: 400, body: { code: 'session_cookie_not_allowed' } });
   });
 });
 
-describe('what is taken from a person', () => {
-  it('binds on the next request: the role', async () => {
+describe('a change made elsewhere', () => {
+  it('of the role takes effect on the next request', async () => {
     const { browser, user } = await signedIn(database.db, service.url, 'owner');
     expect((await browser.get('/dashboard/session')).body.role).toBe('owner');
     await database.db.orm.update(memberships).set({ role: 'member' }).where(eq(memberships.userId, user.id));
@@ -194,7 +194,7 @@ describe('what is taken from a person', () => {
     expect(answer).toMatchObject({ status: 403, body: { code: 'forbidden_role' } });
   });
 
-  it('binds on the next request: the last membership', async () => {
+  it('that ends the last membership takes effect on the next request', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     await database.db.orm.delete(memberships).where(eq(memberships.userId, user.id));
     const answer = await browser.get('/dashboard/session');
@@ -203,11 +203,11 @@ describe('what is taken from a person', () => {
     const page = await browser.get('/dashboard/session', html);
     expect(page.status).toBe(403);
     expect(page.text).toContain('do not belong to an Organization');
-    // Not sent in circles: the sign-in form is there, to come back as another person.
+    // There is no redirect loop: the sign-in form lets them return as another person.
     expect((await browser.get('/login', html)).status).toBe(200);
   });
 
-  it('binds on the next request: the current of several memberships, the others stay', async () => {
+  it('that ends the current membership takes effect on the next request and keeps the others', async () => {
     const { browser, user, organization } = await signedIn(database.db, service.url);
     const second = await createOrganization(database.db);
     await addMember(database.db, second.id, user.id, 'billing', new Date('2021-01-01T00:00:00Z'));
@@ -222,7 +222,7 @@ describe('what is taken from a person', () => {
     });
   });
 
-  it('never turns a change meant for one Organization into a change of another', async () => {
+  it('never makes a request change another Organization', async () => {
     const { browser, user, organization } = await signedIn(database.db, service.url, 'owner');
     const second = await createOrganization(database.db);
     await addMember(database.db, second.id, user.id, 'owner', new Date('2021-01-01T00:00:00Z'));
@@ -233,16 +233,16 @@ describe('what is taken from a person', () => {
       .where(and(eq(memberships.userId, user.id), eq(memberships.orgId, organization.id)));
     for (let i = 0; i < 2; i++)
       expect(await create()).toMatchObject({ status: 403, body: { code: 'forbidden_role' } });
-    // Once the person has seen where they are now, they change that.
+    // Once the person has seen the other Organization, changes apply to it.
     expect((await browser.get('/dashboard/api-keys')).body.apiKeys).toEqual([]);
     expect((await create()).status).toBe(201);
     expect((await browser.get('/dashboard/api-keys')).body.apiKeys).toHaveLength(1);
   });
 
-  it('a password that changes during a sign-in starts no session', async () => {
+  it('of the password prevents a session from a concurrent sign-in', async () => {
     const user = await createUser(database.db);
     const { orm } = database.db;
-    // The change comes after the password was found right and before the session is written.
+    // The password changes after it was verified and before the session is written.
     const transaction: typeof orm.transaction = async (work) => {
       await orm.update(users).set({ passwordHash: 'changed' }).where(eq(users.id, user.id));
       return orm.transaction(work);
@@ -261,7 +261,7 @@ describe('what is taken from a person', () => {
   });
 });
 
-it('sessions that have ended are deleted a day later, the others stay', async () => {
+it('ended sessions are kept for a day; then only they are deleted', async () => {
   const own = await startAnother();
   const { user: idle } = await signedIn(database.db, own.url);
   own.clock.advance(2 * DAY);
@@ -275,8 +275,8 @@ it('sessions that have ended are deleted a day later, the others stay', async ()
   expect(await rowsOf(fresh.id)).toEqual([]);
 });
 
-describe('an address that is none', () => {
-  it('is a page for a browser and a problem for others', async () => {
+describe('an unknown address', () => {
+  it('gets a page for a browser and a problem for others', async () => {
     const { browser } = await signedIn(database.db, service.url);
     expect(await browser.get('/dashboard/<script>')).toMatchObject({
       status: 404,
@@ -288,14 +288,14 @@ describe('an address that is none', () => {
     expect(page.text).toContain('Page not found');
     expect(page.text).toContain('find-me');
     expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
-    // No text at all, so nothing that could be missing.
+    // An undecodable path cannot be looked up.
     const broken = await browser.get('/dashboard/%E0%A4%A', html);
     expect(broken.status).toBe(400);
     expect(broken.headers.get('content-type')).toContain('text/html');
   });
 });
 
-describe('a form that is sent when its session has ended', () => {
+describe('a form sent after its session ended', () => {
   const path = '/dashboard/members/invite';
   const typed = { id: 'x', email: 'guest@example.com', role: 'billing', days: '30', password: 'of someone' };
   const sendFrom = (browser: Browser, referer: string | undefined, form: Record<string, string> = typed) =>
@@ -308,7 +308,7 @@ describe('a form that is sent when its session has ended', () => {
     return { browser, user, organization };
   }
 
-  it('comes back after the sign-in as it was typed, once, and without its secrets', async () => {
+  it('returns after the sign-in as typed, once, and without its secrets', async () => {
     const { browser, user } = await expired();
     const sent = await sendFrom(browser, service.url + path);
     const login = sent.headers.get('location')!;
@@ -331,7 +331,7 @@ describe('a form that is sent when its session has ended', () => {
     expect((await browser.get(path, html)).text).not.toContain('guest@example.com');
   });
 
-  it('is shown to its own person alone, and not kept where the session was ended', async () => {
+  it('is shown only to its own person, and not kept if somebody ended the session', async () => {
     const { browser } = await expired();
     await sendFrom(browser, service.url + path);
     const other = await signedIn(database.db, service.url);
@@ -346,7 +346,7 @@ describe('a form that is sent when its session has ended', () => {
     expect(ended.browser.cookies.has('gauge_form')).toBe(false);
   });
 
-  it('is refused where it is of no page of ours', async () => {
+  it('is rejected if its page is not one of ours', async () => {
     for (const referer of [undefined, 'https://elsewhere.example/form', 'no address']) {
       const { browser } = await expired();
       expect((await sendFrom(browser, referer)).status).toBe(401);
@@ -354,7 +354,7 @@ describe('a form that is sent when its session has ended', () => {
     }
   });
 
-  it('is shown in the browser that it was typed in alone, for a quarter of an hour', async () => {
+  it('is shown only in the browser where it was typed, for 15 minutes', async () => {
     const { browser, user } = await expired();
     await sendFrom(browser, service.url + path);
     const elsewhere = new Browser(service.url);
@@ -374,7 +374,7 @@ describe('a form that is sent when its session has ended', () => {
     expect(await database.db.orm.select().from(keptForms).where(eq(keptForms.userId, user.id))).toEqual([]);
   });
 
-  it('comes back whole however long it is, whatever it says; a newer one takes its place', async () => {
+  it('returns whole, whatever its length and content, until a newer one replaces it', async () => {
     const { browser, user } = await expired();
     const email = `"><script>alert(1)</script>\u0000👩‍👩‍👧‍👦${'x'.repeat(MAX_FORM_BYTES - 500)}`;
     await sendFrom(browser, service.url + path);

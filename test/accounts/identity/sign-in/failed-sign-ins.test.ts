@@ -26,7 +26,7 @@ const rowsOf = (userId: string) =>
 const signIn = (email: string, password: string) =>
   new Browser(service.url).send('POST', '/login', { form: { email, password } });
 
-it('counts wrong passwords of a person in one row an hour, beside the audit log', async () => {
+it('wrong passwords of a person are counted in one row an hour, outside the audit log', async () => {
   const { id, email } = await createUser(database.db);
   const before = await database.db.orm.$count(operatorLog);
   for (let n = 1; n <= 3; n++) {
@@ -36,7 +36,7 @@ it('counts wrong passwords of a person in one row an hour, beside the audit log'
   expect(await database.db.orm.$count(operatorLog)).toBe(before);
 });
 
-it('keeps nothing of addresses without an account', async () => {
+it('addresses without an account leave no trace', async () => {
   const before = await database.db.orm.$count(failedSignIns);
   expect((await signIn('stranger@nowhere.example', 'not the password')).status).toBe(401);
   const { id, email } = await createUser(database.db);
@@ -45,7 +45,7 @@ it('keeps nothing of addresses without an account', async () => {
   expect(await database.db.orm.$count(failedSignIns)).toBe(before + 1);
 });
 
-it('shows them to their person, and both kinds to operators', async () => {
+it('people see their own failures, and operators see both kinds', async () => {
   const operator = await signedInOperator(service);
   const organization = await createOrganization(database.db);
   const { browser, id, email } = await signedInOperator(service);
@@ -79,7 +79,7 @@ it('shows them to their person, and both kinds to operators', async () => {
   expect((await operator.browser.get('/console/people?signal=x', html)).status).toBe(400);
 });
 
-it('forgets them with their person, or after 30 days; what is older than a day is no flag', async () => {
+it('failures are deleted with the person or after 30 days, and flagged for a day', async () => {
   const { context } = service;
   const { id, email } = await createUser(database.db);
   const at = (ms: number) => new Date(Math.floor((context.clock.now() - ms) / HOUR_MS) * HOUR_MS);

@@ -36,7 +36,7 @@ async function start(limits = {}): Promise<TestService> {
   return started;
 }
 
-/** A member with a second factor, and a browser that has given the right password. */
+/** A member with a second factor, and a browser that has sent the right password. */
 async function challenged(on: TestService = service) {
   const user = await createUser(database.db);
   const organization = await createOrganization(database.db);
@@ -78,7 +78,7 @@ describe('the right password of a User with a second factor', () => {
     expect(held).not.toContain(row!.hashedToken);
   });
 
-  it('ends the session that the browser had', async () => {
+  it('ends the browser’s previous session', async () => {
     const { user, app, browser } = await challenged();
     await give(browser, app.code());
     const copied = browser.copy();
@@ -88,7 +88,7 @@ describe('the right password of a User with a second factor', () => {
     expect(await isSignedIn(browser)).toBe(false);
   });
 
-  it('tells who asks for JSON what is due and where, and its cookie is good for it', async () => {
+  it('tells JSON clients what is due and where, and its cookie works there', async () => {
     const { user, app } = await challenged();
     const program = new Browser(service.url);
     const answer = await program.send('POST', '/login', {
@@ -107,7 +107,7 @@ describe('the right password of a User with a second factor', () => {
     expect(await isSignedIn(program)).toBe(true);
   });
 
-  it('is no failure, however often it is given', async () => {
+  it('is not a failure, however often it is given', async () => {
     const own = await start({ perAccount: 2 });
     const { user } = await challenged(own);
     for (let i = 0; i < 4; i++) {
@@ -122,7 +122,7 @@ describe('the right password of a User with a second factor', () => {
 });
 
 describe('the second step', () => {
-  it('is a labelled form that says whose sign-in it is, and takes recovery codes too', async () => {
+  it('is a labelled form that names the account and also takes recovery codes', async () => {
     const { user, browser } = await challenged();
     const page = await browser.get('/login/code?next=/dashboard/usage', html);
     expect(page.status).toBe(200);
@@ -136,7 +136,7 @@ describe('the second step', () => {
     expect(second.text).toContain('name="next" value="/dashboard/usage"');
   });
 
-  it('keeps where the person was going, through wrong codes as well', async () => {
+  it('keeps the destination, even through wrong codes', async () => {
     const { user, app } = await challenged();
     const browser = new Browser(service.url);
     const next = '/dashboard/usage?from=1';
@@ -151,7 +151,7 @@ describe('the second step', () => {
   });
 
   it.each(['//evil.example', 'https://evil.example', '/\\evil.example'])(
-    'never goes on to %j',
+    'never redirects to %j',
     async (next) => {
       const { app, browser } = await challenged();
       expect((await browser.get(`/login/code?next=${encodeURIComponent(next)}`, html)).text).not.toContain(
@@ -161,7 +161,7 @@ describe('the second step', () => {
     },
   );
 
-  it('makes a session with a new token, and the challenge is gone', async () => {
+  it('creates a session with a new token and ends the challenge', async () => {
     const { user, app, browser } = await challenged();
     const before = browser.copy();
     const answer = await give(browser, ` ${app.code().slice(0, 3)} ${app.code().slice(3)} `);
@@ -174,7 +174,7 @@ describe('the second step', () => {
     expect(again.headers.get('location')).toBe('/dashboard/session');
   });
 
-  it('without a challenge leads back to the sign-in', async () => {
+  it('redirects to the sign-in without a challenge', async () => {
     const stranger = new Browser(service.url);
     const page = await stranger.get('/login/code?next=/dashboard/usage', html);
     expect(page.headers.get('location')).toBe('/login?next=%2Fdashboard%2Fusage');
@@ -185,7 +185,7 @@ describe('the second step', () => {
     });
   });
 
-  it('from another site is refused', async () => {
+  it('is refused from another site', async () => {
     const { app, browser } = await challenged();
     const answer = await give(browser, app.code(), {}, { 'sec-fetch-site': 'cross-site' });
     expect(answer).toMatchObject({ status: 403, body: { code: 'cross_site_request' } });
@@ -200,7 +200,7 @@ describe('the second step', () => {
     ['right-to-left text', '\u202e123456', 401],
     ['an emoji', '😀', 401],
     ['five digits', '12345', 401],
-  ])('answers %s with the form and shows none of it', async (_name, code, status) => {
+  ])('rejects %s with the form and echoes none of it', async (_name, code, status) => {
     const { browser } = await challenged();
     const answer = await give(browser, code);
     expect(answer.status).toBe(status);
@@ -209,15 +209,15 @@ describe('the second step', () => {
     if (code !== '') expect(answer.text).not.toContain(code);
   });
 
-  it('refuses fields that it does not know', async () => {
+  it('rejects unknown fields', async () => {
     const { app, browser } = await challenged();
     expect((await give(browser, app.code(), { role: 'owner' })).status).toBe(400);
     expect(await isSignedIn(browser)).toBe(false);
   });
 });
 
-describe('a code of the app', () => {
-  it('is accepted once', async () => {
+describe('an app code', () => {
+  it('works once', async () => {
     const { user, app, browser } = await challenged();
     expect((await give(browser, app.code())).status).toBe(303);
     const second = new Browser(service.url);
@@ -225,12 +225,12 @@ describe('a code of the app', () => {
     const reused = await give(second, app.code());
     expect(reused.status).toBe(401);
     expect(reused.text).toContain('used before');
-    // The next one is another, and the one before is older than what was used.
+    // The next code is new; the previous one is older than the used one.
     expect((await give(second, app.code(-1))).status).toBe(401);
     expect((await give(second, app.code(1))).status).toBe(303);
   });
 
-  it('of the step before is accepted, once', async () => {
+  it('of the previous step works once', async () => {
     const { user, app, browser } = await challenged();
     const code = app.code(-1);
     expect((await give(browser, code)).status).toBe(303);
@@ -246,7 +246,7 @@ describe('a code of the app', () => {
     expect((await give(browser, app.code(2))).status).toBe(401);
   });
 
-  it('given in two browsers at once lets one in', async () => {
+  it('used concurrently in two browsers signs one in', async () => {
     for (let i = 0; i < 5; i++) {
       const { user, app, browser } = await challenged();
       const other = new Browser(service.url);
@@ -257,7 +257,7 @@ describe('a code of the app', () => {
     }
   });
 
-  it('given twice at once with the same challenge makes one session', async () => {
+  it('used twice concurrently with one challenge creates one session', async () => {
     const { user, app, browser } = await challenged();
     await Promise.all(Array.from({ length: 4 }, () => give(browser.copy(), app.code())));
     expect(await sessionsOf(user.id)).toHaveLength(1);
@@ -271,7 +271,7 @@ describe('a code of the app', () => {
     expect((await give(other.browser, other.app.code())).status).toBe(303);
   });
 
-  it('is none before the second factor has been confirmed: the password suffices', async () => {
+  it('is not required before the second factor is confirmed', async () => {
     const { user } = await challenged();
     await database.db.orm
       .update(secondFactors)
@@ -284,7 +284,7 @@ describe('a code of the app', () => {
 });
 
 describe('a recovery code', () => {
-  it('is accepted once, however it is typed, and only its hash is stored', async () => {
+  it('works once, however it is typed, and only its hash is stored', async () => {
     const { user, app, browser } = await challenged();
     const [code, another] = [await app.recoveryCode(), await app.recoveryCode()];
     const answer = await give(browser, code.toLowerCase().replaceAll('-', ' '));
@@ -299,7 +299,7 @@ describe('a recovery code', () => {
       expect(JSON.stringify(rows)).not.toContain(plain.replaceAll('-', ''));
   });
 
-  it('given in two browsers at once lets one in', async () => {
+  it('used concurrently in two browsers signs one in', async () => {
     const { user, app, browser } = await challenged();
     const other = new Browser(service.url);
     await other.signIn(user.email);
@@ -310,7 +310,7 @@ describe('a recovery code', () => {
 });
 
 describe('a challenge', () => {
-  it('ends after five wrong codes, and the right one comes too late', async () => {
+  it('ends after five wrong codes; then even the right one fails', async () => {
     const { app, browser } = await challenged();
     const wrong = wrongCodeOf(app.code());
     for (let i = 4; i >= 1; i--) {
@@ -327,7 +327,7 @@ describe('a challenge', () => {
     expect(await isSignedIn(browser)).toBe(false);
   });
 
-  it('gives a burst no more than five tries', async () => {
+  it('allows a burst no more than five tries', async () => {
     const { user, app, browser } = await challenged();
     const wrong = wrongCodeOf(app.code());
     await Promise.all(Array.from({ length: 9 }, () => give(browser.copy(), wrong)));
@@ -355,7 +355,7 @@ describe('a challenge', () => {
     expect((await give(copied, app.code())).headers.get('location')).toMatch(/again=expired/);
   });
 
-  it('starts no session when the password changes in between, and the code stays unused', async () => {
+  it('starts no session if the password changes meanwhile, and the code remains unused', async () => {
     const { user, app } = await challenged();
     const { orm } = database.db;
     const [row] = await challengesOf(user.id);
@@ -377,7 +377,7 @@ describe('a challenge', () => {
 });
 
 describe('wrong codes', () => {
-  it('block the account after ten, across challenges and from everywhere', async () => {
+  it('block the account after ten, across challenges and networks', async () => {
     const own = await start();
     const { user, app } = await challenged(own);
     const wrong = wrongCodeOf(app.code());
@@ -401,7 +401,7 @@ describe('wrong codes', () => {
     expect(await isSignedIn(browser)).toBe(false);
   });
 
-  it('are counted when they end the challenge, too', async () => {
+  it('count even if they end the challenge', async () => {
     const own = await start({ perAccount: 5 });
     const { user, app, browser } = await challenged(own);
     for (let i = 0; i < 5; i++) await give(browser, wrongCodeOf(app.code()));
@@ -411,7 +411,7 @@ describe('wrong codes', () => {
   });
 
   const newPassword = 'a long phrase of my own';
-  /** A browser that has opened a new link to choose another password. */
+  /** A browser that has opened a new password link. */
   async function withLink(own: TestService, user: TestUser) {
     const browser = new Browser(own.url);
     const link = await makeLink(own, 'password_reset', user);
@@ -423,7 +423,7 @@ describe('wrong codes', () => {
     return { browser, reset };
   }
 
-  it('are counted together at the sign-in and behind every link to choose another password', async () => {
+  it('share one count between the sign-in and every password link', async () => {
     const own = await start();
     const { user, app, browser } = await challenged(own);
     const wrong = wrongCodeOf(app.code());
@@ -436,12 +436,12 @@ describe('wrong codes', () => {
     const { reset, browser: last } = await withLink(own, user);
     expect(await reset(app.code())).toBe(429);
     expect((await last.get('/reset', html)).status).toBe(200);
-    // Nobody else is concerned.
+    // Other people are not affected.
     const other = await challenged(own);
     expect(await (await withLink(own, other.user)).reset(other.app.code())).toBe(303);
   });
 
-  it('are counted together at the sign-in and where a signed-in person confirms who they are', async () => {
+  it('share one count between the sign-in and confirmations of signed-in people', async () => {
     const own = await start();
     const user = await createUser(database.db);
     const known = new Browser(own.url);
@@ -451,7 +451,7 @@ describe('wrong codes', () => {
     const wrong = wrongCodeOf(app.code());
     const confirm = async (form: Record<string, string>) =>
       (await signedIn.send('POST', '/confirm', { form, headers: html })).status;
-    // The code is not looked at, so it is no guess.
+    // The wrong password fails first, so the code does not count as a guess.
     for (let i = 0; i < 2; i++) expect(await confirm({ currentPassword: 'wrong', code: wrong })).toBe(400);
     for (let i = 0; i < 5; i++) expect(await confirm({ currentPassword: PASSWORD, code: wrong })).toBe(400);
     const guesser = new Browser(own.url);
@@ -473,7 +473,7 @@ describe('wrong codes', () => {
       });
       expect([path, status, text.includes('Too many wrong')]).toEqual([path, 429, true]);
     }
-    // A browser that the account has never signed in with has a count of its own.
+    // A browser unknown to the account has a separate count.
     const stranger = new Browser(own.url);
     await stranger.signIn(user.email);
     expect((await give(stranger, app.code())).status).toBe(303);
@@ -488,7 +488,7 @@ describe('wrong codes', () => {
     expect(performance.now() - startedAt).toBeGreaterThanOrEqual(395);
   });
 
-  it('do not count where they were right', async () => {
+  it('are the only codes counted', async () => {
     const own = await start({ perAccount: 2 });
     const { user, app } = await challenged(own);
     for (let i = 0; i < 4; i++) {
@@ -499,7 +499,7 @@ describe('wrong codes', () => {
   });
 });
 
-it('challenges that have expired and set-ups that were abandoned are deleted, the others stay', async () => {
+it('expired challenges and abandoned set-ups are deleted, and nothing else', async () => {
   const own = await start();
   const { user } = await challenged(own);
   const pending = await createUser(database.db);

@@ -15,7 +15,7 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** Each test has a service, and with it counters, of its own. */
+/** Gives each test its own service and thereby its own counters. */
 async function start(signInLimits: Partial<SignInLimits>): Promise<TestService> {
   const service = await startTestService(database.db, {
     env: { TRUST_PROXY: '1' },
@@ -33,8 +33,8 @@ const attempt = (service: TestService, email: string, password: string, from = '
 
 const strangers = () => `${randomUUID()}@example.com`;
 
-describe('sign-ins that fail', () => {
-  it('block the account after ten for the network that they come from, even for the right password', async () => {
+describe('failed sign-ins', () => {
+  it('block the account after ten for their network, even with the right password', async () => {
     const service = await start({});
     const user = await createUser(database.db);
     for (let i = 0; i < 10; i++) expect((await attempt(service, user.email, 'wrong')).status).toBe(401);
@@ -53,7 +53,7 @@ describe('sign-ins that fail', () => {
     expect(page.headers.get('retry-after')).not.toBeNull();
   });
 
-  it('from everywhere lock no account: the owner gets in elsewhere, later, and on a known device at once', async () => {
+  it('from everywhere do not lock the account: its owner gets in elsewhere, later, and at once on a known device', async () => {
     const service = await start({ firstDelayMs: 2000, maxDelayMs: 2000 });
     const user = await createUser(database.db);
     const device = new Browser(service.url);
@@ -62,7 +62,7 @@ describe('sign-ins that fail', () => {
       attempt(service, user.email, 'wrong', `192.0.2.${i}`),
     );
     const statuses = (await Promise.all(guesses)).map(({ status }) => status);
-    // Five of them wait at a time; the others are told to come again.
+    // Five of them wait at a time; the others are refused.
     expect(statuses.filter((status) => status === 401)).toHaveLength(3 + 5);
     const timeOf = async (work: () => Promise<{ status: number }>) => {
       const startedAt = performance.now();
@@ -72,7 +72,7 @@ describe('sign-ins that fail', () => {
     const elsewhere = await timeOf(() => attempt(service, user.email, PASSWORD, '198.51.100.1'));
     expect(elsewhere).toBeGreaterThan(1990);
     expect(await timeOf(() => device.signIn(user.email))).toBeLessThan(elsewhere);
-    // The device is known with this account only, and a cookie that was changed is none.
+    // The device is known only to this account, and a modified cookie is ignored.
     expect((await attempt(service, strangers(), 'wrong')).status).toBe(401);
     const forged = device.copy();
     forged.cookies.set(
@@ -82,7 +82,7 @@ describe('sign-ins that fail', () => {
     expect(await timeOf(() => forged.signIn(user.email))).toBeGreaterThan(1990);
   });
 
-  it('on a known device are counted there, whatever address it comes from', async () => {
+  it('on a known device are counted per device, whatever the address', async () => {
     const service = await start({ perAccount: 2 });
     const user = await createUser(database.db);
     const device = new Browser(service.url);
@@ -97,7 +97,7 @@ describe('sign-ins that fail', () => {
     expect((await attempt(service, user.email, PASSWORD, '192.0.2.4')).status).toBe(303);
   });
 
-  it('block an account that does not exist in the same way', async () => {
+  it('block an unknown account in the same way', async () => {
     const service = await start({ perAccount: 2 });
     const email = strangers();
     const statuses = [];
@@ -105,7 +105,7 @@ describe('sign-ins that fail', () => {
     expect(statuses).toEqual([401, 401, 429]);
   });
 
-  it('block the address, and every address of its IPv6 network, but no other', async () => {
+  it('block the address and its IPv6 network, but no other', async () => {
     const service = await start({ perAddress: 3 });
     for (let i = 1; i <= 3; i++)
       expect((await attempt(service, strangers(), 'wrong', `2001:db8::${i}`)).status).toBe(401);
@@ -114,7 +114,7 @@ describe('sign-ins that fail', () => {
     expect((await attempt(service, user.email, PASSWORD, '2001:db8:0:1::1')).status).toBe(303);
   });
 
-  it('are the only ones that count: right passwords and unreadable forms do not', async () => {
+  it('are all that counts: right passwords and unreadable forms do not', async () => {
     const service = await start({ perAccount: 2, perAddress: 2 });
     const user = await createUser(database.db);
     for (let i = 0; i < 4; i++) {
@@ -123,7 +123,7 @@ describe('sign-ins that fail', () => {
     }
   });
 
-  it('get no further in a burst than one after the other', async () => {
+  it('get no further in a burst than in sequence', async () => {
     const service = await start({ perAccount: 3 });
     const email = strangers();
     const answers = await Promise.all(Array.from({ length: 12 }, () => attempt(service, email, 'wrong')));
@@ -131,7 +131,7 @@ describe('sign-ins that fail', () => {
     expect(answers.filter(({ status }) => status === 429)).toHaveLength(9);
   });
 
-  it('are answered at once three times, then after a wait that doubles up to its maximum', async () => {
+  it('are answered at once three times, then after a delay that doubles up to its maximum', async () => {
     const service = await start({ firstDelayMs: 300, maxDelayMs: 600 });
     const email = strangers();
     const took: number[] = [];
@@ -144,11 +144,11 @@ describe('sign-ins that fail', () => {
     expect(took[3]).toBeGreaterThanOrEqual(295);
     expect(took[4]).toBeGreaterThanOrEqual(595);
     expect(took[7]).toBeGreaterThanOrEqual(595);
-    // Doubled on and on it would be 4.8 s.
+    // Doubling further would take 4.8 s.
     expect(took[7]).toBeLessThan(4000);
   });
 
-  it('wait only so many at once; the others are refused at once, and who needs no wait goes through', async () => {
+  it('are delayed only in limited numbers; the rest are refused at once, and undelayed ones go through', async () => {
     const service = await start({ quickFailures: 0, firstDelayMs: 1500, maxDelayMs: 1500, maxWaiting: 2 });
     const waiting = [strangers(), strangers()].map((email) => attempt(service, email, 'wrong'));
     await new Promise((resolve) => setTimeout(resolve, 500));
@@ -156,11 +156,11 @@ describe('sign-ins that fail', () => {
     expect(refused).toMatchObject({ status: 429, body: { code: 'rate_limited' } });
     expect(refused.headers.get('retry-after')).toBe('2');
     expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([401, 401]);
-    // Those who have been answered make room.
+    // Answered requests make room.
     expect((await attempt(service, strangers(), 'wrong')).status).toBe(401);
   });
 
-  it('make room when the one who waits hangs up, and stay counted', async () => {
+  it('free their place when the client disconnects, and stay counted', async () => {
     const service = await start({
       quickFailures: 0,
       firstDelayMs: 60_000,

@@ -27,7 +27,7 @@ const signInTo = async (next: string) => {
 };
 
 describe('GET /login', () => {
-  it('is a labelled form that nothing but our own files and no other site has a part in', async () => {
+  it('is a labelled form that loads only our own files and cannot be framed by another site', async () => {
     const answer = await new Browser(service.url).get('/login?next=/dashboard/session', html);
     expect(answer.status).toBe(200);
     expect(answer.text).toContain('<label for="email">');
@@ -50,7 +50,7 @@ describe('GET /login', () => {
     expect(answer.headers.get('cache-control')).toBe('no-store');
   });
 
-  it('escapes what the address bar put into it', async () => {
+  it('escapes its query parameters', async () => {
     const answer = await new Browser(service.url).get(
       `/login?next=${encodeURIComponent('/"><script>')}`,
       html,
@@ -58,7 +58,7 @@ describe('GET /login', () => {
     expect(answer.text).not.toContain('<script>');
   });
 
-  it('sends on who is signed in already', async () => {
+  it('redirects people who are already signed in', async () => {
     const { browser } = await signedIn(database.db, service.url);
     const answer = await browser.get('/login?next=/dashboard/session', html);
     expect(answer.status).toBe(303);
@@ -67,7 +67,7 @@ describe('GET /login', () => {
 });
 
 describe('POST /login', () => {
-  it('starts a session whose cookie holds a token that the database knows only by its hash', async () => {
+  it('starts a session whose token the database stores only as a hash', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     const held = JSON.parse(
       Buffer.from(browser.cookies.get('gauge_session')!, 'base64').toString(),
@@ -79,14 +79,14 @@ describe('POST /login', () => {
     expect((await browser.get('/dashboard/session')).body.user.email).toBe(user.email);
   });
 
-  it('knows the address in any case and with spaces around it', async () => {
+  it('accepts the address in any case and with surrounding spaces', async () => {
     const user = await createUser(database.db);
     const answer = await new Browser(service.url).signIn(` ${user.email.toUpperCase()} `);
     expect(answer.status).toBe(303);
     expect(answer.headers.get('location')).toBe('/dashboard');
   });
 
-  it('shows the form again, the same for an unknown address and a wrong password', async () => {
+  it('shows the same form again for an unknown address and a wrong password', async () => {
     const user = await createUser(database.db);
     const attempt = (email: string) =>
       new Browser(service.url).send('POST', '/login', {
@@ -116,16 +116,16 @@ describe('POST /login', () => {
     };
     await time(`${randomUUID()}@example.com`);
     const [known, unknown]: [number[], number[]] = [[], []];
-    // In turn, so that a moment in which the machine is busy meets both.
+    // Alternates, so that a busy moment of the machine affects both.
     for (let i = 0; i < 3; i++) {
       known.push(await time(user.email));
       unknown.push(await time(`${randomUUID()}@example.com`));
     }
-    // Without the hash an unknown address would be answered ten times faster.
+    // Without the hash, an unknown address would be answered ten times faster.
     expect(Math.min(...unknown)).toBeGreaterThan(Math.min(...known) / 3);
   });
 
-  it('answers with a problem to who asks for JSON', async () => {
+  it('returns a problem to JSON clients', async () => {
     const answer = await new Browser(service.url).send('POST', '/login', {
       form: { email: 'nobody@example.com', password: 'wrong' },
       headers: { accept: 'application/json' },
@@ -141,7 +141,7 @@ describe('POST /login', () => {
     ['a NUL in the password', { email: 'a@example.com', password: 'x\0' }],
     ['an endless address', { email: `${'a'.repeat(400)}@example.com`, password: 'x' }],
     ['an endless password', { email: 'a@example.com', password: 'x'.repeat(2000) }],
-  ])('refuses %s with 400, as a form and as JSON', async (_name, form) => {
+  ])('rejects %s with 400, as a form and as JSON', async (_name, form) => {
     const browser = new Browser(service.url);
     const json = await browser.send('POST', '/login', {
       form,
@@ -156,7 +156,7 @@ describe('POST /login', () => {
     expect(page.text).toContain('<form method="post" action="/login"');
   });
 
-  it('is not impressed by a field called __proto__', async () => {
+  it('ignores a field called __proto__', async () => {
     const response = await fetch(`${service.url}/login`, {
       method: 'POST',
       headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
@@ -165,7 +165,7 @@ describe('POST /login', () => {
     expect(response.status).toBe(400);
   });
 
-  it('shows a hostile address as text', async () => {
+  it('escapes a hostile address', async () => {
     const email = '"><script>alert(1)</script>👾';
     const answer = await new Browser(service.url).send('POST', '/login', {
       form: { email, password: 'x' },
@@ -176,7 +176,7 @@ describe('POST /login', () => {
     expect(answer.text).toContain('👾');
   });
 
-  it('reads forms only, and no large ones', async () => {
+  it('accepts only forms, of limited size', async () => {
     const browser = new Browser(service.url);
     const json = await browser.send('POST', '/login', { json: { email: 'a@example.com', password: 'x' } });
     expect(json).toMatchObject({ status: 415, body: { code: 'unsupported_media_type' } });
@@ -189,7 +189,7 @@ describe('POST /login', () => {
     expect(many).toMatchObject({ status: 413, body: { code: 'body_too_large' } });
   });
 
-  it.each(['/dashboard/session', '/dashboard/api-keys?limit=5#x'])('goes on to %s', async (next) => {
+  it.each(['/dashboard/session', '/dashboard/api-keys?limit=5#x'])('redirects to %s', async (next) => {
     expect((await signInTo(next)).headers.get('location')).toBe(next);
   });
 
@@ -206,13 +206,13 @@ describe('POST /login', () => {
     'evil.example',
     '',
     `/${'a'.repeat(3000)}`,
-  ])('never goes on to %j', async (next) => {
+  ])('never redirects to %j', async (next) => {
     const answer = await signInTo(next);
     expect(answer.status).toBe(303);
     expect(answer.headers.get('location')).toBe('/dashboard');
   });
 
-  it('gives every sign-in a new token and ends the session that was there before', async () => {
+  it('issues a new token for every sign-in and ends the previous session', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     const planted = browser.copy();
     await browser.signIn(user.email);
@@ -223,7 +223,7 @@ describe('POST /login', () => {
 });
 
 describe('POST /logout', () => {
-  it('ends the session for every copy of the cookie and takes the cookie back', async () => {
+  it('ends the session for every copy of the cookie and clears the cookie', async () => {
     const { browser } = await signedIn(database.db, service.url);
     const copied = browser.copy();
     const answer = await browser.send('POST', '/logout');
@@ -237,7 +237,7 @@ describe('POST /logout', () => {
     });
   });
 
-  it('does nothing to who is not signed in, and nothing on GET', async () => {
+  it('does nothing for signed-out people, and nothing on GET', async () => {
     const browser = new Browser(service.url);
     expect((await browser.send('POST', '/logout')).status).toBe(303);
     expect(await browser.get('/logout')).toMatchObject({

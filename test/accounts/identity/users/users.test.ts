@@ -57,7 +57,7 @@ async function signIn(userId: string): Promise<void> {
 const countSessions = (userId: string) => database.db.orm.$count(sessions, eq(sessions.userId, userId));
 
 describe('PUT /operator/users/:email', () => {
-  it('makes the user once; the password is stored as a hash and shown nowhere', async () => {
+  it('creates the user once, stores the password as a hash and never returns it', async () => {
     const email = uniqueEmail();
     const made = await call('PUT', `/users/${email}`, input);
     expect(made.status).toBe(201);
@@ -85,14 +85,14 @@ describe('PUT /operator/users/:email', () => {
     }
   });
 
-  it('knows an address in any case and with spaces around it', async () => {
+  it('accepts an address in any case and with surrounding spaces', async () => {
     const email = uniqueEmail();
     expect((await call('PUT', `/users/%20${email.toUpperCase()}%20`, input)).body.email).toBe(email);
     expect((await call('PUT', `/users/${email}`, input)).status).toBe(200);
     expect((await call('GET', `/users/${email.toUpperCase()}`)).body.email).toBe(email);
   });
 
-  it('a changed password replaces the hash and ends every session of that user alone', async () => {
+  it('replaces the hash of a changed password and ends the sessions of that user only', async () => {
     const email = uniqueEmail();
     const { body: user } = await call('PUT', `/users/${email}`, input);
     const { body: other } = await call('PUT', `/users/${uniqueEmail()}`, input);
@@ -108,7 +108,7 @@ describe('PUT /operator/users/:email', () => {
     ]);
   });
 
-  it('a changed name keeps the password and the sessions', async () => {
+  it('keeps password and sessions when the name changes', async () => {
     const email = uniqueEmail();
     const { body: user } = await call('PUT', `/users/${email}`, input);
     const hash = await storedHash(email);
@@ -121,7 +121,7 @@ describe('PUT /operator/users/:email', () => {
     expect(newest.details).toEqual({ before: { name: 'Ada' }, after: { name: 'Ada L.' } });
   });
 
-  it('two identical ones at the same moment make one user, or change it once', async () => {
+  it('creates or changes one user for two identical concurrent calls', async () => {
     const email = uniqueEmail();
     const puts = (body: object) =>
       Promise.all(Array.from({ length: 4 }, () => call('PUT', `/users/${email}`, body)));
@@ -132,7 +132,7 @@ describe('PUT /operator/users/:email', () => {
     expect(await audit(email)).toHaveLength(2);
   });
 
-  it('takes passwords of 12 to 256 characters of any script', async () => {
+  it('accepts passwords of 12 to 256 characters in any script', async () => {
     for (const password of [
       'kq7Xw2pLm9Zt',
       '😀🎉🚀🌍🍕🎲🎻🧭🪁🧊🦊🐙',
@@ -164,7 +164,7 @@ describe('PUT /operator/users/:email', () => {
     }
   });
 
-  it('refuses names, fields and addresses that are none', async () => {
+  it('rejects malformed names, fields and addresses', async () => {
     const path = `/users/${uniqueEmail()}`;
     for (const name of hostileNames) expect((await call('PUT', path, { ...input, name })).status).toBe(400);
     expect((await call('PUT', path, { ...input, isAdmin: true })).status).toBe(400);
@@ -192,7 +192,7 @@ describe('PUT /operator/users/:email', () => {
 });
 
 describe('GET /operator/users', () => {
-  it('pages through all of them in order, each once', async () => {
+  it('lists all users in order, each once', async () => {
     const made = [uniqueEmail(), uniqueEmail(), uniqueEmail()];
     for (const email of made) await call('PUT', `/users/${email}`, input);
     const seen: string[] = [];
@@ -206,14 +206,14 @@ describe('GET /operator/users', () => {
     expect(seen.filter((email) => made.includes(email))).toEqual(made);
   });
 
-  it('refuses a cursor that is none', async () => {
+  it('rejects a malformed cursor', async () => {
     const cursor = Buffer.from('not-an-address').toString('base64url');
     expect((await call('GET', `/users?cursor=${cursor}`)).status).toBe(400);
   });
 });
 
 describe('DELETE /operator/users/:email', () => {
-  it('ends memberships and sessions; keys stay, without the name of their maker', async () => {
+  it('ends memberships and sessions, and keeps API keys without their creator’s name', async () => {
     const email = uniqueEmail();
     const slug = unique('org');
     const { body: organization } = await call('PUT', `/organizations/${slug}`, { name: 'Keeps its keys' });
@@ -243,7 +243,7 @@ describe('DELETE /operator/users/:email', () => {
     expect(await audit(email)).toHaveLength(2);
   });
 
-  it('at the same moment as the user is made a member leaves neither a half nor an error', async () => {
+  it('leaves no partial state if the user becomes a member concurrently', async () => {
     const slug = unique('org');
     await call('PUT', `/organizations/${slug}`, { name: 'Contended' });
     for (let i = 0; i < 10; i++) {
@@ -282,7 +282,7 @@ describe('DELETE /operator/users/:email/sessions', () => {
 });
 
 describe('DELETE /operator/users/:email/second-factor', () => {
-  /** A user with a second factor, a session, and a browser that waits for the code. */
+  /** A user with a second factor, a session, and a browser with a pending sign-in. */
   async function secured() {
     const email = uniqueEmail();
     const { body: user } = await call('PUT', `/users/${email}`, input);
@@ -299,7 +299,7 @@ describe('DELETE /operator/users/:email/second-factor', () => {
     await countSessions(userId),
   ];
 
-  it('lets a User who lost app and codes in with the password alone, and ends every session', async () => {
+  it('lets a User who lost app and codes sign in with the password alone, and ends every session', async () => {
     const { email, user } = await secured();
     expect(await countOf(user.id)).toEqual([1, 10, 1, 1]);
     const answer = await call('DELETE', `/users/${email}/second-factor`);
@@ -313,7 +313,7 @@ describe('DELETE /operator/users/:email/second-factor', () => {
     ]);
   });
 
-  it('is 404 where there is none, the second time as well, and writes nothing', async () => {
+  it('returns 404 if there is none, also the second time, and writes nothing', async () => {
     const { email } = await secured();
     await call('DELETE', `/users/${email}/second-factor`);
     const again = await call('DELETE', `/users/${email}/second-factor`);
@@ -324,7 +324,7 @@ describe('DELETE /operator/users/:email/second-factor', () => {
     expect((await call('DELETE', '/users/%00@example.com/second-factor')).status).toBe(400);
   });
 
-  it('twice at once removes it once', async () => {
+  it('removes it once for two concurrent calls', async () => {
     const { email } = await secured();
     const answers = await Promise.all(
       Array.from({ length: 3 }, () => call('DELETE', `/users/${email}/second-factor`)),
@@ -337,7 +337,7 @@ describe('DELETE /operator/users/:email/second-factor', () => {
     ['a new password', 'PUT', '', { ...input, password: 'another long password' }],
     ['signing out everywhere', 'DELETE', '/sessions', undefined],
     ['removing the user', 'DELETE', '', undefined],
-  ])('%s ends sign-ins that wait for a code, too', async (_name, method, path, body) => {
+  ])('%s also ends pending sign-ins', async (_name, method, path, body) => {
     const { email, app, browser } = await secured();
     expect((await call(method, `/users/${email}${path}`, body)).status).toBeLessThan(300);
     const late = await browser.send('POST', '/login/code', { form: { code: app.code() } });
