@@ -42,7 +42,7 @@ const notices = {
   restored: 'Restored. Everything is as it was.',
 };
 
-/** `/console/products`: what is metered. */
+/** `/console/products`: the metered products. */
 export function productPages(deps: ConsoleDeps): Router {
   const { orm } = deps.db;
   const router = pageRouter();

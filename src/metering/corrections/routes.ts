@@ -150,7 +150,7 @@ ${rules}
       const { orgId, keyId, livemode } = await authenticateCall(deps, hashedSecret, 'usage:correct');
       const corrections = await readCorrections(req, res);
       const source = { ...whereaboutsOf(req, res, deps.clock), actor: `api_key:${keyId}` };
-      // The Organization's lock comes before the key's row, as in changes of members that revoke keys.
+      // Lock the Organization before the key's row, in the same order as member changes that revoke keys.
       const by = {
         ...keyAuthority(orgId, keyId, 'usage:correct'),
         lock: (tx: Parameters<typeof lockOrganizationId>[0]) => lockOrganizationId(tx, orgId),

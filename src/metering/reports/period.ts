@@ -6,7 +6,7 @@ import { HOUR_MS, DAY_MS } from '../../core/time.js';
 
 const MAX_DAYS = 366;
 
-/** What a usage page shows, in UTC: from `from` (inclusive) until `to` (exclusive), in steps of an hour or a day. */
+/** The period of a usage page, in UTC: from `from` (inclusive) until `to` (exclusive), in steps of an hour or a day. */
 export interface Period {
   range: RangeKind;
   from: Date;
@@ -17,7 +17,7 @@ export interface Period {
 export type PeriodQuery = Record<string, string>;
 
 const utcDay = (date: string): Date => new Date(`${date}T00:00:00Z`);
-/** How many days the ranges have that end today. */
+/** Length in days of the ranges that end today. */
 const lastDays: Partial<Record<RangeKind, number>> = { last7: 7, last30: 30 };
 
 const addMonths = (at: Date, count: number): Date =>
@@ -38,14 +38,14 @@ export const monthPeriod = (at: Date): Period => ({
   stepMs: DAY_MS,
 });
 
-/** The last days up to and with the one that `at` is in. */
+/** The last days, including the day of `at`. */
 function lastPeriod(range: RangeKind, days: number, at: Date): Period {
   const { to } = dayPeriod(at);
   return { range, from: new Date(to.getTime() - days * DAY_MS), to, stepMs: DAY_MS };
 }
 
 /**
- * Reads the part of a query that says when: the current day or month where it says nothing.
+ * Parses the period of a query; defaults to the current day or month.
  * @throws AppError invalid_request that names the field
  */
 export function parsePeriod(range: RangeKind, query: unknown, now: Date): Period {
@@ -67,7 +67,7 @@ export function parsePeriod(range: RangeKind, query: unknown, now: Date): Period
   return { range, from: utcDay(from), to: end, stepMs: DAY_MS };
 }
 
-/** The starts of the period's hours or days, with one that is not whole. Days of UTC all have 24 hours. */
+/** The starts of the period's hours or days, including a partial last step. UTC days always have 24 hours. */
 export function stepsOf({ from, to, stepMs }: Period): Date[] {
   const count = Math.ceil((to.getTime() - from.getTime()) / stepMs);
   return Array.from({ length: count }, (_, i) => new Date(from.getTime() + i * stepMs));
@@ -81,13 +81,13 @@ export function toPeriodQuery({ range, from, to }: Period): PeriodQuery {
   return lastDays[range] === undefined ? { range, ...daysOf({ from, to }) } : { range };
 }
 
-/** The first and the last day, as text. */
+/** The first and last day, as text. */
 export const daysOf = ({ from, to }: Pick<Period, 'from' | 'to'>) => ({
   from: toDateText(from),
   to: toDateText(lastDay(to)),
 });
 
-/** The same length of time before (-1) or after (1) a period; undefined beyond the years that a page takes. */
+/** The period of equal length before (-1) or after (1); undefined outside the years that a page accepts. */
 export function neighbour(period: Period, direction: -1 | 1): Period | undefined {
   const lengthMs = period.to.getTime() - period.from.getTime();
   const shift = (at: Date) => new Date(at.getTime() + direction * lengthMs);
@@ -105,8 +105,8 @@ export function neighbour(period: Period, direction: -1 | 1): Period | undefined
 }
 
 /**
- * The period before, to compare with: of one that is not over yet as much as has passed of it, in whole hours. The hour that is
- * running counts whole.
+ * The period before, for comparison. For a period in progress it covers only as many hours as have started, including the
+ * current one.
  */
 export function periodBefore(period: Period, now: Date): Period | undefined {
   const before = neighbour(period, -1);

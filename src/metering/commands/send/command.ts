@@ -84,8 +84,8 @@ const createSendCommand = (): Command =>
     .addHelpText('after', help);
 
 /**
- * What the parsed command and the environment ask for. The key comes from the environment only: a flag would show it
- * to all who list the processes.
+ * Builds the options from the command line and the environment. The key comes from the environment only: a flag would expose
+ * it in process listings.
  * @throws CommandError
  */
 function toSendOptions(file: string, flags: Flags, env: Record<string, string | undefined>): SendOptions {
@@ -125,7 +125,7 @@ function readUrl(value: string | undefined): string {
   return text.replace(/\/+$/, '');
 }
 
-/** With what to send, and the id of the backfill that it is staged into. @throws CommandError */
+/** Reads the key to send with and the id of the backfill to stage into. @throws CommandError */
 function readDestination(
   { backfill, dryRun }: Flags,
   env: Record<string, string | undefined>,
@@ -149,12 +149,12 @@ function readKey(value: string | undefined): string {
   return key;
 }
 
-/** What the command has of the process that it runs in. */
+/** What the command needs from its process. */
 export interface SendTerminal extends Terminal, SendSurroundings {
   env: Record<string, string | undefined>;
 }
 
-/** Resolves to the exit status; that of an interrupted run is 130. */
+/** Resolves to the exit status; an interrupted run exits with 130. */
 export const runSendCommand = (terminal: SendTerminal): Promise<number> =>
   runCommand<Flags>(createSendCommand(), terminal, async (flags, files) => {
     const { env, stdout, stderr, interrupt } = terminal;
