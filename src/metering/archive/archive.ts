@@ -56,7 +56,6 @@ type OpenMonth = Month & { slug: string; events: number };
 
 const ORGANIZATIONS = 1_000;
 
-/** All Organizations, or only `orgId`, ordered by slug. */
 export async function* eachOrganization(
   orm: Orm,
   orgId: string | undefined,
@@ -67,7 +66,6 @@ export async function* eachOrganization(
   }
 }
 
-/** Months before `before` that are not fully archived, one Organization after another. */
 export async function* eachOpenMonth(
   orm: Orm,
   before: string,
@@ -209,9 +207,7 @@ export async function readBack(
   return reading.chunks;
 }
 
-/**
- * An archived month receives events only if a clock was wrong. Such events are still in the database and are counted here.
- */
+/** An archived month gets events only if a clock was wrong. Those stay in the database and are counted here. */
 async function addRemaining(
   orm: Orm,
   month: Month,
@@ -259,7 +255,6 @@ function requireSame(
   );
 }
 
-/** The first name whose sums differ. */
 function findDifference(
   actual: ReadonlyMap<string, Sum>,
   expected: ReadonlyMap<string, Sum>,

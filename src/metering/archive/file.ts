@@ -34,8 +34,7 @@ export interface WrittenFile {
 }
 
 /**
- * Writes a file completely or not at all; it gets its name once everything is on disk. Each piece is a separate gzip member,
- * so memory holds one piece at a time.
+ * Writes a file completely or not at all; it gets its name once it is on disk. Each piece is a gzip member, to bound memory.
  */
 export async function writePieces(
   dir: string,

@@ -139,7 +139,6 @@ export const listHours = (orm: Orm, month: Month, productId: string): Promise<Ho
     from usage_hours s where ${inMonth(month, sql`${productId}::uuid`, sql`hour`)}`,
   );
 
-/** The sums of a month's events that are still in the database. */
 export const sumEvents = (orm: Orm, month: Month, productId: string): Promise<HourSum[]> =>
   selectRows(
     orm,
@@ -148,7 +147,6 @@ export const sumEvents = (orm: Orm, month: Month, productId: string): Promise<Ho
     from usage_events where ${inMonth(month, sql`${productId}::uuid`, sql`occurred_at`)} group by 1, 2, 3`,
   );
 
-/** The next events of a month after a position, by time and key. */
 export const listEventsOf = (
   orm: Orm,
   month: Month,

@@ -203,9 +203,7 @@ const steps = {
 >;
 export type Step = keyof typeof steps;
 
-/**
- * Starts a step, which the runner continues. Repeating the call changes nothing. @throws AppError not_found, backfill_state
- */
+/** Starts a step for the runner. Repeating the call changes nothing. @throws AppError not_found, backfill_state */
 export async function beginStep(
   tx: Tx,
   orgId: string,
@@ -248,7 +246,6 @@ export const sumOf = (
   field: 'events' | 'repeats' | 'mismatches' | 'countedEvents' | 'archivedEvents' | 'revertedEvents',
 ): number => sums.reduce((sum, one) => sum + one[field], 0);
 
-/** The backfills, each with its number of staged events. */
 export async function readBackfills(
   orm: Orm,
   orgId: string,

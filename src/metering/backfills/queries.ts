@@ -41,7 +41,6 @@ export async function lockBackfill(tx: Tx, orgId: string, id: string): Promise<B
   return row;
 }
 
-/** In order of creation, after the id `after`. */
 export const listBackfills = (orm: Orm, orgId: string, { after, limit }: Range): Promise<Backfill[]> =>
   orm
     .select()
@@ -52,7 +51,6 @@ export const listBackfills = (orm: Orm, orgId: string, { after, limit }: Range):
     .orderBy(asc(usageBackfills.id))
     .limit(limit + 1);
 
-/** Backfills of all Organizations in a state that the runner advances. */
 export const listUnfinished = (
   orm: Orm,
   limit: number,

@@ -58,7 +58,6 @@ const notices = {
   withdrawn: 'Withdrawn. It takes effect on the next request; past usage stays recorded.',
 };
 
-/** `/console/customers/{slug}/entitlements`: a customer's entitlements and usage this month. */
 export function customerEntitlementPages(deps: ConsoleDeps): Router {
   const { db, clock } = deps;
   const router = pageRouter();

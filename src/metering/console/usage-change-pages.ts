@@ -66,7 +66,6 @@ const notices = {
 const given = (fields: FormFields, names: string[]) =>
   Object.fromEntries(names.map((name) => [name, textField(fields, name)?.trim()]));
 
-/** `/console/customers/{slug}/usage`: corrections and backfills for a customer. */
 export function customerUsageChangePages(deps: ConsoleDeps): Router {
   const router = pageRouter();
   router.get('/customers/:slug/usage', (req, res) => show(deps, 'correction')(req, res, newForm()));
@@ -118,7 +117,6 @@ function addCorrections(router: Router, deps: ConsoleDeps): void {
   });
 }
 
-/** Routes that open a backfill, show it and take its steps. */
 function addBackfills(router: Router, deps: ConsoleDeps): void {
   const confirmed = requireConfirmation(deps.clock);
 
@@ -171,7 +169,6 @@ function addBackfills(router: Router, deps: ConsoleDeps): void {
 
 const readId = (req: Request): string => readPathId(req, 'id', 'backfill');
 
-/** Steps available in each state. */
 const stepsOf: Partial<Record<Backfill['state'], { step: Step; label: string; isDangerous: boolean }[]>> = {
   open: [
     { step: 'apply', label: 'Apply', isDangerous: false },
@@ -202,7 +199,6 @@ function toView(
   };
 }
 
-/** Maps an error's pointer to a form field. */
 function toFieldError(error: unknown): never {
   if (!(error instanceof AppError)) throw error;
   if (error.code === 'event_not_found')

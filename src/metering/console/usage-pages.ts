@@ -39,7 +39,6 @@ const querySchema = z.object({
   cursor: z.string().optional(),
 });
 
-/** `/console/usage`: usage of all customers, the same data as the operator API gives for billing. */
 export function customerUsagePages({ log, ...deps }: ConsoleDeps & Pick<Context, 'log'>): Router {
   const { db, clock } = deps;
   const router = pageRouter();

@@ -63,7 +63,6 @@ export const listRecorded = (
     where org_id = ${orgId}::uuid and correction_key = any (${textArray(correctionKeys)}::text[])`,
   );
 
-/** A correction of an event; the event determines its place in the sums. */
 export interface NewCorrection {
   event: CorrectionTarget;
   number: number;
@@ -73,10 +72,7 @@ export interface NewCorrection {
   reason: string;
 }
 
-/**
- * Records corrections and moves the sums of their events by the differences: totals before hours, each in primary-key order,
- * like ingestion. Increases are noted for threshold webhooks.
- */
+/** Records corrections and moves the sums, totals before hours, in primary-key order. Notes increases for thresholds. */
 export async function insertCorrections(
   tx: Tx,
   orgId: string,

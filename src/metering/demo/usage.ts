@@ -13,8 +13,7 @@ const HOURS = 7 * 24 - 1;
 const BATCH = 250;
 
 /**
- * Sends the demo runtimes' usage of the last seven days through the normal ingestion statement: more by day than by night,
- * with one product near its cap. The keys are marked as used.
+ * Sends seven days of demo usage through normal ingestion: more by day, one product near its cap. Marks the keys as used.
  */
 export async function seedDemoUsage(
   { db, clock }: Pick<Context, 'db' | 'clock'>,

@@ -20,8 +20,7 @@ interface Check {
 }
 
 /**
- * Parses a check. Runtimes repeat the same body all day, so parsed bodies are cached. Equal bodies return the same list
- * object, which lets the reader group equal questions.
+ * Runtimes repeat a body all day, so parsed bodies are cached; equal bodies share a list, by which the reader groups calls.
  * @throws AppError invalid_json, batch_too_large, invalid_request
  */
 export function parseCheck(text: string): Check {
@@ -71,7 +70,6 @@ export function toEntitlementView(entitlement: CurrentEntitlement) {
 /** Calls that shared one query and asked the same share their answer, and so its JSON. */
 const madeResults = new WeakMap<(Balance | undefined)[], string>();
 
-/** The results of a check as JSON, one per slug, in order. */
 export function checkResultsJson({ slugs, quantities }: Check, balances: (Balance | undefined)[]): string {
   let json = madeResults.get(balances);
   if (json === undefined) {
@@ -81,10 +79,7 @@ export function checkResultsJson({ slugs, quantities }: Check, balances: (Balanc
   return json;
 }
 
-/**
- * Assembled by hand: a check of 50 slugs makes 50 of these, and JSON.stringify took a third of the call. The decimals keep
- * Postgres's digits, which are valid JSON numbers.
- */
+/** Assembled by hand: JSON.stringify took a third of a check of 50 slugs. Postgres's decimals are valid JSON numbers. */
 function checkResultJson(productSlug: string, quantity: string, balance: Balance | undefined): string {
   const slug = JSON.stringify(productSlug);
   if (!balance) {

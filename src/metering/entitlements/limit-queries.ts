@@ -13,8 +13,7 @@ export interface Subject {
 }
 
 /**
- * SQL: what a table (events or corrections) adds to or subtracts from the whole hours of a rolling window. Each table is
- * read separately, so without corrections reading events costs no more.
+ * SQL: changes to a rolling window's whole hours from one table, so that events without corrections cost no more to read.
  */
 const movedAtEdges = (table: string, quantity: string, subject: string, now: string): string => {
   const own = `l.unit is null and e.org_id = ${subject}.org_id and e.product_id = ${subject}.product_id and e.livemode = ${subject}.livemode
@@ -79,9 +78,9 @@ cross join lateral (
 ) u`;
 
 /**
- * SQL sub-select: the quantity held for a row with org_id, product_id, livemode and metric, and when its first hold expires,
- * as `held` and `held_until`. The order matches the only index that includes the quantity; without it, a planner that has no
- * statistics may choose another index and read every expired hold.
+ * SQL: the quantity held for a row with org_id, product_id, livemode and metric, and its first expiry, as `held` and
+ * `held_until`. The order matches the only index that includes the quantity; otherwise a planner without statistics may read
+ * every expired hold.
  */
 export const heldFor = (t: Names, subject: string, now: string): string => `(
   select coalesce(sum(quantity), 0) as held, min(expires_at) as held_until from (
@@ -166,10 +165,9 @@ const countedEvents = (t: Names): string => `(
     )`;
 
 /**
- * Finds when enough has left a rolling window for a given quantity, or for anything at all: first the hour, from the sums,
- * then the event.
+ * Finds when enough has left a rolling window: first the hour, from the sums, then the event.
  * $1 org, $2 product, $3 livemode, $4 metric, $5 start of the window, $6 units that must leave, per question · $7 whether
- * more than that must leave
+ * more must leave
  */
 export const findLeavingEvents: Template = {
   name: 'limits_find_leaving',

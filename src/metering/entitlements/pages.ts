@@ -22,7 +22,6 @@ const PAGE_SIZE = 50;
 /** Last product slug of the previous page. */
 const querySchema = z.object({ cursor: slugSchema.optional() });
 
-/** `/dashboard/entitlements`: the Organization's entitlements, for every role. */
 export function entitlementPages(context: Context): Router {
   const { db, clock } = context;
   const router = pageRouter();
@@ -95,7 +94,6 @@ function stateOf({ kind, startsAt, endsAt, isArchived }: BalanceRow, now: Date) 
   return new Date(startsAt) > now ? 'upcoming' : kind;
 }
 
-/** Without a cap, only usage is shown. */
 function toModeBalance(used: string, unitCap: string | null) {
   if (unitCap === null) return { used, isOver: false };
   const isOver = compareDecimals(used, unitCap) > 0;
@@ -105,7 +103,6 @@ function toModeBalance(used: string, unitCap: string | null) {
     remaining: subtractDecimals(unitCap, used),
     excess: subtractDecimals(used, unitCap),
     isOver,
-    /** For the meter only. */
     share: cap > 0 ? Number(used) / cap : Number(isOver),
     percent: formatShare(used, unitCap),
   };

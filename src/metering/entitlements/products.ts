@@ -25,10 +25,7 @@ export interface ProductInput {
   archived?: boolean | undefined;
 }
 
-/**
- * Creates or replaces the product. Totals are kept per metric, so a changed metric starts from zero and earlier usage stays
- * under the earlier metric.
- */
+/** Creates or replaces the product. A changed metric starts from zero; earlier usage stays under the earlier metric. */
 export async function putProduct(
   tx: Tx,
   slug: string,

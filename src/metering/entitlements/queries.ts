@@ -40,10 +40,8 @@ export async function updateProduct(
     .where(eq(products.id, id));
 }
 
-/** The declared part of an entitlement. */
 export type Terms = Omit<typeof entitlements.$inferSelect, 'orgId' | 'productId' | 'createdAt' | 'updatedAt'>;
 
-/** An entitlement with its product's names. */
 export type Grant = NonNullable<Awaited<ReturnType<typeof findGrant>>>;
 
 const grantColumns = {
@@ -117,7 +115,6 @@ export async function findLiveProduct(orm: Orm, orgId: string, now: Date) {
   return product;
 }
 
-/** Products that the Organization may use now, by slug. */
 export const listProductsInEffect = (orm: Orm, orgId: string, { now, limit }: { now: Date; limit: number }) =>
   orm
     .select({
@@ -166,8 +163,7 @@ const used = (orgId: string, period: string, livemode: boolean): SQL => sql`(
     limit 1)`;
 
 /**
- * A page of an Organization's entitlements by product slug, including future and ended ones. Balances are read only for the
- * rows of the page. `period` is the first day of a month.
+ * A page of entitlements in any state, by product slug; reads balances only for its rows. `period`: first day of the month.
  */
 export const selectBalances = (
   orgId: string,

@@ -15,7 +15,6 @@ export interface Balance {
   /** Exact decimals; null is unlimited. */
   unitCap: string | null;
   used: string;
-  /** What the limits apply to; undefined without limits. */
   subject: Subject | undefined;
   limits: LimitState[];
 }
@@ -127,10 +126,7 @@ async function findAll<T extends Balance>(
   return places.map((place) => answers[place]!);
 }
 
-/**
- * Answers a key once per flush if it asks for the same list several times. `parseCheck` returns the same list object for
- * equal bodies.
- */
+/** Answers a key once per flush and list. Equal bodies have the same list object (see `parseCheck`). */
 function findDistinct(requests: FindRequest[]): { distinct: FindRequest[]; places: number[] } {
   const bySlugs = new Map<string[], Map<string, number>>();
   const distinct: FindRequest[] = [];

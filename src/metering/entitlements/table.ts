@@ -30,7 +30,6 @@ export const products = pgTable(
     maxQuantity: numeric('max_quantity').notNull().default(DEFAULT_MAX_QUANTITY),
     createdAt: time('created_at').notNull(),
     updatedAt: time('updated_at').notNull(),
-    /** From this time no entitlement to the product is in effect. */
     archivedAt: time('archived_at'),
   },
   (t) => [

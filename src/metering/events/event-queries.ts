@@ -66,7 +66,6 @@ export const selectEvent = (orgId: string, idempotencyKey: string): SQL =>
 export const findEvent = (orm: Orm, orgId: string, key: string): Promise<EventRow | undefined> =>
   selectRow(orm, selectEvent(orgId, key));
 
-/** The events of a mode with these idempotency keys, in any order. */
 export const selectEventsOf = (orgId: string, livemode: boolean, idempotencyKeys: string[]): SQL =>
   withNames(
     orgId,

@@ -83,10 +83,7 @@ function decodePosition(cursor: string): EventPosition {
 /** Large enough to make round trips negligible, small enough not to delay other requests. */
 const BATCH_SIZE = 2_000;
 
-/**
- * The events of a range, oldest first, in batches. Each batch is a separate statement that starts after the last event, so
- * neither memory nor a transaction grows with the export.
- */
+/** Oldest first, in batches. Each is a separate statement, so neither memory nor a transaction grows with the export. */
 export async function* exportEvents(
   orm: Orm,
   scope: UsageScope,

@@ -91,8 +91,7 @@ interface SumRange {
 }
 
 /**
- * The sums of a range by step and by API key, in one pass over its hours. The database returns a row per step and per
- * largest key, however many keys there are.
+ * The sums of a range by step and API key, in one pass over its hours. Returns only the largest keys, however many exist.
  */
 export function selectSums({ orgId, productId, livemode }: UsageScope, range: SumRange): SQL {
   const key = range.apiKeyId;
@@ -127,10 +126,7 @@ export function selectSums({ orgId, productId, livemode }: UsageScope, range: Su
 export const readSums = (orm: Orm, scope: UsageScope, range: SumRange): Promise<UsageSum[]> =>
   selectRows(orm, selectSums(scope, range));
 
-/**
- * An Organization's usage of a product in a time step: the quantity of the product's metric, and the number of events of any
- * metric.
- */
+/** An Organization's usage of a product in a time step: the product's metric, and the number of events of any metric. */
 export interface ProductSum {
   productId: string;
   /** Milliseconds. */
@@ -147,7 +143,6 @@ export interface ProductRange {
   stepMs: number;
 }
 
-/** The hourly sums of these products, each read by primary key and grouped by step. */
 export const selectProductSums = (
   orgId: string,
   { productIds, livemode, from, to, stepMs }: ProductRange,
@@ -177,7 +172,6 @@ interface PaceRow {
   isOlder: boolean;
 }
 
-/** Usage of a metric between two hours, for a projection. */
 export const selectPace = (
   { orgId, productId, livemode }: UsageScope,
   metric: string,
@@ -223,7 +217,6 @@ export interface HoldingKey {
   nextExpiresAt: Date;
 }
 
-/** The quantities of a product that each API key holds now, largest first. */
 export const selectHolds = (
   { orgId, productId, livemode }: UsageScope,
   metric: string,

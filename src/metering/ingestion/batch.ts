@@ -18,9 +18,8 @@ export const MAX_PAST_MS = 7 * DAY_MS;
 const MAX_FUTURE_MS = 5 * MINUTE_MS;
 
 /**
- * First day of the first month whose idempotency keys are still known: keys are remembered for this many whole months after
- * the month of their event. Older months may be archived; their events are refused anyway, because they are more than a week
- * old.
+ * First day of the first month whose idempotency keys are remembered, for `horizonMonths` whole months after the event's
+ * month. Older months may be archived; their events are refused anyway, because they are more than a week old.
  */
 export function firstRemembered(horizonMonths: number, nowMs: number): string {
   const now = new Date(nowMs);
@@ -138,8 +137,7 @@ export function toStorableTime(time: string): string {
 }
 
 /**
- * Calls `take` for each recordable event with its index in `pairs` and its time in ms since the epoch. It allocates nothing
- * per event.
+ * Calls `take` with the `pairs` index and time (ms since the epoch) of each recordable event. Allocates nothing per event.
  */
 function eachRecordable(batch: Batch, take: (pair: number, ms: number) => void): void {
   for (let i = 0; i < batch.pairOf.length; i++) {
@@ -175,9 +173,9 @@ export type PointerOf = (index: number, field: keyof UsageEvent) => string;
 export const pointerInBatch: PointerOf = (index, field) => `/events/${index}/${field}`;
 
 /**
- * The exact digits of quantities that `JSON.parse` would round to a double, by event. Hardly any body has one, and a body
- * without a number of 16 digits is not parsed twice. An unescaped closing quote followed by a colon ends a field name, so a
- * text that merely contains the word does not count.
+ * The exact digits of quantities that `JSON.parse` would round to a double, by event. Bodies without a number of 16 or more
+ * digits (nearly all) are not parsed twice. An unescaped closing quote followed by a colon ends a field name, so a text that
+ * merely contains the word does not count.
  * @param text the body that the events were parsed from
  * @param quantitiesIn reads the quantities of a parsed body, by event
  * @throws AppError invalid_request naming the event whose quantity has more than 100 digits
@@ -203,7 +201,6 @@ export function findExactQuantities(
   return exact;
 }
 
-/** Events of a request in any format. */
 export interface ParsedEvents {
   events: UsageEvent[];
   exactQuantities: ReadonlyMap<number, string>;
@@ -268,7 +265,6 @@ export const cloudEventBatchType = 'application/cloudevents-batch+json';
 
 const frameSchema = z.array(z.unknown()).min(1, 'must hold at least one event');
 
-/** Parses one CloudEvent or a batch of them. */
 export function parseCloudEvents({ value, text: json }: JsonBody, isBatch: boolean): ParsedEvents {
   requireFewEvents(value);
   const sent = isBatch

@@ -13,9 +13,7 @@ export interface PairVerdict {
   orgId: string | null;
   productId: string | null;
   isLive: boolean;
-  /** The metric that the product counts. */
   usageMetric: string | null;
-  /** The product's ceiling for one event; an exact decimal. */
   maxQuantity: string | null;
   /** Set if the entitlement has limits and events are recorded for it. */
   limited: Pick<Limited, 'declared' | 'total'> | undefined;
@@ -211,7 +209,6 @@ interface Source {
   event: number;
 }
 
-/** The columns of the statement for one flush. */
 export interface FlushPlan {
   pairs: FlushPair[];
   /** Per batch and pair of the batch: the index in `pairs`. */

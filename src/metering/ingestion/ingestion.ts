@@ -84,10 +84,7 @@ export function createIngestion({ db, clock, metrics, thresholds }: RecorderDeps
 /** One group's share of the common queue limit, so that a blocked group cannot fill the queue. */
 export const shareOfQueue = ({ groups }: Shards, limit: number): number => limit / Math.min(groups.length, 4);
 
-/**
- * Records the requests of a flush, retrying over short outages, and returns the outcome of each.
- * @param recordOnce must be safe to repeat
- */
+/** Records the requests of a flush, retrying over short outages. @param recordOnce must be safe to repeat */
 export function createRecorder<Request, Outcome>(
   recordOnce: (group: ShardGroup, requests: Request[]) => Promise<Outcome[]>,
 ) {

@@ -152,10 +152,7 @@ function parseEvents(mediaType: string | undefined, body: JsonBody): ParsedEvent
   return mediaType === cloudEventBatchType ? parseCloudEvents(body, true) : parseUsageBatch(body);
 }
 
-/**
- * Refuses a misspelt parameter, because its sender does not want the events recorded. Usually there is no query, and nothing
- * is parsed.
- */
+/** Refuses a misspelt parameter, because its sender wants no events recorded. Usually there is no query to parse. */
 const readDryRun = (req: Request): boolean =>
   req.url.includes('?') && parseQuery(querySchema, req.query).dryRun === 'true';
 

@@ -67,9 +67,8 @@ export const whenPairIsBad = (now: string): string => `${whenKeyIsBad(now, 'usag
       when pr.usage_metric <> p.metric then 'unknown_metric'`;
 
 /**
- * SQL: joins `p`, which has hashed_secret and slug, to its key `k`, its product `pr` and the entitlement `e` in effect. Each
- * is a lateral sub-select of one row with its whole key given, so the plan uses an index whatever the planner believes about
- * table sizes.
+ * SQL: joins `p` (hashed_secret, slug) to its key `k`, its product `pr` and the entitlement `e` in effect. Lateral
+ * sub-selects of one row by its whole key make the plan use indexes, whatever the planner believes about table sizes.
  */
 export const joinPair = (t: Names, now: string): string => `
   left join lateral (select * from ${t('api_keys')} where hashed_secret = p.hashed_secret limit 1) k on true

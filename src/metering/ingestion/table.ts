@@ -16,8 +16,7 @@ import {
 import { bytewiseText, time } from '../../core/db/sql.js';
 
 /**
- * Every event that got a 202, once. No foreign keys: the ingestion statement checks each reference itself, and three foreign
- * keys would halve the rate.
+ * Every event that got a 202, once. No foreign keys: the statement checks references, and three keys would halve the rate.
  */
 export const usageEvents = pgTable(
   'usage_events',
@@ -52,10 +51,7 @@ export const usageCorrections = pgTable(
     orgId: uuid('org_id').notNull(),
     productId: uuid('product_id').notNull(),
     apiKeyId: uuid('api_key_id').notNull(),
-    /**
-     * Time of the event. Together with the key it identifies the event, even if the key was reused after the event was
-     * archived.
-     */
+    /** Time of the event. It distinguishes events whose key was reused after archiving. */
     occurredAt: time('occurred_at').notNull(),
     correctedAt: time('corrected_at').notNull(),
     livemode: boolean().notNull(),
@@ -78,10 +74,7 @@ export const usageCorrections = pgTable(
   ],
 );
 
-/**
- * The balance: an Organization's usage of a product in a calendar month (UTC). Always the sum of its events and their
- * corrections.
- */
+/** An Organization's usage of a product in a calendar month (UTC). Always the sum of its events and their corrections. */
 export const usageTotals = pgTable(
   'usage_totals',
   {
@@ -95,9 +88,7 @@ export const usageTotals = pgTable(
     events: bigint({ mode: 'number' }).notNull(),
     /** The total that corrections have taken off; `quantity + lowered` never decreases. */
     lowered: numeric().notNull().default('0'),
-    /**
-     * While `quantity + lowered` is below this, this month's events reach no new threshold under the terms with this hash.
-     */
+    /** While `quantity + lowered` is below this, events reach no new threshold under the terms with this hash. */
     unreached: numeric(),
     unreachedTerms: bigint('unreached_terms', { mode: 'bigint' }),
   },
@@ -154,10 +145,7 @@ export const usageArchives = pgTable(
   ],
 );
 
-/**
- * Sums of an archive file per product and metric, and how much of it has been deleted from the database. A total is always
- * the sum of its remaining events and what was deleted.
- */
+/** Sums of an archive file, and how much of it was deleted here. A total is the sum of its remaining and deleted events. */
 export const usageArchivedTotals = pgTable(
   'usage_archived_totals',
   {
@@ -189,10 +177,7 @@ export const reservationEnds = {
   settled: 'settled_at is not null',
 } as const;
 
-/**
- * Quantities held for work whose size is known only afterwards. A hold counts against the limits until it is settled or
- * released, or until `expiresAt`, whichever comes first. Expiry needs no job.
- */
+/** Holds for work of unknown size. A hold counts until it is settled, released or past `expiresAt`; expiry needs no job. */
 export const usageReservations = pgTable(
   'usage_reservations',
   {
@@ -231,8 +216,7 @@ export const usageReservations = pgTable(
 );
 
 /**
- * Usage raised while a webhook listened, whose thresholds are not evaluated yet. Rows are written with the events and
- * removed with the resulting messages.
+ * Usage raised while a webhook listened, not evaluated yet. Written with the events, removed with the resulting messages.
  */
 export const usageChecks = pgTable(
   'usage_checks',
@@ -258,7 +242,6 @@ export const usageTold = pgTable(
     productId: uuid('product_id').notNull(),
     livemode: boolean().notNull(),
     metric: text().notNull(),
-    /** The limit's window. */
     window: text().notNull(),
     quantity: numeric().notNull(),
     /** In percent; 0 for a refusal. */

@@ -112,9 +112,7 @@ interface Expiring extends Record<string, unknown> {
   keys: { id: string; name: string; prefix: string; expiresAt: string }[] | null;
 }
 
-/**
- * Mails owners and admins about API keys that expire soon, once per key. Rotated keys are meant to expire and are skipped.
- */
+/** Mails owners and admins about expiring API keys, once per key. Rotated keys are meant to expire and are skipped. */
 export const createKeyNotices = (deps: NoticeDeps): (() => Promise<void>) =>
   walk<Expiring, string>(
     FIRST,

@@ -24,7 +24,6 @@ export const capNotices = pgTable(
   ],
 );
 
-/** API keys whose expiry was mailed. */
 export const keyNotices = pgTable(
   'key_notices',
   {

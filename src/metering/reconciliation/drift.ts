@@ -67,7 +67,6 @@ const shapes: Record<SumTable, SumShape> = {
 
 const columnsOfEvent = sql`e.org_id, e.product_id, e.livemode, e.metric, e.occurred_at, e.api_key_id`;
 
-/** Rows to compare: all, one Organization's, or those of some places. */
 export type DriftScope = { orgId?: string | undefined } | { places: SumPlace[] };
 
 /**
@@ -215,16 +214,12 @@ export async function repairDrift(
   );
 }
 
-/**
- * A settled reservation whose event is neither recorded nor archived. Both are written in one commit, so this should never
- * happen.
- */
+/** A settled reservation without an event, recorded or archived. One commit writes both, so this should never happen. */
 export interface LostSettlement {
   organization: string;
   id: string;
   idempotencyKey: string;
   settledAt: string;
-  /** The total number of lost settlements. */
   count: number;
 }
 

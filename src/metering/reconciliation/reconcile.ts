@@ -20,7 +20,6 @@ import {
 export interface DriftReport {
   totals: DriftRow[];
   hours: DriftRow[];
-  /** Settled reservations without their event. */
   settlements: LostSettlement[];
 }
 
@@ -38,10 +37,7 @@ const AUDITED_ROWS = 20;
 export const hasDrift = ({ totals, hours }: Omit<DriftReport, 'settlements'>): boolean =>
   totals.length + hours.length > 0;
 
-/**
- * Compares the sums with the events in one snapshot, so a concurrent ingestion is seen completely or not at all, and never
- * looks like drift.
- */
+/** Compares in one snapshot, so a concurrent ingestion is seen completely or not at all, and never looks like drift. */
 export async function compare(orm: Orm, scope: DriftScope): Promise<DriftReport> {
   return orm.transaction(
     async (tx) => ({

@@ -29,10 +29,7 @@ export function readProducts({ orm, clock }: PageDeps, orgId: string, mode: Mode
   return listProducts(orm, scope, MAX_PRODUCTS + 1);
 }
 
-/**
- * The product with that slug, or the first with usage this month, or the first of all.
- * @throws AppError not_found that names the field
- */
+/** The product by slug, or the first with usage this month, or the first. @throws AppError not_found that names the field */
 export async function chooseProduct(
   orm: Orm,
   orgId: string,
@@ -76,9 +73,7 @@ export const scopeOf = (orgId: string, { id: productId }: UsageProduct, mode: Mo
   livemode: mode === 'live',
 });
 
-/**
- * Rejects a reference to something the Organization does not own; the answer does not reveal whether it exists elsewhere.
- */
+/** Rejects what the Organization does not own; the answer does not reveal whether it exists elsewhere. */
 function notThere(field: string, detail: string): never {
   throw new AppError('not_found', `/${field} ${detail}.`, {
     errors: [{ pointer: `/${field}`, code: 'not_found', detail }],

@@ -36,7 +36,6 @@ const formSchema = aboutSchema.extend({
   correctionKey: z.uuid(),
 });
 
-/** `/dashboard/usage/events/correction`: owners and admins correct an event's quantity and give a reason. */
 export function addCorrectionPages(router: Router, context: Context): void {
   const { db, clock } = context;
   const mayCorrect = requireRole(...managingRoles);
@@ -106,7 +105,6 @@ export function addCorrectionPages(router: Router, context: Context): void {
 
 const noEvent = () => new AppError('event_not_found', 'Your Organization has no such event.');
 
-/** Maps an error's pointer to a form field. */
 function toFieldError(error: unknown): never {
   if (!(error instanceof AppError)) throw error;
   if (error.code === 'event_not_found') throw noEvent();

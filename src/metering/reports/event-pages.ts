@@ -41,7 +41,6 @@ const notices = { corrected: 'Corrected. Totals and limits count it from now on.
 /** An event may be dated at most this long after its receipt. */
 const AHEAD_MS = 5 * MINUTE_MS;
 
-/** `/dashboard/usage/events`: one event by its idempotency key, or the events of a product and period. */
 export function addEventPages(router: Router, context: Context): void {
   const { db, clock, log } = context;
   const deps = { orm: db.orm, clock };
@@ -108,7 +107,6 @@ interface EventsPage {
   archived?: ArchivedEvents | undefined;
 }
 
-/** At most this many API keys are offered, newest first. */
 const MAX_KEYS = 100;
 
 /** Options of a select field; undefined if there are too many, so the id is typed instead. */
@@ -122,7 +120,6 @@ function toKeyOptions(keys: KeyRow[], chosen: KeyRow | undefined) {
   return [{ value: '', label: 'Any' }, ...options];
 }
 
-/** The events page: two forms, and either one event or a page of events. */
 function toEventsView(data: EventsPage) {
   const { query, form, products, keys, request, found, product, key, page, archived } = data;
   const mode = request?.mode ?? 'live';

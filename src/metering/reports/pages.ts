@@ -23,7 +23,6 @@ import { addProductPages, PRODUCTS_PATH } from './product-pages.js';
 import { toReportView, USAGE_PATH } from './report-view.js';
 import { parseUsageRequest, readReport, type UsageReport, type UsageRequest } from './report.js';
 
-/** `/dashboard/usage`: the Organization's usage and events, for every role. */
 export function usagePages(context: Context): Router {
   const { db, clock, log } = context;
   const deps = { orm: db.orm, clock };
@@ -71,7 +70,6 @@ async function readHeld({ db }: Context, orgId: string, { product, metric, mode 
 }
 
 interface UsagePage {
-  /** As sent. */
   query: FormFields;
   form: FormState;
   products: UsageProduct[];
@@ -99,7 +97,6 @@ function toUsageView({ query, form, products, request, report, now }: UsagePage)
   };
 }
 
-/** The table of a report as CSV. */
 function toUsageCsv({ product, metric, mode, period, key, rows }: UsageReport): CsvFile {
   type Row = UsageReport['rows'][number];
   const isDay = period.range === 'day';

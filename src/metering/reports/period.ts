@@ -22,7 +22,6 @@ const lastDays: Partial<Record<RangeKind, number>> = { last7: 7, last30: 30 };
 
 const addMonths = (at: Date, count: number): Date =>
   new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + count, 1));
-/** `2026-01-31`. */
 export const toDateText = (at: Date): string => at.toISOString().slice(0, 10);
 const toMonthText = (at: Date): string => at.toISOString().slice(0, 7);
 
@@ -44,10 +43,7 @@ function lastPeriod(range: RangeKind, days: number, at: Date): Period {
   return { range, from: new Date(to.getTime() - days * DAY_MS), to, stepMs: DAY_MS };
 }
 
-/**
- * Parses the period of a query; defaults to the current day or month.
- * @throws AppError invalid_request that names the field
- */
+/** Defaults to the current day or month. @throws AppError invalid_request that names the field */
 export function parsePeriod(range: RangeKind, query: unknown, now: Date): Period {
   if (range === 'day') {
     const { date } = parseInput(rangeSchemas.day, query);
@@ -81,7 +77,6 @@ export function toPeriodQuery({ range, from, to }: Period): PeriodQuery {
   return lastDays[range] === undefined ? { range, ...daysOf({ from, to }) } : { range };
 }
 
-/** The first and last day, as text. */
 export const daysOf = ({ from, to }: Pick<Period, 'from' | 'to'>) => ({
   from: toDateText(from),
   to: toDateText(lastDay(to)),
@@ -104,10 +99,7 @@ export function neighbour(period: Period, direction: -1 | 1): Period | undefined
   return years.every((year) => year >= 2000 && year <= 2099) ? moved : undefined;
 }
 
-/**
- * The period before, for comparison. For a period in progress it covers only as many hours as have started, including the
- * current one.
- */
+/** The previous period. For a period in progress, only as many hours as have started, including the current one. */
 export function periodBefore(period: Period, now: Date): Period | undefined {
   const before = neighbour(period, -1);
   if (!before || !includes(period, now)) return before;

@@ -80,7 +80,6 @@ interface ProductsPage {
   earlier: ProductSum[];
 }
 
-/** The used products, most events first. */
 function toProductsView({ products, mode, period, before, sums, earlier }: ProductsPage) {
   const rows = products
     .map((product) => {
@@ -125,7 +124,6 @@ function toProductsView({ products, mode, period, before, sums, earlier }: Produ
   };
 }
 
-/** Events by hour or day, each bar stacked by product. */
 function toProductsChart(parts: { name: string; own: ProductSum[] }[], period: Period, total: string) {
   const isHour = period.range === 'day';
   const bars = stepsOf(period).map((start): Bar => {

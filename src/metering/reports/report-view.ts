@@ -103,7 +103,6 @@ function eventsLink({ product, mode, key }: UsageReport, from: Date, to: Date): 
   return toAddress(EVENTS_PATH, { product: product.slug, mode, ...time, key: key?.id });
 }
 
-/** The events of an hour or a day. */
 const eventsOfStep = (report: UsageReport, start: Date): string =>
   eventsLink(report, start, new Date(start.getTime() + report.period.stepMs));
 
@@ -114,7 +113,6 @@ export function axisName(start: Date, { range }: Period): string {
   return range === 'month' ? String(start.getUTCDate()) : shortDay.format(start);
 }
 
-/** A chart of the rows, without bars for future steps. */
 function chartOf(report: UsageReport): Chart {
   const { period, metric, rows, total, before } = report;
   const byStart = new Map(rows.map((row) => [row.start.getTime(), row]));

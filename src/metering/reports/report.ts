@@ -159,7 +159,6 @@ function toBalance(used: string, unitCap: string, projection: Projection | undef
     unitCap,
     used,
     remaining: subtractDecimals(unitCap, used),
-    /** Units above the cap. */
     excess: subtractDecimals(used, unitCap),
     isOver: compareDecimals(used, unitCap) > 0,
     projection,
@@ -204,6 +203,5 @@ async function projectMonth(
   return { perDay, paceDays: days, total, capReachedAt: isReached ? new Date(reachedMs) : undefined };
 }
 
-/** The projected total at a later time of the month. */
 export const projectAt = (used: number, { perDay }: Projection, now: number, at: number): number =>
   used + perDay * ((at - now) / DAY_MS);

@@ -18,7 +18,6 @@ export interface ReserveRequest {
   ttlSeconds: number;
 }
 
-/** The statement's decision on one request. */
 export interface ReservationVerdict {
   request: ReserveRequest;
   id: string;

@@ -96,10 +96,7 @@ export function createReservations({ db, clock, metrics }: Pick<Context, 'db' | 
   }));
 
   return {
-    /**
-     * Holds a quantity; resolves after the commit.
-     * @throws AppError for an invalid key or entitlement, limit_reached, idempotency_conflict
-     */
+    /** Resolves after the commit. @throws AppError for an invalid key or entitlement, limit_reached, idempotency_conflict */
     async reserve(request: ReserveRequest): Promise<Reserved> {
       const decision = await coalescer.submit(request);
       if ('refusal' in decision) {
@@ -131,10 +128,7 @@ export function createReservations({ db, clock, metrics }: Pick<Context, 'db' | 
 const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-/**
- * Updates metrics and the log with held and expired reservations on every call.
- * The counts cover the whole service, so every instance reports the same.
- */
+/** Updates metrics and the log on every call. The counts cover the whole service, so every instance reports the same. */
 export function createReservationWatch({
   db,
   clock,
@@ -163,10 +157,7 @@ export function createReservationWatch({
   };
 }
 
-/**
- * The lowest id that may still be held. Ids start with their creation time; an hour of margin covers instances whose clocks
- * are slow.
- */
+/** The lowest id that may still be held: ids start with their creation time. An hour of margin covers slow clocks. */
 const oldestHeld = (nowMs: number): string =>
   uuid({
     msecs: Math.max(0, nowMs - (MAX_TTL_SECONDS + 3_600) * SECOND_MS),

@@ -56,8 +56,7 @@ export function createSettlements({ db, clock, metrics, thresholds }: RecorderDe
   }));
   return {
     /**
-     * Ends a hold and records the usage; resolves after the commit.
-     * @throws AppError for an invalid key, not_found, idempotency_conflict, quantity_out_of_range
+     * Resolves after the commit. @throws AppError for an invalid key, not_found, idempotency_conflict, quantity_out_of_range
      */
     async settle(request: SettleRequest): Promise<SettledReservation> {
       const verdict = await coalescer.submit(request);

@@ -157,10 +157,7 @@ export const listReservationsByStatus: Record<ReservationStatus, Template> = {
   settled: listStatement('settled', `${reservationEnds.settled} and $6::timestamptz is not null`),
 };
 
-/**
- * Counts reservations held, expired without an end, and expired since a time, among those recent enough to be held.
- * $1 id to end at, $2 now, $3 since
- */
+/** Counts reservations that are held, have expired, and have expired since a time. $1 lowest id, $2 now, $3 since */
 export const countReservations: Template = {
   name: 'usage_reservations_count',
   text: (t) => `

@@ -12,10 +12,7 @@ const thresholdsOf = (entitlement: string): string =>
 const limitJson = (row: string): string =>
   `jsonb_build_object('quantity', trim_scale(${row}.quantity), 'window', ${row}."window", 'enforcement', ${row}.enforcement)`;
 
-/**
- * Hash of the terms that usage was evaluated under. With limits it includes the month, because their windows may span two
- * months.
- */
+/** Hash of the terms of an evaluation. With limits it includes the month, because their windows may span two. */
 const termsOf = (entitlement: string, cap: string, now: string): string =>
   `hashtextextended(concat(${entitlement}.limits, ${thresholdsOf(entitlement)}, ${cap},
     case when ${entitlement}.limits is not null then date_trunc('month', ${now} at time zone 'UTC') end), 0)`;

@@ -43,15 +43,11 @@ export function createThresholds({ db, clock, log }: Pick<Context, 'db' | 'clock
   }
 
   return {
-    /**
-     * Called after notes were written in the group. They are evaluated soon, or by any instance's job if this process ends
-     * first.
-     */
+    /** Notes were written in the group. They are evaluated soon, or by any instance's job if this process ends first. */
     noted(group: ShardGroup): void {
       waiting.add(group);
       if (!running.has(group)) running.set(group, work(group));
     },
-    /** Evaluates notes that another process left. */
     async evaluateAll(): Promise<void> {
       const left = await selectRow(db.orm, sql`select 1 from usage_checks limit 1`);
       if (left) await Promise.all(db.shards.groups.map(evaluateGroup));
@@ -63,7 +59,6 @@ export function createThresholds({ db, clock, log }: Pick<Context, 'db' | 'clock
   };
 }
 
-/** A limit that left no room for a reservation. */
 export interface RefusedLimit {
   subject: Subject;
   state: LimitState;

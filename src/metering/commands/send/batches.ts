@@ -7,7 +7,6 @@ export interface OutgoingBatch {
   index: number;
   events: OutgoingEvent[];
   refusals: RecordRefusal[];
-  /** Number and position of the batch's last record. */
   lastRecord: number;
   position: number;
 }
@@ -69,10 +68,7 @@ export interface Warnings {
   firstMismatch: number | undefined;
 }
 
-/**
- * Settles batches in input order, although answers arrive in any order. A record counts as done only once all records before
- * it are done, so a later run can resume right after it. Refusals are reported in the same order.
- */
+/** Settles batches and reports refusals in input order, whatever order answers arrive in, so that a later run can resume. */
 export function createLedger(options: {
   tally: Tally;
   /** How many answered batches may wait for an earlier batch. */
@@ -113,7 +109,6 @@ export function createLedger(options: {
   return {
     tally: tally as Readonly<Tally>,
     warnings: warnings as Readonly<Warnings>,
-    /** Position in the input of the last settled record. */
     get position() {
       return position;
     },

@@ -83,11 +83,7 @@ const createSendCommand = (): Command =>
     .option('--json', 'print the summary as JSON')
     .addHelpText('after', help);
 
-/**
- * Builds the options from the command line and the environment. The key comes from the environment only: a flag would expose
- * it in process listings.
- * @throws CommandError
- */
+/** The key comes from the environment only: a flag would expose it in process listings. @throws CommandError */
 function toSendOptions(file: string, flags: Flags, env: Record<string, string | undefined>): SendOptions {
   const guess = guessFormat(file);
   const format = flags.format ?? guess?.format;
@@ -149,7 +145,6 @@ function readKey(value: string | undefined): string {
   return key;
 }
 
-/** What the command needs from its process. */
 export interface SendTerminal extends Terminal, SendSurroundings {
   env: Record<string, string | undefined>;
 }

@@ -15,7 +15,6 @@ export interface Line {
 
 const NEWLINE = 0x0a;
 
-/** Splits the input into blocks of lines. */
 export async function* readLines(input: Input): AsyncGenerator<Line[]> {
   let number = 0;
   let carry: Buffer = Buffer.alloc(0);

@@ -34,7 +34,6 @@ const byExtension: Record<string, FormatOptions> = {
   '.json': { format: 'json', delimiter: ',' },
 };
 
-/** Guesses the format from the file name, with or without `.gz`. */
 export function guessFormat(file: string): FormatOptions | undefined {
   const name = file.toLowerCase().replace(/\.gz$/, '');
   const extension = extname(name);

@@ -35,11 +35,7 @@ export interface SendSurroundings extends Pick<Terminal, 'stdin' | 'stderr'> {
 const TELL_AGAIN_MS = 5_000;
 const LINE_EVERY_MS = 5_000;
 
-/**
- * Sends a whole file. A run that ends early, by interrupt or by a failure that needs a person, also returns, with the
- * results settled by then.
- * @throws CommandError if the run cannot start
- */
+/** Returns what was settled, even if interrupted or stopped by a failure. @throws CommandError if the run cannot start */
 export async function sendFile(options: SendOptions, surroundings: SendSurroundings): Promise<Summary> {
   const { stderr, interrupt } = surroundings;
   const startedAt = performance.now();
@@ -230,10 +226,7 @@ export interface Summary {
   deduped: number;
   rejected: number;
   rejectedFile: string | null;
-  /**
-   * Events sent without an answer before the run stopped, and how many of them the service had recorded; null if it could
-   * not be asked.
-   */
+  /** Events sent without an answer before the run stopped, and how many were recorded; null if unknown. */
   unanswered: Unanswered | undefined;
   warnings: (
     | CapWarning
@@ -241,7 +234,6 @@ export interface Summary {
     | { code: 'duplicate_mismatch'; events: number; firstRecord: number }
   )[];
   seconds: number;
-  /** For this run alone. */
   recordsPerSecond: number;
 }
 

@@ -86,10 +86,7 @@ function sumsOf(range: SumRange, t: GroupTables, isByKey = false): SQL {
 const stepMsOf = (granularity: 'hour' | 'day' | 'total', from: Date, to: Date): number =>
   ({ hour: HOUR_MS, day: DAY_MS, total: to.getTime() - from.getTime() })[granularity];
 
-/**
- * The rows after `after`, across all customers. The statement walks Organizations by slug only until the page is full, and
- * reads each one's sums by primary key.
- */
+/** Walks Organizations by slug only until the page is full, and reads each one's sums by primary key. */
 export function selectCustomerUsage(range: CustomerUsageRange, t: GroupTables = wholeTables): SQL {
   const { orgId, after, limit } = range;
   const isAsked = and(
@@ -126,9 +123,7 @@ export const listCustomerUsage = (
     range.limit,
   );
 
-/** One sum of an Organization. */
 export interface SeriesPoint extends Omit<CustomerUsage, 'organization'> {
-  /** Set if `isByKey`. */
   apiKeyId?: string;
 }
 

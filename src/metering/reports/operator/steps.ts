@@ -37,7 +37,6 @@ export const instant = z.union(
   'must be a date or an RFC 3339 time of the years 1970 to 9999, like 2026-01-31 or 2026-01-31T12:00:00Z',
 );
 
-/** Per granularity: the step's length and name, and the longest range. */
 const starts: Record<Granularity, { ms: number; name: string; maxDays: number }> = {
   hour: { ms: HOUR_MS, name: 'an hour', maxDays: 31 },
   day: { ms: DAY_MS, name: 'a day', maxDays: 366 },
@@ -49,7 +48,6 @@ type Steps = Pick<CustomerUsageRange, 'from' | 'to' | 'granularity' | 'livemode'
 
 type Fail = (name: string, detail: string) => AppError;
 
-/** @throws the error that `fail` makes from a field name and a message */
 export function requireWholeSteps({ from, to, granularity }: Omit<Steps, 'livemode'>, fail: Fail): void {
   for (const [name, at] of Object.entries({ from, to }))
     if (!isStart(at, granularity))

@@ -53,7 +53,6 @@ interface Series {
   total: string;
 }
 
-/** @param sums ordered by series */
 function toSeries(sums: SeriesPoint[]) {
   const all: Series[] = [];
   for (const { product, metric, apiKeyId, start, quantity, events } of sums) {
