@@ -39,7 +39,7 @@ interface Answer {
 }
 
 it(
-  `settles each reservation as one event, whatever is killed, and leaves no hold beyond its expiry (seed ${seed})`,
+  `settles each reservation as one event, whatever is killed, and leaves no hold after its expiry (seed ${seed})`,
   { timeout: 1_800_000 },
   async () => {
     const postgres = await createPostgresServer();

@@ -39,7 +39,7 @@ interface Sent {
 }
 
 it(
-  `tells once of each threshold, whatever is killed, and of nothing that was rolled back (seed ${seed})`,
+  `reports each threshold once, whatever is killed, and nothing that was rolled back (seed ${seed})`,
   { timeout: 3_600_000 },
   async () => {
     const postgres = await createPostgresServer();

@@ -265,7 +265,7 @@ async function setUp() {
 }
 
 it(
-  'totals, hours and windows are those of a plain model, whatever is sent, repeated, corrected, backfilled and reverted',
+  'totals, hours and windows match a plain model through sends, repeats, corrections, backfills and reverts',
   { timeout: 900_000 },
   async () => {
     const steps = fc.array(step, { minLength: 5, maxLength: 30, size: 'max' });

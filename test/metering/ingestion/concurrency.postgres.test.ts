@@ -34,7 +34,7 @@ const sum = (replies: UsageReply[], field: 'accepted' | 'deduped') =>
   replies.reduce((total, reply) => total + Number(reply.body[field]), 0);
 
 describe('parallel requests', () => {
-  it('record each idempotency key once and count it once, whatever overlaps', async () => {
+  it('record and count each idempotency key once, however they overlap', async () => {
     const batches = fc.array(
       fc.record({
         key: fc.nat(2),
@@ -100,7 +100,7 @@ describe('parallel requests', () => {
     expect(await countDeadlocks()).toBe(before);
   });
 
-  it('of different Organizations do not touch each other, though their keys are the same', async () => {
+  it('of different Organizations do not affect each other, even with the same keys', async () => {
     const tenants = await Promise.all(Array.from({ length: 4 }, () => createTenant(database.db)));
     const replies = await Promise.all(
       tenants.flatMap(({ product, key }, t) =>
@@ -189,7 +189,7 @@ describe('on its next call, through every instance and in the middle of a flood'
     }
   });
 
-  it('an expired key and an ended entitlement refuse, by the clock alone', async () => {
+  it('an expired key and an ended entitlement refuse as soon as the clock says so', async () => {
     const expiresAt = new Date(services[0]!.clock.now() + 60_000);
     const { organization, product } = await createTenant(database.db);
     const key = await createKey(database.db, organization.id, { expiresAt });

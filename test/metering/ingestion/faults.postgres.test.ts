@@ -51,8 +51,8 @@ async function terminateWaitingFlushes(): Promise<void> {
   await killer.end();
 }
 
-describe('a flush whose connection is killed in the middle', () => {
-  it('is done again on another one and counted once', async () => {
+describe('a flush whose connection is killed halfway', () => {
+  it('is retried on another connection and counted once', async () => {
     const { organization, product, key } = await createTenant(db);
     await send(key.secret, [one(product.slug, 'first')]);
     const holder = await connect();
@@ -68,7 +68,7 @@ describe('a flush whose connection is killed in the middle', () => {
 });
 
 describe('Postgres', () => {
-  it('may crash and come back shortly: requests wait for it', { timeout: 60_000 }, async () => {
+  it('may crash and come back quickly: requests wait for it', { timeout: 60_000 }, async () => {
     const { organization, product, key } = await createTenant(db);
     await send(key.secret, [one(product.slug, 'first')]);
     await server.stop('immediate');
@@ -87,7 +87,7 @@ describe('Postgres', () => {
   });
 
   it(
-    'may stay away: each request gets a 503 in time, and afterwards all goes on by itself',
+    'may stay away: each request gets a 503 in time, and service resumes without help',
     { timeout: 60_000 },
     async () => {
       const { organization, product, key } = await createTenant(db);
@@ -132,7 +132,7 @@ describe('Postgres', () => {
   );
 
   it(
-    'answers a first call of an unknown key with 503 while it is away, not with 401',
+    'answers the first call of an unknown key with 503 while it is down, not with 401',
     { timeout: 60_000 },
     async () => {
       const { product, key } = await createTenant(db);

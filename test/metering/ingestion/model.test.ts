@@ -56,7 +56,7 @@ async function setUp(startsAt: number) {
 }
 
 it(
-  'answers and totals are those of a plain model, whatever happens in whatever order',
+  'answers and totals match a plain model through any sequence of commands',
   { timeout: 600_000 },
   async () => {
     // Around the turn of a month, so that the window of seven days reaches into both.

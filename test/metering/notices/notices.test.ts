@@ -51,7 +51,7 @@ async function createCustomer(unitCap: string) {
 }
 
 describe('the mail about a cap', () => {
-  it('comes once of 80% and once of 100% in a month, to owners and admins who want it', async () => {
+  it('is sent once at 80% and once at 100% per month, to owners and admins who opted in', async () => {
     const customer = await createCustomer('100');
     const { id: orgId } = customer.organization;
     const people = await Promise.all([1, 2, 3, 4].map(() => createUser(database.db)));
@@ -80,7 +80,7 @@ describe('the mail about a cap', () => {
     expect(mail!.text).toContain('in March 2031');
   });
 
-  it('comes of the higher level alone where both are reached at once, and anew in the next month', async () => {
+  it('names only the higher level if both are reached at once, and is sent again next month', async () => {
     const customer = await createCustomer('100');
     await customer.use(150);
     expect(await subjectsTo(customer.owner.email)).toEqual([expect.stringContaining('has reached its cap')]);
@@ -92,7 +92,7 @@ describe('the mail about a cap', () => {
     ]);
   });
 
-  it('goes by the cap that binds: the entitlement’s own', async () => {
+  it('follows the cap that applies: the entitlement’s own', async () => {
     const higher = await createCustomer('100');
     const none = await createCustomer('100');
     const set = (orgId: string, unitCap: string | null) =>
@@ -110,7 +110,7 @@ describe('the mail about a cap', () => {
     expect(await subjectsTo(higher.owner.email)).toHaveLength(1);
   });
 
-  it('does not come of test usage, of a cap of nothing, or of what has ended', async () => {
+  it('is not sent for test usage, a cap of zero, or an ended entitlement', async () => {
     const customer = await createCustomer('0');
     await customer.use(0);
     expect(await subjectsTo(customer.owner.email)).toEqual([]);
@@ -128,7 +128,7 @@ describe('the mail about a cap', () => {
     expect(await subjectsTo(ended.owner.email)).toEqual([]);
   });
 
-  it('comes once although two instances look at the same time', async () => {
+  it('is sent once even if two instances look at the same time', async () => {
     const customer = await createCustomer('10');
     const event = usageEvent(customer.product.slug, 'all', { quantity: 10 });
     await sendUsage(service.url, customer.key.secret, [event]);
@@ -136,7 +136,7 @@ describe('the mail about a cap', () => {
     expect(await subjectsTo(customer.owner.email)).toHaveLength(1);
   });
 
-  it('is found among more entitlements than one statement looks at', async () => {
+  it('is sent for entitlements beyond the first batch of a statement', async () => {
     const organization = await createOrganization(database.db);
     for (let n = 0; n < 510; n++) {
       const product = await createProduct(database.db, { unitCap: '5' });
@@ -147,7 +147,7 @@ describe('the mail about a cap', () => {
     expect(await subjectsTo(customer.owner.email)).toHaveLength(1);
   });
 
-  it('is forgotten some months later', async () => {
+  it('is forgotten after some months', async () => {
     const ofAprilGone = new Date('2031-08-01T00:00:00Z');
     await deleteOldNotices(database.db, new Date(service.clock.now()));
     expect((await database.db.orm.select().from(capNotices)).length).toBeGreaterThan(0);
@@ -159,7 +159,7 @@ describe('the mail about a cap', () => {
 describe('the mail about keys that expire', () => {
   const inDays = (days: number) => new Date(service.clock.now() + days * 86_400_000);
 
-  it('comes once of each key, a week before, and not of rotated, revoked or expired ones', async () => {
+  it('is sent once per key, a week ahead, and not for rotated, revoked or expired keys', async () => {
     const customer = await createCustomer('10');
     const { id: orgId } = customer.organization;
     const make = (name: string, more: object) => createKey(database.db, orgId, { name, ...more });
@@ -185,7 +185,7 @@ describe('the mail about keys that expire', () => {
 });
 
 describe('the choice on the account page', () => {
-  it('is a person’s own, of each Organization that they manage', async () => {
+  it('is personal, per Organization that the person manages', async () => {
     const { organization, browser, user } = await signedIn(database.db, service.url);
     const other = await signedIn(database.db, service.url);
     const { text } = await browser.get('/dashboard/account', html);
@@ -211,7 +211,7 @@ describe('the choice on the account page', () => {
     expect(await isWanted(other.user.id)).toBe(true);
   });
 
-  it('is not shown to members who get none', async () => {
+  it('is not shown to members who get no mail', async () => {
     const { browser } = await signedIn(database.db, service.url, 'member');
     expect((await browser.get('/dashboard/account', html)).text).not.toContain('Mail me about');
   });

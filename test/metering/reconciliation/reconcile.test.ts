@@ -93,7 +93,7 @@ it('finds no drift in what the service recorded', async () => {
 });
 
 describe('drift', () => {
-  it('is found exactly, whether a row is wrong, missing, surplus or wrong only in its count', async () => {
+  it('is found exactly, whether a row is wrong, missing, surplus or has only a wrong count', async () => {
     const { organization, product, live } = await used();
     await breakSums(organization.id);
     const { totals, hours } = await compare(orm(), { orgId: organization.id });
@@ -134,7 +134,7 @@ describe('drift', () => {
     });
   });
 
-  it('is repaired to the very sums, with an audit row that tells old and new', async () => {
+  it('is repaired to the exact sums, with an audit row of old and new values', async () => {
     const { organization } = await used();
     const other = await used();
     const [totals, hours] = [await totalsOf(organization.id), await hoursOf(organization.id)];
@@ -173,7 +173,7 @@ describe('drift', () => {
     expect(hasDrift(await compare(orm(), {}))).toBe(false);
   });
 
-  it('of an Organization that does not exist is shown by its id and repaired too', async () => {
+  it('of a nonexistent Organization is shown by id and repaired too', async () => {
     const orgId = uuid();
     const product = await createProduct(database.db);
     await orm().insert(usageTotals).values({

@@ -169,7 +169,7 @@ it.each([
   'export of events',
   'sums of all products',
   'entitlements',
-])('the statement for %s reads by index what belongs to it and no more', async (name) => {
+])('the statement for %s reads only its own rows, by index', async (name) => {
   const [row] = await selectRows<{ 'QUERY PLAN': [{ Plan: PlanNode }] }>(
     database.db.orm,
     sql`explain (analyze, format json) ${statements()[name]!}`,

@@ -415,7 +415,7 @@ async function setUp(start: string, declared: UsageLimit[]) {
 }
 
 it(
-  'used, held and remaining, every refusal and every warning are those of a plain model',
+  'used, held and remaining, every refusal and every warning match a plain model',
   { timeout: 900_000 },
   async () => {
     const steps = fc.array(step, { minLength: 5, maxLength: 40, size: 'max' });

@@ -27,7 +27,7 @@ afterAll(async () => {
   await database.remove();
 });
 
-it('replayed in the order of its commits, a race over two instances holds no unit too much and refuses none that had room', async () => {
+it('a race over two instances, replayed in commit order, holds no unit too many and refuses none that had room', async () => {
   const server = await createPostgresServer({ track_commit_timestamp: 'on' });
   const log = pino({ level: 'silent' });
   const [db, second] = [
@@ -229,7 +229,7 @@ function watchSnapshots(db: Database, onAttempt: (attempt: Attempt, key: string)
   return { ...db, shards: { ...db.shards, groups: [own], locate: () => own } };
 }
 
-it('settles, releases and expiries at the same time neither let too much through nor keep room', async () => {
+it('simultaneous settlements, releases and expiries neither let too much through nor block room', async () => {
   const { db } = database;
   const { id: orgId } = await createOrganization(db);
   const product = await createProduct(db);

@@ -18,7 +18,7 @@ afterAll(() => database.remove());
 
 const HOUR_SECONDS = 3_600;
 
-it('tells how many reservations are held and expired, of all Organizations and both modes, and logs what is new', async () => {
+it('counts held and expired reservations of all Organizations and both modes, and logs the changes', async () => {
   const { db } = database;
   let nowMs = Date.parse('2026-03-01T12:00:00Z');
   const clock = { now: () => nowMs };

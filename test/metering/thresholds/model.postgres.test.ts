@@ -91,7 +91,7 @@ const step = fc.oneof(
 );
 const starts = ['2028-02-28T23:55:00.000Z', '2026-05-31T23:58:00.000Z', '2027-12-31T23:45:00.000Z'];
 
-it('each threshold that a plain model says was reached is told of once, and nothing else', async () => {
+it('each threshold that a plain model reaches is reported once, and nothing else', async () => {
   const { db } = database;
   let n = 0;
   await fc.assert(

@@ -30,7 +30,7 @@ afterAll(async () => {
 
 const instance = (i: number) => services[i % services.length]!;
 
-it('events of two months that reach thresholds of one week together, on every instance and repeated, are told of once', async () => {
+it('events of two months that reach thresholds of one week together, on every instance and repeated, are reported once', async () => {
   const { db } = database;
   const { id: orgId } = await createOrganization(db);
   await createListener(db, orgId);
@@ -59,7 +59,7 @@ it('events of two months that reach thresholds of one week together, on every in
   }
 }, 120_000);
 
-it('the event that reaches the threshold of a window that was evaluated before is told of once, whatever evaluates meanwhile', async () => {
+it('the event that reaches the threshold of an already evaluated window is reported once, whatever evaluates meanwhile', async () => {
   const { db } = database;
   const { id: orgId } = await createOrganization(db);
   await createListener(db, orgId);
@@ -86,7 +86,7 @@ it('the event that reaches the threshold of a window that was evaluated before i
   }
 }, 120_000);
 
-it('refused reservations are told of at most once a minute of each limit', async () => {
+it('refused reservations are reported at most once a minute per limit', async () => {
   const { db } = database;
   const { id: orgId } = await createOrganization(db);
   await createListener(db, orgId);

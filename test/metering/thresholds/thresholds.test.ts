@@ -71,7 +71,7 @@ async function tenant({ unitCap = null, terms = {}, isListening = true }: Tenant
 }
 
 describe('usage.threshold_reached', () => {
-  it('tells of what a correction reaches, and not again of what an earlier one had reached before', async () => {
+  it('reports what a correction reaches, but not what was reached before', async () => {
     const t = await tenant({ unitCap: '100', terms: { limits: [limit('1000', 'PT5H')] } });
     await t.send(10, { idempotencyKey: 'first' });
     const { secret } = await createKey(database.db, t.organization.id, { scopes: ['usage:correct'] });
@@ -104,7 +104,7 @@ describe('usage.threshold_reached', () => {
     ]);
   });
 
-  it('tells nothing twice of a window, however late its events are corrected, and nothing new once it could not remember', async () => {
+  it('reports nothing twice per window, however late its events are corrected, and nothing new once the record is gone', async () => {
     const limits = [limit('100', 'calendar_week'), limit('100', 'P30D')];
     const t = await tenant({ unitCap: '100', terms: { thresholds: [50, 80], limits } });
     const correct = async (idempotencyKey: string, quantity: number) => {
@@ -136,7 +136,7 @@ describe('usage.threshold_reached', () => {
     expect(await t.told()).toEqual(['80% of 100 calendar_month']);
   });
 
-  it('tells once of each threshold of a cap, in the month of the events', async () => {
+  it('reports each threshold of a cap once, in the month of the events', async () => {
     const t = await tenant({ unitCap: '100.5' });
     await t.send(50);
     expect(await t.told()).toEqual([]);
@@ -169,7 +169,7 @@ describe('usage.threshold_reached', () => {
     expect(await t.told()).toHaveLength(5);
   });
 
-  it('counts a repeat once, and what a dry run would reach never', async () => {
+  it('counts a repeat once, and ignores dry runs', async () => {
     const t = await tenant({ unitCap: '10', terms: { thresholds: [100] } });
     const dry = await sendUsage(
       service.url,
@@ -189,7 +189,7 @@ describe('usage.threshold_reached', () => {
     expect(await t.told()).toEqual(['100% of 10 calendar_month']);
   });
 
-  it('keeps live and test apart', async () => {
+  it('keeps live and test separate', async () => {
     const t = await tenant({ unitCap: '10', terms: { thresholds: [100] } });
     await t.send(9, { secret: t.test.secret });
     await createListener(database.db, t.organization.id, { livemode: false });
@@ -201,7 +201,7 @@ describe('usage.threshold_reached', () => {
     expect((await t.messages()).map(({ livemode }) => `${livemode}`).sort()).toEqual(['false', 'true']);
   });
 
-  it('knows the windows of the calendar by the times of the events', async () => {
+  it('assigns events to calendar windows by their times', async () => {
     const t = await tenant({
       terms: {
         thresholds: [100],
@@ -230,7 +230,7 @@ describe('usage.threshold_reached', () => {
     expect((await t.told()).filter((text) => text.endsWith('day'))).toHaveLength(2);
   });
 
-  it('tells again of a rolling window when a whole length of it has gone by', async () => {
+  it('reports a rolling window again after a full window length', async () => {
     const t = await tenant({ terms: { thresholds: [100], limits: [limit('10', 'PT1H')] } });
     await t.send(9);
     await t.send(1);
@@ -254,7 +254,7 @@ describe('usage.threshold_reached', () => {
     });
   });
 
-  it('is told of what a settlement records', async () => {
+  it('reports what a settlement records', async () => {
     const t = await tenant({ terms: { thresholds: [80], limits: [limit('10', 'calendar_day', 'block')] } });
     const headers = { authorization: `Bearer ${t.live.secret}`, 'content-type': 'application/json' };
     const post = async (path: string, body: object) => {
@@ -270,7 +270,7 @@ describe('usage.threshold_reached', () => {
     expect(await t.told()).toEqual(['80% of 10 calendar_day']);
   });
 
-  it('follows the thresholds that an entitlement declares, also those above a limit', async () => {
+  it('follows the thresholds that an entitlement declares, including those above a limit', async () => {
     const none = await tenant({ unitCap: '10', terms: { thresholds: [] } });
     await none.send(20);
     expect(await none.told()).toEqual([]);
@@ -279,14 +279,14 @@ describe('usage.threshold_reached', () => {
     expect((await own.told()).sort()).toEqual(['150% of 10 calendar_month', '30% of 10 calendar_month']);
   });
 
-  it('tells once of a cap and a limit that are the same', async () => {
+  it('reports an identical cap and limit once', async () => {
     const limits = [limit('10.0', 'calendar_month', 'block'), limit('10', 'calendar_month')];
     const t = await tenant({ unitCap: '10', terms: { thresholds: [100], limits } });
     await t.send(10);
     expect(await t.messages()).toMatchObject([{ data: { limit: { quantity: 10, enforcement: 'block' } } }]);
   });
 
-  it('evaluates a rolling window again only where its month has grown by what was left, or the terms are others', async () => {
+  it('evaluates a rolling window again only if the month grew by what was left, or the terms changed', async () => {
     const noted = vi.spyOn(service.services.thresholds, 'noted');
     const t = await tenant({ terms: { thresholds: [50, 100], limits: [limit('100', 'PT5H')] } });
     const send = async (quantity: number, more = {}) => {
@@ -318,7 +318,7 @@ describe('usage.threshold_reached', () => {
     noted.mockRestore();
   });
 
-  it('notes nothing where no endpoint listens, and a cap again only once the next threshold is reached or it is another', async () => {
+  it('notes nothing if no endpoint listens, and a cap again only at the next threshold or if the cap changed', async () => {
     const noted = vi.spyOn(service.services.thresholds, 'noted');
     const send = async (t: Awaited<ReturnType<typeof tenant>>, quantity: number, more = {}) => {
       noted.mockClear();

@@ -97,13 +97,13 @@ describe('recorded trades in one JSON document', () => {
     expect(existsSync(`${file}.rejected.ndjson`)).toBe(false);
   }
 
-  it('are counted once, although they are sent twice', async () => {
+  it('are counted once when sent twice', async () => {
     const file = folder.path('small.json.gz');
     writeFileSync(file, gzipSync(JSON.stringify(smallTrades)));
     await sendTwice(file, smallTrades);
   });
 
-  it.skipIf(!existsSync(day))('of a whole day are counted once, although they are sent twice', async () => {
+  it.skipIf(!existsSync(day))('of a whole day are counted once when sent twice', async () => {
     const trades = JSON.parse(gunzipSync(readFileSync(day)).toString()) as Trades;
     expect(Object.values(trades).flatMap((t) => Object.values(t).flat())).toHaveLength(6108);
     const file = folder.path('day.json.gz');
@@ -112,8 +112,8 @@ describe('recorded trades in one JSON document', () => {
   });
 });
 
-describe('what is rejected', () => {
-  it('are live events whose keys test events have: they would never be counted', async () => {
+describe('rejected records', () => {
+  it('include live events whose keys belong to test events, because they would never count', async () => {
     const { organization, env } = await entitled(['both-modes'], 'calls');
     const { secret } = await createKey(database.db, organization.id, { livemode: false });
     const event = (idempotencyKey: string) =>
@@ -128,7 +128,7 @@ describe('what is rejected', () => {
     expect(readFileSync(`${file}.rejected.ndjson`, 'utf8')).toMatch(/"duplicate_mismatch".*other mode/);
   });
 
-  it('goes to a file with its line, its reason and the record, and the rest is recorded', async () => {
+  it('go to a file with line, reason and record, and the rest is recorded', async () => {
     const { organization, env } = await entitled(['good-one'], 'calls');
     const event = (idempotencyKey: unknown, more: object = {}) =>
       JSON.stringify({ productSlug: 'good-one', metric: 'calls', idempotencyKey, ...more });
@@ -188,7 +188,7 @@ describe('what is rejected', () => {
 });
 
 describe('standard input', () => {
-  it('may be CSV in gzip, and quantities keep all their digits', async () => {
+  it('may be gzipped CSV, and quantities keep all their digits', async () => {
     const { organization, env } = await entitled(['exact'], 'bytes', '1');
     const csv = [
       'id;amount;note',
@@ -207,7 +207,7 @@ describe('standard input', () => {
     expect(await recorded(organization.id)).toMatchObject([{ total: '10.1234567890123456789' }]);
   });
 
-  it('needs a format, as it has no extension', async () => {
+  it('needs a format, because it has no extension', async () => {
     const run = await send(['-'], { GAUGE_URL: service.url, GAUGE_API_KEY: 'org_live_x' }, '');
     expect(run).toMatchObject({ code: 2, stderr: expect.stringMatching(/--format/) });
   });
@@ -222,7 +222,7 @@ it('a dry run records nothing and keeps no progress', async () => {
   expect(await recorded(organization.id)).toEqual([]);
 });
 
-it('stages events of long ago into a backfill, and says what comes next', async () => {
+it('stages old events into a backfill and names the next step', async () => {
   const { organization } = await entitled(['staged'], 'calls');
   const root = `/operator/organizations/${organization.slug}/usage/backfills`;
   const headers = { authorization: `Bearer ${operatorToken}`, 'content-type': 'application/json' };
@@ -267,7 +267,7 @@ it('stages events of long ago into a backfill, and says what comes next', async 
 it.each([
   [operatorToken, 'There is no such backfill.'],
   ['another token of the operator', 'This is not the operator token.'],
-])('does not start into a backfill that it cannot find: %s', async (token, problem) => {
+])('does not start with a backfill that it cannot find: %s', async (token, problem) => {
   const flags = ['--backfill', '019c13c7-9a00-7000-8000-4b1d0a6e2f90'];
   const { code, stderr } = await send(['events.ndjson', ...flags], {
     GAUGE_URL: service.url,
@@ -287,7 +287,7 @@ it.each([
   expect([code, stderr]).toEqual([2, expect.stringContaining(problem)]);
 });
 
-it('a key that is not good stops the run with the reason', async () => {
+it('an invalid key stops the run and shows the reason', async () => {
   const file = folder.path('refused.ndjson');
   writeFileSync(file, '{"productSlug":"p","metric":"calls","idempotencyKey":"a"}\n'.repeat(3000));
   const key = `org_live_${'0'.repeat(32)}`;
@@ -364,7 +364,7 @@ describe('a run that ends early', () => {
     expect(existsSync(`${file}.gauge-progress.json`)).toBe(false);
   }
 
-  it('continues after it was killed, and every event is there once', async () => {
+  it('resumes after being killed, with every event recorded once', async () => {
     const prepared = await prepare('killed');
     const { child, ended } = startSend(prepared.args, prepared.env);
     await untilHalfWay(prepared.file);
@@ -373,7 +373,7 @@ describe('a run that ends early', () => {
     await expectEverythingOnce(prepared);
   });
 
-  it('stops cleanly on the first interrupt and continues', async () => {
+  it('stops cleanly on the first interrupt and resumes', async () => {
     const prepared = await prepare('interrupted');
     const { child, ended } = startSend(prepared.args, prepared.env);
     await untilHalfWay(prepared.file);

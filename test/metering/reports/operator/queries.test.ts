@@ -85,7 +85,7 @@ it.each(
   },
 );
 
-it('hours that are no whole months are summed up to the hour, over a turn of the month', async () => {
+it('hours that are not whole months are summed to the hour across the turn of a month', async () => {
   const query = { ...range, granularity: 'total' as const, after: undefined, limit: 1 };
   const from = new Date('2031-03-02T01:00:00Z');
   expect(await listCustomerUsage(database.db, { ...query, from })).toMatchObject([

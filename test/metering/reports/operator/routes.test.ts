@@ -152,7 +152,7 @@ const spans: [Granularity, string, string][] = [
 ];
 
 describe('GET /operator/usage', () => {
-  it('is empty where there is nothing, as JSON and as CSV', async () => {
+  it('is empty if there is no usage, as JSON and as CSV', async () => {
     const query = { from: '2020-01-01', to: '2020-02-01', granularity: 'month' };
     expect((await call('GET', toQuery(query))).body).toEqual({ usage: [], nextCursor: null });
     const csv = await fetchCsv(query, { accept: 'text/csv' });
@@ -163,7 +163,7 @@ describe('GET /operator/usage', () => {
   });
 
   it(
-    'is the sum of the events, late and repeated ones too, on every page and in the file',
+    'is the sum of the events, including late and repeated ones, on every page and in the file',
     { timeout: 300_000 },
     async () => {
       const event = fc.record({
@@ -212,7 +212,7 @@ describe('GET /operator/usage', () => {
     },
   );
 
-  it('keeps every digit, and tells metrics apart that a product has counted', async () => {
+  it('keeps every digit, and separates the metrics that a product has counted', async () => {
     const { db } = database;
     const { id, slug } = await createOrganization(db, { slug: 'digits' });
     const metric = `=1+"x" ${'𝄞'.repeat(248)}`;
@@ -249,7 +249,7 @@ describe('GET /operator/usage', () => {
     expect(await readPages({ ...query, product: slug }, 5)).toEqual(rows);
   });
 
-  it('a time may have an offset, and a date is its start in UTC', async () => {
+  it('accepts a time with an offset, and reads a date as its start in UTC', async () => {
     const query = { granularity: 'hour', organization: 'digits' };
     const plain = await readPages({ ...query, from: '2026-03-04', to: '2026-03-05' }, 10);
     expect(plain).toHaveLength(2);
@@ -326,7 +326,7 @@ describe('GET /operator/usage', () => {
       ['product', { ...good, product: slug }],
     ]),
   ];
-  it('names the parameter that is wrong', async () => {
+  it('names the invalid parameter', async () => {
     for (const [name, query] of hostile) {
       const { status, body } = await call('GET', toQuery(query));
       expect(status, JSON.stringify(query)).toBe(400);
