@@ -42,10 +42,10 @@ it(
     };
     let server = startServerProcess(env);
     let [isStopping, answered, inFlight, hits] = [false, 0, 0, 0];
-    /** What each event counts in the end. */
+    /** Final quantity of each event. */
     const expected = new Map<string, number>();
 
-    /** The same call again after each answer that never came, and each 503. */
+    /** Repeats the call after every lost answer and every 503. */
     async function insist(path: string, body?: object, method = 'POST'): Promise<Record<string, any>> {
       for (;;) {
         inFlight++;
@@ -78,20 +78,20 @@ it(
         keys.push(key);
         const event = { productSlug: product.slug, metric: 'calls', quantity, idempotencyKey: key };
         await insist('/api/usage/events', { events: [event] });
-        // One of its own and one of before, which may have been corrected already.
+        // One new event and one earlier event, which may have been corrected already.
         const corrections = [key, keys[random.between(0, keys.length - 1)]!].map((idempotencyKey, n) => {
           const to = random.between(0, 40);
           expected.set(idempotencyKey, to);
           return { idempotencyKey, quantity: to, reason: 'test', correctionKey: `${key} ${n}` };
         });
         const { applied, deduped } = await insist('/api/usage/corrections', { corrections });
-        // A repeat finds all of the request or nothing.
+        // A repeat finds the whole request or none of it.
         expect([`${applied} ${deduped}`]).toEqual([expect.stringMatching(/^(2 0|0 2)$/)]);
       }
     }
 
     let backfills = 0;
-    /** One after the other is staged, applied, and every second one reverted. */
+    /** Stages and applies backfills one after another, and reverts every second one. */
     async function backfill(): Promise<void> {
       const root = `/operator/organizations/${slug}/usage/backfills`;
       const day = 86_400_000;

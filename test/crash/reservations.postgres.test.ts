@@ -15,14 +15,14 @@ const KILLS = Number(process.env.CRASH_KILLS ?? 5);
 const SHUTDOWNS = Number(process.env.CRASH_SHUTDOWNS ?? 2);
 const SENDERS = 8;
 const LIMIT = 1_000_000;
-/** Of work that is given up, and of work that will be settled. */
+/** Short holds are for abandoned work, long ones for work that will be settled. */
 const SHORT_SECONDS = 2;
 const LONG_SECONDS = 600;
 
 interface Work {
   key: string;
   held: number;
-  /** Undefined: given up, and its hold left to expire. */
+  /** Undefined: abandoned, with its hold left to expire. */
   used: number | undefined;
   id?: string;
 }
@@ -79,7 +79,7 @@ it(
       return { status: response.status, body: (await response.json()) as Answer['body'] };
     }
 
-    /** The same call again after each answer that never came, and each 503. */
+    /** Repeats the call after every lost answer and every 503. */
     async function insist(random: Random, ...of: Parameters<typeof call>): Promise<Answer> {
       for (;;) {
         inFlight++;

@@ -21,14 +21,14 @@ const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 1e6));
 const KILLS = Number(process.env.CRASH_KILLS ?? 4);
 const CROSSINGS = Number(process.env.CRASH_CROSSINGS ?? 60);
 const SENDERS = 64;
-/** What is used of each product, which reaches every threshold of its cap and its limits. */
+/** Usage per product, which reaches every threshold of its cap and its limits. */
 const TOTAL = 600;
 const thresholds = [10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
 const declared = [
   { quantity: '450', window: 'PT5H', enforcement: 'warn' as const },
   { quantity: '500', window: 'calendar_day', enforcement: 'warn' as const },
 ];
-/** Products in turn have a cap alone, one and two limits beside it: what is noted of them, and when, is different. */
+/** Products have a cap alone, or one or two limits beside it, because each is noted at different times. */
 const limitsOf = (product: number) => declared.slice(0, product % (declared.length + 1));
 const perProduct = thresholds.length * 2;
 
@@ -54,7 +54,7 @@ it(
       await grant(db, orgId, product.id, { ...(limits.length > 0 && { limits }), thresholds });
       slugs.push(product.slug);
     }
-    // Of this one everything is rolled back.
+    // Everything for this product is rolled back.
     const quiet = slugs.pop()!;
     const { secret } = await createKey(db, orgId);
     const ownEnv = { NODE_ENV: 'test', SECRET_KEYS: 'secret-key-of-the-tests' };
@@ -86,7 +86,7 @@ it(
     let [released, answered, inFlight, hits, isStopping] = [0, 0, 0, 0, false];
     let next = 0;
 
-    /** The same batch again, to either instance, after each answer that never came and each 503. */
+    /** Repeats the batch, on either instance, after every lost answer and every 503. */
     async function insist(own: typeof random, events: unknown[]): Promise<number> {
       for (;;) {
         inFlight++;
@@ -123,7 +123,7 @@ it(
     try {
       for (let kill = 1; kill <= KILLS; kill++) {
         const share = (n: number) => Math.floor((queue.length * n) / (KILLS + 1));
-        // More than is waited for, so that there is work in flight.
+        // More than is waited for, so that requests are in flight.
         released = share(kill + 1);
         const until = share(kill - 1) + random.between(1, share(1));
         while (answered < until) await setTimeout(2);
@@ -132,7 +132,7 @@ it(
         const which = random.between(0, 1);
         await servers[which]!.end('SIGKILL');
         servers[which] = start(ports[which]!);
-        // One is always up; now and then they are down together.
+        // Usually one instance is up; occasionally both are down.
         if (random.chance(0.8)) await servers[which].ready;
       }
       released = queue.length;
@@ -147,7 +147,7 @@ it(
         `${data.productSlug} ${data.threshold}% of ${data.limit.quantity}`;
       const waiting = sql`select 1 from webhook_deliveries where status <> 'delivered'
         union all select 1 from usage_checks limit 1`;
-      // What a killed instance was sending would be sent again after a minute.
+      // Messages that a killed instance was sending would be retried only after a minute.
       await db.orm
         .update(webhookDeliveries)
         .set({ nextAttemptAt: new Date() })

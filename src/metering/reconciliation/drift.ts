@@ -87,7 +87,7 @@ function driftOf(name: SumTable, scope: DriftScope): SQL {
   ), actual as (
     ${
       deleted === undefined
-        ? // Joined, not asked for row by row: a coordinator of shards takes that of tables alone.
+        ? // A join, because a shard coordinator runs correlated subqueries only on tables.
           sql`select t.* from found t left join usage_archived_totals a on ${archivedOf(monthOfRow)} where a.org_id is null`
         : sql`select ${keys}, sum(quantity) as quantity, sum(events) as events
     from (select * from found union all ${deleted} where deleted_events > 0 and ${isIn(scope, monthOfRow)}) t

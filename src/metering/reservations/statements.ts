@@ -149,7 +149,7 @@ const listStatement = (status: string, condition: string): Template => ({
 /** A page of an Organization's reservations in a mode, newest first. $1 org, $2 livemode, $3 id to start below, $4 rows */
 export const listReservations: Template = { name: 'usage_reservations_list', text: listWhere('') };
 
-/** Like `listReservations`, for one status. $5 id to end at, $6 now */
+/** Like `listReservations`, for one status. $5 lowest id, $6 now */
 export const listReservationsByStatus: Record<ReservationStatus, Template> = {
   held: listStatement('held', `${reservationEnds.open} and expires_at > $6::timestamptz`),
   expired: listStatement('expired', `${reservationEnds.open} and expires_at <= $6::timestamptz`),

@@ -65,7 +65,7 @@ async function archiveAll(orgId: string, orm: Orm = database.db.orm): Promise<vo
   for await (const month of eachOpenMonth(orm, '2030-02-01', orgId)) await archiveMonth(deps(orm), month);
 }
 
-/** What must not change, whatever happens to the events. */
+/** Sums that must not change, whatever happens to the events. */
 const sumsOf = async (orgId: string) => ({
   totals: await database.db.orm.select().from(usageTotals).where(eq(usageTotals.orgId, orgId)),
   hours: (await database.db.orm.select().from(usageHours).where(eq(usageHours.orgId, orgId))).length,
@@ -90,7 +90,7 @@ const checkAll = async (orgId: string) => {
   for (const archive of await listArchives(database.db.orm, orgId)) await readBack(deps(), archive);
 };
 
-/** The real database, which is gone at its n-th answer: before the statement was done, or after it. */
+/** The real database, which fails at its n-th answer: before the statement ran, or after it. */
 function endingAt(n: number, isDone: boolean): Orm {
   let count = 0;
   const guard = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -113,7 +113,7 @@ function endingAt(n: number, isDone: boolean): Orm {
   return behind(database.db.orm);
 }
 
-/** Archives in runs that are each killed a little later than the one before, until it has come so far. */
+/** Archives in runs that are each killed a little later than the last, until `isThere` holds. */
 async function archiveUntil(id: string, isThere: (keys: string[]) => Promise<boolean> | boolean) {
   for (let n = 1; !(await isThere(await keysIn(id))); n++)
     await archiveAll(id, endingAt(n, true)).catch(() => undefined);

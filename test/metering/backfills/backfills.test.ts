@@ -63,7 +63,7 @@ async function arrive() {
     const path = `${root}/${answer.body.id}`;
     const stage = (events: object[], headers = {}) => operate('POST', `${path}/events`, { events }, headers);
     const read = async () => (await operate('GET', path)).body;
-    /** Until the step is over, some events at a time. */
+    /** Runs until the step is over, `chunk` events at a time. */
     const finish = async (chunk = 3) => {
       const run = createBackfillRunner({ db: database.db, clock: service.clock }, { chunk, turnMs: 500 });
       for (;;) {
@@ -238,11 +238,11 @@ describe('a backfill', () => {
     expect(await total()).toEqual([['2031-02-01', 0, 2]]);
   });
 
-  it('is logged when it fails, and does not hold up the others', async () => {
+  it('is reported when it fails, and does not hold up the others', async () => {
     const broken = await arrive();
     const first = await broken.open();
     await first.stage([broken.event('a')]);
-    // What no event may count.
+    // A quantity that the sums refuse.
     await orm()
       .update(usageBackfillEvents)
       .set({ quantity: '-1' })
@@ -255,7 +255,7 @@ describe('a backfill', () => {
     const run = createBackfillRunner({ db: database.db, clock: service.clock });
     await expect(run()).rejects.toThrow();
     expect((await second.read()).backfill.state).toBe('applied');
-    // Or it would fail in other tests, too.
+    // Otherwise it would fail in later tests.
     await orm().delete(usageBackfills).where(eq(usageBackfills.orgId, broken.orgId));
   });
 

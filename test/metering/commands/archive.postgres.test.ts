@@ -31,7 +31,6 @@ async function fill(db: Database, count: number) {
   return { orgId, slug };
 }
 
-/** The one file of events in a folder. */
 function fileIn(to: string): string | undefined {
   const month = join(to, '2024-05');
   const name = existsSync(month) ? readdirSync(month).find((name) => name.endsWith('.ndjson.gz')) : undefined;

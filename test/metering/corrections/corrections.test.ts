@@ -213,7 +213,7 @@ describe('a correction', () => {
       expect([status, body.code]).toEqual([404, 'event_not_found']);
     }
     expect((await correct([to('live', 1, 'k')])).status).toBe(200);
-    // Not even whether a correction key was used there.
+    // The answer does not even reveal whether the correction key was used there.
     expect((await correct([to('live', 1, 'k')], test.secret)).body.code).toBe('idempotency_conflict');
     expect((await correct([to('test', 2, 't')], test.secret)).body).toMatchObject({ applied: 1 });
     expect([await total(true), await total(false)]).toEqual([[['2031-03-01', 1, 1]], [['2031-03-01', 2, 1]]]);
@@ -261,7 +261,7 @@ describe('a correction', () => {
       });
     const nine = await lookUp(9);
     expect(nine.body.results[8].event.corrections).toHaveLength(1_001);
-    // A key that is named 500 times would be an answer of hundreds of megabytes.
+    // A key named 500 times would make an answer of hundreds of megabytes.
     const ten = await lookUp(10);
     expect([ten.status, ten.body.code]).toEqual([413, 'batch_too_large']);
   });
@@ -345,7 +345,7 @@ describe('windows of limits', () => {
       enforcement: 'block' as const,
     }));
     await database.db.orm.update(entitlements).set({ limits }).where(eq(entitlements.orgId, orgId));
-    // The hour's window begins within the hour of 11, the other's at 11:04.
+    // One window starts within the hour of 11, the other at 11:04.
     await send('out', { quantity: 100, occurredAt: '2031-03-20T11:03:59Z' });
     await send('edge', { quantity: 10, occurredAt: '2031-03-20T11:20:00Z' });
     await send('in', { quantity: 1, occurredAt: '2031-03-20T12:30:00Z' });
@@ -446,7 +446,7 @@ describe('POST /api/usage/corrections refuses', () => {
     expect([status, body.code]).toEqual([413, 'batch_too_large']);
   });
 
-  it('texts that merely contain quoted numbers, without changing them', async () => {
+  it('no hostile texts, and keeps them as sent', async () => {
     const { live, send, correct } = await arrive();
     const hostile = `'; drop table usage_events; --{"a","b"}\\ 🚀`;
     await send(hostile, { quantity: 2 });

@@ -200,7 +200,7 @@ describe('PUT /operator/organizations/:slug/entitlements/:productSlug', () => {
       ...absent.body,
       updatedAt: now(),
     });
-    // What the product declares later binds where the entitlement has no cap of its own.
+    // A later declaration of the product applies if the entitlement has no cap of its own.
     await call('PUT', `/products/${product}`, { name: 'Product', usageMetric: 'calls', unitCap: 20 });
     expect((await call('GET', list)).body.entitlements).toMatchObject([{ effectiveUnitCap: 20 }]);
     expect((await audit(slug)).slice(0, 4).map(({ action, details }) => ({ action, ...details }))).toEqual([
@@ -211,7 +211,7 @@ describe('PUT /operator/organizations/:slug/entitlements/:productSlug', () => {
     ]);
   });
 
-  it('the table allows exactly the three kinds of cap', async () => {
+  it('the table rejects a cap without hasOwnCap and a negative cap', async () => {
     const { organization, product, path } = await setUp();
     await call('PUT', path, { kind: 'live' });
     const store = (values: string) =>

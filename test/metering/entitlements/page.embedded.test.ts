@@ -30,7 +30,6 @@ async function arrive(role: (typeof roles)[number] = 'owner') {
 }
 
 const textOf = (page: string) => page.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ');
-/** The row of a product, as text. */
 const rowOf = (page: string, slug: string) =>
   textOf(page.split('<tr role="row">').find((row) => row.includes(`<code>${slug}</code>`)) ?? '');
 

@@ -21,7 +21,7 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** An Organization with one product whose events count at most 10, and one with the usual ceiling. */
+/** An Organization with a product whose events count at most 10, and one with the default ceiling. */
 async function setUp() {
   const organization = await createOrganization(database.db);
   const low = await createProduct(database.db, { maxQuantity: '10' });

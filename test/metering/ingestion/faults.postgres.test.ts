@@ -14,7 +14,7 @@ import {
   type UsageReply,
 } from '../../support/usage.js';
 
-/** A Postgres of this file's own, as it is shipped, that can be crashed. */
+/** This file's own Postgres, as shipped, which tests can crash. */
 let server: PostgresServer;
 let db: Database;
 let service: TestService;
@@ -38,7 +38,7 @@ async function connect(): Promise<pg.Client> {
   return client;
 }
 
-/** Ends the connections whose flush waits for a lock; resolves when there was one. */
+/** Ends the connections whose flush waits for a lock; resolves once there was one. */
 async function terminateWaitingFlushes(): Promise<void> {
   const killer = await connect();
   for (let ended = 0; ended === 0; await setTimeout(10)) {
@@ -74,7 +74,7 @@ describe('Postgres', () => {
     await server.stop('immediate');
     const starting = server.start();
     const answers: UsageReply[] = [];
-    // A server that recovers for longer than a request waits answers some of them with 503; a client comes again.
+    // A server that recovers for longer than a request waits answers some of them with 503; clients retry.
     const deadline = Date.now() + 30_000;
     while (answers.at(-1)?.status !== 202 && Date.now() < deadline) {
       if (answers.length > 0) await setTimeout(100);

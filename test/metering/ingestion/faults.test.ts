@@ -36,7 +36,7 @@ afterAll(async () => {
 const send = (secret: string, events: unknown[], options?: SendOptions) =>
   sendUsage(service.url, secret, events, options);
 let group: ShardGroup | undefined;
-/** All in one shard group, or they could not go in one flush. */
+/** All in one shard group, so that they can share a flush. */
 async function tenant(unitCap?: string): ReturnType<typeof createTenant> {
   for (;;) {
     const made = await createTenant(database.db, unitCap);
@@ -46,7 +46,7 @@ async function tenant(unitCap?: string): ReturnType<typeof createTenant> {
 }
 const one = usageEvent;
 
-/** Puts a held flush into every place there is, so that whatever comes next has to wait. */
+/** Fills every flush slot with a held flush, so that later calls have to wait. */
 async function plugFlushes() {
   const { product, key } = await tenant();
   faulty.hold('usage_ingest');
@@ -59,7 +59,7 @@ async function plugFlushes() {
   return plugs;
 }
 
-/** Calls that are sure to go in one flush, because those before it are held until all of them wait. */
+/** Makes calls share one flush, by holding earlier flushes until all of the calls wait. */
 async function inOneFlush<T>(calls: (() => Promise<T>)[], events: number): Promise<T[]> {
   const plugs = await plugFlushes();
   const answers = calls.map((call) => call());
@@ -69,7 +69,7 @@ async function inOneFlush<T>(calls: (() => Promise<T>)[], events: number): Promi
   return Promise.all(answers);
 }
 
-/** From now on the database refuses statements that carry this text. */
+/** Makes the database refuse statements that contain this text. */
 function refuse(text: string, error: Error) {
   faulty.before = (_statement, values) => {
     if (values.some((value) => String(value).includes(text))) throw error;
@@ -81,7 +81,7 @@ describe('requests that share a flush', () => {
     const { organization, product, key } = await tenant();
     const revoked = await createKey(database.db, organization.id, { revokedAt: new Date('2020-01-01') });
     const scopeless = await createKey(database.db, organization.id, { scopes: ['entitlements:read'] });
-    // Known keys are judged by the statement alone.
+    // Known keys are checked by the statement alone.
     for (const { secret } of [revoked, scopeless]) service.services.keyUse.touch(hashSecret(secret), null);
     const answers = await inOneFlush(
       [
@@ -343,7 +343,7 @@ describe('a full queue', () => {
     await send(key.secret, [one(product.slug, 'first')]);
     const plugs = await plugFlushes();
     const batch = (r: number) => Array.from({ length: 500 }, (_, e) => one(product.slug, `${r} ${e}`));
-    // Each shard group has a part of the queue.
+    // Each shard group has its own part of the queue.
     const room = 50_000 / database.db.shards.groups.length;
     const answers = Array.from({ length: room / 500 }, (_, r) => send(key.secret, batch(r)));
     await until(() => service.services.ingestion.waitingEvents === room, 30_000);

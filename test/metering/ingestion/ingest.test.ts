@@ -185,7 +185,7 @@ describe('an accepted batch', () => {
       );
     expect(await report('a', 3)).toEqual([[], ['3 of 2.5'], [], []]);
     expect(await report('b', 9)).toEqual([['12 of 10'], ['12 of 2.5'], [], []]);
-    // A repeat hears the same.
+    // A repeat gets the same warnings.
     expect(await report('b', 9)).toEqual([['12 of 10'], ['12 of 2.5'], [], []]);
     const setCap = (orgId: string, hasOwnCap: boolean, unitCap: string | null) =>
       db.orm.update(entitlements).set({ hasOwnCap, unitCap }).where(eq(entitlements.orgId, orgId));

@@ -33,7 +33,7 @@ const subjectsTo = async (email: string) => {
   return rows.map(({ subject }) => subject);
 };
 
-/** An Organization with a product, a key, an owner and what it has used of a cap. */
+/** An Organization with a product, a key, an owner and some usage against a cap. */
 async function createCustomer(unitCap: string) {
   const tenant = await createTenant(database.db, unitCap);
   const owner = await createUser(database.db);

@@ -18,7 +18,7 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** Sends batches over several products without a pause until it is told to stop; every one of them must be accepted. */
+/** Sends batches over several products without a pause until stopped; every batch must be accepted. */
 async function startSenders(count: number) {
   const organization = await createOrganization(database.db);
   const products = await Promise.all([1, 2, 3].map(() => createProduct(database.db)));

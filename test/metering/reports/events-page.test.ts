@@ -23,7 +23,7 @@ const html = { accept: 'text/html' };
 
 let database: TestDatabase;
 let service: TestService;
-/** How often events were read for a file, and what happens then. */
+/** How often events were read for a file, and a hook that runs before each read. */
 const reads = { count: 0, before: () => undefined as void };
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -35,7 +35,7 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** The real database; reads of events are counted and can be made to fail. */
+/** The real database, with reads of events counted and optionally failing. */
 function watched(db: Database): Database {
   const execute = (query: Parameters<Orm['execute']>[0]) => {
     const { sql } = (
@@ -142,7 +142,7 @@ describe('an event', () => {
 describe('the list', () => {
   it('pages through all events newest first, live and test separately', async () => {
     const { open, fill, browser } = await arrive();
-    // Ten events each at the same time: the idempotency key orders them.
+    // Ten events at each time, so that the idempotency key decides their order.
     for (let i = 0; i < 12; i++)
       await fill(10, { prefix: `${'abcdefghijkl'[i]!}-`, everyMs: 0, from: `2031-03-01T00:00:0${i % 4}Z` });
     await fill(1, { prefix: 'test-', livemode: false });
@@ -215,7 +215,7 @@ describe('the list', () => {
 describe('the CSV file', () => {
   it('of 20,000 events is complete and in order, compressed or not', async () => {
     const { browser, fill, product } = await arrive();
-    // Three at the same time, across the seams between the batches.
+    // Events at the same time across batch boundaries.
     for (let i = 0; i < 2; i++) await fill(10_000, { prefix: `${i}-`, everyMs: i === 0 ? 1 : 7 });
     for (const headers of [{}, { 'accept-encoding': 'identity' }]) {
       reads.count = 0;
@@ -309,7 +309,7 @@ describe('the CSV file', () => {
       response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
       expect(await ended).toBe('ECONNRESET');
       expect(text.split('\r\n').length).toBeLessThan(6_100);
-      // A failure before the first byte is an ordinary answer.
+      // A failure before the first byte gives an ordinary error answer.
       left = 0;
       expect((await browser.get(`${PATH}.csv`)).status).toBe(503);
     } finally {
@@ -327,7 +327,7 @@ describe('the CSV file', () => {
   });
 });
 
-/** Starts to load the file of all events; nothing is read of it yet. */
+/** Starts to download the file of all events, without reading any of it yet. */
 function download(browser: Browser): Promise<IncomingMessage> {
   const cookie = [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
   return new Promise((resolve, reject) => {
@@ -358,7 +358,7 @@ describe('the filters', () => {
     ]);
     const chosen = (await open({ key: other.id })).text;
     expect(chosen).toMatch(new RegExp(`<option value="${other.id}" selected>`));
-    // The modes and the file keep it.
+    // The mode links and the file link keep it.
     expect(chosen.match(new RegExp(`href="[^"]*key=${other.id}`, 'g'))).toHaveLength(3);
   });
 

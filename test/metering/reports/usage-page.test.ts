@@ -118,7 +118,7 @@ describe('the numbers', () => {
     expect(total(await csv('?mode=test'))).toBe('99');
     const page = await open('?metric=calls');
     expect(textOf(page.text)).toMatch(/tokens: 1,000 .*calls: 5 \(counted formerly\)/);
-    // What is not counted any more has no cap.
+    // A metric that is no longer counted has no cap.
     expect(textOf(page.text)).not.toContain('Remaining');
     expect(page.text).toContain(`key=${other.id}`);
     const filtered = textOf((await open(`?metric=calls&key=${other.id}`)).text);
@@ -131,11 +131,11 @@ describe('the numbers', () => {
 describe('a month against its cap', () => {
   it('shows what is used, what is left, and where the pace of seven days leads', async () => {
     const { db, orgId, product, key, open } = await arrive('1000');
-    // 24 a day up to now, over the last days of February, too.
+    // 24 events a day until now, starting in late February.
     const event = { orgId, productId: product.id, apiKeyId: key.id, prefix: 'e', everyMs: 3_600_000 };
     await fillUsage(db, { ...event, count: 24 * 22 + 12, from: '2031-02-21T00:00:00Z' });
     const page = textOf((await open()).text);
-    // 14.5 days are over, 16.5 are left.
+    // 14.5 days have passed, 16.5 are left.
     expect(page).toContain('Used 348 calls');
     expect(page).toContain('Remaining 652 of 1,000');
     expect(page).toContain('34.8%');
@@ -265,7 +265,7 @@ describe('the page', () => {
     }
   });
 
-  it('shows hostile names as text, and as plain cells in the CSV', async () => {
+  it('shows hostile names as text, and neutralises formulas in the CSV', async () => {
     const { db, orgId, product, open } = await arrive();
     const name = `=cmd|'<script>alert(1)</script>"&‮ 🚀`;
     await db.orm.update(products).set({ name, usageMetric: name }).where(eq(products.id, product.id));
@@ -313,7 +313,7 @@ describe('the last days', () => {
     const event = { orgId, productId: product.id, apiKeyId: key.id, everyMs: 1 };
     await fillUsage(db, { ...event, prefix: 'a', count: 3, from: '2031-03-09T00:00:00Z' });
     await fillUsage(db, { ...event, prefix: 'b', count: 2, from: '2031-03-08T12:59:59Z' });
-    // After the hour of the day that it is now: not to be compared with.
+    // Later than the current time of day, so outside the comparison.
     await fillUsage(db, { ...event, prefix: 'c', count: 9, from: '2031-03-08T13:00:00Z' });
     await fillUsage(db, { ...event, prefix: 'd', count: 5, from: '2031-02-13T23:59:59Z' });
     const week = await open('?range=last7');
@@ -387,7 +387,7 @@ describe('all products', () => {
     expect(page.status).toBe(200);
     expect(text).toContain(`${product.name} 3 3 calls 2 +50.0%`);
     expect(text).toContain(`${others[5]!.name} 15 37.5 calls 0`);
-    // Five have a part of their own.
+    // Only five have a segment each.
     expect(text).toContain('2 other products');
     expect(page.text).toMatch(/data-label="14 Mar 2031: 78 events: [^"]* 15, [^"]*2 other products 13"/);
     expect(text).not.toContain(stranger.product.name);
@@ -401,7 +401,7 @@ describe('all products', () => {
     );
   });
 
-  it('say how many are combined if there are too many', async () => {
+  it('say how many are shown if there are more', async () => {
     const { db, orgId, browser } = await arrive();
     for (let i = 0; i < 100; i++) await grant(db, orgId, (await createProduct(db)).id);
     expect(textOf((await browser.get(path, html)).text)).toContain('Only the first 100 products');

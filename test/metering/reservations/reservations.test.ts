@@ -121,7 +121,7 @@ describe('a reservation', () => {
       held: 7,
       remaining: 3,
     });
-    // The hold that is in the way ends in five minutes.
+    // The blocking hold ends in five minutes.
     expect(Number(refused.headers.get('retry-after'))).toBe(300);
     expect((await t.reserve(3)).status).toBe(201);
     const never = await t.reserve(11);

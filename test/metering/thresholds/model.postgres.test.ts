@@ -32,7 +32,7 @@ interface Event {
   at: number;
 }
 
-/** What is promised, in memory and as plainly as it can be said. */
+/** The promises as a plain in-memory model. */
 interface Model {
   limits: Pick<UsageLimit, 'quantity' | 'window'>[];
   thresholds: number[];

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createFolder, send, startSend } from './run-send.js';
 
-// Some tests start processes, which is slow on a machine that is busy.
+// Some tests start processes, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 
 interface SentEvent {
@@ -17,7 +17,7 @@ interface Request {
   events: SentEvent[];
 }
 
-/** What stands between the command and the service, and behaves as badly as a test asks. */
+/** Sits between the command and the service, and misbehaves as a test asks. */
 type Fault = (res: ServerResponse, request: Request, count: number) => boolean;
 
 const folder = createFolder();
@@ -112,7 +112,7 @@ it.each([429, 503])('all senders wait together as long as a %i asks', async (sta
   };
   const run = await send([eventsFile(1500), '--batch', '50', '--concurrency', '3', '--json'], env);
   expect(run).toMatchObject({ code: 0, summary: { accepted: 1500, deduped: 0 } });
-  // Those that were on their way when the service spoke may still come in.
+  // Requests already in flight when the service answered may still arrive.
   const late = requests.filter(({ at }) => at > refusedAt);
   expect(late.filter(({ at }) => at < refusedAt + 990).length).toBeLessThanOrEqual(3);
   expect(late.filter(({ at }) => at >= refusedAt + 990).length).toBeGreaterThan(20);
@@ -122,7 +122,7 @@ it('a lost connection, a lost answer and server errors are retried with the same
   const faults: Fault[] = [
     (res) => Boolean(res.destroy()),
     (res, { events }) => {
-      // Recorded, but the sender never hears of it.
+      // Recorded, but the sender never gets the answer.
       answer({ writeHead: () => undefined, end: () => undefined } as unknown as ServerResponse, events);
       return Boolean(res.destroy());
     },
@@ -172,7 +172,7 @@ it('continues the counts of the previous run, unless told to start over or the i
 });
 
 describe('a run that ends without an answer', () => {
-  /** Of 700 events in two batches one is recorded, and no answer arrives. */
+  /** Records one of 700 events in two batches and drops every answer. */
   async function loseAnswers(args: string[] = ['--json']) {
     fault = (res, { events }, count) => {
       if (count === 1)

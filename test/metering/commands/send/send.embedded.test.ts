@@ -11,7 +11,7 @@ import { operatorToken } from '../../../support/operator.js';
 import { startTestService, type TestService } from '../../../support/service.js';
 import { createFolder, send, startSend } from './run-send.js';
 
-// Some tests start processes, which is slow on a machine that is busy.
+// Some tests start processes, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 
 let database: TestDatabase;
@@ -38,7 +38,7 @@ async function entitled(slugs: string[], usageMetric = 'contracts', unitCap: str
   return { organization, env: { GAUGE_URL: service.url, GAUGE_API_KEY: key.secret } };
 }
 
-/** What is recorded for an Organization, from the events and from the totals, by product. */
+/** What is recorded for an Organization by product, from both events and totals. */
 async function recorded(orgId: string) {
   const result: unknown = await database.db.orm.execute(sql`
     select p.slug, trim_scale(t.quantity)::text as total, t.events::text as counted,
@@ -50,7 +50,7 @@ async function recorded(orgId: string) {
 
 type Trades = Record<string, Record<string, { trade_id: string; count: number }[]>>;
 
-/** What the file itself says: per series the contracts and the number of trades. */
+/** Expected sums from the file: contracts and number of trades per series. */
 function sumsOf(trades: Trades) {
   return Object.entries(trades)
     .map(([series, tickers]) => {
@@ -303,7 +303,7 @@ describe('a run that ends early', () => {
   let slowUrl: string;
   let answered = 0;
 
-  /** The service behind a slow line, so that there is a middle to be killed in. */
+  /** The service behind a slow connection, which leaves time to kill the run halfway. */
   beforeAll(async () => {
     slow = createServer((req, res) => {
       const chunks: Buffer[] = [];

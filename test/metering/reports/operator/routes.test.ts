@@ -25,7 +25,7 @@ const productSlugs: string[] = [];
 beforeAll(async () => {
   database = await createTestDatabase();
   service = await startTestService(database.db);
-  // The turn of a month is within the seven days in which events may be reported.
+  // The turn of a month lies within the seven days in which events may be reported.
   service.clock.set('2026-03-04T00:00:00.000Z');
   const { db } = database;
   const products = await Promise.all(
@@ -91,7 +91,7 @@ async function readCsv(query: Record<string, string>): Promise<Row[]> {
   );
 }
 
-/** The same from the events, one by one. */
+/** The same sums, computed from single events. */
 async function sumEvents(
   from: string,
   to: string,
@@ -170,7 +170,7 @@ describe('GET /operator/usage', () => {
         customer: fc.nat(2),
         key: fc.nat(2),
         product: fc.nat(1),
-        // Repeats, some of them of another customer's key.
+        // Repeats, some of them under another customer's key.
         name: fc.nat(60).map((n) => `key ${n}`),
         thousandths: fc.nat(20_000),
         minutesAgo: fc.oneof(
@@ -236,7 +236,7 @@ describe('GET /operator/usage', () => {
     await db.orm.execute(sql`update products set usage_metric = 'calls' where id = ${product.id}`);
     await sendUsage(service.url, key.secret, [usageEvent(slug, 'later')]);
     const query = { from: '2026-03-01', to: '2026-04-01', granularity: 'month', organization: slug };
-    // The cursor has to hold the longest metric.
+    // The cursor must hold the longest metric.
     const rows = await readPages(query, 1);
     expect(rows.map((row) => [row.metric, row.quantity, row.events])).toEqual([
       [metric, '12345678901234567890.250000000000000000001', 2],

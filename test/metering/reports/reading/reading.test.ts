@@ -40,7 +40,7 @@ async function call(secret: string | undefined, path: string, body?: unknown) {
   return { status: response.status, text, body: answer };
 }
 
-/** With a key that may send and read, and one of the other mode. */
+/** A tenant with a key that may send and read, and a key of the other mode. */
 async function readingTenant() {
   const tenant = await createTenant(database.db);
   const scopes = ['usage:write', 'usage:read'];
@@ -357,7 +357,7 @@ describe.each([
   ['/events/any', undefined],
   ['/events/lookup', { idempotencyKeys: ['any'] }],
 ])('%s', (path, body) => {
-  it('needs a key with the scope usage:read, and nothing else', async () => {
+  it('needs a valid key with the scope usage:read', async () => {
     const { organization, key } = await readingTenant();
     expect((await call(undefined, path, body)).body.code).toBe('missing_key');
     expect((await call('org_live_00000000000000000000000000000000', path, body)).body.code).toBe(
