@@ -1,5 +1,5 @@
 /**
- * What a sharded database must survive, on real servers under load: `npm run test:shards -- [kills] [moves]`. Servers,
+ * Faults that a sharded database must survive, on real servers under load: `npm run test:shards -- [kills] [moves]`. Servers,
  * including the coordinator, are killed (-9) in turn. Shard groups are moved, one of them without its hold, which must lose
  * events, and all are rebalanced. Each event is sent until it is acknowledged, and then counted.
  */

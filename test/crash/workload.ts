@@ -37,7 +37,7 @@ export interface SentEvent {
 
 export const METRIC = 'calls';
 
-/** What one Organization's senders know of their events, kept outside the server to outlive every crash. */
+/** One Organization's events, as its senders know them, kept outside the server to outlive every crash. */
 export class Ledger {
   private states = new Uint8Array(1 << 16);
   private next = 0;

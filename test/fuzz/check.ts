@@ -12,7 +12,7 @@ export interface FuzzAnswer {
 
 /** The longest time that any answer may take. */
 export const MAX_ANSWER_MS = 5_000;
-/** What must never leave the process: a stack trace, an internal path, SQL, the hash of a secret. */
+/** Contents that must never leave the process: a stack trace, an internal path, SQL, the hash of a secret. */
 const leaks =
   /\bat \S+ \([^)]*:\d+\)|node_modules|\.ts:\d+|\bselect .* from |insert into |hashed_secret|\$argon2/i;
 

@@ -114,7 +114,7 @@ export interface Chunk {
   events: number;
 }
 
-/** What a file holds for one product. */
+/** Contents of a file for one product. */
 export interface ProductSums {
   productId: string;
   totals: Map<string, Sum>;

@@ -31,7 +31,7 @@ export const usageBackfills = pgTable(
     livemode: boolean().notNull(),
     state: text({ enum: backfillStates }).notNull(),
     reason: text().notNull(),
-    /** Who took the last step, as in the audit log. */
+    /** Actor of the last step, as in the audit log. */
     actor: text().notNull(),
     /** The last key that the current step has processed; `done` counts the events processed. */
     cursor: bytewiseText('cursor').notNull().default(''),

@@ -4,7 +4,7 @@ import { effectiveCap } from './table.js';
 
 const keyProblem = `case${whenKeyIsBad('$4::timestamptz', 'entitlements:read')} end`;
 
-/** What the limits apply to, as JSON; null without limits. */
+/** Subject of the limits as JSON; null without limits. */
 const limitedSubject = (entitlement: string, ...columns: string[]): string =>
   `case when ${entitlement}.limits is not null then json_build_array(${columns.join(', ')})::text end`;
 

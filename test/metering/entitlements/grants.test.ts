@@ -200,7 +200,7 @@ describe('PUT /operator/organizations/:slug/entitlements/:productSlug', () => {
       ...absent.body,
       updatedAt: now(),
     });
-    // A later declaration of the product applies if the entitlement has no cap of its own.
+    // A later declaration of the product applies if the entitlement has no cap.
     await call('PUT', `/products/${product}`, { name: 'Product', usageMetric: 'calls', unitCap: 20 });
     expect((await call('GET', list)).body.entitlements).toMatchObject([{ effectiveUnitCap: 20 }]);
     expect((await audit(slug)).slice(0, 4).map(({ action, details }) => ({ action, ...details }))).toEqual([

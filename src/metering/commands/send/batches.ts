@@ -48,7 +48,7 @@ const emptyBatch = (index: number): OutgoingBatch => ({
   position: 0,
 });
 
-/** What is certain about the records from the start of the input up to `lastRecord`. */
+/** Certain results for the records from the start of the input up to `lastRecord`. */
 export interface Tally {
   lastRecord: number;
   records: number;

@@ -38,7 +38,7 @@ async function entitled(slugs: string[], usageMetric = 'contracts', unitCap: str
   return { organization, env: { GAUGE_URL: service.url, GAUGE_API_KEY: key.secret } };
 }
 
-/** What is recorded for an Organization by product, from both events and totals. */
+/** The recorded usage of an Organization by product, from both events and totals. */
 async function recorded(orgId: string) {
   const result: unknown = await database.db.orm.execute(sql`
     select p.slug, trim_scale(t.quantity)::text as total, t.events::text as counted,
