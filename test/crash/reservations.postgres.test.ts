@@ -80,7 +80,7 @@ it(
     }
 
     /** Repeats the call after every lost answer and every 503. */
-    async function insist(random: Random, ...of: Parameters<typeof call>): Promise<Answer> {
+    async function callUntilAnswered(random: Random, ...of: Parameters<typeof call>): Promise<Answer> {
       for (;;) {
         inFlight++;
         const answer = await call(...of).catch(() => undefined);
@@ -100,7 +100,7 @@ it(
         const used = random.chance(0.2) ? undefined : random.between(0, held);
         const work: Work = { key: `w-${number}-${i}`, held, used };
         finished.push(work);
-        const reserved = await insist(random, 'POST', '/usage/reservations', {
+        const reserved = await callUntilAnswered(random, 'POST', '/usage/reservations', {
           productSlug: product.slug,
           metric: 'calls',
           quantity: held,
@@ -111,7 +111,7 @@ it(
         work.id = reserved.body.reservation.id;
         if (used === undefined) continue;
         const path = `/usage/reservations/${work.id}/settle`;
-        const settled = await insist(random, 'POST', path, { quantity: used });
+        const settled = await callUntilAnswered(random, 'POST', path, { quantity: used });
         expect([settled.status, settled.body.accepted, settled.body.warnings]).toEqual([200, 1, []]);
       }
     }

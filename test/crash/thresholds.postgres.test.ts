@@ -87,7 +87,7 @@ it(
     let next = 0;
 
     /** Repeats the batch, on either instance, after every lost answer and every 503. */
-    async function insist(own: typeof random, events: unknown[]): Promise<number> {
+    async function callUntilAnswered(own: typeof random, events: unknown[]): Promise<number> {
       for (;;) {
         inFlight++;
         const url = `http://127.0.0.1:${own.pick(ports)}`;
@@ -107,14 +107,14 @@ it(
           continue;
         }
         const { slug, key, quantity } = queue[next++]!;
-        expect(await insist(own, [usageEvent(slug, key, { quantity, occurredAt })])).toBe(202);
+        expect(await callUntilAnswered(own, [usageEvent(slug, key, { quantity, occurredAt })])).toBe(202);
         answered++;
         if (!own.chance(0.1)) continue;
         const bad = [
           usageEvent(quiet, `bad ${key}`, { quantity: TOTAL }),
           usageEvent('none', `bad ${key} 2`),
         ];
-        expect(await insist(own, bad)).toBe(403);
+        expect(await callUntilAnswered(own, bad)).toBe(403);
       }
     }
 
@@ -157,9 +157,9 @@ it(
         if (Date.now() > giveUpAt) throw new Error('something is still to be delivered');
         await setTimeout(200);
       }
-      const told = await readTold(db, orgId);
-      expect(told.map(({ data }) => nameOf(data)).sort()).toEqual(expected.sort());
-      for (const { data } of told)
+      const reported = await readTold(db, orgId);
+      expect(reported.map(({ data }) => nameOf(data)).sort()).toEqual(expected.sort());
+      for (const { data } of reported)
         expect(data.used * 100).toBeGreaterThanOrEqual(data.limit.quantity * data.threshold);
 
       const received = new Map<string, string>();

@@ -108,9 +108,9 @@ function requestTo(
   mood: Mood,
 ): fc.Arbitrary<FuzzRequest> {
   const kind = operation.path === '/logout' ? 'leaver' : (operation.security ?? 'nobody');
-  const rightful = actors.filter((actor) => actor.kind === kind);
+  const permitted = actors.filter((actor) => actor.kind === kind);
   const actor = fc.oneof(
-    { weight: 5, arbitrary: fc.constantFrom(...rightful) },
+    { weight: 5, arbitrary: fc.constantFrom(...permitted) },
     { weight: kind === 'leaver' ? 0 : 1, arbitrary: fc.constantFrom(...actors) },
   );
   const values = fc.tuple(

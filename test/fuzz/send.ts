@@ -31,10 +31,10 @@ export function send(url: URL, { operation, path, headers, body }: FuzzRequest):
             body: decode(Buffer.concat(chunks), incoming.headers['content-encoding']),
             ms: performance.now() - startedAt,
           });
-        const hasNoEnd = incoming.headers['content-type']?.startsWith('text/event-stream') === true;
+        const isEndless = incoming.headers['content-type']?.startsWith('text/event-stream') === true;
         incoming.on('data', (chunk: Buffer) => {
           chunks.push(chunk);
-          if (!hasNoEnd) return;
+          if (!isEndless) return;
           finish();
           outgoing.destroy();
         });

@@ -83,7 +83,7 @@ export async function* eachOpenMonth(
 export async function archiveMonth(deps: ArchiveDeps, month: OpenMonth): Promise<void> {
   const { orm, clock } = deps;
   const onEvents = (count: number) => {
-    requireGoing(deps);
+    throwIfInterrupted(deps);
     deps.onEvents(count);
   };
   const recorded = await findArchive(orm, month);
@@ -99,7 +99,7 @@ export async function archiveMonth(deps: ArchiveDeps, month: OpenMonth): Promise
   }
   if (archive.state === 'written') await moveState(orm, month, 'verified');
   if (archive.state !== 'deleting') await moveState(orm, month, 'deleting');
-  for (const chunk of chunks) await paced(deps, chunk.events, () => deleteChunk(deps, month, chunk));
+  for (const chunk of chunks) await runPaced(deps, chunk.events, () => deleteChunk(deps, month, chunk));
   await change({ db: { orm }, clock }, byService, async (tx) => {
     const at = new Date(clock.now());
     await moveState(tx, month, 'archived', at);
@@ -165,7 +165,7 @@ async function* readPieces(deps: ArchiveDeps, month: OpenMonth, sums: MetricSum[
     const totals = new Map<string, Sum>();
     let after: EventPosition | undefined;
     do {
-      const events = await paced(deps, chunkSize, () =>
+      const events = await runPaced(deps, chunkSize, () =>
         listEventsOf(orm, month, productId, after, chunkSize),
       );
       for (const { metric, quantity } of events) addTo(totals, metric, quantity);
@@ -287,14 +287,14 @@ export class InterruptedError extends Error {
   override name = 'InterruptedError';
 }
 
-function requireGoing({ signal }: ArchiveDeps): void {
+function throwIfInterrupted({ signal }: ArchiveDeps): void {
   if (signal.aborted)
     throw new InterruptedError('interrupted; started again with the same folder, it continues.');
 }
 
 /** Runs a statement, then pauses to leave the database to others. @throws InterruptedError before the statement */
-async function paced<T>(deps: ArchiveDeps, events: number, work: () => Promise<T>): Promise<T> {
-  requireGoing(deps);
+async function runPaced<T>(deps: ArchiveDeps, events: number, work: () => Promise<T>): Promise<T> {
+  throwIfInterrupted(deps);
   const { rest, onEvents } = deps;
   const startedAt = performance.now();
   const result = await work();

@@ -155,11 +155,11 @@ export function createBackfillRunner(
     const failures: unknown[] = [];
     for (const backfill of await listUnfinished(db.orm, BACKFILLS)) {
       // A failing backfill must not hold up the others.
-      const goesOn = await work({ db, clock }, backfill, chunk, until).catch((error: unknown) => {
+      const hasTimeLeft = await work({ db, clock }, backfill, chunk, until).catch((error: unknown) => {
         failures.push(error);
         return true;
       });
-      if (!goesOn) break;
+      if (!hasTimeLeft) break;
     }
     if (failures.length > 0) throw failures[0];
   };

@@ -15,7 +15,7 @@ export interface Subject {
 /**
  * SQL: changes to a rolling window's whole hours from one table, so that events without corrections cost no more to read.
  */
-const movedAtEdges = (table: string, quantity: string, subject: string, now: string): string => {
+const changesAtEdges = (table: string, quantity: string, subject: string, now: string): string => {
   const own = `l.unit is null and e.org_id = ${subject}.org_id and e.product_id = ${subject}.product_id and e.livemode = ${subject}.livemode
       and e.metric = ${subject}.metric`;
   return `
@@ -72,8 +72,8 @@ cross join lateral (
     select quantity, v.until is not null and hour >= v.until from ${t('usage_hours')}
     where l.unit is distinct from 'month' and org_id = ${subject}.org_id and product_id = ${subject}.product_id
       and livemode = ${subject}.livemode and hour >= w.first_hour and metric = ${subject}.metric
-    union all ${movedAtEdges(t('usage_events'), 'e.quantity', subject, now)}
-    union all ${movedAtEdges(t('usage_corrections'), '(e.quantity - e.previous_quantity)', subject, now)}
+    union all ${changesAtEdges(t('usage_events'), 'e.quantity', subject, now)}
+    union all ${changesAtEdges(t('usage_corrections'), '(e.quantity - e.previous_quantity)', subject, now)}
   ) part
 ) u`;
 

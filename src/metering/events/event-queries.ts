@@ -129,7 +129,7 @@ export function selectEvents({ orgId, productId, livemode }: UsageScope, range: 
   const isNewestFirst = range.order === 'newest first';
   const beyond = isNewestFirst ? sql`<` : sql`>`;
   const direction = isNewestFirst ? sql`desc` : sql`asc`;
-  const isAsked = and(
+  const isRequested = and(
     sql`org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = ${livemode}`,
     from === undefined ? undefined : sql`occurred_at >= ${from}::timestamptz`,
     to === undefined ? undefined : sql`occurred_at < ${to}::timestamptz`,
@@ -139,7 +139,7 @@ export function selectEvents({ orgId, productId, livemode }: UsageScope, range: 
       sql`(occurred_at, idempotency_key) ${beyond} (${after.occurredAt}::timestamptz, ${after.idempotencyKey})`,
   );
   const byTime = sql`order by occurred_at ${direction}, idempotency_key ${direction}`;
-  const found = sql`select * from usage_events where ${isAsked} ${byTime} limit ${range.match?.scan ?? limit}`;
+  const found = sql`select * from usage_events where ${isRequested} ${byTime} limit ${range.match?.scan ?? limit}`;
   const order = sql`order by e.occurred_at ${direction}, e.idempotency_key ${direction}`;
   if (!range.match) return withNames(orgId, found, order);
   const marks = sql`, e.is_match as "isMatch", e.is_last as "isLastScanned"`;
@@ -200,7 +200,7 @@ interface ArchivedRange {
 }
 
 export function selectArchived(orgId: string, { of, from, to }: ArchivedRange): SQL {
-  const isAsked = and(
+  const isRequested = and(
     sql`t.org_id = ${orgId}::uuid and t.deleted_events > 0`,
     of && sql`t.product_id = ${of.productId}::uuid and t.livemode = ${of.livemode}`,
     from === undefined ? undefined : sql`t.period >= ${monthOf(Date.parse(from))}::date`,
@@ -211,7 +211,7 @@ export function selectArchived(orgId: string, { of, from, to }: ArchivedRange): 
     ${timeText(sql`max(a.archived_at)`)} as "archivedAt"
   from usage_archived_totals t
   join usage_archives a on a.org_id = t.org_id and a.period = t.period and a.livemode = t.livemode
-  where ${isAsked}
+  where ${isRequested}
   having count(*) > 0`;
 }
 

@@ -60,8 +60,8 @@ export async function readEventPage(orm: Orm, scope: UsageScope, request: Events
 }
 
 function matchOf({ key: apiKeyId, min, max }: EventFilter): EventMatch | undefined {
-  const isAsked = apiKeyId !== undefined || min !== undefined || max !== undefined;
-  return isAsked ? { apiKeyId, min, max } : undefined;
+  const isFiltered = apiKeyId !== undefined || min !== undefined || max !== undefined;
+  return isFiltered ? { apiKeyId, min, max } : undefined;
 }
 
 const position = /^(20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z) ([^\p{Cc}\p{Cs}]{1,255})$/u;

@@ -6,19 +6,19 @@ import type { Batch } from './batch.js';
 import type { BatchOutcome, FlushPlan, OverCap, PairVerdict } from './flush.js';
 import { findMismatches, findOverCap } from './statements.js';
 
-const isOfCeiling = (verdict: BatchOutcome['verdicts'][number]) =>
+const isAboveCeiling = (verdict: BatchOutcome['verdicts'][number]) =>
   verdict?.problem === 'quantity_out_of_range';
 
 /** Whether a pair of the batch had an event above its ceiling, in this batch or in another that shares the pair. */
 export const hasCeilingProblem = ({ verdicts }: Pick<BatchOutcome, 'verdicts'>): boolean =>
-  verdicts.some(isOfCeiling);
+  verdicts.some(isAboveCeiling);
 
 /** The batch's own events above their ceiling, including those found before. */
 export function findAbove(batch: Batch, { verdicts }: BatchOutcome): Map<number, string> {
   const above = new Map(batch.aboveCeiling);
   for (const [i, quantity] of batch.quantities.entries()) {
     const verdict = verdicts[batch.pairOf[i]!];
-    if (isOfCeiling(verdict) && !above.has(i) && isDecimalAbove(quantity, verdict!.maxQuantity!))
+    if (isAboveCeiling(verdict) && !above.has(i) && isDecimalAbove(quantity, verdict!.maxQuantity!))
       above.set(i, verdict!.maxQuantity!);
   }
   return above;

@@ -38,7 +38,7 @@ export const createCapNotices = (deps: NoticeDeps): (() => Promise<void>) =>
     (after) => listCapUse(deps.db, after, new Date(deps.clock.now())),
     ({ orgId, productId }) => ({ orgId, productId }),
     async (use) => {
-      if (use.level !== null) await tellOfCap(deps, use, Number(use.level));
+      if (use.level !== null) await mailCapNotice(deps, use, Number(use.level));
     },
   );
 
@@ -79,7 +79,7 @@ function listCapUse(
   );
 }
 
-function tellOfCap(deps: NoticeDeps, use: CapUse, level: number): Promise<void> {
+function mailCapNotice(deps: NoticeDeps, use: CapUse, level: number): Promise<void> {
   const at = new Date(deps.clock.now());
   const { orgId, productId, cap, metric } = use;
   return change(deps, byService, async (tx) => {
@@ -118,7 +118,7 @@ export const createKeyNotices = (deps: NoticeDeps): (() => Promise<void>) =>
     FIRST,
     (after) => listExpiring(deps.db, after, new Date(deps.clock.now())),
     ({ orgId }) => orgId,
-    (row) => (row.keys === null ? Promise.resolve() : tellOfKeys(deps, row, row.keys)),
+    (row) => (row.keys === null ? Promise.resolve() : mailKeyNotice(deps, row, row.keys)),
   );
 
 /** Organizations by id, each with its unreported expiring keys, using the index on their expiry. */
@@ -146,7 +146,7 @@ function listExpiring(db: ReportedDatabase, after: string, now: Date): Promise<E
   );
 }
 
-function tellOfKeys(
+function mailKeyNotice(
   deps: NoticeDeps,
   { orgId, orgName }: Expiring,
   keys: NonNullable<Expiring['keys']>,

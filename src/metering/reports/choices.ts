@@ -41,7 +41,7 @@ export async function chooseProduct(
   return (
     listed ??
     (await findProduct(orm, orgId, slug)) ??
-    notThere('product', 'is not a product of your Organization')
+    refuseUnknown('product', 'is not a product of your Organization')
   );
 }
 
@@ -64,7 +64,7 @@ export async function chooseKey(
   id: string | undefined,
 ): Promise<KeyRow | undefined> {
   if (id === undefined) return undefined;
-  return (await findKey(orm, orgId, id)) ?? notThere('key', 'is not an API key of your Organization');
+  return (await findKey(orm, orgId, id)) ?? refuseUnknown('key', 'is not an API key of your Organization');
 }
 
 export const scopeOf = (orgId: string, { id: productId }: UsageProduct, mode: Mode): UsageScope => ({
@@ -74,7 +74,7 @@ export const scopeOf = (orgId: string, { id: productId }: UsageProduct, mode: Mo
 });
 
 /** Rejects what the Organization does not own; the answer does not reveal whether it exists elsewhere. */
-function notThere(field: string, detail: string): never {
+function refuseUnknown(field: string, detail: string): never {
   throw new AppError('not_found', `/${field} ${detail}.`, {
     errors: [{ pointer: `/${field}`, code: 'not_found', detail }],
   });

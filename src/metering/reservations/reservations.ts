@@ -139,7 +139,7 @@ export function createReservationWatch({
   let sinceMs = clock.now();
   return async () => {
     const nowMs = clock.now();
-    const times = [oldestHeld(nowMs), new Date(nowMs).toISOString(), new Date(sinceMs).toISOString()];
+    const times = [lowestHeldId(nowMs), new Date(nowMs).toISOString(), new Date(sinceMs).toISOString()];
     const counts = await Promise.all(db.shards.groups.map(({ run }) => run(countReservations, times)));
     sinceMs = nowMs;
     const [held, expired, expiredNow] = [0, 1, 2].map((column) =>
@@ -158,7 +158,7 @@ export function createReservationWatch({
 }
 
 /** The lowest id that may still be held: ids start with their creation time. An hour of margin covers slow clocks. */
-const oldestHeld = (nowMs: number): string =>
+const lowestHeldId = (nowMs: number): string =>
   uuid({
     msecs: Math.max(0, nowMs - (MAX_TTL_SECONDS + 3_600) * SECOND_MS),
     random: new Uint8Array(16),
@@ -173,7 +173,7 @@ export async function listByOwner(
   const { run } = await shards.locateOrganization(orgId);
   const values = [orgId, livemode, after, limit];
   if (status === undefined) return (await run(listReservations, values)).map(toReservation);
-  const oldest = status === 'held' ? oldestHeld(nowMs) : FIRST_ID;
+  const oldest = status === 'held' ? lowestHeldId(nowMs) : FIRST_ID;
   const now = new Date(nowMs).toISOString();
   const rows = await run(listReservationsByStatus[status], [...values, oldest, now]);
   return rows.map(toReservation);

@@ -65,18 +65,18 @@ export interface RefusedLimit {
   requested: string;
 }
 
-const MAX_LATELY = 10_000;
+const MAX_RECENT_REPORTS = 10_000;
 
 /** Reports refusals to webhooks. This process skips a limit that it reported within the last minute. */
 export function createRefusalTeller() {
-  const lately = new Map<string, number>();
+  const recentReports = new Map<string, number>();
   return async function tell(run: Run, refused: readonly RefusedLimit[], nowMs: number): Promise<void> {
     const due = new Map<string, RefusedLimit>();
     for (const one of refused) {
       const { orgId, productId, livemode, metric } = one.subject;
       const { quantity, window } = one.state;
       const name = [orgId, productId, livemode, metric, quantity, window].join(' ');
-      if (Math.abs(nowMs - (lately.get(name) ?? -Infinity)) >= MINUTE_MS) due.set(name, one);
+      if (Math.abs(nowMs - (recentReports.get(name) ?? -Infinity)) >= MINUTE_MS) due.set(name, one);
     }
     if (due.size === 0) return;
     const told = [...due.values()];
@@ -95,8 +95,8 @@ export function createRefusalTeller() {
       new Date(nowMs).toISOString(),
     ]);
     for (const name of due.keys()) {
-      if (lately.size >= MAX_LATELY) lately.delete(lately.keys().next().value!);
-      lately.set(name, nowMs);
+      if (recentReports.size >= MAX_RECENT_REPORTS) recentReports.delete(recentReports.keys().next().value!);
+      recentReports.set(name, nowMs);
     }
   };
 }

@@ -28,7 +28,7 @@ afterAll(async () => {
 
 const html = { accept: 'text/html' };
 
-const subjectsTo = async (email: string) => {
+const subjectsMailedTo = async (email: string) => {
   const rows = await database.db.orm.select().from(mails).where(eq(mails.toAddress, email)).orderBy(mails.id);
   return rows.map(({ subject }) => subject);
 };
@@ -65,16 +65,17 @@ describe('the mail about a cap', () => {
       .set({ mailNotices: false })
       .where(and(eq(memberships.orgId, orgId), eq(memberships.userId, quiet!.id)));
     await customer.use(79.999);
-    expect(await subjectsTo(customer.owner.email)).toEqual([]);
+    expect(await subjectsMailedTo(customer.owner.email)).toEqual([]);
     await customer.use(0.001);
     await customer.use(10);
     const first = `${customer.product.name} has used 80% of its cap (${customer.organization.name})`;
-    expect(await subjectsTo(customer.owner.email)).toEqual([first]);
+    expect(await subjectsMailedTo(customer.owner.email)).toEqual([first]);
     await customer.use(10);
     await customer.use(1);
     const second = `${customer.product.name} has reached its cap (${customer.organization.name})`;
-    for (const { email } of [customer.owner, admin]) expect(await subjectsTo(email)).toEqual([first, second]);
-    for (const { email } of [quiet!, member!, billing!]) expect(await subjectsTo(email)).toEqual([]);
+    for (const { email } of [customer.owner, admin])
+      expect(await subjectsMailedTo(email)).toEqual([first, second]);
+    for (const { email } of [quiet!, member!, billing!]) expect(await subjectsMailedTo(email)).toEqual([]);
     const [mail] = await database.db.orm.select().from(mails).where(eq(mails.toAddress, admin.email));
     expect(mail!.text).toContain('80 of 100 calls');
     expect(mail!.text).toContain('in March 2031');
@@ -83,10 +84,12 @@ describe('the mail about a cap', () => {
   it('names only the higher level if both are reached at once, and is sent again next month', async () => {
     const customer = await createCustomer('100');
     await customer.use(150);
-    expect(await subjectsTo(customer.owner.email)).toEqual([expect.stringContaining('has reached its cap')]);
+    expect(await subjectsMailedTo(customer.owner.email)).toEqual([
+      expect.stringContaining('has reached its cap'),
+    ]);
     service.clock.set('2031-04-02T12:00:00Z');
     await customer.use(85, { occurredAt: '2031-04-02T11:00:00Z' });
-    expect(await subjectsTo(customer.owner.email)).toEqual([
+    expect(await subjectsMailedTo(customer.owner.email)).toEqual([
       expect.stringContaining('has reached its cap'),
       expect.stringContaining('has used 80% of its cap'),
     ]);
@@ -104,16 +107,16 @@ describe('the mail about a cap', () => {
     await set(none.organization.id, null);
     await higher.use(150);
     await none.use(150);
-    for (const { owner } of [higher, none]) expect(await subjectsTo(owner.email)).toEqual([]);
+    for (const { owner } of [higher, none]) expect(await subjectsMailedTo(owner.email)).toEqual([]);
     await set(higher.organization.id, '160');
     await createCapNotices(service.context)();
-    expect(await subjectsTo(higher.owner.email)).toHaveLength(1);
+    expect(await subjectsMailedTo(higher.owner.email)).toHaveLength(1);
   });
 
   it('is not sent for test usage, a cap of zero, or an ended entitlement', async () => {
     const customer = await createCustomer('0');
     await customer.use(0);
-    expect(await subjectsTo(customer.owner.email)).toEqual([]);
+    expect(await subjectsMailedTo(customer.owner.email)).toEqual([]);
     const ended = await createCustomer('10');
     const endsAt = new Date(service.clock.now() - 1);
     const over = { startsAt: new Date('2020-01-01T00:00:00Z'), endsAt };
@@ -121,11 +124,11 @@ describe('the mail about a cap', () => {
     const event = usageEvent(ended.product.slug, 'test', { quantity: 10 });
     expect((await sendUsage(service.url, testKey.secret, [event])).status).toBe(202);
     await createCapNotices(service.context)();
-    expect(await subjectsTo(ended.owner.email)).toEqual([]);
+    expect(await subjectsMailedTo(ended.owner.email)).toEqual([]);
     await sendUsage(service.url, ended.key.secret, [{ ...event, idempotencyKey: 'live' }]);
     await database.db.orm.update(entitlements).set(over).where(eq(entitlements.orgId, ended.organization.id));
     await createCapNotices(service.context)();
-    expect(await subjectsTo(ended.owner.email)).toEqual([]);
+    expect(await subjectsMailedTo(ended.owner.email)).toEqual([]);
   });
 
   it('is sent once even if two instances look at the same time', async () => {
@@ -133,7 +136,7 @@ describe('the mail about a cap', () => {
     const event = usageEvent(customer.product.slug, 'all', { quantity: 10 });
     await sendUsage(service.url, customer.key.secret, [event]);
     await Promise.all([1, 2, 3].map(() => createCapNotices(service.context)()));
-    expect(await subjectsTo(customer.owner.email)).toHaveLength(1);
+    expect(await subjectsMailedTo(customer.owner.email)).toHaveLength(1);
   });
 
   it('is sent for entitlements beyond the first batch of a statement', async () => {
@@ -144,14 +147,14 @@ describe('the mail about a cap', () => {
     }
     const customer = await createCustomer('10');
     await customer.use(10);
-    expect(await subjectsTo(customer.owner.email)).toHaveLength(1);
+    expect(await subjectsMailedTo(customer.owner.email)).toHaveLength(1);
   });
 
   it('is forgotten after some months', async () => {
-    const ofAprilGone = new Date('2031-08-01T00:00:00Z');
+    const afterAprilExpires = new Date('2031-08-01T00:00:00Z');
     await deleteOldNotices(database.db, new Date(service.clock.now()));
     expect((await database.db.orm.select().from(capNotices)).length).toBeGreaterThan(0);
-    await deleteOldNotices(database.db, ofAprilGone);
+    await deleteOldNotices(database.db, afterAprilExpires);
     expect(await database.db.orm.select().from(capNotices)).toEqual([]);
   });
 });

@@ -452,28 +452,28 @@ it('archived events are mentioned, with their number and date, wherever they wou
   for await (const month of eachOpenMonth(orm, '2029-03-01', orgId))
     await archiveMonth({ ...options, signal: new AbortController().signal }, month);
   rmSync(dir, { recursive: true });
-  const told = (page: { text: string }) =>
+  const archiveNotice = (page: { text: string }) =>
     / [^.]* archived , the last on 15 Mar 2031/.exec(textOf(page.text))?.[0];
 
   const all = await open({ product: product.slug });
   expect(textOf(all.text)).toContain('No live events are left here');
-  expect(told(all)).toContain('3 events from January 2029 to February 2029 are archived');
-  expect(told(await open({ product: product.slug, to: '2029-02-01T00:00' }))).toContain(
+  expect(archiveNotice(all)).toContain('3 events from January 2029 to February 2029 are archived');
+  expect(archiveNotice(await open({ product: product.slug, to: '2029-02-01T00:00' }))).toContain(
     '1 event of January 2029 is',
   );
-  expect(told(await open({ product: product.slug, from: '2029-02-01T00:00' }))).toContain(
+  expect(archiveNotice(await open({ product: product.slug, from: '2029-02-01T00:00' }))).toContain(
     '2 events of February 2029',
   );
-  expect(told(await open({ product: product.slug, from: '2029-03-01T00:00' }))).toBeUndefined();
-  expect(told(await open({ product: product.slug, mode: 'test' }))).toBeUndefined();
+  expect(archiveNotice(await open({ product: product.slug, from: '2029-03-01T00:00' }))).toBeUndefined();
+  expect(archiveNotice(await open({ product: product.slug, mode: 'test' }))).toBeUndefined();
   const one = await open({ idempotencyKey: 'old 00000000' });
   expect(textOf(one.text)).toMatch(/Not found .* 3 events from .* are archived .* it would count twice/);
 
   const month = { product: product.slug, range: 'month', month: '2029-02' };
   const usage = await browser.get(`/dashboard/usage?${new URLSearchParams(month).toString()}`, html);
-  expect(told(usage)).toContain('2 events of February 2029 are archived');
+  expect(archiveNotice(usage)).toContain('2 events of February 2029 are archived');
   expect(textOf(usage.text)).toMatch(/Used 2 calls/);
   const log = await browser.get('/dashboard/audit-log', html);
   expect(textOf(log.text)).toMatch(/Archived live 1 event of 2029-01/);
-  expect(told(await (await arrive()).open({}))).toBeUndefined();
+  expect(archiveNotice(await (await arrive()).open({}))).toBeUndefined();
 });

@@ -53,9 +53,11 @@ it('events of two months that reach thresholds of one week together, on every in
     for (const { status } of await Promise.all(sent.flat())) expect(status).toBe(202);
     await Promise.all(services.map((service) => service.services.thresholds.evaluateAll()));
     await Promise.all(services.map((service) => service.services.thresholds.drain()));
-    const told = (await readTold(db, orgId)).filter(({ data }) => data.productSlug === product.slug);
+    const reported = (await readTold(db, orgId)).filter(({ data }) => data.productSlug === product.slug);
     const expected = limits.flatMap(({ window }) => thresholds.map((threshold) => `${threshold} ${window}`));
-    expect(told.map(({ data }) => `${data.threshold} ${data.limit.window}`).sort()).toEqual(expected.sort());
+    expect(reported.map(({ data }) => `${data.threshold} ${data.limit.window}`).sort()).toEqual(
+      expected.sort(),
+    );
   }
 }, 120_000);
 
@@ -81,8 +83,8 @@ it('the event that reaches the threshold of an already evaluated window is repor
     await Promise.all(Array.from({ length: 59 }, (_, i) => send(i + 1)).flat());
     await evaluateAll();
     await Promise.all(services.map((service) => service.services.thresholds.drain()));
-    const told = (await readTold(db, orgId)).filter(({ data }) => data.productSlug === product.slug);
-    expect(told.map(({ data }) => data.threshold)).toEqual([100]);
+    const reported = (await readTold(db, orgId)).filter(({ data }) => data.productSlug === product.slug);
+    expect(reported.map(({ data }) => data.threshold)).toEqual([100]);
   }
 }, 120_000);
 
@@ -110,22 +112,22 @@ it('refused reservations are reported at most once a minute per limit', async ()
     });
     return response.status;
   };
-  const told = async () =>
+  const reported = async () =>
     (await readTold(db, orgId, 'usage.limit_reached'))
       .map(({ data }) => [data.limit.quantity, data.held, data.remaining, data.requested])
       .toSorted(([a], [b]) => a - b);
   expect(await reserve(4)).toBe(201);
-  expect(await told()).toEqual([]);
+  expect(await reported()).toEqual([]);
   expect(await Promise.all([2, 2, 2, 2, 2, 2].map(reserve))).toEqual([409, 409, 409, 409, 409, 409]);
-  expect(await told()).toEqual([[5, 4, 1, 2]]);
+  expect(await reported()).toEqual([[5, 4, 1, 2]]);
   expect(await reserve(6)).toBe(409);
   expect(await reserve(6)).toBe(409);
-  expect(await told()).toEqual([
+  expect(await reported()).toEqual([
     [5, 4, 1, 2],
     [8.5, 4, 4.5, 6],
   ]);
   for (const { clock } of services) clock.advance(60_000);
   expect(await reserve(2)).toBe(409);
   expect(await reserve(2)).toBe(409);
-  expect(await told()).toHaveLength(3);
+  expect(await reported()).toHaveLength(3);
 });

@@ -62,7 +62,7 @@ async function tenant({ unitCap = null, terms = {}, isListening = true }: Tenant
       expect(status).toBe(202);
       await service.services.thresholds.evaluateAll();
     },
-    async told() {
+    async reported() {
       const messages = await readTold(db, organization.id, 'usage.threshold_reached');
       return messages.map(({ data }) => `${data.threshold}% of ${data.limit.quantity} ${data.limit.window}`);
     },
@@ -91,12 +91,12 @@ describe('usage.threshold_reached', () => {
       await service.services.thresholds.evaluateAll();
     };
     await correct(60);
-    expect(await t.told()).toEqual(['50% of 100 calendar_month']);
+    expect(await t.reported()).toEqual(['50% of 100 calendar_month']);
     await correct(5);
     await correct(55);
-    expect(await t.told()).toEqual(['50% of 100 calendar_month']);
+    expect(await t.reported()).toEqual(['50% of 100 calendar_month']);
     await correct(500);
-    expect((await t.told()).sort()).toEqual([
+    expect((await t.reported()).sort()).toEqual([
       '100% of 100 calendar_month',
       '50% of 100 calendar_month',
       '50% of 1000 PT5H',
@@ -121,25 +121,25 @@ describe('usage.threshold_reached', () => {
     };
     service.clock.set('2026-05-01T10:00:00.000Z');
     await t.send(60, { idempotencyKey: 'first' });
-    const told = ['50% of 100 P30D', '50% of 100 calendar_month', '50% of 100 calendar_week'];
-    expect((await t.told()).sort()).toEqual(told);
+    const reported = ['50% of 100 P30D', '50% of 100 calendar_month', '50% of 100 calendar_week'];
+    expect((await t.reported()).sort()).toEqual(reported);
     // 95 days after the month began, and 99 after its first week did.
     service.clock.set('2026-08-04T10:00:00.000Z');
     await correct('first', 61);
-    expect((await t.told()).sort()).toEqual(told);
+    expect((await t.reported()).sort()).toEqual(reported);
     await correct('first', 80);
-    expect((await t.told()).sort()).toEqual([...told, '80% of 100 calendar_month']);
+    expect((await t.reported()).sort()).toEqual([...reported, '80% of 100 calendar_month']);
     service.clock.advance(6 * DAY_MS);
     await deleteOldWebhooks(service.context);
-    expect(await t.told()).toEqual(['80% of 100 calendar_month']);
+    expect(await t.reported()).toEqual(['80% of 100 calendar_month']);
     await correct('first', 81);
-    expect(await t.told()).toEqual(['80% of 100 calendar_month']);
+    expect(await t.reported()).toEqual(['80% of 100 calendar_month']);
   });
 
   it('reports each threshold of a cap once, in the month of the events', async () => {
     const t = await tenant({ unitCap: '100.5' });
     await t.send(50);
-    expect(await t.told()).toEqual([]);
+    expect(await t.reported()).toEqual([]);
     await t.send(0.25);
     expect(await t.messages()).toMatchObject([
       {
@@ -159,14 +159,14 @@ describe('usage.threshold_reached', () => {
     ]);
     await t.send(60);
     await t.send(500);
-    expect((await t.told()).sort()).toEqual(
+    expect((await t.reported()).sort()).toEqual(
       [100, 50, 80].map((share) => `${share}% of 100.5 calendar_month`),
     );
     service.clock.set('2026-06-01T10:00:00.000Z');
     await t.send(81, { occurredAt: '2026-05-31T23:59:59.999Z' });
-    expect(await t.told()).toHaveLength(3);
+    expect(await t.reported()).toHaveLength(3);
     await t.send(81);
-    expect(await t.told()).toHaveLength(5);
+    expect(await t.reported()).toHaveLength(5);
   });
 
   it('counts a repeat once, and ignores dry runs', async () => {
@@ -183,10 +183,10 @@ describe('usage.threshold_reached', () => {
     await service.services.thresholds.evaluateAll();
     await t.send(9, { idempotencyKey: 'a' });
     await t.send(9, { idempotencyKey: 'a' });
-    expect(await t.told()).toEqual([]);
+    expect(await t.reported()).toEqual([]);
     await t.send(1, { idempotencyKey: 'b' });
     await t.send(1, { idempotencyKey: 'b' });
-    expect(await t.told()).toEqual(['100% of 10 calendar_month']);
+    expect(await t.reported()).toEqual(['100% of 10 calendar_month']);
   });
 
   it('keeps live and test separate', async () => {
@@ -194,7 +194,7 @@ describe('usage.threshold_reached', () => {
     await t.send(9, { secret: t.test.secret });
     await createListener(database.db, t.organization.id, { livemode: false });
     await t.send(9);
-    expect(await t.told()).toEqual([]);
+    expect(await t.reported()).toEqual([]);
     await t.send(2, { secret: t.test.secret });
     expect(await t.messages()).toMatchObject([{ livemode: false, data: { livemode: false, used: 11 } }]);
     await t.send(10);
@@ -209,11 +209,11 @@ describe('usage.threshold_reached', () => {
       },
     });
     await t.send(10, { occurredAt: '2026-05-13T23:59:59.999Z' });
-    expect(await t.told()).toEqual(['100% of 10 calendar_day']);
+    expect(await t.reported()).toEqual(['100% of 10 calendar_day']);
     await t.send(4);
     // The Sunday before, in another week.
     await t.send(9, { occurredAt: '2026-05-10T12:00:00.000Z' });
-    expect(await t.told()).toHaveLength(1);
+    expect(await t.reported()).toHaveLength(1);
     await t.send(1, { occurredAt: '2026-05-11T00:00:00.000Z' });
     const weeks = (await t.messages()).filter(({ data }) => data.limit.window === 'calendar_week');
     expect(weeks).toMatchObject([
@@ -227,7 +227,7 @@ describe('usage.threshold_reached', () => {
       },
     ]);
     await t.send(1, { occurredAt: '2026-05-10T12:00:00.000Z' });
-    expect((await t.told()).filter((text) => text.endsWith('day'))).toHaveLength(2);
+    expect((await t.reported()).filter((text) => text.endsWith('day'))).toHaveLength(2);
   });
 
   it('reports a rolling window again after a full window length', async () => {
@@ -241,10 +241,10 @@ describe('usage.threshold_reached', () => {
     await t.send(10);
     service.clock.advance(29 * 60_000 + 59_999);
     await t.send(10);
-    expect(await t.told()).toHaveLength(1);
+    expect(await t.reported()).toHaveLength(1);
     service.clock.advance(1);
     await t.send(1);
-    expect(await t.told()).toHaveLength(2);
+    expect(await t.reported()).toHaveLength(2);
     // By the sender's clock this lies in the window that ends with the event, not in the current window.
     service.clock.advance(3_600_000);
     await t.send(6);
@@ -264,19 +264,19 @@ describe('usage.threshold_reached', () => {
     };
     const asked = { productSlug: t.product.slug, metric: 'calls', quantity: 8, idempotencyKey: 'r' };
     const { reservation } = await post('', asked);
-    expect(await t.told()).toEqual([]);
+    expect(await t.reported()).toEqual([]);
     await post(`/${reservation.id}/settle`, { quantity: 8 });
     await service.services.thresholds.evaluateAll();
-    expect(await t.told()).toEqual(['80% of 10 calendar_day']);
+    expect(await t.reported()).toEqual(['80% of 10 calendar_day']);
   });
 
   it('follows the thresholds that an entitlement declares, including those above a limit', async () => {
     const none = await tenant({ unitCap: '10', terms: { thresholds: [] } });
     await none.send(20);
-    expect(await none.told()).toEqual([]);
+    expect(await none.reported()).toEqual([]);
     const own = await tenant({ unitCap: '10', terms: { thresholds: [30, 150] } });
     await own.send(15);
-    expect((await own.told()).sort()).toEqual(['150% of 10 calendar_month', '30% of 10 calendar_month']);
+    expect((await own.reported()).sort()).toEqual(['150% of 10 calendar_month', '30% of 10 calendar_month']);
   });
 
   it('reports an identical cap and limit once', async () => {
@@ -298,8 +298,8 @@ describe('usage.threshold_reached', () => {
     expect([await send(10), await send(10)]).toEqual([1, 0]);
     // In another month, whose total says nothing about this month's.
     expect(await send(5, { occurredAt: '2026-04-30T23:50:00.000Z' })).toBe(1);
-    expect([await send(24), await t.told()]).toEqual([0, []]);
-    expect([await send(1), await t.told()]).toEqual([1, ['50% of 100 PT5H']]);
+    expect([await send(24), await t.reported()]).toEqual([0, []]);
+    expect([await send(1), await t.reported()]).toEqual([1, ['50% of 100 PT5H']]);
     // Above a threshold, a window may be reported again.
     expect(await send(1)).toBe(1);
     service.clock.advance(6 * 3_600_000);
@@ -314,7 +314,7 @@ describe('usage.threshold_reached', () => {
       .update(entitlements)
       .set({ thresholds: [2, 50, 100] })
       .where(own);
-    expect([await send(1), await t.told()]).toEqual([1, ['50% of 100 PT5H', '2% of 200 PT5H']]);
+    expect([await send(1), await t.reported()]).toEqual([1, ['50% of 100 PT5H', '2% of 200 PT5H']]);
     noted.mockRestore();
   });
 
@@ -331,7 +331,7 @@ describe('usage.threshold_reached', () => {
     expect([await send(unlimited, 1), await send(unlimited, 1e9)]).toEqual([1, 0]);
     const t = await tenant({ unitCap: '1000' });
     expect([await send(t, 1), await send(t, 498)]).toEqual([1, 0]);
-    expect([await send(t, 1), await send(t, 1), await t.told()]).toEqual([
+    expect([await send(t, 1), await send(t, 1), await t.reported()]).toEqual([
       1,
       0,
       ['50% of 1000 calendar_month'],
@@ -341,11 +341,11 @@ describe('usage.threshold_reached', () => {
     service.clock.set('2026-06-01T10:00:00.000Z');
     expect([await send(t, 298, late), await send(t, 1), await send(t, 0.5, late)]).toEqual([0, 1, 0]);
     expect(await send(t, 0.5, late)).toBe(1);
-    expect((await t.told()).sort()).toEqual(['50% of 1000 calendar_month', '80% of 1000 calendar_month']);
+    expect((await t.reported()).sort()).toEqual(['50% of 1000 calendar_month', '80% of 1000 calendar_month']);
     // Thresholds already reached when the cap is lowered are reported with the next event.
     await database.db.orm.update(products).set({ unitCap: '2' }).where(eq(products.id, t.product.id));
     expect([await send(t, 0.5), await send(t, 0.05)]).toEqual([1, 0]);
-    expect((await t.told()).sort()).toEqual([
+    expect((await t.reported()).sort()).toEqual([
       '50% of 1000 calendar_month',
       '50% of 2 calendar_month',
       '80% of 1000 calendar_month',

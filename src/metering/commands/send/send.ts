@@ -32,7 +32,7 @@ export interface SendSurroundings extends Pick<Terminal, 'stdin' | 'stderr'> {
   backoffMs?: number;
 }
 
-const TELL_AGAIN_MS = 5_000;
+const REPORT_AGAIN_MS = 5_000;
 const LINE_EVERY_MS = 5_000;
 
 /** Returns what was settled, even if interrupted or stopped by a failure. @throws CommandError if the run cannot start */
@@ -156,7 +156,7 @@ function openPost(
   { options, surroundings, signal, progress, unanswered }: PostParts,
 ): Post {
   const { backoffMs = 250 } = surroundings;
-  let told = { reason: '', at: 0 };
+  let lastReport = { reason: '', at: 0 };
   return createPost({
     client,
     isDryRun: options.isDryRun,
@@ -167,8 +167,8 @@ function openPost(
     onRetry(reason, waitMs) {
       // All senders hit the same problem; report it once, and again while it lasts.
       const now = performance.now();
-      if (reason === told.reason && now - told.at < TELL_AGAIN_MS) return;
-      told = { reason, at: now };
+      if (reason === lastReport.reason && now - lastReport.at < REPORT_AGAIN_MS) return;
+      lastReport = { reason, at: now };
       progress.note(printable(`Trying again in ${duration(waitMs / 1000)}: ${reason}`));
     },
     onUnclear(events) {

@@ -51,9 +51,9 @@ function sumsOf(range: SumRange, t: GroupTables, isByKey = false): SQL {
       cross join lateral (select slug from ${t('products')} where id = u.product_id limit 1) p
       where u.org_id = o.id and u.period between ${monthOf(from.getTime())}::date and ${lastDay}::date and u.livemode = ${livemode} ${ofProduct}`;
   // Monthly sums exist already, but sums of API keys exist only by hour.
-  const isOfMonths =
+  const hasMonthlySums =
     granularity === 'month' || (granularity === 'total' && isMonthStart(from) && isMonthStart(to));
-  if (isOfMonths && !isByKey) {
+  if (hasMonthlySums && !isByKey) {
     const start = granularity === 'month' ? sql`u.period::timestamp at time zone 'UTC'` : fromTime;
     return sql`
       select p.slug as product, ${start} as start, u.metric, sum(u.quantity) as quantity, sum(u.events) as events

@@ -344,10 +344,10 @@ describe('a run that ends early', () => {
     return { organization, file, total, args, env: { ...env, GAUGE_URL: slowUrl } };
   }
 
-  async function untilHalfWay(file: string) {
+  async function waitUntilHalfway(file: string) {
     const goal = answered + 20;
-    const isHalfWay = () => answered >= goal && existsSync(`${file}.gauge-progress.json`);
-    while (!isHalfWay()) await setTimeout(10);
+    const isHalfway = () => answered >= goal && existsSync(`${file}.gauge-progress.json`);
+    while (!isHalfway()) await setTimeout(10);
   }
 
   async function expectEverythingOnce(prepared: Awaited<ReturnType<typeof prepare>>) {
@@ -367,7 +367,7 @@ describe('a run that ends early', () => {
   it('resumes after being killed, with every event recorded once', async () => {
     const prepared = await prepare('killed');
     const { child, ended } = startSend(prepared.args, prepared.env);
-    await untilHalfWay(prepared.file);
+    await waitUntilHalfway(prepared.file);
     child.kill('SIGKILL');
     await ended;
     await expectEverythingOnce(prepared);
@@ -376,7 +376,7 @@ describe('a run that ends early', () => {
   it('stops cleanly on the first interrupt and resumes', async () => {
     const prepared = await prepare('interrupted');
     const { child, ended } = startSend(prepared.args, prepared.env);
-    await untilHalfWay(prepared.file);
+    await waitUntilHalfway(prepared.file);
     child.kill('SIGINT');
     const run = await ended;
     expect(run).toMatchObject({ code: 130, summary: { state: 'stopped' } });
