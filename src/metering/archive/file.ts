@@ -33,9 +33,7 @@ export interface WrittenFile {
   bytes: number;
 }
 
-/**
- * Writes a file completely or not at all; it gets its name once it is on disk. Each piece is a gzip member, to bound memory.
- */
+/** Writes a file completely or not at all; its name appears once it is on disk. One gzip member per piece bounds memory. */
 export async function writePieces(
   dir: string,
   base: string,
@@ -105,7 +103,6 @@ async function* readEvents(path: string, onBytes: (bytes: Buffer) => void): Asyn
   if (rest !== '') throw new ArchiveError(`${path} ends in the middle of a line.`);
 }
 
-/** Consecutive events of one product. */
 export interface Chunk {
   productId: string;
   first: EventPosition;
@@ -189,6 +186,5 @@ export async function readArchive(
   return reading;
 }
 
-/** The file is missing, truncated or corrupt. */
 const isUnreadable = (error: unknown): error is Error =>
   error instanceof SyntaxError || /^(E[A-Z]+|Z_)/.test(String((error as { code?: unknown }).code));

@@ -9,9 +9,7 @@ export type ArchiveRow = Pick<
   'orgId' | 'period' | 'livemode' | 'state' | 'file' | 'sha256' | 'events'
 >;
 
-/**
- * One Organization's events of a month and mode: the unit of archiving. Every statement on events names its Organization.
- */
+/** One Organization's events of a month and mode: the unit of archiving. Every statement names its Organization. */
 export type Month = Pick<ArchiveRow, 'orgId' | 'period' | 'livemode'>;
 
 export interface Sum {

@@ -5,7 +5,6 @@ import { addToHours, addToTotals } from '../ingestion/statements.js';
 import { noteCorrected } from '../thresholds/statements.js';
 import type { usageCorrections } from '../ingestion/table.js';
 
-/** An event to be corrected. */
 export interface CorrectionTarget {
   idempotencyKey: string;
   productId: string;

@@ -12,9 +12,7 @@ import { MINUTE_MS, HOUR_MS } from '../../core/time.js';
 const HOURS = 7 * 24 - 1;
 const BATCH = 250;
 
-/**
- * Sends seven days of demo usage through normal ingestion: more by day, one product near its cap. Marks the keys as used.
- */
+/** Sends seven days of demo usage through normal ingestion: more by day, one product near its cap. Marks keys as used. */
 export async function seedDemoUsage(
   { db, clock }: Pick<Context, 'db' | 'clock'>,
   keyUse: KeyUse,

@@ -4,7 +4,6 @@ import { addDecimals, compareDecimals, isDecimalAbove, subtractDecimals } from '
 import { durationMs, endOfWindow, isBeyond, takenOf, type LimitState } from './limits.js';
 import type { UsageLimit } from './table.js';
 
-/** The unit that limits apply to. */
 export interface Subject {
   orgId: string;
   productId: string;
@@ -12,9 +11,7 @@ export interface Subject {
   metric: string;
 }
 
-/**
- * SQL: changes to a rolling window's whole hours from one table, so that events without corrections cost no more to read.
- */
+/** SQL: changes to a rolling window's whole hours from one table, so that reading events costs no more without corrections. */
 const changesAtEdges = (table: string, quantity: string, subject: string, now: string): string => {
   const own = `l.unit is null and e.org_id = ${subject}.org_id and e.product_id = ${subject}.product_id and e.livemode = ${subject}.livemode
       and e.metric = ${subject}.metric`;

@@ -18,7 +18,6 @@ const nameWindow = (window: string): string =>
   calendarNames[window] ??
   `Last ${[...window.matchAll(/(\d+)([DHMS])/g)].map(([, n, unit]) => `${n}\u00a0${units[unit!]}${Number(n) === 1 ? '' : 's'}`).join(' ')}`;
 
-/** A limit as pages show it: a bar for used and held units, and the remainder. */
 function toLimitView(state: LimitState) {
   const taken = takenOf(state);
   const whole = Number(state.quantity);

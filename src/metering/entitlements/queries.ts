@@ -11,7 +11,6 @@ export async function findProduct(orm: Orm, slug: string): Promise<Product | und
   return product;
 }
 
-/** Finds the product and locks it against changes until the transaction ends. */
 export async function lockProduct(tx: Tx, slug: string): Promise<Product | undefined> {
   const [product] = await tx.select().from(products).where(eq(products.slug, slug)).for('no key update');
   return product;
@@ -162,9 +161,7 @@ const used = (orgId: string, period: string, livemode: boolean): SQL => sql`(
     where org_id = ${orgId}::uuid and period = ${period}::date and livemode = ${livemode} and product_id = g.product_id and metric = g.usage_metric
     limit 1)`;
 
-/**
- * A page of entitlements in any state, by product slug; reads balances only for its rows. `period`: first day of the month.
- */
+/** A page of entitlements in any state, by product slug. Reads balances only for its rows. `period`: a month's first day. */
 export const selectBalances = (
   orgId: string,
   period: string,

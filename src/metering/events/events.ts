@@ -129,7 +129,6 @@ export const eventColumns = columns.map(([name]) => name);
 const toCells = (event: EventRow): CsvCell[] =>
   columns.map(([, read]) => read(event, event.corrections?.at(-1)));
 
-/** The author of a correction as customers see it. */
 export function authorOf({ actor, author }: EventCorrection): string {
   if (actor.startsWith('operator')) return 'The operator';
   if (actor === 'system') return 'The service';

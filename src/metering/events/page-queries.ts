@@ -90,9 +90,7 @@ interface SumRange {
   maxKeys: number;
 }
 
-/**
- * The sums of a range by step and API key, in one pass over its hours. Returns only the largest keys, however many exist.
- */
+/** The sums of a range by step and API key, in one pass over its hours. Returns only the largest keys. */
 export function selectSums({ orgId, productId, livemode }: UsageScope, range: SumRange): SQL {
   const key = range.apiKeyId;
   // Without a key, both sums are the same expression, which the database computes once.

@@ -109,7 +109,6 @@ function numberOfPair(batch: Batch, known: Map<string, number>, { productSlug, m
   return pair;
 }
 
-/** The batch without the events above their ceiling. */
 export function leaveOut(batch: Batch, aboveCeiling: Batch['aboveCeiling']): Batch {
   const pairs = batch.pairs.map((pair) => ({ ...pair, largest: '0' }));
   for (const [i, quantity] of batch.quantities.entries()) {
@@ -136,9 +135,7 @@ export function toStorableTime(time: string): string {
   return `${new Date(cut).toISOString().slice(0, 19)}${fraction}Z`;
 }
 
-/**
- * Calls `take` with the `pairs` index and time (ms since the epoch) of each recordable event. Allocates nothing per event.
- */
+/** Calls `take` with the `pairs` index and time (ms since the epoch) of each recordable event, without allocating. */
 function eachRecordable(batch: Batch, take: (pair: number, ms: number) => void): void {
   for (let i = 0; i < batch.pairOf.length; i++) {
     if (batch.outOfRange.has(i) || batch.aboveCeiling.has(i)) continue;

@@ -7,7 +7,6 @@ import { createHeadroom, type Headroom, type Limited, type LimitedUse } from './
 import { examineRepeats, findAbove, findRepeats, hasCeilingProblem } from './repeats.js';
 import { ingest } from './statements.js';
 
-/** The statement's finding about one distinct (key, product, metric). */
 export interface PairVerdict {
   problem: string | null;
   orgId: string | null;
@@ -193,7 +192,6 @@ function findOwnOverCap(batch: Batch, numbers: number[], overCap: Map<number, Ov
   );
 }
 
-/** One (key, product, metric) of a flush, and the batches that contain it. */
 interface FlushPair {
   hashedSecret: string;
   slug: string;

@@ -93,7 +93,7 @@ export function createHeadroom() {
   }
 
   return {
-    /** Calls each use with its exceeded limits whose current window contains it. Reads only limits that may be exceeded. */
+    /** Calls `tell` for each exceeded limit whose current window contains the use. Reads only limits that may be exceeded. */
     async tellExceeded(run: Run, uses: readonly LimitedUse[], nowMs: number): Promise<void> {
       const bySubject = new Map<string, { limited: Limited; uses: LimitedUse[] }>();
       for (const use of uses) {

@@ -70,7 +70,7 @@ export function createIngestion({ db, clock, metrics, thresholds }: RecorderDeps
   }
 
   return {
-    /** Records a batch; resolves after the commit. */
+    /** Resolves after the commit. */
     record: (batch: Batch): Promise<BatchOutcome> => coalescer.submit(batch),
     /** Returns what recording the batch would answer, without recording anything. */
     dryRun: (batch: Batch): Promise<BatchOutcome> => dryRuns.submit(batch),

@@ -15,9 +15,7 @@ import {
 } from 'drizzle-orm/pg-core';
 import { bytewiseText, time } from '../../core/db/sql.js';
 
-/**
- * Every event that got a 202, once. No foreign keys: the statement checks references, and three keys would halve the rate.
- */
+/** Every event that got a 202, once. No foreign keys: the statement checks references, and three keys halve the rate. */
 export const usageEvents = pgTable(
   'usage_events',
   {
@@ -215,9 +213,7 @@ export const usageReservations = pgTable(
   ],
 );
 
-/**
- * Usage raised while a webhook listened, not evaluated yet. Written with the events, removed with the resulting messages.
- */
+/** Usage raised while a webhook listened, not evaluated yet. Written with the events, removed with the messages. */
 export const usageChecks = pgTable(
   'usage_checks',
   {

@@ -102,7 +102,6 @@ function driftOf(name: SumTable, scope: DriftScope): SQL {
   )`;
 }
 
-/** Whether events of a row's month were deleted after archiving. */
 const isArchived = (month: SQL): SQL => sql`exists (
       select from usage_archived_totals a where ${archivedOf(month)})`;
 

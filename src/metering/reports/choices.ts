@@ -110,7 +110,6 @@ function toRangeTabs(path: string, period: Period, current: RangeKind, query: Qu
   }));
 }
 
-/** Links to the previous and next period, and back to this month. */
 function toNeighbours(path: string, period: Period, query: Query, now: Date) {
   const link = (to: Period | undefined) => to && toAddress(path, { ...query, ...toPeriodQuery(to) });
   const isAhead = includes(period, now) || period.from > now;

@@ -96,7 +96,6 @@ interface EventsPage {
   query: FormFields;
   form: FormState;
   products: UsageProduct[];
-  /** Undefined if the query is invalid. */
   request?: EventsRequest;
   found?: EventRow | undefined;
   product?: UsageProduct;

@@ -73,7 +73,6 @@ interface UsagePage {
   query: FormFields;
   form: FormState;
   products: UsageProduct[];
-  /** Undefined if the query is invalid. */
   request: UsageRequest | undefined;
   /** Undefined if the request is invalid or there is no product. */
   report: UsageReport | undefined;

@@ -23,7 +23,6 @@ export const CORRECTION_PATH = `${EVENTS_PATH}/correction`;
 const LONG = 11;
 const LONG_BESIDE_ANOTHER = 6;
 
-/** A report as its page shows it: texts, links and charts. */
 export function toReportView(report: UsageReport, now: Date) {
   const { product, mode, period, metric, metrics, key, rows, total } = report;
   const { keys, keyCount, balance, latest, before } = report;

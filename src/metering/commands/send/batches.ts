@@ -1,7 +1,6 @@
 import type { CapWarning, Delivery, LimitWarning } from './delivery.js';
 import type { MapRecord, OutgoingEvent, RecordRefusal, SourceRecord } from './mapping.js';
 
-/** Records sent together, and the records among them that cannot be sent. */
 export interface OutgoingBatch {
   /** Number of the batch, from 0. */
   index: number;
@@ -48,7 +47,7 @@ const emptyBatch = (index: number): OutgoingBatch => ({
   position: 0,
 });
 
-/** Certain results for the records from the start of the input up to `lastRecord`. */
+/** Confirmed results of the records from the start of the input up to `lastRecord`. */
 export interface Tally {
   lastRecord: number;
   records: number;

@@ -121,7 +121,7 @@ function readUrl(value: string | undefined): string {
   return text.replace(/\/+$/, '');
 }
 
-/** Reads the key to send with and the id of the backfill to stage into. @throws CommandError */
+/** @throws CommandError */
 function readDestination(
   { backfill, dryRun }: Flags,
   env: Record<string, string | undefined>,

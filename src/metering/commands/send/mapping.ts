@@ -3,7 +3,6 @@ import type { UsageEvent } from '../../../client/client.js';
 import { openJson } from '../../../core/http/json.js';
 import { CommandError } from '../../../commands/kit/command.js';
 
-/** One record of the input, before it is mapped to an event. */
 export interface SourceRecord {
   /** Increases along the input: the line where the record starts, or its 1-based position in a JSON document. */
   number: number;
@@ -48,7 +47,7 @@ type Read = (record: SourceRecord) => unknown;
 
 class UnmappedError extends Error {}
 
-/** Turns the flags into a function from record to event. @throws CommandError for an invalid flag */
+/** @throws CommandError for an invalid flag */
 export function createMapping(options: MappingOptions): MapRecord {
   const textAt = (name: 'productSlug' | 'metric' | 'idempotencyKey', flag: string) => {
     const expression = options[name] ?? name;

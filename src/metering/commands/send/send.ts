@@ -27,7 +27,6 @@ export interface SendOptions extends ProgressOptions {
 }
 
 export interface SendSurroundings extends Pick<Terminal, 'stdin' | 'stderr'> {
-  /** Aborts when the user interrupts the run. */
   interrupt: AbortSignal;
   backoffMs?: number;
 }
